@@ -24,12 +24,8 @@ static enum lb_status fail_no_impl(const struct lb_available_impl *available,
                                    size_t available_count, const char *origin, const char *name,
                                    struct lb_error *err)
 {
-    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
     const char *suggestion = NULL;
     size_t distance = SIZE_MAX;
-    if (renamed)
-        return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s': it is called %s since %s",
-                       origin, name, renamed->is, renamed->since);
     struct name_list known = {0};
     for (size_t i = 0; i < available_count; i++) {
         if (lb_is_closer(name, available[i].name, &distance))

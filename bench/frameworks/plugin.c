@@ -573,6 +573,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
 {
     static const struct lb_impl impl = {
         .abi = LB_IMPL_ABI,
+        .struct_bytes = sizeof(struct lb_impl),
         .name = TEXT(FRAMEWORK),
         .summary = TITLE,
         .memory = MEMORY,

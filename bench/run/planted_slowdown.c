@@ -74,6 +74,7 @@ static void planted_destroy(void *self)
 
 const struct lb_impl lb_planted_impl = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "planted",
     .summary = "cpu_ref with a known slowdown",
     .memory = LB_HOST,

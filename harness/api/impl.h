@@ -5,9 +5,8 @@
  *
  * The same struct is the plug-in interface. A shared object exports
  *     const struct lb_impl *lb_plugin(uint32_t abi);
- * which returns NULL when the plug-in was built for another abi. The program asks for its own
- * number first and then for each lower one, so a plug-in that was built before a slot was appended
- * still works. The program treats slots that the plug-in's abi does not have as NULL. */
+ * which returns NULL when the plug-in was built for another abi.
+ */
 #ifndef LB_IMPL_H
 #define LB_IMPL_H
 
@@ -17,16 +16,9 @@
 extern "C" {
 #endif
 
-/* Slots are only ever appended, never reordered. Each new slot is optional and raises the number:
- *     2  added note (it wrote into a struct lb_error; such a note is no longer called)
- *     3  added check, and graph in lb_exec_config
- *     4  gave note a plain text buffer
- *     5  added update and cells, and at the end of structs w_cell, dw_cell and mask; an
- *        implementation of a lower number is only given problems of the standard cell
- * The number also rises when a slot's meaning changes or when a struct that is passed to the
- * implementation changes anywhere but at its end; lower numbers may then be refused. Which numbers
- * load, and which of their slots count, is in a table in model/registry.c. */
-#define LB_IMPL_ABI 5u
+/* The number of the interface, which stays 1 until the first release. The program refuses a plug-in
+ * of another number or with a struct of another size. */
+#define LB_IMPL_ABI 1u
 
 enum lb_memory {
     LB_HOST,  /* tensors live in host memory; calls return when the work is done */
@@ -76,7 +68,7 @@ struct lb_weights {
     const void *const *b_ih; /* each [4H] */
     const void *const *b_hh; /* each [4H] */
 
-    /* Since interface 5: each the cell's own weights [P, H], [3, H] or [10, H], as problem.h says.
+    /* Each the cell's own weights [P, H], [3, H] or [10, H], as problem.h says.
      * Not to be read for a cell that has none. */
     const void *const *w_cell;
 };
@@ -88,7 +80,7 @@ struct lb_gradients {
     void *const *dw_hh;
     void *const *db_ih;
     void *const *db_hh;
-    void *const *dw_cell; /* since interface 5 */
+    void *const *dw_cell;
 };
 
 /* Tensors of an update, in the implementation's memory, in the canonical layout and the problem's
@@ -107,7 +99,7 @@ struct lb_forward_io {
     const void *h0, *c0; /* [L*D, B, H] */
     void *y;             /* [T, B, D*H] */
     void *hn, *cn;       /* [L*D, B, H] */
-    const void *mask; /* since interface 5: [L*D, B, H] of the cell recurrent-dropout, else NULL */
+    const void *mask;    /* [L*D, B, H] of the cell recurrent-dropout, else NULL */
 };
 
 /* Tensors of a backward call; x, h0, c0 and y are those of the forward call before it. All outputs
@@ -120,11 +112,12 @@ struct lb_backward_io {
     const void *dhn, *dcn; /* [L*D, B, H] */
     void *dx;              /* [T, B, I] */
     void *dh0, *dc0;       /* [L*D, B, H] */
-    const void *mask;      /* since interface 5: as in the forward call before it */
+    const void *mask;      /* as in the forward call before it */
 };
 
 struct lb_impl {
     uint32_t abi;        /* LB_IMPL_ABI */
+    size_t struct_bytes; /* sizeof(struct lb_impl) */
     const char *name;    /* [a-z0-9_]+, unique, at most 31 characters */
     const char *summary; /* one line for --list */
     enum lb_memory memory;

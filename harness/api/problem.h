@@ -88,7 +88,6 @@ struct lb_problem {
     enum lb_act act;
     bool ragged; /* row b has lengths[b] <= T steps, lengths sorted descending, lengths[0] = T */
 
-    /* Since interface 5, in bytes that were padding before: the struct has the same size. */
     uint8_t cell;       /* enum lb_cell_kind */
     int32_t projection; /* P, from 1 to H - 1, of the cell projection; else 0 */
 };

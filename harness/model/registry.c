@@ -2,10 +2,8 @@
 #include "model/registry.h"
 
 #include <dlfcn.h>
-#include <elf.h>
 #include <limits.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,6 +63,10 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
     if (impl->abi != LB_IMPL_ABI)
         return lb_fail(err, LB_INVALID, "built for interface %u, this program has %u", impl->abi,
                        LB_IMPL_ABI);
+    if (impl->struct_bytes != sizeof(struct lb_impl))
+        return lb_fail(err, LB_INVALID,
+                       "built with a struct lb_impl of %zu bytes, this program has %zu",
+                       impl->struct_bytes, sizeof(struct lb_impl));
     if (!is_name(impl->name))
         return lb_fail(err, LB_INVALID, "name '%s': allowed are 1 to %d of a-z, 0-9 and _",
                        impl->name ? impl->name : "(null)", LB_NAME_SIZE - 1);
@@ -75,27 +77,6 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
     if (impl->backward && !impl->gradients)
         return lb_fail(err, LB_INVALID, "%s: backward needs gradients", impl->name);
     return check_variants(impl, err);
-}
-
-static const struct lb_renamed_impl renamed_impls[] = {
-    {"cpu_blas", "cpu_simd", "2026-11-22"}, /* it never used a BLAS */
-};
-
-const struct lb_renamed_impl *lb_impl_renamed(const char *name)
-{
-    for (size_t i = 0; i < sizeof(renamed_impls) / sizeof(renamed_impls[0]); i++)
-        if (strcmp(renamed_impls[i].was, name) == 0)
-            return &renamed_impls[i];
-    return NULL;
-}
-
-void lb_impl_rename_text(const char *text, char *out, size_t size)
-{
-    char name[LB_NAME_SIZE];
-    size_t length = strcspn(text, ":/");
-    snprintf(name, sizeof(name), "%.*s", (int)(length < sizeof(name) ? length : 0), text);
-    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
-    snprintf(out, size, "%s%s", renamed ? renamed->is : "", renamed ? text + length : text);
 }
 
 static void free_impl_entry(struct lb_impl_entry *impl_entry)
@@ -136,11 +117,6 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
     if (lb_registry_find(registry, impl_entry->name))
         return lb_fail(err, LB_INVALID, "%s: there already is an implementation of that name",
                        impl_entry->name);
-    const struct lb_renamed_impl *renamed = lb_impl_renamed(impl_entry->name);
-    if (renamed)
-        return lb_fail(err, LB_INVALID,
-                       "%s: records of %s hold that name too; give the plug-in another one",
-                       impl_entry->name, renamed->is);
     struct lb_impl_entry *grown =
         realloc(registry->impl_entries, (registry->count + 1) * sizeof(*registry->impl_entries));
     if (!grown)
@@ -217,10 +193,6 @@ enum lb_status lb_registry_require(const struct lb_registry *registry, const cha
     *impl_entry = lb_registry_find(registry, name);
     if (*impl_entry)
         return LB_OK;
-    const struct lb_renamed_impl *renamed = lb_impl_renamed(name);
-    if (renamed)
-        return lb_fail(err, LB_INVALID, "there is no implementation '%s': it is called %s since %s",
-                       name, renamed->is, renamed->since);
     for (size_t i = 0; i < registry->count; i++)
         if (lb_is_closer(name, registry->impl_entries[i].name, &distance))
             suggestion = registry->impl_entries[i].name;
@@ -236,97 +208,6 @@ enum lb_status lb_impl_supports(const struct lb_impl *impl, const struct lb_prob
         return lb_fail(why, LB_UNSUPPORTED, "cell %s: %s needs the standard cell",
                        lb_cell_name((enum lb_cell_kind)problem->cell), impl->name);
     return impl->supports(problem, config, why);
-}
-
-#define END_OF(slot) (offsetof(struct lb_impl, slot) + sizeof(((struct lb_impl *)0)->slot))
-
-/* Where the struct of each interface number ends, in bytes; 0: plug-ins of that number are
- * refused. */
-static const size_t impl_bytes[] = {
-    0, END_OF(destroy), END_OF(note), END_OF(check), END_OF(check), END_OF(cells)};
-
-/* note wrote into a struct lb_error before this number. */
-enum { FIRST_ABI_WITH_NOTE_TEXT = 4 };
-
-_Static_assert(sizeof(impl_bytes) / sizeof(impl_bytes[0]) == LB_IMPL_ABI + 1 &&
-                   sizeof(struct lb_impl) - END_OF(cells) < sizeof(void *),
-               "a slot was appended: raise LB_IMPL_ABI and add where the new struct ends");
-
-/* A copy of a plug-in's struct with all slots of this program, kept reachable for leak checkers. */
-struct adopted {
-    struct lb_impl impl;
-    struct adopted *next;
-};
-
-/* Copies the slots that a plug-in's struct has, and checks the copy. */
-static enum lb_status adopt(const struct lb_impl *theirs, const struct lb_impl **ours,
-                            struct lb_error *err)
-{
-    static struct adopted *all;
-    size_t bytes = theirs->abi <= LB_IMPL_ABI ? impl_bytes[theirs->abi] : 0;
-    if (bytes == 0)
-        return lb_fail(err, LB_INVALID, "built for interface %u, this program has %u", theirs->abi,
-                       LB_IMPL_ABI);
-    struct adopted *adopted = calloc(1, sizeof(*adopted));
-    if (!adopted)
-        return lb_fail(err, LB_OOM, "out of memory");
-    memcpy(&adopted->impl, theirs, bytes);
-    adopted->impl.abi = LB_IMPL_ABI;
-    if (theirs->abi < FIRST_ABI_WITH_NOTE_TEXT)
-        adopted->impl.note = NULL;
-    adopted->next = all;
-    all = adopted;
-    *ours = &adopted->impl;
-    return lb_impl_check(*ours, err);
-}
-
-/* Names an architecture; "another" for one that is rare. */
-static const char *machine_name(unsigned machine)
-{
-    switch (machine) {
-    case EM_X86_64: return "x86-64";
-    case EM_386: return "32-bit x86";
-    case EM_AARCH64: return "AArch64";
-    case EM_ARM: return "32-bit Arm";
-    case EM_PPC64: return "POWER";
-    case EM_RISCV: return "RISC-V";
-    case EM_S390: return "IBM Z";
-    default: return "another";
-    }
-}
-
-/* Reads what an ELF file was built for; false when the file is none, or not of this byte order. */
-static bool read_machine(const char *path, unsigned *machine, unsigned *class_of)
-{
-    const uint16_t one = 1;
-    unsigned char little = *(const unsigned char *)&one, head[EI_NIDENT + 4];
-    FILE *file = fopen(path, "rb");
-    bool read = file && fread(head, sizeof(head), 1, file) == 1;
-    uint16_t value;
-    if (file)
-        fclose(file);
-    if (!read || memcmp(head, ELFMAG, SELFMAG) != 0 ||
-        (head[EI_DATA] == ELFDATA2LSB) != (little == 1))
-        return false;
-    memcpy(&value, head + EI_NIDENT + 2, sizeof(value)); /* behind e_type */
-    *machine = value;
-    *class_of = head[EI_CLASS];
-    return true;
-}
-
-/* The dynamic loader says of a shared object of another architecture that there is no such file.
- * LB_INVALID with both architectures when that is the matter. */
-static enum lb_status check_machine(const char *path, struct lb_error *err)
-{
-    unsigned theirs, ours, their_class, our_class;
-    if (!read_machine(path, &theirs, &their_class) ||
-        !read_machine("/proc/self/exe", &ours, &our_class) ||
-        (theirs == ours && their_class == our_class))
-        return LB_OK;
-    return lb_fail(err, LB_INVALID,
-                   "--plugin %s: it is built for %s processors (ELF machine %u), this program for "
-                   "%s (%u)",
-                   path, machine_name(theirs), theirs, machine_name(ours), ours);
 }
 
 /* Opens the shared object. dlopen searches the system's folders for a name without a slash, so a
@@ -350,8 +231,6 @@ static void *open_plugin(const char *path, struct lb_error *err)
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err)
 {
     typedef const struct lb_impl *plugin_function(uint32_t abi);
-    if (check_machine(path, err) != LB_OK)
-        return LB_INVALID;
     void *library = open_plugin(path, err);
     if (!library)
         return LB_INVALID;
@@ -359,14 +238,12 @@ enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, str
     *(void **)&plugin = dlsym(library, "lb_plugin"); /* POSIX's way to get a function */
     if (!plugin)
         return lb_fail(err, LB_INVALID, "--plugin %s: it has no function lb_plugin", path);
-    const struct lb_impl *theirs = NULL;
-    for (uint32_t abi = LB_IMPL_ABI; !theirs && impl_bytes[abi] > 0; abi--)
-        theirs = plugin(abi);
-    if (!theirs)
+    *impl = plugin(LB_IMPL_ABI);
+    if (!*impl)
         return lb_fail(err, LB_INVALID, "--plugin %s: it does not offer interface %u", path,
                        LB_IMPL_ABI);
     struct lb_error why;
-    enum lb_status st = adopt(theirs, impl, &why);
+    enum lb_status st = lb_impl_check(*impl, &why);
     return st == LB_OK ? LB_OK : lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 }
 

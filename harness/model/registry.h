@@ -44,42 +44,25 @@ enum lb_status lb_registry_create(const struct lb_registration *table, struct lb
                                   struct lb_error *err);
 void lb_registry_destroy(struct lb_registry *registry); /* accepts a zeroed one */
 
-/* Adds a copy of the entry, strings included; impl may be NULL. LB_INVALID when the name is taken
- * or is the old one of a renamed implementation; LB_OOM. */
+/* Adds a copy of the entry, strings included; impl may be NULL. LB_INVALID when the name is taken;
+ * LB_OOM. */
 enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *impl_entry,
                                struct lb_error *err);
-
-/* A built-in implementation that had another name. Records that hold the old name are read under
- * the new one; on a command line and for a plug-in the old name is refused. */
-struct lb_renamed_impl {
-    const char *was, *is;
-    const char *since; /* the date, as YYYY-MM-DD */
-};
-
-/* NULL when no implementation was ever called that. */
-const struct lb_renamed_impl *lb_impl_renamed(const char *name);
-
-/* Copies a text that begins with an implementation's name, such as "cpu_blas:auto" or
- * "cpu_blas/T25_B16_H512", into out [size] with the name that the implementation has now. */
-void lb_impl_rename_text(const char *text, char *out, size_t size);
 
 /* NULL when there is none of that name. */
 const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry, const char *name);
 
-/* Finds the implementation, or fails with LB_INVALID: err gives the new name of a renamed one, else
- * suggests the most similar name. */
+/* Finds the implementation, or fails with LB_INVALID: err suggests the most similar name. */
 enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
                                    const struct lb_impl_entry **impl_entry, struct lb_error *err);
 
-/* Loads a plug-in into this process and checks it against the contract: architecture, symbol
- * lb_plugin, abi, name, slots, at most LB_VARIANTS_MAX variants. *impl is a copy of its struct with
- * this program's abi; slots that the plug-in's abi does not have, or has in another form, are NULL.
- * The copy and the library are never freed or unloaded, because the library may have registered
- * functions that run at exit. LB_INVALID: err names the file and what is wrong. LB_OOM. */
+/* Loads a plug-in into this process and checks it against the contract: symbol lb_plugin, abi, size
+ * of the struct, name, slots, at most LB_VARIANTS_MAX variants. *impl is the plug-in's own struct.
+ * The library is never unloaded, because it may have registered functions that run at exit.
+ * LB_INVALID: err names the file and what is wrong. */
 enum lb_status lb_plugin_load(const char *path, const struct lb_impl **impl, struct lb_error *err);
 
-/* Checks a struct that has all slots of LB_IMPL_ABI. LB_INVALID: err says how it violates the
- * contract. */
+/* Checks an implementation's struct. LB_INVALID: err says how it violates the contract. */
 enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err);
 
 /* Whether an implementation can run the problem: what its supports answers, once it is known to

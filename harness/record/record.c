@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "model/registry.h"
 #include "stats/anomalies.h"
 
 static const char *const verdict_names[LB_VERDICT_COUNT] = {
@@ -432,9 +431,6 @@ static enum lb_status get_case(const json_t *object, struct lb_case *c, struct l
             st = lb_fail(err, LB_INVALID, "%s: it contradicts case '%s'", key, text);
     }
     json_decref(expected);
-    const struct lb_renamed_impl *renamed = lb_impl_renamed(c->impl);
-    if (renamed)
-        snprintf(c->impl, sizeof(c->impl), "%s", renamed->is);
     return st;
 }
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "model/registry.h"
 #include "record/environment.h"
 
 static json_t *now_json(void)
@@ -376,28 +375,6 @@ static void judge_file(const struct reader *reader, struct lb_run *run)
     add_doubt(run, reader->path, "rows that are ok without a sample", empty);
 }
 
-/* Renames the implementation at the start of a text to its present name. Other values are
- * returned unchanged. Returns a new reference. */
-static json_t *renamed_json(json_t *value)
-{
-    char text[LB_CASE_ID_SIZE];
-    if (!json_is_string(value) || json_string_length(value) >= sizeof(text) - LB_NAME_SIZE)
-        return json_incref(value);
-    lb_impl_rename_text(json_string_value(value), text, sizeof(text));
-    return json_string(text);
-}
-
-/* Gives implementations in the planned cases and the baseline of a header their present names. */
-static bool rename_impls(json_t *header)
-{
-    json_t *cases = json_object_get(header, "cases"),
-           *baseline = json_object_get(header, "baseline");
-    bool done = !baseline || json_object_set_new(header, "baseline", renamed_json(baseline)) == 0;
-    for (size_t i = 0; done && i < json_array_size(cases); i++)
-        done = json_array_set_new(cases, i, renamed_json(json_array_get(cases, i))) == 0;
-    return done;
-}
-
 static enum lb_status read_header(struct reader *reader, json_t *object, struct lb_run *run,
                                   struct lb_error *err)
 {
@@ -409,8 +386,6 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
         return lb_fail(
             err, LB_INVALID, "%s:%zu: schema version %lld, but this program reads version %d",
             reader->path, reader->line, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
-    if (!rename_impls(object))
-        return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
     reader->headers++;
     reader->session++;
     if (run->header)

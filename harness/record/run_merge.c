@@ -13,7 +13,6 @@
 
 #include "base/atomic_file.h"
 #include "base/hash.h"
-#include "model/registry.h"
 #include "record/environment.h"
 
 enum {
@@ -671,9 +670,9 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
                                size_t length, struct lb_error *err)
 {
     struct lb_merge *merge = source->merge;
-    char id[LB_CASE_ID_SIZE], text[LB_CASE_ID_SIZE];
+    char text[LB_CASE_ID_SIZE];
     struct indexed_line line = {
-        .id = id,
+        .id = text,
         .body = lb_hash_bytes(0, parts->body, parts->body_length),
         .started = parts->started ? parts->started : source->started,
         .offset = offset,
@@ -684,7 +683,7 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
     };
     if (!source->has_header)
         return lb_fail(err, LB_INVALID, "not a run: its first line must be the header");
-    if (parts->id_length >= sizeof(text) - LB_NAME_SIZE || length >= UINT32_MAX)
+    if (parts->id_length >= sizeof(text) || length >= UINT32_MAX)
         return lb_fail(err, LB_INVALID, "the text of the case, or the line, is too long");
     bool numbered = source->merged || parts->environment != -1;
     if (numbered &&
@@ -698,8 +697,7 @@ static enum lb_status add_line(struct source *source, const struct parts *parts,
     if (!is_plain(text)) /* write_line writes it unescaped */
         return lb_fail(err, LB_INVALID,
                        "the text of the case has a quote, a backslash or a control character");
-    lb_impl_rename_text(text, id, sizeof(id));
-    line.hash = lb_hash_bytes(line.environment + 1, id, strlen(id));
+    line.hash = lb_hash_bytes(line.environment + 1, text, strlen(text));
     return parts->canary ? add_canary(merge, &line, err) : add_row(merge, &line, err);
 }
 

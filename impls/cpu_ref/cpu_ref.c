@@ -234,6 +234,7 @@ static void cpu_ref_destroy(void *self)
 
 const struct lb_impl lb_impl_cpu_ref = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "cpu_ref",
     .summary = "the definition in plain C, computed in double: the oracle",
     .memory = LB_HOST,

@@ -368,6 +368,7 @@ static void cpu_simd_destroy(void *self)
 
 const struct lb_impl lb_impl_cpu_simd = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "cpu_simd",
     .summary = "own vector kernels for GEMMs and cells, packed weights",
     .memory = LB_HOST,

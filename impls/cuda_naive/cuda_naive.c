@@ -187,6 +187,7 @@ static void naive_destroy(void *state)
 
 const struct lb_impl lb_impl_cuda_naive = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "cuda_naive",
     .summary = "a framework's generic cell: cuBLAS GEMMs per gate, one kernel per operation",
     .memory = LB_DEVICE,

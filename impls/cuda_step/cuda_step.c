@@ -159,6 +159,7 @@ static void step_destroy(void *state)
 
 const struct lb_impl lb_impl_cuda_step = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "cuda_step",
     .summary = "cuBLAS: one input GEMM, then one recurrent GEMM and one fused cell per step",
     .memory = LB_DEVICE,

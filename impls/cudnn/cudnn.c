@@ -373,6 +373,7 @@ static void cudnn_destroy(void *state)
 
 const struct lb_impl lb_impl_cudnn = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "cudnn",
     .summary = "cuDNN's RNN, one variant per algorithm; auto is the fastest that takes the problem",
     .memory = LB_DEVICE,

@@ -339,6 +339,7 @@ static void fused_destroy(void *state)
 
 const struct lb_impl lb_impl_fused = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "fused",
     .summary = "own kernels: weights stay in registers, or GEMM and cell in one kernel",
     .memory = LB_DEVICE,

@@ -539,6 +539,7 @@ static void onednn_destroy(void *self)
 
 const struct lb_impl lb_impl_onednn = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "onednn",
     .summary = "oneDNN's LSTM primitive",
     .memory = LB_HOST,

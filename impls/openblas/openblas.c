@@ -267,6 +267,7 @@ static void openblas_destroy(void *self)
 
 const struct lb_impl lb_impl_openblas = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "openblas",
     .summary = "one OpenBLAS GEMM for all inputs and one per step, vectorised cell",
     .memory = LB_HOST,

@@ -26,7 +26,7 @@ COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 
 # Twins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_3", "slow_20",
-           "older_1", "older_2", "older_4", "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
+           "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
            "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
 
 # What must be said where a verdict that is not ok would not do. A twin without an entry is caught by
@@ -94,7 +94,8 @@ DESCRIBED = {
                   "fail": "reports a failure", "cheat": "computes in the first call alone",
                   "past_end": "writes one byte past y", "before_start": "writes before cn",
                   "bytes": "speaks in bytes that are no UTF-8",
-                  "slow_to_load": "takes 5 s to load", "other_abi": "is of another interface",
+                  "slow_to_load": "takes 5 s to load", "no_abi": "offers no interface",
+                  "other_abi": "is of another interface", "other_size": "has a shorter struct",
                   "nap": "sleeps once where a file asks it to, and is right"},
     "gpu_fault": {"absent": "its machine has no device", "oom": "its device has 1 KiB of memory",
                   "oom_late": "an allocation on its device fails",
@@ -106,8 +107,6 @@ DESCRIBED = {
                   "hang_hash": "a hash of its memory never ends",
                   "past_end": "writes past the end of y on its device",
                   "lost_in_question": "its device is lost when it is asked about the case"},
-    "older": {"0": "is of interface 0, which nobody asks for", "3": "its check reports a failure",
-              "4": "its check reports a failure"},
 }
 
 

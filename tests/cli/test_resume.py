@@ -76,26 +76,6 @@ class Resume(ProgramTest):
         self.assertEqual(len(rows), 199)
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
 
-    def test_a_run_of_an_implementation_that_was_renamed_goes_on(self):
-        out = self.path("run")
-        done = run("--sweep", "-T", "2:5:+1", "-B", "1", "-H", "8", "--case-time", "0.02",
-                   "--impl", "cpu_ref,cpu_simd", "--baseline", "cpu_simd", "--out", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        expected = set(read_rows(out))
-        with open(os.path.join(out, "run.jsonl"), encoding="utf-8") as file:
-            lines = file.read().replace("cpu_simd", "cpu_blas").splitlines(keepends=True)
-        with open(os.path.join(out, "run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(lines[:4])  # the header and three of eight rows
-        done = run("--resume", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(os.path.join(out, "run.jsonl"), encoding="utf-8") as file:
-            written = [json.loads(line) for line in file][4:]
-        self.assertEqual(len([line for line in written if line["kind"] == "row"]), 5)
-        done = run("--export", "csv", out)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        cases = {line.split(",")[0] for line in done.stdout.splitlines()} - {"case"}
-        self.assertEqual(cases, expected)
-
     def test_a_full_disk_leaves_whole_rows(self):
         out = self.path("run")
         limited = f"ulimit -f 160; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"

@@ -27,12 +27,6 @@ BAD = [
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
     (["--sweep", "--impl", "cpu_smid"], ["cpu_smid", "did you mean cpu_simd?"]),
     (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
-    *[([*flags], ["cpu_blas", "it is called cpu_simd since 2026-11-22"])
-      for flags in (["--sweep", "--impl", "cpu_ref,cpu_blas"], ["--sweep", "--impl", "cpu_blas:auto"],
-                    ["--sweep", "--case", "cpu_blas/T3_B2_H4"],
-                    ["--sweep", *TINY, "--baseline", "cpu_blas"],
-                    ["--explain", "cpu_blas/T3_B2_H4"], ["--profile", "cpu_blas/T3_B2_H4"],
-                    ["--ab", "cpu_blas", "cpu_ref", "--case", "T3_B2_H4"])],
     (["--sweep", "--where", "T*"], ["--where"]),
     (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),
     (["--sweep", "--case", "T3_B2_H4/f16/infer/tf32"], ["tf32", "f32"]),
@@ -144,15 +138,6 @@ class BadInput(ProgramTest):
     def test_plugin_of_another_abi_is_refused(self):
         self.refused(["--sweep", *TINY, "--plugin", plugin("misbehave_other_abi")],
                      ["misbehave_other_abi.so", "interface"])
-
-    def test_old_name_in_a_case_file_is_refused_with_the_new_one(self):
-        path = self.path("cases.txt")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("cpu_ref/T3_B2_H4\ncpu_blas/T3_B2_H4\n")
-        done = run("--sweep", "--cases", path, "--out", self.path("run"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("cases.txt:2:1: no implementation 'cpu_blas': it is called cpu_simd since",
-                      done.stderr)
 
     def test_malformed_case_line_is_refused_with_its_place(self):
         path = self.path("cases.txt")

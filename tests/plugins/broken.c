@@ -347,6 +347,7 @@ static void broken_destroy(void *self)
 
 static const struct lb_impl impl = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "broken_" TEXT(FAULT),
     .summary = "test plug-in: a plain LSTM that is wrong in one way",
     .memory = LB_HOST,

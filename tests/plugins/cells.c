@@ -156,6 +156,7 @@ static void destroy(void *self)
 
 static const struct lb_impl impl = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "cells_" TEXT(FAULT),
     .summary = "wrong cells, for tests",
     .memory = LB_HOST,

@@ -192,5 +192,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
         sleep(5);
     if (strcmp(TEXT(FAULT), "other_abi") == 0)
         impl.abi = abi + 1;
-    return &impl;
+    if (strcmp(TEXT(FAULT), "other_size") == 0)
+        impl.struct_bytes -= sizeof(void *);
+    return strcmp(TEXT(FAULT), "no_abi") == 0 ? NULL : &impl;
 }

@@ -115,6 +115,7 @@ static void naive_destroy(void *self)
 
 static const struct lb_impl naive = {
     .abi = LB_IMPL_ABI,
+    .struct_bytes = sizeof(struct lb_impl),
     .name = "naive",
     .summary = "an example of a plug-in: plain loops",
     .memory = LB_HOST,
