@@ -46,11 +46,13 @@ static bool looks_like_run(const char *path)
     return stat(inside, &status) == 0;
 }
 
-/* Reads all runs of the folder. A run that can't be read is named on stderr and skipped. */
+/* Reads all runs of the folder. A run that can't be read is named on stderr and
+ * skipped; runs of another schema version are counted there. */
 static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t *count,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    size_t old = 0;
     DIR *directory = opendir(folder);
     if (!directory)
         return lb_fail(err, LB_IO, "--history %s: %s", folder, strerror(errno));
@@ -68,9 +70,14 @@ static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t 
         *runs = grown;
         if (lb_run_read(path, &grown[*count], &why) == LB_OK)
             ++*count;
+        else if (grown[*count].other_schema)
+            old++;
         else
             fprintf(stderr, "skipped: %s\n", why.text);
     }
+    if (old > 0)
+        fprintf(stderr, "%zu run%s another schema version: left out\n", old,
+                old == 1 ? " has" : "s have");
     closedir(directory);
     return st;
 }

@@ -107,7 +107,7 @@ static const struct text_key {
     size_t offset;
 } text_keys[] = {
     {"reason", offsetof(struct lb_row, reason)},
-    {"chosen", offsetof(struct lb_row, description)},
+    {"description", offsetof(struct lb_row, description)},
     {"warning", offsetof(struct lb_row, warning)},
     {"kernels_reason", offsetof(struct lb_row, kernels_reason)},
 };
@@ -404,8 +404,7 @@ void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE])
         snprintf(id + length, LB_ROW_ID_SIZE - length, " on %s", row->label);
 }
 
-/* Reads the case from its text; the keys beside it must say the same where they are there. An
- * implementation that was renamed since is read under its new name. */
+/* Reads the case from its text; the keys beside it must say the same where they are there. */
 static enum lb_status get_case(const json_t *object, struct lb_case *c, struct lb_error *err)
 {
     struct lb_error why;

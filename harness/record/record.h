@@ -8,7 +8,7 @@
 #include "model/case.h"
 #include "record/gpu_kernels.h"
 
-#define LB_SCHEMA_VERSION 1
+#define LB_SCHEMA_VERSION 2
 
 #define LB_LABEL_SIZE    80 /* bytes of a device's label and its terminator */
 #define LB_ROW_ID_SIZE   (LB_CASE_ID_SIZE + LB_LABEL_SIZE + 8)
@@ -200,9 +200,8 @@ bool lb_row_is_timed(const struct lb_row *row);
 json_t *lb_row_to_json(const struct lb_row *row);
 
 /* Reads a row from a JSON object and computes the derived numbers anew. Unknown keys are ignored.
- * An implementation that was renamed gets its new name (registry.h). LB_INVALID: a type or a range
- * is wrong, counts do not add up, or a key contradicts the case's text; err names the key. LB_OOM.
- * The caller frees the row. */
+ * LB_INVALID: a type or a range is wrong, counts do not add up, or a key contradicts the case's
+ * text; err names the key. LB_OOM. The caller frees the row. */
 enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err);
 
 #endif

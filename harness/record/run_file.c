@@ -382,10 +382,12 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
     if (!json_is_integer(schema))
         return lb_fail(err, LB_INVALID, "%s:%zu: the header has no schema version", reader->path,
                        reader->line);
-    if (json_integer_value(schema) != LB_SCHEMA_VERSION)
-        return lb_fail(
-            err, LB_INVALID, "%s:%zu: schema version %lld, but this program reads version %d",
-            reader->path, reader->line, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
+    run->other_schema = json_integer_value(schema) != LB_SCHEMA_VERSION;
+    if (run->other_schema)
+        return lb_fail(err, LB_INVALID,
+                       "%s: this run has schema version %lld, and this program reads only version "
+                       "%d: measure it again",
+                       reader->path, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
     reader->headers++;
     reader->session++;
     if (run->header)
@@ -579,8 +581,11 @@ done:
     if (reader.stream)
         fclose(reader.stream);
     free(inside);
-    if (st != LB_OK)
+    if (st != LB_OK) {
+        bool other_schema = run->other_schema;
         lb_run_free(run);
+        run->other_schema = other_schema;
+    }
     return st;
 }
 

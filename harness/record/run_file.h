@@ -1,6 +1,6 @@
 /* The file of a run, run.jsonl: one JSON object per line, appended as cases finish.
  *
- *     {"kind":"header","schema":1,"started":"2026-01-31T12:00:00Z","environment":{...},...}
+ *     {"kind":"header","schema":2,"started":"2026-01-31T12:00:00Z","environment":{...},...}
  *     {"kind":"row",...}                            one per case, see record.h
  *     {"kind":"canary",...}                         a row beside the run's own: see canaries.h
  *     {"kind":"resume","started":...,...}           an interrupted run was resumed here
@@ -24,8 +24,7 @@ char *lb_run_path(const char *folder);
 
 /* A run that was read from its file. */
 struct lb_run {
-    json_t *header;       /* object: schema, started, environment, command, seed, ...; cases and
-                             baseline have the present names of implementations (registry.h) */
+    json_t *header;       /* object: schema, started, environment, command, seed, ... */
     json_t *environments; /* array of objects: those of the header, of which a merged run and one on
                              several devices have more than one, and of later sessions; rows refer
                              to them by number */
@@ -38,6 +37,7 @@ struct lb_run {
     bool finished;     /* the last line is a footer */
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */
+    bool other_schema; /* lb_run_read refused it for its schema version; nothing else is set */
     off_t whole_bytes; /* bytes up to the end of the last whole line */
     char doubt[640];   /* why no comparison may rest on it, with the file's name and without control
                           characters: rows that its footer counts are missing, it holds two runs, a
@@ -49,8 +49,8 @@ void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 
 /* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
  * LB_IO: it can't be read. LB_INVALID: it is no regular file, it is not a run, or has another
- * schema version; err names the file, the line and what is wrong. LB_OOM. A run that is doubtful is
- * read: the caller says run->doubt, or refuses the run. */
+ * schema version; err names the file and what is wrong. LB_OOM. A run that is doubtful is read: the
+ * caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
 /* A run that is being written. Zero it before use. */

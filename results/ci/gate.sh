@@ -70,6 +70,10 @@ fi
 compare json > "$out/compare.json" 2> "$out/compare.txt" || status=$?
 if [[ $status -eq 2 ]]; then
     cat "$out/compare.txt"
+    if grep -q 'this run has schema version' "$out/compare.txt"; then
+        say "The base in $base has another schema version: this run is the next base."
+        exit "$failed"
+    fi
     say "The base in $base can't be read. LB_ACCEPT=1 makes this run the next one."
     accepted || exit 2
     exit "$failed"

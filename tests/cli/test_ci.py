@@ -144,13 +144,21 @@ class GateVerdicts(Gate):
 
     def test_base_that_cannot_be_read_is_said(self):
         self.make_base()
-        self.edit_base(lambda lines: lines[0].update(schema=99))
+        self.edit_base(lambda lines: lines[0].pop("schema"))
         slow = self.replay_slow()
         done, summary = self.gate("new", "base", program=slow)
         self.assertEqual(done.returncode, 2, done.stdout)
-        self.assertIn("schema version 99", done.stdout)
+        self.assertIn("no schema version", done.stdout)
         self.assertIn("can't be read", summary)
         self.assertEqual(self.gate("accepted", "base", program=slow, LB_ACCEPT="1")[0].returncode, 0)
+
+    def test_base_of_another_schema_gives_way_to_this_run(self):
+        self.make_base()
+        self.edit_base(lambda lines: lines[0].update(schema=1))
+        done, summary = self.gate("new", "base")
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("schema version 1,", done.stdout)
+        self.assertIn("this run is the next base", summary)
 
     def test_case_that_fails_now_is_a_regression_and_one_that_always_did_is_not(self):
         def rename(verdict):

@@ -111,7 +111,7 @@ class Compare(ProgramTest):
         """A copy of a made-up run with its lines changed."""
         os.makedirs(self.path(name))
         row = {"kind": "row", "case": FAST, "verdict": "ok", "samples_ns": [1, 2, 3, 4]}
-        lines = [{"kind": "header", "schema": 1, "environment": {}}, row,
+        lines = [{"kind": "header", "schema": 2, "environment": {}}, row,
                  {"kind": "footer", "rows": 1, "interrupted": False}]
         text = change(lines)
         if text is None:
@@ -128,7 +128,7 @@ class Compare(ProgramTest):
             self.assertEqual(done.returncode, 2, done.stdout)
             self.assertIn(words, done.stderr)
 
-        refused("newer", lambda lines: lines[0].update(schema=2), "schema version 2")
+        refused("newer", lambda lines: lines[0].update(schema=1), "schema version 1")
         refused("zero", lambda lines: lines[1].update(samples_ns=[1, 0]), "must be a number above 0")
         refused("negative", lambda lines: lines[1].update(samples_ns=[-1]), "must be a number above 0")
         refused("no_json", lambda lines: "hello\n", "not JSON")
@@ -290,7 +290,7 @@ class History(ProgramTest):
         for i in range(count):
             folder = self.path(f"runs/{(i * 37) % count}")
             os.makedirs(folder)
-            header = {"kind": "header", "schema": 1, "started": f"2026-03-01T{i // 60:02}:{i % 60:02}:00Z",
+            header = {"kind": "header", "schema": 2, "started": f"2026-03-01T{i // 60:02}:{i % 60:02}:00Z",
                       "environment": {"host": "made-up", "commit": f"{i:012x}", "dirty": i == 30}}
             lines = [header]
             for case, step in ((PLANTED, factor), (FAST, 1)):
@@ -301,6 +301,17 @@ class History(ProgramTest):
             with open(folder + "/run.jsonl", "w", encoding="utf-8") as file:
                 file.writelines(json.dumps(line) + "\n" for line in lines)
         return self.path("runs")
+
+    def test_runs_of_another_schema_are_counted_and_left_out(self):
+        runs = self.make_runs(9, 99, 1)
+        for name in ("0", "1"):
+            with open(f"{runs}/{name}/run.jsonl", "r+", encoding="utf-8") as file:
+                text = file.read().replace('"schema": 2', '"schema": 1')
+                file.seek(0)
+                file.write(text)
+        done = run("--history", runs)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 runs have another schema version: left out", done.stderr)
 
     def test_planted_change_is_found_with_case_and_commit(self):
         runs = self.make_runs(60, 31, 1.05)
@@ -319,7 +330,7 @@ class History(ProgramTest):
     def test_every_case_has_its_line(self):
         """More cases than fit into one picture: the others are in a second one."""
         for i in range(6):
-            lines = [{"kind": "header", "schema": 1, "started": f"2026-03-01T00:00:0{i}Z", "environment": {}}]
+            lines = [{"kind": "header", "schema": 2, "started": f"2026-03-01T00:00:0{i}Z", "environment": {}}]
             lines += [{"kind": "row", "case": f"slow/T{n}_B1_H8", "verdict": "ok", "samples_ns": [100 + i % 3]}
                       for n in range(1, 16)]
             os.makedirs(self.path("runs"), exist_ok=True)
@@ -363,7 +374,7 @@ class History(ProgramTest):
         nodes = 200
         environments = [{"host": f"node{i}", "cpu": "made-up"} for i in range(nodes)]
         for i in range(6):
-            lines = [{"kind": "header", "schema": 1, "started": f"2026-03-01T00:00:0{i}Z", "merged": True,
+            lines = [{"kind": "header", "schema": 2, "started": f"2026-03-01T00:00:0{i}Z", "merged": True,
                       "environment": environments[0], "environments": environments}]
             lines += [{"kind": "row", "case": PLANTED, "verdict": "ok", "environment": node,
                        "samples_ns": [1e5 + i + k for k in range(9)]} for node in range(nodes)]

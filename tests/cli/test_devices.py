@@ -61,7 +61,7 @@ class DevicesTest(ProgramTest):
             if row["impl"] == "fake_gpu":
                 self.assertTrue(gpu["uuid"].startswith(f"GPU-fa{gpu['ordinal']:06x}"))
                 if row["verdict"] == "ok":
-                    self.assertTrue(row["chosen"].startswith(f"on fake device {gpu['ordinal']},"))
+                    self.assertTrue(row["description"].startswith(f"on fake device {gpu['ordinal']},"))
                 if row["kind"] == "row":
                     counts[gpu["ordinal"]] += 1
         return counts
@@ -134,7 +134,7 @@ class Healthy(DevicesTest):
         used = collections.defaultdict(set)
         for row in lines:
             if row["kind"] == "row":
-                device, cpus = re.match(r"on fake device (\d), CPUs ([0-9,-]+)$", row["chosen"]).groups()
+                device, cpus = re.match(r"on fake device (\d), CPUs ([0-9,-]+)$", row["description"]).groups()
                 used[device].add(cpus)
         self.assertFalse(used["1"] & used["3"])
 

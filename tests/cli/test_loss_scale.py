@@ -29,7 +29,7 @@ class LossScale(ProgramTest):
             self.assertIn(round(skipped), range(halvings, halvings + GROWTHS + 1))
             self.assertGreater(row["overflow_check_ns"], 0)
             self.assertTrue(0 < row["gradient_err_norm"] < 0.01, row["gradient_err_norm"])
-            self.assertIn(f"loss scale {row['loss_scale']:g}, ", row["chosen"])
+            self.assertIn(f"loss scale {row['loss_scale']:g}, ", row["description"])
             # Twice the scale overflows, when it is fixed; the scale itself does not.
             for scale, verdict in ((row["loss_scale"], "ok"), (2 * row["loss_scale"], "wrong")):
                 fixed, = self.rows_of(f"{scale:.17g}", "--pass", "train", "--dtype", "f16", "--impl",

@@ -24,7 +24,7 @@ NUMBERS = ["err_max_abs", "err_max_rel", "err_norm", "prepare_ns", "verify_ns", 
 
 
 def header(node, shard):
-    return {"kind": "header", "schema": 1, "started": "2026-01-31T12:00:00Z",
+    return {"kind": "header", "schema": 2, "started": "2026-01-31T12:00:00Z",
             "environment": {"host": f"node{node}", "cpu": "Made-up CPU", "threads": 2},
             "command": ["bench-lstm", "--sweep"], "seed": 1,
             "shard": {"index": shard + 1, "count": RUNS, "plan": "0123456789abcdef"}}
@@ -36,7 +36,7 @@ def row_text(samples):
            "variant": "", "seq_len": 25, "batch": 16, "input": 64, "hidden": "%d", "layers": 1,
            "directions": 1, "dtype": "f32", "pass": "infer", "math": "ieee", "ragged": False,
            "act": "tanh", "launch": "stream", "cache": "hot", "timing": "isolated", "threads": 1,
-           "verdict": "ok", "reason": "", "chosen": "AVX2, 6x16 tiles", "warning": "",
+           "verdict": "ok", "reason": "", "description": "AVX2, 6x16 tiles", "warning": "",
            "kernels_reason": "", "stop_reason": "precision", "flags": "", "hash": "0123456789abcdef"}
     row.update({key: 12345.6789 for key in NUMBERS})
     row.update({"deterministic": 1, "kernels": None, "samples_ns": [12345.5] * samples,

@@ -314,7 +314,7 @@ class Report(ReportTest):
 
     def test_machines_without_a_table_are_counted(self):
         environments = [{"host": f"node{i}"} for i in range(23)]
-        lines = [{"kind": "header", "schema": 1, "started": "2026-03-01T00:00:00Z", "merged": True,
+        lines = [{"kind": "header", "schema": 2, "started": "2026-03-01T00:00:00Z", "merged": True,
                   "environment": environments[0], "environments": environments}]
         lines += [{"kind": "row", "case": "cpu_ref/T2_B1_H3", "verdict": "ok", "environment": i,
                    "samples_ns": [1e5 + k for k in range(9)]} for i in range(23)]

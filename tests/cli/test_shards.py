@@ -270,9 +270,9 @@ class Merging(MergeTest):
         self.make("2", seed=23, cases=[(16, 1000, "ok")])
         done = self.merge("merged", "1", "2", exit_code=2)
         self.assertRegex(done.stderr, r"2/run.jsonl:1: its seed is 23, but that of .*1/run.jsonl is 1")
-        self.edit("2", lambda line: line.update({"schema": 2} if line["kind"] == "header" else {}))
+        self.edit("2", lambda line: line.update({"schema": 1} if line["kind"] == "header" else {}))
         done = self.merge("merged", "1", "2", exit_code=2)
-        self.assertIn("its schema version is 2, but this program merges version 1", done.stderr)
+        self.assertIn("its schema version is 1, but this program merges version 2", done.stderr)
         self.assertFalse(os.path.exists(self.path("merged/run.jsonl")))
 
     def given(self, file, digit):

@@ -54,7 +54,7 @@ class Sweep(ProgramTest):
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
             header = json.loads(lines.readline())
         self.assertIn("--sweep", header["command"])
-        self.assertEqual((header["schema"], header["seed"]), (1, 5))
+        self.assertEqual((header["schema"], header["seed"]), (2, 5))
         self.assertEqual(header["cases"], ["cpu_ref/T3_B2_I4_H4/f32/infer"])
         self.assertIn("cpu", header["environment"])
 

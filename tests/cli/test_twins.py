@@ -202,7 +202,7 @@ class Cheats(ProgramTest):
         rows, _ = self.sweep("--case", "T20_B3_I5_H16", "--impl", "openblas,onednn,own_libraries",
                              "--plugin", plugin("own_libraries"), name="own")
         row = next(row for row in rows.values() if row["impl"] == "own_libraries")
-        self.assertRegex(row["chosen"], "^its own libraries")
+        self.assertRegex(row["description"], "^its own libraries")
 
     def test_a_refusal_after_right_calls_is_an_error(self):
         rows = self.run_cheats(["unsupported_late"])

@@ -238,7 +238,7 @@ class Framework(ProgramTest):
         plugin = self.broken(*CUDNN_ON_CPU)
         for row in self.rows_of(lines, plugin, ["cudnn"]).values():
             self.assertEqual(row["verdict"], "ok", row["reason"])
-            self.assertIn(" cuDNN, ", row["chosen"])
+            self.assertIn(" cuDNN, ", row["description"])
         for row in self.rows_of(lines, variants=["cudnn"], exit_code=5, name="real").values():
             self.assertEqual((row["verdict"], row["reason"]),
                              ("unsupported", "cuDNN needs a GPU: jax_cuda:cudnn"))
@@ -254,7 +254,7 @@ class Framework(ProgramTest):
                              "T3_B2_I5_H8/f32/infer/th2"])
         for row in rows.values():
             self.assertEqual(row["verdict"], "ok", row["reason"])
-            self.assertRegex(row["chosen"], rf", {row['threads']} threads?\b")
+            self.assertRegex(row["description"], rf", {row['threads']} threads?\b")
 
     def test_openmp_sees_all_cpus_whatever_the_first_case_is_pinned_to(self):
         """Else two threads of PyTorch take up to 20 times as long as they need."""
@@ -264,7 +264,7 @@ class Framework(ProgramTest):
         for name, faults, counted in [("right", [], cpus), ("broken", [PINNED_IMPORT], 1)]:
             plugin = self.broken(COUNTED_CPUS, *faults)
             for row in self.rows_of(["T3_B2_I5_H4/f32/infer"], plugin, name=name).values():
-                self.assertTrue(row["chosen"].startswith(f"{counted} counted"), row["chosen"])
+                self.assertTrue(row["description"].startswith(f"{counted} counted"), row["description"])
             shutil.rmtree(self.path("broken"))
 
     def test_the_usual_variant_leaves_nothing_behind(self):
