@@ -30,8 +30,6 @@
 #include "support/framework_plugins.h"
 #include "support/terminal.h"
 
-extern char **environ;
-
 static volatile sig_atomic_t stop;
 
 /* The first signal asks the program to end in good order, the second one kills it. */
@@ -68,19 +66,6 @@ static void catch_signals(void)
         sigaction(SIGHUP, &action, NULL);
     action.sa_handler = on_broken_pipe;
     sigaction(SIGPIPE, &action, NULL);
-}
-
-static enum lb_status build_plan(const struct lb_session *session, struct lb_plan *plan,
-                                 struct lb_error *err)
-{
-    const struct lb_registry *registry = session->registry;
-    struct lb_available_impl *available;
-    enum lb_status st = lb_available_impls(registry, &available, err);
-    if (st != LB_OK)
-        return st;
-    st = lb_plan_build(&session->options->selection, available, registry->count, plan, err);
-    free(available);
-    return st;
 }
 
 /* --explain: of the implementation that the case names, or of all. */
@@ -130,7 +115,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
     LB_TRY(lb_cpu_find(session, err));
-    LB_TRY(build_plan(session, &plan, err));
+    LB_TRY(lb_plan_build(&session->options->selection, session->registry, &plan, err));
     LB_TRY(lb_sweep_filter(session->options, &plan, err));
     warn_of_baseline(session, &plan);
     for (size_t i = 0; i < plan.count; i++) {
@@ -242,27 +227,6 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     }
 }
 
-/* Google Benchmark reads settings from the environment before main() begins. A run must not depend
- * on what a shell happens to export, so the program starts over without them. */
-static void start_over_without_settings(char **argv)
-{
-    static const char prefix[] = "BENCHMARK_";
-    char program[4096], **to = environ;
-    bool any = false;
-    for (char **from = environ; *from; from++) {
-        if (strncmp(*from, prefix, strlen(prefix)) == 0)
-            any = true;
-        else
-            *to++ = *from;
-    }
-    *to = NULL;
-    ssize_t length = any ? readlink("/proc/self/exe", program, sizeof(program) - 1) : 0;
-    if (length <= 0)
-        return;
-    program[length] = '\0';
-    execv(program, argv);
-}
-
 /* Opens the standard streams that the program got closed: else the next file that it opens would
  * get the number of one. */
 static void open_standard_streams(void)
@@ -279,7 +243,6 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     open_standard_streams();
-    start_over_without_settings(argv);
     if ((argc == 4 || argc == 5) && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10),
                               argc == 5 ? argv[4] : NULL);

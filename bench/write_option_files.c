@@ -26,12 +26,6 @@ static bool takes_file(const struct lb_option *option)
     return false;
 }
 
-/* A prefix such as --benchmark_ that stands for many options is no word to complete. */
-static bool is_prefix(const struct lb_option *option)
-{
-    return option->joined && option->name[strlen(option->name) - 1] != '=';
-}
-
 static void write_man(const char *version)
 {
     static const char *const titles[LB_GROUP_COUNT] = {[LB_GROUP_COMMANDS] = "COMMANDS",
@@ -77,7 +71,7 @@ static void print_names(bool (*holds)(const struct lb_option *option), const cha
     bool first = true;
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *option = &lb_option_table[i];
-        if (!holds(option) || is_prefix(option))
+        if (!holds(option) || option->joined)
             continue;
         printf("%s%s", first ? "" : between, option->name);
         if (option->short_name)
@@ -93,12 +87,7 @@ static bool is_any(const struct lb_option *option)
 
 static bool takes_other(const struct lb_option *option)
 {
-    return option->placeholder && !option->joined && !takes_file(option);
-}
-
-static bool takes_file_apart(const struct lb_option *option)
-{
-    return !option->joined && takes_file(option);
+    return option->placeholder && !takes_file(option);
 }
 
 static void write_bash(void)
@@ -107,7 +96,7 @@ static void write_bash(void)
           "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
           "  COMPREPLY=()\n  case $previous in\n  ",
           stdout);
-    print_names(takes_file_apart, " | ");
+    print_names(takes_file, " | ");
     fputs(")\n    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n    return ;;\n  ", stdout);
     print_names(takes_other, " | ");
     fputs(")\n    return ;;\n  esac\n  mapfile -t COMPREPLY < <(compgen -W '", stdout);
@@ -119,8 +108,7 @@ static void write_bash(void)
 /* 'NAME[help]:argument:action', as _arguments reads it. */
 static void print_zsh(const struct lb_option *option, const char *name)
 {
-    size_t length = strcspn(name, "=");
-    printf("  '%.*s%s[", (int)length, name, option->joined ? "=-" : "");
+    printf("  '%s[", name);
     print_escaped(option->help, "[]:\\", "\\");
     fputs("]", stdout);
     if (option->placeholder)
@@ -132,7 +120,7 @@ static void write_zsh(void)
 {
     fputs("#compdef bench-lstm\n# Completion of bench-lstm for zsh.\n_arguments \\\n", stdout);
     for (size_t i = 0; i < lb_option_count; i++) {
-        if (is_prefix(&lb_option_table[i]))
+        if (lb_option_table[i].joined)
             continue;
         print_zsh(&lb_option_table[i], lb_option_table[i].name);
         if (lb_option_table[i].short_name)
@@ -147,10 +135,9 @@ static void write_fish(void)
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *option = &lb_option_table[i];
         bool is_long = strncmp(option->name, "--", 2) == 0;
-        if (is_prefix(option))
+        if (option->joined)
             continue;
-        printf("complete -c bench-lstm -%c %.*s", is_long ? 'l' : 's',
-               (int)strcspn(option->name, "=") - (is_long ? 2 : 1),
+        printf("complete -c bench-lstm -%c %s", is_long ? 'l' : 's',
                option->name + (is_long ? 2 : 1));
         if (option->short_name)
             printf(" -s %s", option->short_name + 1);

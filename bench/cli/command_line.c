@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
-#include "cli/builtin_cases.h"
+#include "base/text.h"
 #include "host/cpu_ceilings.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
@@ -77,18 +77,19 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
 }
 
 /* The words behind the first one, which the option takes too. Moves reader->at past them. */
-static enum lb_status take_more(struct reader *reader, const struct lb_option *option,
-                                struct lb_option_words *words, struct lb_error *err)
+static enum lb_status take_more(struct reader *reader, struct lb_option_use *use,
+                                struct lb_error *err)
 {
-    words->more = &reader->argv[reader->at + 1];
+    const struct lb_option *option = use->option;
+    use->more = &reader->argv[reader->at + 1];
     if (option->extra_words == LB_WORDS_MANY) {
         while (reader->at + 1 < reader->argc && reader->argv[reader->at + 1][0] != '-') {
-            words->more_count++;
+            use->more_count++;
             reader->at++;
         }
         return LB_OK;
     }
-    for (; words->more_count < (size_t)option->extra_words; words->more_count++) {
+    for (; use->more_count < (size_t)option->extra_words; use->more_count++) {
         if (lacks_value(reader, reader->at + 1))
             return fail_missing(option, reader, reader->at + 1, err);
         if (!reader->argv[++reader->at][0])
@@ -100,47 +101,69 @@ static enum lb_status take_more(struct reader *reader, const struct lb_option *o
 /* Reads the option at reader->at with the words that it takes. */
 static enum lb_status take_option(struct reader *reader, struct lb_error *err)
 {
-    struct lb_option_words words = {.word = reader->argv[reader->at], .value = ""};
+    struct lb_option_use use = {
+        .options = reader->options, .word = reader->argv[reader->at], .value = ""};
     const char *value;
-    const struct lb_option *option = lb_option_match(words.word, &value);
+    const struct lb_option *option = lb_option_match(use.word, &value);
     if (!option)
-        return fail_unknown(words.word, err);
+        return fail_unknown(use.word, err);
     size_t row = (size_t)(option - lb_option_table);
+    use.option = option;
     reader->options->given[row] = true;
     if (!reader->first_use[row])
-        reader->first_use[row] = option->joined ? words.word : option->name;
+        reader->first_use[row] = option->joined ? use.word : option->name;
     if (!option->argument)
         return value ? lb_fail(err, LB_INVALID, "%s: it takes no value", option->name)
-                     : option->set(reader->options, option, &words, err);
-    if (!value && option->joined)
-        return lb_fail(err, LB_INVALID, "%s: it takes %s directly behind the '='", option->name,
-                       option->argument);
+                     : option->set(&use, err);
     if (!value && lacks_value(reader, reader->at + 1))
         return fail_missing(option, reader, reader->at + 1, err);
-    words.value = value ? value : reader->argv[++reader->at];
-    if (!words.value[0])
+    use.value = value ? value : reader->argv[++reader->at];
+    if (!use.value[0])
         return fail_empty(option, err);
-    enum lb_status st = take_more(reader, option, &words, err);
-    return st == LB_OK ? option->set(reader->options, option, &words, err) : st;
+    enum lb_status st = take_more(reader, &use, err);
+    return st == LB_OK ? option->set(&use, err) : st;
+}
+
+/* The word of a setting that has no effect with the command. */
+static enum lb_status fail_no_effect(const char *word, unsigned commands, enum lb_command command,
+                                     struct lb_error *err)
+{
+    char works_with[256] = "";
+    for (int c = 0; c < LB_CMD_COUNT; c++)
+        if (commands & 1U << c)
+            lb_append(works_with, sizeof(works_with), "%s%s", works_with[0] ? ", " : "",
+                      lb_command_name((enum lb_command)c));
+    return lb_fail(err, LB_INVALID, "%s: it has no effect with %s%s; use it with %s", word,
+                   lb_command_name(command),
+                   command == LB_CMD_RESUME ? ", because a run goes on as it began" : "",
+                   works_with);
 }
 
 enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
                                enum lb_command command, struct lb_error *err)
 {
-    char works_with[256] = "";
-    if (option->command != LB_CMD_NONE || option->commands & 1U << command ||
+    if (option->group == LB_GROUP_COMMANDS || option->commands & 1U << command ||
         command == LB_CMD_HELP || command == LB_CMD_VERSION)
         return LB_OK;
-    for (int c = 0; c < LB_CMD_COUNT; c++) {
-        size_t used = strlen(works_with);
-        if (option->commands & 1U << c)
-            snprintf(works_with + used, sizeof(works_with) - used, "%s%s", used ? ", " : "",
-                     lb_command_name((enum lb_command)c));
+    return fail_no_effect(word, option->commands, command, err);
+}
+
+/* Of the settings of Google Benchmark, --resume takes outputs and --ab repetitions. */
+static enum lb_status check_benchmark(const struct lb_options *options, struct lb_error *err)
+{
+    static const unsigned sweeps = 1U << LB_CMD_SWEEP | 1U << LB_CMD_PLAN;
+    static const char repetitions[] = "--benchmark_repetitions=";
+    bool is_ab = options->command == LB_CMD_AB;
+    for (size_t i = 0; i < options->benchmark_count; i++) {
+        const char *word = options->benchmark[i];
+        bool repeats = strncmp(word, repetitions, strlen(repetitions)) == 0;
+        if (options->command == LB_CMD_RESUME || (is_ab && !repeats))
+            return fail_no_effect(word, sweeps, options->command, err);
     }
-    return lb_fail(err, LB_INVALID, "%s: it has no effect with %s%s; use it with %s", word,
-                   lb_command_name(command),
-                   command == LB_CMD_RESUME ? ", because a run goes on as it began" : "",
-                   works_with);
+    if (is_ab && (options->benchmark_out || options->benchmark_json))
+        return fail_no_effect(options->benchmark_out ? "--benchmark_out" : "--benchmark_format",
+                              sweeps | 1U << LB_CMD_RESUME, options->command, err);
+    return LB_OK;
 }
 
 /* LB_INVALID for an output file that would replace the records of a run, which nothing could bring
@@ -160,31 +183,34 @@ static enum lb_status check_output_file(const char *name, const char *path, stru
 static enum lb_status check_options(const struct reader *reader, struct lb_error *err)
 {
     const struct lb_options *options = reader->options;
+    enum lb_command command = options->command;
     enum lb_status st = LB_OK;
-    if (options->command == LB_CMD_NONE)
+    if (command == LB_CMD_NONE)
         return lb_fail(err, LB_INVALID,
                        "no command was given: --sweep, --list, --plan, ...; see --help");
-    for (size_t i = 0; i < lb_option_count && st == LB_OK; i++)
+    for (size_t i = 0; i < lb_option_count; i++)
         if (options->given[i])
-            st = lb_check_effect(&lb_option_table[i], reader->first_use[i], options->command, err);
-    if (st == LB_OK && options->command == LB_CMD_LIST && !options->shard &&
+            LB_TRY(lb_check_effect(&lb_option_table[i], reader->first_use[i], command, err));
+    LB_TRY(check_benchmark(options, err));
+    if (command == LB_CMD_LIST && !options->shard &&
         (options->quick || !isnan(options->case_time_s)))
-        st = lb_fail(err, LB_INVALID, "%s: it has no effect with --list without --shard",
-                     options->quick ? "--quick" : "--case-time");
-    if (st == LB_OK && options->command == LB_CMD_REPORT && !options->out)
-        st = lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
-    if (st == LB_OK && options->command == LB_CMD_REPORT)
-        st = check_output_file("--out", options->out, err);
-    if (st == LB_OK && options->benchmark_out)
-        st = check_output_file("--benchmark_out", options->benchmark_out, err);
-    if (st == LB_OK && options->devices && lb_option_given(options, "--device"))
-        st = lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
-    if (st == LB_OK && options->devices && options->tune)
-        st = lb_fail(err, LB_INVALID,
-                     "--tune: with --devices its choices would be measured beside busy neighbours; "
-                     "tune on one device first, with --device");
-    if (st == LB_OK && options->quiet && options->verbose)
-        st = lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
+        return lb_fail(err, LB_INVALID, "%s: it has no effect with --list without --shard",
+                       options->quick ? "--quick" : "--case-time");
+    if (command == LB_CMD_REPORT && !options->out)
+        return lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
+    if (command == LB_CMD_REPORT)
+        LB_TRY(check_output_file("--out", options->out, err));
+    if (options->benchmark_out)
+        LB_TRY(check_output_file("--benchmark_out", options->benchmark_out, err));
+    if (options->devices && lb_option_given(options, "--device"))
+        return lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
+    if (options->devices && options->tune)
+        return lb_fail(err, LB_INVALID,
+                       "--tune: with --devices its choices would be measured beside busy "
+                       "neighbours; tune on one device first, with --device");
+    if (options->quiet && options->verbose)
+        return lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
+done:
     return st;
 }
 
@@ -306,7 +332,7 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
-    LB_TRY(lb_take_cases(&options->selection, "quick", true, err));
+    LB_TRY(lb_selection_take_quick(&options->selection, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", err));
     if (plans && options->command != LB_CMD_AB && !options->shard &&

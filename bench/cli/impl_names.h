@@ -5,19 +5,8 @@
 #include "cli/selection.h"
 #include "model/registry.h"
 
-/* What a plan needs to know of an implementation of the registry. */
-struct lb_available_impl {
-    const char *name;
-    const char *const *variants; /* NULL-terminated, the default first; NULL: none */
-};
-
-/* The implementations of the registry: *available [registry->count] is the caller's to free.
- * LB_OOM. */
-enum lb_status lb_available_impls(const struct lb_registry *registry,
-                                  struct lb_available_impl **available, struct lb_error *err);
-
-/* An implementation in one variant. Both strings belong to the lb_available_impl that it was found
- * in, or are static. */
+/* An implementation in one variant. Both strings belong to the registry that it was found in, or
+ * are static. */
 struct lb_named_impl {
     const char *name;
     const char *variant; /* "": the default */
@@ -32,11 +21,11 @@ struct lb_named_impls {
 /* Finds an implementation by its name and a variant's. An empty variant, the default's own name and
  * "auto" all mean the default. LB_INVALID: there is none; err begins with origin and suggests the
  * closest name, or lists all of them. */
-enum lb_status lb_named_impl_find(const struct lb_available_impl *available, size_t available_count,
-                                  const char *origin, const char *name, const char *variant,
-                                  struct lb_named_impl *impl, struct lb_error *err);
+enum lb_status lb_named_impl_find(const struct lb_registry *registry, const char *origin,
+                                  const char *name, const char *variant, struct lb_named_impl *impl,
+                                  struct lb_error *err);
 
-/* The same for "name" or "name:variant", in a registry. */
+/* The same for "name" or "name:variant". */
 enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
                                    const char *word, struct lb_named_impl *impl,
                                    struct lb_error *err);
@@ -45,9 +34,8 @@ enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const cha
  * names none. Without --impl, every variant of every implementation. On failure (LB_INVALID,
  * LB_OOM) impls is empty. */
 enum lb_status lb_named_impls_resolve(const struct lb_selection *selection,
-                                      const struct lb_available_impl *available,
-                                      size_t available_count, struct lb_named_impls *impls,
-                                      struct lb_error *err);
+                                      const struct lb_registry *registry,
+                                      struct lb_named_impls *impls, struct lb_error *err);
 
 void lb_named_impls_free(struct lb_named_impls *impls); /* accepts a zeroed one */
 

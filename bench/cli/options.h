@@ -81,7 +81,7 @@ struct lb_options {
     double margin;             /* relative difference that matters to a comparison */
     const char *format;        /* of a comparison */
     const char *confirm;       /* second run that must show a slowdown too; NULL: none */
-    size_t profile_calls;      /* calls in the range that --profile times, at least 1 */
+    int profile_calls;         /* calls in the range that --profile times, at least 1 */
     const char *perf_control;  /* pipes to perf; NULL: none */
     double time_budget_s;      /* infinite: no limit */
     double case_time_s;        /* NaN: not given */
@@ -101,8 +101,10 @@ struct lb_options {
 
 struct lb_option;
 
-/* What one option was given on the command line; all strings lie in argv. */
-struct lb_option_words {
+/* One use of an option on the command line; all strings lie in argv. */
+struct lb_option_use {
+    struct lb_options *options;
+    const struct lb_option *option;
     const char *word;  /* the option's own word as it was written: "--out=run" */
     const char *value; /* its first word, never empty; "" when it takes none */
     char *const *more; /* [more_count] the words behind the first */
@@ -110,8 +112,7 @@ struct lb_option_words {
 };
 
 /* Checks and stores what an option was given. LB_INVALID names the option and what is allowed. */
-typedef enum lb_status lb_option_setter(struct lb_options *options, const struct lb_option *option,
-                                        const struct lb_option_words *words, struct lb_error *err);
+typedef enum lb_status lb_option_setter(const struct lb_option_use *use, struct lb_error *err);
 
 /* The headings of --help, in their order. */
 enum lb_option_group { LB_GROUP_COMMANDS, LB_GROUP_CASES, LB_GROUP_SETTINGS, LB_GROUP_COUNT };
@@ -121,20 +122,19 @@ enum { LB_WORDS_MANY = -1 };
 /* One option, which may be a command. Zeroed fields: it takes no argument, has no short name. */
 struct lb_option {
     const char *name;        /* "--out" */
-    const char *short_name;  /* "-o"; NULL: none */
-    bool joined;             /* matches every word that begins with name; the value is what follows
-                                in that word: "--benchmark_out=" */
     const char *argument;    /* what it takes, for messages: "a folder"; NULL: nothing */
     const char *placeholder; /* the same in --help: "DIR"; NULL: nothing */
-    int extra_words;         /* words behind the first; LB_WORDS_MANY: all up to the next option */
     enum lb_option_group group;
-    enum lb_command command; /* the command that it is; LB_CMD_NONE: a setting */
-    unsigned commands;       /* of a setting: a bit 1 << enum lb_command for each command that it
-                                has an effect on */
+    unsigned commands; /* a bit 1 << enum lb_command for each command that the setting has an effect
+                          on; of a command its own bit */
     lb_option_setter *set;
-    size_t field;     /* of setters that store one value: its offset in struct lb_options */
-    int min, max;     /* of setters that read a whole number: what is allowed */
-    const char *help; /* whole sentences on one line; --help breaks it */
+    size_t field;           /* of setters that store one value: its offset in struct lb_options */
+    const char *help;       /* whole sentences on one line; --help breaks it */
+    const char *short_name; /* "-o"; NULL: none */
+    bool joined;            /* matches every word that begins with name; the value is what follows
+                               in that word */
+    int extra_words;        /* words behind the first; LB_WORDS_MANY: all up to the next option */
+    int min, max;           /* of setters that read a whole number: what is allowed */
 };
 
 extern const struct lb_option lb_option_table[];
@@ -147,6 +147,9 @@ const struct lb_option *lb_option_match(const char *word, const char **value);
 
 /* Whether the command line gave the option of that name. */
 bool lb_option_given(const struct lb_options *options, const char *name);
+
+/* The command that the option is; LB_CMD_NONE for a setting. */
+enum lb_command lb_option_command(const struct lb_option *option);
 
 /* The name of the command's option; "" for LB_CMD_NONE. */
 const char *lb_command_name(enum lb_command command);

@@ -16,8 +16,7 @@ struct span {
 
 struct planner {
     const struct lb_selection *selection;
-    const struct lb_available_impl *available; /* [available_count] */
-    size_t available_count;
+    const struct lb_registry *registry;
     struct lb_named_impls impls; /* what --impl chose */
     struct span spans[LB_AXIS_COUNT];
     struct lb_case c; /* with the current value of each span */
@@ -222,8 +221,8 @@ static enum lb_status expand_line(struct planner *p, const struct lb_case_line *
     if (line->given & LB_GIVEN_IMPL) {
         char origin[256];
         lb_case_line_origin(&p->selection->cases, line, origin, sizeof(origin));
-        LB_TRY(lb_named_impl_find(p->available, p->available_count, origin, line->c.impl,
-                                  line->c.variant, &own, p->err));
+        LB_TRY(
+            lb_named_impl_find(p->registry, origin, line->c.impl, line->c.variant, &own, p->err));
         impls = &own;
         impl_count = lb_named_impls_contain(&p->impls, own) ? 1 : 0;
     }
@@ -289,20 +288,19 @@ done:
 }
 
 enum lb_status lb_plan_build(const struct lb_selection *selection,
-                             const struct lb_available_impl *available, size_t available_count,
-                             struct lb_plan *plan, struct lb_error *err)
+                             const struct lb_registry *registry, struct lb_plan *plan,
+                             struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct planner p = {
         .selection = selection,
-        .available = available,
-        .available_count = available_count,
+        .registry = registry,
         .plan = plan,
         .err = err,
     };
     *plan = (struct lb_plan){0};
     LB_TRY(check_projection(selection, err));
-    LB_TRY(lb_named_impls_resolve(selection, available, available_count, &p.impls, err));
+    LB_TRY(lb_named_impls_resolve(selection, registry, &p.impls, err));
     if (selection->cases.count == 0)
         LB_TRY(expand_grid(&p));
     for (size_t i = 0; i < selection->cases.count; i++)

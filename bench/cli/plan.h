@@ -43,8 +43,8 @@ struct lb_plan {
  * LB_INVALID: an unknown implementation or variant (with a suggestion), a grid without -T, -B or
  * -H, an expression that can't be evaluated, more cases than the limits allow; LB_OOM. */
 enum lb_status lb_plan_build(const struct lb_selection *selection,
-                             const struct lb_available_impl *available, size_t available_count,
-                             struct lb_plan *plan, struct lb_error *err);
+                             const struct lb_registry *registry, struct lb_plan *plan,
+                             struct lb_error *err);
 
 void lb_plan_free(struct lb_plan *plan); /* accepts a zeroed one */
 

@@ -2,8 +2,17 @@
  * files. */
 #include "cli/selection.h"
 
+#include <dirent.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/suggest.h"
+#include "base/text.h"
+#include "support/share_path.h"
 
 static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
 static const char *const passes[] = {"infer", "forward", "backward", "train", NULL};
@@ -16,72 +25,51 @@ static const char *const launches[] = {"stream", "graph", NULL};
 static const char *const caches[] = {"hot", "cold", NULL};
 static const char *const timings[] = {"isolated", "batched", NULL};
 
-const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
-    [LB_AXIS_SEQ_LEN] = {"-T", "sequence length", NULL, INT64_MAX, 0},
-    [LB_AXIS_INPUT] = {"-I", "input", NULL, INT64_MAX, LB_GIVEN_INPUT},
-    [LB_AXIS_HIDDEN] = {"-H", "hidden", NULL, INT64_MAX, 0},
-    [LB_AXIS_LAYERS] = {"-L", "layers", NULL, INT64_MAX, LB_GIVEN_LAYERS},
-    [LB_AXIS_DIRECTIONS] = {"-D", "directions", NULL, 2, LB_GIVEN_DIRECTIONS},
-    [LB_AXIS_BATCH] = {"-B", "batch", NULL, INT64_MAX, 0},
-    [LB_AXIS_DTYPE] = {"--dtype", "dtype", dtypes, 0, LB_GIVEN_DTYPE},
-    [LB_AXIS_PASS] = {"--pass", "pass", passes, 0, LB_GIVEN_PASS},
-    [LB_AXIS_MATH] = {"--math", "math", maths, 0, LB_GIVEN_MATH},
-    [LB_AXIS_RAGGED] = {"--ragged", "ragged", raggeds, 0, LB_GIVEN_RAGGED},
-    [LB_AXIS_ACT] = {"--act", "act", acts, 0, LB_GIVEN_ACT},
-    [LB_AXIS_CELL] = {"--cell", "cell", cells, 0, LB_GIVEN_CELL},
-    [LB_AXIS_PROJECTION] = {"-P", "projection", NULL, INT32_MAX, LB_GIVEN_CELL},
-    [LB_AXIS_LAUNCH] = {"--launch", "launch", launches, 0, LB_GIVEN_LAUNCH},
-    [LB_AXIS_CACHE] = {"--cache", "cache", caches, 0, LB_GIVEN_CACHE},
-    [LB_AXIS_TIMING] = {"--timing", "timing", timings, 0, LB_GIVEN_TIMING},
-    [LB_AXIS_THREADS] = {"--threads", "threads", NULL, LB_MAX_THREADS, LB_GIVEN_THREADS},
-};
+/* Where an axis has its field in a case: offset and size in bytes. */
+#define FIELD(name) \
+    .offset = offsetof(struct lb_case, name), .size = sizeof(((struct lb_case *)0)->name)
 
-int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis)
-{
-    const struct lb_problem *p = &c->problem;
-    switch (axis) {
-    case LB_AXIS_SEQ_LEN: return p->seq_len;
-    case LB_AXIS_INPUT: return p->input;
-    case LB_AXIS_HIDDEN: return p->hidden;
-    case LB_AXIS_LAYERS: return p->layers;
-    case LB_AXIS_DIRECTIONS: return p->directions;
-    case LB_AXIS_BATCH: return p->batch;
-    case LB_AXIS_DTYPE: return (int64_t)p->dtype;
-    case LB_AXIS_PASS: return (int64_t)p->pass;
-    case LB_AXIS_MATH: return (int64_t)p->math;
-    case LB_AXIS_RAGGED: return p->ragged;
-    case LB_AXIS_ACT: return (int64_t)p->act;
-    case LB_AXIS_CELL: return p->cell;
-    case LB_AXIS_PROJECTION: return p->projection;
-    case LB_AXIS_LAUNCH: return (int64_t)c->launch;
-    case LB_AXIS_CACHE: return (int64_t)c->cache;
-    case LB_AXIS_TIMING: return (int64_t)c->timing;
-    default: return c->threads;
-    }
-}
+const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
+    [LB_AXIS_SEQ_LEN] = {"-T", "sequence length", NULL, INT64_MAX, 0, FIELD(problem.seq_len)},
+    [LB_AXIS_INPUT] = {"-I", "input", NULL, INT64_MAX, LB_GIVEN_INPUT, FIELD(problem.input)},
+    [LB_AXIS_HIDDEN] = {"-H", "hidden", NULL, INT64_MAX, 0, FIELD(problem.hidden)},
+    [LB_AXIS_LAYERS] = {"-L", "layers", NULL, INT64_MAX, LB_GIVEN_LAYERS, FIELD(problem.layers)},
+    [LB_AXIS_DIRECTIONS] = {"-D", "directions", NULL, 2, LB_GIVEN_DIRECTIONS,
+                            FIELD(problem.directions)},
+    [LB_AXIS_BATCH] = {"-B", "batch", NULL, INT64_MAX, 0, FIELD(problem.batch)},
+    [LB_AXIS_DTYPE] = {"--dtype", "dtype", dtypes, 0, LB_GIVEN_DTYPE, FIELD(problem.dtype)},
+    [LB_AXIS_PASS] = {"--pass", "pass", passes, 0, LB_GIVEN_PASS, FIELD(problem.pass)},
+    [LB_AXIS_MATH] = {"--math", "math", maths, 0, LB_GIVEN_MATH, FIELD(problem.math)},
+    [LB_AXIS_RAGGED] = {"--ragged", "ragged", raggeds, 0, LB_GIVEN_RAGGED, FIELD(problem.ragged)},
+    [LB_AXIS_ACT] = {"--act", "act", acts, 0, LB_GIVEN_ACT, FIELD(problem.act)},
+    [LB_AXIS_CELL] = {"--cell", "cell", cells, 0, LB_GIVEN_CELL, FIELD(problem.cell)},
+    [LB_AXIS_PROJECTION] = {"-P", "projection", NULL, INT32_MAX, LB_GIVEN_CELL,
+                            FIELD(problem.projection)},
+    [LB_AXIS_LAUNCH] = {"--launch", "launch", launches, 0, LB_GIVEN_LAUNCH, FIELD(launch)},
+    [LB_AXIS_CACHE] = {"--cache", "cache", caches, 0, LB_GIVEN_CACHE, FIELD(cache)},
+    [LB_AXIS_TIMING] = {"--timing", "timing", timings, 0, LB_GIVEN_TIMING, FIELD(timing)},
+    [LB_AXIS_THREADS] = {"--threads", "threads", NULL, LB_MAX_THREADS, LB_GIVEN_THREADS,
+                         FIELD(threads)},
+};
 
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)
 {
-    struct lb_problem *p = &c->problem;
-    switch (axis) {
-    case LB_AXIS_SEQ_LEN: p->seq_len = value; break;
-    case LB_AXIS_INPUT: p->input = value; break;
-    case LB_AXIS_HIDDEN: p->hidden = value; break;
-    case LB_AXIS_LAYERS: p->layers = value; break;
-    case LB_AXIS_DIRECTIONS: p->directions = value; break;
-    case LB_AXIS_BATCH: p->batch = value; break;
-    case LB_AXIS_DTYPE: p->dtype = (enum lb_dtype)value; break;
-    case LB_AXIS_PASS: p->pass = (enum lb_pass)value; break;
-    case LB_AXIS_MATH: p->math = (enum lb_math)value; break;
-    case LB_AXIS_RAGGED: p->ragged = value != 0; break;
-    case LB_AXIS_ACT: p->act = (enum lb_act)value; break;
-    case LB_AXIS_CELL: p->cell = (uint8_t)value; break;
-    case LB_AXIS_PROJECTION: p->projection = (int32_t)value; break;
-    case LB_AXIS_LAUNCH: c->launch = (enum lb_launch)value; break;
-    case LB_AXIS_CACHE: c->cache = (enum lb_cache)value; break;
-    case LB_AXIS_TIMING: c->timing = (enum lb_timing)value; break;
-    default: c->threads = (int)value; break;
-    }
+    void *field = (char *)c + lb_axis_table[axis].offset;
+    size_t size = lb_axis_table[axis].size;
+    int32_t word = (int32_t)value;
+    uint8_t byte = (uint8_t)value;
+    memcpy(field, size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, size);
+}
+
+int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis)
+{
+    const void *field = (const char *)c + lb_axis_table[axis].offset;
+    size_t size = lb_axis_table[axis].size;
+    int64_t value;
+    int32_t word;
+    uint8_t byte;
+    memcpy(size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, field, size);
+    return size == 8 ? value : size == 4 ? word : byte;
 }
 
 void lb_selection_free(struct lb_selection *selection)
@@ -142,6 +130,62 @@ static enum lb_status take_filter(struct lb_selection *s, const char *value, str
     return st;
 }
 
+/* For scandir(): whether the file is called NAME.txt. */
+static int is_set(const struct dirent *file)
+{
+    size_t length = strlen(file->d_name);
+    return length > 4 && strcmp(file->d_name + length - 4, ".txt") == 0;
+}
+
+/* LB_INVALID for a name that is neither a file nor a builtin set: suggests one, or lists all. */
+static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
+{
+    struct dirent **files = NULL;
+    char suggestion[256] = "", known[256] = "";
+    size_t distance = SIZE_MAX;
+    int count = scandir(folder, &files, is_set, alphasort);
+    for (int i = 0; i < count; i++) {
+        char *set = files[i]->d_name;
+        set[strlen(set) - 4] = '\0';
+        lb_append(known, sizeof(known), " %s", set);
+        if (lb_is_closer(name, set, &distance))
+            snprintf(suggestion, sizeof(suggestion), "%s", set);
+        free(files[i]);
+    }
+    free(files);
+    if (suggestion[0])
+        return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; did you mean %s?",
+                       name, suggestion);
+    return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; the sets are%s", name,
+                   known);
+}
+
+/* Adds the cases of a file or, where there is no such file, those of the builtin set of that name.
+ * builtin: looks for the set alone. A folder does not count as a file, because runs may have the
+ * name of a set. */
+static enum lb_status take_cases(struct lb_selection *s, const char *name, bool builtin,
+                                 struct lb_error *err)
+{
+    char folder[4096], path[4500];
+    struct stat found;
+    bool there = stat(name, &found) == 0;
+    bool is_file = !builtin && there && !S_ISDIR(found.st_mode);
+    if (!is_file && !strchr(name, '/') &&
+        lb_share_path("cases", folder, sizeof(folder), NULL) == LB_OK) {
+        snprintf(path, sizeof(path), "%s/%.255s.txt", folder, name);
+        if (access(path, F_OK) == 0)
+            name = path;
+        else if (!there)
+            return fail_no_set(folder, name, err);
+    }
+    return lb_case_list_read(&s->cases, name, err);
+}
+
+enum lb_status lb_selection_take_quick(struct lb_selection *s, struct lb_error *err)
+{
+    return take_cases(s, "quick", true, err);
+}
+
 enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const char *value,
                                  struct lb_error *err)
 {
@@ -161,6 +205,6 @@ enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const
     if (strcmp(flag, "--case") == 0)
         return lb_case_list_add(&s->cases, flag, value, err);
     if (strcmp(flag, "--cases") == 0)
-        return lb_case_list_read(&s->cases, value, err);
+        return take_cases(s, value, false, err);
     return lb_fail(err, LB_INVALID, "%s: it selects no cases", flag);
 }

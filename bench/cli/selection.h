@@ -35,6 +35,7 @@ struct lb_axis_info {
     const char *const *words; /* NULL-terminated, in the order of the field's enum; NULL: numbers */
     int64_t max;              /* of numbers */
     unsigned given;           /* enum lb_given of the field; 0: every case text has the field */
+    size_t offset, size;      /* of the field in struct lb_case: 8 or 4 bytes signed, or 1 byte */
 };
 
 extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
@@ -61,10 +62,13 @@ struct lb_selection {
 
 void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one */
 
-/* Takes one option and its value: an axis of lb_axis_table, --impl, --where, --case or --cases. A
- * repeated option adds values (--where: conditions).
+/* Takes one option and its value: an axis of lb_axis_table, --impl, --where, --case or --cases (a
+ * file, or the name of a set in bench/cases). A repeated option adds values (--where: conditions).
  * LB_INVALID names the option, what is wrong and what is allowed; LB_OOM. */
 enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
                                  const char *value, struct lb_error *err);
+
+/* Takes the cases of the builtin set "quick", whatever files are called so. LB_INVALID, LB_OOM. */
+enum lb_status lb_selection_take_quick(struct lb_selection *selection, struct lb_error *err);
 
 #endif

@@ -55,9 +55,11 @@ done:
 /* Plans the problems as cases of a placeholder implementation that stands for both sides. */
 static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
 {
-    static const struct lb_available_impl both = {"both", NULL};
+    static char name[] = "both";
+    struct lb_impl_entry both = {.name = name};
+    const struct lb_registry registry = {.impl_entries = &both, .count = 1};
     const struct lb_selection *selection = &ab->session->options->selection;
-    return lb_plan_build(selection, &both, 1, &ab->plan, err);
+    return lb_plan_build(selection, &registry, &ab->plan, err);
 }
 
 /* The settings of one side, for its header. They leave out the plug-in of the other side, which may

@@ -3,6 +3,9 @@
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <sstream>
@@ -36,6 +39,28 @@ std::string initialize(std::vector<std::string> arguments)
     int argc = static_cast<int>(arguments.size());
     benchmark::Initialize(&argc, argv.data());
     return argc > 1 ? argv[1] : "";
+}
+
+/* Google Benchmark took settings from the environment before main() began. A run must not depend on
+ * what a shell happens to export: arguments that give the settings there their defaults back. */
+std::vector<std::string> defaults()
+{
+    static const char *const settings[][2] = {
+        {"FILTER", ""},       {"LIST_TESTS", "false"},
+        {"REPETITIONS", "1"}, {"ENABLE_RANDOM_INTERLEAVING", "false"},
+        {"DRY_RUN", "false"}, {"MIN_WARMUP_TIME", "0"},
+        {"OUT", ""},          {"PERF_COUNTERS", ""}};
+    std::vector<std::string> arguments;
+    for (const auto &setting : settings) {
+        std::string name = "BENCHMARK_" + std::string(setting[0]);
+        if (!std::getenv(name.c_str()))
+            continue;
+        std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) {
+            return static_cast<char>(std::tolower(letter));
+        });
+        arguments.push_back("--" + name + "=" + setting[1]);
+    }
+    return arguments;
 }
 
 void run_case(benchmark::State &state, lb_gbench_call *call, void *user, size_t index)
@@ -109,6 +134,7 @@ template <typename Body> lb_status guarded(lb_error *err, Body body)
 enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err)
 {
     return guarded(err, [&] {
+        initialize(defaults()); /* some versions lack some of them */
         std::string rest = initialize(std::vector<std::string>(argv, argv + argc));
         return rest.empty()
                    ? LB_OK

@@ -373,7 +373,7 @@ static void warn_of_busy_machine(void)
         fprintf(stderr,
                 "warning: other programs use at least %.0f %% of the CPUs, so times will be noisy: "
                 "stop them, or measure the noisy cases again later with --resume DIR "
-                "--retry-noisy\n",
+                "--retry noisy\n",
                 100 * others);
 }
 
@@ -1039,7 +1039,7 @@ static void say_noisy(const struct sweep *sweep, const struct lb_run *run, const
     if (noisy > NAMED)
         fprintf(stderr, "          and %zu more\n", noisy - NAMED);
     fprintf(stderr, "          measure %s again with: ", noisy == 1 ? "it" : "them");
-    print_resume(sweep, folder, " --retry-noisy");
+    print_resume(sweep, folder, " --retry noisy");
 }
 
 /* Runs the cases, closes the file and writes all other outputs from it. Failures from here on are
@@ -1261,7 +1261,7 @@ done:
 }
 
 /* Whether the case of a row is run again: always when it was skipped, and as --retry and
- * --retry-noisy say. */
+ * --retry noisy say. */
 static bool is_run_again(const struct lb_row *row, const struct lb_options *options)
 {
     return row->verdict == LB_VERDICT_SKIPPED || (options->retry & 1U << row->verdict) ||

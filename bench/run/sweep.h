@@ -23,7 +23,7 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
 
 /* Continues the run in the folder options->subject with the run's own settings. It runs the cases
  * that have no row, and those whose row has the verdict "skipped" or is one that --retry or
- * --retry-noisy names. From the record it takes only data to read: no plug-ins, and no files to
+ * --retry noisy names. From the record it takes only data to read: no plug-ins, and no files to
  * write. It writes to the run's file only after everything has been checked. */
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err);
 

@@ -11,12 +11,14 @@
 
 #include "cli/plan.h"
 
-static const char *const cudnn_variants[] = {"auto", "standard", "persist_static", NULL};
+static char cpu_ref[] = "cpu_ref", cpu_simd[] = "cpu_simd", cudnn[] = "cudnn", first[] = "auto",
+            second[] = "standard", third[] = "persist_static";
+static char *cudnn_variants[] = {first, second, third, NULL};
 
-static const struct lb_available_impl available[] = {
-    {"cpu_ref", NULL}, {"cpu_simd", NULL}, {"cudnn", cudnn_variants}};
+static struct lb_impl_entry impl_entries[] = {
+    {.name = cpu_ref}, {.name = cpu_simd}, {.name = cudnn, .variants = cudnn_variants}};
 
-enum { AVAILABLE_COUNT = 3 };
+static const struct lb_registry registry = {.impl_entries = impl_entries, .count = 3};
 
 static const char *const simd[] = {"--impl", "cpu_simd", NULL};
 
@@ -35,7 +37,7 @@ static enum lb_status build(const char *const *arguments, struct lb_plan *plan,
 {
     struct lb_selection selection = {0};
     take(&selection, arguments);
-    enum lb_status st = lb_plan_build(&selection, available, AVAILABLE_COUNT, plan, err);
+    enum lb_status st = lb_plan_build(&selection, &registry, plan, err);
     lb_selection_free(&selection);
     return st;
 }
@@ -375,7 +377,7 @@ static void builtin_files_plan_for_every_implementation(void **state)
     take(&selection, ARGS("--cases", LB_SOURCE_DIR "/bench/cases/quick.txt", "--pass",
                           "infer,train", "--impl", "cpu_ref"));
     take(&selection, simd);
-    assert_int_equal(lb_plan_build(&selection, available, AVAILABLE_COUNT, &plan, NULL), LB_OK);
+    assert_int_equal(lb_plan_build(&selection, &registry, &plan, NULL), LB_OK);
     assert_int_equal(plan.count, 12 * 2 * 2);
     lb_plan_free(&plan);
     lb_selection_free(&selection);

@@ -191,12 +191,12 @@ class Resume(ProgramTest):
         with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(json.dumps(entry) + "\n" for entry in (header, *rows, footer))
         self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
-        done = run("--resume", self.path("run"), "--retry-noisy")
+        done = run("--resume", self.path("run"), "--retry", "noisy")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("2 cases are done, 1 case is left to run", done.stderr)
         again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][3:]
         self.assertEqual(again, [rows[0]["case"]])
-        self.assertEqual(run("--sweep", "--retry-noisy").returncode, 2)
+        self.assertEqual(run("--sweep", "--retry", "noisy").returncode, 2)
 
     def test_cases_of_a_slow_moment_are_measured_again(self):
         self.sweep("-T", "3:10:+1", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
@@ -211,7 +211,7 @@ class Resume(ProgramTest):
         self.assertIn("noisy     1 of 8 cases was measured", done.stderr)
         self.assertIn(rows[2]["case"] + " (30 % slower)", done.stderr)
         self.assertIn("the machine was 30 % slower", run("--export", "csv", self.path("run")).stdout)
-        done = run("--resume", self.path("run"), "--retry-noisy", *NO_PLOTS)
+        done = run("--resume", self.path("run"), "--retry", "noisy", *NO_PLOTS)
         self.assertIn("7 cases are done, 1 case is left to run", done.stderr)
         again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][8:]
         self.assertEqual(again, [rows[2]["case"]])
@@ -262,7 +262,7 @@ class Resume(ProgramTest):
         self.assertIn("noisy     1 of 1 case was measured while other programs used more than 5 %",
                       done.stderr)
         self.assertIn(row["case"] + " (others 50 %)", done.stderr)
-        self.assertIn(f"bench-lstm --resume {self.path('run')} --retry-noisy", done.stderr)
+        self.assertIn(f"bench-lstm --resume {self.path('run')} --retry noisy", done.stderr)
 
     def test_a_run_of_an_older_header_is_resumed(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
