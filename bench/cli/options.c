@@ -472,8 +472,7 @@ const struct lb_option lb_option_table[] = {
      .help = "Finds change points over all runs in the folder."},
     {"--self-test", NULL, NULL, COMMANDS, SELF_TEST, set_command, 0,
      .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
-             "whether the machine is quiet enough, and keeps how much runs differ for --compare; "
-             "takes about 20 minutes."},
+             "whether the machine is quiet enough; takes about 20 minutes."},
     {"--cross-check", NULL, NULL, COMMANDS, CROSS_CHECK, set_command, 0,
      .help = "Runs each problem once on every implementation and precision, and prints the largest "
              "difference between any two of them; with --weights and --inputs, on a trained layer "

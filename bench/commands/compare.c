@@ -9,7 +9,6 @@
 
 #include "record/run_devices.h"
 #include "report/compare_report.h"
-#include "report/run_spread.h"
 #include "run/sweep.h"
 #include "support/terminal.h"
 
@@ -26,15 +25,11 @@ static const char *style_of(enum lb_change change)
 
 static void print_pair(const struct lb_pair *pair, bool style)
 {
-    char before[32], after[32], change[32] = "", interval[64] = "";
+    char before[32], after[32], change[32], interval[64];
     const char *start = style ? style_of(pair->change) : "";
     lb_format_ns(pair->base ? pair->base->median_ns : (double)NAN, before);
     lb_format_ns(pair->now ? pair->now->median_ns : (double)NAN, after);
-    if (pair->compared) {
-        snprintf(change, sizeof(change), "%+.1f %%", 100 * expm1(pair->shift.estimate));
-        snprintf(interval, sizeof(interval), "%+.1f to %+.1f", 100 * expm1(pair->shift.lo95),
-                 100 * expm1(pair->shift.hi95));
-    }
+    lb_format_change(pair, change, interval);
     printf("%s%-13s %9s  %-18s %10s %10s  %s%s%s%s\n", start, lb_change_name(pair->change), change,
            interval, before, after, pair->id, pair->note[0] ? "  " : "", pair->note,
            start[0] ? "\033[0m" : "");
@@ -77,9 +72,9 @@ static enum lb_status print_as(const char *format, const struct lb_run_compariso
 {
     enum lb_status st = LB_OK;
     if (strcmp(format, "markdown") == 0)
-        st = lb_report_markdown(comparison, names, stdout, err);
+        lb_report_markdown(comparison, names, stdout);
     else if (strcmp(format, "junit") == 0)
-        st = lb_report_junit(comparison, names, strict, stdout, err);
+        lb_report_junit(comparison, names, strict, stdout);
     else if (strcmp(format, "json") == 0)
         st = lb_report_json(comparison, names, stdout, err);
     else
@@ -95,8 +90,8 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
         return LB_EXIT_REGRESSION;
     if (comparison->common == 0)
         return LB_EXIT_NOTHING;
-    if (comparison->single == comparison->common)
-        return LB_EXIT_INCONCLUSIVE; /* one process each: too few to find a change */
+    if (comparison->compared == 0)
+        return LB_EXIT_INCONCLUSIVE; /* too few processes to find a change */
     size_t open = comparison->counts[LB_CHANGE_INCONCLUSIVE] + comparison->counts[LB_CHANGE_GONE];
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
@@ -144,10 +139,9 @@ static enum lb_status compare_and_print(const struct lb_run *base, const struct 
     const struct lb_report_names names = {named[0], named[1]};
     copy_name(base_name, named[0], sizeof(named[0]));
     copy_name(now_name, named[1], sizeof(named[1]));
-    how.margin = options->margin;
+    how.judgement.margin = options->margin;
     how.bases = further->bases;
     how.base_count = further->bases ? options->run_count : 0;
-    lb_run_spread_load(json_object_get(now->header, "environment"), &how.learnt);
     LB_TRY(lb_compare_runs(base, now, &how, &comparison, err));
     if (further->again)
         LB_TRY(confirm(base, further->again, &how, &comparison, err));

@@ -8,10 +8,7 @@
 
 #include "base/random.h"
 #include "commands/self_test_report.h"
-#include "record/environment.h"
 #include "report/compare.h"
-#include "report/detectable_difference.h"
-#include "report/run_spread.h"
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
@@ -21,50 +18,39 @@ enum {
     SIDE = 8,            /* fresh processes per side: the exact test has p <= 0.05 in 4.99 % */
     ROUNDS = 2 * SIDE,   /* processes per case in a sweep that is compared with itself */
     MAX_CASES = 20,      /* in such a sweep */
+    MAX_SWEEPS = 20,     /* that are compared with themselves */
     PLANTED_PERCENT = 3, /* slowdown planted in a case of one millisecond */
-    PAIRS = 60,          /* of blocks per comparison with the planted slowdown */
-    PERCENTILES = 101    /* 0 % to 100 % of the samples of a process */
+    PAIRS = 60           /* of blocks per comparison with the planted slowdown */
 };
 
-/* The times of each case in each process of one sweep. */
+/* The logarithms of the times of each case in each process of one sweep, in the order of time. */
 struct aa_sweep {
-    double percentiles[MAX_CASES][ROUNDS][PERCENTILES]; /* of the samples, which they stand for */
-    double references[MAX_CASES][ROUNDS]; /* time of the fixed loop around it; NaN: not known */
-    bool second[MAX_CASES][ROUNDS];       /* it belongs to the second side, as half do */
+    double logs[MAX_CASES][ROUNDS];
 };
 
 struct self_test {
     const struct lb_session *session;
+    struct lb_judgement judgement;
     struct lb_case cases[MAX_CASES];
     struct lb_self_result result;
     struct lb_progress progress;
     uint64_t random;
 };
 
-static bool interrupted(const struct self_test *test)
-{
-    return test->session->stop && *test->session->stop;
-}
-
-/* As a process of a sweep samples, but for 0.1 s at most. */
-static struct lb_sampler_options process_sampler(void)
-{
-    struct lb_sampler_options sampler = lb_sampler_defaults();
-    sampler.max_ns = 1e8;
-    return sampler;
-}
-
+/* Measures a case in a worker process as a sweep does, but for 0.1 s at most. */
 static enum lb_status run_one(const struct self_test *test, const struct lb_case *c,
                               struct lb_row *row, struct lb_error *err)
 {
     const struct lb_impl_entry *impl_entry = lb_registry_find(test->session->registry, c->impl);
-    const struct lb_job job = {
-        .c = c, .seed = test->session->options->seed, .sampler = process_sampler()};
+    struct lb_job job = {
+        .c = c, .seed = test->session->options->seed, .sampler = lb_sampler_defaults()};
+    job.sampler.max_ns = 1e8;
     *row = lb_row_make(c);
     if (impl_entry->absent) {
         row->verdict = LB_VERDICT_ABSENT;
         return LB_OK;
     }
+    lb_pool_renew(test->session->pool);
     return lb_pool_run(test->session->pool, impl_entry, &job, row, err);
 }
 
@@ -94,7 +80,6 @@ static enum lb_status choose_cases(struct self_test *test, const struct lb_plan 
         char id[LB_CASE_ID_SIZE];
         lb_case_print(&plan->cases[i], id);
         lb_progress_case(&test->progress, id);
-        lb_pool_renew(test->session->pool);
         LB_TRY(run_one(test, &plan->cases[i], &row, err));
         lb_progress_done(&test->progress, false, false);
         if (lb_row_is_timed(&row))
@@ -111,8 +96,78 @@ done:
     return st;
 }
 
-/* Assigns the processes at random to two sides of the same size. */
-static void assign_sides(struct self_test *test, bool second[ROUNDS])
+static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *sweep,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    lb_progress_case(&test->progress, "the same against the same, in fresh processes");
+    for (size_t round = 0; round < ROUNDS; round++)
+        for (size_t i = 0; i < test->result.cases; i++) {
+            struct lb_row row;
+            if (test->session->stop && *test->session->stop)
+                return LB_INTERRUPTED;
+            st = run_one(test, &test->cases[i], &row, err);
+            lb_progress_done(&test->progress, false, false);
+            if (st == LB_OK && !lb_row_is_timed(&row))
+                st = lb_fail(err, LB_FAILED, "a case that ran before no longer runs: %s: %.300s",
+                             lb_verdict_name(row.verdict), row.reason);
+            sweep->logs[i][round] = log(row.median_ns);
+            lb_row_free(&row);
+            if (st != LB_OK)
+                return st;
+        }
+    return st;
+}
+
+/* The smallest slowdown which, added to the times of now, would be called slower as the only one
+ * among so many cases; infinite when there are too few units for that. */
+static double find_least_named(const struct self_test *test, const struct lb_contrast *c,
+                               size_t cases)
+{
+    double low = -1, high = 1, now[PAIRS];
+    struct lb_contrast moved = *c;
+    const struct lb_judgement judgement = {test->judgement.margin,
+                                           test->judgement.level / (double)cases};
+    moved.now = now;
+    for (double middle = high; high - low > 1e-5; middle = (low + high) / 2) {
+        for (size_t i = 0; i < c->now_count; i++)
+            now[i] = c->now[i] + middle;
+        bool slower = lb_judge_cases(&moved, 1, &judgement, NULL) == LB_OK &&
+                      moved.outcome == LB_OUTCOME_SLOWER;
+        if (!slower && middle == 1)
+            return INFINITY;
+        *(slower ? &high : &low) = middle;
+    }
+    return high;
+}
+
+/* Judges cases together, as --compare does, and counts what is found. planted is the shift that the
+ * cases have by intention. */
+static enum lb_status count_findings(const struct self_test *test, struct lb_contrast *cases,
+                                     size_t count, double planted, struct lb_self_rate *rate,
+                                     struct lb_error *err)
+{
+    bool significant = false;
+    size_t named = 0;
+    enum lb_status st = lb_judge_cases(cases, count, &test->judgement, err);
+    for (size_t i = 0; st == LB_OK && i < count; i++) {
+        const struct lb_contrast *c = &cases[i];
+        rate->significant += c->shift.p < 0.05;
+        significant |= c->adjusted_p <= test->judgement.level;
+        named += c->outcome == LB_OUTCOME_SLOWER || c->outcome == LB_OUTCOME_FASTER;
+        rate->estimates[rate->comparisons] = c->shift.estimate;
+        rate->least_seen[rate->comparisons] = planted - c->shift.lo95;
+        rate->least_named[rate->comparisons++] = planted + find_least_named(test, c, count);
+    }
+    rate->named += named;
+    rate->sweeps++;
+    rate->sweeps_significant += significant;
+    rate->sweeps_named += named > 0;
+    return st;
+}
+
+/* Draws which half of the processes belong to the second side. */
+static void draw_side(struct self_test *test, bool second[ROUNDS])
 {
     for (size_t i = 0; i < ROUNDS; i++)
         second[i] = i >= SIDE;
@@ -124,177 +179,70 @@ static void assign_sides(struct self_test *test, bool second[ROUNDS])
     }
 }
 
-/* Replaces samples by their percentiles: median and 10 % quantile stay. */
-static void keep_percentiles(const struct lb_row *row, double percentiles[PERCENTILES])
+/* Compares two halves of each case's processes: drawn at random, or the first with the last. */
+static enum lb_status judge_halves(struct self_test *test, const struct aa_sweep *sweep,
+                                   bool in_turn, struct lb_self_rate *rate, struct lb_error *err)
 {
-    lb_sort(row->samples_ns, row->samples);
-    for (size_t i = 0; i < PERCENTILES; i++)
-        percentiles[i] = lb_quantile(row->samples_ns, row->samples, (double)i / (PERCENTILES - 1));
-}
-
-static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *sweep,
-                                    struct lb_error *err)
-{
-    for (size_t i = 0; i < test->result.cases; i++)
-        assign_sides(test, sweep->second[i]);
-    for (size_t round = 0; round < ROUNDS; round++) {
-        lb_progress_case(&test->progress, "the same against the same, in fresh processes");
-        for (size_t i = 0; i < test->result.cases; i++) {
-            struct lb_row row;
-            if (interrupted(test))
-                return LB_INTERRUPTED;
-            lb_pool_renew(test->session->pool);
-            enum lb_status st = run_one(test, &test->cases[i], &row, err);
-            lb_progress_done(&test->progress, false, false);
-            if (st == LB_OK && !lb_row_is_timed(&row))
-                st = lb_fail(err, LB_FAILED, "a case that ran before no longer runs: %s: %.300s",
-                             lb_verdict_name(row.verdict), row.reason);
-            if (st == LB_OK)
-                keep_percentiles(&row, sweep->percentiles[i][round]);
-            sweep->references[i][round] = row.block_count > 0 ? row.reference_ns[0] : (double)NAN;
-            lb_row_free(&row);
-            if (st != LB_OK)
-                return st;
-        }
-    }
-    return LB_OK;
-}
-
-/* Makes the run of one side: the processes assigned to it, or with by_time the first or last half.
- */
-static enum lb_status make_run(const struct self_test *test, const struct aa_sweep *sweep,
-                               bool second, bool by_time, struct lb_run *run, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    *run = (struct lb_run){.finished = true, .header = json_object()};
-    run->rows = calloc(test->result.cases, sizeof(*run->rows));
-    if (!run->rows || !run->header)
-        return lb_fail(err, LB_OOM, "out of memory");
-    for (size_t i = 0; i < test->result.cases; i++) {
-        struct lb_row *row = &run->rows[run->count++];
-        *row = lb_row_make(&test->cases[i]);
-        row->verdict = LB_VERDICT_OK;
+    double sides[MAX_CASES][2][SIDE];
+    struct lb_contrast cases[MAX_CASES] = {0};
+    for (size_t c = 0; c < test->result.cases; c++) {
+        bool second[ROUNDS];
+        size_t counts[2] = {0, 0};
+        draw_side(test, second);
         for (size_t p = 0; p < ROUNDS; p++) {
-            bool belongs = second == (by_time ? p >= SIDE : sweep->second[i][p]);
-            if (belongs && row->process_count > 0)
-                LB_TRY(lb_row_add_process(row, err));
-            if (belongs)
-                LB_TRY(lb_row_add_block(row, sweep->percentiles[i][p], PERCENTILES, err));
-            if (belongs)
-                lb_row_set_reference(row, sweep->references[i][p]);
+            int side = in_turn ? p >= SIDE : second[p];
+            sides[c][side][counts[side]++] = sweep->logs[c][p];
         }
-        LB_TRY(lb_row_summarize(row, err));
+        cases[c] = (struct lb_contrast){
+            .base = sides[c][0], .now = sides[c][1], .base_count = SIDE, .now_count = SIDE};
     }
-done:
-    return st;
+    return count_findings(test, cases, test->result.cases, 0, rate, err);
 }
 
-/* Compares a sweep with itself and counts what is named. learnt: the spread between runs to allow
- * for; NULL: none. */
-static enum lb_status judge_sweep(struct self_test *test, const struct aa_sweep *sweep,
-                                  bool by_time, const struct lb_run_spread *learnt,
-                                  struct lb_self_rate *rate, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct lb_run sides[2] = {{.header = NULL}, {.header = NULL}};
-    struct lb_run_comparison comparison = {0};
-    struct lb_compare_options options = lb_compare_defaults();
-    options.margin = test->session->options->margin;
-    if (learnt)
-        options.learnt = *learnt;
-    for (int s = 0; s < 2; s++)
-        LB_TRY(make_run(test, sweep, s == 1, by_time, &sides[s], err));
-    LB_TRY(lb_compare_runs(&sides[0], &sides[1], &options, &comparison, err));
-    bool adjusted = false;
-    for (size_t i = 0; i < comparison.count; i++) {
-        const struct lb_pair *pair = &comparison.pairs[i];
-        rate->significant += pair->shift.p < 0.05;
-        adjusted |= pair->adjusted_p <= comparison.level;
-        rate->least_seen[rate->comparisons] = -pair->shift.lo95;
-        LB_TRY(lb_detectable_slowdown(&comparison, pair,
-                                      comparison.level / (double)comparison.count,
-                                      &rate->least_named[rate->comparisons], err));
-        rate->comparisons++;
-    }
-    rate->sweeps++;
-    rate->sweeps_low += comparison.times.low;
-    rate->sweeps_significant += adjusted;
-    rate->sweeps_named +=
-        comparison.counts[LB_CHANGE_SLOWER] + comparison.counts[LB_CHANGE_FASTER] > 0;
-done:
-    lb_run_comparison_free(&comparison);
-    for (int s = 0; s < 2; s++)
-        lb_run_free(&sides[s]);
-    return st;
-}
-
-/* The difference between the median logarithms of the first and the second half of a case's
- * processes, each of which stands for a run; of 10 % quantiles where low, and over the times of the
- * fixed loop where corrected. */
-static double half_difference(const struct aa_sweep *sweep, size_t c, bool low, bool corrected)
+/* The times of a case in two runs that follow each other: the median logarithms of the first and of
+ * the last half of its processes. */
+static void run_times(const struct aa_sweep *sweep, size_t c, double times[2])
 {
     double halves[ROUNDS];
-    for (size_t p = 0; p < ROUNDS; p++)
-        halves[p] = log(sweep->percentiles[c][p][low ? PERCENTILES / 10 : PERCENTILES / 2]) -
-                    (corrected ? log(sweep->references[c][p]) : 0);
-    lb_sort(halves, SIDE);
-    lb_sort(halves + SIDE, SIDE);
-    return lb_median(halves + SIDE, SIDE) - lb_median(halves, SIDE);
-}
-
-/* The squares of the spread between runs by one sweep, whose halves stand for two runs of it. */
-static struct lb_run_spread variance_of(const struct self_test *test, const struct aa_sweep *sweep)
-{
-    struct lb_run_spread variance = {.df = 1};
-    double *sums[] = {&variance.raw, &variance.corrected, &variance.low_raw,
-                      &variance.low_corrected};
-    for (size_t c = 0; c < test->result.cases; c++)
-        for (int s = 0; s < 4; s++)
-            *sums[s] += pow(half_difference(sweep, c, s >= 2, s % 2 == 1), 2) /
-                        (2 * (double)test->result.cases);
-    return variance;
-}
-
-/* The root of a mean of variances; 0, which stands for not known, where it is not finite. */
-static double root_mean(double sum, size_t count)
-{
-    double root = sqrt(sum / (double)count);
-    return isfinite(root) ? root : 0;
-}
-
-/* The spread between runs by all sweeps but one; left_out may be past the last. */
-static struct lb_run_spread spread_of(const struct lb_run_spread *variances, size_t sweeps,
-                                      size_t left_out)
-{
-    struct lb_run_spread spread = {0};
-    for (size_t i = 0; i < sweeps; i++) {
-        if (i == left_out)
-            continue;
-        spread.raw += variances[i].raw;
-        spread.corrected += variances[i].corrected;
-        spread.low_raw += variances[i].low_raw;
-        spread.low_corrected += variances[i].low_corrected;
-        spread.df++;
+    memcpy(halves, sweep->logs[c], sizeof(halves));
+    for (int s = 0; s < 2; s++) {
+        lb_sort(halves + s * SIDE, SIDE);
+        times[s] = lb_median(halves + s * SIDE, SIDE);
     }
-    spread.raw = root_mean(spread.raw, spread.df);
-    spread.corrected = root_mean(spread.corrected, spread.df);
-    spread.low_raw = root_mean(spread.low_raw, spread.df);
-    spread.low_corrected = root_mean(spread.low_corrected, spread.df);
-    return spread;
 }
 
-/* Keeps the spread between runs for --compare on this machine. */
-static void keep_run_spread(const struct self_test *test, const struct lb_run_spread *spread)
+/* The spread between such runs by all sweeps [count] but one; left_out may be past the last. */
+static struct lb_spread spread_of(const struct self_test *test, const struct aa_sweep *sweeps,
+                                  size_t count, size_t left_out)
 {
-    struct lb_error why = {""};
-    json_t *environment = lb_environment(test->session->libraries);
-    if (lb_run_spread_save(environment, spread, &why) != LB_OK)
-        fprintf(
-            stderr,
-            "the spread between runs is not kept for --compare: %s; set XDG_CACHE_HOME to a folder "
-            "that can be written\n",
-            why.text);
-    json_decref(environment);
+    double squares = 0, times[2];
+    size_t df = 0;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t c = 0; i != left_out && c < test->result.cases; c++) {
+            run_times(&sweeps[i], c, times);
+            squares += pow(times[1] - times[0], 2) / (2 * (double)test->result.cases);
+        }
+        df += i != left_out;
+    }
+    return (struct lb_spread){sqrt(squares / (double)df), df};
+}
+
+/* Compares the halves as runs, with what the other sweeps tell of the spread between runs. */
+static enum lb_status judge_runs(struct self_test *test, const struct aa_sweep *sweeps,
+                                 size_t count, size_t index, struct lb_error *err)
+{
+    double times[MAX_CASES][2];
+    struct lb_contrast cases[MAX_CASES];
+    const struct lb_spread spread = spread_of(test, sweeps, count, index);
+    for (size_t c = 0; c < test->result.cases; c++) {
+        run_times(&sweeps[index], c, times[c]);
+        cases[c] = (struct lb_contrast){.base = &times[c][0],
+                                        .now = &times[c][1],
+                                        .base_count = 1,
+                                        .now_count = 1,
+                                        .spread = spread};
+    }
+    return count_findings(test, cases, test->result.cases, 0, &test->result.allowed_for, err);
 }
 
 static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
@@ -302,26 +250,16 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
 {
     enum lb_status st = LB_OK;
     struct lb_self_result *result = &test->result;
-    struct aa_sweep *all = calloc(sweeps, sizeof(*all));
-    struct lb_run_spread *variances = calloc(sweeps, sizeof(*variances));
-    if (!all || !variances)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    struct aa_sweep all[MAX_SWEEPS];
     for (size_t i = 0; i < sweeps; i++) {
         LB_TRY(measure_sweep(test, &all[i], err));
-        LB_TRY(judge_sweep(test, &all[i], false, NULL, &result->shuffled, err));
-        LB_TRY(judge_sweep(test, &all[i], true, NULL, &result->in_turn, err));
-        variances[i] = variance_of(test, &all[i]);
+        LB_TRY(judge_halves(test, &all[i], false, &result->shuffled, err));
+        LB_TRY(judge_halves(test, &all[i], true, &result->in_turn, err));
     }
-    /* Each sweep is judged by what the others tell, as a comparison after this test will be. */
-    for (size_t i = 0; i < sweeps; i++) {
-        struct lb_run_spread others = spread_of(variances, sweeps, i);
-        LB_TRY(judge_sweep(test, &all[i], true, &others, &result->allowed_for, err));
-    }
-    result->run_spread = spread_of(variances, sweeps, sweeps);
-    keep_run_spread(test, &result->run_spread);
+    for (size_t i = 0; i < sweeps; i++)
+        LB_TRY(judge_runs(test, all, sweeps, i, err));
+    result->run_spread = spread_of(test, all, sweeps, sweeps).deviation;
 done:
-    free(variances);
-    free(all);
     return st;
 }
 
@@ -336,7 +274,7 @@ static enum lb_status choose_planted(struct self_test *test, const struct lb_imp
     c->problem.batch = 1;
     c->problem.input = c->problem.hidden = 64;
     c->problem.seq_len = 50;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2 && st == LB_OK; i++) {
         struct lb_row row;
         st = lb_pool_run(test->session->pool, impl_entry, &job, &row, err);
         if (st == LB_OK && !lb_row_is_timed(&row))
@@ -345,8 +283,6 @@ static enum lb_status choose_planted(struct self_test *test, const struct lb_imp
             c->problem.seq_len = (int64_t)fmax(1, round(50 * 1e6 / row.median_ns));
         test->result.planted_ns = row.median_ns;
         lb_row_free(&row);
-        if (st != LB_OK)
-            break;
     }
     return st;
 }
@@ -356,37 +292,24 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
                                       const struct lb_side sides[2], struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_self_result *result = &test->result;
-    struct lb_row rows[2];
-    struct lb_run runs[2] = {{.header = NULL}, {.header = NULL}};
-    struct lb_run_comparison comparison = {0};
-    struct lb_compare_options options = lb_compare_defaults();
-    options.margin = test->session->options->margin;
+    double logs[2][PAIRS];
+    struct lb_row rows[2] = {{.verdict = LB_VERDICT_OK}, {.verdict = LB_VERDICT_OK}};
+    struct lb_contrast contrast = {.base = logs[0], .now = logs[1], .paired = true};
     lb_pool_renew(test->session->pool);
     LB_TRY(lb_measure_pairs(test->session, c, sides, PAIRS, &test->random, rows, err));
     for (int s = 0; s < 2; s++) {
-        runs[s] = (struct lb_run){.rows = malloc(sizeof(*rows)), .finished = true};
-        runs[s].header = json_pack("{s:s}", "interleaved", "self-test");
-        if (!runs[s].rows || !runs[s].header)
-            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-        runs[s].rows[runs[s].count++] = rows[s];
-        rows[s] = (struct lb_row){.verdict = LB_VERDICT_OK};
+        if (lb_row_units(&rows[s]) != PAIRS)
+            LB_TRY(lb_fail(err, LB_FAILED, "planted: %.400s", rows[s].reason));
+        LB_TRY(lb_row_unit_times(&rows[s], logs[s], err));
+        for (int i = 0; i < PAIRS; i++)
+            logs[s][i] = log(logs[s][i]);
     }
-    LB_TRY(lb_compare_runs(&runs[0], &runs[1], &options, &comparison, err));
-    const struct lb_pair *pair = &comparison.pairs[0];
-    if (!pair->compared)
-        LB_TRY(lb_fail(err, LB_FAILED, "planted: %s", pair->note));
-    result->planted_significant += pair->shift.lo95 > 0;
-    result->planted_found += pair->change == LB_CHANGE_SLOWER;
-    result->planted_estimates[result->planted] = pair->shift.estimate;
-    double planted = log1p(PLANTED_PERCENT / 100.0), named;
-    LB_TRY(lb_detectable_slowdown(&comparison, pair, comparison.level, &named, err));
-    result->planted_least_seen[result->planted] = planted - pair->shift.lo95;
-    result->planted_least_named[result->planted++] = planted + named;
+    contrast.base_count = contrast.now_count = PAIRS;
+    st = count_findings(test, &contrast, 1, log1p(PLANTED_PERCENT / 100.0), &test->result.planted,
+                        err);
 done:
-    lb_run_comparison_free(&comparison);
     for (int s = 0; s < 2; s++)
-        lb_run_free(&runs[s]);
+        lb_row_free(&rows[s]);
     return st;
 }
 
@@ -400,7 +323,7 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
                                      {"planted:slower_3", "slower_3", &impl_entry}};
     LB_TRY(choose_planted(test, &impl_entry, &c, err));
     for (size_t i = 0; i < comparisons; i++) {
-        if (interrupted(test))
+        if (test->session->stop && *test->session->stop)
             return LB_INTERRUPTED;
         lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");
         LB_TRY(compare_planted(test, &c, sides, err));
@@ -416,16 +339,17 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
 {
     enum lb_status st = LB_OK;
     bool quick = session->options->quick;
-    size_t sweeps = quick ? 4 : 20, planted = quick ? 10 : 100;
+    size_t sweeps = quick ? 4 : MAX_SWEEPS, planted = quick ? 10 : 100;
     struct self_test *test = calloc(1, sizeof(*test));
     if (!test)
         return lb_fail(err, LB_OOM, "out of memory");
     test->session = session;
     test->random = session->options->seed ^ (uint64_t)time(NULL) << 20;
+    test->judgement = lb_compare_defaults().judgement;
+    test->judgement.margin = test->result.margin = session->options->margin;
     test->result.cases = quick ? MAX_CASES / 2 : MAX_CASES;
     test->result.quick = quick;
     test->result.side = SIDE;
-    test->result.margin = session->options->margin;
     fprintf(stderr, "checking the machine and the cost of the cases\n");
     lb_pool_renew(session->pool); /* else the check counts our own worker as another GPU process */
     lb_noise_check_run(1.0, session->options->call_limit_s, &test->result.noise);

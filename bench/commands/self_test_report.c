@@ -60,47 +60,30 @@ static void print_rate(FILE *out, const char *name, const struct lb_self_rate *r
             rate->significant, rate->comparisons, percent(rate->significant, rate->comparisons));
     fprintf(out, "  %-26s after correction, %zu of %zu sweeps have a difference, %zu name a case\n",
             "", rate->sweeps_significant, rate->sweeps, rate->sweeps_named);
-    if (rate->sweeps_low > 0)
-        fprintf(out, "  %-26s %zu of %zu sweeps are compared by 10 %% quantiles of samples\n", "",
-                rate->sweeps_low, rate->sweeps);
-}
-
-static void print_spread(FILE *out, const char *name, double medians, double low)
-{
-    char texts[2][32] = {"unknown", "unknown"};
-    if (medians > 0)
-        snprintf(texts[0], sizeof(texts[0]), "%.3g %%", 100 * medians);
-    if (low > 0)
-        snprintf(texts[1], sizeof(texts[1]), "%.3g %%", 100 * low);
-    fprintf(out, "  %-26s %12s   %s\n", name, texts[0], texts[1]);
 }
 
 static void print_verdicts(FILE *out, struct lb_self_result *result)
 {
     char time[32], seen[32], named[32];
-    struct lb_self_rate *shuffled = &result->shuffled;
+    struct lb_self_rate *shuffled = &result->shuffled, *planted = &result->planted;
     fprintf(out, "\nfalse alarms: %zu case%s, %zu fresh processes per side\n", result->cases,
             result->cases == 1 ? " against itself" : "s against themselves", result->side);
     print_rate(out, "both sides mixed in time", shuffled);
     print_rate(out, "one side after the other", &result->in_turn);
     print_rate(out, "its spread allowed for", &result->allowed_for);
 
-    const struct lb_run_spread *spread = &result->run_spread;
-    fprintf(out, "\nspread between runs that follow each other (standard deviation)\n");
-    fprintf(out, "  %-26s %12s   10 %% quantiles\n", "", "medians");
-    print_spread(out, "as measured", spread->raw, spread->low_raw);
-    print_spread(out, "over the fixed loop's time", spread->corrected, spread->low_corrected);
-    fprintf(out, "  --compare allows for it from now on, for runs of this machine\n");
+    fprintf(out, "\nspread between runs that follow each other\n");
+    fprintf(out, "  %-26s %.3g %%; --compare allows for it where it has several runs of the base\n",
+            "standard deviation", 100 * result->run_spread);
 
-    lb_sort(result->planted_estimates, result->planted);
+    lb_sort(planted->estimates, planted->comparisons);
     lb_format_ns(result->planted_ns, time);
     fprintf(out, "\nplanted slowdown: 3 %% of a case of %s, interleaved\n", time);
     fprintf(out, "  %-26s %zu of %zu comparisons: slower, and by more than %.3g %%\n", "found",
-            result->planted_found, result->planted, 100 * result->margin);
-    fprintf(out, "  %-26s %zu of %zu\n", "interval above zero", result->planted_significant,
-            result->planted);
+            planted->named, planted->comparisons, 100 * result->margin);
+    fprintf(out, "  %-26s %zu of %zu\n", "p below 5 %", planted->significant, planted->comparisons);
     fprintf(out, "  %-26s %.2f %% (median of the estimates)\n", "measured as",
-            100 * expm1(lb_median(result->planted_estimates, result->planted)));
+            100 * expm1(lb_median(planted->estimates, planted->comparisons)));
 
     fprintf(out, "\nsmallest slowdown that 95 of 100 comparisons would\n");
     fprintf(out, "  %-26s %12s   %s\n", "", "tell from 0", "name slower");
@@ -110,8 +93,8 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
             seen, named, result->cases, result->cases == 1 ? "" : "s");
     format_detectable(result->allowed_for.least_seen, result->allowed_for.comparisons, seen);
     fprintf(out, "  %-26s %12s\n", "one after the other", seen);
-    format_detectable(result->planted_least_seen, result->planted, seen);
-    format_detectable(result->planted_least_named, result->planted, named);
+    format_detectable(planted->least_seen, planted->comparisons, seen);
+    format_detectable(planted->least_named, planted->comparisons, named);
     fprintf(out, "  %-26s %12s   %s\n", "--ab", seen, named);
 }
 
@@ -149,7 +132,7 @@ bool lb_self_report(struct lb_self_result *result, FILE *out)
     print_advice(out, result);
     bool alarms = within(shuffled->significant, shuffled->comparisons, 2, 8) &&
                   20 * shuffled->sweeps_significant <= shuffled->sweeps;
-    bool found = within(result->planted_found, result->planted, 95, 100);
+    bool found = within(result->planted.named, result->planted.comparisons, 95, 100);
     if (result->quick)
         fprintf(out, "\n--quick: too few comparisons to judge the rates.\n");
     else

@@ -7,39 +7,35 @@
 #include <stdio.h>
 
 #include "measure/noise_check.h"
-#include "report/compare.h"
+#include "stats/comparison.h"
 
 #define LB_SELF_COMPARISONS 400 /* at most, of one kind: 20 sweeps of 20 cases */
 
-/* Counts of comparisons of cases with themselves, which find a difference only by chance. Shifts
- * are of log time. */
+/* Comparisons of one kind. Shifts are of log time. */
 struct lb_self_rate {
     size_t comparisons;        /* of one case */
     size_t significant;        /* of these, with p < 0.05, uncorrected */
+    size_t named;              /* of these, called slower or faster */
     size_t sweeps;             /* comparisons of all cases at once, as --compare makes them */
     size_t sweeps_significant; /* of these, with an adjusted p-value that is significant */
     size_t sweeps_named;       /* of these, with a case that is called slower or faster */
-    size_t sweeps_low;         /* compared by 10 % quantiles of the samples instead of medians */
-    double least_seen[LB_SELF_COMPARISONS];  /* smallest shift whose interval is above zero */
-    double least_named[LB_SELF_COMPARISONS]; /* smallest shift that is called slower */
+    double estimates[LB_SELF_COMPARISONS];
+    double least_seen[LB_SELF_COMPARISONS];  /* smallest slowdown whose interval is above zero */
+    double least_named[LB_SELF_COMPARISONS]; /* smallest slowdown that is called slower */
 };
 
 struct lb_self_result {
     bool quick;    /* --quick: a tenth of the comparisons */
     size_t cases;  /* of each sweep */
     size_t side;   /* processes on each side of a comparison */
-    double margin; /* as in lb_compare_options */
+    double margin; /* as in lb_judgement */
     struct lb_noise_check noise;
     struct lb_self_rate shuffled;    /* processes assigned to both sides at random */
     struct lb_self_rate in_turn;     /* the first half of the processes against the second */
     struct lb_self_rate allowed_for; /* as in_turn, with the spread between runs allowed for */
-    struct lb_run_spread run_spread; /* of runs that follow each other; kept for --compare */
+    double run_spread;               /* standard deviation between runs that follow each other */
     double planted_ns;               /* time of the case that is slowed down on purpose */
-    size_t planted;                  /* comparisons of that case with itself, slowed down */
-    size_t planted_found;            /* of these, called slower */
-    size_t planted_significant;      /* of these, with an interval above zero */
-    double planted_estimates[LB_SELF_COMPARISONS]; /* [planted] shifts of log time; so the next */
-    double planted_least_seen[LB_SELF_COMPARISONS], planted_least_named[LB_SELF_COMPARISONS];
+    struct lb_self_rate planted;     /* that case against itself, slowed down */
 };
 
 /* Writes the report to out and sorts the result's arrays. False when the full test shows that

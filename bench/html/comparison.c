@@ -84,7 +84,7 @@ static enum lb_status write_comparison(FILE *out, const struct lb_html_view *vie
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options how = lb_compare_defaults();
     char verdict[512];
-    how.margin = view->margin;
+    how.judgement.margin = view->margin;
     LB_TRY(lb_run_read_by(base_path, view->by, &base, err));
     LB_TRY(lb_html_go_on(view, err));
     LB_TRY(lb_compare_runs(&base, view->run, &how, &comparison, err));
@@ -109,7 +109,7 @@ static enum lb_status write_comparison(FILE *out, const struct lb_html_view *vie
         out,
         "<p class=\"note\">Above 0 %% is slower. Slower and faster mean by more than %g %%, "
         "significant at %g %% over all cases together; same means within %g %%.</p>\n</section>\n",
-        100 * comparison.margin, 100 * comparison.level, 100 * comparison.margin);
+        100 * comparison.judgement.margin, 100 * comparison.judgement.level, 100 * comparison.judgement.margin);
 done:
     lb_run_comparison_free(&comparison);
     lb_run_free(&base);

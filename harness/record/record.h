@@ -172,17 +172,10 @@ void lb_row_drop_samples(struct lb_row *row);
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 
 /* Units of replication are the processes when there are two or more, else the blocks; empty ones do
- * not count. lb_row_units is their number, and lb_row_least_samples the smallest number of samples
- * that one of them has, 0 when there is none. times [lb_row_units] receives a quantile of each
- * unit's samples in ns (lb_quantile), the median for 0.5. LB_OOM. */
+ * not count. lb_row_units is their number. times [lb_row_units] receives the median of each unit's
+ * samples in ns. LB_OOM. */
 size_t lb_row_units(const struct lb_row *row);
-size_t lb_row_least_samples(const struct lb_row *row);
-enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, double *times,
-                                 struct lb_error *err);
-
-/* References [lb_row_units] receives the mean time of the fixed loop around each unit's blocks.
- * False when it is not known for one of them. */
-bool lb_row_unit_references(const struct lb_row *row, double *references);
+enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct lb_error *err);
 
 /* In the runs under results, the slowdown of a row is below 1.1, or the row was disturbed. */
 #define LB_SLOW_MACHINE  1.15

@@ -45,20 +45,7 @@ size_t lb_row_units(const struct lb_row *row)
     return filled;
 }
 
-size_t lb_row_least_samples(const struct lb_row *row)
-{
-    size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
-    size_t least = 0, block = 0;
-    for (size_t i = 0; i < units; i++) {
-        size_t count = unit_samples(row, i, &block);
-        if (count > 0 && (least == 0 || count < least))
-            least = count;
-    }
-    return least;
-}
-
-enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, double *times,
-                                 struct lb_error *err)
+enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct lb_error *err)
 {
     size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
     size_t first = 0, block = 0;
@@ -69,32 +56,11 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double quantile, doub
         size_t count = unit_samples(row, i, &block);
         sort_into(row->samples_ns + first, count, scratch);
         if (count > 0)
-            *times++ = lb_quantile(scratch, count, quantile);
+            *times++ = lb_median(scratch, count);
         first += count;
     }
     free(scratch);
     return LB_OK;
-}
-
-bool lb_row_unit_references(const struct lb_row *row, double *references)
-{
-    size_t units = row->process_count >= 2 ? row->process_count : row->block_count, block = 0;
-    for (size_t i = 0; i < units; i++) {
-        size_t blocks = row->process_count >= 2 ? row->processes[i] : 1, samples = 0, filled = 0;
-        double sum = 0;
-        for (size_t b = 0; b < blocks; b++, block++) {
-            if (row->blocks[block] == 0)
-                continue;
-            samples += row->blocks[block];
-            sum += row->reference_ns[block];
-            filled++;
-        }
-        if (samples > 0)
-            *references++ = sum / (double)filled;
-        if (samples > 0 && !isfinite(sum))
-            return false;
-    }
-    return row->block_count > 0;
 }
 
 /* The relative spread of samples within a block, as the median over all blocks; scratch
@@ -117,7 +83,7 @@ static double spread_within(const struct lb_row *row, double *scratch)
 static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
 {
     size_t units = lb_row_units(row);
-    enum lb_status st = lb_row_unit_times(row, 0.5, medians, err);
+    enum lb_status st = lb_row_unit_times(row, medians, err);
     if (st != LB_OK)
         return st;
     lb_sort(medians, units);

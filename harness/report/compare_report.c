@@ -6,41 +6,37 @@
 #include <string.h>
 
 #include "base/json_out.h"
+#include "base/text.h"
 #include "base/xml.h"
 
-/* Formats a shift of logarithms as a relative change: "+3.1 %". */
-static void format_change(double shift, char text[32])
+void lb_format_change(const struct lb_pair *pair, char change[32], char interval[64])
 {
-    snprintf(text, 32, "%+.1f %%", 100 * expm1(shift));
-}
-
-/* Lists how often each change from first to last occurs: "1 broken, 3 slower". */
-static void list_counts(const struct lb_run_comparison *comparison, int first, int last, char *text,
-                        size_t size)
-{
-    text[0] = '\0';
-    for (int c = first; c <= last; c++) {
-        size_t used = strlen(text);
-        if (comparison->counts[c] > 0)
-            snprintf(text + used, size - used, "%s%zu %s", used ? ", " : "", comparison->counts[c],
-                     lb_change_name((enum lb_change)c));
-    }
+    change[0] = interval[0] = '\0';
+    if (isfinite(pair->shift.estimate))
+        snprintf(change, 32, "%+.1f %%", 100 * expm1(pair->shift.estimate));
+    if (pair->compared)
+        snprintf(interval, 64, "%+.1f to %+.1f %%", 100 * expm1(pair->shift.lo95),
+                 100 * expm1(pair->shift.hi95));
 }
 
 void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, size_t size)
 {
-    char counts[256];
     const size_t *n = comparison->counts;
-    const char *word = "No regression found";
-    list_counts(comparison, 0, LB_CHANGE_COUNT - 1, counts, sizeof(counts));
+    const char *word = "No regression found", *comma = "";
     if (n[LB_CHANGE_SLOWER] + n[LB_CHANGE_BROKEN] > 0)
         word = "REGRESSION";
     else if (comparison->common == 0)
         word = "Nothing to compare";
     else if (n[LB_CHANGE_INCONCLUSIVE] > 0)
         word = "No regression shown, but not all is decided";
-    snprintf(text, size, "%s: %zu case%s: %s (margin %.3g %%).", word, comparison->count,
-             comparison->count == 1 ? "" : "s", counts, 100 * comparison->margin);
+    snprintf(text, size, "%s: %zu case%s: ", word, comparison->count,
+             comparison->count == 1 ? "" : "s");
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        if (n[c] > 0) {
+            lb_append(text, size, "%s%zu %s", comma, n[c], lb_change_name((enum lb_change)c));
+            comma = ", ";
+        }
+    lb_append(text, size, " (margin %.3g %%).", 100 * comparison->judgement.margin);
 }
 
 /* Markdown that is being written: bytes so far, and cases that were left out. */
@@ -72,21 +68,16 @@ static void format_time(const struct lb_row *row, char text[32])
 /* Formats one line of the table. Case texts need no escapes, but notes may contain anything. */
 static void format_line(const struct lb_pair *pair, char *line, size_t size)
 {
-    char change[32] = "", lo[32] = "", hi[32] = "", note[sizeof(pair->note)], base[32], now[32];
-    size_t used = 0;
-    for (const char *at = pair->note; *at && used + 1 < sizeof(note); at++)
-        note[used++] = strchr("|<>`\n\r", *at) ? ' ' : *at;
-    note[used] = '\0';
+    char change[32], interval[64], note[sizeof(pair->note)], base[32], now[32];
+    memcpy(note, pair->note, sizeof(note));
+    for (char *at = note; *at; at++)
+        if (strchr("|<>`\n\r", *at))
+            *at = ' ';
     format_time(pair->base, base);
     format_time(pair->now, now);
-    if (pair->compared) {
-        format_change(pair->shift.estimate, change);
-        format_change(pair->shift.lo95, lo);
-        format_change(pair->shift.hi95, hi);
-    }
-    snprintf(line, size, "| %s | `%s` | %s | %s%s%s | %s | %s | %s |\n",
-             lb_change_name(pair->change), pair->id, change, lo, pair->compared ? " to " : "", hi,
-             base, now, note);
+    lb_format_change(pair, change, interval);
+    snprintf(line, size, "| %s | `%s` | %s | %s | %s | %s | %s |\n", lb_change_name(pair->change),
+             pair->id, change, interval, base, now, note);
 }
 
 static const char table_head[] =
@@ -109,18 +100,16 @@ static void put_table(struct markdown *md, const struct lb_pair *pairs, size_t f
         }
 }
 
-enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
-                                  const struct lb_report_names *names, FILE *out,
-                                  struct lb_error *err)
+void lb_report_markdown(const struct lb_run_comparison *comparison,
+                        const struct lb_report_names *names, FILE *out)
 {
-    (void)err;
     struct markdown md = {.out = out};
     char text[2048], verdict[512];
     size_t worst = 0;
     lb_report_verdict(comparison, verdict, sizeof(verdict));
     snprintf(text, sizeof(text), "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict,
              names->base, names->now,
-             comparison->interleaved ? " The runs took turns in one process." : "");
+             comparison->unit == LB_UNIT_BLOCK ? " The runs took turns in one process." : "");
     put(&md, text);
     if (comparison->notes[0]) {
         snprintf(text, sizeof(text), "> **Note.** %s\n\n", comparison->notes);
@@ -152,26 +141,21 @@ enum lb_status lb_report_markdown(const struct lb_run_comparison *comparison,
         out,
         "\nslower, faster: significant by Benjamini-Hochberg at %.3g %% over %zu compared cases, "
         "and beyond the margin; same: two one-sided tests place the change within the margin.\n",
-        100 * comparison->level, comparison->compared);
-    return LB_OK;
+        100 * comparison->judgement.level, comparison->compared);
 }
 
 /* Describes the pair in one line, for the message of a failure or the output of a passed test. */
 static void describe(const struct lb_pair *pair, char *text, size_t size)
 {
-    char change[32], lo[32], hi[32];
+    char change[32], interval[64];
+    lb_format_change(pair, change, interval);
     snprintf(text, size, "%s", lb_change_name(pair->change));
-    if (pair->compared && pair->base && pair->now) {
-        format_change(pair->shift.estimate, change);
-        format_change(pair->shift.lo95, lo);
-        format_change(pair->shift.hi95, hi);
-        snprintf(text, size, "%s: %s (%s to %s), %.4g us before, %.4g us now, adjusted p %.2g",
-                 lb_change_name(pair->change), change, lo, hi, pair->base->median_ns / 1e3,
-                 pair->now->median_ns / 1e3, pair->adjusted_p);
-    }
-    size_t used = strlen(text);
+    if (pair->compared)
+        lb_append(text, size, ": %s (%s), %.4g us before, %.4g us now, adjusted p %.2g", change,
+                  interval, pair->base->median_ns / 1e3, pair->now->median_ns / 1e3,
+                  pair->adjusted_p);
     if (pair->note[0])
-        snprintf(text + used, size - used, "%s%s", pair->compared ? "; " : ": ", pair->note);
+        lb_append(text, size, "%s%s", pair->compared ? "; " : ": ", pair->note);
 }
 
 /* The JUnit element of a case; NULL: passed. With strict, cases that make --compare --strict exit
@@ -207,12 +191,10 @@ static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
     fputs("</testcase>\n", out);
 }
 
-enum lb_status lb_report_junit(const struct lb_run_comparison *comparison,
-                               const struct lb_report_names *names, bool strict, FILE *out,
-                               struct lb_error *err)
+void lb_report_junit(const struct lb_run_comparison *comparison,
+                     const struct lb_report_names *names, bool strict, FILE *out)
 {
     struct lb_junit_counts counts = {0};
-    (void)err;
     for (int c = 0; c < LB_CHANGE_COUNT; c++)
         lb_junit_count(&counts, junit_element((enum lb_change)c, strict), comparison->counts[c]);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
@@ -230,7 +212,6 @@ enum lb_status lb_report_junit(const struct lb_run_comparison *comparison,
         fputs("</system-out>\n", out);
     }
     fputs("  </testsuite>\n</testsuites>\n", out);
-    return LB_OK;
 }
 
 static json_t *number_or_null(bool known, double value)
@@ -241,10 +222,10 @@ static json_t *number_or_null(bool known, double value)
 static json_t *pair_json(const struct lb_pair *pair)
 {
     const struct lb_shift *s = &pair->shift;
-    bool c = pair->compared;
+    bool c = pair->compared, timed = isfinite(s->estimate);
     return json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s}", "case", pair->id, "change",
-        lb_change_name(pair->change), "ratio", number_or_null(c, exp(s->estimate)), "ratio_lo",
+        lb_change_name(pair->change), "ratio", number_or_null(timed, exp(s->estimate)), "ratio_lo",
         number_or_null(c, exp(s->lo95)), "ratio_hi", number_or_null(c, exp(s->hi95)), "p",
         number_or_null(c, s->p), "adjusted_p", number_or_null(c, pair->adjusted_p),
         "base_median_ns", number_or_null(pair->base, pair->base ? pair->base->median_ns : 0),
@@ -265,12 +246,12 @@ enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
         done = json_object_set_new(counts, lb_change_name((enum lb_change)c),
                                    json_integer((json_int_t)comparison->counts[c])) == 0;
     lb_report_verdict(comparison, verdict, sizeof(verdict));
-    json_t *document = json_pack(
-        "{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:b, s:b, s:o, s:o}", "verdict",
-        verdict, "base", names->base, "new", names->now, "margin", comparison->margin, "level",
-        comparison->level, "interleaved", comparison->interleaved, "environments_differ_in",
-        comparison->environments, "notes", comparison->notes, "basis", comparison->basis,
-        "run_spread", comparison->run_spread, "low_quantile", comparison->times.low, "corrected",
-        comparison->times.corrected, "counts", counts, "cases", cases);
+    json_t *document =
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:o, s:o}", "verdict",
+                  verdict, "base", names->base, "new", names->now, "margin",
+                  comparison->judgement.margin, "level", comparison->judgement.level, "interleaved",
+                  comparison->unit == LB_UNIT_BLOCK, "environments_differ_in",
+                  comparison->environments, "notes", comparison->notes, "basis", comparison->basis,
+                  "run_spread", comparison->spread.deviation, "counts", counts, "cases", cases);
     return lb_json_write(document, done, "the comparison", out, err);
 }

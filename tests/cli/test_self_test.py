@@ -1,7 +1,6 @@
 """--self-test --quick on one small case: it runs to its end, prints the figures that it found, and
 judges no rate by so few comparisons."""
 
-import json
 import os
 import signal
 import subprocess
@@ -12,19 +11,12 @@ from program import PROGRAM, ProgramTest, catches, run, wait_until
 
 class SelfTest(ProgramTest):
     def test_short_form_reports_rates_resolution_and_machine(self):
-        done = run("--self-test", "--quick", "--case", "cpu_ref/T32_B1_H32", timeout=560,
-                   env={**os.environ, "XDG_CACHE_HOME": self.scratch})
+        done = run("--self-test", "--quick", "--case", "cpu_ref/T32_B1_H32", timeout=560)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"clock: resolution +[0-9.e+]+ ns")
         self.assertRegex(done.stdout, r"both sides mixed in time +[0-4] of 4 comparisons have p < 0.05")
         self.assertRegex(done.stdout, r"its spread allowed for +[0-4] of 4 comparisons have p < 0.05")
-        for name in ("as measured", "over the fixed loop's time"):
-            self.assertRegex(done.stdout, name + r" +[0-9.e-]+ %   [0-9.e-]+ %\n")
-        with open(self.path("bench-lstm/run-spread.json"), encoding="utf-8") as file:
-            (kept,) = json.load(file).values() # of this machine
-        for key in ("raw", "corrected", "low_raw", "low_corrected"):
-            self.assertGreater(kept[key], 0)
-        self.assertEqual(kept["df"], 4)
+        self.assertRegex(done.stdout, r"standard deviation +[0-9.e-]+ %; --compare allows for it")
         self.assertRegex(done.stdout, r"after correction, [0-4] of 4 sweeps have a difference")
         self.assertRegex(done.stdout, r"planted slowdown: 3 % of a case of ")
         self.assertRegex(done.stdout, r"found +\d+ of 10 comparisons: slower, and by more than 2 %")

@@ -1,0 +1,170 @@
+/* From the times of cases in two runs to a verdict on each case. */
+#include "stats/comparison.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stats/order_stats.h"
+
+#define HALF_PI 1.57079632679489661923
+
+/* The probability that |T| of Student's distribution with df degrees of freedom is at least |t|. */
+static double student_p(double t, size_t df)
+{
+    double angle = atan2(fabs(t), sqrt((double)df)), cosine = cos(angle);
+    double term = df % 2 == 1 ? cosine : 1, sum = 0;
+    for (size_t i = df % 2 == 1 ? 3 : 2; i <= df; i += 2) {
+        sum += term;
+        term *= cosine * cosine * (double)(i - 1) / (double)i;
+    }
+    double inside = df % 2 == 1 ? (angle + sin(angle) * sum) / HALF_PI : sin(angle) * sum;
+    return fmax(0, 1 - inside);
+}
+
+/* The t above 0 for which student_p is p, with 0 < p < 1. */
+static double student_quantile(double p, size_t df)
+{
+    double low = 0, high = 1;
+    while (student_p(high, df) > p && high < 1e300)
+        high *= 2;
+    for (int i = 0; i < 200 && low < high; i++) {
+        double middle = low + (high - low) / 2;
+        *(student_p(middle, df) > p ? &low : &high) = middle;
+    }
+    return high;
+}
+
+static double mean_of(const double *values, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    return sum / (double)n;
+}
+
+/* The shift where the spread of units is known from elsewhere. */
+static void shift_by_spread(struct lb_contrast *c)
+{
+    double n = (double)c->base_count, m = (double)c->now_count;
+    double error = c->spread.deviation * sqrt(1 / n + 1 / m);
+    double shift = mean_of(c->now, c->now_count) - mean_of(c->base, c->base_count);
+    double half95 = error * student_quantile(0.05, c->spread.df);
+    double half90 = error * student_quantile(0.10, c->spread.df);
+    c->shift = (struct lb_shift){.estimate = shift,
+                                 .lo95 = shift - half95,
+                                 .hi95 = shift + half95,
+                                 .lo90 = shift - half90,
+                                 .hi90 = shift + half90,
+                                 .p = student_p(shift / error, c->spread.df)};
+    c->tested = true;
+}
+
+/* The estimate alone: the difference of the medians, which is NaN where a side has no unit. Changes
+ * the order of scratch [base_count + now_count]. */
+static double difference_of_medians(const struct lb_contrast *c, double *scratch)
+{
+    double *now = scratch + c->base_count;
+    memcpy(scratch, c->base, c->base_count * sizeof(*scratch));
+    memcpy(now, c->now, c->now_count * sizeof(*scratch));
+    lb_sort(scratch, c->base_count);
+    lb_sort(now, c->now_count);
+    return lb_median(now, c->now_count) - lb_median(scratch, c->base_count);
+}
+
+/* The shift by the units themselves. scratch [base_count + now_count] */
+static enum lb_status shift_by_units(struct lb_contrast *c, double *scratch, struct lb_error *err)
+{
+    size_t n = c->base_count, m = c->now_count;
+    c->tested = c->paired ? n == m && n >= LB_SHIFT_MIN_PAIRS
+                          : n >= LB_SHIFT_MIN_UNITS && m >= LB_SHIFT_MIN_UNITS;
+    if (!c->tested) {
+        c->shift = (struct lb_shift){.estimate = difference_of_medians(c, scratch)};
+        return LB_OK;
+    }
+    if (!c->paired)
+        return lb_shift(c->base, n, c->now, m, &c->shift, err);
+    for (size_t i = 0; i < n; i++)
+        scratch[i] = c->now[i] - c->base[i];
+    return lb_shift_paired(scratch, n, &c->shift, err);
+}
+
+static enum lb_status find_shift(struct lb_contrast *c, struct lb_error *err)
+{
+    if (c->spread.deviation > 0) {
+        shift_by_spread(c);
+        return LB_OK;
+    }
+    double *scratch = malloc((c->base_count + c->now_count + 1) * sizeof(*scratch));
+    if (!scratch)
+        return lb_fail(err, LB_OOM, "out of memory for %zu units", c->base_count + c->now_count);
+    enum lb_status st = shift_by_units(c, scratch, err);
+    free(scratch);
+    return st;
+}
+
+static int by_p(const void *a, const void *b)
+{
+    double x = (*(struct lb_contrast *const *)a)->shift.p;
+    double y = (*(struct lb_contrast *const *)b)->shift.p;
+    return (x > y) - (x < y);
+}
+
+/* Sets the adjusted p-values of all tested cases. */
+static enum lb_status adjust(struct lb_contrast *cases, size_t count, struct lb_error *err)
+{
+    size_t tested = 0;
+    double least = 1;
+    struct lb_contrast **sorted = malloc((count + 1) * sizeof(*sorted));
+    if (!sorted)
+        return lb_fail(err, LB_OOM, "out of memory for %zu p-values", count);
+    for (size_t i = 0; i < count; i++)
+        if (cases[i].tested)
+            sorted[tested++] = &cases[i];
+    qsort(sorted, tested, sizeof(*sorted), by_p);
+    for (size_t i = tested; i-- > 0;) {
+        least = fmin(least, sorted[i]->shift.p * (double)tested / (double)(i + 1));
+        sorted[i]->adjusted_p = least;
+    }
+    free(sorted);
+    return LB_OK;
+}
+
+static void decide(struct lb_contrast *c, const struct lb_judgement *judgement)
+{
+    double margin = log1p(judgement->margin), estimate = c->shift.estimate;
+    bool differs = c->tested && c->adjusted_p <= judgement->level;
+    bool beyond = fabs(estimate) > margin;
+    c->outcome = LB_OUTCOME_UNDECIDED;
+    c->reason = "";
+    if (!c->tested)
+        c->reason = "too few to tell";
+    else if (differs && beyond)
+        c->outcome = estimate > 0 ? LB_OUTCOME_SLOWER : LB_OUTCOME_FASTER;
+    else if (c->shift.lo90 > -margin && c->shift.hi90 < margin)
+        c->outcome = LB_OUTCOME_SAME;
+    else if (beyond)
+        c->reason = "the estimate is beyond the margin, but chance can't be ruled out";
+    else if (differs)
+        c->reason = "the times differ, but perhaps by less than the margin";
+    else
+        c->reason = "the interval reaches beyond the margin";
+}
+
+enum lb_status lb_judge_cases(struct lb_contrast *cases, size_t count,
+                              const struct lb_judgement *judgement, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!(judgement->margin > 0 && judgement->margin < 10) ||
+        !(judgement->level > 0 && judgement->level < 0.5))
+        return lb_fail(err, LB_INVALID,
+                       "margin %g, level %g: they must be above 0, and below 10 and 0.5",
+                       judgement->margin, judgement->level);
+    for (size_t i = 0; i < count; i++)
+        LB_TRY(find_shift(&cases[i], err));
+    LB_TRY(adjust(cases, count, err));
+    for (size_t i = 0; i < count; i++)
+        decide(&cases[i], judgement);
+done:
+    return st;
+}
