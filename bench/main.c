@@ -16,7 +16,6 @@
 #include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
-#include "commands/merge.h"
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report_page.h"
@@ -24,11 +23,13 @@
 #include "report/export.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
-#include "run/run_settings.h"
-#include "run/sweep.h"
 #include "run/worker_child.h"
 #include "support/framework_plugins.h"
 #include "support/terminal.h"
+#include "sweep/devices.h"
+#include "sweep/merge.h"
+#include "sweep/run_settings.h"
+#include "sweep/sweep.h"
 
 static volatile sig_atomic_t stop;
 
@@ -118,12 +119,12 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     LB_TRY(lb_plan_build(&session->options->selection, session->registry, &plan, err));
     LB_TRY(lb_sweep_filter(session->options, &plan, err));
     warn_of_baseline(session, &plan);
-    for (size_t i = 0; i < plan.count; i++) {
-        if (lb_gpu_wanted(session, plan.cases[i].impl)) {
-            LB_TRY(lb_gpu_find(session, err));
-            break;
-        }
-    }
+    /* --device says that results belong to that GPU, also those of the host's implementations. */
+    bool wanted = lb_option_given(session->options, "--device") && lb_gpu_wanted(session, NULL);
+    for (size_t i = 0; i < plan.count && !wanted; i++)
+        wanted = lb_gpu_wanted(session, plan.cases[i].impl);
+    if (wanted)
+        LB_TRY(lb_gpu_find(session, err));
     size_t whole = plan.count; /* a shard may be empty, and is then run all the same */
     if (session->options->shard) {
         struct lb_sampler_options sampler = lb_options_sampler(session->options);
@@ -144,7 +145,8 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
                     plan.left_out == 1 ? " was" : "s were", plan.because.text);
-        st = lb_sweep(session, &plan, exit_code, err);
+        st = session->options->devices ? lb_devices_sweep(session, &plan, exit_code, err)
+                                       : lb_sweep(session, &plan, exit_code, err);
     }
 done:
     lb_plan_free(&plan);
@@ -184,7 +186,9 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     LB_TRY(add_absent(options, &registry, err));
     LB_TRY(lb_pool_libraries(pool, &registry, &session.libraries, err));
     LB_TRY(check_baseline(options, &registry, err));
-    if (options->command == LB_CMD_RESUME)
+    if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->subject))
+        LB_TRY(lb_devices_resume(&session, exit_code, err));
+    else if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
     else if (options->command == LB_CMD_AB)
         LB_TRY(lb_ab(&session, exit_code, err));
@@ -243,9 +247,8 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     open_standard_streams();
-    if ((argc == 4 || argc == 5) && strcmp(argv[1], "--worker") == 0)
-        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10),
-                              argc == 5 ? argv[4] : NULL);
+    if (argc == 4 && strcmp(argv[1], "--worker") == 0)
+        return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
     if (ends_in_good_order(options.command))
         catch_signals();

@@ -13,7 +13,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOMS = {
     "harness": ["api", "base", "stats", "model", "host", "device", "reference", "record", "trace",
                 "measure", "report"],
-    "bench": ["frameworks", "support", "cli", "plot", "html", "run", "commands"],
+    "bench": ["frameworks", "support", "cli", "plot", "html", "run", "sweep", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
                if os.path.isdir(os.path.join(ROOT, "impls", name)) and name != "common")
@@ -150,7 +150,7 @@ class Includes(unittest.TestCase):
         for path, include in (("harness/stats/x.c", "record/record.h"),
                               ("harness/record/x.c", "record.h"),
                               ("harness/base/x.c", "cli/plan.h"),
-                              ("bench/cli/x.c", "run/sweep.h"),
+                              ("bench/cli/x.c", "sweep/sweep.h"),
                               ("cuda/common/x.cu", "device/device.h"),
                               ("cuda/fused/grid/x.cu", "cuda/fused/step/step.h"),
                               ("impls/cudnn/x.c", "record/record.h"),
@@ -159,7 +159,7 @@ class Includes(unittest.TestCase):
             self.assertEqual(len(complaints(path, f'#include "{include}"\n')), 1, (path, include))
         for path, include in (("harness/record/x.c", "stats/order_stats.h"),
                               ("harness/api/x.h", "problem.h"),
-                              ("bench/main.c", "run/sweep.h"),
+                              ("bench/main.c", "sweep/sweep.h"),
                               ("bench/run/x.c", "measure/case_run.h"),
                               ("cuda/fused/grid/x.cu", "cuda/common/ptx.cuh"),
                               ("impls/cudnn/x.c", "impls/cudnn/rnn.h"),
@@ -205,7 +205,7 @@ class Includes(unittest.TestCase):
 
     def test_only_the_shim_includes_google_benchmark(self):
         users = [path for path in files(*FOLDERS) if "benchmark/benchmark.h" in read(path)]
-        self.assertEqual(users, ["bench/run/gbench.cc"])
+        self.assertEqual(users, ["bench/sweep/gbench.cc"])
 
 
 if __name__ == "__main__":

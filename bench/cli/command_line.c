@@ -204,6 +204,10 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
         LB_TRY(check_output_file("--benchmark_out", options->benchmark_out, err));
     if (options->devices && lb_option_given(options, "--device"))
         return lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
+    if (options->devices && options->shard)
+        return lb_fail(err, LB_INVALID,
+                       "--shard and --devices exclude each other: several machines take a shard "
+                       "per GPU, each with --shard and --device");
     if (options->devices && options->tune)
         return lb_fail(err, LB_INVALID,
                        "--tune: with --devices its choices would be measured beside busy "

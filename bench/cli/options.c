@@ -622,11 +622,11 @@ const struct lb_option lb_option_table[] = {
              "steps without one; other dtypes are not scaled."},
     {"--device", "a number", "N", SETTINGS, WORKERS | PROFILE, set_int, FIELD(device),
      .help = "Uses GPU number N, counted from 0 (0).", .min = 0, .max = 1023},
-    {"--devices", "all, or numbers of GPUs with commas between", "all|N,...", SETTINGS,
-     SWEEPS | RESUME, set_devices, 0,
+    {"--devices", "all, or numbers of GPUs with commas between", "all|N,...", SETTINGS, SWEEPS,
+     set_devices, 0,
      .help =
-         "Runs on several GPUs of this machine at once, each of which takes the longest problem "
-         "that is left, and measures whether they disturb each other (bench/cluster/README.md)."},
+         "Runs on several GPUs of this machine at once: one process for each, with a shard of the "
+         "cases, and their runs are merged (bench/cluster/README.md)."},
     {"--tune", NULL, NULL, SETTINGS, WORKERS | PROFILE, set_true, FIELD(tune),
      .help = "Measures the kernel families of the implementation fused for each problem that has "
              "no stored choice yet; later runs use the fastest."},

@@ -1,4 +1,4 @@
-/* Cutting a plan into parts, for several machines or several devices. */
+/* Cutting a plan into shards, for several machines or several devices. */
 #include "cli/shard.h"
 
 #include <math.h>
@@ -75,16 +75,15 @@ static int by_number(const void *a, const void *b)
 
 /* Assumes the same rate for every implementation, because the result must not depend on which of
  * them a machine has. */
-static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler, bool gpus)
+static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler)
 {
-    double rate = gpus ? LB_GPU_FLOPS_S : LB_CPU_FLOPS_S * c->threads;
-    return (int64_t)ceil(1e3 * lb_predict_seconds(c, rate, sampler));
+    return (int64_t)ceil(1e3 * lb_predict_seconds(c, LB_CPU_FLOPS_S * c->threads, sampler));
 }
 
 /* Fills problems [*count, at most case_count] and problem_of [case_count], the number of each
- * case's problem. gpus: the work is that on GPUs. LB_OOM. */
+ * case's problem. LB_OOM. */
 static enum lb_status find_problems(const struct lb_case *cases, size_t case_count,
-                                    const struct lb_sampler_options *sampler, bool gpus,
+                                    const struct lb_sampler_options *sampler,
                                     struct problem *problems, size_t *count, size_t *problem_of,
                                     struct lb_error *err)
 {
@@ -101,7 +100,7 @@ static enum lb_status find_problems(const struct lb_case *cases, size_t case_cou
         } else {
             problem_of[i] = problem_of[first];
         }
-        problems[problem_of[i]].work_ms += work_of(&cases[i], sampler, gpus);
+        problems[problem_of[i]].work_ms += work_of(&cases[i], sampler);
     }
 done:
     lb_case_set_free(&seen);
@@ -152,8 +151,7 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
     int64_t *work_ms = calloc((size_t)cut->count, sizeof(*work_ms));
     if (!problems || !problem_of || !work_ms)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count));
-    LB_TRY(
-        find_problems(plan->cases, plan->count, sampler, false, problems, &count, problem_of, err));
+    LB_TRY(find_problems(plan->cases, plan->count, sampler, problems, &count, problem_of, err));
     assign(problems, count, work_ms, cut->count);
     cut->plan_hash = hash_of(plan, problems, problem_of);
     cut->plan_count = plan->count;
@@ -174,47 +172,6 @@ done:
     free(problem_of);
     free(problems);
     return st;
-}
-
-enum lb_status lb_deal_create(const struct lb_case *cases, size_t count,
-                              const struct lb_sampler_options *sampler, struct lb_deal *deal,
-                              struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct problem *problems = calloc(count + 1, sizeof(*problems));
-    size_t *problem_of = calloc(count + 1, sizeof(*problem_of));
-    size_t *next = calloc(count + 1, sizeof(*next)); /* first a problem's number of cases, then
-                                                        the index where its next case goes */
-    *deal = (struct lb_deal){.cases = calloc(count + 1, sizeof(*deal->cases)),
-                             .starts = calloc(count + 2, sizeof(*deal->starts)),
-                             .count = count};
-    if (!problems || !problem_of || !next || !deal->cases || !deal->starts)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", count));
-    LB_TRY(find_problems(cases, count, sampler, true, problems, &deal->problems, problem_of, err));
-    for (size_t i = 0; i < count; i++)
-        next[problem_of[i]]++;
-    qsort(problems, deal->problems, sizeof(*problems), by_work);
-    for (size_t p = 0; p < deal->problems; p++) {
-        size_t number = problems[p].number;
-        deal->starts[p + 1] = deal->starts[p] + next[number];
-        next[number] = deal->starts[p];
-    }
-    for (size_t i = 0; i < count; i++)
-        deal->cases[next[problem_of[i]]++] = cases[i];
-done:
-    free(next);
-    free(problem_of);
-    free(problems);
-    if (st != LB_OK)
-        lb_deal_free(deal);
-    return st;
-}
-
-void lb_deal_free(struct lb_deal *deal)
-{
-    free(deal->cases);
-    free(deal->starts);
-    *deal = (struct lb_deal){0};
 }
 
 enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count, struct lb_error *err)

@@ -1,5 +1,4 @@
-/* Cutting a plan into parts: shards that run on different machines, and problems that are dealt to
- * the devices of one machine. */
+/* Cutting a plan into shards, which run on different machines or on different devices of one. */
 #ifndef LB_SHARD_H
 #define LB_SHARD_H
 
@@ -32,22 +31,6 @@ double lb_predict_seconds(const struct lb_case *c, double rate, const struct lb_
  * LB_OOM. */
 enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
                              struct lb_plan *plan, struct lb_error *err);
-
-/* The problems of some cases, in the order in which devices take them. Zeroed: none. */
-struct lb_deal {
-    struct lb_case *cases; /* [count] problem after problem, the longest first; owned */
-    size_t count;
-    size_t *starts;  /* [problems + 1] index of the first case of each problem; owned */
-    size_t problems; /* how many there are */
-};
-
-/* Sorts cases that run on GPUs by problem, the longest problem first, so that devices which take
- * them in turn end at about the same time. The cases of a problem stay together, in their order.
- * LB_OOM. */
-enum lb_status lb_deal_create(const struct lb_case *cases, size_t count,
-                              const struct lb_sampler_options *sampler, struct lb_deal *deal,
-                              struct lb_error *err);
-void lb_deal_free(struct lb_deal *deal); /* accepts a zeroed one */
 
 /* Reads the text of --devices: a list such as "0,2" into devices [LB_MAX_DEVICES], or "all", for
  * which *count is 0. LB_INVALID: the text is neither, or has a number twice. */

@@ -11,7 +11,7 @@
 #include "commands/list.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
-#include "run/run_settings.h"
+#include "sweep/run_settings.h"
 #include "support/progress.h"
 
 enum { PAIRS = 60 /* of blocks per case, unless --benchmark_repetitions is given */ };

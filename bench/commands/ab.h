@@ -2,7 +2,7 @@
 #ifndef LB_AB_H
 #define LB_AB_H
 
-#include "run/sweep.h"
+#include "sweep/sweep.h"
 
 /* Measures options->subject against options->run on the selected problems; each of the two is an
  * impl[:variant] or the path of a plug-in. Stores the runs in a/ and b/ of the output folder and

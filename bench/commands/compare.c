@@ -9,8 +9,8 @@
 
 #include "record/run_devices.h"
 #include "report/compare_report.h"
-#include "run/sweep.h"
 #include "support/terminal.h"
+#include "sweep/sweep.h"
 
 enum {
     TABLE_REST = 40 /* lines for cases that are neither a regression nor new, gone or mended */

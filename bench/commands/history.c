@@ -12,7 +12,7 @@
 #include "commands/history_plot.h"
 #include "record/environment.h"
 #include "record/run_devices.h"
-#include "run/sweep.h"
+#include "sweep/sweep.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
 #include "support/terminal.h"

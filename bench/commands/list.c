@@ -188,51 +188,15 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
     }
 }
 
-/* How many devices --devices names; 0: none, or it is not known how many the machine has. */
+/* How many devices --devices names; 1 without it, or when it is not known how many there are. */
 static size_t count_devices(const struct lb_session *session)
 {
     int devices[LB_MAX_DEVICES];
-    size_t count;
-    const char *text = session->options->devices;
-    if (!text || lb_devices_parse(text, devices, &count, NULL) != LB_OK)
-        return 0;
-    json_int_t visible = json_integer_value(json_object_get(session->gpu, "visible"));
-    return count > 0 ? count : (size_t)(visible < LB_MAX_DEVICES ? visible : LB_MAX_DEVICES);
-}
-
-/* How much sooner several devices end with the cases of a plan than one would: the difference of
- * the predicted times, in seconds. Each problem goes to the device that is free first. */
-static double seconds_saved(const struct lb_session *session, const struct lb_plan *plan,
-                            const struct lb_sampler_options *sampler, size_t devices)
-{
-    double busy[LB_MAX_DEVICES] = {0}, all = 0, longest = 0;
     size_t count = 0;
-    struct lb_deal deal = {0};
-    struct lb_case *cases = calloc(plan->count + 1, sizeof(*cases));
-    for (size_t i = 0; cases && i < plan->count; i++) {
-        const struct lb_impl_entry *impl_entry =
-            lb_registry_find(session->registry, plan->cases[i].impl);
-        if (!impl_entry->absent && impl_entry->memory == LB_DEVICE)
-            cases[count++] = plan->cases[i];
-    }
-    if (!cases || lb_deal_create(cases, count, sampler, &deal, NULL) != LB_OK)
-        count = 0;
-    free(cases);
-    for (size_t p = 0; p < deal.problems; p++) {
-        size_t least = 0;
-        for (size_t k = 1; k < devices; k++)
-            least = busy[k] < busy[least] ? k : least;
-        for (size_t i = deal.starts[p]; i < deal.starts[p + 1]; i++) {
-            const struct lb_case *c = &deal.cases[i];
-            double seconds =
-                estimate_seconds(lb_registry_find(session->registry, c->impl), c, sampler);
-            busy[least] += seconds;
-            all += seconds;
-        }
-        longest = fmax(longest, busy[least]);
-    }
-    lb_deal_free(&deal);
-    return all - longest;
+    const char *text = session->options->devices;
+    if (text && lb_devices_parse(text, devices, &count, NULL) == LB_OK && count == 0)
+        count = (size_t)json_integer_value(json_object_get(session->gpu, "visible"));
+    return count > 0 ? count : 1;
 }
 
 void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
@@ -240,6 +204,7 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     struct lb_sampler_options sampler = lb_options_sampler(session->options);
     const struct lb_options *options = session->options;
     double seconds = 0, most_bytes = 0;
+    size_t devices = count_devices(session);
     double rounds = options->repetitions * fmax(options->processes, 1);
     char text[32], largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
@@ -247,20 +212,16 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
         const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
         double bytes = lb_case_bytes(&c->problem);
         if (!impl_entry->absent)
-            seconds += estimate_seconds(impl_entry, c, &sampler) * rounds;
+            seconds += estimate_seconds(impl_entry, c, &sampler) * rounds /
+                       (impl_entry->memory == LB_DEVICE ? (double)devices : 1);
         if (bytes > most_bytes) {
             most_bytes = bytes;
             lb_case_print_problem(c, largest);
         }
     }
-    size_t devices = count_devices(session);
-    if (devices > 0)
-        seconds -= seconds_saved(session, plan, &sampler, devices) * rounds;
     print_shard("shard     ", plan);
-    if (devices > 0)
-        printf("devices   %zu, each of which takes the longest problem that is left\n", devices);
-    else if (options->devices)
-        printf("devices   all; how many there are is not known here, so the time is that of one\n");
+    if (devices > 1)
+        printf("devices   %zu, each of which runs a shard of the cases of GPUs\n", devices);
     print_shares(session->registry, plan);
     if (plan->left_out > 0)
         printf("left out  %zu combination%s: %s\n", plan->left_out, plan->left_out == 1 ? "" : "s",

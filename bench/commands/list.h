@@ -2,7 +2,7 @@
 #ifndef LB_LIST_H
 #define LB_LIST_H
 
-#include "run/sweep.h"
+#include "sweep/sweep.h"
 
 /* Prints one line per case: its text, and "ok" or why it can't run. If the command line gives no
  * sizes, comment lines above list the implementations and their variants. With --format json it is

@@ -13,7 +13,7 @@
 #include "measure/case_run.h"
 #include "model/registry.h"
 #include "plot/kernel_table.h"
-#include "run/sweep.h"
+#include "sweep/sweep.h"
 #include "support/terminal.h"
 
 /* Registers the built-in implementations, and plug-ins that are loaded into this process. */

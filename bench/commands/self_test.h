@@ -2,7 +2,7 @@
 #ifndef LB_SELF_TEST_H
 #define LB_SELF_TEST_H
 
-#include "run/sweep.h"
+#include "sweep/sweep.h"
 
 /* Compares the plan's quickest cases with themselves in fresh processes, and a case with the same
  * case slowed down on purpose. Prints the rate of false alarms, the smallest difference found, the

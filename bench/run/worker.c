@@ -21,7 +21,6 @@ enum {
 struct lb_pool {
     struct lb_worker_limits limits;
     const volatile sig_atomic_t *stop;
-    const char *cpus;          /* list that workers are bound to; NULL: that of the program */
     struct lb_worker *workers; /* a list; owned */
 };
 
@@ -40,11 +39,6 @@ enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
 {
     pool->limits = *limits;
-}
-
-void lb_pool_bind(struct lb_pool *pool, const char *cpus)
-{
-    pool->cpus = cpus;
 }
 
 /* Takes the worker out of the pool and ends it. */
@@ -97,7 +91,7 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
     for (*worker = pool->workers; *worker; *worker = (*worker)->next)
         if (strcmp((*worker)->name, name) == 0)
             return LB_OK;
-    enum lb_status st = lb_worker_start(name, pool->limits.device, pool->cpus, worker, err);
+    enum lb_status st = lb_worker_start(name, pool->limits.device, worker, err);
     if (st != LB_OK)
         return st;
     *started = true;

@@ -18,8 +18,7 @@ struct lb_worker_limits {
     int device;          /* ordinal of the GPU that workers use */
 };
 
-/* Keeps the workers that are alive. Several pools may be used at the same time, each by one thread
- * at a time; a worker ends with the thread that started it. */
+/* Keeps the workers that are alive. A worker ends with the thread that started it. */
 struct lb_pool;
 
 /* stop (may be NULL): once it is nonzero, every wait ends with LB_INTERRUPTED. */
@@ -30,10 +29,6 @@ void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
 /* Changes the limits of workers that are started from now on. */
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits);
-
-/* Binds workers that are started from now on to the CPUs of the list, which is borrowed. NULL: to
- * the program's own CPUs. */
-void lb_pool_bind(struct lb_pool *pool, const char *cpus);
 
 /* Ends all workers, so that the next job runs in a fresh process. */
 void lb_pool_renew(struct lb_pool *pool);

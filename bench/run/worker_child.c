@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "device/memory.h"
 #include "host/cpu_affinity.h"
-#include "host/numa_cpus.h"
 #include "host/shared_library.h"
 #include "measure/case_run.h"
 #include "measure/ceilings_measure.h"
@@ -482,14 +481,12 @@ static struct lb_worker_shared *open_page(void)
     return page ? page : &own;
 }
 
-int lb_worker_main(long parent, int device, const char *cpus)
+int lb_worker_main(long parent, int device)
 {
     struct server server = {.channel = {.fd = CHANNEL_FD}, .device = device};
     struct lb_error err = {""};
     size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
 
-    if (cpus && !lb_bind_cpus(cpus))
-        fprintf(stderr, "warning: binding a worker of device %d to CPUs %s failed\n", device, cpus);
     /* A program that a case starts must not hold the channel open. */
     fcntl(CHANNEL_FD, F_SETFD, FD_CLOEXEC);
     /* The worker ends with the program, even if the program ended before this line was reached. */

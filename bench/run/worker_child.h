@@ -3,8 +3,7 @@
 #define LB_WORKER_CHILD_H
 
 /* Serves requests on descriptor 3 until the program hangs up. parent: the program's process id;
- * device: ordinal of the GPU to use; cpus: a list of the CPUs to use, or NULL. Returns the exit
- * code. */
-int lb_worker_main(long parent, int device, const char *cpus);
+ * device: ordinal of the GPU to use. Returns the exit code. */
+int lb_worker_main(long parent, int device);
 
 #endif

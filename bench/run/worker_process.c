@@ -29,13 +29,12 @@ enum {
 };
 
 /* Starts this very program as a worker. */
-static enum lb_status spawn_worker(int fd, int page, int device, const char *cpus, pid_t *pid,
-                                   struct lb_error *err)
+static enum lb_status spawn_worker(int fd, int page, int device, pid_t *pid, struct lb_error *err)
 {
     char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
     snprintf(ordinal, sizeof(ordinal), "%d", device);
-    char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, (char *)(uintptr_t)cpus, NULL};
+    char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
@@ -49,8 +48,8 @@ static enum lb_status spawn_worker(int fd, int page, int device, const char *cpu
                   : LB_OK;
 }
 
-enum lb_status lb_worker_start(const char *name, int device, const char *cpus,
-                               struct lb_worker **out, struct lb_error *err)
+enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **out,
+                               struct lb_error *err)
 {
     int ends[2], page = -1;
     struct lb_worker *worker = calloc(1, sizeof(*worker));
@@ -62,7 +61,7 @@ enum lb_status lb_worker_start(const char *name, int device, const char *cpus,
     }
     *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
     worker->page = lb_worker_shared_create(&page);
-    enum lb_status st = spawn_worker(ends[1], page, device, cpus, &worker->pid, err);
+    enum lb_status st = spawn_worker(ends[1], page, device, &worker->pid, err);
     if (page >= 0)
         close(page);
     close(ends[1]);

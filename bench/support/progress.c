@@ -24,16 +24,15 @@ void lb_progress_case(struct lb_progress *progress, const char *id)
 
     char eta[32] = "?", counts[64] = "", line[256];
     double elapsed = (now - progress->start_ns) / 1e9;
-    /* More rounds than planned may end: what a lost device has run of a problem is run again. */
-    size_t total = progress->total > progress->done ? progress->total : progress->done + 1;
+    size_t left = progress->total - progress->done;
     if (progress->done > 0)
-        lb_format_clock(elapsed / (double)progress->done * (double)(total - progress->done), eta);
+        lb_format_clock(elapsed / (double)progress->done * (double)left, eta);
     if (progress->failed + progress->skipped > 0)
         snprintf(counts, sizeof(counts), ", %zu failed, %zu skipped", progress->failed,
                  progress->skipped);
     int columns = lb_columns(stderr);
-    snprintf(line, sizeof(line), "[%zu/%zu, %s left%s] %s", progress->done + 1, total, eta, counts,
-             id);
+    snprintf(line, sizeof(line), "[%zu/%zu, %s left%s] %s", progress->done + 1, progress->total,
+             eta, counts, id);
     if (progress->terminal)
         fprintf(stderr, "\r\033[K%.*s", columns - 1, line);
     else

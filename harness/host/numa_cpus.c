@@ -147,10 +147,9 @@ static bool cut(const char *root, const cpu_set_t *node, size_t parts, size_t pa
 }
 
 enum lb_status lb_divide_cpus(const char *root, const char *allowed, const char *const *addresses,
-                              size_t count, struct lb_device_cpus *cpus,
-                              char rest[LB_CPU_LIST_SIZE], struct lb_error *err)
+                              size_t count, struct lb_device_cpus *cpus, struct lb_error *err)
 {
-    cpu_set_t all, left, node, own;
+    cpu_set_t all, node, own;
     bool known = true;
     if (!parse_list(allowed, &all))
         return lb_fail(err, LB_INVALID, "'%.80s' is not a list of CPUs", allowed);
@@ -160,7 +159,6 @@ enum lb_status lb_divide_cpus(const char *root, const char *allowed, const char 
     }
     for (size_t i = 0; i < count && !known; i++)
         cpus[i].node = -1;
-    left = all;
     for (size_t i = 0; i < count; i++) {
         size_t parts = 0, part = 0;
         for (size_t k = 0; k < count; k++) {
@@ -172,9 +170,6 @@ enum lb_status lb_divide_cpus(const char *root, const char *allowed, const char 
         if (cpus[i].shared)
             own = node;
         print_list(&own, cpus[i].list);
-        CPU_XOR(&own, &own, &all); /* the allowed ones that are not its own */
-        CPU_AND(&left, &left, &own);
     }
-    print_list(&left, rest);
     return LB_OK;
 }

@@ -28,11 +28,9 @@ bool lb_bind_cpus(const char *list);
 /* Divides the CPUs in the list `allowed` among devices. addresses [count]: on the PCI bus, such as
  * "0000:3b:00.0"; "": unknown. Each device gets whole cores of its own, with all their hardware
  * threads, from its NUMA node. When the node of any device is unknown, or has no allowed CPU, all
- * allowed CPUs count as one node. cpus [count] receives the result, and rest the CPUs that no
- * device got; "" when there are none. root: "", or for tests a folder with another /sys.
- * LB_INVALID: allowed is no list, or is empty. */
+ * allowed CPUs count as one node. cpus [count] receives the result. root: "", or for tests a folder
+ * with another /sys. LB_INVALID: allowed is no list, or is empty. */
 enum lb_status lb_divide_cpus(const char *root, const char *allowed, const char *const *addresses,
-                              size_t count, struct lb_device_cpus *cpus,
-                              char rest[LB_CPU_LIST_SIZE], struct lb_error *err);
+                              size_t count, struct lb_device_cpus *cpus, struct lb_error *err);
 
 #endif

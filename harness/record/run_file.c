@@ -124,46 +124,19 @@ static json_t *row_line(const struct lb_row *row)
     return line;
 }
 
-/* Adds where the line was measured, in the places where --merge writes these keys and expects them.
- * Drops the reference to the line; NULL when memory runs out. */
-static json_t *place_line(json_t *line, const struct lb_run_place *place)
-{
-    if (!place || !line)
-        return line;
-    json_t *placed =
-        json_pack("{s:O, s:O, s:I}", "kind", json_object_get(line, "kind"), "case",
-                  json_object_get(line, "case"), "environment", (json_int_t)place->environment);
-    bool done =
-        placed && (!place->warning[0] ||
-                   json_object_set_new(placed, "node_warning", json_string(place->warning)) == 0);
-    if (!done || json_object_update_missing(placed, line) != 0) {
-        json_decref(placed);
-        placed = NULL;
-    }
-    json_decref(line);
-    return placed;
-}
-
-enum lb_status lb_run_append_at(struct lb_run_file *file, const struct lb_row *row,
-                                const struct lb_run_place *place, struct lb_error *err)
+enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
+                             struct lb_error *err)
 {
     enum lb_status st = check_present(file, err);
     if (st == LB_OK)
-        st = append_line(file, place_line(row_line(row), place), err);
+        st = append_line(file, row_line(row), err);
     if (st == LB_OK)
         file->rows++;
     return st;
 }
 
-enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
-                             struct lb_error *err)
-{
-    return lb_run_append_at(file, row, NULL, err);
-}
-
 enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
-                                    const struct lb_run_place *place, const char *when,
-                                    struct lb_error *err)
+                                    const char *when, struct lb_error *err)
 {
     json_t *object = lb_row_to_json(row);
     if (object && (json_object_set_new(object, "kind", json_string("canary")) != 0 ||
@@ -171,7 +144,7 @@ enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_ro
         json_decref(object);
         object = NULL;
     }
-    return append_line(file, place_line(object, place), err);
+    return append_line(file, object, err);
 }
 
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err)
@@ -478,17 +451,11 @@ static enum lb_status read_resume(struct reader *reader, json_t *object, struct 
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t i, number;
-    json_t *environment = json_object_get(object, "environment"), *one;
+    json_t *environment = json_object_get(object, "environment");
     if (json_array_append(run->resumes, object) != 0)
         return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
-    json_array_foreach(json_object_get(object, "environments"), i, one)
-    {
-        LB_TRY(lb_run_find_environment(run->environments, one, &number, err));
-    }
     if (environment)
         st = lb_run_find_environment(run->environments, environment, &reader->environment, err);
-done:
     return st;
 }
 

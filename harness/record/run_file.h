@@ -25,9 +25,8 @@ char *lb_run_path(const char *folder);
 /* A run that was read from its file. */
 struct lb_run {
     json_t *header;       /* object: schema, started, environment, command, seed, ... */
-    json_t *environments; /* array of objects: those of the header, of which a merged run and one on
-                             several devices have more than one, and of later sessions; rows refer
-                             to them by number */
+    json_t *environments; /* array of objects: those of the header, of which a merged run has more
+                             than one, and of later sessions; rows refer to them by number */
     json_t *labels;       /* array of strings, one per environment; NULL until lb_run_arrange */
     json_t *resumes;      /* array of the resume lines, one for each later session of the run */
     struct lb_row *rows;
@@ -81,26 +80,16 @@ enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct 
  * borrowed object (environment, command). LB_IO, LB_OOM. */
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
-/* Where a line of a run on several devices was measured. */
-struct lb_run_place {
-    size_t environment;  /* number of the device's environment among lb_run.environments */
-    const char *warning; /* that the device is slower or faster than others, or "" */
-};
-
-/* Appends one row. place: NULL in a run on one device. LB_IO: the disk is full or the file too
- * large; the file still ends with its last whole line, and a later append may succeed; or the file
- * was deleted, moved or replaced, so that nobody would find what is appended. LB_OOM. The process
- * should ignore SIGXFSZ. */
-enum lb_status lb_run_append_at(struct lb_run_file *file, const struct lb_row *row,
-                                const struct lb_run_place *place, struct lb_error *err);
+/* Appends one row. LB_IO: the disk is full or the file too large; the file still ends with its last
+ * whole line, and a later append may succeed; or the file was deleted, moved or replaced, so that
+ * nobody would find what is appended. LB_OOM. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
 
 /* Appends the row of a canary, which readers of the run leave out. when: "start" or "end" of a
- * session, or "busy": at its start, with all devices at work. Errors are those of lb_run_append. */
+ * session. Errors are those of lb_run_append. */
 enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
-                                    const struct lb_run_place *place, const char *when,
-                                    struct lb_error *err);
+                                    const char *when, struct lb_error *err);
 
 /* Finds the number of an environment among those of a run, by its identity
  * (lb_environment_identity); a new one is added to the array. LB_OOM. */

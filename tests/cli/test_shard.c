@@ -221,43 +221,6 @@ static void problems_of_enormous_sizes_are_balanced_too(void **state)
     lb_plan_free(&plan);
 }
 
-/* Devices take problems in this order: no case is lost, and the first is the longest. */
-static void problems_of_random_plans_are_dealt_whole_the_longest_first(void **state)
-{
-    uint64_t draws = 3;
-    (void)state;
-    for (int trial = 0; trial < 100; trial++) {
-        struct lb_plan plan = random_plan(&draws);
-        struct lb_sampler_options s = sampler();
-        struct lb_deal deal;
-        double before = INFINITY;
-        assert_int_equal(lb_deal_create(plan.cases, plan.count, &s, &deal, NULL), LB_OK);
-        const struct lb_plan dealt = {.cases = deal.cases, .count = deal.count};
-        assert_int_equal(deal.count, plan.count);
-        assert_int_equal(deal.starts[0], 0);
-        assert_int_equal(deal.starts[deal.problems], plan.count);
-        for (size_t i = 0; i < plan.count; i++)
-            assert_true(find(&dealt, &plan.cases[i]) < plan.count);
-        for (size_t p = 0; p < deal.problems; p++) {
-            double seconds = 0;
-            const struct lb_case *first = &deal.cases[deal.starts[p]];
-            assert_true(deal.starts[p] < deal.starts[p + 1]);
-            for (size_t i = 0; i < deal.count; i++)
-                assert_int_equal(lb_case_same_problem(first, &deal.cases[i]),
-                                 i >= deal.starts[p] && i < deal.starts[p + 1]);
-            for (size_t i = deal.starts[p]; i < deal.starts[p + 1]; i++) {
-                seconds += lb_predict_seconds(&deal.cases[i], LB_GPU_FLOPS_S, &s);
-                assert_true(i == deal.starts[p] ||
-                            find(&plan, &deal.cases[i - 1]) < find(&plan, &deal.cases[i]));
-            }
-            assert_true(seconds <= before + 1e-3 * (double)MOST); /* it is rounded up to ms */
-            before = seconds;
-        }
-        lb_deal_free(&deal);
-        free(plan.cases);
-    }
-}
-
 static void what_is_no_list_of_devices_is_refused(void **state)
 {
     static const char *const bad[] = {"",     ",",  "0,",  ",1",  "0,0", "a",
@@ -295,7 +258,6 @@ int main(void)
         cmocka_unit_test(all_shards_of_a_plan_have_one_hash_and_other_plans_another),
         cmocka_unit_test(a_known_plan_is_cut_as_ever),
         cmocka_unit_test(problems_of_enormous_sizes_are_balanced_too),
-        cmocka_unit_test(problems_of_random_plans_are_dealt_whole_the_longest_first),
         cmocka_unit_test(what_is_no_list_of_devices_is_refused),
         cmocka_unit_test(what_is_no_shard_is_refused),
     };

@@ -5,13 +5,8 @@
  * the work ran on. The environment says what there is:
  *
  *     LB_FAKE_DEVICES   how many devices there are
- *     LB_FAKE_FOLDER    a folder in which the processes leave notes for each other
  *     LB_FAKE_SLOW      N: each call takes half as long again on device N
- *     LB_FAKE_OTHER     N: device N has another name
- *     LB_FAKE_DISTURB   N: device N is slower by half while any other device is busy
- *     LB_FAKE_DIES      N: device N is lost in its third case that is no canary, and stays lost;
- *                       other devices wait for that in their third case; "all": each device
- *     LB_FAKE_CRASHES   N: a case of T 5 crashes on device N
+ *     LB_FAKE_CRASHES   N: a case of T 5 crashes on device N; "all": on each device
  *     LB_FAKE_HANGS     N: a case of T 5 hangs on device N */
 #include <signal.h>
 #include <stdio.h>
@@ -24,12 +19,7 @@
 #include "impl.h"
 #include "queue.h"
 
-enum {
-    FAILING_SEQ_LEN = 5,
-    DYING_CASE = 3,
-    LONGEST = 100, /* seq_len of a case that is no canary, at most */
-    WIDEST = 200   /* and its hidden */
-};
+enum { FAILING_SEQ_LEN = 5 };
 
 extern const struct lb_impl lb_impl_cpu_simd;
 const struct lb_impl *lb_plugin(uint32_t abi);
@@ -37,7 +27,6 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 static struct lb_device_api devices; /* the fake's, with an open of its own */
 static struct lb_impl impl;          /* cpu_simd's, on a fake device */
 static int opened = -1;              /* the device of this process */
-static bool dies;                    /* the device is lost in the case that runs */
 
 /* The number in an environment variable; -1 without it. */
 static int number_in(const char *name)
@@ -46,49 +35,12 @@ static int number_in(const char *name)
     return text ? atoi(text) : -1;
 }
 
-/* The path of a device's note in the folder. */
-static void note_path(const char *what, int device, char path[512])
-{
-    const char *folder = getenv("LB_FAKE_FOLDER");
-    snprintf(path, 512, "%s/%s-%d", folder ? folder : "/nonexistent", what, device);
-}
-
-static bool has_note(const char *what, int device)
-{
-    char path[512];
-    note_path(what, device, path);
-    return access(path, F_OK) == 0;
-}
-
-/* Adds a byte to the note. Returns how many it has now. */
-static long write_note(const char *what, int device)
-{
-    char path[512];
-    note_path(what, device, path);
-    FILE *note = fopen(path, "a");
-    if (!note)
-        return 0;
-    fputc('.', note);
-    long length = ftell(note);
-    fclose(note);
-    return length;
-}
-
-static void remove_note(const char *what, int device)
-{
-    char path[512];
-    note_path(what, device, path);
-    unlink(path);
-}
-
 static enum lb_status open_device(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {
     int count = number_in("LB_FAKE_DEVICES");
     if (ordinal >= count)
         return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
                        count);
-    if (has_note("dead", ordinal))
-        return lb_fail(err, LB_ABSENT, "fake device %d has fallen off the bus", ordinal);
     if (opened >= 0 && opened != ordinal)
         return lb_fail(err, LB_ABSENT, "this process uses fake device %d already", opened);
     opened = ordinal;
@@ -96,8 +48,6 @@ static enum lb_status open_device(int ordinal, struct lb_device_info *info, stru
     info->visible = count;
     snprintf(info->uuid, sizeof(info->uuid), "GPU-fa%06x-0000-0000-0000-000000000000",
              (unsigned)ordinal);
-    if (number_in("LB_FAKE_OTHER") == ordinal)
-        snprintf(info->name, sizeof(info->name), "Other Fake GPU");
     fake_device_be(info);
     return st;
 }
@@ -106,20 +56,6 @@ static bool is_planted(const char *name)
 {
     const char *text = getenv(name);
     return text && (strcmp(text, "all") == 0 || atoi(text) == opened);
-}
-
-/* Whether the device is lost in this case. Waits until another one is, where that is planted. */
-static bool is_lost_in(const struct lb_problem *problem)
-{
-    bool counts = problem->seq_len <= LONGEST && problem->hidden <= WIDEST;
-    int dying = number_in("LB_FAKE_DIES");
-    if (!getenv("LB_FAKE_DIES") || !counts || write_note("case", opened) != DYING_CASE)
-        return false;
-    if (is_planted("LB_FAKE_DIES"))
-        return true;
-    while (!has_note("dead", dying))
-        usleep(10000);
-    return false;
 }
 
 static enum lb_status create(void *self, const struct lb_problem *problem,
@@ -132,25 +68,7 @@ static enum lb_status create(void *self, const struct lb_problem *problem,
         raise(SIGSEGV);
     while (fails && is_planted("LB_FAKE_HANGS"))
         pause();
-    dies = is_lost_in(problem);
-    write_note("busy", opened);
     return lb_impl_cpu_simd.create(self, problem, config, err);
-}
-
-static void destroy(void *self)
-{
-    remove_note("busy", opened);
-    lb_impl_cpu_simd.destroy(self);
-}
-
-/* How much longer than usual a call takes on this device. */
-static double delay_ns(void)
-{
-    double delay = is_planted("LB_FAKE_SLOW") ? FAKE_WORK_NS / 2 : 0;
-    for (int i = 0; is_planted("LB_FAKE_DISTURB") && i < number_in("LB_FAKE_DEVICES"); i++)
-        if (i != opened && has_note("busy", i))
-            return delay + FAKE_WORK_NS / 2;
-    return delay;
 }
 
 /* A call that is enqueued on the device. */
@@ -165,11 +83,8 @@ static enum lb_status run_call(const void *arguments, struct lb_error *err)
 {
     struct call call;
     memcpy(&call, arguments, sizeof(call));
-    if (dies) {
-        write_note("dead", opened);
-        return fake_device_lose(err);
-    }
-    fake_clock_add(delay_ns());
+    if (is_planted("LB_FAKE_SLOW"))
+        fake_clock_add(FAKE_WORK_NS / 2);
     return call.goes_back ? lb_impl_cpu_simd.backward(call.self, &call.backward, err)
                           : lb_impl_cpu_simd.forward(call.self, &call.forward, err);
 }
@@ -208,7 +123,6 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.forward = forward;
     impl.backward = backward;
     impl.describe = describe;
-    impl.destroy = destroy;
     return &impl;
 }
 

@@ -72,74 +72,35 @@ static int make_server(void **state)
 static const char *const server[] = {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0",
                                      "0000:81:00.0"};
 
-static void devices_of_a_node_share_out_its_whole_cores(void **state)
+/* 2 of 3 devices are of unknown nodes, so that all CPUs count as one node. */
+static const char *const unknown[] = {"0000:99:00.0", "", "0000:77:00.0"};
+
+static void devices_share_out_the_whole_cores_of_their_node(void **state)
 {
-    static const char *const expected[] = {"0-1,16-17", "2-4,18-20", "5-7,21-23", "8-15,24-31"};
-    struct lb_device_cpus cpus[4];
-    char rest[LB_CPU_LIST_SIZE];
+    static const struct {
+        const char *allowed, *const *addresses;
+        size_t count;
+        const char *lists[4];
+        bool shared[4];
+    } cases[] = {
+        {"0-31", server, 4, {"0-1,16-17", "2-4,18-20", "5-7,21-23", "8-15,24-31"}, {false}},
+        {"0-31", server, 2, {"0-3,16-19", "4-7,20-23"}, {false}},
+        {"1-4,18,9", server, 4, {"1", "2,18", "3-4", "9"}, {false}}, /* no more than is allowed */
+        {"0,16,1,8", server, 4, {"0-1,16", "0-1,16", "0-1,16", "8"}, {true, true, true, false}},
+        {"0-2", unknown, 3, {"0", "1", "2"}, {false}},
+        {"0-3", &server[2], 2, {"0-1", "2-3"}, {false}}, /* node 1 has none of these */
+    };
     (void)state;
-    assert_int_equal(lb_divide_cpus(root, "0-31", server, 4, cpus, rest, NULL), LB_OK);
-    for (size_t i = 0; i < 4; i++) {
-        assert_string_equal(cpus[i].list, expected[i]);
-        assert_int_equal(cpus[i].node, i / 3);
-        assert_false(cpus[i].shared);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_device_cpus cpus[4];
+        assert_int_equal(
+            lb_divide_cpus(root, cases[i].allowed, cases[i].addresses, cases[i].count, cpus, NULL),
+            LB_OK);
+        for (size_t k = 0; k < cases[i].count; k++) {
+            assert_string_equal(cpus[k].list, cases[i].lists[k]);
+            assert_int_equal(cpus[k].shared, cases[i].shared[k]);
+        }
     }
-    assert_string_equal(rest, "");
-}
-
-static void what_no_device_gets_is_left_for_others(void **state)
-{
-    struct lb_device_cpus cpus[2];
-    char rest[LB_CPU_LIST_SIZE];
-    (void)state;
-    assert_int_equal(lb_divide_cpus(root, "0-31", server, 2, cpus, rest, NULL), LB_OK);
-    assert_string_equal(cpus[0].list, "0-3,16-19");
-    assert_string_equal(cpus[1].list, "4-7,20-23");
-    assert_string_equal(rest, "8-15,24-31");
-}
-
-static void only_allowed_cpus_are_given(void **state)
-{
-    struct lb_device_cpus cpus[4];
-    char rest[LB_CPU_LIST_SIZE];
-    (void)state;
-    assert_int_equal(lb_divide_cpus(root, "1-4,18,9", server, 4, cpus, rest, NULL), LB_OK);
-    assert_string_equal(cpus[0].list, "1");
-    assert_string_equal(cpus[1].list, "2,18");
-    assert_string_equal(cpus[2].list, "3-4");
-    assert_string_equal(cpus[3].list, "9");
-}
-
-static void more_devices_than_cores_share_them_and_say_so(void **state)
-{
-    struct lb_device_cpus cpus[4];
-    char rest[LB_CPU_LIST_SIZE];
-    (void)state;
-    assert_int_equal(lb_divide_cpus(root, "0,16,1,8", server, 4, cpus, rest, NULL), LB_OK);
-    for (size_t i = 0; i < 3; i++) {
-        assert_string_equal(cpus[i].list, "0-1,16");
-        assert_true(cpus[i].shared);
-    }
-    assert_string_equal(cpus[3].list, "8");
-    assert_false(cpus[3].shared);
-}
-
-/* As on a machine with one node, or when the node's CPUs are not allowed. */
-static void an_unknown_node_makes_all_cpus_one_node(void **state)
-{
-    static const char *const unknown[] = {"0000:99:00.0", "", "0000:77:00.0"};
-    struct lb_device_cpus cpus[3];
-    char rest[LB_CPU_LIST_SIZE];
-    (void)state;
-    assert_int_equal(lb_divide_cpus(root, "0-2", unknown, 3, cpus, rest, NULL), LB_OK);
-    for (size_t i = 0; i < 3; i++)
-        assert_int_equal(cpus[i].node, -1);
-    assert_string_equal(cpus[0].list, "0");
-    assert_string_equal(cpus[1].list, "1");
-    assert_string_equal(cpus[2].list, "2");
-    assert_int_equal(lb_divide_cpus(root, "0-3", &server[2], 2, cpus, rest, NULL), LB_OK);
-    assert_string_equal(cpus[0].list, "0-1"); /* node 1 has none of these */
-    assert_string_equal(cpus[1].list, "2-3");
 }
 
 static void a_process_is_bound_to_a_list(void **state)
@@ -161,22 +122,17 @@ static void what_is_no_list_is_refused(void **state)
 {
     static const char *const bad[] = {"", "x", "-1", "3-1", "1,", "0-", "0-99999", "1 2"};
     struct lb_device_cpus cpus[1];
-    char rest[LB_CPU_LIST_SIZE];
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(lb_bind_cpus(bad[i]));
-        assert_int_equal(lb_divide_cpus(root, bad[i], server, 1, cpus, rest, NULL), LB_INVALID);
+        assert_int_equal(lb_divide_cpus(root, bad[i], server, 1, cpus, NULL), LB_INVALID);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_of_a_node_share_out_its_whole_cores),
-        cmocka_unit_test(what_no_device_gets_is_left_for_others),
-        cmocka_unit_test(only_allowed_cpus_are_given),
-        cmocka_unit_test(more_devices_than_cores_share_them_and_say_so),
-        cmocka_unit_test(an_unknown_node_makes_all_cpus_one_node),
+        cmocka_unit_test(devices_share_out_the_whole_cores_of_their_node),
         cmocka_unit_test(a_process_is_bound_to_a_list),
         cmocka_unit_test(what_is_no_list_is_refused),
     };

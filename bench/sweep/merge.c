@@ -1,6 +1,6 @@
 /* --merge: combines the runs of several machines into one, and reports the machines that differ
  * by their canaries. */
-#include "commands/merge.h"
+#include "sweep/merge.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -106,7 +106,8 @@ static enum lb_status number_devices(const json_t *environments, size_t *devices
 
 /* Prints that a node is slower or faster than the others, and adds a warning to its rows. */
 static enum lb_status report_node(struct lb_merge *merge, size_t number,
-                                  const struct lb_canary_verdict *verdict, struct lb_error *err)
+                                  const struct lb_canary_verdict *verdict, FILE *report,
+                                  struct lb_error *err)
 {
     char node[256], device[256], words[128], warning[512];
     const json_t *environment = json_array_get(lb_merge_environments(merge), number);
@@ -115,15 +116,15 @@ static enum lb_status report_node(struct lb_merge *merge, size_t number,
     snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
              100 * fabs(expm1(verdict->shift)), verdict->shift > 0 ? "slower" : "faster",
              verdict->nodes);
-    printf("node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words, device,
-           100 * expm1(verdict->spread));
+    fprintf(report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words,
+            device, 100 * expm1(verdict->spread));
     snprintf(warning, sizeof(warning), "its node %.100s is %s, by its canaries", node, words);
     return lb_merge_warn(merge, number, warning, err);
 }
 
 /* Compares the nodes by their canaries. judged: nodes that were compared with others of their
  * device; off: how many of them differ. */
-static enum lb_status check_nodes(struct lb_merge *merge, size_t *judged, size_t *off,
+static enum lb_status check_nodes(struct lb_merge *merge, size_t *judged, size_t *off, FILE *report,
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -144,7 +145,7 @@ static enum lb_status check_nodes(struct lb_merge *merge, size_t *judged, size_t
         *judged += verdicts[n].nodes >= LB_CANARY_NODES;
         if (!verdicts[n].off)
             continue;
-        LB_TRY(report_node(merge, n, &verdicts[n], err));
+        LB_TRY(report_node(merge, n, &verdicts[n], report, err));
         ++*off;
     }
 done:
@@ -154,7 +155,8 @@ done:
     return st;
 }
 
-static void print_counts(const struct lb_merge *merge, const char *out, size_t judged, size_t off)
+static void print_counts(const struct lb_merge *merge, const char *out, size_t judged, size_t off,
+                         FILE *report)
 {
     struct lb_merge_counts counts = lb_merge_counts(merge);
     size_t canaries;
@@ -162,42 +164,52 @@ static void print_counts(const struct lb_merge *merge, const char *out, size_t j
     lb_merge_canaries(merge, &canaries);
     lb_merge_missing(merge, missing, sizeof(missing));
     size_t environments = json_array_size(lb_merge_environments(merge));
-    printf("%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
-           counts.rows, counts.rows == 1 ? "" : "s", counts.runs, counts.runs == 1 ? "" : "s",
-           environments, environments == 1 ? "" : "s");
+    fprintf(report, "%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
+            counts.rows, counts.rows == 1 ? "" : "s", counts.runs, counts.runs == 1 ? "" : "s",
+            environments, environments == 1 ? "" : "s");
     if (counts.replaced > 0)
-        printf("%zu row%s replaced by later ones of the same case and environment\n",
-               counts.replaced, counts.replaced == 1 ? " was" : "s were");
+        fprintf(report, "%zu row%s replaced by later ones of the same case and environment\n",
+                counts.replaced, counts.replaced == 1 ? " was" : "s were");
     if (counts.skipped > 0)
-        printf("%zu row%s of skipped cases dropped, because another row has the case\n",
-               counts.skipped, counts.skipped == 1 ? "" : "s");
+        fprintf(report, "%zu row%s of skipped cases dropped, because another row has the case\n",
+                counts.skipped, counts.skipped == 1 ? "" : "s");
     if (judged > 0 && off == 0)
-        printf("no node is off by its canaries\n");
+        fprintf(report, "no node is off by its canaries\n");
     else if (canaries > 0 && judged == 0)
-        printf("canaries tell nothing: at least %d nodes of one device are needed\n",
-               LB_CANARY_NODES);
+        fprintf(report, "canaries tell nothing: at least %d nodes of one device are needed\n",
+                LB_CANARY_NODES);
     if (missing[0])
-        printf("incomplete: %s\n", missing);
+        fprintf(report, "incomplete: %s\n", missing);
     if (counts.unfinished > 0)
-        printf("incomplete: %zu of the runs did not end; --resume them, and merge again\n",
-               counts.unfinished);
+        fprintf(report, "incomplete: %zu of the runs did not end; --resume them, and merge again\n",
+                counts.unfinished);
 }
 
-enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
-                                struct lb_error *err)
+enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
+                             size_t *rows, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_merge *merge = NULL;
     size_t judged, off;
     LB_TRY(lb_merge_create(&merge, err));
-    for (size_t i = 0; i < options->run_count; i++)
-        LB_TRY(add_run(merge, options->runs[i], options->subject, err));
+    for (size_t i = 0; i < count; i++)
+        LB_TRY(add_run(merge, runs[i], out, err));
     LB_TRY(lb_merge_sort(merge, err));
-    LB_TRY(check_nodes(merge, &judged, &off, err));
-    LB_TRY(lb_merge_write(merge, options->subject, err));
-    print_counts(merge, options->subject, judged, off);
-    *exit_code = lb_merge_counts(merge).rows > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+    LB_TRY(check_nodes(merge, &judged, &off, report, err));
+    LB_TRY(lb_merge_write(merge, out, err));
+    print_counts(merge, out, judged, off, report);
+    *rows = lb_merge_counts(merge).rows;
 done:
     lb_merge_destroy(merge);
+    return st;
+}
+
+enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
+                                struct lb_error *err)
+{
+    size_t rows = 0;
+    enum lb_status st = lb_merge_runs((const char *const *)options->runs, options->run_count,
+                                      options->subject, stdout, &rows, err);
+    *exit_code = rows > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
     return st;
 }

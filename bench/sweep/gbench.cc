@@ -1,5 +1,5 @@
 /* Google Benchmark behind a C interface. The only file that includes benchmark.h. */
-#include "run/gbench.h"
+#include "sweep/gbench.h"
 
 #include <benchmark/benchmark.h>
 
@@ -63,23 +63,19 @@ std::vector<std::string> defaults()
     return arguments;
 }
 
-void run_case(benchmark::State &state, lb_gbench_call *call, void *user, size_t index)
+/* A benchmark that notes that it was called; what it stands for runs later. */
+void note_call(benchmark::State &state, std::vector<size_t> *order, size_t index)
 {
     for (auto _ : state) {
-        double seconds = call(user, index);
-        if (seconds < 0)
-            state.SkipWithError("no time: see the row's verdict");
-        else
-            state.SetIterationTime(seconds);
+        order->push_back(index);
+        state.SetIterationTime(1e-9);
     }
 }
 
-void register_cases(const char *const *names, size_t count, lb_gbench_call *call, void *user)
+void register_cases(const char *const *names, size_t count, std::vector<size_t> *order)
 {
     for (size_t i = 0; i < count; i++)
-        benchmark::RegisterBenchmark(names[i], run_case, call, user, i)
-            ->Iterations(1)
-            ->UseManualTime();
+        benchmark::RegisterBenchmark(names[i], note_call, order, i)->Iterations(1)->UseManualTime();
 }
 
 /* Whether the line is the name with Google Benchmark's suffix. */
@@ -98,7 +94,7 @@ std::string filter(const char *const *names, size_t count, bool *keep)
     SilentReporter reporter;
     reporter.SetOutputStream(&listed);
     reporter.SetErrorStream(&complaints);
-    register_cases(names, count, nullptr, nullptr);
+    register_cases(names, count, nullptr);
     initialize({"--benchmark_list_tests=true"});
     benchmark::RunSpecifiedBenchmarks(&reporter);
     initialize({"--benchmark_list_tests=false"});
@@ -160,14 +156,20 @@ enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *ke
     });
 }
 
-enum lb_status lb_gbench_run(const char *const *names, size_t count, lb_gbench_call *call,
-                             void *user, struct lb_error *err)
+enum lb_status lb_gbench_order(const char *const *names, size_t count, size_t **order,
+                               size_t *length, struct lb_error *err)
 {
     return guarded(err, [&] {
         SilentReporter reporter;
-        register_cases(names, count, call, user);
+        std::vector<size_t> calls;
+        register_cases(names, count, &calls);
         benchmark::RunSpecifiedBenchmarks(&reporter, ".");
         benchmark::ClearRegisteredBenchmarks();
+        *length = calls.size();
+        *order = static_cast<size_t *>(std::malloc((calls.size() + 1) * sizeof(size_t)));
+        if (!*order)
+            return lb_fail(err, LB_OOM, "out of memory for %zu rounds", calls.size());
+        std::copy(calls.begin(), calls.end(), *order);
         return LB_OK;
     });
 }

@@ -1,5 +1,5 @@
 /* The settings of a sweep, kept in the header of its run. */
-#include "run/run_settings.h"
+#include "sweep/run_settings.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -120,8 +120,6 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .plugin_count = options->plugin_count,
         .benchmark_count = options->benchmark_count,
     };
-    if (options->devices)
-        LB_TRY(lb_devices_parse(options->devices, settings->devices, &settings->device_count, err));
     if (options->baseline && !(settings->baseline = strdup(options->baseline)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     if (options->weights && !(settings->weights = absolute_path(options->weights)))
@@ -170,19 +168,6 @@ static json_t *limits_json(const struct lb_settings *settings)
     return json_pack("{s:f, s:f, s:i, s:b, s:s?}", "call_limit_s", limits->call_s, "memory_bytes",
                      limits->memory_bytes, "device", limits->device, "tune", settings->tune,
                      "tuned", settings->tuned);
-}
-
-/* Adds the list of devices. A later session that has none says so by an empty list. */
-static enum lb_status add_devices(const struct lb_settings *settings, json_t *object,
-                                  struct lb_error *err)
-{
-    json_t *devices = json_array();
-    bool done = devices != NULL;
-    for (size_t i = 0; done && i < settings->device_count; i++)
-        done = json_array_append_new(devices, json_integer(settings->devices[i])) == 0;
-    return json_object_set_new(object, "devices", devices) == 0 && done
-               ? LB_OK
-               : lb_fail(err, LB_OOM, "out of memory for the devices");
 }
 
 /* Adds which file, and a hash of what was in it; the object is taken over. */
@@ -316,8 +301,6 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         json_object_set_new(*header, "kernels", json_true());
     if (settings->dynamic_loss_scale)
         json_object_set_new(*header, "loss_scale_dynamic", json_true());
-    if (settings->device_count > 0 && add_devices(settings, *header, err) != LB_OK)
-        return LB_OOM;
     if (settings->shard && json_object_set(*header, "shard", settings->shard) != 0)
         return lb_fail(err, LB_OOM, "out of memory for the header");
     return files_to_header(settings, *header, err);
@@ -332,8 +315,7 @@ enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
                          "command", string_array(options->argv, (size_t)options->argc));
     bool made = *details && limits && json_object_update(*details, limits) == 0;
     json_decref(limits);
-    return made ? add_devices(settings, *details, err)
-                : lb_fail(err, LB_OOM, "out of memory for the resume line");
+    return made ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");
 }
 
 static enum lb_status read_strings(const json_t *header, const char *key, char ***strings,
@@ -421,27 +403,6 @@ static const json_t *latest(const struct lb_run *run, const char *key)
     return json_object_get(run->header, key);
 }
 
-/* The devices that a run uses at once: as the command line gives them, else those of its latest
- * session. */
-static enum lb_status read_devices(const struct lb_run *run, const struct lb_options *options,
-                                   struct lb_settings *settings, struct lb_error *err)
-{
-    const json_t *list = latest(run, "devices");
-    if (options->devices)
-        return lb_devices_parse(options->devices, settings->devices, &settings->device_count, err);
-    if (lb_option_given(options, "--device"))
-        return LB_OK;
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *device = json_array_get(list, i);
-        json_int_t number = json_is_integer(device) ? json_integer_value(device) : -1;
-        if (number < 0 || number > 1023 || i >= LB_MAX_DEVICES)
-            return lb_fail(err, LB_INVALID, "devices: up to %d numbers from 0 to 1023",
-                           LB_MAX_DEVICES);
-        settings->devices[settings->device_count++] = (int)number;
-    }
-    return LB_OK;
-}
-
 /* The limits of workers: each as the command line gives it, else as the run has it. */
 static enum lb_status read_limits(const struct lb_run *run, const struct lb_options *options,
                                   struct lb_settings *settings, struct lb_error *err)
@@ -508,7 +469,6 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     *cases = NULL;
     LB_TRY(read_sampler(header, settings, err));
     LB_TRY(read_limits(run, options, settings, err));
-    LB_TRY(read_devices(run, options, settings, err));
     const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
     settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
     if (!(settings->loss_scale > 0))

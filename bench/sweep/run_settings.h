@@ -21,16 +21,14 @@ struct lb_settings {
     double loss_scale; /* factor on incoming gradients */
     bool dynamic_loss_scale;
     struct lb_worker_limits limits;
-    int devices[LB_MAX_DEVICES]; /* [device_count] ordinals of the GPUs to use at once */
-    size_t device_count;         /* 0: one device, that of limits, or those of --devices all */
-    bool tune;                   /* measure kernel families for which no choice is kept */
-    char *tuned;                 /* absolute path of the tuned choices; NULL: the usual file */
-    char *weights;               /* absolute path of the file of weights; NULL: they are drawn */
-    char *prefix;                /* of its tensors' names; NULL: none */
-    char *inputs;                /* absolute path of the file of x; NULL: it is drawn */
-    bool batch_first;            /* the file of x is [B, T, I] */
-    char *baseline;              /* NULL: chosen once the results are known */
-    char **plugins;              /* [plugin_count] absolute paths */
+    bool tune;        /* measure kernel families for which no choice is kept */
+    char *tuned;      /* absolute path of the tuned choices; NULL: the usual file */
+    char *weights;    /* absolute path of the file of weights; NULL: they are drawn */
+    char *prefix;     /* of its tensors' names; NULL: none */
+    char *inputs;     /* absolute path of the file of x; NULL: it is drawn */
+    bool batch_first; /* the file of x is [B, T, I] */
+    char *baseline;   /* NULL: chosen once the results are known */
+    char **plugins;   /* [plugin_count] absolute paths */
     size_t plugin_count;
     json_t
         *shard; /* which part of a plan this is, and the texts of its canaries; NULL: a whole one */

@@ -1,0 +1,316 @@
+/* A step of a sweep: plans which cases are run, with which settings. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "model/case_set.h"
+#include "run/derived_outputs.h"
+#include "run/device_query.h"
+#include "support/terminal.h"
+#include "sweep/gbench.h"
+#include "sweep/sweep.h"
+#include "sweep/sweep_steps.h"
+
+enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
+{
+    if (out) {
+        snprintf(folder, size, "%s", out);
+        return LB_OK;
+    }
+    char stamp[64];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&now, &utc));
+    if (mkdir("bench-lstm-runs", 0777) != 0 && errno != EEXIST)
+        return lb_fail(err, LB_INVALID, "bench-lstm-runs: %s; give a folder with --out",
+                       strerror(errno));
+    for (int i = 1; i < 100; i++) {
+        snprintf(folder, size, "bench-lstm-runs/%s%s%.0d", stamp, i > 1 ? "-" : "", i > 1 ? i : 0);
+        if (mkdir(folder, 0777) == 0)
+            return LB_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
+}
+
+/* Hands the arguments in the settings to Google Benchmark. The processes of a case are spread over
+ * its chunk in random order, so that a drift of the machine shows as a difference between them. */
+static enum lb_status configure_gbench(const struct lb_settings *settings, struct lb_error *err)
+{
+    char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
+    size_t count = settings->benchmark_count;
+    char **all = calloc(count + 2, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        all[i] = settings->benchmark[i];
+    if (settings->processes > 1) {
+        snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
+                 lb_sweep_rounds(settings));
+        all[count++] = repetitions;
+        all[count++] = interleaving;
+    }
+    enum lb_status st = lb_gbench_configure(count, all, err);
+    free(all);
+    return st;
+}
+
+/* Keeps the cases that Google Benchmark's filter matches, in place. */
+static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t kept = 0;
+    char(*ids)[LB_CASE_ID_SIZE] = calloc(*count + 1, sizeof(*ids));
+    const char **names = calloc(*count + 1, sizeof(*names));
+    bool *keep = calloc(*count + 1, sizeof(*keep));
+    if (!ids || !names || !keep)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    for (size_t i = 0; i < *count; i++) {
+        lb_case_print(&cases[i], ids[i]);
+        names[i] = ids[i];
+    }
+    LB_TRY(lb_gbench_filter(names, *count, keep, err));
+    for (size_t i = 0; i < *count; i++)
+        if (keep[i])
+            cases[kept++] = cases[i];
+    *count = kept;
+    if (kept == 0)
+        st = lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
+done:
+    free(keep);
+    free(names);
+    free(ids);
+    return st;
+}
+
+enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_settings settings = {0};
+    LB_TRY(lb_settings_from_options(options, &settings, err));
+    LB_TRY(configure_gbench(&settings, err));
+    if (options->benchmark_filter && plan->count > 0)
+        LB_TRY(filter_cases(plan->cases, &plan->count, err));
+done:
+    lb_settings_free(&settings);
+    return st;
+}
+
+/* Notes in the settings which part of a plan this is, and its canaries. */
+static enum lb_status note_shard(struct lb_sweep_run *sweep, const struct lb_shard *shard,
+                                 struct lb_error *err)
+{
+    struct lb_case canaries[LB_CANARY_COUNT];
+    char hash[17];
+    if (shard->count == 0)
+        return LB_OK;
+    json_t *texts = json_array();
+    lb_canaries_choose(sweep->session->registry, sweep->session->gpu != NULL, shard->threads,
+                       canaries);
+    for (size_t i = 0; i < LB_CANARY_COUNT; i++) {
+        char text[LB_CASE_ID_SIZE];
+        lb_case_print(&canaries[i], text);
+        json_array_append_new(texts, json_string(text));
+    }
+    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
+    sweep->settings.shard =
+        json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count", shard->count, "plan",
+                  hash, "plan_cases", (json_int_t)shard->plan_count, "canaries", texts);
+    return sweep->settings.shard ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the shard");
+}
+
+/* Takes the canaries that the shard names, but for those of an implementation that another build
+ * had. */
+static enum lb_status take_canaries(struct lb_sweep_run *sweep, struct lb_error *err)
+{
+    const json_t *texts = json_object_get(sweep->settings.shard, "canaries");
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < json_array_size(texts) && i < LB_CANARY_COUNT; i++) {
+        const char *text = json_string_value(json_array_get(texts, i));
+        struct lb_case *c = &sweep->canaries[sweep->canary_count];
+        LB_TRY(lb_case_parse(text ? text : "", c, NULL, NULL, err));
+        const struct lb_impl_entry *impl_entry =
+            lb_registry_find(sweep->session->registry, c->impl);
+        sweep->canary_count += impl_entry && !impl_entry->absent;
+    }
+done:
+    return st;
+}
+
+enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *plan,
+                              struct lb_error *err)
+{
+    const struct lb_session *session = sweep->session;
+    enum lb_status st = LB_OK;
+    json_t *header = NULL;
+    sweep->cases = calloc(plan->count + 1, sizeof(*sweep->cases));
+    if (!sweep->cases)
+        return lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count);
+    sweep->count = plan->count;
+    for (size_t i = 0; i < plan->count; i++)
+        sweep->cases[i] = plan->cases[i];
+    LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
+    LB_TRY(note_shard(sweep, &plan->shard, err));
+    LB_TRY(take_canaries(sweep, err));
+    LB_TRY(lb_check_derived_outputs(session->options, err));
+    LB_TRY(configure_gbench(&sweep->settings, err));
+    LB_TRY(lb_settings_to_header(&sweep->settings, sweep->cases, sweep->count, session->libraries,
+                                 &header, err));
+    lb_gpu_annotate(session, json_object_get(header, "environment"));
+    LB_TRY(lb_name_folder(session->options->out, sweep->folder, sizeof(sweep->folder), err));
+    st = lb_run_create(sweep->folder, header, &sweep->file, err);
+done:
+    json_decref(header);
+    return st;
+}
+
+/* ---- Resuming ---- */
+
+/* The folder of a run that was named by its folder or, as other commands allow, by its run.jsonl.
+ */
+static void folder_of_run(const char *word, char *folder, size_t size)
+{
+    const char *slash = strrchr(word, '/');
+    if (strcmp(slash ? slash + 1 : word, LB_RUN_FILE_NAME) != 0)
+        snprintf(folder, size, "%s", word);
+    else
+        snprintf(folder, size, "%.*s", slash ? (int)(slash - word) + 1 : 1, slash ? word : ".");
+}
+
+static enum lb_status check_resumable(const struct lb_run *run, const char *folder,
+                                      struct lb_error *err)
+{
+    if (json_object_get(run->header, "interleaved"))
+        return lb_fail(err, LB_INVALID,
+                       "--resume %s: this run is one side of --ab, measured in turn with the other "
+                       "side: run --ab again",
+                       folder);
+    if (json_is_true(json_object_get(run->header, "merged")))
+        return lb_fail(
+            err, LB_INVALID,
+            "--resume %s: this run was merged from others: resume these, and merge again", folder);
+    return LB_OK;
+}
+
+/* Whether the case of a row is run again: always when it was skipped, and as --retry and
+ * --retry noisy say. */
+static bool is_run_again(const struct lb_row *row, const struct lb_options *options)
+{
+    return row->verdict == LB_VERDICT_SKIPPED || (options->retry & 1U << row->verdict) ||
+           (options->retry_noisy && lb_row_is_noisy(row));
+}
+
+/* Drops the cases that the run has done. Those that are run again are kept: when the run is read,
+ * their new rows replace the old ones. *done_count: how many cases are done. */
+static enum lb_status drop_done(const struct lb_run *run, struct lb_sweep_run *sweep,
+                                size_t *done_count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case_set seen = {0};
+    size_t kept = 0, first, rows = 0;
+    struct lb_case *all = calloc(run->count + sweep->count + 1, sizeof(*all));
+    if (!all)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < run->count; i++) {
+        if (is_run_again(&run->rows[i], sweep->session->options))
+            continue;
+        all[rows] = run->rows[i].c;
+        LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
+    }
+    for (size_t i = 0; i < sweep->count; i++) {
+        size_t index = rows + i;
+        all[index] = sweep->cases[i];
+        LB_TRY(lb_case_set_add(&seen, all, index, &first, err));
+        if (first == index)
+            sweep->cases[kept++] = sweep->cases[i];
+    }
+    sweep->count = kept;
+    *done_count = rows;
+done:
+    lb_case_set_free(&seen);
+    free(all);
+    return st;
+}
+
+static void warn_of_other_environment(const struct lb_run *run, const json_t *now)
+{
+    char what[256];
+    if (lb_environment_differs(json_object_get(run->header, "environment"), now, what,
+                               sizeof(what)))
+        fprintf(stderr,
+                "warning: the run began in another environment (%s): do not compare its earlier "
+                "times with the new ones\n",
+                what);
+}
+
+/* The registry must have the implementations of the cases that are left. A plug-in that the run
+ * loaded is code, and the run may be somebody else's: only the command line can name it. */
+static enum lb_status check_known(const struct lb_sweep_run *sweep, struct lb_error *err)
+{
+    const struct lb_settings *settings = &sweep->settings;
+    char names[300] = "";
+    size_t i = 0;
+    while (i < sweep->count && lb_registry_find(sweep->session->registry, sweep->cases[i].impl))
+        i++;
+    for (size_t k = 0; k < settings->plugin_count; k++)
+        lb_append(names, sizeof(names), " --plugin %s", settings->plugins[k]);
+    if (i == sweep->count || settings->plugin_count == 0)
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "--resume: %s comes from a plug-in, which a run's file may not load by itself; "
+                   "if you trust it, give it again:%s",
+                   sweep->cases[i].impl, names);
+}
+
+/* Says how much of the run is done, and what is wrong with its file. */
+static void say_how_far(const struct lb_sweep_run *sweep, const struct lb_run *run,
+                        size_t done_count)
+{
+    char folder[sizeof(sweep->folder)];
+    snprintf(folder, sizeof(folder), "%s", sweep->folder);
+    lb_clean_text(folder); /* its name may hold escape sequences */
+    lb_warn(run->doubt);
+    if (!sweep->session->options->quiet)
+        fprintf(stderr, "%s: %zu %s done, %zu %s left to run\n", folder, done_count,
+                done_count == 1 ? "case is" : "cases are", sweep->count,
+                sweep->count == 1 ? "case is" : "cases are");
+}
+
+enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *session,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_settings *settings = &sweep->settings;
+    struct lb_run run = {0};
+    json_t *details = NULL;
+    size_t done_count = 0;
+    LB_TRY(lb_check_derived_outputs(session->options, err));
+    folder_of_run(session->options->subject, sweep->folder, sizeof(sweep->folder));
+    LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
+    LB_TRY(check_resumable(&run, sweep->folder, err));
+    LB_TRY(
+        lb_settings_from_run(&run, session->options, settings, &sweep->cases, &sweep->count, err));
+    LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
+    lb_pool_limit(session->pool, &settings->limits);
+    LB_TRY(configure_gbench(settings, err));
+    if (lb_gpu_wanted(session, NULL))
+        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_settings_to_resume(settings, session->options, session->libraries, &details, err));
+    lb_gpu_annotate(session, json_object_get(details, "environment"));
+    warn_of_other_environment(&run, json_object_get(details, "environment"));
+    LB_TRY(drop_done(&run, sweep, &done_count, err));
+    LB_TRY(check_known(sweep, err));
+    LB_TRY(take_canaries(sweep, err));
+    LB_TRY(lb_run_resume(&sweep->file, details, err));
+    sweep->file.rows = done_count;
+    say_how_far(sweep, &run, done_count);
+done:
+    lb_run_free(&run);
+    json_decref(details);
+    return st;
+}
