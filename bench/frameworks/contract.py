@@ -4,46 +4,37 @@ An adapter is a module with
 
     TITLE      the framework's name, for messages
     MODULES    the modules that it imports, in the order in which users would install them
-    CELLS      the cells beside the standard one that its LSTM has in some variant: projection, peephole
+    CELLS      the cells besides the standard one that its LSTM has in some variant: projection, peephole
     supports(case)         raises Unsupported with one sentence; must not import the framework
-    create(case, stream)   opens a case and returns a session; stream is a cudaStream_t as a number
+    create(case, stream)   opens a case and returns a Session; stream is a cudaStream_t as a number
 
-and a session has
+and its Session has, besides what the class here gives it,
 
-    prepare(w_ih, w_hh, b_ih, b_hh, [w_cell,] lengths)
-                                              lists of Tensor, one per layer and direction, gate order
-                                              i f g o; w_cell where the cell is not the standard one;
-                                              lengths: a tuple, empty when rows are full
-    bind_forward(x, h0, c0, y, hn, cn)        wraps tensors; returns the argument `bound` of forward
-    forward(bound)                            timed
-    bind_backward(dy, dhn, dcn, dx, dh0, dc0) wraps tensors; returns the argument `bound` of backward
-    backward(bound)                           timed; the gradients of the forward call before it
-    gradients(w_ih, w_hh, b_ih, b_hh[, w_cell])  writes the last backward's weight gradients
-    describe()                                one sentence on what runs
-    destroy()
+    prepare(kinds, lengths)   kinds: w_ih, w_hh, b_ih, b_hh, and w_cell where the cell is not the
+                              standard one, each a list of Tensor, one per layer and direction, gate
+                              order i f g o; lengths: a tuple, empty when rows are full
+    take(tensor)              the framework's own tensor on the memory of a Tensor that it reads
+    target(tensor)            the same for one that it writes (else the Tensor itself)
+    forward(bound)            timed; bound.given are x, h0, c0, bound.results y, hn, cn
+    backward(bound)           timed; given are dy, dhn, dcn, results dx, dh0, dc0 of the forward before it
+    gradients(kinds)          writes the last backward's weight gradients
+    describe()                one sentence on what runs
 """
 
 import contextlib
+import ctypes
 import importlib.util
+import math
 import os
 import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 # enum lb_status of harness/api/status.h
 UNSUPPORTED, ABSENT, OOM, FAILED = 1, 2, 4, 6
 
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
-DLPACK_FLOAT, DLPACK_BFLOAT = 2, 4
-DLPACK_HOST, DLPACK_CUDA = 1, 2
-
-dlpack = None  # set by plugin.c: dlpack(address, shape, code, bits, device type, device)
-
-
-class Bound:
-    """An adapter's own objects for the tensors of a call; plugin.c keeps them and hands them back."""
-
-    def __init__(self, **attributes):
-        self.__dict__.update(attributes)
+FULL_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
 
 
 class Unsupported(Exception):
@@ -83,55 +74,162 @@ class Case:
         return self.passes != "infer"
 
     @property
-    def has_backward(self):
-        return self.passes in ("backward", "train")
+    def h_size(self):
+        """The size of h."""
+        return self.projection or self.hidden
 
     def input_of(self, layer):
         """The input size of a layer."""
-        return self.input if layer == 0 else self.directions * (self.projection or self.hidden)
+        return self.input if layer == 0 else self.directions * self.h_size
 
     def layer_dirs(self):
         """(layer, direction, index) of each layer and direction, in the order of the weights."""
         return [(layer, direction, layer * self.directions + direction)
                 for layer in range(self.layers) for direction in range(self.directions)]
 
+    def weight_shapes(self, layer):
+        """The shapes of w_ih, w_hh, b_ih, b_hh and w_cell of a layer."""
+        gates = 4 * self.hidden
+        return [(gates, self.input_of(layer)), (gates, self.h_size), (gates,), (gates,),
+                (self.projection or 3, self.hidden)]
+
+    def call_shapes(self):
+        """The shapes of (x, h0, c0), which are those of (dx, dh0, dc0), and of (y, hn, cn)."""
+        states = [(self.layers * self.directions, self.batch, size) for size in (self.h_size, self.hidden)]
+        return ([(self.seq_len, self.batch, self.input), *states],
+                [(self.seq_len, self.batch, self.directions * self.h_size), *states])
+
+
+class Managed(ctypes.Structure):
+    """DLManagedTensor of the DLPack specification, version 0, with the arrays that it points to."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device", ctypes.c_int32),
+                ("dimensions", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p),
+                ("byte_offset", ctypes.c_uint64), ("context", ctypes.c_void_p),
+                ("deleter", ctypes.c_void_p), ("sizes", ctypes.c_int64 * 4), ("steps", ctypes.c_int64 * 4)]
+
+
+FLOAT, BFLOAT, HOST, CUDA = 2, 4, 1, 2 # of DLPack
+CAPSULE = b"dltensor"
+python = ctypes.PyDLL(None)
+python.PyMem_RawCalloc.restype = ctypes.c_void_p
+python.PyMem_RawCalloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+python.PyCapsule_New.restype = ctypes.py_object
+python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
 
 class Tensor:
-    """Memory of the harness, row-major. memory: a memoryview of bytes, None on a device; device: -1
-    on the host, else a GPU's ordinal. Frameworks take it through DLPack, NumPy through numpy()."""
+    """Memory of the harness, row-major. device: -1 on the host, else a GPU's ordinal. Frameworks take it
+    through DLPack, NumPy through numpy()."""
 
-    def __init__(self, address, memory, shape, dtype, device):
-        self.address, self.memory, self.shape, self.dtype = address, memory, shape, dtype
-        self.device = device
+    def __init__(self, address, shape, dtype, device):
+        self.address, self.shape, self.dtype, self.device = address, shape, dtype, device
+        self.bytes = math.prod(shape) * BYTES[dtype]
+        self.view = None
 
     def __dlpack__(self, **_):
-        code = DLPACK_BFLOAT if self.dtype == "bf16" else DLPACK_FLOAT
-        kind, ordinal = self.__dlpack_device__()
-        return dlpack(self.address, self.shape, code, 8 * BYTES[self.dtype], kind, ordinal)
+        """A capsule that the framework takes at once. The framework frees the description alone, by
+        PyMem_RawFree: the tensor's memory belongs to the harness."""
+        memory = python.PyMem_RawCalloc(1, ctypes.sizeof(Managed))
+        if not memory:
+            raise MemoryError
+        managed, stride = Managed.from_address(memory), 1
+        for i in reversed(range(len(self.shape))):
+            managed.sizes[i], managed.steps[i] = self.shape[i], stride
+            stride *= self.shape[i]
+        managed.data, managed.dimensions = self.address, len(self.shape)
+        managed.device_type, managed.device = self.__dlpack_device__()
+        managed.code = BFLOAT if self.dtype == "bf16" else FLOAT
+        managed.bits, managed.lanes = 8 * BYTES[self.dtype], 1
+        managed.shape, managed.strides = memory + Managed.sizes.offset, memory + Managed.steps.offset
+        managed.deleter = ctypes.cast(python.PyMem_RawFree, ctypes.c_void_p)
+        return python.PyCapsule_New(memory, CAPSULE, None)
 
     def __dlpack_device__(self):
-        return (DLPACK_HOST, 0) if self.device < 0 else (DLPACK_CUDA, self.device)
+        return (HOST, 0) if self.device < 0 else (CUDA, self.device)
 
     def numpy(self):
         """A NumPy view of the memory. bf16 has the type of ml_dtypes, because NumPy has none."""
         import numpy  # pylint: disable=import-outside-toplevel
-        return numpy.frombuffer(self.memory, numpy_type(self.dtype)).reshape(self.shape)
+        if self.view is None:
+            memory = (ctypes.c_char * self.bytes).from_address(self.address)
+            self.view = numpy.frombuffer(memory, numpy_type(self.dtype)).reshape(self.shape)
+        return self.view
 
     def copy_from_device(self, address, stream):
         """Copies another buffer of the device to this one on the harness's stream, and waits for the end:
         the buffer's owner may give its memory to work on a stream of its own as soon as this returns."""
-        import ctypes  # pylint: disable=import-outside-toplevel
-        import math  # pylint: disable=import-outside-toplevel
         driver = ctypes.CDLL("libcuda.so.1")
         copy, wait = driver.cuMemcpyDtoDAsync_v2, driver.cuStreamSynchronize
         copy.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p]
         wait.argtypes = [ctypes.c_void_p]
-        status = copy(self.address, address, math.prod(self.shape) * BYTES[self.dtype], stream)
+        status = copy(self.address, address, self.bytes, stream)
         if status:
             raise RuntimeError(f"cuMemcpyDtoDAsync answered {status}")
         status = wait(stream)
         if status:
             raise RuntimeError(f"cuStreamSynchronize answered {status}")
+
+
+class Session:
+    """One case: what plugin.c calls, and what adapters share."""
+
+    def __init__(self, case, stream):
+        self.case, self.stream = case, stream
+
+    def tensors(self, addresses):
+        """The Tensors of weights, or of their gradients, from their addresses; both by kind."""
+        return [[Tensor(entries[index], self.case.weight_shapes(layer)[kind], self.case.dtype, -1)
+                 for layer, _, index in self.case.layer_dirs()] for kind, entries in enumerate(addresses)]
+
+    def load(self, addresses, lengths):
+        """prepare, of addresses."""
+        self.prepare(self.tensors(addresses), lengths)
+
+    def store(self, addresses):
+        """gradients, of addresses."""
+        self.gradients(self.tensors(addresses))
+
+    def bind(self, direction, *addresses):
+        """The argument `bound` of forward or backward; plugin.c keeps it for later calls."""
+        first, last = self.case.call_shapes()
+        if direction == "backward":
+            first, last = last, first
+        device = self.case.ordinal if self.case.device == "cuda" else -1
+        tensors = [Tensor(address, shape, self.case.dtype, device)
+                   for address, shape in zip(addresses, [*first, *last])]
+        return self.bound(tensors[:3], tensors[3:])
+
+    def bound(self, given, results):
+        return SimpleNamespace(given=[self.take(tensor) for tensor in given],
+                               results=[self.target(tensor) for tensor in results])
+
+    def target(self, tensor):
+        return tensor
+
+    def to_numpy(self, value):
+        """A framework's tensor of the host as an array."""
+        import numpy  # pylint: disable=import-outside-toplevel
+        return numpy.asarray(value)
+
+    def write(self, tensors, values):
+        """Copies results of a framework that allocates them itself. address_of(value), of an adapter,
+        says where a value lies on the device, once it is computed."""
+        import numpy  # pylint: disable=import-outside-toplevel
+        for tensor, value in zip(tensors, values):
+            if tensor.device < 0:
+                numpy.copyto(tensor.numpy(), self.to_numpy(value))
+            else:
+                tensor.copy_from_device(self.address_of(value), self.stream)
+
+    def runs_on(self, device):
+        """For describe(): the threads of a CPU, or how the GPU is used."""
+        threads = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
+        return device if self.case.device == "cuda" else threads
+
+    def destroy(self):
+        self.__dict__.clear()
 
 
 def numpy_type(dtype):
@@ -140,32 +238,20 @@ def numpy_type(dtype):
     if dtype == "bf16":
         import ml_dtypes  # pylint: disable=import-outside-toplevel
         return numpy.dtype(ml_dtypes.bfloat16)
-    return numpy.dtype({"f64": "float64", "f32": "float32", "f16": "float16"}[dtype])
-
-
-def regroup_gates(array, order):
-    """Reorders the rows of array [4H, ...] from gate order i f g o to another, such as "iofg"."""
-    import numpy  # pylint: disable=import-outside-toplevel
-    gates = dict(zip("ifgo", numpy.split(array, 4)))
-    return numpy.concatenate([gates[gate] for gate in order])
-
-
-def ungroup_gates(array, order):
-    """The inverse of regroup_gates."""
-    import numpy  # pylint: disable=import-outside-toplevel
-    gates = dict(zip(order, numpy.split(array, 4)))
-    return numpy.concatenate([gates[gate] for gate in "ifgo"])
+    return numpy.dtype(FULL_NAMES[dtype])
 
 
 def check(adapter, case):
     """Raises when the case can't run: the framework is not there, or does not take it."""
     for module in adapter.MODULES:
         if importlib.util.find_spec(module) is None:
-            python = f"Python {sys.version_info.major}.{sys.version_info.minor}"
-            raise Absent(f"{adapter.TITLE} is not there: the {python} of {sys.prefix} has no module "
+            version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
+            raise Absent(f"{adapter.TITLE} is not there: the {version} of {sys.prefix} has no module "
                          f"'{module}'; bench/frameworks/setup.sh installs it")
     if case.math != "ieee" and case.device == "cpu":
         raise Unsupported(f"math {case.math}: on a CPU {adapter.TITLE} computes in full precision")
+    if case.math == "half":
+        raise Unsupported(f"math half: {adapter.TITLE} has no switch for f32 GEMMs in f16")
     if case.cell != "standard" and case.cell not in adapter.CELLS:
         raise Unsupported(f"cell {case.cell}: the LSTM of {adapter.TITLE} has no {case.cell}")
     adapter.supports(case)

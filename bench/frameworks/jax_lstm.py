@@ -7,7 +7,8 @@ cuDNN's variant gets them as one array. jax.experimental.rnn has no projection; 
 
 import os
 
-from contract import Absent, Bound, Unsupported, choose_threads, numpy_type
+import contract
+from contract import Absent, Unsupported, choose_threads
 
 TITLE = "JAX"
 MODULES = ["jax", "numpy"]
@@ -15,8 +16,6 @@ CELLS = ["projection"]
 
 
 def supports(case):
-    if case.math == "half":
-        raise Unsupported("math half: XLA has no switch for f32 GEMMs in f16")
     if case.variant == "cudnn" and case.device != "cuda":
         raise Unsupported("cuDNN needs a GPU: jax_cuda:cudnn")
     if case.variant == "cudnn" and case.dtype != "f32":
@@ -124,19 +123,18 @@ def unflatten(numpy, flat, weights):
     return parts
 
 
-class Session:
+class Session(contract.Session):
     """One case."""
 
     # pylint: disable=too-many-instance-attributes
     def __init__(self, jax, case, stream):
-        self.jax, self.case, self.stream = jax, case, stream
+        super().__init__(case, stream)
+        self.jax = jax
         self.device = jax.devices()[case.ordinal if case.device == "cuda" else 0]
-        self.type = numpy_type(case.dtype)
         self.weights = self.parts = self.infer = self.train = self.pull = None
         self.kept = self.weight_gradients = None
 
-    def prepare(self, *weights_and_lengths):
-        *kinds, lengths = weights_and_lengths
+    def prepare(self, kinds, lengths):
         jax = self.jax
         self.parts = [tuple(jax.device_put(kind[index].numpy().copy(), self.device)
                             for kind in kinds) for index in range(len(kinds[0]))]
@@ -152,35 +150,28 @@ class Session:
         self.pull = jax.jit(lambda pull, given: pull(given))
 
     def take(self, tensor):
-        """A JAX array on the harness's memory."""
         array = self.jax.dlpack.from_dlpack(tensor)
         if array.unsafe_buffer_pointer() != tensor.address:
             raise RuntimeError("JAX copied a tensor that it was to share")
         return array
 
-    def bind_forward(self, x, h0, c0, y, hn, cn):
-        return Bound(inputs=[self.take(tensor) for tensor in (x, h0, c0)],
-                     outputs=[Writer(self.jax, tensor, self.stream) for tensor in (y, hn, cn)])
-
-    def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
-        return Bound(given=tuple(self.take(tensor) for tensor in (dy, dhn, dcn)),
-                     wanted=[Writer(self.jax, tensor, self.stream) for tensor in (dx, dh0, dc0)])
+    def address_of(self, value):
+        self.jax.block_until_ready(value)
+        return value.unsafe_buffer_pointer()
 
     def forward(self, bound):
         if self.case.trains:
-            outputs, self.kept = self.train(*bound.inputs, self.weights)
+            outputs, self.kept = self.train(*bound.given, self.weights)
         else:
-            outputs = self.infer(*bound.inputs, self.weights)
-        for writer, output in zip(bound.outputs, outputs):
-            writer.write(output)
+            outputs = self.infer(*bound.given, self.weights)
+        self.write(bound.results, outputs)
 
     def backward(self, bound):
-        *found, self.weight_gradients = self.pull(self.kept, bound.given)
-        for writer, output in zip(bound.wanted, found):
-            writer.write(output)
+        *found, self.weight_gradients = self.pull(self.kept, tuple(bound.given))
+        self.write(bound.results, found)
         self.jax.block_until_ready(self.weight_gradients)
 
-    def gradients(self, *kinds):
+    def gradients(self, kinds):
         import numpy  # pylint: disable=import-outside-toplevel
         gradients = self.weight_gradients
         if self.case.variant == "cudnn":
@@ -190,27 +181,6 @@ class Session:
                 numpy.copyto(kind[index].numpy(), numpy.asarray(array))
 
     def describe(self):
-        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
-        if self.case.device == "cuda":
-            runs_on = "on XLA's own stream, waited for"
+        runs_on = self.runs_on("on XLA's own stream, waited for")
         how = "cuDNN" if self.case.variant == "cudnn" else "lax.scan, compiled by XLA"
         return f"JAX {self.jax.__version__} {how}, {runs_on}"
-
-    def destroy(self):
-        self.__dict__.clear()
-
-
-class Writer:
-    """Brings results of a framework with streams of its own into a tensor of the harness."""
-
-    def __init__(self, jax, tensor, stream):
-        self.jax, self.tensor, self.stream = jax, tensor, stream
-        self.view = tensor.numpy() if tensor.memory is not None else None
-
-    def write(self, output):
-        import numpy  # pylint: disable=import-outside-toplevel
-        if self.view is not None:
-            numpy.copyto(self.view, numpy.asarray(output))
-        else:
-            self.jax.block_until_ready(output)
-            self.tensor.copy_from_device(output.unsafe_buffer_pointer(), self.stream)

@@ -10,9 +10,11 @@ it gets the sum of the two, and its gradient is that of both. Keras wants [B, T,
 part of the function, since a user with this input pays them too.
 """
 
+import ctypes
 import os
 
-from contract import Absent, Bound, Unsupported, choose_threads, numpy_type, quiet
+import contract
+from contract import FULL_NAMES, Absent, Unsupported, choose_threads, numpy_type, quiet
 
 TITLE = "Keras on TensorFlow"
 MODULES = ["tensorflow", "keras", "numpy"]
@@ -21,8 +23,6 @@ MOST_UNROLLED_STEPS = 256  # of all layers and directions; building the graph ta
 
 
 def supports(case):
-    if case.math == "half":
-        raise Unsupported("math half: TensorFlow has no switch for f32 GEMMs in f16")
     if case.variant == "mixed" and case.dtype not in ("f16", "bf16"):
         raise Unsupported(f"dtype {case.dtype}: a mixed policy computes in f16 or bf16")
     if case.variant == "jit" and case.passes in ("forward", "backward"):
@@ -57,15 +57,15 @@ def create(case, stream):
 _started = []
 
 
-class Session:
+class Session(contract.Session):
     """One case."""
 
     # pylint: disable=too-many-instance-attributes
     def __init__(self, tensorflow, keras, case, stream):
-        self.tf, self.keras, self.case, self.stream = tensorflow, keras, case, stream
+        super().__init__(case, stream)
+        self.tf, self.keras = tensorflow, keras
         self.device_name = f"/GPU:{case.ordinal}" if case.device == "cuda" else "/CPU:0"
-        self.dtype = {"f64": "float64", "f32": "float32", "f16": "float16",
-                      "bf16": "bfloat16"}[case.dtype]
+        self.dtype = FULL_NAMES[case.dtype]
         self.mask = None
         self.layers = []
         self.function = self.current = None
@@ -89,12 +89,12 @@ class Session:
             made.build((case.batch, case.seq_len, case.input_of(layer)))
             self.layers.append(made)
 
-    def prepare(self, w_ih, w_hh, b_ih, b_hh, lengths):
+    def prepare(self, kinds, lengths):
         import numpy  # pylint: disable=import-outside-toplevel
         exact = numpy.float64 if self.case.dtype == "f64" else numpy.float32
         for index, layer in enumerate(self.layers):
-            values = [w_ih[index].numpy().astype(exact).T, w_hh[index].numpy().astype(exact).T,
-                      b_ih[index].numpy().astype(exact) + b_hh[index].numpy().astype(exact)]
+            w_ih, w_hh, b_ih, b_hh = (kind[index].numpy().astype(exact) for kind in kinds)
+            values = [w_ih.T, w_hh.T, b_ih + b_hh]
             for variable, value in zip(layer.trainable_variables, values):
                 variable.assign(value)
         if lengths:
@@ -135,22 +135,17 @@ class Session:
                                     output_gradients=given)
 
     def take(self, tensor):
-        """A TensorFlow tensor on the harness's memory."""
         return self.tf.experimental.dlpack.from_dlpack(tensor.__dlpack__())
 
-    def bind_forward(self, x, h0, c0, y, hn, cn):
-        return Bound(inputs=[self.take(tensor) for tensor in (x, h0, c0)], outputs=(y, hn, cn))
+    def to_numpy(self, value):
+        return value.numpy()
 
-    def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
-        return Bound(given=[self.take(tensor) for tensor in (dy, dhn, dcn)], wanted=(dx, dh0, dc0))
-
-    def write(self, tensors, values):
-        import numpy  # pylint: disable=import-outside-toplevel
-        for tensor, value in zip(tensors, values):
-            if tensor.memory is not None:
-                numpy.copyto(tensor.numpy(), value.numpy())
-            else:
-                tensor.copy_from_device(device_address(self.tf, value), self.stream)
+    def address_of(self, value):
+        self.tf.test.experimental.sync_devices()
+        capsule = self.tf.experimental.dlpack.to_dlpack(value)
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        return ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(ctypes.c_void_p))[0]
 
     def variables(self):
         return [variable.value for layer in self.layers for variable in layer.trainable_variables]
@@ -159,59 +154,41 @@ class Session:
         self.current = bound
         with self.tf.device(self.device_name):
             if not self.case.trains:
-                self.write(bound.outputs, self.function(*bound.inputs))
+                self.write(bound.results, self.function(*bound.given))
                 return
             if self.case.variant == "jit":
                 return  # backward runs both
             with self.tf.GradientTape() as tape:
-                for given in bound.inputs:
+                for given in bound.given:
                     tape.watch(given)
-                self.found = self.function(*bound.inputs)
+                self.found = self.function(*bound.given)
             self.tape = tape
-            self.write(bound.outputs, self.found)
+            self.write(bound.results, self.found)
 
     def backward(self, bound):
         with self.tf.device(self.device_name):
             if self.case.variant == "jit":
-                outputs, found = self.function(self.current.inputs, bound.given)
-                self.write(self.current.outputs, outputs)
+                outputs, found = self.function(self.current.given, bound.given)
+                self.write(self.current.results, outputs)
             else:
-                wanted = [*self.current.inputs, *self.variables()]
+                wanted = [*self.current.given, *self.variables()]
                 found = self.tape.gradient(list(self.found), wanted, output_gradients=bound.given)
-        self.write(bound.wanted, found[:3])
+        self.write(bound.results, found[:3])
         self.weight_gradients = found[3:]
         self.tape = self.found = None
 
-    def gradients(self, w_ih, w_hh, b_ih, b_hh):
+    def gradients(self, kinds):
         import numpy  # pylint: disable=import-outside-toplevel
         for index in range(len(self.layers)):
             kernel, recurrent, bias = (self.weight_gradients[3 * index + k].numpy()
                                        for k in range(3))
-            for tensor, value in ((w_ih, kernel.T), (w_hh, recurrent.T), (b_ih, bias),
-                                  (b_hh, bias)):
-                numpy.copyto(tensor[index].numpy(),
-                             value.astype(numpy_type(self.case.dtype)))
+            for kind, value in zip(kinds, (kernel.T, recurrent.T, bias, bias)):
+                numpy.copyto(kind[index].numpy(), value.astype(numpy_type(self.case.dtype)))
 
     def describe(self):
-        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
-        if self.case.device == "cuda":
-            runs_on = "on TensorFlow's own stream, waited for"
+        runs_on = self.runs_on("on TensorFlow's own stream, waited for")
         how = {"unrolled": "unrolled", "jit": "compiled by XLA",
                "generic": "use_cudnn=False"}.get(self.case.variant, "")
         policy = self.layers[0].dtype_policy.name
         return (f"Keras {self.keras.__version__} on TensorFlow {self.tf.__version__}, LSTM"
                 f"{', ' + how if how else ''}, policy {policy}, {runs_on}")
-
-    def destroy(self):
-        self.__dict__.clear()
-        self.layers = []
-
-
-def device_address(tensorflow, value):
-    """Where a tensor lies on the GPU, once it is computed."""
-    import ctypes  # pylint: disable=import-outside-toplevel
-    tensorflow.test.experimental.sync_devices()
-    capsule = tensorflow.experimental.dlpack.to_dlpack(value)
-    pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.cast(pointer(capsule, b"dltensor"), ctypes.POINTER(ctypes.c_void_p))[0]

@@ -5,7 +5,8 @@ harness's buffers, where one direction leaves y in the right layout; two need th
 
 import os
 
-from contract import Absent, Unsupported, numpy_type, regroup_gates
+import contract
+from contract import Absent, Unsupported, numpy_type
 
 TITLE = "ONNX Runtime"
 MODULES = ["onnxruntime", "onnx", "numpy"]
@@ -16,8 +17,6 @@ OPSET, IR_VERSION = 17, 8
 def supports(case):
     if case.trains:
         raise Unsupported(f"pass {case.passes}: ONNX Runtime infers only")
-    if case.math == "half":
-        raise Unsupported("math half: ONNX Runtime has no switch for f32 GEMMs in f16")
     if case.cell == "peephole" and case.device == "cuda":
         raise Unsupported("cell peephole: on a GPU its LSTM is cuDNN's, which has no peepholes")
     if case.dtype == "bf16" or case.device == "cpu" and case.dtype != "f32":
@@ -33,6 +32,13 @@ def create(case, stream):
             onnxruntime.get_available_providers():
         raise Absent("this ONNX Runtime was built without CUDA; install onnxruntime-gpu")
     return Session(onnxruntime, case, stream)
+
+
+def regroup_gates(array, order):
+    """Reorders the rows of array [4H, ...] from gate order i f g o to another, such as "iofg"."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    gates = dict(zip("ifgo", numpy.split(array, 4)))
+    return numpy.concatenate([gates[gate] for gate in order])
 
 
 def make_model(case, weights, ragged):
@@ -85,16 +91,16 @@ def _int64(values):
     return numpy.array(values, dtype=numpy.int64)
 
 
-class Session:
+class Session(contract.Session):
     """One case."""
 
     def __init__(self, onnxruntime, case, stream):
-        self.onnxruntime, self.case, self.stream = onnxruntime, case, stream
+        super().__init__(case, stream)
+        self.onnxruntime = onnxruntime
         self.session = self.lengths = None
 
-    def prepare(self, *weights_and_lengths):
+    def prepare(self, kinds, lengths):
         import numpy  # pylint: disable=import-outside-toplevel
-        *kinds, lengths = weights_and_lengths
         case, directions = self.case, self.case.directions
         w_ih, w_hh, b_ih, b_hh = ([regroup_gates(tensor.numpy(), "iofg") for tensor in kind]
                                   for kind in kinds[:4])
@@ -122,18 +128,18 @@ class Session:
         if lengths:
             self.lengths = numpy.array(lengths, dtype=numpy.int32)
 
-    def bind_forward(self, x, h0, c0, y, hn, cn):
+    def bound(self, given, results):
         import numpy  # pylint: disable=import-outside-toplevel
         device = self.case.device
         element = numpy_type(self.case.dtype).type
         binding = self.session.io_binding()
-        for name, tensor in (("x", x), ("h0", h0), ("c0", c0)):
+        for name, tensor in zip(("x", "h0", "c0"), given):
             binding.bind_input(name, device, self.case.ordinal, element, tensor.shape,
                                tensor.address)
         if self.lengths is not None:
             binding.bind_input("lengths", "cpu", 0, numpy.int32, self.lengths.shape,
                                self.lengths.ctypes.data)
-        for name, tensor in (("y", y), ("hn", hn), ("cn", cn)):
+        for name, tensor in zip(("y", "hn", "cn"), results):
             binding.bind_output(name, device, self.case.ordinal, element, tensor.shape,
                                 tensor.address)
         return binding
@@ -145,10 +151,5 @@ class Session:
         raise Unsupported("ONNX Runtime infers only")
 
     def describe(self):
-        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
-        if self.case.device == "cuda":
-            runs_on = "CUDAExecutionProvider"
-        return f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, {runs_on}"
-
-    def destroy(self):
-        self.__dict__.clear()
+        return (f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, "
+                f"{self.runs_on('CUDAExecutionProvider')}")

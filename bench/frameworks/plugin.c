@@ -2,8 +2,9 @@
  * framework's adapter, a Python module of this folder. The source is compiled once per framework
  * and kind of memory; FRAMEWORK, TITLE, VARIANTS, TRAITS and MEMORY tell which.
  *
- * The adapter sees the harness's buffers without copies (contract.py). Each call holds Python's
- * global lock, and lets go of it at the end, so that the framework's own Python threads can run. */
+ * The adapter gets the addresses of the harness's buffers, and contract.py makes tensors of them
+ * without copies. Each call holds Python's global lock, and lets go of it at the end, so that the
+ * framework's own Python threads can run. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
@@ -17,7 +18,6 @@
 #include <unistd.h>
 
 #include "api/impl.h"
-#include "frameworks/dlpack.h"
 #include "frameworks/environment.h"
 
 #define TEXT_OF(word) #word
@@ -49,8 +49,6 @@ struct bound {
 /* One case. The objects are NULL until their call. */
 struct framework_case {
     struct lb_problem problem;
-    struct lb_buffers buffers;
-    int device;
     PyObject *session;           /* what the adapter's create returned */
     PyObject *calls[CALL_KINDS]; /* its methods forward and backward */
     struct bound bound[CALL_KINDS][MOST_BOUND];
@@ -164,56 +162,19 @@ static enum lb_status python_error(struct lb_error *err)
     return (enum lb_status)status;
 }
 
-/* contract.dlpack(address, shape, code, bits, device type, device): a DLPack capsule. */
-static PyObject *make_dlpack(PyObject *module, PyObject *arguments)
-{
-    unsigned long long address;
-    PyObject *shape;
-    struct lb_dlpack_type type;
-    int code, bits, device_type, device;
-    int64_t sizes[LB_DLPACK_MAX_DIMENSIONS];
-    (void)module;
-    if (!PyArg_ParseTuple(arguments, "KO!iiii", &address, &PyTuple_Type, &shape, &code, &bits,
-                          &device_type, &device))
-        return NULL;
-    Py_ssize_t count = PyTuple_GET_SIZE(shape);
-    if (count > LB_DLPACK_MAX_DIMENSIONS) {
-        PyErr_SetString(PyExc_ValueError, "a tensor of more than 4 dimensions");
-        return NULL;
-    }
-    for (Py_ssize_t i = 0; i < count; i++)
-        sizes[i] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, i));
-    if (PyErr_Occurred())
-        return NULL;
-    type = (struct lb_dlpack_type){(uint8_t)code, (uint8_t)bits, 1};
-    return lb_dlpack_capsule((void *)(uintptr_t)address, sizes, (int)count, type, device_type,
-                             device);
-}
-
-static PyMethodDef dlpack_method = {"dlpack", make_dlpack, METH_VARARGS, NULL};
-
 /* Loads contract.py and the adapter from their folder. */
 static enum lb_status load_adapter(struct lb_error *err)
 {
     char folder[4096];
-    enum lb_status st = LB_OK;
-    PyObject *path = PySys_GetObject("path"), *name = NULL, *dlpack = NULL;
+    PyObject *path = PySys_GetObject("path"), *name;
     adapter_folder(folder, sizeof(folder));
     name = PyUnicode_DecodeFSDefault(folder);
-    if (!path || !name || PyList_Insert(path, 0, name) != 0)
-        LB_TRY(python_error(err));
-    python.contract = PyImport_ImportModule("contract");
-    dlpack = PyCFunction_New(&dlpack_method, NULL);
-    if (!python.contract || !dlpack ||
-        PyObject_SetAttrString(python.contract, "dlpack", dlpack) != 0)
-        LB_TRY(python_error(err));
-    python.adapter = PyImport_ImportModule(ADAPTER);
-    if (!python.adapter)
-        LB_TRY(python_error(err));
-done:
+    if (path && name && PyList_Insert(path, 0, name) == 0)
+        python.contract = PyImport_ImportModule("contract");
     Py_XDECREF(name);
-    Py_XDECREF(dlpack);
-    return st;
+    if (python.contract)
+        python.adapter = PyImport_ImportModule(ADAPTER);
+    return python.adapter ? LB_OK : python_error(err);
 }
 
 /* Starts Python and loads the adapter once; later calls return the same status. */
@@ -284,7 +245,6 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
     if (st != LB_OK)
         return st;
     c->problem = *problem;
-    c->device = config->device;
     PyGILState_STATE lock = PyGILState_Ensure();
     PyObject *described = describe_case(problem, config);
     PyObject *stream = PyLong_FromVoidPtr(config->stream);
@@ -313,167 +273,63 @@ static enum lb_status framework_sizes(void *self, struct lb_sizes *sizes, struct
     return LB_OK;
 }
 
-enum { READ_ONLY, WRITABLE };
-
-/* A contract.Tensor on memory of the harness: shape has count dimensions. Tensors in the problem's
- * memory carry its device; weights and gradients are the host's. */
-static PyObject *wrap(const struct framework_case *c, const void *memory, const int64_t *shape,
-                      int count, enum lb_memory where, int writable)
+static PyObject *address(const void *memory)
 {
-    size_t bytes = lb_dtype_size(c->problem.dtype);
-    PyObject *sizes = PyTuple_New(count), *view = NULL, *tensor = NULL;
-    for (int i = 0; sizes && i < count; i++) {
-        bytes *= (size_t)shape[i];
-        PyTuple_SET_ITEM(sizes, i, PyLong_FromLongLong(shape[i]));
-    }
-    if (where == LB_HOST) {
-        view = PyMemoryView_FromMemory((char *)(uintptr_t)memory, (Py_ssize_t)bytes,
-                                       writable ? PyBUF_WRITE : PyBUF_READ);
-    } else {
-        view = Py_None;
-        Py_INCREF(view);
-    }
-    if (sizes && view && !PyErr_Occurred())
-        tensor = PyObject_CallMethod(
-            python.contract, "Tensor", "KOOsi", (unsigned long long)(uintptr_t)memory, view, sizes,
-            lb_dtype_name(c->problem.dtype), where == LB_DEVICE ? c->device : -1);
-    Py_XDECREF(view);
-    Py_XDECREF(sizes);
-    return tensor;
+    return PyLong_FromVoidPtr((void *)(uintptr_t)memory);
 }
 
-/* The kinds of weights in the order of struct lb_weights. */
-enum { W_IH, W_HH, B_IH, B_HH, W_CELL, WEIGHT_KINDS };
-
-/* One kind of weight of all layers and directions: a list of Tensors. */
-static PyObject *wrap_weights(const struct framework_case *c, const void *const *memory, int kind,
-                              int writable)
+/* The addresses of weights as a tuple of tuples: one per kind (w_ih, w_hh, b_ih, b_hh, and w_cell
+ * where the cell has weights), with one address per layer and direction. */
+static PyObject *weight_addresses(const struct framework_case *c, const void *const *const kinds[5])
 {
-    const struct lb_problem *p = &c->problem;
-    size_t count = lb_layer_dir_count(p);
-    PyObject *list = PyList_New((Py_ssize_t)count);
-    for (size_t e = 0; list && e < count; e++) {
-        int64_t layer = (int64_t)e / p->directions;
-        const int64_t shapes[WEIGHT_KINDS][2] = {
-            [W_IH] = {4 * p->hidden, lb_layer_input(p, layer)},
-            [W_HH] = {4 * p->hidden, lb_h_size(p)},
-            [B_IH] = {4 * p->hidden},
-            [B_HH] = {4 * p->hidden},
-            [W_CELL] = {(int64_t)lb_cell_weight_count(p) / p->hidden, p->hidden},
-        };
-        int dimensions = shapes[kind][1] > 0 ? 2 : 1;
-        PyObject *tensor = wrap(c, memory[e], shapes[kind], dimensions, LB_HOST, writable);
-        if (!tensor) {
-            Py_CLEAR(list);
-            break;
-        }
-        PyList_SET_ITEM(list, (Py_ssize_t)e, tensor);
+    Py_ssize_t count = (Py_ssize_t)lb_layer_dir_count(&c->problem);
+    Py_ssize_t kind_count = lb_cell_weight_count(&c->problem) > 0 ? 5 : 4;
+    PyObject *all = PyTuple_New(kind_count);
+    for (Py_ssize_t k = 0; all && k < kind_count; k++) {
+        PyObject *one = PyTuple_New(count);
+        for (Py_ssize_t e = 0; one && e < count; e++)
+            PyTuple_SET_ITEM(one, e, address(kinds[k][e]));
+        PyTuple_SET_ITEM(all, k, one);
     }
-    return list;
-}
-
-/* Calls session.<method>(w_ih, w_hh, b_ih, b_hh[, w_cell][, lengths]): w_cell is left out for a
- * cell that has none, and lengths where it is NULL. */
-static enum lb_status call_with_weights(struct framework_case *c, const char *method,
-                                        const void *const *const kinds[WEIGHT_KINDS], int writable,
-                                        PyObject *lengths, struct lb_error *err)
-{
-    int count = lb_cell_weight_count(&c->problem) > 0 ? WEIGHT_KINDS : W_CELL;
-    PyObject *arguments = PyTuple_New(count + (lengths != NULL)), *function = NULL, *result = NULL;
-    for (int kind = 0; arguments && kind < count; kind++) {
-        PyObject *list = wrap_weights(c, kinds[kind], kind, writable);
-        if (!list)
-            Py_CLEAR(arguments);
-        else
-            PyTuple_SET_ITEM(arguments, kind, list);
-    }
-    if (arguments && lengths) {
-        Py_INCREF(lengths);
-        PyTuple_SET_ITEM(arguments, count, lengths);
-    }
-    function = arguments ? PyObject_GetAttrString(c->session, method) : NULL;
-    result = function ? PyObject_CallObject(function, arguments) : NULL;
-    enum lb_status st = result ? LB_OK : python_error(err);
-    Py_XDECREF(result);
-    Py_XDECREF(function);
-    Py_XDECREF(arguments);
-    return st;
+    if (PyErr_Occurred())
+        Py_CLEAR(all);
+    return all;
 }
 
 static enum lb_status framework_prepare(void *self, const struct lb_buffers *buffers,
                                         const struct lb_weights *weights, struct lb_error *err)
 {
     struct framework_case *c = self;
-    const void *const *const kinds[WEIGHT_KINDS] = {weights->w_ih, weights->w_hh, weights->b_ih,
-                                                    weights->b_hh, weights->w_cell};
-    enum lb_status st = LB_OK;
-    c->buffers = *buffers;
+    const void *const *const kinds[] = {weights->w_ih, weights->w_hh, weights->b_ih, weights->b_hh,
+                                        weights->w_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
     Py_ssize_t count = buffers->lengths ? (Py_ssize_t)c->problem.batch : 0;
+    PyObject *addresses = weight_addresses(c, kinds), *result = NULL;
     PyObject *lengths = PyTuple_New(count);
     for (Py_ssize_t b = 0; lengths && b < count; b++)
         PyTuple_SET_ITEM(lengths, b, PyLong_FromLong(buffers->lengths[b]));
-    if (!lengths || PyErr_Occurred())
-        st = python_error(err);
-    else
-        st = call_with_weights(c, "prepare", kinds, READ_ONLY, lengths, err);
+    if (addresses && lengths && !PyErr_Occurred())
+        result = PyObject_CallMethod(c->session, "load", "OO", addresses, lengths);
+    enum lb_status st = result ? LB_OK : python_error(err);
+    Py_XDECREF(result);
     Py_XDECREF(lengths);
+    Py_XDECREF(addresses);
     PyGILState_Release(lock);
     return st;
 }
 
-/* A tensor of a call: which shape it has, and whether the implementation writes it. */
-struct call_tensor {
-    const void *memory;
-    enum { SHAPE_X, SHAPE_Y, SHAPE_H, SHAPE_C, SHAPE_COUNT } shape;
-    int writable;
-};
-
-/* Calls session.<method>(tensors...); NULL with a Python exception. */
-static PyObject *bind(const struct framework_case *c, const char *method,
-                      const struct call_tensor *tensors, int count)
+static PyObject *bind_forward(const struct framework_case *c, const struct lb_forward_io *io)
 {
-    const struct lb_problem *p = &c->problem;
-    const int64_t shapes[SHAPE_COUNT][3] = {
-        [SHAPE_X] = {p->seq_len, p->batch, p->input},
-        [SHAPE_Y] = {p->seq_len, p->batch, p->directions * lb_h_size(p)},
-        [SHAPE_H] = {p->layers * p->directions, p->batch, lb_h_size(p)},
-        [SHAPE_C] = {p->layers * p->directions, p->batch, p->hidden},
-    };
-    PyObject *arguments = PyTuple_New(count), *function = NULL, *result = NULL;
-    for (int i = 0; arguments && i < count; i++) {
-        PyObject *tensor =
-            wrap(c, tensors[i].memory, shapes[tensors[i].shape], 3, MEMORY, tensors[i].writable);
-        if (!tensor)
-            Py_CLEAR(arguments);
-        else
-            PyTuple_SET_ITEM(arguments, i, tensor);
-    }
-    function = arguments ? PyObject_GetAttrString(c->session, method) : NULL;
-    result = function ? PyObject_CallObject(function, arguments) : NULL;
-    Py_XDECREF(function);
-    Py_XDECREF(arguments);
-    return result;
+    return PyObject_CallMethod(c->session, "bind", "sNNNNNN", "forward", address(io->x),
+                               address(io->h0), address(io->c0), address(io->y), address(io->hn),
+                               address(io->cn));
 }
 
-static PyObject *bind_forward(const struct framework_case *c, const void *tensors)
+static PyObject *bind_backward(const struct framework_case *c, const struct lb_backward_io *io)
 {
-    const struct lb_forward_io *io = tensors;
-    const struct call_tensor given[] = {
-        {io->x, SHAPE_X, READ_ONLY}, {io->h0, SHAPE_H, READ_ONLY}, {io->c0, SHAPE_C, READ_ONLY},
-        {io->y, SHAPE_Y, WRITABLE},  {io->hn, SHAPE_H, WRITABLE},  {io->cn, SHAPE_C, WRITABLE},
-    };
-    return bind(c, "bind_forward", given, sizeof(given) / sizeof(given[0]));
-}
-
-static PyObject *bind_backward(const struct framework_case *c, const void *tensors)
-{
-    const struct lb_backward_io *io = tensors;
-    const struct call_tensor given[] = {
-        {io->dy, SHAPE_Y, READ_ONLY}, {io->dhn, SHAPE_H, READ_ONLY}, {io->dcn, SHAPE_C, READ_ONLY},
-        {io->dx, SHAPE_X, WRITABLE},  {io->dh0, SHAPE_H, WRITABLE},  {io->dc0, SHAPE_C, WRITABLE},
-    };
-    return bind(c, "bind_backward", given, sizeof(given) / sizeof(given[0]));
+    return PyObject_CallMethod(c->session, "bind", "sNNNNNN", "backward", address(io->dy),
+                               address(io->dhn), address(io->dcn), address(io->dx),
+                               address(io->dh0), address(io->dc0));
 }
 
 /* The object that the adapter made for the tensors io [bytes]. The harness calls with a few sets of
@@ -521,12 +377,17 @@ static enum lb_status framework_gradients(void *self, const struct lb_gradients 
                                           struct lb_error *err)
 {
     struct framework_case *c = self;
-    const void *const *const kinds[WEIGHT_KINDS] = {
+    const void *const *const kinds[] = {
         (const void *const *)gradients->dw_ih, (const void *const *)gradients->dw_hh,
         (const void *const *)gradients->db_ih, (const void *const *)gradients->db_hh,
         (const void *const *)gradients->dw_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
-    enum lb_status st = call_with_weights(c, "gradients", kinds, WRITABLE, NULL, err);
+    PyObject *addresses = weight_addresses(c, kinds), *result = NULL;
+    if (addresses)
+        result = PyObject_CallMethod(c->session, "store", "(O)", addresses);
+    enum lb_status st = result ? LB_OK : python_error(err);
+    Py_XDECREF(result);
+    Py_XDECREF(addresses);
     PyGILState_Release(lock);
     return st;
 }

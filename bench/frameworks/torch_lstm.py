@@ -8,7 +8,8 @@ around the call, as mixed precision is trained.
 
 import contextlib
 
-from contract import Absent, Bound, Unsupported, unpinned
+import contract
+from contract import FULL_NAMES, Absent, Unsupported, unpinned
 
 TITLE = "PyTorch"
 MODULES = ["torch"]
@@ -19,8 +20,6 @@ MOST_COMPILED_STEPS = 64  # per layer and direction; compiling takes minutes fro
 def supports(case):
     if case.act != "tanh":
         raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
-    if case.math == "half":
-        raise Unsupported("math half: PyTorch has no switch for f32 GEMMs in f16")
     if case.variant == "autocast" and case.dtype not in ("f16", "bf16"):
         raise Unsupported(f"dtype {case.dtype}: autocast computes in f16 or bf16")
     if case.variant == "compile":
@@ -40,21 +39,20 @@ def create(case, stream):
     return Session(torch, case, stream)
 
 
-class Session:
+class Session(contract.Session):
     """One case."""
 
     # pylint: disable=too-many-instance-attributes
     def __init__(self, torch, case, stream):
-        self.torch, self.case = torch, case
+        super().__init__(case, torch.cuda.ExternalStream(stream, case.ordinal)
+                         if case.device == "cuda" else None)
+        self.torch = torch
         if case.device == "cpu":
             torch.set_num_threads(case.threads)
-        self.dtype = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
-                      "bf16": torch.bfloat16}[case.dtype]
+        self.dtype = getattr(torch, FULL_NAMES[case.dtype])
         self.device = torch.device(case.device, case.ordinal if case.device == "cuda" else None)
         self.casts = case.variant == "autocast"
-        self.stream = None
         if case.device == "cuda":
-            self.stream = torch.cuda.ExternalStream(stream, self.device)
             torch.backends.cuda.matmul.allow_tf32 = case.math == "tf32"
             torch.backends.cudnn.allow_tf32 = case.math == "tf32"
         self.module = torch.nn.LSTM(case.input, case.hidden, case.layers,
@@ -90,8 +88,7 @@ class Session:
             return contextlib.nullcontext()
         return self.torch.autocast(self.case.device, dtype=self.dtype)
 
-    def prepare(self, *weights_and_lengths):
-        *kinds, lengths = weights_and_lengths
+    def prepare(self, kinds, lengths):
         with self.torch.no_grad():
             for index, parameters in enumerate(self.parameters()):
                 for kind, parameter in zip(kinds, parameters):
@@ -126,15 +123,16 @@ class Session:
             return f"torch.compile around {fast[0]}" if fast else "compiled by TorchInductor"
         return fast[0] if fast else "its own kernels"
 
-    def bind_forward(self, x, h0, c0, y, hn, cn):
-        take = self.torch.from_dlpack
-        leaf = [take(tensor).requires_grad_(self.case.trains) for tensor in (x, h0, c0)]
-        return Bound(inputs=leaf, outputs=[take(tensor) for tensor in (y, hn, cn)])
+    def take(self, tensor):
+        return self.torch.from_dlpack(tensor)
 
-    def bind_backward(self, dy, dhn, dcn, dx, dh0, dc0):
-        take = self.torch.from_dlpack
-        return Bound(given=[take(tensor) for tensor in (dy, dhn, dcn)],
-                     wanted=[take(tensor) for tensor in (dx, dh0, dc0)])
+    target = take
+
+    def bind(self, direction, *addresses):
+        bound = super().bind(direction, *addresses)
+        for tensor in bound.given if direction == "forward" else []:
+            tensor.requires_grad_(self.case.trains)
+        return bound
 
     def run(self, x, *state):
         """y, hn, cn of the framework's own."""
@@ -148,12 +146,12 @@ class Session:
 
     def forward(self, bound):
         self.switches()
-        self.inputs = bound.inputs
+        self.inputs = bound.given
         with self.torch.cuda.stream(self.stream), self.precision(), \
                 self.torch.set_grad_enabled(self.case.trains):
-            self.outputs = self.run(*bound.inputs)
+            self.outputs = self.run(*bound.given)
         with self.torch.cuda.stream(self.stream), self.torch.no_grad():
-            for mine, theirs in zip(bound.outputs, self.outputs):
+            for mine, theirs in zip(bound.results, self.outputs):
                 mine.copy_(theirs)
 
     def backward(self, bound):
@@ -163,24 +161,19 @@ class Session:
             found = self.torch.autograd.grad(self.outputs, (*self.inputs, *parameters),
                                              bound.given)
             with self.torch.no_grad():
-                for mine, theirs in zip(bound.wanted, found):
+                for mine, theirs in zip(bound.results, found):
                     mine.copy_(theirs)
         self.weight_gradients = found[3:]
         self.outputs = None
 
-    def gradients(self, *kinds):
+    def gradients(self, kinds):
         for index in range(len(kinds[0])):
             for number, kind in enumerate(kinds):
                 found = self.weight_gradients[len(kinds) * index + number]
                 self.torch.from_dlpack(kind[index]).copy_(found)
 
     def describe(self):
-        runs_on = f"{self.case.threads} thread{'s' if self.case.threads > 1 else ''}"
-        if self.case.device == "cuda":
-            runs_on = f"cuDNN {self.torch.backends.cudnn.version()}"
+        runs_on = self.runs_on(f"cuDNN {self.torch.backends.cudnn.version()}")
         return (f"PyTorch {self.torch.__version__} nn.LSTM"
                 f"{', ' + self.seen if self.seen else ''}"
                 f"{', autocast over f32 weights' if self.casts else ''}, {runs_on}")
-
-    def destroy(self):
-        self.__dict__.clear()

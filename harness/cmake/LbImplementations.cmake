@@ -1,7 +1,8 @@
-# lb_implementation(<name> SOURCES <file>... [VARIANTS <variant>...] [NEEDS <FEATURE>...]
+# lb_implementation(<name> SOURCES <file>... [VARIANTS <macro> <header>] [NEEDS <FEATURE>...]
 #                   [LINK <target>...] [LOADS <library>])
 #   Registers an implementation: <file> defines `const struct lb_impl lb_impl_<name>`. When one of
-#   the features it needs is missing, it is not built, and its rows name the feature. <library> is the
+#   the features it needs is missing, it is not built, and its rows name the feature; <header>, of this
+#   folder, defines <macro>, the initializer of its list of variants. <library> is the
 #   struct lb_shared_library that its cases need, which worker processes load.
 # lb_write_implementation_table()
 #   Makes the library lb_impls from all implementations and the table of them, lb_impl_table
@@ -21,8 +22,9 @@ function(lb_implementation name)
 
   set(variants NULL)
   if(arg_VARIANTS)
-    list(JOIN arg_VARIANTS "\", \"" joined)
-    set(variants "(const char *const[]){\"${joined}\", NULL}")
+    list(POP_FRONT arg_VARIANTS macro header)
+    set(variants "(const char *const[])${macro}")
+    set_property(GLOBAL APPEND PROPERTY LB_IMPL_DECLARATIONS "#include \"impls/${header}\"")
   endif()
   if(why)
     set(row "    {\"${name}\", ${variants}, NULL, \"${why}\", NULL},")

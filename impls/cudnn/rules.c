@@ -17,8 +17,7 @@ enum {
     PERSIST_SMS = 98
 };
 
-const char *const lb_cudnn_variant_names[CUDNN_VARIANT_COUNT + 1] = {
-    "auto", "standard", "persist_static", "persist_dynamic", "small_h", NULL};
+const char *const lb_cudnn_variant_names[CUDNN_VARIANT_COUNT + 1] = LB_CUDNN_VARIANTS;
 
 enum lb_cudnn_variant lb_cudnn_variant_of(const char *name)
 {

@@ -17,6 +17,8 @@ enum lb_cudnn_variant {
 };
 
 /* "auto", "standard", ...; NULL behind the last. */
+#define LB_CUDNN_VARIANTS                                                                          \
+    {"auto", "standard", "persist_static", "persist_dynamic", "small_h", NULL}
 extern const char *const lb_cudnn_variant_names[CUDNN_VARIANT_COUNT + 1];
 
 /* The variant of that name; CUDNN_AUTO for NULL and unknown names. */

@@ -16,7 +16,7 @@ _Static_assert((int)FAMILIES <= (int)LB_FUSED_FAMILIES_MAX,
 
 enum { PORTABLE_CLUSTER = 8 /* blocks in a cluster that every device with clusters forms */ };
 
-const char *const lb_fused_variants[] = {"auto", "cluster", "grid", "step", NULL};
+const char *const lb_fused_variants[] = LB_FUSED_VARIANTS;
 
 enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
                             struct lb_fused_view *view, struct lb_error *err)

@@ -93,6 +93,7 @@ struct lb_fused_family {
 extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
 
 /* The families' names after "auto"; NULL at the end. */
+#define LB_FUSED_VARIANTS {"auto", "cluster", "grid", "step", NULL}
 extern const char *const lb_fused_variants[];
 
 /* ---- Choice ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ class Driver:
 
 class TestContract(unittest.TestCase):
     def copy(self, driver):
-        tensor = contract.Tensor(0x1000, None, (3, 2, 5), "bf16", 0)
+        tensor = contract.Tensor(0x1000, (3, 2, 5), "bf16", 0)
         with mock.patch.object(ctypes, "CDLL", return_value=driver):
             tensor.copy_from_device(0x2000, 7)
 

@@ -53,7 +53,7 @@ SWAPPED_GATES = {
 }
 SWAPPED_GRADIENTS = {
     "pytorch": ("torch_lstm.py", ".copy_(found)", ".copy_(found.roll(self.case.hidden, 0))"),
-    "keras": ("keras_lstm.py", "(b_hh, bias)", "(b_hh, 0 * bias)"),
+    "keras": ("keras_lstm.py", "recurrent.T, bias, bias)", "recurrent.T, bias, 0 * bias)"),
     "jax": ("jax_lstm.py", "numpy.asarray(array))",
             "numpy.roll(numpy.asarray(array), self.case.hidden, 0))"),
 }
