@@ -7,15 +7,15 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "commands/self_test_report.h"
 #include "report/compare.h"
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
 #include "support/progress.h"
+#include "support/terminal.h"
 
 enum {
-    SIDE = 8,            /* fresh processes per side: the exact test has p <= 0.05 in 4.99 % */
+    SIDE = LB_SELF_SIDE,
     ROUNDS = 2 * SIDE,   /* processes per case in a sweep that is compared with itself */
     MAX_CASES = 20,      /* in such a sweep */
     MAX_SWEEPS = 20,     /* that are compared with themselves */
@@ -26,12 +26,13 @@ enum {
 /* The logarithms of the times of each case in each process of one sweep, in the order of time. */
 struct aa_sweep {
     double logs[MAX_CASES][ROUNDS];
+    double runs[MAX_CASES][2]; /* the medians of the first and of the last half: as of two runs */
 };
 
 struct self_test {
     const struct lb_session *session;
     struct lb_judgement judgement;
-    struct lb_case cases[MAX_CASES];
+    struct lb_case cases[MAX_CASES + 1]; /* [result.cases] */
     struct lb_self_result result;
     struct lb_progress progress;
     uint64_t random;
@@ -54,26 +55,13 @@ static enum lb_status run_one(const struct self_test *test, const struct lb_case
     return lb_pool_run(test->session->pool, impl_entry, &job, row, err);
 }
 
-struct candidate {
-    size_t index; /* in the plan */
-    double cost_ns;
-};
-
-static int by_cost(const void *a, const void *b)
-{
-    const struct candidate *x = a, *y = b;
-    return (x->cost_ns > y->cost_ns) - (x->cost_ns < y->cost_ns);
-}
-
-/* Chooses the plan's cases that run here and take the least time. */
-static enum lb_status choose_cases(struct self_test *test, const struct lb_plan *plan,
+/* Chooses so many of the plan's cases that run here, those that take the least time. */
+static enum lb_status choose_cases(struct self_test *test, const struct lb_plan *plan, size_t most,
                                    struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    double costs_ns[MAX_CASES + 1]; /* of the chosen cases, ascending; then of one more */
     size_t count = 0;
-    struct candidate *candidates = calloc(plan->count + 1, sizeof(*candidates));
-    if (!candidates)
-        return lb_fail(err, LB_OOM, "out of memory");
     lb_progress_start(&test->progress, plan->count);
     for (size_t i = 0; i < plan->count; i++) {
         struct lb_row row;
@@ -82,17 +70,20 @@ static enum lb_status choose_cases(struct self_test *test, const struct lb_plan 
         lb_progress_case(&test->progress, id);
         LB_TRY(run_one(test, &plan->cases[i], &row, err));
         lb_progress_done(&test->progress, false, false);
-        if (lb_row_is_timed(&row))
-            candidates[count++] = (struct candidate){i, row.elapsed_ns};
+        if (lb_row_is_timed(&row)) {
+            size_t at = count < most ? count++ : most;
+            for (; at > 0 && costs_ns[at - 1] > row.elapsed_ns; at--) {
+                costs_ns[at] = costs_ns[at - 1];
+                test->cases[at] = test->cases[at - 1];
+            }
+            costs_ns[at] = row.elapsed_ns;
+            test->cases[at] = plan->cases[i];
+        }
         lb_row_free(&row);
     }
-    qsort(candidates, count, sizeof(*candidates), by_cost);
-    for (size_t i = 0; i < count && i < test->result.cases; i++)
-        test->cases[i] = plan->cases[candidates[i].index];
-    test->result.cases = count < test->result.cases ? count : test->result.cases;
+    test->result.cases = count;
 done:
     lb_progress_end(&test->progress);
-    free(candidates);
     return st;
 }
 
@@ -104,8 +95,6 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
     for (size_t round = 0; round < ROUNDS; round++)
         for (size_t i = 0; i < test->result.cases; i++) {
             struct lb_row row;
-            if (test->session->stop && *test->session->stop)
-                return LB_INTERRUPTED;
             st = run_one(test, &test->cases[i], &row, err);
             lb_progress_done(&test->progress, false, false);
             if (st == LB_OK && !lb_row_is_timed(&row))
@@ -115,6 +104,13 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
             lb_row_free(&row);
             if (st != LB_OK)
                 return st;
+        }
+    for (size_t c = 0; c < test->result.cases; c++)
+        for (int s = 0; s < 2; s++) {
+            double half[SIDE];
+            memcpy(half, sweep->logs[c] + s * SIDE, sizeof(half));
+            lb_sort(half, SIDE);
+            sweep->runs[c][s] = lb_median(half, SIDE);
         }
     return st;
 }
@@ -166,81 +162,56 @@ static enum lb_status count_findings(const struct self_test *test, struct lb_con
     return st;
 }
 
-/* Draws which half of the processes belong to the second side. */
-static void draw_side(struct self_test *test, bool second[ROUNDS])
+static void shuffle(struct self_test *test, double values[ROUNDS])
 {
-    for (size_t i = 0; i < ROUNDS; i++)
-        second[i] = i >= SIDE;
     for (size_t i = ROUNDS; i > 1; i--) {
         size_t j = (size_t)(lb_random_next(&test->random) % i);
-        bool was = second[i - 1];
-        second[i - 1] = second[j];
-        second[j] = was;
+        double was = values[i - 1];
+        values[i - 1] = values[j];
+        values[j] = was;
     }
 }
 
-/* Compares two halves of each case's processes: drawn at random, or the first with the last. */
+/* Compares two halves of each case's processes: the first with the last, or halves drawn at random.
+ */
 static enum lb_status judge_halves(struct self_test *test, const struct aa_sweep *sweep,
-                                   bool in_turn, struct lb_self_rate *rate, struct lb_error *err)
+                                   bool shuffled, struct lb_self_rate *rate, struct lb_error *err)
 {
-    double sides[MAX_CASES][2][SIDE];
-    struct lb_contrast cases[MAX_CASES] = {0};
+    struct aa_sweep halves = *sweep;
+    struct lb_contrast cases[MAX_CASES];
     for (size_t c = 0; c < test->result.cases; c++) {
-        bool second[ROUNDS];
-        size_t counts[2] = {0, 0};
-        draw_side(test, second);
-        for (size_t p = 0; p < ROUNDS; p++) {
-            int side = in_turn ? p >= SIDE : second[p];
-            sides[c][side][counts[side]++] = sweep->logs[c][p];
-        }
-        cases[c] = (struct lb_contrast){
-            .base = sides[c][0], .now = sides[c][1], .base_count = SIDE, .now_count = SIDE};
+        if (shuffled)
+            shuffle(test, halves.logs[c]);
+        cases[c] = (struct lb_contrast){halves.logs[c], halves.logs[c] + SIDE, SIDE, SIDE,
+                                        .paired = false};
     }
     return count_findings(test, cases, test->result.cases, 0, rate, err);
 }
 
-/* The times of a case in two runs that follow each other: the median logarithms of the first and of
- * the last half of its processes. */
-static void run_times(const struct aa_sweep *sweep, size_t c, double times[2])
-{
-    double halves[ROUNDS];
-    memcpy(halves, sweep->logs[c], sizeof(halves));
-    for (int s = 0; s < 2; s++) {
-        lb_sort(halves + s * SIDE, SIDE);
-        times[s] = lb_median(halves + s * SIDE, SIDE);
-    }
-}
-
-/* The spread between such runs by all sweeps [count] but one; left_out may be past the last. */
+/* The spread between runs that follow each other, by all sweeps [count] but one; left_out may be
+ * past the last. */
 static struct lb_spread spread_of(const struct self_test *test, const struct aa_sweep *sweeps,
                                   size_t count, size_t left_out)
 {
-    double squares = 0, times[2];
+    double squares = 0;
     size_t df = 0;
     for (size_t i = 0; i < count; i++) {
-        for (size_t c = 0; i != left_out && c < test->result.cases; c++) {
-            run_times(&sweeps[i], c, times);
-            squares += pow(times[1] - times[0], 2) / (2 * (double)test->result.cases);
-        }
+        for (size_t c = 0; i != left_out && c < test->result.cases; c++)
+            squares += pow(sweeps[i].runs[c][1] - sweeps[i].runs[c][0], 2) / 2;
         df += i != left_out;
     }
-    return (struct lb_spread){sqrt(squares / (double)df), df};
+    return (struct lb_spread){sqrt(squares / (double)(df * test->result.cases)), df};
 }
 
 /* Compares the halves as runs, with what the other sweeps tell of the spread between runs. */
 static enum lb_status judge_runs(struct self_test *test, const struct aa_sweep *sweeps,
                                  size_t count, size_t index, struct lb_error *err)
 {
-    double times[MAX_CASES][2];
     struct lb_contrast cases[MAX_CASES];
     const struct lb_spread spread = spread_of(test, sweeps, count, index);
     for (size_t c = 0; c < test->result.cases; c++) {
-        run_times(&sweeps[index], c, times[c]);
-        cases[c] = (struct lb_contrast){.base = &times[c][0],
-                                        .now = &times[c][1],
-                                        .base_count = 1,
-                                        .now_count = 1,
-                                        .spread = spread};
+        const double *times = sweeps[index].runs[c];
+        cases[c] = (struct lb_contrast){&times[0], &times[1], 1, 1, .spread = spread};
     }
     return count_findings(test, cases, test->result.cases, 0, &test->result.allowed_for, err);
 }
@@ -253,8 +224,8 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
     struct aa_sweep all[MAX_SWEEPS];
     for (size_t i = 0; i < sweeps; i++) {
         LB_TRY(measure_sweep(test, &all[i], err));
-        LB_TRY(judge_halves(test, &all[i], false, &result->shuffled, err));
-        LB_TRY(judge_halves(test, &all[i], true, &result->in_turn, err));
+        LB_TRY(judge_halves(test, &all[i], true, &result->shuffled, err));
+        LB_TRY(judge_halves(test, &all[i], false, &result->in_turn, err));
     }
     for (size_t i = 0; i < sweeps; i++)
         LB_TRY(judge_runs(test, all, sweeps, i, err));
@@ -263,27 +234,24 @@ done:
     return st;
 }
 
-/* Finds a case of about one millisecond for the planted slowdown. */
-static enum lb_status choose_planted(struct self_test *test, const struct lb_impl_entry *impl_entry,
-                                     struct lb_case *c, struct lb_error *err)
+/* Makes a case that takes about one millisecond. */
+static enum lb_status choose_planted(const struct self_test *test,
+                                     const struct lb_impl_entry *impl_entry, struct lb_case *c,
+                                     struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    struct lb_job job = {.c = c, .seed = 1, .sampler = lb_block_sampler()};
+    struct lb_row row = {.verdict = LB_VERDICT_OK};
+    const struct lb_job job = {.c = c, .seed = 1, .sampler = lb_block_sampler()};
     *c = lb_case_defaults();
     snprintf(c->impl, sizeof(c->impl), "%s", impl_entry->name);
     c->problem.batch = 1;
     c->problem.input = c->problem.hidden = 64;
     c->problem.seq_len = 50;
-    for (int i = 0; i < 2 && st == LB_OK; i++) {
-        struct lb_row row;
-        st = lb_pool_run(test->session->pool, impl_entry, &job, &row, err);
-        if (st == LB_OK && !lb_row_is_timed(&row))
-            st = lb_fail(err, LB_FAILED, "planted: %.400s", row.reason);
-        if (st == LB_OK && i == 0)
-            c->problem.seq_len = (int64_t)fmax(1, round(50 * 1e6 / row.median_ns));
-        test->result.planted_ns = row.median_ns;
-        lb_row_free(&row);
-    }
+    enum lb_status st = lb_pool_run(test->session->pool, impl_entry, &job, &row, err);
+    if (st == LB_OK && !lb_row_is_timed(&row))
+        st = lb_fail(err, LB_FAILED, "planted: %.400s", row.reason);
+    if (st == LB_OK)
+        c->problem.seq_len = (int64_t)fmax(1, round(50 * 1e6 / row.median_ns));
+    lb_row_free(&row);
     return st;
 }
 
@@ -294,7 +262,7 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
     enum lb_status st = LB_OK;
     double logs[2][PAIRS];
     struct lb_row rows[2] = {{.verdict = LB_VERDICT_OK}, {.verdict = LB_VERDICT_OK}};
-    struct lb_contrast contrast = {.base = logs[0], .now = logs[1], .paired = true};
+    struct lb_contrast contrast = {logs[0], logs[1], PAIRS, PAIRS, .paired = true};
     lb_pool_renew(test->session->pool);
     LB_TRY(lb_measure_pairs(test->session, c, sides, PAIRS, &test->random, rows, err));
     for (int s = 0; s < 2; s++) {
@@ -304,7 +272,7 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
         for (int i = 0; i < PAIRS; i++)
             logs[s][i] = log(logs[s][i]);
     }
-    contrast.base_count = contrast.now_count = PAIRS;
+    test->result.planted_ns = rows[0].median_ns;
     st = count_findings(test, &contrast, 1, log1p(PLANTED_PERCENT / 100.0), &test->result.planted,
                         err);
 done:
@@ -317,14 +285,12 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
 {
     enum lb_status st = LB_OK;
     struct lb_case c;
-    char name[] = "planted";
-    const struct lb_impl_entry impl_entry = {.name = name, .impl = &lb_planted_impl};
+    char name[] = LB_PLANTED_NAME;
+    const struct lb_impl_entry impl_entry = {.name = name, .impl = lb_planted_slowdown()};
     const struct lb_side sides[2] = {{"planted", "", &impl_entry},
                                      {"planted:slower_3", "slower_3", &impl_entry}};
     LB_TRY(choose_planted(test, &impl_entry, &c, err));
     for (size_t i = 0; i < comparisons; i++) {
-        if (test->session->stop && *test->session->stop)
-            return LB_INTERRUPTED;
         lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");
         LB_TRY(compare_planted(test, &c, sides, err));
         for (int block = 0; block < 2 * PAIRS; block++)
@@ -332,6 +298,104 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
     }
 done:
     return st;
+}
+
+static double percent(size_t part, size_t whole)
+{
+    return whole > 0 ? 100 * (double)part / (double)whole : (double)NAN;
+}
+
+static void print_rate(FILE *out, const char *name, const struct lb_self_rate *rate)
+{
+    fprintf(out, "  %-26s %zu of %zu comparisons have p < 0.05: %.1f %%, 5 %% expected\n", name,
+            rate->significant, rate->comparisons, percent(rate->significant, rate->comparisons));
+    fprintf(out, "  %-26s after correction, %zu of %zu sweeps have a difference, %zu name a case\n",
+            "", rate->sweeps_significant, rate->sweeps, rate->sweeps_named);
+}
+
+/* Prints the smallest slowdowns that 95 of 100 comparisons would find. */
+static void print_least(FILE *out, const char *name, struct lb_self_rate *rate, const char *more)
+{
+    double *const least[] = {rate->least_seen, rate->least_named};
+    size_t count = rate->comparisons;
+    fprintf(out, "  %-26s", name);
+    for (int i = 0; i < 2; i++) {
+        lb_sort(least[i], count);
+        double value = count > 0 ? least[i][(95 * count + 99) / 100 - 1] : (double)INFINITY;
+        if (isfinite(value))
+            fprintf(out, " %10.2f %%", 100 * expm1(value));
+        else
+            fprintf(out, " %12s", "none");
+    }
+    fprintf(out, "%s\n", more);
+}
+
+static void print_verdicts(FILE *out, struct lb_self_result *result)
+{
+    char time[32], alone[64];
+    struct lb_self_rate *planted = &result->planted;
+    const char *s = result->cases == 1 ? "" : "s";
+    fprintf(out, "\nfalse alarms: %zu case%s, each against itself, %d fresh processes per side\n",
+            result->cases, s, LB_SELF_SIDE);
+    print_rate(out, "both sides mixed in time", &result->shuffled);
+    print_rate(out, "one side after the other", &result->in_turn);
+    print_rate(out, "its spread allowed for", &result->allowed_for);
+    fprintf(out, "\nspread between runs that follow each other\n");
+    fprintf(out, "  %-26s %.3g %%; --compare allows for it where it has several runs of the base\n",
+            "standard deviation", 100 * result->run_spread);
+
+    lb_sort(planted->estimates, planted->comparisons);
+    lb_format_ns(result->planted_ns, time);
+    fprintf(out, "\nplanted slowdown: 3 %% of a case of %s, interleaved\n", time);
+    fprintf(out, "  %-26s %zu of %zu comparisons: slower, and by more than %.3g %%\n", "found",
+            planted->named, planted->comparisons, 100 * result->margin);
+    fprintf(out, "  %-26s %.2f %% (median of the estimates)\n", "measured as",
+            100 * expm1(lb_median(planted->estimates, planted->comparisons)));
+
+    fprintf(out, "\nsmallest slowdown that 95 of 100 comparisons would\n");
+    fprintf(out, "  %-26s %12s %12s\n", "", "tell from 0", "name slower");
+    snprintf(alone, sizeof(alone), ", alone among %zu case%s", result->cases, s);
+    print_least(out, "two runs, --processes 8", &result->shuffled, alone);
+    print_least(out, "one after the other", &result->allowed_for, alone);
+    print_least(out, "--ab", planted, "");
+}
+
+static void print_advice(FILE *out, const struct lb_self_result *result)
+{
+    const struct lb_self_rate *in_turn = &result->in_turn;
+    fprintf(out, "\nadvice\n");
+    size_t count = lb_noise_check_advise(&result->noise, out);
+    if (20 * in_turn->sweeps_named > in_turn->sweeps ||
+        percent(in_turn->significant, in_turn->comparisons) > 8) {
+        fprintf(out,
+                "  - Runs that follow each other differ here by more than their processes show. "
+                "Use --ab\n    for small differences, and a wider --margin for --compare.\n");
+        count++;
+    }
+    if (count == 0)
+        fprintf(out, "  - None: this machine is ready to measure.\n");
+}
+
+bool lb_self_report(struct lb_self_result *result, FILE *out)
+{
+    const struct lb_self_rate *shuffled = &result->shuffled;
+    lb_noise_check_print(&result->noise, out);
+    print_verdicts(out, result);
+    print_advice(out, result);
+    double significant = percent(shuffled->significant, shuffled->comparisons);
+    bool alarms = significant >= 2 && significant <= 8 &&
+                  20 * shuffled->sweeps_significant <= shuffled->sweeps;
+    bool found = percent(result->planted.named, result->planted.comparisons) >= 95;
+    if (result->quick)
+        fprintf(out, "\n--quick: too few comparisons to judge the rates.\n");
+    else
+        fprintf(out,
+                "\nfalse alarms %s (2 to 8 %% and at most one sweep in 20 expected), planted "
+                "slowdown %s (95 of 100 expected)\n",
+                alarms ? "as expected" : "NOT AS EXPECTED",
+                found ? "found" : "NOT FOUND OFTEN ENOUGH");
+    fflush(out);
+    return result->quick || (alarms && found);
 }
 
 enum lb_status lb_self_test(const struct lb_session *session, const struct lb_plan *plan,
@@ -347,13 +411,11 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     test->random = session->options->seed ^ (uint64_t)time(NULL) << 20;
     test->judgement = lb_compare_defaults().judgement;
     test->judgement.margin = test->result.margin = session->options->margin;
-    test->result.cases = quick ? MAX_CASES / 2 : MAX_CASES;
     test->result.quick = quick;
-    test->result.side = SIDE;
     fprintf(stderr, "checking the machine and the cost of the cases\n");
     lb_pool_renew(session->pool); /* else the check counts our own worker as another GPU process */
     lb_noise_check_run(1.0, session->options->call_limit_s, &test->result.noise);
-    LB_TRY(choose_cases(test, plan, err));
+    LB_TRY(choose_cases(test, plan, quick ? MAX_CASES / 2 : MAX_CASES, err));
     if (test->result.cases == 0) {
         fprintf(stderr, "bench-lstm: no case runs here\n");
         *exit_code = LB_EXIT_NOTHING;

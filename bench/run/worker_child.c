@@ -130,8 +130,8 @@ static const struct lb_impl *find_impl(const struct server *server, const struct
     if (server->plugin)
         return server->plugin;
     const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, c->impl);
-    if (!impl_entry && strcmp(c->impl, lb_planted_impl.name) == 0)
-        return &lb_planted_impl;
+    if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
+        return lb_planted_slowdown();
     return impl_entry ? impl_entry->impl : NULL;
 }
 

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +18,8 @@
 #include "device/nvml.h"
 #include "stats/order_stats.h"
 
-#define GAP_NS                                                                         \
-    20e3 /* a longer step of the clock in a busy loop is time that something else took \
-          */
+/* A longer step of the clock in a busy loop is time that something else took. */
+#define GAP_NS 20e3
 
 enum { READS = 2001 };
 
@@ -72,6 +72,17 @@ static double number_after(const char *path, const char *word)
     return value;
 }
 
+/* The first line of a file, without its newline; "" when there is none. */
+static void read_line(const char *path, char *line, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    if (!file || !fgets(line, (int)size, file))
+        line[0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (file)
+        fclose(file);
+}
+
 static void check_cgroup(struct lb_noise_check *noise)
 {
     static const char *const files[] = {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"};
@@ -88,13 +99,9 @@ static void check_cgroup(struct lb_noise_check *noise)
 static void check_steal(struct lb_noise_check *noise)
 {
     enum { STEAL = 7 };
-    char line[512] = "";
+    char line[512];
     double all = 0, steal = NAN;
-    FILE *file = fopen("/proc/stat", "r");
-    if (file && !fgets(line, sizeof(line), file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
+    read_line("/proc/stat", line, sizeof(line));
     char *at = line + strcspn(line, " ");
     for (int i = 0; i <= STEAL; i++) {
         steal = strtod(at, &at);
@@ -105,12 +112,8 @@ static void check_steal(struct lb_noise_check *noise)
 
 static void check_governor(struct lb_noise_check *noise)
 {
-    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "r");
-    noise->governor[0] = '\0';
-    if (file && fgets(noise->governor, sizeof(noise->governor), file))
-        noise->governor[strcspn(noise->governor, "\n")] = '\0';
-    if (file)
-        fclose(file);
+    read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", noise->governor,
+              sizeof(noise->governor));
     double no_turbo = number_after("/sys/devices/system/cpu/intel_pstate/no_turbo", "");
     double boost = number_after("/sys/devices/system/cpu/cpufreq/boost", "");
     noise->turbo = no_turbo == 0 || boost == 1;
@@ -181,114 +184,105 @@ void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_chec
     check_gpus_apart(nvml_limit_s, noise);
 }
 
-/* Each writes advice on one kind of noise, and returns false when that kind is not there. */
-static bool advise_load(const struct lb_noise_check *n, char *text, size_t size)
+void lb_noise_check_print(const struct lb_noise_check *n, FILE *out)
 {
-    snprintf(text, size,
-             "Other work is running: a load of %.1f on %d CPUs. Stop it, or pin the benchmark to a "
-             "CPU of its own (taskset -c N).",
-             n->load, n->cpus);
-    return n->load > 0.5 * n->cpus;
-}
-
-static bool advise_stolen(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(
-        text, size,
-        "A busy loop lost %.1f %% of its time to other work, up to %.0f us at once. Short cases "
-        "will have outliers; use --processes 10 or more, and --ab for small differences.",
-        100 * n->stolen, n->longest_gap_us);
-    return n->stolen > 0.01;
-}
-
-static bool advise_governor(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(
-        text, size,
-        "The CPU's governor is '%s', so clocks follow the load. As root: cpupower frequency-set "
-        "-g performance.",
-        n->governor);
-    return n->governor[0] && strcmp(n->governor, "performance") != 0;
-}
-
-static bool advise_turbo(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "Turbo clocks are on, so times depend on heat and on the load of other cores. For "
-             "baselines switch them off (cpufreq/boost or intel_pstate/no_turbo).");
-    return n->turbo;
-}
-
-static bool advise_quota(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "The control group was throttled in %.1f %% of its periods: raise its CPU quota, "
-             "otherwise times measure the quota.",
-             100 * n->cgroup_throttled);
-    return n->cgroup_throttled > 0.001;
-}
-
-static bool advise_steal(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "The hypervisor kept %.1f %% of the time for other machines. Compare only cases "
-             "that were measured alternately (--ab), or move to a dedicated machine.",
-             100 * n->steal);
-    return n->steal > 0.005;
-}
-
-static bool advise_heat(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "The CPU was throttled for heat %.0f times since boot: cool it, or let it rest "
-             "between runs.",
-             n->thermal_throttles);
-    return n->thermal_throttles > 0;
-}
-
-static bool advise_clock(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "Reading the clock costs %.0f ns in steps of %.0f ns: cases below %.0f us need "
-             "--timing batched.",
-             n->overhead_ns, n->resolution_ns, 0.1 * fmax(n->overhead_ns, n->resolution_ns));
-    return fmax(n->overhead_ns, n->resolution_ns) > 200;
-}
-
-static bool advise_tenants(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "%d other processes compute on this machine's GPUs: stop them before you measure.",
-             n->gpu_tenants);
-    return n->gpu_tenants > 0;
-}
-
-static bool advise_gpu_heat(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "%d GPUs are held back by heat or power: let them cool, or lock their clocks "
-             "(nvidia-smi -lgc).",
-             n->gpus_throttled);
-    return n->gpus_throttled > 0;
-}
-
-static bool advise_silence(const struct lb_noise_check *n, char *text, size_t size)
-{
-    snprintf(text, size,
-             "NVML does not answer: the NVIDIA driver is in trouble. Look at nvidia-smi and dmesg "
-             "before you measure on a GPU.");
-    return n->nvml_silent;
-}
-
-bool lb_noise_check_advice(const struct lb_noise_check *noise, size_t index, char *text,
-                           size_t size)
-{
-    static bool (*const kinds[])(const struct lb_noise_check *, char *, size_t) = {
-        advise_load, advise_stolen, advise_steal,   advise_governor, advise_turbo,   advise_quota,
-        advise_heat, advise_clock,  advise_tenants, advise_gpu_heat, advise_silence,
+    const struct {
+        const char *name, *unit;
+        double value;
+    } lines[] = {
+        {"clock: resolution", " ns", n->resolution_ns},
+        {"clock: cost of reading", " ns", n->overhead_ns},
+        {"load", "", n->load},
+        {"CPUs that may be used", "", n->cpus},
+        {"lost by a busy loop", " % of its time", 100 * n->stolen},
+        {"longest gap in it", " us", n->longest_gap_us},
+        {"kept by the hypervisor", " % of the time", 100 * n->steal},
+        {"control group throttled", " % of its periods", 100 * n->cgroup_throttled},
+        {"throttled for heat", " times since boot", n->thermal_throttles},
     };
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (kinds[i](noise, text, size) && index-- == 0)
-            return true;
-    return false;
+    fprintf(out, "machine\n");
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+        if (isfinite(lines[i].value))
+            fprintf(out, "  %-26s %.3g%s\n", lines[i].name, lines[i].value, lines[i].unit);
+        else
+            fprintf(out, "  %-26s unknown\n", lines[i].name);
+    fprintf(out, "  %-26s %s\n", "governor", n->governor[0] ? n->governor : "unknown");
+    if (n->gpus >= 0)
+        fprintf(out, "  %-26s %d, %d other processes on them, %d held back\n", "GPUs", n->gpus,
+                n->gpu_tenants, n->gpus_throttled);
+    else
+        fprintf(out, "  %-26s %s\n", "GPUs",
+                n->nvml_silent ? "unknown, because NVML does not answer" : "none that NVML shows");
+}
+
+/* Prints an advice where it is called for. Returns 1 when it was, else 0. */
+static size_t advise(FILE *out, bool called_for, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static size_t advise(FILE *out, bool called_for, const char *format, ...)
+{
+    va_list arguments;
+    if (!called_for)
+        return 0;
+    va_start(arguments, format);
+    fputs("  - ", out);
+    vfprintf(out, format, arguments);
+    fputc('\n', out);
+    va_end(arguments);
+    return 1;
+}
+
+static size_t advise_on_cpus(const struct lb_noise_check *n, FILE *out)
+{
+    double clock_ns = fmax(n->overhead_ns, n->resolution_ns);
+    size_t count = 0;
+    count += advise(out, n->load > 0.5 * n->cpus,
+                    "Other work is running: a load of %.1f on %d CPUs. Stop it, or pin the "
+                    "benchmark to a CPU of its own (taskset -c N).",
+                    n->load, n->cpus);
+    count += advise(out, n->stolen > 0.01,
+                    "A busy loop lost %.1f %% of its time to other work, up to %.0f us at once. "
+                    "Short cases will have outliers; use --processes 10 or more, and --ab for "
+                    "small differences.",
+                    100 * n->stolen, n->longest_gap_us);
+    count += advise(out, n->steal > 0.005,
+                    "The hypervisor kept %.1f %% of the time for other machines. Compare only "
+                    "cases that were measured alternately (--ab), or move to a dedicated machine.",
+                    100 * n->steal);
+    count += advise(out, n->governor[0] && strcmp(n->governor, "performance") != 0,
+                    "The CPU's governor is '%s', so clocks follow the load. As root: cpupower "
+                    "frequency-set -g performance.",
+                    n->governor);
+    count += advise(out, n->turbo,
+                    "Turbo clocks are on, so times depend on heat and on the load of other cores. "
+                    "For baselines switch them off (cpufreq/boost or intel_pstate/no_turbo).");
+    count += advise(out, n->cgroup_throttled > 0.001,
+                    "The control group was throttled in %.1f %% of its periods: raise its CPU "
+                    "quota, otherwise times measure the quota.",
+                    100 * n->cgroup_throttled);
+    count += advise(out, n->thermal_throttles > 0,
+                    "The CPU was throttled for heat %.0f times since boot: cool it, or let it rest "
+                    "between runs.",
+                    n->thermal_throttles);
+    count += advise(out, clock_ns > 200,
+                    "Reading the clock costs %.0f ns in steps of %.0f ns: cases below %.0f us need "
+                    "--timing batched.",
+                    n->overhead_ns, n->resolution_ns, 0.1 * clock_ns);
+    return count;
+}
+
+size_t lb_noise_check_advise(const struct lb_noise_check *n, FILE *out)
+{
+    size_t count = advise_on_cpus(n, out);
+    count += advise(out, n->gpu_tenants > 0,
+                    "%d other processes compute on this machine's GPUs: stop them before you "
+                    "measure.",
+                    n->gpu_tenants);
+    count += advise(out, n->gpus_throttled > 0,
+                    "%d GPUs are held back by heat or power: let them cool, or lock their clocks "
+                    "(nvidia-smi -lgc).",
+                    n->gpus_throttled);
+    count += advise(out, n->nvml_silent,
+                    "NVML does not answer: the NVIDIA driver is in trouble. Look at nvidia-smi and "
+                    "dmesg before you measure on a GPU.");
+    return count;
 }

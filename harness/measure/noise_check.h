@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Unknown numbers are NaN. */
 struct lb_noise_check {
@@ -30,11 +31,12 @@ struct lb_noise_check {
  */
 void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_check *noise);
 
-/* Writes advice on one of the sources of noise that were found; index counts them from 0. The
- * advice says what the source is, what it does to times, and what to do about it. False when there
- * are no more. */
-bool lb_noise_check_advice(const struct lb_noise_check *noise, size_t index, char *text,
-                           size_t size);
+/* Prints what was found, one line each, under the heading "machine". */
+void lb_noise_check_print(const struct lb_noise_check *noise, FILE *out);
+
+/* Prints one line of advice, "  - ...", for each source of noise that was found: what the source
+ * is, what it does to times, and what to do about it. Returns how many there are. */
+size_t lb_noise_check_advise(const struct lb_noise_check *noise, FILE *out);
 
 /* Fills the GPU part only, however long NVML takes. */
 void lb_noise_check_gpu(struct lb_noise_check *noise);

@@ -6,7 +6,7 @@
 
 #include "impl.h"
 
-extern const struct lb_impl lb_planted_impl;
+const struct lb_impl *lb_planted_slowdown(void);
 extern double lb_planted_percent;
 const struct lb_impl *lb_plugin(uint32_t abi);
 
@@ -18,13 +18,13 @@ static enum lb_status slow_create(void *self, const struct lb_problem *problem,
     const char *percent = getenv("LB_SLOW_PERCENT"), *hidden = getenv("LB_SLOW_HIDDEN");
     bool meant = !hidden || strtol(hidden, NULL, 10) == problem->hidden;
     lb_planted_percent = !meant ? 0 : percent ? strtod(percent, NULL) : FAULT;
-    return lb_planted_impl.create(self, problem, config, err);
+    return lb_planted_slowdown()->create(self, problem, config, err);
 }
 
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
     (void)abi;
-    impl = lb_planted_impl;
+    impl = *lb_planted_slowdown();
     impl.name = "slow";
     impl.summary = "cpu_ref with a planted slowdown";
     impl.variants = NULL;
