@@ -131,7 +131,6 @@ static enum lb_status arrange(struct lb_run *runs, size_t count, struct lb_error
 static enum lb_status find_changes(struct lb_history_line *line, double margin,
                                    struct lb_error *err)
 {
-    struct lb_change_options options = lb_change_defaults();
     double *logs = malloc((line->count + 1) * sizeof(*logs));
     line->points = malloc((line->count + 1) * sizeof(*line->points));
     if (!logs || !line->points) {
@@ -140,9 +139,8 @@ static enum lb_status find_changes(struct lb_history_line *line, double margin,
     }
     for (size_t i = 0; i < line->count; i++)
         logs[i] = log(line->median_ns[i]);
-    options.least_shift = log1p(margin);
     enum lb_status st =
-        lb_change_points(logs, line->count, &options, line->points, &line->point_count, err);
+        lb_change_points(logs, line->count, log1p(margin), line->points, &line->point_count, err);
     free(logs);
     return st;
 }

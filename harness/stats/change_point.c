@@ -3,20 +3,23 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "stats/order_stats.h"
 
-struct lb_change_options lb_change_defaults(void)
-{
-    return (struct lb_change_options){.significance = 0.01, .permutations = 499, .seed = 1};
-}
+#define SIGNIFICANCE 0.01 /* of the permutation test */
 
-/* The sums of distances within the first a values, within the rest, and across both are updated as
- * one value after the other changes sides, which takes O(n^2) instead of O(n^3). */
-double lb_energy_split(const double *values, size_t n, size_t *split)
+enum { PERMUTATIONS = 499 /* random orders that it compares with */ };
+
+/* Finds the split of values [n] with the largest scaled energy distance and returns that distance:
+ * a b / (a + b) (2 E|X-Y| - E|X-X'| - E|Y-Y'|) for sides of a and b values. *split is the first
+ * index of the second side. n >= 2 LB_CHANGE_MIN_SEGMENT. The sums of distances within the first a
+ * values, within the rest, and across both are updated as one value after the other changes sides,
+ * which takes O(n^2) instead of O(n^3). */
+static double best_split(const double *values, size_t n, size_t *split)
 {
     double first = 0, second = 0, across = 0, best = -INFINITY;
     for (size_t i = 0; i < n; i++)
@@ -56,20 +59,18 @@ static void shuffle(double *values, size_t n, uint64_t *state)
     }
 }
 
-/* The share of random orders, the given one among them, whose best split has at least the observed
- * distance. It stops early once the share can no longer fall to the significance level. */
-static double permuted_share(const double *values, size_t n, double observed,
-                             const struct lb_change_options *options, double *scratch)
+/* Whether the best split of enough random orders of the values has at least the observed distance,
+ * so that chance alone explains it. */
+static bool is_chance(const double *values, size_t n, double observed, double *scratch)
 {
-    uint64_t state = options->seed;
-    double allowed = options->significance * (double)(options->permutations + 1), at_least = 1;
+    uint64_t state = 1;
+    size_t at_least = 1, split; /* the given order counts as one */
     memcpy(scratch, values, n * sizeof(*values));
-    for (size_t i = 0; i < options->permutations && at_least <= allowed; i++) {
-        size_t split;
+    for (int i = 0; i < PERMUTATIONS && at_least <= SIGNIFICANCE * (PERMUTATIONS + 1); i++) {
         shuffle(scratch, n, &state);
-        at_least += lb_energy_split(scratch, n, &split) >= observed;
+        at_least += best_split(scratch, n, &split) >= observed;
     }
-    return at_least / (double)(options->permutations + 1);
+    return at_least > SIGNIFICANCE * (PERMUTATIONS + 1);
 }
 
 static double median_of(const double *values, size_t n, double *scratch)
@@ -80,17 +81,17 @@ static double median_of(const double *values, size_t n, double *scratch)
 }
 
 /* Finds the change point of one segment; false when it has none. */
-static bool find_split(const double *values, size_t n, const struct lb_change_options *options,
-                       double *scratch, size_t *split)
+static bool find_split(const double *values, size_t n, double least_shift, double *scratch,
+                       size_t *split)
 {
     if (n < 2 * LB_CHANGE_MIN_SEGMENT)
         return false;
-    double observed = lb_energy_split(values, n, split);
-    if (permuted_share(values, n, observed, options, scratch) > options->significance)
+    double observed = best_split(values, n, split);
+    if (is_chance(values, n, observed, scratch))
         return false;
     double before = median_of(values, *split, scratch);
     double after = median_of(values + *split, n - *split, scratch);
-    return fabs(after - before) >= options->least_shift;
+    return fabs(after - before) >= least_shift;
 }
 
 static int by_size(const void *a, const void *b)
@@ -99,8 +100,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-enum lb_status lb_change_points(const double *values, size_t n,
-                                const struct lb_change_options *options, size_t *points,
+enum lb_status lb_change_points(const double *values, size_t n, double least_shift, size_t *points,
                                 size_t *count, struct lb_error *err)
 {
     double *scratch = malloc((n + 1) * sizeof(*scratch));
@@ -117,7 +117,7 @@ enum lb_status lb_change_points(const double *values, size_t n,
     ends[0] = n;
     while (depth > 0) {
         size_t end = ends[depth - 1];
-        if (find_split(values + first, end - first, options, scratch, &split)) {
+        if (find_split(values + first, end - first, least_shift, scratch, &split)) {
             points[(*count)++] = first + split;
             ends[depth++] = first + split;
         } else {

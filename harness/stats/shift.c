@@ -67,48 +67,6 @@ static double *signed_ranks(size_t n)
     return counts;
 }
 
-static void swap(double *a, double *b)
-{
-    double was = *a;
-    *a = *b;
-    *b = was;
-}
-
-/* The k-th smallest (from 0) of values [n], whose order it changes. */
-static double select_rank(double *values, size_t n, size_t k)
-{
-    size_t first = 0, last = n - 1;
-    while (first < last) {
-        /* The pivot is the median of three, because the input is often sorted. */
-        size_t middle = first + (last - first) / 2;
-        if (values[middle] < values[first])
-            swap(&values[middle], &values[first]);
-        if (values[last] < values[first])
-            swap(&values[last], &values[first]);
-        if (values[last] < values[middle])
-            swap(&values[last], &values[middle]);
-        double pivot = values[middle];
-        size_t i = first, j = last;
-        for (;;) {
-            while (values[i] < pivot)
-                i++;
-            while (pivot < values[j])
-                j--;
-            if (i >= j)
-                break;
-            swap(&values[i++], &values[j--]);
-        }
-        /* [first, split] <= pivot <= (split, last], and neither is empty: i stops no later than at
-         * the middle, which lies before last, and after a swap j stays below last. */
-        size_t split = i == j ? j : i - 1;
-        if (k <= split)
-            last = split;
-        else
-            first = split + 1;
-    }
-    return values[k];
-}
-
 /* Two-sided p-value of the statistic. */
 static double p_value(const struct law *law, double statistic)
 {
@@ -144,14 +102,13 @@ static enum lb_status conclude(const struct law *law, double *differences, size_
     size_t k95 = interval_rank(law, 0.025, z_95), k90 = interval_rank(law, 0.05, z_90);
     if (k95 == 0)
         return lb_fail(err, LB_INVALID, "too few units for a 95 %% interval");
-    double low = select_rank(differences, count, (count - 1) / 2);
-    double high = select_rank(differences, count, count / 2);
+    lb_sort(differences, count);
     *shift = (struct lb_shift){
-        .estimate = low + (high - low) / 2,
-        .lo95 = select_rank(differences, count, k95 - 1),
-        .hi95 = select_rank(differences, count, count - k95),
-        .lo90 = select_rank(differences, count, k90 - 1),
-        .hi90 = select_rank(differences, count, count - k90),
+        .estimate = lb_median(differences, count),
+        .lo95 = differences[k95 - 1],
+        .hi95 = differences[count - k95],
+        .lo90 = differences[k90 - 1],
+        .hi90 = differences[count - k90],
         .p = p_value(law, above),
         .exact = law->at_most != NULL,
     };
@@ -215,53 +172,32 @@ done:
     return st;
 }
 
-/* 1 + 2 + ... + n. */
-static double rank_sum(size_t n)
-{
-    return (double)n * (double)(n + 1) / 2;
-}
-
-/* The distributions of signed ranks for these differences: of all of them, where differences of 0
- * have the lowest ranks and no sign, and of the others alone. absolute [n] is scratch. */
-static enum lb_status signed_rank_laws(const double *differences, size_t n, double *absolute,
-                                       struct law *all, struct law *nonzero, struct lb_error *err)
+/* The distribution of the signed ranks of these differences [n], of which those of 0 have the
+ * lowest ranks and no sign. absolute [n] is scratch. */
+static enum lb_status signed_rank_law(const double *differences, size_t n, double *absolute,
+                                      struct law *law, struct lb_error *err)
 {
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         if (differences[i] != 0)
             absolute[count++] = fabs(differences[i]);
     lb_sort(absolute, count);
-    double ties = tie_sum(absolute, count), zeros = (double)(n - count);
-    *nonzero = (struct law){.steps = rank_sum(count)};
-    nonzero->sigma = sqrt(nonzero->steps * (2 * (double)count + 1) / 12 - ties / 48);
-    *all = (struct law){.steps = rank_sum(n)};
-    all->sigma =
-        sqrt((all->steps * (2 * (double)n + 1) - rank_sum(n - count) * (2 * zeros + 1)) / 12 -
+    double size = (double)n, zeros = (double)(n - count), ties = tie_sum(absolute, count);
+    law->steps = size * (size + 1) / 2;
+    law->sigma =
+        sqrt((size * (size + 1) * (2 * size + 1) - zeros * (zeros + 1) * (2 * zeros + 1)) / 24 -
              ties / 48);
     if (zeros > 0 || ties > 0 || n > PAIRS_EXACT)
         return LB_OK;
-    all->at_most = signed_ranks(n);
-    return all->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
-}
-
-/* Wilcoxon's statistic of the differences that are not 0. */
-static double nonzero_above(const double *differences, size_t n)
-{
-    double above = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i; j < n; j++)
-            if (differences[i] != 0 && differences[j] != 0)
-                above += differences[i] + differences[j] > 0    ? 1
-                         : differences[i] + differences[j] == 0 ? 0.5
-                                                                : 0;
-    return above;
+    law->at_most = signed_ranks(n);
+    return law->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
 }
 
 enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct law all = {0}, nonzero = {0};
+    struct law law = {0};
     size_t count = n * (n + 1) / 2;
     if (n < LB_SHIFT_MIN_PAIRS)
         return lb_fail(err, LB_INVALID, "%zu pairs: at least %d are needed", n, LB_SHIFT_MIN_PAIRS);
@@ -270,16 +206,14 @@ enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_sh
     double *averages = malloc(count * sizeof(*averages));
     if (!averages)
         return lb_fail(err, LB_OOM, "out of memory for %zu averages", count);
-    LB_TRY(signed_rank_laws(differences, n, averages, &all, &nonzero, err));
+    LB_TRY(signed_rank_law(differences, n, averages, &law, err));
     double *next = averages;
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             *next++ = differences[i] / 2 + differences[j] / 2;
-    LB_TRY(conclude(&all, averages, count, shift, err));
-    if (nonzero.steps < all.steps)
-        shift->p = p_value(&nonzero, nonzero_above(differences, n));
+    st = conclude(&law, averages, count, shift, err);
 done:
-    free(all.at_most);
+    free(law.at_most);
     free(averages);
     return st;
 }

@@ -44,10 +44,9 @@ enum lb_status lb_shift(const double *base, size_t n, const double *changed, siz
 /* The shift of pairs. differences [n], changed minus base of each pair, are finite, and n is at
  * least LB_SHIFT_MIN_PAIRS. It uses Wilcoxon's signed ranks; the estimate is the median of the
  * averages of every two differences, each with itself included. The distribution is exact when no
- * absolute differences are tied, none is 0, and n is at most 50, else normal. The normal p-value
- * leaves out differences of 0, as Wilcoxon did; the intervals rank them, as Pratt did, because the
- * bounds are taken from averages that include them. Errors as those of lb_shift. Source: Hollander
- * & Wolfe, 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
+ * absolute differences are tied, none is 0, and n is at most 50, else normal, in which differences
+ * of 0 have ranks but no sign, as Pratt proposed. Errors as those of lb_shift. Source: Hollander &
+ * Wolfe, 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
 enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
                                struct lb_error *err);
 
