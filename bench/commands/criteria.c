@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,8 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
+#include "model/file_bytes.h"
 #include "support/share_path.h"
 
 static const char blanks[] = " \t\r";
@@ -33,16 +34,6 @@ static enum lb_status wrong(const struct reader *reader, struct lb_error *err, c
                    what, word);
 }
 
-/* Moves an array [count] of elements of that size to one with a zeroed element more. NULL, with the
- * array as it was, when memory runs out. */
-static void *grow(void *array, size_t count, size_t size)
-{
-    char *grown = realloc(array, (count + 1) * size);
-    if (grown)
-        memset(grown + count * size, 0, size);
-    return grown;
-}
-
 /* Splits the text, which is changed, into words [*count] at blanks. LB_INVALID when there are more
  * than LB_RULE_WORDS. */
 static enum lb_status split(const struct reader *reader, char *text,
@@ -58,12 +49,21 @@ static enum lb_status split(const struct reader *reader, char *text,
     return LB_OK;
 }
 
+/* The index of a word among names, which end with NULL; that of NULL when it is not there. */
+static size_t index_of(const char *word, const char *const *names)
+{
+    size_t i = 0;
+    while (names[i] && strcmp(names[i], word) != 0)
+        i++;
+    return i;
+}
+
 /* "activation is tanh" */
 static enum lb_status read_condition(const struct reader *reader, char *text,
                                      struct lb_condition *condition, struct lb_error *err)
 {
     const char *words[LB_RULE_WORDS];
-    size_t count, test = 0;
+    size_t count;
     enum lb_status st = split(reader, text, words, &count, err);
     if (st != LB_OK)
         return st;
@@ -71,8 +71,7 @@ static enum lb_status read_condition(const struct reader *reader, char *text,
         return wrong(reader, err, "a condition is a setting, a test and values, not", text);
     if (!lb_criteria_find(reader->criteria, words[0]))
         return wrong(reader, err, "there is no setting", words[0]);
-    while (test_names[test] && strcmp(test_names[test], words[1]) != 0)
-        test++;
+    size_t test = index_of(words[1], test_names);
     if (!test_names[test])
         return wrong(reader, err, "there is no test", words[1]);
     condition->setting = words[0];
@@ -93,15 +92,12 @@ static enum lb_status read_setting(const struct reader *reader, char *text, stru
         return st;
     if (count < 3 || (strcmp(words[1], "number") != 0 && strcmp(words[1], "word") != 0))
         return wrong(reader, err, "a setting is a name, number or word, and a default, not", text);
-    struct lb_setting *settings =
-        grow(criteria->settings, criteria->setting_count, sizeof(*settings));
-    if (!settings)
-        return lb_fail(err, LB_OOM, "out of memory");
-    criteria->settings = settings;
-    struct lb_setting *setting = &settings[criteria->setting_count++];
+    if (criteria->setting_count == LB_CRITERIA_SETTINGS)
+        return wrong(reader, err, "too many settings at", text);
+    struct lb_setting *setting = &criteria->settings[criteria->setting_count++];
     setting->name = words[0];
     setting->is_number = strcmp(words[1], "number") == 0;
-    setting->value = words[2];
+    snprintf(setting->value, sizeof(setting->value), "%s", words[2]);
     for (size_t i = 3; i < count; i++) {
         char *equals = strchr(words[i], '=');
         if (equals)
@@ -112,20 +108,54 @@ static enum lb_status read_setting(const struct reader *reader, char *text, stru
     return LB_OK;
 }
 
+/* A keyword whose text is kept, and where in a struct. */
+struct text_keyword {
+    const char *keyword;
+    size_t offset;
+};
+
+static const struct text_keyword texts_of_criteria[] = {
+    {"title", offsetof(struct lb_criteria, title)},
+    {"fast", offsetof(struct lb_criteria, fast)},
+    {"version", offsetof(struct lb_criteria, version)},
+    {"source", offsetof(struct lb_criteria, source)},
+    {"instead", offsetof(struct lb_criteria, instead)},
+    {"price", offsetof(struct lb_criteria, price)},
+    {NULL, 0}};
+
+static const struct text_keyword texts_of_criterion[] = {
+    {"unmet", offsetof(struct lb_rule, unmet)},
+    {"suggest", offsetof(struct lb_rule, suggested)},
+    {"changes", offsetof(struct lb_rule, changes)},
+    {NULL, 0}};
+
+static const char *const rule_kinds[] = {
+    [LB_CRITERION] = "criterion", [LB_ALGORITHM] = "algorithm", [LB_NOTE] = "note", NULL};
+
+/* Sets the text of that keyword in the struct; false when there is none. */
+static bool set_text(const struct text_keyword *known, void *target, const char *keyword,
+                     const char *text)
+{
+    for (; known->keyword; known++)
+        if (strcmp(keyword, known->keyword) == 0) {
+            memcpy((char *)target + known->offset, &text, sizeof(text));
+            return true;
+        }
+    return false;
+}
+
 static enum lb_status read_rule(const struct reader *reader, enum lb_rule_kind kind, char *text,
                                 struct lb_error *err)
 {
     struct lb_criteria *criteria = reader->criteria;
-    struct lb_rule *rules = grow(criteria->rules, criteria->rule_count, sizeof(*rules));
-    if (!rules)
-        return lb_fail(err, LB_OOM, "out of memory");
-    criteria->rules = rules;
-    struct lb_rule *rule = &rules[criteria->rule_count++];
-    rule->kind = kind;
-    rule->text = kind == LB_CRITERION ? "" : text;
+    if (criteria->rule_count == LB_CRITERIA_RULES)
+        return wrong(reader, err, "too many rules at", text);
+    struct lb_rule *rule = &criteria->rules[criteria->rule_count++];
+    *rule = (struct lb_rule){.kind = kind, .text = text};
     rule->unmet = rule->suggested = rule->changes = "";
     if (kind != LB_CRITERION)
         return LB_OK;
+    rule->text = "";
     rule->condition_count = 1;
     return read_condition(reader, text, &rule->conditions[0], err);
 }
@@ -138,99 +168,66 @@ static enum lb_status read_property(const struct reader *reader, const char *key
     struct lb_rule *rule = criteria->rule_count ? &criteria->rules[criteria->rule_count - 1] : NULL;
     if (!rule)
         return wrong(reader, err, "there is nothing above", keyword);
-    if (strcmp(keyword, "when") == 0 && rule->kind != LB_CRITERION) {
-        if (rule->condition_count == LB_RULE_CONDITIONS)
-            return wrong(reader, err, "too many conditions at", text);
-        return read_condition(reader, text, &rule->conditions[rule->condition_count++], err);
-    }
     if (rule->kind == LB_CRITERION && strcmp(keyword, "if") == 0)
         return read_condition(reader, text, &rule->only_if, err);
-    const struct {
-        const char *keyword;
-        const char **target;
-    } texts[] = {
-        {"unmet", &rule->unmet}, {"suggest", &rule->suggested}, {"changes", &rule->changes}};
-    for (size_t i = 0; rule->kind == LB_CRITERION && i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(keyword, texts[i].keyword) == 0) {
-            *texts[i].target = text;
-            return LB_OK;
-        }
-    return wrong(reader, err, "there is no keyword here called", keyword);
+    if (rule->kind == LB_CRITERION && set_text(texts_of_criterion, rule, keyword, text))
+        return LB_OK;
+    if (rule->kind == LB_CRITERION || strcmp(keyword, "when") != 0)
+        return wrong(reader, err, "there is no keyword here called", keyword);
+    if (rule->condition_count == LB_RULE_CONDITIONS)
+        return wrong(reader, err, "too many conditions at", text);
+    return read_condition(reader, text, &rule->conditions[rule->condition_count++], err);
 }
 
 static enum lb_status read_line(const struct reader *reader, char *keyword, struct lb_error *err)
 {
-    struct lb_criteria *criteria = reader->criteria;
-    const struct {
-        const char *keyword;
-        const char **target;
-    } texts[] = {{"title", &criteria->title},     {"fast", &criteria->fast},
-                 {"version", &criteria->version}, {"source", &criteria->source},
-                 {"instead", &criteria->instead}, {"price", &criteria->price}};
     bool indented = strchr(blanks, keyword[0]) != NULL;
     keyword += strspn(keyword, blanks);
     char *text = keyword + strcspn(keyword, blanks);
     if (*text)
         *text++ = '\0';
     text += strspn(text, blanks);
+    size_t kind = index_of(keyword, rule_kinds);
     if (indented)
         return read_property(reader, keyword, text, err);
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        if (strcmp(keyword, texts[i].keyword) == 0) {
-            *texts[i].target = text;
-            return LB_OK;
-        }
+    if (set_text(texts_of_criteria, reader->criteria, keyword, text))
+        return LB_OK;
     if (strcmp(keyword, "setting") == 0)
         return read_setting(reader, text, err);
-    if (strcmp(keyword, "criterion") == 0)
-        return read_rule(reader, LB_CRITERION, text, err);
-    if (strcmp(keyword, "algorithm") == 0)
-        return read_rule(reader, LB_ALGORITHM, text, err);
-    if (strcmp(keyword, "note") == 0)
-        return read_rule(reader, LB_NOTE, text, err);
+    if (rule_kinds[kind])
+        return read_rule(reader, (enum lb_rule_kind)kind, text, err);
     return wrong(reader, err, "there is no keyword called", keyword);
 }
 
-/* Joins a line that is indented by eight blanks or more to the line before it, by a '\v' in place
- * of the newline. */
-static void join_lines(char *text)
+/* Ends the line at its newline and makes one blank of each run of them behind the indentation.
+ * Lines behind it that are indented by eight blanks or more belong to it. Returns the next line,
+ * NULL behind the last, and adds the lines that were joined to *joined. */
+static char *cut_line(char *line, int *joined)
 {
-    for (char *end = strchr(text, '\n'); end; end = strchr(end + 1, '\n'))
-        if (strspn(end + 1, " ") >= 8)
-            *end = '\v';
-}
-
-/* Makes one blank of each run of them behind the indentation. Returns how many lines were joined.
- */
-static int squeeze(char *line)
-{
-    int joined = 0;
-    size_t indentation = strspn(line, blanks), length = indentation;
-    for (size_t i = indentation; line[i]; i++) {
-        bool blank = line[i] == '\v' || strchr(blanks, line[i]);
-        joined += line[i] == '\v';
+    size_t indentation = strspn(line, blanks), length = indentation, i = indentation;
+    for (; line[i] && (line[i] != '\n' || strspn(line + i + 1, " ") >= 8); i++) {
+        bool blank = line[i] == '\n' || strchr(blanks, line[i]);
+        *joined += line[i] == '\n';
         if (!blank || (length > 0 && line[length - 1] != ' '))
             line[length++] = blank ? ' ' : line[i];
     }
+    char *next = line[i] ? line + i + 1 : NULL;
     line[length] = '\0';
-    return joined;
+    return next;
 }
 
 static enum lb_status read_text(struct reader *reader, char *text, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const struct lb_criteria *c = reader->criteria;
     int joined = 0;
-    join_lines(text);
     for (char *line = text, *next; line && st == LB_OK; line = next) {
-        next = strchr(line, '\n');
-        if (next)
-            *next++ = '\0';
         reader->line += 1 + joined;
-        joined = squeeze(line);
+        joined = 0;
+        next = cut_line(line, &joined);
         if (line[0] != '#' && line[strspn(line, blanks)])
             st = read_line(reader, line, err);
     }
-    const struct lb_criteria *c = reader->criteria;
     if (st == LB_OK && (!c->title || !c->fast || !c->instead || !c->price || !c->version ||
                         !c->source || c->rule_count == 0))
         st = lb_fail(err, LB_INVALID,
@@ -253,13 +250,13 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
         return LB_OK;
     DIR *files = opendir(folder);
     for (struct dirent *file; files && (file = readdir(files));) {
-        size_t length = strlen(file->d_name), used = strlen(all);
+        size_t length = strlen(file->d_name);
         if (length <= 4 || strcmp(file->d_name + length - 4, ".txt") != 0)
             continue;
         file->d_name[length - 4] = '\0';
         if (lb_is_closer(name, file->d_name, &distance))
             snprintf(best, sizeof(best), "; did you mean %.60s?", file->d_name);
-        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", file->d_name);
+        lb_append(all, sizeof(all), "%s%s", all[0] ? ", " : "", file->d_name);
     }
     if (files)
         closedir(files);
@@ -267,38 +264,24 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
                    best);
 }
 
-bool lb_criteria_exist(const char *name)
-{
-    char path[4096];
-    return find_file(name, path, sizeof(path), NULL) == LB_OK;
-}
-
-/* A file's text, NUL-terminated, which the caller frees. */
-static enum lb_status read_file(const char *path, char **text, struct lb_error *err)
-{
-    enum { MOST = 1 << 20 };
-    FILE *file = fopen(path, "r");
-    if (!file)
-        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-    *text = calloc(1, MOST);
-    enum lb_status st = *text ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
-    if (st == LB_OK && (fread(*text, 1, MOST - 1, file) == MOST - 1 || ferror(file)))
-        st = lb_fail(err, LB_IO, "%s: it can't be read, or is larger than 1 MiB", path);
-    fclose(file);
-    return st;
-}
-
 enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
                                 struct lb_error *err)
 {
     char path[4096];
+    unsigned char *bytes = NULL;
+    size_t size;
     enum lb_status st = LB_OK;
     struct reader reader = {.criteria = criteria, .name = name};
     *criteria = (struct lb_criteria){0};
     LB_TRY(find_file(name, path, sizeof(path), err));
-    LB_TRY(read_file(path, &criteria->text, err));
+    LB_TRY(lb_file_bytes(path, &bytes, &size, err));
+    criteria->text = calloc(1, size + 1);
+    if (!criteria->text)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    memcpy(criteria->text, bytes, size);
     LB_TRY(read_text(&reader, criteria->text, err));
 done:
+    free(bytes);
     if (st != LB_OK)
         lb_criteria_free(criteria);
     return st;
@@ -306,11 +289,6 @@ done:
 
 void lb_criteria_free(struct lb_criteria *criteria)
 {
-    for (size_t i = 0; i < criteria->copy_count; i++)
-        free(criteria->copies[i]);
-    free(criteria->copies);
-    free(criteria->settings);
-    free(criteria->rules);
     free(criteria->text);
     *criteria = (struct lb_criteria){0};
 }
@@ -324,21 +302,18 @@ const struct lb_setting *lb_criteria_find(const struct lb_criteria *criteria, co
 }
 
 /* LB_INVALID with what is allowed, when value is none of the setting's. */
-static enum lb_status check_value(const struct lb_setting *setting, const char *value,
-                                  struct lb_error *err)
+static enum lb_status check_value(const struct lb_setting *setting, struct lb_error *err)
 {
     char all[256] = "", *end;
-    if (setting->is_number) {
-        double number = strtod(value, &end);
-        return value[0] && !*end && isfinite(number)
+    const char *value = setting->value;
+    if (setting->is_number)
+        return isfinite(strtod(value, &end)) && value[0] && !*end
                    ? LB_OK
                    : lb_fail(err, LB_INVALID, "%s=%s: a number was expected", setting->name, value);
-    }
     for (size_t i = 0; i < setting->word_count; i++) {
-        size_t used = strlen(all);
         if (strcmp(setting->words[i], value) == 0)
             return LB_OK;
-        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", setting->words[i]);
+        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", setting->words[i]);
     }
     return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", setting->name, value, all);
 }
@@ -346,16 +321,13 @@ static enum lb_status check_value(const struct lb_setting *setting, const char *
 static enum lb_status no_setting(const struct lb_criteria *criteria, const char *name,
                                  struct lb_error *err)
 {
-    size_t distance = (size_t)-1;
-    const char *best = NULL;
+    const char *names[LB_CRITERIA_SETTINGS + 1] = {NULL};
     char all[400] = "";
     for (size_t i = 0; i < criteria->setting_count; i++) {
-        size_t used = strlen(all);
-        if (lb_is_closer(name, criteria->settings[i].name, &distance))
-            best = criteria->settings[i].name;
-        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "",
-                 criteria->settings[i].name);
+        names[i] = criteria->settings[i].name;
+        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", names[i]);
     }
+    const char *best = lb_suggest(name, names);
     return best ? lb_fail(err, LB_INVALID, "there is no setting '%.60s'; did you mean %s?", name,
                           best)
                 : lb_fail(err, LB_INVALID, "there is no setting '%.60s'; there are %s", name, all);
@@ -366,17 +338,12 @@ static enum lb_status no_setting(const struct lb_criteria *criteria, const char 
 static enum lb_status set_one(struct lb_criteria *criteria, const char *part, size_t length,
                               struct lb_error *err)
 {
-    char **copies = grow(criteria->copies, criteria->copy_count, sizeof(*copies));
-    if (copies)
-        criteria->copies = copies;
-    char *copy = copies ? calloc(1, length + 1) : NULL;
+    char copy[200];
     size_t used = 0;
-    if (!copy)
-        return lb_fail(err, LB_OOM, "out of memory");
-    copies[criteria->copy_count++] = copy;
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length && used + 1 < sizeof(copy); i++)
         if (!isspace((unsigned char)part[i]) && part[i] != '"' && part[i] != '\'')
             copy[used++] = (char)tolower((unsigned char)part[i]);
+    copy[used] = '\0';
     char *equals = strchr(copy, '=');
     if (!equals)
         return lb_fail(err, LB_INVALID, "'%.60s': name=value was expected", copy);
@@ -384,9 +351,9 @@ static enum lb_status set_one(struct lb_criteria *criteria, const char *part, si
     struct lb_setting *setting = (struct lb_setting *)lb_criteria_find(criteria, copy);
     if (!setting)
         return no_setting(criteria, copy, err);
-    setting->value = equals + 1;
+    snprintf(setting->value, sizeof(setting->value), "%s", equals + 1);
     setting->given = true;
-    return check_value(setting, setting->value, err);
+    return check_value(setting, err);
 }
 
 enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
@@ -461,13 +428,8 @@ void lb_condition_text(const struct lb_condition *condition, char *text, size_t 
                                                      "below ", "above ", "multiple of "};
     snprintf(text, size, "%s", words[condition->test]);
     for (size_t i = 0; i < condition->word_count; i++) {
-        size_t used = strlen(text);
-        bool last = i + 1 == condition->word_count;
-        snprintf(text + used, size - used, "%s%s",
-                 i == 0 ? ""
-                 : last ? " or "
-                        : ", ",
-                 condition->words[i]);
+        const char *between = i + 1 == condition->word_count ? " or " : ", ";
+        lb_append(text, size, "%s%s", i ? between : "", condition->words[i]);
     }
 }
 
@@ -482,23 +444,21 @@ static const char *called(const struct lb_setting *setting)
 
 void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (const char *at = criteria->price; *at && used + 1 < size;) {
-        size_t length = at[0] == '{' ? strcspn(at, "}") : 0;
+    for (const char *at = criteria->price; *at;) {
         char name[64] = "";
-        if (length > 1 && at[length] == '}')
-            snprintf(name, sizeof(name), "%.*s", (int)length - 1, at + 1);
-        const struct lb_setting *setting = name[0] ? lb_criteria_find(criteria, name) : NULL;
-        if (setting) {
-            snprintf(text + used, size - used, "%s", called(setting));
-            at += length + 1;
-        } else {
-            snprintf(text + used, size - used, "%c", *at++);
-        }
-        used = strlen(text);
+        int plain = (int)strcspn(at, "{"), length = 0;
+        lb_append(text, size, "%.*s", plain, at);
+        at += plain;
+        sscanf(at, "{%63[^}]}%n", name, &length);
+        const struct lb_setting *setting = lb_criteria_find(criteria, name);
+        if (setting && length > 0)
+            lb_append(text, size, "%s", called(setting));
+        else if (*at)
+            lb_append(text, size, "%c", *at);
+        at += setting && length > 0 ? length : *at != '\0';
     }
     const struct lb_setting *projection = lb_criteria_find(criteria, "proj_size");
     if (projection && strtod(projection->value, NULL) > 0)
-        snprintf(text + used, size - used, " --cell projection -P %s", projection->value);
+        lb_append(text, size, " --cell projection -P %s", projection->value);
 }

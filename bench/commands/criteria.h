@@ -8,14 +8,19 @@
 
 #include "api/status.h"
 
-enum { LB_RULE_WORDS = 16, LB_RULE_CONDITIONS = 16 };
+enum {
+    LB_RULE_WORDS = 16,
+    LB_RULE_CONDITIONS = 16,
+    LB_CRITERIA_SETTINGS = 40,
+    LB_CRITERIA_RULES = 60
+};
 
 /* A setting of the layer, such as units or activation. Its texts belong to the criteria that it is
  * part of. */
 struct lb_setting {
     const char *name; /* as the framework calls it */
     bool is_number;
-    const char *value;                 /* what the user gave, else the default */
+    char value[64];                    /* what the user gave, else the default */
     bool given;                        /* the user gave the value */
     const char *words[LB_RULE_WORDS];  /* [word_count] the values allowed; none for a number */
     const char *called[LB_RULE_WORDS]; /* [word_count] how options of this program spell them */
@@ -56,19 +61,17 @@ struct lb_rule {
 
 /* The criteria of one framework, as read from its file. */
 struct lb_criteria {
-    const char *title;           /* the framework and the layer */
-    const char *fast;            /* the fast kernel */
-    const char *version;         /* of the framework that the criteria were read from */
-    const char *source;          /* the files of the framework that hold them */
-    const char *instead;         /* what runs when a criterion is not met */
-    const char *price;           /* the command that measures both, with names of settings in it */
-    struct lb_setting *settings; /* [setting_count] */
+    const char *title;   /* the framework and the layer */
+    const char *fast;    /* the fast kernel */
+    const char *version; /* of the framework that the criteria were read from */
+    const char *source;  /* the files of the framework that hold them */
+    const char *instead; /* what runs when a criterion is not met */
+    const char *price;   /* the command that measures both, with names of settings in it */
+    struct lb_setting settings[LB_CRITERIA_SETTINGS]; /* [setting_count] */
     size_t setting_count;
-    struct lb_rule *rules; /* [rule_count] in the file's order */
+    struct lb_rule rules[LB_CRITERIA_RULES]; /* [rule_count] in the file's order */
     size_t rule_count;
-    char *text;    /* the file's text, which all texts above point into; owned */
-    char **copies; /* [copy_count] the values that the user gave; owned */
-    size_t copy_count;
+    char *text; /* the file's text, which all texts above point into; owned */
 };
 
 /* Reads the criteria of that name ("keras") among those that come with the program. LB_INVALID:
@@ -76,9 +79,6 @@ struct lb_criteria {
  * which line. LB_IO, LB_OOM. */
 enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
                                 struct lb_error *err);
-
-/* Whether there are criteria of that name. */
-bool lb_criteria_exist(const char *name);
 
 /* Sets settings from a text such as "units=512, activation=relu". LB_INVALID: err names the part
  * that is wrong and what is allowed. LB_OOM. */
