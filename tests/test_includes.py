@@ -12,7 +12,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The rooms of a folder, in order: a room may include itself and those before it.
 ROOMS = {
     "harness": ["api", "base", "stats", "model", "host", "device", "reference", "record", "trace",
-                "measure", "report"],
+                "measure", "case", "report"],
     "bench": ["frameworks", "support", "cli", "plot", "html", "run", "sweep", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
@@ -160,7 +160,7 @@ class Includes(unittest.TestCase):
         for path, include in (("harness/record/x.c", "stats/order_stats.h"),
                               ("harness/api/x.h", "problem.h"),
                               ("bench/main.c", "sweep/sweep.h"),
-                              ("bench/run/x.c", "measure/case_run.h"),
+                              ("bench/run/x.c", "case/run.h"),
                               ("cuda/fused/grid/x.cu", "cuda/common/ptx.cuh"),
                               ("impls/cudnn/x.c", "impls/cudnn/rnn.h"),
                               ("impls/fused/x.c", "cuda/fused/grid/grid.h")):

@@ -17,7 +17,7 @@
 #include "host/cpu_models.h"
 #include "host/cpu_plan.h"
 #include "measure/case_lower_bound.h"
-#include "measure/case_probe.h"
+#include "case/probe.h"
 #include "plot/kernel_table.h"
 #include "plot/table.h"
 #include "record/environment.h"
@@ -43,7 +43,7 @@ static enum lb_status ask(const struct lb_session *session, const struct lb_impl
     if (impl_entry->impl && !probe)
         return lb_case_supported(impl_entry->impl, c, available, why);
     if (impl_entry->impl && impl_entry->memory == LB_DEVICE && device && device->modelled)
-        return lb_case_probe(impl_entry->impl, c, available, probe, why);
+        return lb_case_probe(impl_entry->impl, c, available, NULL, probe, why);
     return lb_pool_probe(session->pool, impl_entry, c, probe, why);
 }
 

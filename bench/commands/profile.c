@@ -10,7 +10,7 @@
 
 #include "device/device.h"
 #include "device/memory.h"
-#include "measure/case_run.h"
+#include "case/run.h"
 #include "model/registry.h"
 #include "plot/kernel_table.h"
 #include "sweep/sweep.h"

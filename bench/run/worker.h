@@ -7,7 +7,7 @@
 
 #include <signal.h>
 
-#include "measure/case_probe.h"
+#include "case/probe.h"
 #include "measure/sampler.h"
 #include "model/registry.h"
 #include "record/record.h"

@@ -17,7 +17,7 @@
 #include "device/memory.h"
 #include "host/cpu_affinity.h"
 #include "host/shared_library.h"
-#include "measure/case_run.h"
+#include "case/run.h"
 #include "measure/ceilings_measure.h"
 #include "record/device_record.h"
 #include "run/planted_slowdown.h"
@@ -214,7 +214,7 @@ static void serve_question(struct server *server, const struct lb_request *reque
     if (impl)
         impl = lb_watched_impl(impl, server->page, NULL);
     if (st == LB_OK && impl && probes)
-        st = lb_case_probe(impl, &c, lb_host_available(), &probe, &err);
+        st = lb_case_probe(impl, &c, lb_host_available(), NULL, &probe, &err);
     else if (st == LB_OK && impl)
         st = lb_case_supported(impl, &c, lb_host_available(), &err);
     else if (st == LB_OK)

@@ -248,20 +248,6 @@ done:
     return st;
 }
 
-enum lb_status lb_tensors_upload_rotated_x(const struct lb_tensors *tensors, int buffer,
-                                           const struct lb_inputs *inputs, size_t bytes,
-                                           struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    char *at = tensors->at[buffer][LB_X];
-    const char *x = inputs->x;
-    size_t rest = tensors->bytes[LB_X] - bytes;
-    LB_TRY(tensors->space->upload(at, x + bytes, rest, err));
-    LB_TRY(tensors->space->upload(at + rest, x, bytes, err));
-done:
-    return st;
-}
-
 enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
                                   const struct lb_inputs *inputs, enum lb_tensor *changed,
                                   struct lb_error *err)

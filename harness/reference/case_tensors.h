@@ -102,12 +102,6 @@ enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
                                   const struct lb_inputs *inputs, enum lb_tensor *changed,
                                   struct lb_error *err);
 
-/* Copies x into buffer 0 or 1, rotated by `bytes`, which are at most those of x: the elements keep
- * their distribution, but the implementation has not read them in this order before. */
-enum lb_status lb_tensors_upload_rotated_x(const struct lb_tensors *tensors, int buffer,
-                                           const struct lb_inputs *inputs, size_t bytes,
-                                           struct lb_error *err);
-
 /* Fills the inputs in both buffers with NaN. */
 enum lb_status lb_tensors_poison_inputs(const struct lb_tensors *tensors, struct lb_error *err);
 

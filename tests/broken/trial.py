@@ -74,7 +74,6 @@ EXPECTED = {
 
 EXPECTED |= {
     "cheats_slow_start": r"^flags: .*(slow_first|drift)",
-    "cheats_cached_and_slow": r"times as long with inputs that were in no call before",
     "cheats_finishes_in_check": r"was not finished when it had returned",
     "cheats_uses_more_cpus": r"threads that are not bound to its CPUs",
     "gpu_fault_absent": r"^absent: ",
@@ -144,8 +143,6 @@ def sweep(twin, problem, scratch):
         arguments += CELLS
     if twin == "gpu_fault_no_capture":
         arguments += ["--launch", "graph"]
-    if twin in ("cheats_idle_unless_poisoned", "cheats_last_of_batch", "cheats_idle_after_check"):
-        arguments += ["--timing", "batched"]
     if twin.startswith("reload_"):
         path = shutil.copy(path, scratch)
         arguments += ["--processes", "2"]

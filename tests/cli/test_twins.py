@@ -119,15 +119,6 @@ class Cheats(ProgramTest):
             elif row["pass"] not in passes and row["impl"] != "cheats_writes_inputs":
                 self.assertEqual(row["verdict"], "ok", (case, row["reason"]))
 
-    def test_any_call_of_a_batch_may_be_the_one_that_is_checked(self):
-        names = ["idle_unless_poisoned", "last_of_batch", "idle_after_check"]
-        plugins = [word for name in names for word in ("--plugin", plugin("cheats_" + name))]
-        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--impl",
-                             ",".join(["cpu_ref"] + ["cheats_" + name for name in names]), *plugins, "--timing", "batched", exit_code=1,
-                             name="batches")
-        for case, row in rows.items():
-            self.assertEqual(row["verdict"], "ok" if row["impl"] == "cpu_ref" else "wrong", case)
-
     def test_what_was_checked_is_in_the_record(self):
         rows = self.run_cheats(["none"], "--pass", "infer,forward,backward,train", exit_code=0)
         for case, row in rows.items():
@@ -149,12 +140,6 @@ class Cheats(ProgramTest):
                                  "[0-9.e+]+ GFLOP/s measured, at most [0-9.e+]+$")
             else:
                 self.assertEqual(row["verdict"], "ok", row["reason"])
-
-    def test_results_that_are_remembered_are_a_warning_however_slow_they_are(self):
-        for row in self.run_cheats(["cached_and_slow", "none"], exit_code=0).values():
-            said = "with inputs that were in no call before" in row["warning"]
-            self.assertEqual(row["verdict"], "ok", row["reason"])
-            self.assertEqual(said, row["impl"] == "cheats_cached_and_slow", row["warning"])
 
     @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "no thread can use another CPU")
     def test_threads_on_other_cpus_than_those_given_are_a_warning(self):

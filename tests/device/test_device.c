@@ -21,7 +21,7 @@
 #include "device/nvml.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
-#include "measure/case_probe.h"
+#include "case/probe.h"
 #include "model/case.h"
 #include "record/device_record.h"
 #include "tests/fake_gpu/fake_device.h"

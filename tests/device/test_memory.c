@@ -17,7 +17,7 @@
 #include "device/memory.h"
 #include "device/timer.h"
 #include "host/cgroup.h"
-#include "measure/case_probe.h"
+#include "case/probe.h"
 #include "model/registry.h"
 #include "reference/case_tensors.h"
 #include "tests/helpers/scratch_folder.h"
@@ -180,7 +180,6 @@ static void a_plan_says_how_a_case_runs_and_what_it_needs(void **state)
     struct lb_case_plan train = plan_of("cpu_ref/T2_B1_H3/f32/train");
     struct lb_case_plan cold = plan_of("cpu_ref/T2_B1_H3/f32/train/cold");
     struct lb_case_plan infer = plan_of("cpu_ref/T2_B1_H3/f32/infer");
-    assert_ptr_equal(train.space, &lb_host_space);
     assert_int_equal(train.config.threads, 1);
     assert_null(train.config.stream);
     assert_true(train.has_backward && !infer.has_backward);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "device/memory.h"
-#include "measure/case_update.h"
+#include "case/update.h"
 #include "model/case.h"
 #include "model/registry.h"
 

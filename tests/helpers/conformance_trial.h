@@ -4,7 +4,7 @@
 #define LB_CONFORMANCE_TRIAL_H
 
 #include "api/impl.h"
-#include "measure/case_run.h"
+#include "case/run.h"
 #include "reference/reference.h"
 
 /* Runs the problem's pass twice between one supports and one destroy, on host memory that is full

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "device/device.h"
-#include "measure/case_run.h"
+#include "case/run.h"
 #include "tests/fake_gpu/fake_device.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;

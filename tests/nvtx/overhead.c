@@ -1,5 +1,5 @@
 /* Measures the time that NVTX takes per range while no tool is attached, for cases with eight
- * phases like those of case_run.c. It fails above the limit in ns that its argument gives. */
+ * phases like those of case/run.c. It fails above the limit in ns that its argument gives. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -20,23 +20,19 @@
 
 enum fault {
     none,
-    idle_from_third,      /* calls do nothing from the third one on */
-    idle_backward,        /* backward calls do nothing from the third one on */
-    cached_result,        /* copies the results of the first call */
-    idle_unless_poisoned, /* computes only where it sees NaN in y */
-    last_of_batch,     /* computes only the last call of a batch, whose length it learns from NaN */
-    same_pointers,     /* returns at once when all pointers are those of the previous call */
-    cached_by_pointer, /* copies the results of the first call with the same x */
+    idle_from_third,    /* calls do nothing from the third one on */
+    idle_backward,      /* backward calls do nothing from the third one on */
+    cached_result,      /* copies the results of the first call */
+    same_pointers,      /* returns at once when all pointers are those of the previous call */
+    cached_by_pointer,  /* copies the results of the first call with the same x */
     cached_by_contents, /* the same by the first numbers of x: correct, and impossibly fast */
-    cached_and_slow,    /* the same, slowly: in a quarter of the time that computing takes */
     finishes_in_check,  /* forward does nothing, and check, which is not timed, does its work */
-    uses_more_cpus,   /* computes beside a thread that is not bound to the CPUs that --threads gives
-                       */
-    idle_after_check, /* idle in the batch after one that was checked, whose length it knows */
-    wrong_5_to_9,     /* one number is wrong in calls 5 to 9 */
-    wrong_in_100,     /* one number is wrong in one of a hundred calls */
-    writes_inputs,    /* adds to the last number of x after it was used */
-    writes_weights,   /* changes a canonical weight after it was used */
+    uses_more_cpus, /* computes beside a thread that is not bound to the CPUs that --threads gives
+                     */
+    wrong_5_to_9,   /* one number is wrong in calls 5 to 9 */
+    wrong_in_100,   /* one number is wrong in one of a hundred calls */
+    writes_inputs,  /* adds to the last number of x after it was used */
+    writes_weights, /* changes a canonical weight after it was used */
     writes_weights_late, /* the same in the tenth call, through a pointer that it kept */
     bends_rounding,      /* rounds upward, so that computed tolerances could become too wide */
     slow_start,          /* the first hundred calls are three times slower */
@@ -57,13 +53,8 @@ enum { MEMORIES = 4 };
 /* The state of the case that was created last. */
 static struct state {
     size_t calls, backwards;
-    size_t in_batch, before_batch; /* calls of this batch until now, and of the one before */
-    size_t batch;                  /* calls of each batch, once that is known */
-    bool idle;                     /* the call before left its work undone */
     size_t y_bytes, state_bytes, x_bytes, element;
-    bool idle_batch;    /* all calls of this batch leave their work undone */
-    double computed_ns; /* how long the last computed call took */
-    bool unfinished;    /* of finishes_in_check: the last call, `before` */
+    bool unfinished; /* of finishes_in_check: the last call, `before` */
     struct lb_forward_io before;
     float *weight; /* a canonical one */
     struct memory {
@@ -161,7 +152,7 @@ static bool copied_result(const struct lb_forward_io *io)
     for (size_t i = 0; i < state.memory_count; i++) {
         const struct memory *memory = &state.memories[i];
         if (fault == cached_result || (fault == cached_by_pointer && memory->x == io->x) ||
-            ((fault == cached_by_contents || fault == cached_and_slow) &&
+            (fault == cached_by_contents &&
              memcmp(memory->start, io->x, sizeof(memory->start)) == 0)) {
             copy(memory, io);
             return true;
@@ -181,46 +172,6 @@ static void wait_until(double end)
 {
     while (now() < end)
         continue;
-}
-
-/* Whether one of y's numbers is NaN; only for f32. */
-static bool poisoned(const struct lb_forward_io *io)
-{
-    const float *y = io->y;
-    for (size_t i = 0; i < state.y_bytes / sizeof(*y); i++)
-        if (y[i] != y[i])
-            return true;
-    return false;
-}
-
-/* Whether last_of_batch leaves this call undone, once two batches in turn had as many calls. */
-static bool is_before_last(const struct lb_forward_io *io)
-{
-    if (!state.idle && poisoned(io)) {
-        if (state.batch == 0 && state.in_batch > 1 && state.in_batch == state.before_batch)
-            state.batch = state.in_batch;
-        state.before_batch = state.in_batch;
-        state.in_batch = 0;
-    }
-    state.in_batch++;
-    state.idle = state.batch > 0 && state.in_batch % state.batch != 0;
-    return state.idle;
-}
-
-/* Whether idle_after_check leaves this call undone: those of the batch after one that was shorter
- * than others, which was a checked one. */
-static bool is_after_check(const struct lb_forward_io *io)
-{
-    state.in_batch++;
-    if (state.idle_batch && state.in_batch <= state.batch)
-        return true;
-    if (!state.idle_batch && !poisoned(io))
-        return false;
-    size_t length = state.idle_batch ? 0 : state.in_batch - 1; /* of the batch before; 0: unknown */
-    state.batch = length > state.batch ? length : state.batch;
-    state.idle_batch = length > 1 && length < state.batch;
-    state.in_batch = 1;
-    return state.idle_batch;
 }
 
 /* Adds to the number at index of a tensor of f32. */
@@ -286,16 +237,9 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
         flip(state.before.x);
     state.before = *io;
     if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same) ||
-        (fault == idle_unless_poisoned && !poisoned(io)) ||
-        (fault == last_of_batch && is_before_last(io)) ||
-        (fault == idle_after_check && is_after_check(io)))
+        copied_result(io))
         return LB_OK;
     double start = now();
-    if (copied_result(io)) {
-        if (fault == cached_and_slow)
-            wait_until(start + state.computed_ns / 4);
-        return LB_OK;
-    }
     if (fault == finishes_in_check) {
         state.unfinished = true;
         return LB_OK;
@@ -303,7 +247,6 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     if (fault == unsupported_late && call >= 5)
         return lb_fail(err, LB_UNSUPPORTED, "not today");
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
-    state.computed_ns = now() - start;
     if (fault == slow_start && call <= 100)
         wait_until(now() + 2 * (now() - start));
     spoil(io);

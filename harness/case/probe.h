@@ -3,6 +3,7 @@
 #define LB_CASE_PROBE_H
 
 #include "api/impl.h"
+#include "case/options.h"
 #include "device/memory.h"
 #include "model/case.h"
 
@@ -10,7 +11,6 @@
  * it once, and every function that runs the case gets it. */
 struct lb_case_plan {
     struct lb_exec_config config; /* where and how the case runs, with its variant resolved */
-    const struct lb_space *space; /* the memory that the implementation works in */
     bool has_backward;            /* the pass produces gradients */
     double space_bytes; /* bytes that the harness allocates in that space: tensors, the buffer that
                            flushes cold caches, and on the host results and oracle as well */
@@ -46,9 +46,10 @@ struct lb_probe {
 };
 
 /* Plans the case and calls create, sizes, describe, note and destroy: everything up to the
- * allocation of memory. Errors as lb_case_plan, or what create and sizes return; LB_OOM with "needs
- * X, has Y" when what the implementation asks for does not fit. */
+ * allocation of memory. observer may be NULL. Errors as lb_case_plan, or what create and sizes
+ * return; LB_OOM with "needs X, has Y" when what the implementation asks for does not fit. */
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
-                             double available_bytes, struct lb_probe *probe, struct lb_error *err);
+                             double available_bytes, const struct lb_run_observer *observer,
+                             struct lb_probe *probe, struct lb_error *err);
 
 #endif

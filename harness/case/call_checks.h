@@ -1,6 +1,6 @@
 /* Decides which timed calls are checked, which inputs each call reads, and when the two input sets
- * swap their buffers. All of it is drawn from the operating system's entropy, so that no
- * implementation can predict it.
+ * swap their buffers. All of it is drawn at random, so that no pattern of an implementation's calls
+ * fits it.
  *
  * With n checked calls (the row's checked_calls), an error in a share p of the calls is found with
  * probability 1 - (1 - p)^n. For p = 0.01 that is 0.63 with n = 100 and 0.993 with n = 500. */
@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 struct lb_call_checks {
-    uint64_t seed;          /* 48 bits of entropy, for the record */
+    uint64_t seed;          /* 48 bits drawn from the clock, for the record */
     uint64_t state;         /* of lb_random_next */
     size_t samples;         /* number of samples for which lb_call_checks_due has decided */
     size_t first_swap;      /* number of the sample before which the inputs are swapped first */
@@ -42,8 +42,7 @@ bool lb_call_checks_due(struct lb_call_checks *checks);
  * samples, later with a probability such that swaps take about a hundredth of the sampling time. */
 bool lb_call_checks_swap_due(struct lb_call_checks *checks);
 
-/* Notes the time of a sample, with all its calls; and the time of a check. */
-void lb_call_checks_note_sample(struct lb_call_checks *checks, double ns);
+/* Notes the time of a check. */
 void lb_call_checks_note_check(struct lb_call_checks *checks, double ns);
 
 #endif

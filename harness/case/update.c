@@ -1,5 +1,5 @@
 /* The tensors of lb_impl.update. */
-#include "measure/case_update.h"
+#include "case/update.h"
 
 #include <stdlib.h>
 #include <string.h>

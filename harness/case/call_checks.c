@@ -1,9 +1,8 @@
 /* Which timed calls are checked, which inputs each call reads, and when the inputs change places.
  */
-#include "measure/call_checks.h"
+#include "case/call_checks.h"
 
 #include <math.h>
-#include <sys/random.h>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -13,12 +12,8 @@ static const double check_share = 0.05, swap_share = 0.01; /* of the sampling ti
 
 void lb_call_checks_open(struct lb_call_checks *checks, double max_ns)
 {
-    uint64_t seed;
-    if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed)) {
-        /* The clock's last digits are not known beforehand either. */
-        seed = (uint64_t)lb_now_ns();
-        seed = lb_random_next(&seed);
-    }
+    uint64_t seed = (uint64_t)lb_now_ns();
+    seed = lb_random_next(&seed);
     *checks =
         (struct lb_call_checks){.seed = seed >> 16, .first_checks_ns = fmin(20e6, max_ns / 10)};
     checks->state = checks->seed;
@@ -52,11 +47,6 @@ bool lb_call_checks_swap_due(struct lb_call_checks *checks)
     if (checks->samples <= checks->first_swap)
         return checks->samples == checks->first_swap;
     return draw(checks, swap_share * checks->sample_ns / checks->swap_ns);
-}
-
-void lb_call_checks_note_sample(struct lb_call_checks *checks, double ns)
-{
-    checks->sample_ns = ns;
 }
 
 void lb_call_checks_note_check(struct lb_call_checks *checks, double ns)

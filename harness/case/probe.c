@@ -1,13 +1,13 @@
 /* What can be said of a case before it runs. */
-#include "measure/case_probe.h"
+#include "case/probe.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "case/update.h"
 #include "device/device.h"
 #include "device/timer.h"
-#include "measure/case_update.h"
 #include "model/registry.h"
 #include "reference/reference.h"
 
@@ -69,18 +69,24 @@ static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_c
     return LB_OK;
 }
 
-/* Whether there is a device if impl needs one, and room for what the harness allocates. */
-static enum lb_status check_room(const struct lb_impl *impl, const struct lb_case_plan *plan,
-                                 double available_bytes, struct lb_error *why)
+/* Whether there is a device if impl needs one, and enough memory for what the harness allocates
+ * and, with sizes, for what impl asks for. */
+static enum lb_status check_space(const struct lb_impl *impl, const struct lb_case_plan *plan,
+                                  const struct lb_sizes *sizes, double available_bytes,
+                                  struct lb_error *why)
 {
     enum lb_status st = LB_OK;
+    const struct lb_device_info *device = NULL;
+    double needed = plan->space_bytes;
+    if (sizes)
+        needed += (double)sizes->weights + (double)sizes->gradients + (double)sizes->reserve +
+                  (double)sizes->workspace;
     if (impl->memory == LB_HOST)
-        return lb_check_memory(plan->space_bytes, available_bytes, "host", why);
-    const struct lb_device_info *device = lb_device_known(why);
-    if (!device)
+        return lb_check_memory(needed, available_bytes, "host", why);
+    if (!(device = lb_device_known(why)))
         return LB_ABSENT;
     LB_TRY(lb_check_memory(plan->host_bytes, available_bytes, "host", why));
-    LB_TRY(lb_check_memory(plan->space_bytes, device->memory_bytes, "device", why));
+    LB_TRY(lb_check_memory(needed, device->memory_bytes, "device", why));
 done:
     return st;
 }
@@ -104,7 +110,6 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     bool on_host = impl->memory == LB_HOST;
     enum lb_status st = lb_case_check(c, why);
     *plan = (struct lb_case_plan){.config = exec_config(impl, c),
-                                  .space = on_host ? &lb_host_space : &lb_device_space,
                                   .has_backward = lb_has_backward(&c->problem)};
     if (st == LB_OK)
         st = lb_resolve_variant(impl->variants, c->variant, &plan->config.variant, why);
@@ -118,7 +123,7 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
         (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
         (impl->update && plan->has_backward ? lb_case_update_bytes(&c->problem) : 0);
     LB_TRY(lb_impl_supports(impl, &c->problem, &plan->config, why));
-    LB_TRY(check_room(impl, plan, available_bytes, why));
+    LB_TRY(check_space(impl, plan, NULL, available_bytes, why));
 done:
     return st;
 }
@@ -130,43 +135,42 @@ enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_cas
     return lb_case_plan(impl, c, available_bytes, &plan, why);
 }
 
-/* Whether there is room for what impl asks for, beside what the harness allocates. */
-static enum lb_status check_sizes(const struct lb_impl *impl, const struct lb_case_plan *plan,
-                                  const struct lb_sizes *sizes, double available_bytes,
-                                  struct lb_error *why)
+/* Tells the observer, if there is one, that a phase begins. */
+static void phase(const struct lb_run_observer *observer, const char *name)
 {
-    const struct lb_device_info *device = lb_device_known(NULL);
-    double needed = plan->space_bytes + (double)sizes->weights + (double)sizes->gradients +
-                    (double)sizes->reserve + (double)sizes->workspace;
-    if (impl->memory == LB_HOST)
-        return lb_check_memory(needed, available_bytes, "host", why);
-    return lb_check_memory(needed, device ? device->memory_bytes : INFINITY, "device", why);
+    if (observer)
+        observer->phase(observer->user, name);
 }
 
 enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c,
-                             double available_bytes, struct lb_probe *probe, struct lb_error *err)
+                             double available_bytes, const struct lb_run_observer *observer,
+                             struct lb_probe *probe, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_case_plan plan;
     void *self = NULL;
     *probe = (struct lb_probe){0};
+    phase(observer, "supports");
     LB_TRY(lb_case_plan(impl, c, available_bytes, &plan, err));
     self = calloc(1, impl->state_size);
-    if (!self) {
-        st = lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
-        goto done;
-    }
+    if (!self)
+        LB_TRY(lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size));
+    phase(observer, "create");
     LB_TRY(impl->create(self, &c->problem, &plan.config, err));
+    phase(observer, "sizes");
     LB_TRY(impl->sizes(self, &probe->sizes, err));
-    LB_TRY(check_sizes(impl, &plan, &probe->sizes, available_bytes, err));
+    LB_TRY(check_space(impl, &plan, &probe->sizes, available_bytes, err));
+    phase(observer, "note");
     if (impl->note)
         impl->note(&c->problem, &plan.config, probe->note, sizeof(probe->note));
+    phase(observer, "describe");
     if (impl->describe) {
         const char *description = impl->describe(self);
         snprintf(probe->description, sizeof(probe->description), "%s",
                  description ? description : "");
     }
 done:
+    phase(observer, "destroy");
     if (self)
         impl->destroy(self);
     free(self);

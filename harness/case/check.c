@@ -1,0 +1,179 @@
+/* Looks at what a call did: its results, and what it may only read. */
+#include <math.h>
+#include <stdio.h>
+
+#include "case/context.h"
+#include "reference/loss_scale.h"
+
+enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_tensor changed = LB_TENSOR_COUNT;
+    const char *name = lb_reference_damage(context->reference);
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < LB_INPUT_SETS && !name; i++) {
+        LB_TRY(lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]],
+                                  &changed, err));
+        name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
+    }
+    if (name)
+        st = lb_case_wrong(context, "it wrote to %s, which it may only read", name);
+done:
+    return st;
+}
+
+/* Calls gradients while the inputs are NaN, and on the host the workspace as well, whose contents
+ * do not survive a call. Gradients that are computed there, instead of in the timed call, become
+ * NaN. */
+static enum lb_status fetch_gradients_alone(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_case_check_inputs(context, err)); /* which could not be seen afterwards */
+    LB_TRY(lb_tensors_poison_inputs(&context->tensors, err));
+    if (context->place->workspace_is_poisoned)
+        LB_TRY(context->space->poison(context->buffers.workspace, context->sizes.workspace, err));
+    lb_case_phase(context, "gradients");
+    LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
+    lb_case_phase(context, "verify");
+    LB_TRY(lb_case_upload_inputs(context, err));
+done:
+    return st;
+}
+
+enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_source source,
+                             struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(context->space->synchronize(err));
+    if (context->impl->check)
+        LB_TRY(context->impl->check(context->self, err));
+    lb_results_poison(&context->results);
+    LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
+    if (source == LB_BY_UPDATE)
+        LB_TRY(lb_case_update_download(&context->update, &context->results.gradients, err));
+    else if (context->plan.has_backward && source == LB_BY_GRADIENTS_ALONE)
+        LB_TRY(fetch_gradients_alone(context, err));
+    else if (context->plan.has_backward)
+        LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
+    lb_loss_unscale(&context->c->problem, context->loss_scale, &context->results);
+    lb_case_note_peak(context);
+done:
+    return st;
+}
+
+enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *outputs,
+                                    uint64_t *with_gradients, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    *outputs = 0;
+    LB_TRY(lb_tensors_hash(&context->tensors, outputs, err));
+    *with_gradients = *outputs;
+    if (context->buffers.gradients)
+        LB_TRY(context->space->hash(context->buffers.gradients, context->sizes.gradients,
+                                    with_gradients, err));
+done:
+    return st;
+}
+
+enum lb_status lb_case_check_finished(struct lb_case_context *context, uint64_t returned,
+                                      struct lb_error *err)
+{
+    uint64_t now = 0;
+    enum lb_status st = lb_tensors_hash(&context->tensors, &now, err);
+    if (st != LB_OK || now == returned)
+        return st;
+    return lb_case_wrong(
+        context, "call %zu was not finished when it had returned: its results changed afterwards",
+        context->calls_made);
+}
+
+enum lb_status lb_case_check_results(struct lb_case_context *context)
+{
+    struct lb_check check;
+    struct lb_row *row = context->row;
+    lb_reference_check(context->reference, context->last_set, &context->results, &check);
+    const struct {
+        double *noted, found;
+    } errors[] = {{&row->err_max_abs, check.err_max_abs},
+                  {&row->err_max_rel, check.err_max_rel},
+                  {&row->err_norm, check.err_norm},
+                  {&row->tolerance_used, check.tolerance_used},
+                  {&row->gradient_err_norm, check.gradient_err_norm}};
+    size_t count = sizeof(errors) / sizeof(errors[0]) - (context->plan.has_backward ? 0 : 1);
+    for (size_t i = 0; i < count; i++)
+        *errors[i].noted = check.right ? fmax(*errors[i].noted, errors[i].found) : errors[i].found;
+    if (check.right)
+        return LB_OK;
+    char reason[LB_ROW_TEXT_SIZE];
+    bool overflows =
+        check.in_gradient && lb_loss_overflow(&context->c->problem, context->loss_scale,
+                                              &context->results, reason, sizeof(reason));
+    return lb_case_wrong(context, "%s", overflows ? reason : check.reason);
+}
+
+enum lb_status lb_case_check_repeats(struct lb_case_context *context)
+{
+    uint64_t first = context->bits[context->last_set].results;
+    uint64_t hash = lb_results_hash(&context->results);
+    if (hash == first)
+        return LB_OK;
+    lb_case_phase(context, "oracle");
+    enum lb_status st = lb_case_check_results(context);
+    lb_case_phase(context, "sample");
+    if (st != LB_OK) {
+        lb_row_append(&context->row->reason, ", in call %zu; the first calls were right",
+                      context->calls_made);
+        return st;
+    }
+    if (!(context->impl->traits & LB_DETERMINISTIC))
+        return LB_OK;
+    return lb_case_wrong(
+        context,
+        "says it is deterministic, but call %zu gave other bits (hash %016llx) than the first call "
+        "with the same inputs (%016llx)",
+        context->calls_made, (unsigned long long)hash, (unsigned long long)first);
+}
+
+enum lb_status lb_case_check_guards(struct lb_case_context *context)
+{
+    const struct lb_gradients *gradients = &context->results.gradients;
+    const struct {
+        const char *name;
+        const void *memory;
+    } blocks[] = {
+        {"the packed weights", context->buffers.weights},
+        {"its gradients", context->buffers.gradients},
+        {"the reserve", context->buffers.reserve},
+        {"the workspace", context->buffers.workspace},
+        {"the updated weights", context->update.weights},
+        {"the updated gradients", context->update.gradients},
+        {"the weight gradients", gradients->dw_ih ? gradients->dw_ih[0] : NULL},
+    };
+    const char *side, *name = NULL;
+    if (!context->space->overrun)
+        return LB_OK;
+    enum lb_tensor tensor = lb_tensors_overrun(&context->tensors, &side);
+    if (side)
+        name = lb_tensor_name(tensor);
+    for (size_t i = 0; !side && i < sizeof(blocks) / sizeof(blocks[0]); i++) {
+        name = blocks[i].name;
+        side = context->space->overrun(blocks[i].memory);
+    }
+    return side ? lb_case_wrong(context, "%s was written %s", name, side) : LB_OK;
+}
+
+enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_error *err)
+{
+    bool intact = true;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_case_fetch(context, LB_BY_UPDATE, err));
+    LB_TRY(lb_case_update_intact(&context->update, &context->inputs[0].weights, &intact, err));
+    if (lb_case_check_results(context) != LB_OK) {
+        char found[LB_ROW_TEXT_SIZE];
+        snprintf(found, sizeof(found), "%s", context->row->reason);
+        return lb_case_wrong(context, "after update: %s", found);
+    }
+    if (!intact)
+        st = lb_case_wrong(context, "it wrote to the weights of update, which it may only read");
+done:
+    return st;
+}

@@ -1,0 +1,177 @@
+/* What one case holds while it runs, and the steps that it goes through: run.c calls them in
+ * the order in which they stand here. A step returns LB_OK; LB_FAILED after lb_case_wrong, when the
+ * row has the verdict and its reason; or what the implementation or the memory returned. */
+#ifndef LB_CASE_CONTEXT_H
+#define LB_CASE_CONTEXT_H
+
+#include "case/call_checks.h"
+#include "case/options.h"
+#include "case/place.h"
+#include "case/probe.h"
+#include "case/update.h"
+#include "device/timer.h"
+#include "reference/case_tensors.h"
+#include "trace/nvtx.h"
+
+/* The implementation keeps pointers to the plan's config and to the buffers, so the context stays
+ * where it is until lb_case_close, which releases all of it in reverse order. */
+struct lb_case_context {
+    const struct lb_impl *impl;
+    const struct lb_case *c;
+    const struct lb_run_options *options;
+    const struct lb_run_observer *observer;
+    struct lb_row *row;
+    struct lb_nvtx nvtx;
+
+    const struct lb_place *place; /* the host or the device */
+    const struct lb_space *space; /* its memory */
+    struct lb_case_plan plan;
+    void *self; /* the implementation's state, zeroed before create; NULL until then */
+    struct lb_sizes sizes;
+    struct lb_buffers buffers; /* of those sizes, in space */
+    char cpus[64];             /* the CPUs that the case is bound to; "" on a device */
+    double available_before;   /* bytes that the space had left before create */
+    double own_bytes;          /* of the buffers and tensors that the harness allocated */
+    double used_bytes;         /* of the space, at most, since create */
+
+    struct lb_reference *reference;              /* inputs and expected results */
+    struct lb_inputs inputs[LB_INPUT_SETS];      /* the reference's, gradients scaled */
+    void *scaled[LB_INPUT_SETS];                 /* those gradients; owned */
+    double loss_scale;                           /* of them */
+    struct lb_results results;                   /* of the last checked call, on the host */
+    struct lb_tensors tensors;                   /* inputs and outputs in space */
+    struct lb_forward_io forward[LB_INPUT_SETS]; /* these tensors as arguments, by buffer */
+    struct lb_backward_io backward[LB_INPUT_SETS];
+    struct lb_case_update update; /* all zero where update is not called */
+    struct lb_timer timer;
+    int calls; /* per sample: 1 when timed in isolation, more when batched */
+
+    struct lb_call_checks checks;
+    int held[LB_INPUT_SETS]; /* which input set each buffer holds */
+    uint64_t order;          /* its last bit is the buffer that the next call reads */
+    int last_set;            /* the input set that the latest call read */
+    struct {
+        uint64_t results; /* hash of the verified results, in canonical form */
+        uint64_t memory;  /* hash of the same where and as the implementation wrote them */
+    } bits[LB_INPUT_SETS];
+    size_t calls_made, calls_before; /* in all; before the first sample */
+    struct lb_holdings holdings;     /* before the first sample */
+    double elsewhere_ns, since_ns;   /* lb_cpu_ns_elsewhere and the clock before the first sample */
+    double cpus_elsewhere;           /* how many CPUs such threads used during the samples */
+    double sm_mhz;                   /* of the multiprocessors from first to last sample, or NaN */
+    double verified_ns[LB_INPUT_SETS]; /* times of the calls that were verified first */
+    bool verified;                     /* both sets gave right results once */
+    bool found_wrong;                  /* the row has the verdict "wrong" and its reason */
+};
+
+/* ---- The steps. ---- */
+
+/* Calls create and sizes, and checks that the memory suffices (prepare.c). */
+enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *err);
+
+/* Brings everything in place for calls: expected results, buffers, inputs, converted weights. */
+enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err);
+
+/* Makes one call on each input set and compares all results with the oracle's (verify.c).
+ * Before that finds the loss scale, the given one or that at the end of a schedule. */
+enum lb_status lb_case_verify(struct lb_case_context *context, struct lb_error *err);
+
+/* Takes the samples: captures a graph if asked for, warms up, times calls and checks some of them
+ * (sample.c). */
+enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *err);
+
+/* Checks the last timed call, and adds to the row what explains its times: clocks, leaks, threads
+ * elsewhere, the time of an update and of the check for overflow (diagnose.c). */
+enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err);
+
+/* In place of verification and samples: traces the GPU kernels of one call into the row, and warns
+ * when they contradict the case's name. */
+enum lb_status lb_case_trace(struct lb_case_context *context, struct lb_error *err);
+
+/* Calls destroy and releases everything (prepare.c). Takes what stayed in use off the row's
+ * peak_bytes: handles and modules that libraries keep for the process. */
+void lb_case_close(struct lb_case_context *context);
+
+/* ---- What several steps need. ---- */
+
+/* Tells the observer that a phase begins. */
+void lb_case_phase(const struct lb_case_context *context, const char *name);
+
+/* Gives the row the verdict "wrong" with that reason. Returns LB_FAILED. */
+__attribute__((format(printf, 2, 3))) enum lb_status lb_case_wrong(struct lb_case_context *context,
+                                                                   const char *format, ...);
+
+/* Whether update is called: not for a tool that looks at what the calls of the pass do. */
+bool lb_case_updates(const struct lb_case_context *context);
+
+/* Whether the loss scale follows the schedule of a dynamic one: where f16 is trained. */
+bool lb_case_has_dynamic_scale(const struct lb_case_context *context);
+
+/* Notes the memory of the space that is now in use beyond what was before create, whoever
+ * allocated it, because libraries may allocate more than they said. */
+void lb_case_note_peak(struct lb_case_context *context);
+
+/* Puts both input sets into the buffers that held says. lb_case_scale_inputs scales the gradients
+ * that go in before. */
+enum lb_status lb_case_upload_inputs(struct lb_case_context *context, struct lb_error *err);
+enum lb_status lb_case_scale_inputs(struct lb_case_context *context, double scale,
+                                    struct lb_error *err);
+
+/* lb_call: one call of the pass, on the buffer of inputs that is next in order. This is what is
+ * timed. The second is one update, which a step of an optimizer would need. */
+enum lb_status lb_case_call(void *context, struct lb_error *err);
+enum lb_status lb_case_call_update(void *context, struct lb_error *err);
+
+/* Fixes which buffers the next calls read, as lb_call_checks_order; calls: how many there will be.
+ */
+void lb_case_set_order(struct lb_case_context *context, uint64_t order, int calls);
+
+/* The untimed work that a call needs before it: backward alone needs a reserve that a forward has
+ * just filled, from the inputs that backward will read. */
+enum lb_status lb_case_call_before(struct lb_case_context *context, struct lb_error *err);
+
+/* Fills everything that the pass must write with NaN, or a few places of it, so that the next check
+ * finds what a call leaves unwritten. */
+enum lb_status lb_case_poison(struct lb_case_context *context, struct lb_error *err);
+enum lb_status lb_case_poison_some(struct lb_case_context *context, struct lb_error *err);
+
+/* Where the weight gradients of fetched results come from. */
+enum lb_gradient_source {
+    LB_BY_GRADIENTS,
+    LB_BY_GRADIENTS_ALONE, /* the same, with no inputs to compute them from */
+    LB_BY_UPDATE
+};
+
+/* Waits for the last call and brings its results to the host, unscaled (check.c). */
+enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_source source,
+                             struct lb_error *err);
+
+/* A hash of the outputs that the latest call wrote, and one of these and the weight gradients in
+ * the implementation's own layout. */
+enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *outputs,
+                                    uint64_t *with_gradients, struct lb_error *err);
+
+/* Compares the outputs with the hash that they had when the latest call had returned: where
+ * something has written to them since, such as check, gradients or a thread, the call's time lacks
+ * a part of its work. */
+enum lb_status lb_case_check_finished(struct lb_case_context *context, uint64_t returned,
+                                      struct lb_error *err);
+
+/* Compares the fetched results with those expected of the latest call and notes the errors in the
+ * row. */
+enum lb_status lb_case_check_results(struct lb_case_context *context);
+
+/* The same unless they have the bits of the results that were verified first. An implementation
+ * that says that it is deterministic must give those bits. */
+enum lb_status lb_case_check_repeats(struct lb_case_context *context);
+
+/* Whether the implementation wrote to inputs, weights or lengths, which it may only read; and
+ * whether it wrote before the start or past the end of a buffer. */
+enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_error *err);
+enum lb_status lb_case_check_guards(struct lb_case_context *context);
+
+/* Whether the weight gradients that update wrote after the latest call are right, and the weights
+ * that it read unchanged. */
+enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_error *err);
+
+#endif

@@ -1,0 +1,219 @@
+/* The first and the last step of a case: brings everything in place for calls, and releases it. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "case/context.h"
+#include "reference/loss_scale.h"
+
+void lb_case_note_peak(struct lb_case_context *context)
+{
+    if (!context->place->counts_use)
+        return;
+    double used = context->available_before - context->space->available();
+    if (context->update.io.weights.w_ih) /* an optimizer's tensors, which no call reads */
+        used -= lb_case_update_bytes(&context->c->problem);
+    context->used_bytes = fmax(context->used_bytes, used);
+    context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes);
+}
+
+/* Takes what stayed in use after the case was closed off its peak. Only the first case that needs
+ * such handles would count them. */
+static void leave_out_retained(struct lb_case_context *context)
+{
+    if (context->used_bytes == 0 || (context->place->lost && context->place->lost()))
+        return;
+    double retained = context->available_before - context->space->available();
+    context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes - fmax(retained, 0));
+}
+
+/* Bytes of what the implementation asked for. */
+static double buffer_bytes(const struct lb_case_context *context)
+{
+    const struct lb_sizes *s = &context->sizes;
+    return (double)s->weights + (double)s->gradients + (double)s->reserve + (double)s->workspace;
+}
+
+enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *err)
+{
+    const struct lb_impl *impl = context->impl;
+    const struct lb_sizes *s = &context->sizes;
+    enum lb_status st = LB_OK;
+    context->available_before = context->space->available();
+    if (context->place->bind)
+        context->place->bind(context->plan.config.threads, context->cpus, sizeof(context->cpus));
+    context->self = calloc(1, impl->state_size);
+    if (!context->self)
+        return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
+    lb_case_phase(context, "create");
+    double start = lb_now_ns();
+    LB_TRY(impl->create(context->self, &context->c->problem, &context->plan.config, err));
+    context->row->prepare_ns = lb_now_ns() - start;
+    lb_case_phase(context, "sizes");
+    start = lb_now_ns();
+    LB_TRY(impl->sizes(context->self, &context->sizes, err));
+    context->row->prepare_ns += lb_now_ns() - start;
+
+    context->row->weights_bytes = (double)s->weights;
+    context->row->gradients_bytes = (double)s->gradients;
+    context->row->reserve_bytes = (double)s->reserve;
+    context->row->workspace_bytes = (double)s->workspace;
+    LB_TRY(lb_check_memory(context->plan.space_bytes + buffer_bytes(context),
+                           context->space->available(), context->space->name, err));
+done:
+    return st;
+}
+
+static enum lb_status allocate_buffers(struct lb_case_context *context, struct lb_error *err)
+{
+    const struct lb_space *space = context->space;
+    struct lb_row *row = context->row;
+    enum lb_status st = LB_OK;
+    LB_TRY(space->allocate(context->sizes.weights, &context->buffers.weights, err));
+    LB_TRY(space->allocate(context->sizes.gradients, &context->buffers.gradients, err));
+    LB_TRY(space->allocate(context->sizes.reserve, &context->buffers.reserve, err));
+    LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
+    LB_TRY(lb_tensors_create(&context->c->problem, space, &context->tensors, err));
+    LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        context->forward[i] = lb_tensors_forward(&context->tensors, i);
+        context->backward[i] = lb_tensors_backward(&context->tensors, i);
+    }
+    context->own_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
+    row->peak_bytes = context->own_bytes;
+    row->input_sets = LB_INPUT_SETS;
+    row->working_set_bytes = row->peak_bytes;
+    row->call_bytes = row->peak_bytes - (double)lb_tensors_input_bytes(&context->tensors);
+    LB_TRY(
+        lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
+    context->timer.never_hold = context->options->kernels || context->options->profile;
+    lb_case_note_peak(context);
+done:
+    return st;
+}
+
+enum lb_status lb_case_upload_inputs(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        LB_TRY(lb_tensors_upload(&context->tensors, i, &context->inputs[context->held[i]], err));
+done:
+    return st;
+}
+
+enum lb_status lb_case_scale_inputs(struct lb_case_context *context, double scale,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    context->loss_scale = scale;
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        free(context->scaled[i]);
+        context->inputs[i] = *lb_reference_inputs(context->reference, i);
+        LB_TRY(lb_loss_scale(&context->c->problem, scale, &context->inputs[i], &context->scaled[i],
+                             err));
+    }
+    LB_TRY(lb_case_upload_inputs(context, err));
+done:
+    return st;
+}
+
+bool lb_case_has_dynamic_scale(const struct lb_case_context *context)
+{
+    return context->options->dynamic_loss_scale && context->plan.has_backward &&
+           context->c->problem.dtype == LB_F16;
+}
+
+bool lb_case_updates(const struct lb_case_context *context)
+{
+    return context->impl->update && context->plan.has_backward && !context->options->kernels &&
+           !context->options->profile;
+}
+
+/* Calls the implementation's prepare, and update where it has one. */
+static enum lb_status convert_weights(struct lb_case_context *context, struct lb_error *err)
+{
+    const struct lb_weights *weights = &context->inputs[0].weights;
+    const struct lb_impl *impl = context->impl;
+    bool updates = lb_case_updates(context);
+    enum lb_status st = LB_OK;
+    if (updates)
+        LB_TRY(lb_case_update_open(&context->c->problem, context->space, weights, &context->update,
+                                   err));
+    double start = lb_now_ns();
+    if (updates)
+        LB_TRY(
+            lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
+    else
+        LB_TRY(impl->prepare(context->self, &context->buffers, weights, err));
+    LB_TRY(context->space->synchronize(err));
+    context->row->prepare_ns += lb_now_ns() - start;
+    if (updates)
+        LB_TRY(lb_case_update_poison_weights(&context->update, err));
+done:
+    return st;
+}
+
+enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err)
+{
+    const struct lb_run_options *options = context->options;
+    const struct lb_problem *problem = &context->c->problem;
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    lb_case_phase(context, "oracle");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
+    if (options->kernels) /* a trace needs inputs alone */
+        LB_TRY(lb_reference_open_inputs(problem, options->seed, &context->reference, err));
+    else
+        LB_TRY(lb_reference_open(options->cache, problem, options->seed, &context->reference, err));
+    context->row->verify_ns = lb_now_ns() - start;
+
+    lb_case_phase(context, "upload");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
+    LB_TRY(allocate_buffers(context, err));
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        context->held[i] = i;
+    bool scaled = !options->dynamic_loss_scale || lb_case_has_dynamic_scale(context);
+    LB_TRY(lb_case_scale_inputs(context, scaled ? options->loss_scale : 1, err));
+    context->buffers.lengths = context->inputs[0].lengths;
+    if (context->buffers.lengths)
+        context->place->lower_bound(context->row, context->buffers.lengths);
+
+    lb_case_phase(context, "prepare");
+    LB_TRY(convert_weights(context, err));
+    if (context->impl->describe) {
+        const char *description = context->impl->describe(context->self);
+        lb_row_print(&context->row->description, "%s%s%s", description ? description : "",
+                     context->cpus[0] ? ", on " : "", context->cpus);
+    }
+done:
+    return st;
+}
+
+void lb_case_close(struct lb_case_context *context)
+{
+    const struct lb_space *space = context->space;
+    lb_case_phase(context, "destroy");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_TEARDOWN);
+    if (context->self) {
+        context->impl->destroy(context->self);
+        free(context->self);
+    }
+    lb_case_phase(context, "release");
+    if (context->place->unbind)
+        context->place->unbind();
+    lb_timer_destroy(&context->timer);
+    lb_case_update_close(&context->update);
+    lb_tensors_destroy(&context->tensors);
+    lb_results_destroy(&context->results);
+    space->release(context->buffers.workspace);
+    space->release(context->buffers.reserve);
+    space->release(context->buffers.gradients);
+    space->release(context->buffers.weights);
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        free(context->scaled[i]);
+    if (context->reference) /* a case that failed may have written to weights that others share */
+        lb_reference_damage(context->reference);
+    lb_reference_close(context->reference);
+    lb_nvtx_end(&context->nvtx);
+    leave_out_retained(context);
+}

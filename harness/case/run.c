@@ -1,0 +1,117 @@
+/* Runs one case in this process: prepare, verify, sample, diagnose. TIMING.md explains the steps in
+ * the same order. */
+#include "case/run.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "case/context.h"
+
+void lb_case_phase(const struct lb_case_context *context, const char *name)
+{
+    if (context->observer->phase)
+        context->observer->phase(context->observer->user, name);
+}
+
+enum lb_status lb_case_wrong(struct lb_case_context *context, const char *format, ...)
+{
+    char reason[LB_ROW_TEXT_SIZE];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    context->found_wrong = true;
+    context->row->verdict = LB_VERDICT_WRONG;
+    lb_row_print(&context->row->reason, "%s", reason);
+    return LB_FAILED;
+}
+
+/* Gives the row what is known before anything of the implementation was called. */
+static void begin(struct lb_case_context *context)
+{
+    const struct lb_case *c = context->c;
+    struct lb_row *row = context->row;
+    lb_nvtx_begin(&context->nvtx, c);
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_PLAN);
+    *row = lb_row_make(c);
+    row->flops = lb_problem_flops(&c->problem);
+    row->bytes = lb_problem_bytes(&c->problem);
+    row->deterministic = context->impl->traits & LB_DETERMINISTIC ? 1 : 0;
+    lb_call_checks_open(&context->checks, context->options->sampler.max_ns);
+    row->order_seed = (double)context->checks.seed;
+}
+
+/* Finds out whether the case can run, and plans it. A missing device is reported first, whatever
+ * else the implementation does not support. */
+static enum lb_status plan(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    lb_case_phase(context, "supports");
+    LB_TRY(context->place->exists(err));
+    LB_TRY(lb_case_plan(context->impl, context->c, lb_host_available(), &context->plan, err));
+    context->place->lower_bound(context->row, NULL);
+done:
+    return st;
+}
+
+/* Makes a verdict of a failure that no check found. Once calls have given right results, the
+ * implementation cannot say any more that it does not support the case. */
+static void judge(const struct lb_case_context *context, enum lb_status st,
+                  const struct lb_error *err)
+{
+    bool refused = st == LB_UNSUPPORTED || st == LB_ABSENT;
+    bool late = refused && context->verified;
+    context->row->verdict = LB_VERDICT_ERROR;
+    if (st == LB_OOM)
+        context->row->verdict = LB_VERDICT_OOM;
+    else if (refused && !late)
+        context->row->verdict = st == LB_ABSENT ? LB_VERDICT_ABSENT : LB_VERDICT_UNSUPPORTED;
+    lb_row_print(&context->row->reason, "%s%s%.400s", late ? lb_status_name(st) : "",
+                 late ? ", after calls that were right: " : "",
+                 err->text[0] ? err->text : "the implementation gave no reason");
+}
+
+void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
+                 const struct lb_run_options *options, const struct lb_run_observer *observer,
+                 struct lb_row *row)
+{
+    const struct lb_place *place = lb_place_of(impl->memory);
+    enum lb_status st = LB_OK;
+    struct lb_error err = {""};
+    double start = lb_now_ns();
+    struct lb_case_context context = {
+        .impl = impl,
+        .c = c,
+        .options = options,
+        .observer = observer,
+        .row = row,
+        .place = place,
+        .space = place->space,
+        .timer = {.memory = impl->memory},
+        .calls = 1,
+    };
+
+    begin(&context);
+    LB_TRY(plan(&context, &err));
+    LB_TRY(lb_case_open(&context, &err));
+    LB_TRY(lb_case_prepare(&context, &err));
+    if (options->kernels) {
+        LB_TRY(lb_case_trace(&context, &err));
+        goto done;
+    }
+    LB_TRY(lb_case_verify(&context, &err));
+    if (options->outputs)
+        goto done;
+    LB_TRY(lb_case_sample(&context, &err));
+    LB_TRY(lb_case_diagnose(&context, &err));
+done:
+    if (st != LB_OK && !context.found_wrong)
+        judge(&context, st, &err);
+    if (row->verdict != LB_VERDICT_OK)
+        lb_row_drop_samples(row);
+    lb_row_clean(row);
+    row->elapsed_ns = lb_now_ns() - start;
+    observer->result(observer->user, row);
+    lb_case_close(&context);
+}

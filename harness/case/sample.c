@@ -1,0 +1,172 @@
+/* The step that takes the samples: calls on two sets of inputs in random order, of which some are
+ * checked (TIMING.md). */
+#include <math.h>
+
+#include "base/clock.h"
+#include "case/context.h"
+#include "host/cpu_affinity.h"
+
+/* Lets the two input sets change places, so that what is remembered by address is wrong too. */
+static enum lb_status swap_inputs(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    LB_TRY(context->space->synchronize(err));
+    LB_TRY(lb_case_check_inputs(context, err));
+    int first = context->held[0];
+    context->held[0] = context->held[1];
+    context->held[1] = first;
+    LB_TRY(lb_case_upload_inputs(context, err));
+    context->checks.swap_ns = lb_now_ns() - start;
+done:
+    return st;
+}
+
+/* Makes as many calls as one sample times. Before the first one some results become NaN, whether
+ * they are checked afterwards or not. */
+static enum lb_status time_calls(struct lb_case_context *context, double *ns, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!context->options->profile)
+        LB_TRY(lb_case_poison_some(context, err));
+    lb_case_set_order(context, lb_call_checks_order(&context->checks), context->calls);
+    LB_TRY(lb_case_call_before(context, err));
+    LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, context->calls, ns, err));
+done:
+    return st;
+}
+
+/* Compares what the latest call wrote with the verified call of the same inputs: by a hash that is
+ * computed where the results lie, and where that differs, by the fetched results. */
+static enum lb_status check_call(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    uint64_t outputs, hash;
+    double start = lb_now_ns();
+    LB_TRY(lb_case_written_hash(context, &outputs, &hash, err));
+    if (hash != context->bits[context->last_set].memory) {
+        LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
+        LB_TRY(lb_case_check_finished(context, outputs, err));
+        LB_TRY(lb_case_check_repeats(context));
+    }
+    lb_call_checks_note_check(&context->checks, lb_now_ns() - start);
+done:
+    return st;
+}
+
+/* lb_measure: takes one sample, for a profiler without any checks. */
+static enum lb_status measure(void *user, double *ns, struct lb_error *err)
+{
+    struct lb_case_context *context = user;
+    struct lb_call_checks *checks = &context->checks;
+    bool checks_calls = context->options->profile == NULL;
+    enum lb_status st = LB_OK;
+    if (checks_calls && lb_call_checks_swap_due(checks))
+        LB_TRY(swap_inputs(context, err));
+    bool due = checks_calls && lb_call_checks_due(checks);
+    LB_TRY(time_calls(context, ns, err));
+    checks->sample_ns = *ns * context->calls;
+    if (due)
+        LB_TRY(check_call(context, err));
+done:
+    return st;
+}
+
+/* Chooses how many calls one sample times. Batched timing takes as many as last 100 us together,
+ * because the clock cannot resolve shorter ones. */
+static enum lb_status choose_calls(struct lb_case_context *context, struct lb_error *err)
+{
+    double ns;
+    context->calls = 1;
+    if (context->c->timing == LB_ISOLATED)
+        return LB_OK;
+    enum lb_status st = measure(context, &ns, err);
+    if (st == LB_OK)
+        context->calls = (int)fmin(fmax(ceil(1e5 / ns), 1), 10000);
+    return st;
+}
+
+static bool reads_clocks(const struct lb_case_context *context)
+{
+    return context->place->clock_begin && !context->timer.never_hold;
+}
+
+/* lb_sampler_options.warm */
+static void samples_begin(void *user)
+{
+    struct lb_case_context *context = user;
+    context->checks.check_next = true;
+    context->calls_before = context->calls_made;
+    if (reads_clocks(context))
+        context->place->clock_begin();
+    if (!context->options->profile) /* which is to see the calls alone */
+        context->holdings = lb_holdings_read();
+    context->elsewhere_ns = lb_cpu_ns_elsewhere();
+    context->since_ns = lb_now_ns();
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
+}
+
+/* lb_sampler_options.done */
+static void samples_end(void *user)
+{
+    struct lb_case_context *context = user;
+    context->cpus_elsewhere =
+        (lb_cpu_ns_elsewhere() - context->elsewhere_ns) / (lb_now_ns() - context->since_ns);
+    context->sm_mhz = reads_clocks(context) ? context->place->clock_end() : (double)NAN;
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
+}
+
+/* Whether the verified calls are like those that will be timed, so that they are calls of the
+ * warm-up. A profiler's calls are all made where it can see them. */
+static bool verified_calls_warm_up(const struct lb_case_context *context)
+{
+    const struct lb_case *c = context->c;
+    return c->launch == LB_STREAM && c->cache == LB_HOT && c->timing == LB_ISOLATED &&
+           !context->options->profile;
+}
+
+/* Captures one graph per buffer of inputs. */
+static enum lb_status capture(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < LB_INPUT_SETS; i++) {
+        lb_case_set_order(context, i == 0 ? 0 : UINT64_MAX, 1);
+        LB_TRY(lb_case_call_before(context, err));
+        LB_TRY(lb_timer_capture(&context->timer, lb_case_call, context, err));
+    }
+done:
+    return st;
+}
+
+enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *err)
+{
+    struct lb_samples samples = {0};
+    struct lb_sampler_options sampler = context->options->sampler;
+    struct lb_row *row = context->row;
+    enum lb_status st = LB_OK;
+    lb_case_phase(context, "sample");
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_WARM_UP);
+    LB_TRY(lb_case_poison(context, err));
+    if (context->c->launch == LB_GRAPH)
+        LB_TRY(capture(context, err));
+    LB_TRY(choose_calls(context, err));
+    sampler.warm = samples_begin;
+    sampler.done = samples_end;
+    sampler.calls = context->calls;
+    sampler.made_ns = context->verified_ns;
+    sampler.made = verified_calls_warm_up(context) ? LB_INPUT_SETS : 0;
+    if (context->options->profile)
+        LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
+    else
+        LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
+    for (size_t i = 0; i < sampler.made && i < samples.warmup; i++)
+        row->verify_ns -= context->verified_ns[i]; /* they are calls of the warm-up */
+    row->calls_per_sample = context->calls;
+    row->checked_calls = (double)context->checks.checked;
+    row->stop_reason = samples.stop_reason;
+    LB_TRY(lb_row_add_block(row, samples.ns, samples.count, err));
+    LB_TRY(lb_row_summarize(row, err));
+done:
+    lb_samples_free(&samples);
+    return st;
+}

@@ -1,0 +1,133 @@
+/* The step before any timing: one call on each input set, whose results are compared with the
+ * oracle's. */
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "case/context.h"
+#include "model/sequence_file.h"
+#include "reference/loss_scale.h"
+
+/* Writes y of the latest call to the file that the options name. */
+static enum lb_status write_outputs(const struct lb_case_context *context, struct lb_error *err)
+{
+    const struct lb_problem *p = &context->c->problem;
+    int64_t width = p->directions * lb_h_size(p);
+    size_t count = (size_t)(p->seq_len * p->batch * width);
+    double *y = malloc(count * sizeof(*y));
+    if (!y)
+        return lb_fail(err, LB_OOM, "out of memory for y");
+    lb_load(p->dtype, context->results.y, y, count);
+    enum lb_status st =
+        lb_sequence_file_write(context->options->outputs, p->seq_len, p->batch, width, y, err);
+    free(y);
+    return st;
+}
+
+/* Makes one call on an input set, on poisoned outputs, notes its time and fetches its results.
+ * memory: a hash of what it wrote. */
+static enum lb_status call_on_set(struct lb_case_context *context, int set, uint64_t *memory,
+                                  struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    uint64_t returned;
+    lb_case_phase(context, "verify");
+    LB_TRY(lb_case_poison(context, err));
+    lb_case_set_order(context, context->held[0] == set ? 0 : UINT64_MAX, 1);
+    LB_TRY(lb_case_call_before(context, err));
+    LB_TRY(context->space->synchronize(err));
+    double start = lb_now_ns();
+    LB_TRY(lb_case_call(context, err));
+    LB_TRY(context->space->synchronize(err));
+    context->verified_ns[set] = lb_now_ns() - start;
+    LB_TRY(lb_case_written_hash(context, &returned, memory, err));
+    LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
+    LB_TRY(lb_case_check_finished(context, returned, err));
+done:
+    return st;
+}
+
+/* lb_loss_trial: a step whose gradients are finite must be right, or an overflow was hidden. */
+static enum lb_status try_loss_scale(void *user, double scale, int set, bool *overflow,
+                                     struct lb_error *err)
+{
+    struct lb_case_context *context = user;
+    struct lb_check check;
+    enum lb_status st = LB_OK;
+    uint64_t memory;
+    if (context->loss_scale != scale)
+        LB_TRY(lb_case_scale_inputs(context, scale, err));
+    LB_TRY(call_on_set(context, set, &memory, err));
+    lb_case_phase(context, "oracle");
+    *overflow = lb_gradients_non_finite(&context->c->problem, &context->results) > 0;
+    if (*overflow)
+        return LB_OK;
+    lb_reference_check(context->reference, set, &context->results, &check);
+    if (!check.right && check.in_gradient)
+        st = lb_case_wrong(
+            context,
+            "at loss scale %g no gradient is infinite or NaN, as after an overflow, but %s", scale,
+            check.reason);
+    else if (!check.right)
+        st = lb_case_wrong(context, "%s", check.reason);
+done:
+    return st;
+}
+
+/* Finds the loss scale of the timed calls: the given one, or that at the end of a schedule. */
+static enum lb_status settle_loss_scale(struct lb_case_context *context, struct lb_error *err)
+{
+    struct lb_loss_schedule schedule;
+    enum lb_status st = LB_OK;
+    if (lb_case_has_dynamic_scale(context)) {
+        LB_TRY(lb_loss_schedule_run(context->loss_scale, try_loss_scale, context, &schedule, err));
+        context->row->overflow_share = schedule.skipped;
+        lb_row_append(&context->row->description, "%sloss scale %g, %.2g %% of steps skipped",
+                      context->row->description[0] ? ", " : "", schedule.scale,
+                      100 * schedule.skipped);
+        if (context->loss_scale != schedule.scale)
+            LB_TRY(lb_case_scale_inputs(context, schedule.scale, err));
+    }
+    if (context->plan.has_backward)
+        context->row->loss_scale = context->loss_scale > 0 ? context->loss_scale : 1;
+done:
+    return st;
+}
+
+/* Makes one call on an input set and one update after it, and checks what they wrote. */
+static enum lb_status verify_set(struct lb_case_context *context, int set, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(call_on_set(context, set, &context->bits[set].memory, err));
+    lb_case_phase(context, "oracle");
+    context->bits[set].results = lb_results_hash(&context->results);
+    if (set == 0)
+        context->row->hash = context->bits[set].results;
+    LB_TRY(lb_case_check_results(context));
+    lb_case_phase(context, "verify");
+    if (set == 0 && context->options->outputs)
+        LB_TRY(write_outputs(context, err));
+    if (lb_case_updates(context)) {
+        LB_TRY(lb_case_update_renew(&context->update, &context->inputs[0].weights, err));
+        LB_TRY(lb_case_call_update(context, err));
+        LB_TRY(lb_case_check_update(context, err));
+    }
+    LB_TRY(lb_case_check_guards(context));
+done:
+    return st;
+}
+
+enum lb_status lb_case_verify(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    lb_nvtx_phase(&context->nvtx, LB_NVTX_VERIFY);
+    LB_TRY(settle_loss_scale(context, err));
+    for (int set = 0; set < LB_INPUT_SETS; set++)
+        LB_TRY(verify_set(context, set, err));
+    context->verified = true;
+    LB_TRY(lb_case_check_inputs(context, err));
+    context->row->verdict = LB_VERDICT_OK;
+done:
+    context->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
