@@ -22,7 +22,7 @@
 #   tune       measures every kernel family of fused on the grid, and writes tuned.txt
 #   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
 #   calibrate  runs the kernels of tests/simt on the device, against what the emulator recorded
-#   sanitizer-memcheck, -racecheck, -synccheck    run small cases under compute-sanitizer, which is slow
+#   sanitizer-memcheck (also -racecheck and -synccheck) runs small cases under compute-sanitizer, slowly
 #   tests-slow                 checks the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" name all steps that begin so. The program is built when it is missing,
 # whatever STEPS says. --limit is for a machine with a time limit: it ends everything shortly after
@@ -104,9 +104,9 @@ CMAKE
 }
 
 out='' prefix='' build='' budget=420 limit=0 from='' dry=''
-known=build,versions,tiny,tests-own,ceilings,twice,kernels,faults,sweep,tests-cudnn,tests-modes
-known=$known,tune,frameworks,calibrate,sanitizer-memcheck,sanitizer-racecheck,sanitizer-synccheck
-known=$known,tests-slow
+# The steps, as they are listed above.
+known=$(sed -n '/^# STEPS/,/^# "tests"/s/^#   \([a-z][a-z-]*\) .*/\1/p' "$0" | paste -sd,)
+known=$known,sanitizer-racecheck,sanitizer-synccheck
 steps=$known
 
 # check_steps: refuses a misspelt step, which would otherwise silently not run.
@@ -469,49 +469,36 @@ sanitize() {
     --codes "$codes" "$@" --log "$out/sanitizer.log" "${command[@]}"
 }
 
-if begin versions 60; then
-  attempt 0 versions -- versions
-fi
-if begin tiny 120; then
-  attempt 0 one tiny case each -- conformance tiny
-fi
-if begin tests-own 180; then
-  attempt 0 conformance, own -- conformance own
-fi
-if begin ceilings 120; then
-  attempt "${dry:+1,}0" ceilings -- timeout -k 20 "$allowed" "$program" --ceilings
-fi
-if begin twice 180; then
-  attempt 0 the same bits twice -- conformance twice
-fi
-if begin kernels 120; then
-  attempt 0 kernels by CUPTI -- conformance kernels
-fi
-if begin faults 180; then
-  attempt 0 faults cost one row -- faults
-fi
-if begin sweep "$budget"; then
+# step NAME SECONDS CODES WORDS... -- COMMAND...: begin and attempt.
+step() {
+  begin "$1" "$2" || return 0
+  shift 2
+  attempt "$@"
+}
+
+ceilings() {
+  timeout -k 20 "$allowed" "$program" --ceilings
+}
+
+# grid_sweep: the recurrent grid.
+grid_sweep() {
   grid >"$scratch/grid.txt" && for_device "$scratch/grid.txt"
-  attempt 0,124,130 recurrent grid -- limited "$allowed" run --cases "$scratch/grid.txt"
-  attempt 0 predictions -- python3 "$repository/cuda/predictions.py" "$out/run.jsonl"
-fi
-if begin tests-cudnn 180; then
-  attempt 0,77 conformance, cudnn -- conformance cudnn
-fi
-if begin tests-modes 180; then
-  attempt 0 conformance, modes -- conformance modes
-fi
-if begin tune 180; then # a step's time does not depend on T
+  limited "$allowed" run --cases "$scratch/grid.txt"
+}
+
+# tuning: a step's time does not depend on T.
+tuning() {
+  local short type
   mapfile -t short < <(sizes 128)
   for type in f16 f16/graph f32/tf32 bf16 f32; do
     lines fused:auto "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
   done >"$scratch/tune.txt" && for_device "$scratch/tune.txt"
   tune=(--tune --tuned "$out/tuned.txt")
-  attempt 0,124,130 tuning -- limited "$allowed" tuned --cases "$scratch/tune.txt"
-  tune=()
-fi
-# beside NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
-beside() {
+  limited "$allowed" tuned --cases "$scratch/tune.txt"
+}
+
+# builtin_cases NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
+builtin_cases() {
   local name=$1 impls=$2 type problems
   shift 2
   mapfile -t problems < <(builtin_problems gpu && echo ${dry:+T4_B2_H8})
@@ -520,16 +507,28 @@ beside() {
   done >"$scratch/$name.txt" && for_device "$scratch/$name.txt"
   limited "$allowed" "$name" --cases "$scratch/$name.txt" "$@"
 }
-if begin frameworks 150; then # first the algorithms that PyTorch's rule takes
-  attempt 0,5,124,130 cudnn on the frameworks\' cases -- beside cudnn \
-    cudnn:standard,cudnn:persist_static
+
+step versions 60 0 versions -- versions
+step tiny 120 0 one tiny case each -- conformance tiny
+step tests-own 180 0 conformance, own -- conformance own
+step ceilings 120 "${dry:+1,}0" ceilings -- ceilings
+step twice 180 0 the same bits twice -- conformance twice
+step kernels 120 0 kernels by CUPTI -- conformance kernels
+step faults 180 0 faults cost one row -- faults
+if begin sweep "$budget"; then
+  attempt 0,124,130 recurrent grid -- grid_sweep
+  attempt 0 predictions -- python3 "$repository/cuda/predictions.py" "$out/run.jsonl"
 fi
-if begin frameworks 180; then
-  attempt 0,5,124,130 PyTorch -- beside pytorch pytorch_cuda --framework pytorch_cuda
-fi
-if begin calibrate 120; then
-  attempt "${dry:+77,}0" calibration of the emulator -- calibrate
-fi
+step tests-cudnn 180 0,77 conformance, cudnn -- conformance cudnn
+step tests-modes 180 0 conformance, modes -- conformance modes
+step tune 180 0,124,130 tuning -- tuning
+tune=()
+# First the algorithms that PyTorch's rule takes.
+step frameworks 150 0,5,124,130 cudnn on the frameworks\' cases -- builtin_cases cudnn \
+  cudnn:standard,cudnn:persist_static
+step frameworks 180 0,5,124,130 PyTorch -- builtin_cases pytorch pytorch_cuda \
+  --framework pytorch_cuda
+step calibrate 120 "${dry:+77,}0" calibration of the emulator -- calibrate
 if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
   note "no compute-sanitizer here"
 else
@@ -542,8 +541,6 @@ else
   fi
   ! begin sanitizer-synccheck 120 || sanitize synccheck 0
 fi
-if begin tests-slow 180; then
-  attempt 0,77 conformance, slow -- conformance slow
-fi
+step tests-slow 180 0,77 conformance, slow -- conformance slow
 note "left in $out: $(cd "$out" && echo *)"
 exit $failed

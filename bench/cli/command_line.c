@@ -49,14 +49,6 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
 /* LB_INVALID, with the name that was probably meant. */
 static enum lb_status fail_unknown(const char *word, struct lb_error *err)
 {
-    static const char jobs[] = "--jobs";
-    bool many = strncmp(word, jobs, strlen(jobs)) == 0 && strchr("=", word[strlen(jobs)]);
-    if (many || (strncmp(word, "-j", 2) == 0 && strspn(word + 2, "0123456789") == strlen(word + 2)))
-        return lb_fail(err, LB_INVALID,
-                       "%.40s: cases are not timed side by side on one host, because a time that "
-                       "was taken beside neighbours is no measurement; cut the sweep for several "
-                       "machines with --shard, or use several GPUs with --devices",
-                       word);
     const char *suggestion = NULL;
     size_t distance = SIZE_MAX;
     for (size_t i = 0; i < lb_option_count; i++) {

@@ -104,27 +104,6 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     return st;
 }
 
-/* Runs the cases of the plan that have the same problem as the first one, and marks them as
- * done. */
-static enum lb_status run_problem(struct check *check, const struct lb_plan *plan, size_t first,
-                                  bool *done_cases, struct lb_progress *progress,
-                                  struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    for (size_t i = first; i < plan->count; i++) {
-        char id[LB_CASE_ID_SIZE];
-        if (done_cases[i] || !same_problem(&plan->cases[first], &plan->cases[i]))
-            continue;
-        lb_case_print(&plan->cases[i], id);
-        lb_progress_case(progress, id);
-        LB_TRY(run_case(check, &plan->cases[i], err));
-        lb_progress_done(progress, false, false);
-        done_cases[i] = true;
-    }
-done:
-    return st;
-}
-
 /* Adds the outputs that were computed elsewhere. */
 static enum lb_status add_given(struct check *check, const struct lb_problem *p,
                                 struct lb_error *err)
@@ -221,24 +200,25 @@ static void print_furthest(const struct check *check, const struct difference *a
     puts("");
 }
 
+/* Whether an output before this one has its precision. */
+static bool is_repeated(const struct check *check, size_t output)
+{
+    for (size_t i = 0; i < output; i++)
+        if (strcmp(check->outputs[i].precision, check->outputs[output].precision) == 0)
+            return true;
+    return false;
+}
+
 /* Prints, for each pair of precisions, the two outputs that are furthest apart. */
 static void print_precisions(const struct check *check, const struct difference *all,
                              double largest)
 {
-    const char **precisions = calloc(check->count, sizeof(*precisions));
-    size_t count = 0;
-    for (size_t i = 0; precisions && i < check->count; i++) {
-        bool known = false;
-        for (size_t k = 0; k < count; k++)
-            known |= strcmp(precisions[k], check->outputs[i].precision) == 0;
-        if (!known)
-            precisions[count++] = check->outputs[i].precision;
-    }
     printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
-    for (size_t k = 0; k < count; k++)
-        for (size_t n = k; n < count; n++)
-            print_furthest(check, all, largest, precisions[k], precisions[n]);
-    free(precisions);
+    for (size_t k = 0; k < check->count; k++)
+        for (size_t n = k; n < check->count; n++)
+            if (!is_repeated(check, k) && (n == k || !is_repeated(check, n)))
+                print_furthest(check, all, largest, check->outputs[k].precision,
+                               check->outputs[n].precision);
 }
 
 static enum lb_status print_problem(const struct check *check, const struct lb_case *c,
@@ -285,6 +265,8 @@ static void forget_outputs(struct check *check)
     check->count = check->elsewhere = 0;
 }
 
+/* Runs the cases of the plan, those of one problem in all precisions one after another, and
+ * compares the outputs of each problem. */
 static enum lb_status check_problems(struct check *check, const struct lb_plan *plan,
                                      bool *done_cases, bool *compared, struct lb_error *err)
 {
@@ -293,17 +275,26 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
     struct lb_progress progress;
     struct lb_error why;
     lb_progress_start(&progress, plan->count);
-    for (size_t i = 0; i < plan->count; i++) {
-        if (done_cases[i])
+    for (size_t first = 0; first < plan->count; first++) {
+        if (done_cases[first])
             continue;
         if (options->outputs && lb_sequence_file_read(options->outputs, options->batch_first,
                                                       &check->given, &why) != LB_OK)
             LB_TRY(lb_fail(err, LB_INVALID, "--outputs %.480s", why.text));
-        LB_TRY(run_problem(check, plan, i, done_cases, &progress, err));
-        LB_TRY(add_given(check, &plan->cases[i].problem, err));
+        for (size_t i = first; i < plan->count; i++) {
+            char id[LB_CASE_ID_SIZE];
+            if (done_cases[i] || !same_problem(&plan->cases[first], &plan->cases[i]))
+                continue;
+            lb_case_print(&plan->cases[i], id);
+            lb_progress_case(&progress, id);
+            LB_TRY(run_case(check, &plan->cases[i], err));
+            lb_progress_done(&progress, false, false);
+            done_cases[i] = true;
+        }
+        LB_TRY(add_given(check, &plan->cases[first].problem, err));
         lb_progress_end(&progress);
         if (check->count > 1)
-            LB_TRY(print_problem(check, &plan->cases[i], err));
+            LB_TRY(print_problem(check, &plan->cases[first], err));
         *compared |= check->count > 1;
         forget_outputs(check);
     }

@@ -9,23 +9,13 @@
 #include "commands/criteria.h"
 #include "record/run_file.h"
 #include "report/cell_price.h"
+#include "support/terminal.h"
 
-enum { WIDTH = 100 };
-
-/* Prints sentences below a label, wrapped. */
+/* Prints sentences behind a label. */
 static void print_wrapped(const char *label, const char *text)
 {
-    int indent = (int)strlen(label), column = indent;
     fputs(label, stdout);
-    for (const char *word = text + strspn(text, " "); *word; word += strspn(word, " ")) {
-        int length = (int)strcspn(word, " ");
-        if (column > indent && column + 1 + length > WIDTH) {
-            printf("\n%*s", indent, "");
-            column = indent;
-        }
-        column += printf("%s%.*s", column > indent ? " " : "", length, word);
-        word += length;
-    }
+    lb_print_wrapped(stdout, (int)strlen(label), text);
     putchar('\n');
 }
 

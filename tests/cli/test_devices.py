@@ -126,12 +126,6 @@ class Refused(DevicesTest):
         self.assertIn("there are 0", done.stderr)
         self.assertFalse(os.path.exists(self.path("run")))
 
-    def test_jobs_are_refused_because_neighbours_disturb(self):
-        for word in (["--jobs", "4"], ["--jobs=4"], ["-j4"], ["-j", "2"]):
-            done = run("--sweep", *word)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("a time that was taken beside neighbours is no measurement", done.stderr)
-
     def test_a_plan_says_how_long_the_devices_take(self):
         plan = ["--plan", *PLUGIN, "-T", "256", "-B", "1,2,4,8", "-H", "256",
                 "--pass", "infer,train", "--processes", "60", "--impl", "fake_gpu"]
