@@ -10,10 +10,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "record/environment.h"
-#include "record/run_merge.h"
 #include "report/canaries.h"
 #include "support/exit_code.h"
+#include "sweep/run_merge.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
 
@@ -86,31 +87,28 @@ static enum lb_status add_run(struct lb_merge *merge, const char *run, const cha
 static enum lb_status number_devices(const json_t *environments, size_t *devices,
                                      struct lb_error *err)
 {
-    json_t *known = json_object(), *environment;
-    bool done = known != NULL;
+    json_t *kinds = json_array(), *environment;
+    bool done = kinds != NULL;
     size_t i;
     json_array_foreach(environments, i, environment)
     {
         json_t *kind = lb_environment_kind(environment);
-        char *text = kind ? json_dumps(kind, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-        const json_t *number = text ? json_object_get(known, text) : NULL;
-        devices[i] = number ? (size_t)json_integer_value(number) : i;
-        done = done && text &&
-               (number || json_object_set_new(known, text, json_integer((json_int_t)i)) == 0);
-        free(text);
-        json_decref(kind);
+        for (devices[i] = 0; devices[i] < i; devices[i]++)
+            if (json_equal(json_array_get(kinds, devices[i]), kind))
+                break;
+        done = done && json_array_append_new(kinds, kind) == 0;
     }
-    json_decref(known);
+    json_decref(kinds);
     return done ? LB_OK : lb_fail(err, LB_OOM, "--merge: out of memory");
 }
 
-/* Prints that a node is slower or faster than the others, and adds a warning to its rows. */
+/* Says that a node is slower or faster than the others, and adds a warning to its rows. */
 static enum lb_status report_node(struct lb_merge *merge, size_t number,
                                   const struct lb_canary_verdict *verdict, FILE *report,
                                   struct lb_error *err)
 {
     char node[256], device[256], words[128], warning[512];
-    const json_t *environment = json_array_get(lb_merge_environments(merge), number);
+    const json_t *environment = json_array_get(merge->environments, number);
     lb_environment_node(environment, node, sizeof(node));
     lb_environment_device(environment, device, sizeof(device));
     snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
@@ -122,32 +120,34 @@ static enum lb_status report_node(struct lb_merge *merge, size_t number,
     return lb_merge_warn(merge, number, warning, err);
 }
 
-/* Compares the nodes by their canaries. judged: nodes that were compared with others of their
- * device; off: how many of them differ. */
-static enum lb_status check_nodes(struct lb_merge *merge, size_t *judged, size_t *off, FILE *report,
-                                  struct lb_error *err)
+/* Compares the nodes by their canaries, and says which of them differ. */
+static enum lb_status check_nodes(struct lb_merge *merge, FILE *report, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t count, nodes = json_array_size(lb_merge_environments(merge));
-    const struct lb_merge_canary *canaries = lb_merge_canaries(merge, &count);
-    struct lb_canary_time *times = calloc(count + 1, sizeof(*times));
+    size_t count = 0, judged = 0, off = 0, nodes = json_array_size(merge->environments);
+    struct lb_canary_time *times = calloc(merge->count + 1, sizeof(*times));
     size_t *devices = calloc(nodes + 1, sizeof(*devices));
     struct lb_canary_verdict *verdicts = calloc(nodes + 1, sizeof(*verdicts));
-    *judged = *off = 0;
     if (!times || !devices || !verdicts)
         LB_TRY(lb_fail(err, LB_OOM, "--merge: out of memory"));
-    for (size_t i = 0; i < count; i++)
-        times[i] =
-            (struct lb_canary_time){canaries[i].environment, canaries[i].id, canaries[i].median_ns};
-    LB_TRY(number_devices(lb_merge_environments(merge), devices, err));
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct lb_merge_line *line = &merge->lines[i];
+        if (line->canary && !line->dropped && isfinite(line->median_ns))
+            times[count++] = (struct lb_canary_time){line->environment, line->id, line->median_ns};
+    }
+    LB_TRY(number_devices(merge->environments, devices, err));
     LB_TRY(lb_canaries_judge(times, count, devices, nodes, verdicts, err));
     for (size_t n = 0; n < nodes; n++) {
-        *judged += verdicts[n].nodes >= LB_CANARY_NODES;
-        if (!verdicts[n].off)
-            continue;
-        LB_TRY(report_node(merge, n, &verdicts[n], report, err));
-        ++*off;
+        judged += verdicts[n].nodes >= LB_CANARY_NODES;
+        off += verdicts[n].off;
+        if (verdicts[n].off)
+            LB_TRY(report_node(merge, n, &verdicts[n], report, err));
     }
+    if (judged > 0 && off == 0)
+        fprintf(report, "no node is off by its canaries\n");
+    else if (count > 0 && judged == 0)
+        fprintf(report, "canaries tell nothing: at least %d nodes of one device are needed\n",
+                LB_CANARY_NODES);
 done:
     free(verdicts);
     free(devices);
@@ -155,52 +155,59 @@ done:
     return st;
 }
 
-static void print_counts(const struct lb_merge *merge, const char *out, size_t judged, size_t off,
-                         FILE *report)
+/* Says which shards of the plan are missing: "shards 3, 7 of 8 are missing". */
+static void report_missing(const struct lb_merge *merge, FILE *report)
 {
-    struct lb_merge_counts counts = lb_merge_counts(merge);
-    size_t canaries;
-    char missing[1024];
-    lb_merge_canaries(merge, &canaries);
-    lb_merge_missing(merge, missing, sizeof(missing));
-    size_t environments = json_array_size(lb_merge_environments(merge));
+    enum { NAMED = 20 };
+    char names[20 * NAMED] = "";
+    size_t missing = 0, i;
+    json_t *shard;
+    json_array_foreach(merge->shards, i, shard)
+    {
+        if (!json_is_null(shard))
+            continue;
+        if (missing++ < NAMED)
+            lb_append(names, sizeof(names), "%s %zu", names[0] ? "," : "", i + 1);
+    }
+    if (missing > NAMED)
+        lb_append(names, sizeof(names), " and %zu more", missing - NAMED);
+    if (missing > 0)
+        fprintf(report, "incomplete: shard%s%s of %zu %s missing\n", missing > 1 ? "s" : "", names,
+                json_array_size(merge->shards), missing > 1 ? "are" : "is");
+}
+
+static void report_counts(const struct lb_merge *merge, const char *out, FILE *report)
+{
+    size_t environments = json_array_size(merge->environments);
     fprintf(report, "%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
-            counts.rows, counts.rows == 1 ? "" : "s", counts.runs, counts.runs == 1 ? "" : "s",
+            merge->rows, merge->rows == 1 ? "" : "s", merge->files, merge->files == 1 ? "" : "s",
             environments, environments == 1 ? "" : "s");
-    if (counts.replaced > 0)
+    if (merge->replaced > 0)
         fprintf(report, "%zu row%s replaced by later ones of the same case and environment\n",
-                counts.replaced, counts.replaced == 1 ? " was" : "s were");
-    if (counts.skipped > 0)
+                merge->replaced, merge->replaced == 1 ? " was" : "s were");
+    if (merge->skipped > 0)
         fprintf(report, "%zu row%s of skipped cases dropped, because another row has the case\n",
-                counts.skipped, counts.skipped == 1 ? "" : "s");
-    if (judged > 0 && off == 0)
-        fprintf(report, "no node is off by its canaries\n");
-    else if (canaries > 0 && judged == 0)
-        fprintf(report, "canaries tell nothing: at least %d nodes of one device are needed\n",
-                LB_CANARY_NODES);
-    if (missing[0])
-        fprintf(report, "incomplete: %s\n", missing);
-    if (counts.unfinished > 0)
+                merge->skipped, merge->skipped == 1 ? "" : "s");
+    report_missing(merge, report);
+    if (merge->unfinished > 0)
         fprintf(report, "incomplete: %zu of the runs did not end; --resume them, and merge again\n",
-                counts.unfinished);
+                merge->unfinished);
 }
 
 enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
                              size_t *rows, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_merge *merge = NULL;
-    size_t judged, off;
-    LB_TRY(lb_merge_create(&merge, err));
+    struct lb_merge merge = {0};
     for (size_t i = 0; i < count; i++)
-        LB_TRY(add_run(merge, runs[i], out, err));
-    LB_TRY(lb_merge_sort(merge, err));
-    LB_TRY(check_nodes(merge, &judged, &off, report, err));
-    LB_TRY(lb_merge_write(merge, out, err));
-    print_counts(merge, out, judged, off, report);
-    *rows = lb_merge_counts(merge).rows;
+        LB_TRY(add_run(&merge, runs[i], out, err));
+    lb_merge_sort(&merge);
+    LB_TRY(check_nodes(&merge, report, err));
+    LB_TRY(lb_merge_write(&merge, out, err));
+    report_counts(&merge, out, report);
+    *rows = merge.rows;
 done:
-    lb_merge_destroy(merge);
+    lb_merge_free(&merge);
     return st;
 }
 

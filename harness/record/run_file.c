@@ -295,6 +295,11 @@ struct reader {
     FILE *stream;
     const char *path;
     size_t line;
+    off_t offset; /* of the line */
+    size_t length;
+    lb_run_visitor *visit; /* takes the rows; NULL: they are kept */
+    void *user;
+    json_t *started;        /* of the session; borrowed */
     json_t *index;          /* object that maps a case text to the number of its row */
     size_t capacity;        /* of run->rows and sessions */
     size_t *sessions;       /* [capacity] the session that wrote each row, counted from 0 */
@@ -302,6 +307,7 @@ struct reader {
     json_int_t footer_rows; /* the number of rows according to the last footer */
     size_t headers;         /* more than one means several runs in one file */
     size_t repeated;        /* rows that repeat a case of their session */
+    size_t empty;           /* rows that are ok without a sample */
     size_t environment;     /* number of that of the current session */
 };
 
@@ -337,15 +343,13 @@ static void add_doubt(struct lb_run *run, const char *path, const char *fault, s
 /* Writes into run->doubt what is wrong with the file as a whole. */
 static void judge_file(const struct reader *reader, struct lb_run *run)
 {
-    size_t empty = 0, missing = 0;
-    for (size_t i = 0; i < run->count; i++)
-        empty += run->rows[i].verdict == LB_VERDICT_OK && run->rows[i].samples == 0;
+    size_t missing = 0;
     if (run->finished && reader->footer_rows > (json_int_t)run->count)
         missing = (size_t)reader->footer_rows - run->count;
     add_doubt(run, reader->path, "rows that its footer counts and that are missing", missing);
     add_doubt(run, reader->path, "runs in one file", reader->headers > 1 ? reader->headers : 0);
     add_doubt(run, reader->path, "rows that repeat a case of the same session", reader->repeated);
-    add_doubt(run, reader->path, "rows that are ok without a sample", empty);
+    add_doubt(run, reader->path, "rows that are ok without a sample", reader->empty);
 }
 
 static enum lb_status read_header(struct reader *reader, json_t *object, struct lb_run *run,
@@ -365,6 +369,7 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
     reader->session++;
     if (run->header)
         return LB_OK;
+    reader->started = json_object_get(object, "started");
     run->header = json_incref(object);
     json_t *environments = json_object_get(object, "environments"),
            *environment = json_object_get(object, "environment");
@@ -398,53 +403,67 @@ static enum lb_status read_environment(const struct reader *reader, const json_t
     return LB_OK;
 }
 
-/* Adds the row, or replaces an earlier row of the same case. */
-static enum lb_status read_row(struct reader *reader, const json_t *object, struct lb_run *run,
-                               struct lb_error *err)
+/* Gives the row the number of an earlier row of the same case, or else the next one. */
+static enum lb_status number_row(struct reader *reader, struct lb_run *run, const char *id,
+                                 size_t *number, struct lb_error *err)
 {
-    struct lb_row row;
-    struct lb_error why;
-    enum lb_status st = lb_row_from_json(object, &row, &why);
-    if (st != LB_OK)
-        return lb_fail(err, st, "%s:%zu: %.400s", reader->path, reader->line, why.text);
-
-    char id[LB_CASE_ID_SIZE + 32];
-    lb_case_print(&row.c, id);
-    st = read_environment(reader, object, run, &row, id, err);
-    if (st != LB_OK) {
-        lb_row_free(&row);
-        return st;
-    }
     const json_t *earlier = json_object_get(reader->index, id);
+    *number = earlier ? (size_t)json_integer_value(earlier) : run->count;
     if (earlier) {
-        size_t number = (size_t)json_integer_value(earlier);
-        lb_row_free(&run->rows[number]);
-        run->rows[number] = row;
         run->duplicates++;
-        reader->repeated += reader->sessions[number] == reader->session;
-        reader->sessions[number] = reader->session;
-        return LB_OK;
-    }
-    if (run->count == reader->capacity) {
+        reader->repeated += reader->sessions[*number] == reader->session;
+    } else if (run->count == reader->capacity) {
         size_t capacity = reader->capacity ? 2 * reader->capacity : 64;
-        struct lb_row *rows = realloc(run->rows, capacity * sizeof(*rows));
-        if (!rows)
-            goto no_memory;
+        struct lb_row *rows = run->rows;
+        if (!reader->visit && !(rows = realloc(run->rows, capacity * sizeof(*rows))))
+            return lb_fail(err, LB_OOM, "%s: out of memory for %zu rows", reader->path, capacity);
         run->rows = rows;
         size_t *sessions = realloc(reader->sessions, capacity * sizeof(*sessions));
         if (!sessions)
-            goto no_memory;
+            return lb_fail(err, LB_OOM, "%s: out of memory for %zu rows", reader->path, capacity);
         reader->sessions = sessions;
         reader->capacity = capacity;
     }
-    if (json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
-        goto no_memory;
-    reader->sessions[run->count] = reader->session;
-    run->rows[run->count++] = row;
+    if (!earlier &&
+        json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
+        return lb_fail(err, LB_OOM, "%s: out of memory for an index", reader->path);
+    if (!earlier && !reader->visit)
+        run->rows[run->count] = (struct lb_row){0};
+    run->count += !earlier;
+    reader->sessions[*number] = reader->session;
     return LB_OK;
-no_memory:
+}
+
+/* Takes a row, which replaces an earlier one of the same case, or a canary. */
+static enum lb_status read_row(struct reader *reader, json_t *object, bool canary,
+                               struct lb_run *run, struct lb_error *err)
+{
+    struct lb_row row;
+    struct lb_error why;
+    size_t number = 0;
+    char id[LB_CASE_ID_SIZE + 32];
+    json_t *started = json_object_get(object, "started");
+    enum lb_status st = lb_row_from_json(object, &row, &why);
+    if (st != LB_OK)
+        return lb_fail(err, st, "%s:%zu: %.400s", reader->path, reader->line, why.text);
+    lb_case_print(&row.c, id);
+    LB_TRY(read_environment(reader, object, run, &row, id, err));
+    if (!canary) {
+        LB_TRY(number_row(reader, run, id, &number, err));
+        reader->empty += row.verdict == LB_VERDICT_OK && row.samples == 0;
+    }
+    if (reader->visit) {
+        const struct lb_run_line line = {&row, started ? started : reader->started, reader->offset,
+                                         reader->length, canary};
+        st = reader->visit(reader->user, &line, err);
+    } else {
+        lb_row_free(&run->rows[number]);
+        run->rows[number] = row;
+        return LB_OK;
+    }
+done:
     lb_row_free(&row);
-    return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    return st;
 }
 
 static enum lb_status read_resume(struct reader *reader, json_t *object, struct lb_run *run,
@@ -477,15 +496,20 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
     else if (strcmp(kind, "header") == 0)
         st = read_header(reader, object, run, err);
     else if (strcmp(kind, "row") == 0)
-        st = read_row(reader, object, run, err);
+        st = read_row(reader, object, false, run, err);
+    else if (strcmp(kind, "canary") == 0)
+        st = reader->visit ? read_row(reader, object, true, run, err) : LB_OK;
     else if (strcmp(kind, "resume") == 0) {
         reader->session++;
+        reader->started = json_object_get(object, "started");
         st = read_resume(reader, object, run, err);
     } else if (strcmp(kind, "footer") == 0) {
+        json_decref(run->footer);
+        run->footer = json_incref(object);
         run->finished = true;
         reader->footer_rows = json_integer_value(json_object_get(object, "rows"));
         run->interrupted = json_is_true(json_object_get(object, "interrupted"));
-    } else if (strcmp(kind, "canary") != 0)
+    } else
         st = lb_fail(err, LB_INVALID,
                      "%s:%zu: kind '%.40s' is not one of header, row, canary, resume, footer",
                      reader->path, reader->line, kind);
@@ -507,6 +531,8 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
         run->torn = text[length - 1] != '\n';
         if (run->torn)
             break;
+        reader->offset = run->whole_bytes;
+        reader->length = (size_t)length - 1;
         LB_TRY(read_line(reader, text, (size_t)length - 1, run, err));
         run->whole_bytes += length;
     }
@@ -522,12 +548,13 @@ done:
     return st;
 }
 
-enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err)
+enum lb_status lb_run_visit(const char *path, lb_run_visitor *visit, void *user, struct lb_run *run,
+                            struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct stat status;
     char *inside = NULL;
-    struct reader reader = {.path = path};
+    struct reader reader = {.path = path, .visit = visit, .user = user};
     *run = (struct lb_run){0};
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         reader.path = inside = lb_run_path(path);
@@ -543,7 +570,8 @@ enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error
         goto done;
     }
     LB_TRY(read_lines(&reader, run, err));
-    LB_TRY(lb_rows_find_slowdowns(run->rows, run->count, err));
+    if (!visit)
+        LB_TRY(lb_rows_find_slowdowns(run->rows, run->count, err));
 done:
     if (reader.stream)
         fclose(reader.stream);
@@ -556,13 +584,19 @@ done:
     return st;
 }
 
+enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err)
+{
+    return lb_run_visit(path, NULL, NULL, run, err);
+}
+
 void lb_run_free(struct lb_run *run)
 {
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; run->rows && i < run->count; i++)
         lb_row_free(&run->rows[i]);
     free(run->rows);
     json_decref(run->header);
     json_decref(run->resumes);
+    json_decref(run->footer);
     json_decref(run->environments);
     json_decref(run->labels);
     *run = (struct lb_run){0};

@@ -29,6 +29,7 @@ struct lb_run {
                              than one, and of later sessions; rows refer to them by number */
     json_t *labels;       /* array of strings, one per environment; NULL until lb_run_arrange */
     json_t *resumes;      /* array of the resume lines, one for each later session of the run */
+    json_t *footer;       /* the last footer; NULL: there is none */
     struct lb_row *rows;
     size_t count;
     size_t duplicates; /* rows that a later row of the same case replaced; in a merged run, of the
@@ -51,6 +52,23 @@ void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
  * schema version; err names the file and what is wrong. LB_OOM. A run that is doubtful is read: the
  * caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
+
+/* A row or a canary as it is read. */
+struct lb_run_line {
+    const struct lb_row *row;
+    json_t *started; /* when its session began, a string; NULL: unknown */
+    off_t offset;    /* of the line in its file */
+    size_t length;   /* without the newline */
+    bool canary;
+};
+
+typedef enum lb_status lb_run_visitor(void *user, const struct lb_run_line *line,
+                                      struct lb_error *err);
+
+/* Reads a run as lb_run_read does, but hands each row and each canary to visit and keeps none of
+ * them: run->rows is NULL, and run->count the number of cases. visit NULL: lb_run_read. */
+enum lb_status lb_run_visit(const char *path, lb_run_visitor *visit, void *user, struct lb_run *run,
+                            struct lb_error *err);
 
 /* A run that is being written. Zero it before use. */
 struct lb_run_file {

@@ -29,13 +29,13 @@ struct lb_canary_time {
 struct lb_canary_verdict {
     bool off;
     double shift;  /* logarithm of its time over the median of its device's nodes; above 0 means
-                      slower. It is the median over the canaries that are off */
+                      slower. It is the mean over the canaries that are off */
     double spread; /* the spread that the shift was compared with, as a logarithm */
     size_t nodes;  /* measured nodes of its device, including itself */
 };
 
 /* Compares the nodes of each device by their canaries. devices [nodes]: nodes with the same
- * number have the same device. verdicts [nodes] receives the result.
+ * number, below `nodes`, have the same device. verdicts [nodes] receives the result.
  *
  * For each canary, the time of a node is the median of the logarithms of its times, and the time
  * of a device is the median of its nodes' times. The spread is the largest of three values, each
@@ -52,24 +52,5 @@ struct lb_canary_verdict {
 enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
                                  const size_t *devices, size_t nodes,
                                  struct lb_canary_verdict *verdicts, struct lb_error *err);
-
-/* How the canaries of a node change when its neighbours are busy. */
-struct lb_canary_change {
-    size_t canaries; /* number timed both alone and beside busy neighbours; 0: nothing is known */
-    bool disturbed;
-    double shift;  /* logarithm of the time beside busy neighbours over the time alone: the median
-                      over the canaries */
-    double spread; /* largest spread of any canary in either condition, as a logarithm */
-};
-
-/* Compares the times alone [alone_count] with those beside busy neighbours [busy_count] for each
- * node. changes [nodes] receives the result. The spread of a canary's times in one condition is
- * 1.4826 times the median absolute deviation of their logarithms. A node is disturbed when the
- * medians of two or more canaries differ in the same direction, each by more than LB_CANARY_SPREADS
- * times the node's largest spread and by more than LB_CANARY_LEAST. LB_OOM. */
-enum lb_status lb_canaries_compare(const struct lb_canary_time *alone, size_t alone_count,
-                                   const struct lb_canary_time *busy, size_t busy_count,
-                                   size_t nodes, struct lb_canary_change *changes,
-                                   struct lb_error *err);
 
 #endif

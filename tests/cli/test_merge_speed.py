@@ -1,17 +1,14 @@
-"""Merging many large runs: its time, and its memory, which must not grow with the samples.
-
-LB_MERGE_RUNS=1000 merges 1,000 runs of 1,000 rows, which takes 5 GB of disk; by default there are 40."""
+"""Merging many large runs: its time, and its memory, which must not grow with the samples."""
 
 import json
 import os
 import subprocess
 import sys
-import time
 import unittest
 
 from program import PROGRAM, ProgramTest
 
-RUNS = int(os.environ.get("LB_MERGE_RUNS", "40"))
+RUNS = 40
 ROWS = 1000
 NUMBERS = ["err_max_abs", "err_max_rel", "err_norm", "prepare_ns", "verify_ns", "elapsed_ns",
            "others_share", "calls_per_sample", "min_ns", "median_ns", "median_lo_ns", "median_hi_ns",
@@ -66,25 +63,20 @@ class MergeSpeed(ProgramTest):
                    "used = resource.getrusage(resource.RUSAGE_CHILDREN)\n"
                    "print(used.ru_utime + used.ru_stime, 1024 * used.ru_maxrss)\n"
                    "sys.exit(code)")
-        start = time.monotonic()
         done = subprocess.run([sys.executable, "-c", measure, PROGRAM, "--merge", self.path(out),
                                self.path(name)], capture_output=True, text=True, timeout=600)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.wall = time.monotonic() - start
         seconds, memory = done.stdout.split()
         return float(seconds), int(memory)
 
-    def test_many_runs_are_merged_in_seconds_and_little_memory(self):
+    def test_many_runs_are_merged_in_little_time_and_memory(self):
         self.write_runs("runs", RUNS, 30)
         seconds, memory = self.merge("runs", "merged")
-        print(f"{RUNS} runs of {ROWS} rows: {seconds:.1f} s of CPU time, {self.wall:.1f} s, "
-              f"{memory / 1e6:.0f} MB",
-              file=sys.stderr)
         with open(self.path("merged/run.jsonl"), encoding="utf-8") as lines:
             rows = sum(line.startswith('{"kind":"row"') for line in lines)
         self.assertEqual(rows, RUNS * ROWS)
-        self.assertLess(seconds, max(20 * RUNS / 1000, 5))
-        self.assertLess(memory, 500e6)
+        self.assertLess(seconds, 10) # a million rows take about a minute
+        self.assertLess(memory, 100e6)
 
     def test_memory_does_not_grow_with_samples(self):
         self.write_runs("few", 4, 20)

@@ -168,77 +168,6 @@ static void a_node_that_is_off_in_one_canary_is_not_named(void **state)
     assert_true(verdicts[2].off);
 }
 
-enum { ROUNDS = 3 };
-
-/* The times of a node's canaries in so many rounds, with normal noise. */
-static size_t time_rounds(size_t node, double factor, double noise, uint64_t *state,
-                          struct lb_canary_time *times)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < ROUNDS; i++)
-        for (size_t k = 0; k < LB_CANARY_COUNT; k++)
-            times[count++] = (struct lb_canary_time){
-                node, ids[k], 1e5 * (double)(1 + k) * factor * exp(noise * normal(state))};
-    return count;
-}
-
-static void compare(size_t nodes, const double *factors, double noise, uint64_t *state,
-                    struct lb_canary_change *changes)
-{
-    struct lb_canary_time alone[MOST], busy[MOST];
-    size_t alone_count = 0, busy_count = 0;
-    for (size_t n = 0; n < nodes; n++) {
-        alone_count += time_rounds(n, 1 + (double)n, noise, state, &alone[alone_count]);
-        busy_count += time_rounds(n, (1 + (double)n) * factors[n], noise, state, &busy[busy_count]);
-    }
-    assert_int_equal(
-        lb_canaries_compare(alone, alone_count, busy, busy_count, nodes, changes, NULL), LB_OK);
-}
-
-static void a_node_whose_neighbours_disturb_it_is_told_with_the_change(void **state)
-{
-    (void)state;
-    static const double factors[] = {1, 1.3, 1, 0.7};
-    struct lb_canary_change changes[4];
-    uint64_t draws = 11;
-    for (int trial = 0; trial < 20; trial++) {
-        compare(4, factors, 0.005, &draws, changes);
-        for (size_t n = 0; n < 4; n++) {
-            assert_int_equal(changes[n].canaries, LB_CANARY_COUNT);
-            assert_int_equal(changes[n].disturbed, n % 2);
-            assert_true(fabs(changes[n].shift - log(factors[n])) < 0.02);
-            assert_true(changes[n].spread > 0 && changes[n].spread < 0.05);
-        }
-    }
-}
-
-static void chance_disturbs_no_node(void **state)
-{
-    (void)state;
-    static const double factors[] = {1, 1, 1, 1};
-    struct lb_canary_change changes[4];
-    uint64_t draws = 5;
-    size_t disturbed = 0;
-    for (int trial = 0; trial < 250; trial++) {
-        compare(4, factors, trial % 2 ? 0.02 : 0.05, &draws, changes);
-        for (size_t n = 0; n < 4; n++)
-            disturbed += changes[n].disturbed;
-    }
-    assert_true(disturbed <= 1); /* of 1,000 */
-}
-
-static void a_canary_that_changed_alone_or_has_no_time_tells_nothing(void **state)
-{
-    (void)state;
-    const struct lb_canary_time alone[] = {{0, "a", 100}, {0, "b", 100}, {0, "c", 100}},
-                                busy[] = {{0, "a", 150}, {0, "b", 100}};
-    struct lb_canary_change changes[2];
-    assert_int_equal(lb_canaries_compare(alone, 3, busy, 2, 2, changes, NULL), LB_OK);
-    assert_int_equal(changes[0].canaries, 2);
-    assert_false(changes[0].disturbed);
-    assert_int_equal(changes[1].canaries, 0);
-}
-
 static void without_canaries_nothing_is_said(void **state)
 {
     const size_t devices[] = {0, 0, 0};
@@ -258,9 +187,6 @@ int main(void)
         cmocka_unit_test(a_fast_node_is_named_too),
         cmocka_unit_test(too_few_nodes_are_not_judged),
         cmocka_unit_test(a_node_that_is_off_in_one_canary_is_not_named),
-        cmocka_unit_test(a_node_whose_neighbours_disturb_it_is_told_with_the_change),
-        cmocka_unit_test(chance_disturbs_no_node),
-        cmocka_unit_test(a_canary_that_changed_alone_or_has_no_time_tells_nothing),
         cmocka_unit_test(without_canaries_nothing_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
