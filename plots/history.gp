@@ -1,33 +1,21 @@
 # The median time of each case over the runs of a history; a vertical stroke is a change point.
 
-set encoding utf8
-columns = panels > 1 ? 2 : 1
-rows = (panels + columns - 1) / columns
 panel_width = 420
 panel_height = 110
 gap_across = 80
 gap_down = 62
 left = 70
-top = 76
-width = left + columns * (panel_width + gap_across) - gap_across + 20
-height = top + rows * (panel_height + gap_down) - 8
-across(x) = x / real(width)
-down(y) = 1 - y / real(height)
-ink = 0x333333
-hair = 0xdddddd
-line = 0x3366aa
-mark = 0xcc4422
+top = head + 18
+width = larger(words_width, left + columns * (panel_width + gap_across) - gap_across + 20)
+height = top + ((panels + columns - 1) / columns) * (panel_height + gap_down) - 8
+stroke = '#cc4422'
+data = name.'.dat'
 
 do for [format in 'svg png'] {
-    if (format eq 'svg') {
-        set terminal svg size width, height font 'sans-serif,11' background rgb 'white'
-    } else {
-        set terminal pngcairo size 2 * width, 2 * height font 'sans-serif,11' fontscale 2 linewidth 2
-    }
-    set output name.'.'.format
+    eval set_format
     set multiplot
     unset key
-    set border 3 lc rgb ink
+    set border 3 lc rgb faint
     set tics nomirror scale 0.4 tc rgb ink
     set grid y lt 1 lc rgb hair
     set xtics format '%.0f'
@@ -43,22 +31,18 @@ do for [format in 'svg png'] {
         ten = 10.0 ** floor(log10((high - low) / 4))
         ratio = (high - low) / 4 / ten
         set ytics ten * (ratio > 5 ? 10 : ratio > 2 ? 5 : ratio > 1 ? 2 : 1)
-        x0 = left + ((panel - 1) % columns) * (panel_width + gap_across)
-        y0 = top + ((panel - 1) / columns) * (panel_height + gap_down)
+        x0 = left + column_of(panel) * (panel_width + gap_across)
+        y0 = top + row_of(panel) * (panel_height + gap_down)
         set lmargin at screen across(x0)
         set rmargin at screen across(x0 + panel_width)
         set tmargin at screen down(y0)
         set bmargin at screen down(y0 + panel_height)
         unset label
-        if (panel == 1) {
-            set label 'LSTM times over a history of runs' at screen across(20), screen down(22) tc rgb ink
-            set label 'Lower is better. Median in us over the number of the run; vertical strokes are change points.' \
-                at screen across(20), screen down(40) tc rgb ink
-        }
-        set label panel_title[panel] noenhanced at graph 0, graph 1 left offset 0, 0.6 tc rgb ink
+        if (panel == 1) { eval put_words }
+        set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.6 tc rgb ink
         plot data index panel - 1 using ($1 - 0.5):($3 > 0 ? low : NaN):(0):(high - low) \
-                 with vectors nohead lc rgb mark lw 1.6, \
-             data index panel - 1 using 1:2 with linespoints pt 7 ps 0.25 lc rgb line lw 1.2
+                 with vectors nohead lc rgb stroke lw 1.6, \
+             data index panel - 1 using 1:2 with linespoints pt 7 ps 0.25 lc rgb line_color[1] lw 1.2
     }
     unset multiplot
     unset output

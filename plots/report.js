@@ -1,44 +1,38 @@
-// The report's Explore section: filters, summary, picture and table of the run's cases, and what
-// did not run. The page is complete without this script; bench/html/page_data.c writes the records that
-// it reads. Parts, in order: small helpers, the records, the state and its link, filters, summary,
-// picture, table, reasons, the card, and drawing all of them.
+// The report: its headline, what changed since earlier runs, filters, summary, pictures and table of the
+// run's cases, what did not run, and the machine. bench/html/page_data.c writes the data that it reads.
+// Parts, in order: small helpers, the records, the state and its link, filters, summary, pictures, table,
+// the card, what did not run, headline, changes, machine, and drawing all of them.
 (function() {
 "use strict";
 const $ = (id) => document.getElementById(id);
-const app = $("app");
 let data;
 try {
     data = JSON.parse($("data").textContent);
 } catch (error) {
-    return;  // a page that was cut short: what C wrote remains
-}
-if (!data.cases.length) {
-    $("explore").querySelector("h2").after(h("p", {class: "note"}, "This run has no cases."));
-    return;
+    return;  // a page that was cut short: what is written in it remains
 }
 
 // Helpers
 
 function add(node, attributes, children) {
-    for (const [name, value] of Object.entries(attributes || {}))
+    for (const [name, value] of Object.entries(attributes))
         if (value !== null && value !== undefined && value !== false)
             node.setAttribute(name, value === true ? "" : value);
-    for (const child of children.flat())
+    for (const child of children.flat(2))
         if (child !== null && child !== undefined && child !== false) node.append(child);
     return node;
 }
-function h(tag, attributes, ...children) {
-    return add(document.createElement(tag), attributes, children);
-}
-function svg(tag, attributes, ...children) {
-    return add(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
-}
+const h = (tag, attributes, ...children) =>
+    add(document.createElement(tag), attributes, children);
+const svg = (tag, attributes, ...children) =>
+    add(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const note = (...words) => h("p", {class: "note"}, words);
 
 // Three significant digits.
 function digits(value) {
     const size = Math.abs(value);
     if (size === 0) return "0";
-    return size >= 100 ? value.toFixed(0) : value.toPrecision(3);
+    return size >= 99.95 ? value.toFixed(0) : value.toPrecision(3);
 }
 const UNITS = {
     time: [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]],
@@ -61,124 +55,105 @@ function median(values) {
     const sorted = values.slice().sort((a, b) => a - b), middle = sorted.length >> 1;
     return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
+const distinct = (values) => Array.from(new Set(values)).sort((a, b) => a - b);
+// The items in lists of those that have the key in common, in the order of their first.
+function groupBy(items, key) {
+    const groups = new Map();
+    for (const item of items) {
+        const of = key(item);
+        if (!groups.has(of)) groups.set(of, []);
+        groups.get(of).push(item);
+    }
+    return groups;
+}
 // One word of a shell's command line.
 const shellWord = (text) =>
     (/^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'");
 
 // Records
 
-const text = (index) => (index >= 0 && index < data.texts.length ? data.texts[index] : "");
+const text = (index) => (index >= 0 ? data.texts[index] : "");
 const SERIES = data.series.map(([name, color, mark, dash]) => ({name, color, mark, dash}));
-const SETTINGS =
-    data.settings.map(([heading, dtype, pass, others]) => ({heading, dtype, pass, others}));
-// A case is an array: numbers of its series, setting and verdict; its sizes; numbers of texts, -1
-// for none (what follows the sizes in the case's name, why it did not run, what ran, a warning).
-// One with a time goes on: times of a call in ns, the error, the lower bound in ns, flops and bytes
-// of a call, the most bytes in use, the time of preparation in ns, whether lo and hi are a 95 %
-// interval or the range of the samples, counts, why sampling stopped, the samples as a strip, the
-// kernels, the error over what is allowed, and the time of an update of the weights in ns.
-const CASES = data.cases.map((row, index) => {
-    const [series, setting, T, B, I, H, verdict, tail, reason, description, warning, median_, lo,
-        hi, min, p5, p95, error, bound, flops, bytes, peak, prepare, hasInterval, samples, blocks,
-        calls, stop, strip, kernels, toleranceUsed, update] = row;
-    return {
-        index,
-        series: SERIES[series],
-        setting: SETTINGS[setting],
-        settingOrder: setting,
-        T,
-        B,
-        I,
-        H,
-        verdict: data.verdicts[verdict][0],
-        failed: data.verdicts[verdict][1] === 1,
-        tail: text(tail),
-        reason: text(reason),
-        description: text(description),
-        warning: text(warning),
-        timed: row.length > 11,
-        median: median_,
-        lo,
-        hi,
-        min,
-        p5,
-        p95,
-        error,
-        bound,
-        flops,
-        bytes,
-        peak,
-        prepare,
-        update,
-        hasInterval: hasInterval === 1,
-        samples,
-        blocks,
-        calls,
-        stop: text(stop),
-        strip,
-        kernels: text(kernels),
-        toleranceUsed,
-        problem: setting + "|" + T + "|" + B + "|" + I + "|" + H,
-        speedup: null,
-        rank: "",
-    };
-});
-const PROBLEMS = new Map();  // a problem's key to its timed cases
-for (const c of CASES) {
-    if (!c.timed) continue;
-    if (!PROBLEMS.has(c.problem)) PROBLEMS.set(c.problem, []);
-    PROBLEMS.get(c.problem).push(c);
+// infer and plain are the numbers of the settings that differ in the pass alone, which is inference,
+// and in the precision alone, which is f32; -1 where the run has none.
+const SETTINGS = data.settings.map(([heading, dtype, math, pass, others, infer, plain], order) => ({
+    heading,
+    dtype: dtype + (math && "/" + math),
+    pass,
+    others,
+    infer,
+    plain,
+    order,
+}));
+const RANKS = ["", "fastest", "tied"];
+// What a case with a time has: times of a call in ns, with lo and hi of the 95 % interval or else of the
+// range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a call; the
+// most bytes in use; the time of preparation in ns; counts; why sampling stopped; the samples as a strip;
+// the kernels; the error over what is allowed; the time of an update of the weights in ns.
+const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientError", "bound", "flops",
+    "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop", "strip", "kernels",
+    "toleranceUsed", "update"];
+const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
+    setting: SETTINGS[setting], T, B, I, H,
+    cases: cases.map(([series, verdict, rank, tail, reason, description, warning, ...numbers]) => {
+        const c = {series: SERIES[series], verdict: data.verdicts[verdict][0], T, B, I, H,
+            failed: data.verdicts[verdict][1], rank: RANKS[rank], tail: text(tail),
+            reason: text(reason), description: text(description), warning: text(warning),
+            setting: SETTINGS[setting], timed: numbers.length > 0, speedup: null, kernels: ""};
+        numbers.forEach((number, i) => { c[FIELDS[i]] = number; });
+        if (c.timed) [c.stop, c.kernels] = [text(c.stop), text(c.kernels)];
+        return c;
+    }),
+}));
+const CASES = PROBLEMS.flatMap((problem) => problem.cases);
+for (const problem of PROBLEMS) {
+    problem.timed = problem.cases.filter((c) => c.timed);  // the fastest first
+    for (const c of problem.cases) c.problem = problem;
 }
+CASES.forEach((c, i) => { c.index = i; });
+const keyOf = (setting, p) => [setting, p.T, p.B, p.I, p.H].join();
+const BY_KEY = new Map(PROBLEMS.map((problem) => [keyOf(problem.setting.order, problem), problem]));
+// The problem of the same sizes in another setting, and the case of a series in a problem.
+const like = (c, setting) => BY_KEY.get(keyOf(setting, c));
+const timedOf = (problem, series) => problem && problem.timed.find((c) => c.series === series);
 const idOf = (c) =>
-    c.series.name.split("/")[0] + "/T" + c.T + "_B" + c.B + "_I" + c.I + "_H" + c.H + c.tail;
+    c.series.name.split(/[/ ]/)[0] + "/T" + c.T + "_B" + c.B + "_I" + c.I + "_H" + c.H + c.tail;
 const sizesOf = (c) => "T = " + c.T + ", B = " + c.B + ", I = " + c.I + ", H = " + c.H;
-// Whether the intervals do not overlap; a case without bounds is never apart from another.
-const apart = (a, b) => a.lo !== null && b.lo !== null && (a.hi < b.lo || b.hi < a.lo);
 
 function searchText(c) {
     if (!c.words)
-        c.words = (" " + idOf(c) + " " +
-            ["T", "B", "I", "H"].map((size) => size + "=" + c[size]).join(" ") + " " +
-            c.setting.dtype + " " + c.setting.pass + " " + c.setting.others + " " + c.verdict +
-            " " + c.reason + " " + c.warning + " " + c.description + " " + c.kernels +
-            " ").toLowerCase();
+        c.words = [" ", idOf(c), "T=" + c.T, "B=" + c.B, "I=" + c.I, "H=" + c.H, c.setting.dtype,
+            c.setting.pass, c.setting.others, c.verdict, c.reason, c.warning, c.description, c.kernels,
+            " "].join(" ").toLowerCase();
     return c.words;
 }
 
-// State: what the reader chose. It is kept in the page's link, #key=value,value&..., without what
-// is as it begins.
+// State: what the reader chose. It is kept in the page's link, #key=value,value&..., without what is as
+// it begins.
 
-const FACETS = [
-    {key: "impl", label: "Implementation", of: (c) => c.series.name},
-    {key: "dtype", label: "Precision", of: (c) => c.setting.dtype},
-    {key: "pass", label: "Pass", of: (c) => c.setting.pass},
-    {key: "others", label: "Other settings", of: (c) => c.setting.others || "none"},
-    {key: "T", label: "Sequence length T", of: (c) => String(c.T)},
-    {key: "B", label: "Batch size B", of: (c) => String(c.B)},
-    {key: "I", label: "Input size I", of: (c) => String(c.I)},
-    {key: "H", label: "Hidden size H", of: (c) => String(c.H)},
-    {key: "verdict", label: "Verdict", of: (c) => c.verdict},
-];
-for (const facet of FACETS) {
-    const counts = new Map();
-    for (const c of CASES) counts.set(facet.of(c), (counts.get(facet.of(c)) || 0) + 1);
-    facet.values = Array.from(counts.keys());
-    if ("TBIH".includes(facet.key)) facet.values.sort((a, b) => a - b);
-    facet.counts = counts;
-}
-const facetOf = (key) => FACETS.find((facet) => facet.key === key);
 const SIZES = ["T", "B", "I", "H"];
+const FACETS = [
+    ["impl", "Implementation", (c) => c.series.name],
+    ["dtype", "Precision", (c) => c.setting.dtype],
+    ["pass", "Pass", (c) => c.setting.pass],
+    ["others", "Other settings", (c) => c.setting.others || "none"],
+    ["T", "Sequence length T", (c) => String(c.T)],
+    ["B", "Batch size B", (c) => String(c.B)],
+    ["I", "Input size I", (c) => String(c.I)],
+    ["H", "Hidden size H", (c) => String(c.H)],
+    ["verdict", "Verdict", (c) => c.verdict],
+].map(([key, label, of]) => {
+    const groups = groupBy(CASES, of), values = Array.from(groups.keys());
+    if (SIZES.includes(key)) values.sort((a, b) => a - b);
+    if (key === "impl") values.sort();
+    return {key, label, of, groups, values};
+});
+const facetOf = (key) => FACETS.find((facet) => facet.key === key);
 const inputVaries = CASES.some((c) => c.I !== c.H);
 
 function defaults() {
-    const state = {
-        base: data.baseline >= 0 ? SERIES[data.baseline].name : "",
-        q: "",
-        chart: "time",
-        x: "",
-        sort: "",
-        open: ""
-    };
+    const state = {base: data.baseline >= 0 ? SERIES[data.baseline].name : "", q: "", chart: "time",
+        x: "", sort: "", open: ""};
     for (const facet of FACETS) state[facet.key] = new Set();
     return state;
 }
@@ -207,20 +182,19 @@ function stateFromLink(link) {
             continue;  // no link that this page wrote
         }
         if (read[key] instanceof Set)
-            read[key] = new Set(values.filter((value) => facetOf(key).counts.has(value)));
+            read[key] = new Set(values.filter((value) => facetOf(key).groups.has(value)));
         else read[key] = values[0];
     }
-    if (read.base && !SERIES.some((series) => series.name === read.base))
-        read.base = defaults().base;
-    if (!["time", "speedup", "rate"].includes(read.chart)) read.chart = "time";
+    if (read.base && !SERIES.some((series) => series.name === read.base)) read.base = defaults().base;
+    if (!Object.hasOwn(CHARTS, read.chart)) read.chart = "time";
     if (!SIZES.includes(read.x)) read.x = "";
     return read;
 }
 function saveState() {
-    const link = stateToLink(), address = location.href.split("#")[0];
+    const link = stateToLink();
     if (link === location.hash || (!link && !location.hash.includes("="))) return;
     try {
-        history.replaceState(null, "", address + link);
+        history.replaceState(null, "", location.href.split("#")[0] + link);
     } catch (error) {
         location.hash = link;
     }
@@ -232,31 +206,19 @@ function change(changes) {
     draw();
 }
 
-// Returns the cases that pass the filters, with their speed-ups and ranks. A rank is among the shown
-// cases. Cases are tied when both have an interval and these overlap, as in a sweep's table.
+// Returns the cases that pass the filters, with their speed-ups over the chosen baseline.
 function select() {
     const active = FACETS.filter((facet) => state[facet.key].size > 0);
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
     const shown = CASES.filter((c) => active.every((facet) => state[facet.key].has(facet.of(c))) &&
             words.every(
                 (word) => searchText(c).includes(word.includes("=") ? " " + word + " " : word)));
-    const timed = shown.filter((c) => c.timed), groups = new Map();
+    const timed = shown.filter((c) => c.timed), series = SERIES.find((s) => s.name === state.base);
     for (const c of timed) {
-        const base = PROBLEMS.get(c.problem).find((other) => other.series.name === state.base);
+        const base = timedOf(c.problem, series);
         c.speedup = base ? base.median / c.median : null;
-        c.rank = "";
-        if (!groups.has(c.problem)) groups.set(c.problem, []);
-        groups.get(c.problem).push(c);
     }
-    for (const group of groups.values()) {
-        if (group.length < 2) continue;
-        const best = group.reduce((a, b) => (b.median < a.median ? b : a));
-        const close = group.filter((c) => c !== best && !apart(c, best));
-        const ties = close.filter((c) => c.hasInterval && best.hasInterval);
-        best.rank = ties.length ? "tied" : close.length ? "" : "fastest";
-        for (const c of ties) c.rank = "tied";
-    }
-    return {shown, timed, groups};
+    return {shown, timed};
 }
 
 // Filters
@@ -270,54 +232,53 @@ function makeFilters() {
     base.addEventListener("change", () => change({base: base.value}));
     $("words").addEventListener("input", () => change({q: $("words").value}));
     $("reset").addEventListener("click", () => {
-        const kept = {base: state.base, chart: state.chart, x: state.x, sort: state.sort};
-        change(Object.assign(defaults(), kept));
+        const {base: kept, chart, x, sort} = state;
+        change(Object.assign(defaults(), {base: kept, chart, x, sort}));
     });
     $("filters").addEventListener("submit", (event) => event.preventDefault());
     for (const facet of FACETS) {
         if (facet.values.length < 2 || (facet.key === "I" && !inputVaries))
             continue;  // where I is H, H filters both
-        const chips = h("div", {class: "chips"});
-        for (const value of facet.values) {
+        const chips = facet.values.map((value) => {
             const input = h("input", {type: "checkbox", value, name: facet.key});
             const series = facet.key === "impl" && SERIES.find((one) => one.name === value);
-            const count = ["impl", "verdict"].includes(facet.key) &&
-                h("small", {}, String(facet.counts.get(value)));
-            chips.append(h("label", {class: "chip"}, input,
-                series && h("span", {class: "dot c" + series.color}), value, count));
             input.addEventListener("change", () => {
                 const chosen = new Set(state[facet.key]);
-                if (input.checked) chosen.add(value);
-                else chosen.delete(value);
+                if (!chosen.delete(value)) chosen.add(value);
                 change({[facet.key]: chosen});
             });
-        }
-        $("facets").append(h("fieldset", {}, h("legend", {}, facet.label), chips));
+            return h("label", {class: "chip"}, input,
+                series && h("span", {class: "dot c" + series.color}), value,
+                ["impl", "verdict"].includes(facet.key) &&
+                    h("small", {}, String(facet.groups.get(value).length)));
+        });
+        $("facets").append(
+            h("fieldset", {}, h("legend", {}, facet.label), h("div", {class: "chips"}, chips)));
     }
+    $("chart-kind").append(...Object.entries(CHARTS).map(([kind, chart]) =>
+        h("option", {value: kind}, chart.name)));
     $("chart-kind").addEventListener("change", () => change({chart: $("chart-kind").value}));
     $("chart-axis").addEventListener("change", () => change({x: $("chart-axis").value}));
 }
 // Makes the controls show the state, which may come from a link.
-function syncFilters(selection) {
+function syncFilters({shown}) {
     $("baseline").value = state.base;
     if ($("words").value !== state.q) $("words").value = state.q;
     for (const input of $("facets").querySelectorAll("input"))
         input.checked = state[input.name].has(input.value);
-    const all = selection.shown.length === CASES.length;
-    $("count").textContent = all
-        ? plural(CASES.length, "case")
-        : selection.shown.length.toLocaleString("en") + " of " + plural(CASES.length, "case");
-    $("reset").disabled = all && !state.q && FACETS.every((facet) => state[facet.key].size === 0);
-    $("chart-kind").value = state.chart;
+    const all = shown.length === CASES.length;
     const filters = FACETS.filter((facet) => state[facet.key].size > 0)
         .map((facet) => facet.label + ": " + Array.from(state[facet.key]).join(" or "));
     if (state.q) filters.push("words: " + state.q);
-    $("filter-note").textContent = // on paper, where the controls are not
+    $("count").textContent = all ? plural(CASES.length, "case")
+        : shown.length.toLocaleString("en") + " of " + plural(CASES.length, "case");
+    $("reset").disabled = all && !filters.length;
+    $("chart-kind").value = state.chart;
+    $("filter-note").textContent =  // on paper, where the controls are not
         filters.length ? $("count").textContent + ", filtered by " + filters.join("; ") : "";
 }
-function nameOf(series) {
-    return h("span", {class: "name"}, h("span", {class: "dot c" + series.color}), series.name);
-}
+const nameOf = (series) =>
+    h("span", {class: "name"}, h("span", {class: "dot c" + series.color}), series.name);
 
 // Summary: one line per implementation
 
@@ -342,142 +303,167 @@ function summaryScale(lines) {
     const high = Math.log2(Math.max(2, most(known.map((line) => line.high))));
     const step = Math.ceil((high - low) / 6), marks = [];
     for (let e = Math.ceil(low / step) * step; e <= high; e += step) marks.push(e);
-    const at = (ratio) => (100 * (Math.log2(ratio) - low) / (high - low)).toFixed(2) + "%";
-    return {at, marks};
+    return {marks, at: (ratio) => (100 * (Math.log2(ratio) - low) / (high - low)).toFixed(2) + "%"};
 }
-function summaryTrack(line, {at, marks}) {
-    const said = "from " + times(line.low) + " to " + times(line.high);
-    const rule = (e) =>
-        h("span", {class: e === 0 ? "rule one" : "rule", style: "left:" + at(2 ** e)});
-    const span = "left:" + at(line.low) + ";right:calc(100% - " + at(line.high) + ")";
+function summaryTrack({low, high, middle, series}, {at, marks}) {
+    const rule = (e) => h("span", {class: e ? "rule" : "rule one", style: "left:" + at(2 ** e)});
+    const span = "left:" + at(low) + ";right:calc(100% - " + at(high) + ")";
+    const said = "from " + times(low) + " to " + times(high);
     return h("div", {class: "track", role: "img", "aria-label": said}, marks.map(rule),
-        h("span", {class: "span c" + line.series.color, style: span}),
-        h("span", {class: "middle c" + line.series.color, style: "left:" + at(line.middle)}));
+        h("span", {class: "span c" + series.color, style: span}),
+        h("span", {class: "middle c" + series.color, style: "left:" + at(middle)}));
 }
-function summaryRow(line, scale) {
-    const has = line.middle !== null;
-    const number = (label, value) => h("td", {class: "n", "data-label": label}, String(value));
-    return h("tr", {}, h("td", {}, nameOf(line.series)), number("times", line.count),
-        number("fastest", line.fastest), number("tied", line.tied),
-        number("speed-up", has ? times(line.middle) : "–"),
-        h("td", {class: "range"}, has && summaryTrack(line, scale)));
-}
-function drawSummary({timed, groups}) {
-    const compared = Array.from(groups.values()).filter((group) => group.length > 1).length;
+function drawSummary({timed}) {
+    const compared = new Set(timed.filter((c) => c.problem.timed.length > 1).map((c) => c.problem)).size;
     const lines = SERIES.map((series) => summaryOf(series, timed)).filter((line) => line.count > 0);
     lines.sort((a, b) => (b.middle || 0) - (a.middle || 0) || b.fastest - a.fastest);
-    const bars = state.base ? " The bar runs from the lowest to the highest speed-up over " +
-            state.base + ", and its mark is the median." : "";
-    $("summary-note").textContent = compared
-        ? "Fastest counts the " + plural(compared, "problem") +
-            " for which at least two of the shown implementations have a time." + bars
-        : "No problem has times of two of the shown implementations.";
-    const scale = summaryScale(lines);
-    const label = (e) => (e < 0 ? "1/" + 2 ** -e : 2 ** e) + "×";
-    const ticks = h("div", {class: "track"}, scale.marks.map((e) =>
-        h("span", {class: "tick", style: "left:" + scale.at(2 ** e)}, label(e))));
-    const head = (name) => h("th", {scope: "col", class: "n"}, name);
-    const table = h("table", {},
-        h("thead", {}, h("tr", {}, h("th", {scope: "col"}, "Implementation"), head("Times"),
-            head("Fastest"), head("Tied"), head("Speed-up"),
-            h("th", {scope: "col", class: "range", "aria-label": "Range of speed-ups"},
-                lines.some((line) => line.middle !== null) && ticks))),
-        h("tbody", {}, lines.map((line) => summaryRow(line, scale))));
-    $("summary").replaceChildren(
-        lines.length ? table : h("p", {class: "empty"}, "No shown case has a time."));
+    $("summary-note").textContent = !compared
+        ? "No shown problem has times of two implementations."
+        : "Fastest counts the " + plural(compared, "problem") +
+            " for which at least two implementations have a time." +
+            (state.base ? " The bar runs from the lowest to the highest speed-up over " + state.base +
+                     ", and its mark is the median." : "");
+    const scale = summaryScale(lines), track = lines.some((line) => line.middle !== null);
+    const ticks = scale.marks.map((e) => h("span", {class: "tick", style: "left:" + scale.at(2 ** e)},
+        (e < 0 ? "1/" + 2 ** -e : 2 ** e) + "×"));
+    const number = (label, value) => h("td", {class: "n", "data-label": label}, String(value));
+    const rows = lines.map((line) => h("tr", {}, h("td", {}, nameOf(line.series)),
+        number("times", line.count), number("fastest", line.fastest), number("tied", line.tied),
+        number("speed-up", times(line.middle)),
+        h("td", {class: "range"}, line.middle !== null && summaryTrack(line, scale))));
+    $("summary").replaceChildren(lines.length
+        ? h("table", {}, tableHead(["Implementation", "Times#", "Fastest#", "Tied#", "Speed-up#",
+            h("th", {class: "range", "aria-label": "Range of speed-ups"},
+                track && h("div", {class: "track"}, ticks))]), h("tbody", {}, rows))
+        : h("p", {class: "empty"}, "No shown case has a time."));
+}
+// The head of a table; # at the end of a name marks a column of numbers.
+function tableHead(names) {
+    return h("thead", {}, h("tr", {}, names.map((name) => typeof name !== "string" ? name
+        : h("th", {scope: "col", class: name.endsWith("#") && "n"}, name.replace("#", "")))));
 }
 
-// Picture
+// Pictures
 
 const MOST_PANELS = innerWidth < 700 ? 6 : 12;
 let allPanels = false;
+const ratio = (above, below) => (above && below ? above.median / below.median : null);
+const widest = (above, below) => (above && below && [above.lo / below.hi, above.hi / below.lo]) || [];
+const inference = (c) => timedOf(like(c, c.setting.infer), c.series);
+const inF32 = (c) => timedOf(like(c, c.setting.plain), c.series);
+const bestInF32 = (c) => (like(c, c.setting.plain) || {timed: []}).timed[0];
+const isF32 = (c) => c.setting.plain === c.setting.order;
+// What each kind shows of a case: value, interval and value at the lower bound of the time. Without x it
+// is drawn over the size that the reader chose; with x, a mark per case; map draws cells.
 const CHARTS = {
     time: {
+        name: "time per step", unit: "time", label: "per step",
         value: (c) => c.median / c.T,
-        lo: (c) => c.lo / c.T,
-        hi: (c) => c.hi / c.T,
-        bound: (c) => (c.bound ? c.bound / c.T : null),
-        note:
-            "Lower is better. The median time of a call divided by T; bars show the 95 % interval, " +
-            "or the range of the samples where there are too few for one."
+        interval: (c) => [c.lo / c.T, c.hi / c.T],
+        bound: (c) => c.bound && c.bound / c.T,
+        note: "Lower is better. The median time of a call divided by T; bars show the 95 % interval, " +
+            "or the range of the samples where there are too few for one.",
+        boundNote: "The dotted line is the lower bound (floor) of the time.",
     },
     speedup: {
+        name: "speed-up over the baseline", label: "speed-up", suffix: "×", reference: () => 1,
         value: (c) => c.speedup,
-        lo: () => null,
-        hi: () => null,
-        bound: () => null,
-        note: "Higher is better. The baseline’s median divided by the case’s median."
+        note: "Higher is better. The baseline’s median divided by the case’s median.",
+    },
+    map: {
+        name: "speed-up by two sizes", map: true,
+        value: (c) => c.speedup,
+        note: "Each cell is one problem: how many times as fast as the baseline. Blue is faster, orange " +
+            "slower; = tied, as the intervals overlap; × failed; grey did not run; – is not in this run.",
     },
     rate: {
+        name: "rate (roofline)", label: "GFLOP/s", xLabel: "flops per byte",
+        x: (c) => c.flops / c.bytes,
         value: (c) => (c.flops && c.bytes ? c.flops / c.median : null),
-        lo: (c) => c.flops / c.hi,
-        hi: (c) => c.flops / c.lo,
-        bound: (c) => (c.bound ? c.flops / c.bound : null),
-        note:
-            "Higher is better. Flops of the GEMMs per second, over flops per byte of inputs and " +
-            "outputs. The dashed line is the best rate shown."
+        interval: (c) => [c.flops / c.hi, c.flops / c.lo],
+        bound: (c) => c.bound && c.flops / c.bound,
+        reference: (points) => most(points.map((point) => point.y)),
+        note: "Higher is better. Flops of the GEMMs per second, over flops per byte of inputs and " +
+            "outputs. The dashed line is the best rate shown.",
+        boundNote: "A + is the rate at the lower bound of the time.",
+    },
+    training: {
+        name: "training over inference", label: "training / inference", suffix: "×",
+        value: (c) => (c.setting.pass === "train" ? ratio(c, inference(c)) : null),
+        interval: (c) => widest(c, inference(c)),
+        note: "Lower is better. The median of a training call divided by that of inference of the " +
+            "same implementation; bars show the widest interval that both allow.",
+    },
+    precision: {
+        name: "precision: speed-up over f32", label: "f32 / this precision", suffix: "×",
+        value: (c) => (isF32(c) ? null : ratio(inF32(c), c)),
+        interval: (c) => widest(inF32(c), c),
+        note: "Higher is better. The median in f32 divided by that in this precision, for the same " +
+            "implementation; bars show the widest interval that both allow.",
+    },
+    error: {
+        name: "precision: speed over error", label: "speed-up over the fastest in f32", suffix: "×",
+        xLabel: "error in norm against the oracle", acrossPrecisions: true, reference: () => 1,
+        x: (c) => c.gradientError || c.error,
+        value: (c) => (c.gradientError || c.error ? ratio(bestInF32(c), c) : null),
+        interval: (c) => widest(bestInF32(c), c),
+        note: "Left and up is better. The fastest median in f32 of the same sizes divided by the " +
+            "median, over |result − oracle| / |oracle| of the worst output or, in training, the worst " +
+            "gradient.",
+    },
+    memory: {
+        name: "peak memory", unit: "bytes", label: "peak memory",
+        value: (c) => c.peak,
+        note: "Lower is better. The most memory that the case used at a time: tensors, packed weights, " +
+            "reserve and workspace.",
     },
 };
+const intervalOf = (chart, c) => (chart.interval && c.lo !== null ? chart.interval(c) : []);
+const boundOf = (chart, c) => (chart.bound && c.bound ? chart.bound(c) : null);
 
 // Shapes of the marks 1 to 10, as in plots/style.gp; those from 7 on are open.
-const MARKS = [
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
-    "M-3.6 -3.6h7.2v7.2h-7.2z",
-    "M0 -4.8L4.5 3.2H-4.5z",
-    "M0 -5L5 0L0 5L-5 0z",
-    "M0 4.8L4.5 -3.2H-4.5z",
-    "M0 -4.8L4.6 -1.5L2.8 3.9H-2.8L-4.6 -1.5z",
-    "M-3.6 -3.6h7.2v7.2h-7.2z",
-    "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0",
-    "M0 -4.8L4.5 3.2H-4.5z",
-    "M0 -5L5 0L0 5L-5 0z",
-];
-const DASHES = ["", "6 4", "2 3", "8 3 2 3"];
-function markOf(series) {
-    return svg("path", {
-        d: MARKS[(series.mark - 1) % 10],
-        class: series.mark > 6 ? "open s" + series.color : "f" + series.color,
-        "stroke-width": 1.6
-    });
-}
+const CIRCLE = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", SQUARE = "M-3.6 -3.6h7.2v7.2h-7.2z",
+      UP = "M0 -4.8L4.5 3.2H-4.5z", DIAMOND = "M0 -5L5 0L0 5L-5 0z", DOWN = "M0 4.8L4.5 -3.2H-4.5z",
+      PENTAGON = "M0 -4.8L4.6 -1.5L2.8 3.9H-2.8L-4.6 -1.5z";
+const MARKS = [CIRCLE, SQUARE, UP, DIAMOND, DOWN, PENTAGON, SQUARE, CIRCLE, UP, DIAMOND];
+const DASHES = [null, "6 4", "2 3", "8 3 2 3"];
+const markOf = ({mark, color}) => svg("path",
+    {d: MARKS[(mark - 1) % 10], class: (mark > 6 ? "open s" : "f") + color, "stroke-width": 1.6});
+const lineOf = ({color, dash}, d) => svg("path",
+    {class: "line s" + color, "stroke-dasharray": DASHES[(dash - 1) % 4], d});
 
-// Panels of the chosen axis: one per setting and set of the other sizes. I counts as a size where
-// it is not H.
-function panelsOf(timed, kind, axis) {
-    const panels = new Map();
-    for (const c of timed) {
-        const y = CHARTS[kind].value(c);
-        if (y === null || !(y > 0)) continue;
-        let key = String(c.settingOrder), title = "";
-        if (kind !== "rate") {
-            const held = SIZES.filter(
-                (size) => size !== axis && (size !== "I" || (c.I !== c.H && axis !== "I")));
-            title = held.map((size) => size + " = " + c[size]).join(", ");
-            key += held.map((size) => "|" + size + String(c[size]).padStart(12, "0")).join("");
-        }
-        if (!panels.has(key))
-            panels.set(key, {key, setting: c.setting, order: c.settingOrder, title, points: []});
-        panels.get(key).points.push({c, x: kind === "rate" ? c.flops / c.bytes : c[axis], y});
-    }
-    const list =
-        Array.from(panels.values()).sort((a, b) => a.order - b.order || (a.key < b.key ? -1 : 1));
-    for (const panel of list) {
-        panel.lines = new Map();
-        for (const point of panel.points) {
-            if (!panel.lines.has(point.c.series)) panel.lines.set(point.c.series, []);
-            panel.lines.get(point.c.series).push(point);
-        }
+// Panels: one per setting and set of the sizes that the chart holds constant. I counts as a size where it
+// is not H.
+function panelsOf(points, chart, axes) {
+    const held = (c) => (chart.x ? []
+        : SIZES.filter((size) => !axes.includes(size) && (size !== "I" || c.I !== c.H)));
+    const setting = (c) => SETTINGS[chart.acrossPrecisions ? c.setting.plain : c.setting.order];
+    const key = ({c}) => setting(c).order +
+        held(c).map((size) => "|" + size + String(c[size]).padStart(12, "0")).join("");
+    return Array.from(groupBy(points, key), ([name, own]) => ({
+        key: name,
+        order: setting(own[0].c).order,
+        heading: chart.acrossPrecisions ? setting(own[0].c).heading.replace(", f32", "")
+                                        : setting(own[0].c).heading,
+        title: held(own[0].c).map((size) => size + " = " + own[0].c[size]).join(", "),
+        points: own,
+    })).sort((a, b) => a.order - b.order || (a.key < b.key ? -1 : 1));
+}
+function chartPanels(timed, chart, axis) {
+    const points = timed.map((c) => ({c, y: chart.value(c), x: chart.x ? chart.x(c) : c[axis]}))
+        .filter((point) => point.y > 0 && point.x > 0);
+    const panels = panelsOf(points, chart, [axis]);
+    for (const panel of panels) {
+        panel.lines = groupBy(panel.points, (point) => point.c.series);
         for (const line of panel.lines.values()) line.sort((a, b) => a.x - b.x);
     }
-    // A panel whose lines all have one point says nothing.
-    return kind === "rate"
-        ? list
-        : list.filter((panel) => Array.from(panel.lines.values()).some((line) => line.length > 1));
+    // A panel whose lines all have one point says nothing, nor do precisions with nothing beside f32.
+    return panels.filter((panel) => chart.acrossPrecisions ? panel.points.some(({c}) => !isF32(c))
+        : chart.x || Array.from(panel.lines.values()).some((line) => line.length > 1));
 }
-function bestAxis(timed) {
-    const counts =
-        ["H", "B", "T", "I"].map((size) => [size, new Set(timed.map((c) => c[size])).size]);
-    if (!inputVaries) counts.pop();
+function bestAxis(timed, axes) {
+    const counts = axes.filter((size) => size !== "I" || inputVaries)
+        .map((size) => [size, new Set(timed.map((c) => c[size])).size]);
     return counts.reduce((a, b) => (b[1] > a[1] ? b : a))[0];
 }
 
@@ -488,455 +474,311 @@ function scaleOf(low, high, from, to) {
 }
 // Round numbers in the range; about `count` at most.
 function roundTicks(low, high, count) {
-    for (const steps
-             of [[1, 1.2, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 3, 5, 7], [1, 2, 5], [1, 3], [1]]) {
+    const all = [];
+    for (const steps of [[1, 1.2, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 5], [1]]) {
         const ticks = [];
         for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++)
-            for (const step of steps)
-                if (step * 10 ** e >= low && step * 10 ** e <= high) ticks.push(step * 10 ** e);
-        if (ticks.length <= count || steps.length === 1)
-            return ticks.filter((_, i) => i % Math.ceil(ticks.length / count) === 0);
+            ticks.push(...steps.map((step) => step * 10 ** e));
+        all.push(ticks.filter((tick) => tick >= low && tick <= high));
     }
-    return [];
+    const last = all[all.length - 1];
+    return all.find((ticks) => ticks.length <= count) ||
+        last.filter((_, i) => i % Math.ceil(last.length / count) === 0);
 }
-function powerTicks(low, high) {
-    const ticks = [], step = Math.max(1, Math.ceil(Math.log2(high / low) / 6));
-    for (let e = Math.ceil(Math.log2(low)); e <= Math.log2(high); e++)
-        if (e % step === 0) ticks.push(2 ** e);
-    return ticks;
-}
+const shortNumber = (value) =>
+    (value < 1e-3 ? value.toExponential(0) : String(+value.toPrecision(3)));
 
-function yAxisOf(kind, low, high) {
-    if (kind === "speedup" && high / low < 6)
-        return {
-            ticks: roundTicks(low, high, 7),
-            format: (v) => String(+v.toPrecision(2)) + "×",
-            label: "speed-up"
-        };
-    if (kind === "speedup")
-        return {
-            ticks: powerTicks(low, high),
-            format: (v) => (v < 1 ? "1/" + 1 / v : v) + "×",
-            label: "speed-up"
-        };
-    if (kind === "rate")
-        return {
-            ticks: roundTicks(low, high, 7),
-            format: (v) => String(+v.toPrecision(3)),
-            label: "GFLOP/s"
-        };
-    const unit = unitFor("time", Math.sqrt(low * high));
-    return {
-        ticks: roundTicks(low / unit[1], high / unit[1], 6).map((v) => v * unit[1]),
-        format: (v) => String(+(v / unit[1]).toPrecision(3)),
-        label: unit[0] + " per step"
-    };
-}
-
-function drawPoint(point, {kind, X, Y}) {
-    const {c} = point, chart = CHARTS[kind];
-    const said = c.series.name + ", " + sizesOf(c) + ": " +
-        (kind === "time"             ? ns(point.y) + " per step"
-                : kind === "speedup" ? times(point.y)
-                                     : digits(point.y) + " GFLOP/s");
+function drawPoint(point, {chart, X, Y, say}) {
+    const {c} = point, y = Y(point.y), [lo, hi] = intervalOf(chart, c);
     const group = svg("g", {
         class: "point",
-        transform: "translate(" + X(point.x).toFixed(1) + " " + Y(point.y).toFixed(1) + ")",
-        tabindex: "-1",
+        transform: "translate(" + X(point.x).toFixed(1) + " " + y.toFixed(1) + ")",
         role: "img",
-        "aria-label": said,
+        "aria-label": c.series.name + ", " + sizesOf(c) + ": " + say(point.y),
         "data-case": c.index
     });
-    const lo = chart.lo(c), hi = chart.hi(c);
-    if (c.lo !== null && lo > 0 && hi > 0) {
-        const y = Y(point.y), from = (Y(lo) - y).toFixed(1), to = (Y(hi) - y).toFixed(1);
-        if (Math.abs(from - to) > 3)
-            group.append(svg("path", {
-                class: "whisker s" + c.series.color,
-                d: "M-3 " + from + "h6M-3 " + to + "h6M0 " + from + "V" + to
-            }));
+    if (lo > 0 && hi > 0 && Y(lo) - Y(hi) > 3) {
+        const from = (Y(lo) - y).toFixed(1), to = (Y(hi) - y).toFixed(1);
+        group.append(svg("path", {
+            class: "whisker s" + c.series.color,
+            d: "M-3 " + from + "h6M-3 " + to + "h6M0 " + from + "V" + to
+        }));
     }
     group.append(svg("circle", {class: "hit", r: 9}), markOf(c.series));
     return group;
 }
-
-function drawAxes(image, frame) {
-    const {width, height, left, right, bottom, axis, X, Y} = frame;
+function drawAxes(image, {width, height, left, right, bottom, X, Y, xTicks, yTicks, xLabel, yLabel,
+    xText, yText}) {
     const across = (y) => "M" + left + " " + y.toFixed(1) + "H" + (width - right);
-    for (const tick of axis.ticks)
+    for (const tick of yTicks)
         image.append(svg("path", {class: "grid", d: across(Y(tick))}),
-            svg("text", {x: left - 6, y: Y(tick) + 4, "text-anchor": "end"}, axis.format(tick)));
+            svg("text", {x: left - 6, y: Y(tick) + 4, "text-anchor": "end"}, yText(tick)));
     image.append(svg("path", {class: "axis", d: across(height - bottom)}));
     let last = -Infinity;
-    for (const tick of frame.xTicks) {
-        const x = X(tick), label = String(tick);
-        if (x - last < 7 * label.length + 8) continue; // it would touch its neighbour
+    for (const tick of xTicks) {
+        const x = X(tick), label = xText(tick);
+        if (x - last < 7 * label.length + 8) continue;  // it would touch its neighbour
         last = x;
         image.append(
             svg("path", {class: "axis", d: "M" + x.toFixed(1) + " " + (height - bottom) + "v4"}),
-            svg("text", {x: x.toFixed(1), y: height - bottom + 16, "text-anchor": "middle"},
-                label));
+            svg("text", {x: x.toFixed(1), y: height - bottom + 16, "text-anchor": "middle"}, label));
     }
-    image.append(svg("text",
-        {x: (left + width - right) / 2, y: height - 2, "text-anchor": "middle"}, frame.xLabel),
-        svg("text", {x: 0, y: 10}, axis.label));
-    if (frame.kind === "speedup") image.append(svg("path", {class: "unit", d: across(Y(1))}));
+    image.append(svg("text", {x: (left + width - right) / 2, y: height - 2, "text-anchor": "middle"},
+        xLabel), svg("text", {x: 0, y: 10}, yLabel));
 }
-
 // A series' line, and its lower bounds.
-function drawLine(image, series, line, {kind, X, Y}) {
+function drawLine(image, series, line, {chart, X, Y}) {
     const at = (x, y) => X(x).toFixed(1) + " " + Y(y).toFixed(1);
-    const bounds = line.map((point) => [point.x, CHARTS[kind].bound(point.c)])
-        .filter((bound) => bound[1]);
-    if (kind === "rate") {
+    const bounds = line.map(({c, x}) => [x, boundOf(chart, c)]).filter((bound) => bound[1]);
+    if (chart.x)
         for (const [x, y] of bounds)
             image.append(svg("path", {class: "unit", d: "M" + at(x, y) + "m-4 0h8m-4 -4v8"}));
-        return;
-    }
-    if (bounds.length > 1)
+    else if (bounds.length > 1)
         image.append(svg("path",
             {class: "bound", d: "M" + bounds.map(([x, y]) => at(x, y)).join("L")}));
-    if (line.length > 1)
-        image.append(svg("path", {
-            class: "line s" + series.color,
-            "stroke-dasharray": DASHES[(series.dash - 1) % 4] || null,
-            d: "M" + line.map((point) => at(point.x, point.y)).join("L"),
-        }));
+    if (!chart.x && line.length > 1)
+        image.append(lineOf(series, "M" + line.map((point) => at(point.x, point.y)).join("L")));
 }
-
+function panelFigure(panel, image) {
+    return h("figure", {class: "panel"}, h("figcaption", {}, panel.heading,
+        panel.title && h("small", {}, " · " + panel.title)), image);
+}
 function drawPanel(panel, frame) {
-    const {kind, width, height, left, right, Y} = frame;
+    const {chart, width, height, left, right, Y} = frame;
     const image = svg("svg", {
         viewBox: "0 0 " + width + " " + height,
         role: "group",
-        "aria-label": panel.setting.heading + ", " + panel.title,
+        "aria-label": panel.heading + ", " + panel.title,
     });
     drawAxes(image, frame);
-    if (kind === "rate") {
-        const best = Y(most(panel.points.map((point) => point.y))).toFixed(1);
-        image.append(svg("path", {
-            class: "unit",
-            "stroke-dasharray": "5 4",
-            d: "M" + left + " " + best + "H" + (width - right),
-        }));
-    }
+    const reference = chart.reference && Y(chart.reference(panel.points)).toFixed(1);
+    if (reference)
+        image.append(svg("path", {class: "unit", "stroke-dasharray": "5 4",
+            d: "M" + left + " " + reference + "H" + (width - right)}));
     for (const [series, line] of panel.lines) drawLine(image, series, line, frame);
-    const marks = Array.from(panel.lines.values()).flat().map((point) => drawPoint(point, frame));
-    marks[0].setAttribute("tabindex", "0");
-    image.append(...marks);
-    return h("figure", {class: "panel"},
-        h("figcaption", {}, panel.setting.heading,
-            panel.title && h("small", {}, " · " + panel.title)),
-        image);
+    for (const line of panel.lines.values())
+        image.append(...line.map((point) => drawPoint(point, frame)));
+    return panelFigure(panel, image);
 }
-
 function rangeOf(values, pad) {
     const known = values.filter((value) => value > 0 && isFinite(value));
     const low = least(known), high = most(known), room = Math.max(pad, (high / low) ** 0.06);
     return [low / room, high * room];
 }
-// What all panels share: the size in pixels, the scales and the ticks of both axes.
-function frameOf(panels, kind, axis, width) {
-    const chart = CHARTS[kind], points = panels.flatMap((panel) => panel.points);
-    const shown = ({c, y}) =>
-        kind === "speedup" ? [y, 1] : [y, chart.lo(c), chart.hi(c), chart.bound(c)];
-    const [yLow, yHigh] = rangeOf(points.flatMap(shown), 1.15);
-    const [xLow, xHigh] = rangeOf(points.map((point) => point.x), 1.12);
-    const sizes = Array.from(new Set(points.map((point) => point.x))).sort((a, b) => a - b);
-    const height = kind === "rate" ? Math.min(420, 0.62 * width + 60)
-                                   : Math.max(190, Math.min(260, 0.62 * width));
-    const yAxis = yAxisOf(kind, yLow, yHigh), letter = 7; // pixels per letter of a label
-    const longest = Math.max(...yAxis.ticks.map((tick) => yAxis.format(tick).length));
-    const left = Math.max(44, 8 + letter * longest), right = 12, top = 20, bottom = 34;
-    const xLabel = $("chart-axis").querySelector("[value=" + axis + "]").textContent;
+// What all panels share: the size in pixels, the scales, and the ticks and labels of both axes.
+function frameOf(panels, chart, axis, width) {
+    const points = panels.flatMap((panel) => panel.points), xs = points.map((point) => point.x);
+    const [yLow, yHigh] = rangeOf(points.flatMap(({c, y}) =>
+        [y, ...intervalOf(chart, c), boundOf(chart, c), chart.reference && chart.reference(points)]),
+        1.15);
+    const [xLow, xHigh] = rangeOf(xs, 1.12);
+    const height = chart.x ? Math.min(420, 0.62 * width + 60)
+                           : Math.max(190, Math.min(260, 0.62 * width));
+    const [unit, size] = chart.unit ? unitFor(chart.unit, Math.sqrt(yLow * yHigh)) : ["", 1];
+    const yTicks = roundTicks(yLow / size, yHigh / size, 7).map((tick) => tick * size);
+    const yText = (v) => shortNumber(v / size) + (chart.suffix || "");
+    const left = Math.max(44, 8 + 7 * most(yTicks.map((tick) => yText(tick).length)));
+    const right = 12, top = 20, bottom = 34;
     return {
-        kind, width, height, left, right, bottom,
+        chart, width, height, left, right, bottom, yTicks, yText,
         X: scaleOf(xLow, xHigh, left, width - right),
         Y: scaleOf(yLow, yHigh, height - bottom, top),
-        xTicks: kind === "rate" ? powerTicks(xLow, xHigh) : sizes,
-        xLabel: kind === "rate" ? "flops per byte" : xLabel,
-        axis: yAxis,
+        xTicks: chart.x ? roundTicks(xLow, xHigh, 7) : distinct(xs),
+        xText: chart.x ? shortNumber : String,
+        xLabel: chart.xLabel || axisName(axis),
+        yLabel: unit + (unit && " ") + chart.label,
+        say: (y) => (chart.unit ? withUnit(chart.unit, y) + " " : digits(y) + " ") + chart.label,
     };
+}
+const axisName = (axis) => $("chart-axis").querySelector("[value=" + axis + "]").textContent;
+
+// Heat maps: a panel per implementation, setting and set of the other sizes; H goes across.
+function mapPanels(shown, axis) {
+    const points = shown.filter((c) => c.series.name !== state.base).map((c) => ({c}));
+    return panelsOf(points, CHARTS.map, ["H", axis]).flatMap((panel) =>
+        Array.from(groupBy(panel.points, (point) => point.c.series), ([series, own]) => ({
+            heading: panel.heading,
+            title: series.name + (panel.title && ", " + panel.title),
+            cases: own.map((point) => point.c),
+        }))).filter(({cases}) => new Set(cases.map((c) => c.H)).size > 1 &&
+            new Set(cases.map((c) => c[axis])).size > 1 && cases.some((c) => c.speedup));
+}
+function mapCell(c) {
+    if (!c) return ["–", "none"];
+    if (!c.timed) return [(c.failed ? "× " : "") + c.verdict, c.failed ? "failed" : "none"];
+    if (c.speedup === null) return ["no base", "none"];
+    const base = timedOf(c.problem, SERIES.find((series) => series.name === state.base));
+    const tied = base.lo !== null && c.lo !== null && base.lo <= c.hi && c.lo <= base.hi;
+    return [(tied ? "=" : "") + digits(c.speedup), c.speedup >= 1 ? "faster" : "slower"];
+}
+function drawMap(panel, axis) {
+    const xs = distinct(panel.cases.map((c) => c.H)), ys = distinct(panel.cases.map((c) => c[axis]));
+    const W = 56, H = 28, left = 52, top = 16, width = left + W * xs.length + 4;
+    const image = svg("svg", {class: "map", role: "group", "aria-label": panel.title,
+        viewBox: "0 0 " + width + " " + (top + H * ys.length + 38), style: "max-width:" + width + "px"});
+    const put = (x, y, words, anchor) =>
+        image.append(svg("text", {x, y, "text-anchor": anchor || "middle"}, words));
+    const place = new Map(panel.cases.map((c) => [c.H + "," + c[axis], c]));
+    ys.reverse().forEach((y, row) => {
+        put(left - 6, top + H * row + 19, String(y), "end");
+        xs.forEach((x, column) => {
+            const c = place.get(x + "," + y), [words, kind] = mapCell(c);
+            const shade = c && c.speedup ? Math.min(1, Math.abs(Math.log2(c.speedup)) / 2) : 1;
+            image.append(svg("g", {class: c && "point", "data-case": c && c.index, role: "img",
+                "aria-label": "H = " + x + ", " + axis + " = " + y + ": " + words,
+                transform: "translate(" + (left + W * column) + " " + (top + H * row) + ")"},
+                svg("rect", {class: "cell " + kind + " hit", width: W - 2, height: H - 2,
+                    "fill-opacity": (0.1 + 0.9 * shade).toFixed(2)}),
+                svg("text", {x: W / 2 - 1, y: 18, "text-anchor": "middle",
+                    class: shade > 0.6 && kind !== "none" ? "strong" : null}, words)));
+        });
+    });
+    xs.forEach((x, column) => put(left + W * column + W / 2, top + H * ys.length + 14, String(x)));
+    put(left + W * xs.length / 2, top + H * ys.length + 32, axisName("H"));
+    put(0, 10, axis, "start");
+    return panelFigure(panel, image);
 }
 
 function drawLegend(panels) {
-    const used = SERIES.filter((series) => panels.some((panel) => panel.lines.has(series)));
-    $("legend").replaceChildren(...used.map(
-        (series) => h("span", {},
-            svg("svg", {width: 34, height: 12, viewBox: "-17 -6 34 12", "aria-hidden": "true"},
-                svg("path", {
-                    class: "line s" + series.color,
-                    "stroke-dasharray": DASHES[(series.dash - 1) % 4] || null,
-                    d: "M-16 0H16"
-                }),
-                markOf(series)),
-            series.name)));
+    const used = SERIES.filter((series) => panels.some((panel) => panel.lines && panel.lines.has(series)));
+    $("legend").replaceChildren(...used.map((series) => h("span", {},
+        svg("svg", {width: 34, height: 12, viewBox: "-17 -6 34 12", "aria-hidden": "true"},
+            lineOf(series, "M-16 0H16"), markOf(series)), series.name)));
 }
-let drawn = {timed: []};
-function drawChart({timed}) {
-    const kind = state.chart, axis = state.x || bestAxis(timed), area = $("chart");
-    drawn = {timed};
+let drawn = {shown: [], timed: []};
+function drawChart(selection) {
+    const {shown, timed} = selection, chart = CHARTS[state.chart], area = $("chart");
+    const axes = chart.map ? ["B", "T"] : ["H", "B", "T", "I"];
+    const axis = axes.includes(state.x) ? state.x : bestAxis(timed, axes);
+    drawn = selection;
     $("chart-axis").value = axis;
-    $("chart-axis").querySelector("[value=I]").hidden = !inputVaries;
-    $("axis-label").hidden = kind === "rate";
-    const panels = panelsOf(timed, kind, axis),
-          shown = allPanels ? panels : panels.slice(0, MOST_PANELS);
-    const hasBound = timed.some((c) => c.bound);
-    $("chart-note").textContent = CHARTS[kind].note +
-        (hasBound && kind === "time" ? " The dotted line is the lower bound (floor) of the time."
-                                     : "") +
-        (hasBound && kind === "rate" ? " A + is the rate at the lower bound of the time." : "");
-    drawLegend(shown);
+    for (const option of $("chart-axis").options)
+        option.hidden = !axes.includes(option.value) || (option.value === "I" && !inputVaries);
+    $("axis-label").hidden = Boolean(chart.x);
+    const panels = chart.map ? mapPanels(shown, axis) : chartPanels(timed, chart, axis);
+    const few = allPanels ? panels : panels.slice(0, MOST_PANELS);
+    const bounds = timed.some((c) => c.bound) ? " " + (chart.boundNote || "")
+        : chart.boundNote ? " This run has no lower bounds." : "";
+    $("chart-note").textContent = chart.note + bounds;
+    drawLegend(few);
     if (!panels.length) {
-        const why = kind === "speedup" && !timed.some((c) => c.speedup !== null)
+        area.replaceChildren(h("p", {class: "empty"}, !timed.length ? "No shown case has a time."
+            : timed.every((c) => c.speedup === null) && chart.value === CHARTS.map.value
             ? "The baseline has no time for the shown problems."
-            : timed.length
-            ? "Nothing to draw: each line would have a single point. Choose another axis, or " +
-                "show more cases."
-            : "No shown case has a time.";
-        area.replaceChildren(h("p", {class: "empty"}, why));
+            : "Nothing to draw: this picture needs two points per line, or two cases to compare. " +
+                "Choose another axis or picture, or show more cases."));
         return;
     }
-    const wide = kind === "rate" && shown.length === 1, gap = 19, room = area.clientWidth || 900;
-    area.classList.toggle("one", wide);
+    const wide = chart.x && few.length === 1, gap = 19, room = area.clientWidth || 900;
+    area.classList.toggle("one", Boolean(wide));
     const columns = wide ? 1 : Math.max(1, Math.floor((room + gap) / (304 + gap)));
-    const frame = frameOf(shown, kind, axis,
-        Math.round(wide ? Math.min(room, 1024) : (room - (columns - 1) * gap) / columns));
-    area.replaceChildren(...shown.map((panel) => drawPanel(panel, frame)));
-    if (shown.length < panels.length) {
+    const width = Math.round(wide ? Math.min(room, 1024) : (room - (columns - 1) * gap) / columns);
+    const frame = chart.map || frameOf(few, chart, axis, width);
+    area.replaceChildren(
+        ...few.map((panel) => (chart.map ? drawMap(panel, axis) : drawPanel(panel, frame))));
+    if (few.length < panels.length) {
         const more = h("button", {type: "button"}, "Draw all " + panels.length + " panels");
         more.addEventListener("click", () => {
             allPanels = true;
             drawChart(drawn);
         });
-        area.append(h("p", {class: "note"},
-            "These are " + shown.length + " of " + panels.length +
-                " panels: choose sizes to see others. ",
-            more));
+        area.append(note("These are " + few.length + " of " + panels.length +
+            " panels: choose sizes to see others. ", more));
     }
 }
 
-// Arrow keys in a panel: left and right along a line, up and down to the other lines at the same x.
-function movePoint(event) {
-    const point = event.target.closest && event.target.closest(".point");
-    const steps = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0,
-                       -1]}[event.key];
-    if (!point || !steps) return;
-    event.preventDefault();
-    const place = (node) => node.getAttribute("transform").match(/[\d.-]+/g).map(Number);
-    const own = CASES[point.dataset.case], [x, y] = place(point);
-    let best = null, distance = Infinity;
-    for (const other of point.parentNode.querySelectorAll(".point")) {
-        const [ox, oy] = place(other), same = CASES[other.dataset.case].series === own.series;
-        const fits = steps[0]
-            ? same && (ox - x) * steps[0] > 0.05
-            : !same && Math.abs(ox - x) < 1 && (y - oy) * steps[1] >= 0 && other !== point;
-        const away = Math.abs(ox - x) + Math.abs(oy - y) * (steps[0] ? 0.001 : 1);
-        if (fits && away < distance) [best, distance] = [other, away];
-    }
-    if (!best) return;
-    point.setAttribute("tabindex", "-1");
-    best.setAttribute("tabindex", "0");
-    best.focus();
-}
-
-// Table
+// Table: by problem, and the fastest first, unless the reader chose a column
 
 const PART = 150;  // rows made at a time
-const hasOthers = facetOf("others").values.some((value) => value !== "none");
+const numberCell = (label, words) => h("td", {class: "n", "data-label": label}, words);
 const COLUMNS = [
-    {
-        key: "impl",
-        label: "Implementation",
-        of: (c) => c.series.name,
-        cell: (c) => h("td", {class: "wrap"}, nameOf(c.series))
-    },
-    ...SIZES.map((size) => ({
-        key: size,
-        label: size,
-        number: true,
-        of: (c) => c[size],
-        cell: (c) => h("td", {class: "n size", "data-label": size}, String(c[size]))
-    })),
-    {
-        key: "dtype",
-        label: "Precision",
-        of: (c) => c.setting.dtype,
-        cell: (c) => h("td", {}, c.setting.dtype)
-    },
-    {
-        key: "pass",
-        label: "Pass",
-        of: (c) => c.setting.pass,
-        cell: (c) => h("td", {}, c.setting.pass)
-    },
-    ...(hasOthers ? [{
-        key: "others",
-        label: "Others",
-        of: (c) => c.setting.others,
-        cell: (c) => h("td", {class: "wrap"}, c.setting.others)
-    }]
-                  : []),
-    {
-        key: "median",
-        label: "Median",
-        number: true,
-        of: (c) => c.median,
-        cell: (c) => h("td", {class: "n median"}, ns(c.median),
-            c.hasInterval &&
-                h("small", {}, " ±" + (50 * (c.hi - c.lo) / c.median).toFixed(1) + " %"))
-    },
-    {
-        key: "step",
-        label: "Per step",
-        number: true,
-        of: (c) => c.median / c.T,
-        cell: (c) => h("td", {class: "n", "data-label": "per step"}, ns(c.median / c.T))
-    },
-    {
-        key: "speedup",
-        label: "Speed-up",
-        number: true,
-        of: (c) => c.speedup,
-        cell: (c) => h("td", {class: "n" + (c.rank ? " best" : ""), "data-label": "speed-up"},
-            times(c.speedup), c.rank && h("small", {}, " " + c.rank))
-    },
-    ...(CASES.some((c) => c.update) ? [{
-        key: "update",
-        label: "Update",
-        number: true,
-        of: (c) => c.update,
-        cell: (c) => h("td", {class: "n", "data-label": "update"}, c.update ? ns(c.update) : "–")
-    }]
-                                    : []),
-    {
-        key: "error",
-        label: "Error",
-        number: true,
-        of: (c) => c.error,
-        cell: (c) => h("td", {class: "n", "data-label": "error"},
-            c.error === null ? "–" : c.error.toExponential(1))
-    },
-    {
-        key: "samples",
-        label: "Samples",
-        number: true,
-        of: (c) => c.samples,
-        cell: (c) => h("td", {class: "n"}, stripOf(c))
-    },
-];
+    ["impl", "Implementation", (c) => c.series.name,
+        (c) => h("td", {class: "wrap"}, nameOf(c.series))],
+    ...SIZES.map((size) => [size, size + "#", (c) => c[size],
+        (c) => h("td", {class: "n size", "data-label": size}, String(c[size]))]),
+    ["dtype", "Precision", (c) => c.setting.dtype, (c) => h("td", {}, c.setting.dtype)],
+    ["pass", "Pass", (c) => c.setting.pass, (c) => h("td", {}, c.setting.pass)],
+    CASES.some((c) => c.setting.others) && ["others", "Others", (c) => c.setting.others,
+        (c) => h("td", {class: "wrap"}, c.setting.others)],
+    ["median", "Median#", (c) => c.median, (c) => h("td", {class: "n median"}, ns(c.median),
+        c.hasInterval && h("small", {}, " ±" + (50 * (c.hi - c.lo) / c.median).toFixed(1) + " %"))],
+    ["step", "Per step#", (c) => c.median / c.T, (c) => numberCell("per step", ns(c.median / c.T))],
+    ["speedup", "Speed-up#", (c) => c.speedup,
+        (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"}, times(c.speedup),
+            c.rank && h("small", {}, " " + c.rank))],
+    CASES.some((c) => c.update) && ["update", "Update#", (c) => c.update,
+        (c) => numberCell("update", ns(c.update))],
+    ["error", "Error#", (c) => c.error,
+        (c) => numberCell("error", c.error === null ? "–" : c.error.toExponential(1))],
+    ["samples", "Samples#", (c) => c.samples, (c) => h("td", {class: "n"}, stripOf(c))],
+].filter(Boolean).map(([key, label, of, cell]) => ({key, label, of, cell}));
 
 // How many samples lie at which distance from the median, one bar per percent.
 function stripOf(c) {
-    let bars = "";
-    for (let i = 0; i < c.strip.length; i++) {
-        const height = Math.min(9, +c.strip[i] || 0);
-        if (height > 0) bars += "M" + (2 * i + 1) + " 16v-" + (1.6 * height).toFixed(1);
-    }
-    return svg("svg", {
-        class: "strip",
-        viewBox: "0 0 82 16",
-        role: "img",
-        "aria-label": plural(c.samples, "sample")
-    },
+    const bars = Array.from(c.strip, (digit, i) =>
+        (digit > 0 ? "M" + (2 * i + 1) + " 16v-" + (1.6 * digit).toFixed(1) : "")).join("");
+    return svg("svg", {class: "strip", viewBox: "0 0 82 16", role: "img",
+        "aria-label": plural(c.samples, "sample")},
         svg("path", {class: "mid", d: "M41 0v16"}), svg("path", {d: bars}));
 }
-
-// By problem, and the fastest first, unless the reader chose a column.
 function sortCases(timed) {
-    const descending = state.sort.startsWith("-"),
-          column = COLUMNS.find((one) => one.key === state.sort.replace(/^-/, ""));
-    const byProblem = (a, b) =>
-        a.settingOrder - b.settingOrder || a.H - b.H || a.B - b.B || a.T - b.T || a.I - b.I;
-    if (!column) return timed.slice().sort((a, b) => byProblem(a, b) || a.median - b.median);
-    return timed.map((c) => [column.of(c), c])
-        .sort(([a, p], [b, q]) => {
-            if (a === null || b === null) return (a === null) - (b === null) || p.index - q.index;
-            const order = a < b ? -1 : a > b ? 1 : 0;
-            return (descending ? -order : order) || p.index - q.index;
-        })
-        .map((pair) => pair[1]);
+    const column = COLUMNS.find((one) => one.key === state.sort.replace(/^-/, ""));
+    if (!column) return timed;
+    const sign = state.sort.startsWith("-") ? -1 : 1;
+    return timed.map((c) => [column.of(c), c]).sort(([a, p], [b, q]) => {
+        if (a === null || b === null) return (a === null) - (b === null) || p.index - q.index;
+        return sign * ((a > b) - (a < b)) || p.index - q.index;
+    }).map((pair) => pair[1]);
 }
 
 let table = {rows: [], made: 0, body: null, more: null};
-function makeRow(c, before) {
-    const grouped = !state.sort, same = grouped && before && before.problem === c.problem;
-    const row = h("tr", {
-        tabindex: "-1",
-        "data-case": c.index,
-        class: same             ? "same"
-            : grouped && before ? "next"
-                                : null,
-        "aria-expanded": "false"
-    },
-        COLUMNS.map((column) => column.cell(c)));
-    return row;
-}
 function makeRows(count) {
-    const part = document.createDocumentFragment(),
-          end = Math.min(table.rows.length, table.made + count);
-    for (; table.made < end; table.made++)
-        part.append(makeRow(table.rows[table.made], table.rows[table.made - 1]));
+    const end = Math.min(table.rows.length, table.made + count), part = document.createDocumentFragment();
+    for (; table.made < end; table.made++) {
+        const c = table.rows[table.made], before = table.rows[table.made - 1];
+        const place = state.sort || !before ? null : before.problem === c.problem ? "same" : "next";
+        part.append(h("tr", {tabindex: "0", "data-case": c.index, class: place, "aria-expanded": "false"},
+            COLUMNS.map((column) => column.cell(c))));
+    }
     table.body.append(part);
     const left = table.rows.length - table.made;
     table.more.hidden = left === 0;
     table.more.textContent = "Show the other " + plural(left, "case");
-    const first = table.body.querySelector("tr");
-    if (first && !table.body.querySelector("tr[tabindex='0']")) first.setAttribute("tabindex", "0");
 }
-const sentinel = new IntersectionObserver((entries) => {
-    if (entries.some((entry) => entry.isIntersecting) && table.made < table.rows.length)
-        makeRows(PART);
-}, {rootMargin: "600px"});
-
+function headCell({key, label}) {
+    const up = state.sort === key, down = state.sort === "-" + key;
+    const button = h("button", {type: "button"}, label.replace("#", ""));
+    button.addEventListener("click", () => {
+        change({sort: up ? "-" + key : down ? "" : key});
+        document.querySelector("#cases th[data-key=" + key + "] button").focus();
+    });
+    return h("th", {scope: "col", class: label.endsWith("#") && "n", "data-key": key,
+        "aria-sort": up ? "ascending" : down ? "descending" : null}, button);
+}
 function drawTable({timed}) {
-    sentinel.disconnect();
-    const head = h("tr", {});
-    for (const column of COLUMNS) {
-        const up = state.sort === column.key, down = state.sort === "-" + column.key;
-        const button = h("button", {type: "button"}, column.label);
-        button.addEventListener("click", () => {
-            change({sort: up ? "-" + column.key : down ? "" : column.key});
-            const again = Array.from(document.querySelectorAll("#cases th button"))
-                              .find((one) => one.textContent === column.label);
-            if (again) again.focus();
-        });
-        head.append(h("th", {
-            scope: "col",
-            class: column.number ? "n" : null,
-            "aria-sort": up ? "ascending"
-                : down      ? "descending"
-                            : null
-        },
-            button));
-    }
     const body = h("tbody", {}), more = h("button", {type: "button", id: "more"});
     more.addEventListener("click", () => makeRows(Infinity));
     table = {rows: sortCases(timed), made: 0, body, more};
-    const list = h("table", {id: "cases", class: state.sort ? null : "grouped"},
-        h("thead", {}, head), body);
-    const none = h("p", {class: "empty"}, "No shown case has a time.");
-    $("table").replaceChildren(...(timed.length ? [list, more] : [none]));
+    const list = h("table", {id: "cases", class: !state.sort && "grouped"},
+        h("thead", {}, h("tr", {}, COLUMNS.map(headCell))), body);
+    $("table").replaceChildren(...(timed.length ? [list, more]
+                                       : [h("p", {class: "empty"}, "No shown case has a time.")]));
     makeRows(PART);
-    sentinel.observe(more);
-    if (state.open) {
-        const place = table.rows.findIndex((c) => idOf(c) === state.open);
-        if (place >= table.made) makeRows(place - table.made + 1);
-        if (place >= 0)
-            openRow(body.querySelector("tr[data-case='" + table.rows[place].index + "']"), true);
-    }
+    const place = state.open ? table.rows.findIndex((c) => idOf(c) === state.open) : -1;
+    if (place >= table.made) makeRows(place - table.made + 1);
+    if (place >= 0)
+        openRow(body.querySelector("tr[data-case='" + table.rows[place].index + "']"), true);
 }
-
 function openRow(row, open) {
-    const c = CASES[row.dataset.case], next = row.nextElementSibling,
-          isOpen = next && next.classList.contains("details");
+    const next = row.nextElementSibling, isOpen = next && next.classList.contains("details");
     for (const details of table.body.querySelectorAll("tr.details")) {
         details.previousElementSibling.setAttribute("aria-expanded", "false");
         details.remove();
     }
     if (isOpen && !open) return false;
     row.setAttribute("aria-expanded", "true");
-    row.after(h("tr", {class: "details"}, h("td", {colspan: COLUMNS.length}, detailsOf(c, true))));
+    row.after(h("tr", {class: "details"},
+        h("td", {colspan: COLUMNS.length}, detailsOf(CASES[row.dataset.case], true))));
     return true;
 }
 function toggleRow(row) {
@@ -944,109 +786,30 @@ function toggleRow(row) {
     hideCard();
     saveState();
 }
-function moveRow(event) {
-    const row = event.target.closest && event.target.closest("tbody tr[data-case]");
-    if (!row || event.target !== row) return;
-    if (event.key === "Enter" || event.key === " ") {
-        event.preventDefault();
-        toggleRow(row);
-        return;
-    }
-    const step = {ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling"}[event.key];
-    if (!step) return;
-    event.preventDefault();
-    if (step === "nextElementSibling" && !row.nextElementSibling && table.made < table.rows.length)
-        makeRows(PART);
-    let to = row[step];
-    if (to && !to.dataset.case) to = to[step];
-    if (!to) return;
-    row.setAttribute("tabindex", "-1");
-    to.setAttribute("tabindex", "0");
-    to.focus();
-}
-
-// What did not run: one line per verdict and reason
-
-// The cases without a time by verdict and reason: failures first, then the most cases.
-function foldCases(shown) {
-    const folds = new Map();
-    for (const c of shown) {
-        if (c.timed) continue;
-        const key = c.verdict + "\n" + c.reason, {verdict, failed, reason} = c;
-        if (!folds.has(key)) folds.set(key, {verdict, failed, reason, cases: [], names: new Set()});
-        folds.get(key).cases.push(c);
-        folds.get(key).names.add(c.series.name);
-    }
-    return Array.from(folds.values())
-        .sort((a, b) => b.failed - a.failed || b.cases.length - a.cases.length);
-}
-function reasonRow(fold) {
-    const EXAMPLES = 60, left = fold.cases.length - EXAMPLES;
-    const named = h("details", {}, h("summary", {}, "Which cases"));
-    named.addEventListener("toggle", () => {
-        if (named.children.length > 1) return; // made already
-        const ids = fold.cases.slice(0, EXAMPLES).map((c) => h("div", {}, h("code", {}, idOf(c))));
-        named.append(h("div", {class: "examples"}, ids, left > 0 && "and " + left + " more"));
-    });
-    return h("tr", {class: fold.failed ? "bad" : "none"},
-        h("td", {}, h("span", {class: "verdict"}, fold.verdict)),
-        h("td", {class: "n"}, String(fold.cases.length)),
-        h("td", {}, fold.reason || "no reason was recorded", named),
-        h("td", {}, Array.from(fold.names).join(", ")));
-}
-function drawReasons({shown}) {
-    const MOST = 100, list = foldCases(shown);
-    const count = list.reduce((sum, fold) => sum + fold.cases.length, 0);
-    if (count === 0) {
-        const every = CASES.every((c) => c.timed);
-        $("reasons").replaceChildren(h("p", {},
-            every ? "Every case ran and agreed with the oracle."
-                  : "All cases that pass the filter have a time."));
-        return;
-    }
-    const filtered = shown.length < CASES.length ? " that pass the filter" : "";
-    const head = (name, kind) => h("th", {scope: "col", class: kind}, name);
-    $("reasons").replaceChildren(
-        h("p", {}, plural(count, "case") + filtered + (count === 1 ? " has" : " have") +
-            " no time. Failures come first."),
-        h("table", {class: "reasons"},
-            h("thead", {}, h("tr", {}, head("Verdict"), head("Cases", "n"), head("Why"),
-                head("Implementations"))),
-            h("tbody", {}, list.slice(0, MOST).map(reasonRow))),
-        list.length > MOST ? h("p", {class: "note"}, plural(list.length - MOST, "more reason") +
-            " are left out: use the filters.") : "");
-}
 
 // The card about a point or a row; and all details of a case
 
 function detailsOf(c, all) {
     const list = h("dl", {});
     const fact = (name, ...value) => {
-        if (value.every((one) => one !== null && one !== "" && one !== "–"))
+        if (value.every((one) => one && one !== "–"))
             list.append(h("dt", {}, name), h("dd", {}, value));
     };
-    fact("median", ns(c.median) + ", " + ns(c.median / c.T) + " per step");
-    if (c.lo !== null)
-        fact(c.hasInterval ? "95 % interval" : "range of samples", ns(c.lo) + " to " + ns(c.hi));
-    if (c.speedup !== null)
-        fact("speed-up", times(c.speedup) + " over " + state.base + (c.rank ? ", " + c.rank : ""));
-    fact("samples",
-        c.samples + (c.blocks > 1 ? " in " + c.blocks + " blocks" : "") +
-            (c.calls > 1 ? ", " + digits(c.calls) + " calls each" : "") + " ",
-        stripOf(c));
-    if (all) {
-        fact("stopped by", c.stop);
-        fact("fastest sample", ns(c.min));
-        fact("5 % to 95 %", ns(c.p5) + " to " + ns(c.p95));
+    const percent = (share) => (100 * share).toPrecision(2) + " %";
+    if (!c.timed) fact(c.verdict, c.reason);
+    if (c.timed) {
+        fact("median", ns(c.median) + ", " + ns(c.median / c.T) + " per step");
+        if (c.lo !== null)
+            fact(c.hasInterval ? "95 % interval" : "range of samples", ns(c.lo) + " to " + ns(c.hi));
+        if (c.speedup !== null)
+            fact("speed-up", times(c.speedup) + " over " + state.base + (c.rank && ", " + c.rank));
+        fact("samples", c.samples + (c.blocks > 1 ? " in " + c.blocks + " blocks" : "") +
+            (c.calls > 1 ? ", " + digits(c.calls) + " calls each" : "") + " ", stripOf(c));
+        fact("error", c.error !== null && c.error.toExponential(2) +
+            " (norm of the difference to the oracle, relative)" +
+            (c.toleranceUsed !== null ? ", at most " + percent(c.toleranceUsed) + " of what is allowed"
+                                      : ""));
     }
-    fact("error",
-        c.error === null
-            ? ""
-            : c.error.toExponential(2) + " (norm of the difference to the oracle, relative)" +
-                (typeof c.toleranceUsed === "number"
-                    ? ", at most " + (100 * c.toleranceUsed).toPrecision(2) +
-                        " % of what is allowed"
-                    : ""));
     fact("ran", c.description);
     fact("kernels", c.kernels);
     if (c.bound)
@@ -1054,23 +817,21 @@ function detailsOf(c, all) {
             ns(c.bound) + ", the median is " + times(c.median / c.bound) + " as long");
     if (c.flops) fact("rate", digits(c.flops / c.median) + " GFLOP/s");
     fact("warning", c.warning);
-    if (all) {
-        fact("peak memory", withUnit("bytes", c.peak));
-        fact("preparation", ns(c.prepare));
-        if (c.update)
-            fact("update of the weights",
-                ns(c.update) + " per step of an optimizer, beyond the call");
-        fact("case", h("code", {}, idOf(c)));
-        if (data.repeat !== null)
-            fact("repeat with",
-                h("code", {class: "repeat"},
-                    "bench-lstm --sweep --case " + shellWord(idOf(c)) + data.repeat));
-    }
+    if (!all) return list;
+    fact("stopped by", c.stop);
+    fact("fastest sample", ns(c.min));
+    fact("5 % to 95 %", ns(c.p5) + " to " + ns(c.p95));
+    fact("peak memory", withUnit("bytes", c.peak));
+    fact("preparation", ns(c.prepare));
+    if (c.update)
+        fact("update of the weights", ns(c.update) + " per step of an optimizer, beyond the call");
+    fact("case", h("code", {}, idOf(c)));
+    if (data.run.repeat !== null)
+        fact("repeat with", h("code", {class: "repeat"},
+            "bench-lstm --sweep --case " + shellWord(idOf(c)) + data.run.repeat));
     return list;
 }
-let cardNode = null;  // what the card is about
 function showCard(node) {
-    cardNode = node;
     const c = CASES[node.dataset.case], card = $("card"), box = node.getBoundingClientRect();
     card.replaceChildren(h("p", {}, nameOf(c.series)),
         h("p", {class: "where"}, c.setting.heading + " · " + sizesOf(c)), detailsOf(c, false));
@@ -1078,29 +839,257 @@ function showCard(node) {
     const isRow = node.tagName === "TR", width = card.offsetWidth, height = card.offsetHeight;
     const left = isRow ? box.right - width - 8 : box.left + box.width / 2 + 14;
     const flip = !isRow && left + width > innerWidth - 8;
-    let top = box.bottom + 6;
-    if (top + height > innerHeight - 8) top = box.top - height - 6;
+    const top = box.bottom + 6 + height > innerHeight - 8 ? box.top - height - 6 : box.bottom + 6;
     card.style.left =
         Math.max(8, Math.min(flip ? box.left - width - 14 : left, innerWidth - width - 8)) + "px";
     card.style.top = Math.max(8, top) + "px";
 }
 function hideCard() { $("card").hidden = true; }
-const target = (event) =>
-    event.target.closest && event.target.closest(".point, #cases tr[data-case]");
 function watchCard(area) {
     area.addEventListener("pointerover", (event) => {
-        const node = target(event);
-        if (node &&
-            !(node.nextElementSibling && node.nextElementSibling.classList.contains("details")))
-            showCard(node);
+        const node = event.target.closest(".point[data-case], #cases tr[data-case]");
+        if (node && node.getAttribute("aria-expanded") !== "true") showCard(node);
         else hideCard();
     });
     area.addEventListener("pointerleave", hideCard);
-    area.addEventListener("focusin", (event) => {
-        if (target(event) && event.target.matches(":focus-visible, .point"))
-            showCard(target(event));
+}
+
+// What did not run: one line per verdict and reason, failures first, then the most cases
+
+function reasonRow(cases) {
+    const EXAMPLES = 60, left = cases.length - EXAMPLES, {verdict, failed, reason} = cases[0];
+    const named = h("details", {}, h("summary", {}, "Which cases"));
+    named.addEventListener("toggle", () => {
+        if (named.children.length > 1) return;  // made already
+        const ids = cases.slice(0, EXAMPLES).map((c) => h("div", {}, h("code", {}, idOf(c))));
+        named.append(h("div", {class: "examples"}, ids, left > 0 && "and " + left + " more"));
     });
-    area.addEventListener("focusout", hideCard);
+    return h("tr", {class: failed ? "bad" : "none"}, h("td", {}, h("span", {class: "verdict"}, verdict)),
+        h("td", {class: "n"}, String(cases.length)),
+        h("td", {}, reason || "no reason was recorded", named),
+        h("td", {}, Array.from(new Set(cases.map((c) => c.series.name))).join(", ")));
+}
+function drawReasons({shown}) {
+    const MOST = 100, untimed = shown.filter((c) => !c.timed);
+    const list = Array.from(groupBy(untimed, (c) => c.verdict + "\n" + c.reason).values())
+        .sort((a, b) => b[0].failed - a[0].failed || b.length - a.length);
+    const all = shown.length === CASES.length, missing = data.run.planned - CASES.length;
+    const said = untimed.length
+        ? plural(untimed.length, "case") + (all ? "" : " that pass the filter") +
+            (untimed.length === 1 ? " has" : " have") + " no time. Failures come first."
+        : all ? "Every case ran and agreed with the oracle."
+              : "All cases that pass the filter have a time.";
+    $("reasons").replaceChildren(h("p", {}, said), ...(missing > 0 ? [h("p", {}, missing + " of the " +
+        data.run.planned + " planned cases have no row: the run ended before them.")] : []));
+    if (untimed.length)
+        $("reasons").append(h("table", {class: "reasons"},
+            tableHead(["Verdict", "Cases#", "Why", "Implementations"]),
+            h("tbody", {}, list.slice(0, MOST).map(reasonRow))));
+    if (list.length > MOST)
+        $("reasons").append(
+            note(plural(list.length - MOST, "more reason") + " are left out: use the filters."));
+}
+
+// Headline: which implementation is fastest where, in sentences
+
+const strong = (words) => h("strong", {}, words);
+// "1.08 to 1.94 times as fast as onednn (median 1.25)"
+function spreadWords(ratios, other) {
+    const low = digits(least(ratios)), high = digits(most(ratios)), middle = digits(median(ratios));
+    if (ratios.length === 1 || low === high) return [strong(middle), " times as fast as " + other];
+    return [strong(low + " to " + high), " times as fast as " + other + " (median " + middle + ")"];
+}
+// "for B ≤ 8 and H ≥ 256": the sizes that occur on this side of each cut.
+function cutWords(problems, cuts) {
+    const words = cuts.map(([above, below], i) => {
+        const values = problems.map((p) => p[SIZES[i]]), low = least(values), high = most(values);
+        if (!above && !below) return null;
+        if (low === high) return SIZES[i] + " = " + low;
+        return above && below ? SIZES[i] + " " + low + " to " + high
+                              : SIZES[i] + (above ? " ≥ " + low : " ≤ " + high);
+    }).filter(Boolean);
+    return words.length ? " for " + words.join(" and ") : "";
+}
+// Problems of a region that another implementation wins or the chosen one has no time for.
+function exceptionWords(problems, series) {
+    const MOST = 3;
+    const list = problems.filter((p) => {
+        const own = timedOf(p, series);
+        return !own || (own !== p.timed[0] && own.rank !== "tied");
+    });
+    const words = list.slice(0, MOST).map((p) => {
+        const own = p.cases.find((c) => c.series === series), best = p.timed[0];
+        return "T" + p.T + " B" + p.B + " H" + p.H + " (" + best.series.name +
+            (own && own.timed ? " is " + digits(own.median / best.median) + " times as fast)"
+                              : "; " + series.name + (own ? " is " + own.verdict : " has no row") + ")");
+    });
+    const more = list.length > MOST ? " and " + (list.length - MOST) + " more" : "";
+    return list.length ? " Exceptions: " + words.join(", ") + more + "." : "";
+}
+function regionItem([number, members, cuts]) {
+    const series = SERIES[number], problems = members.map((i) => PROBLEMS[i]);
+    const item = h("li", {}, h("span", {class: "dot c" + series.color}), strong(series.name),
+        cutWords(problems, cuts));
+    const own = problems.map((p) => timedOf(p, series)).filter(Boolean);
+    const others = (c) => c.problem.timed.find((other) => other.series !== series);
+    const compared = own.filter(others), alone = own.length - compared.length;
+    const wins = compared.filter((c) => c === c.problem.timed[0] || c.rank === "tied");
+    const tied = wins.filter((c) => c.rank === "tied").length;
+    const unsure = wins.filter((c) => !c.rank).length;
+    const base = SERIES[data.baseline] === series ? null : SERIES[data.baseline];
+    const based = base ? own.filter((c) => timedOf(c.problem, base)) : [];
+    if (!compared.length && alone === problems.length)
+        return add(item, {}, [": it is the only one with a time in " + plural(alone, "problem") + "."]);
+    add(item, {}, [": fastest in " + wins.length + " of " + plural(problems.length - alone, "problem")]);
+    if (based.length)
+        add(item, {}, [", ", spreadWords(based.map((c) => timedOf(c.problem, base).median / c.median),
+            data.baseline_name), based.length < own.length &&
+            " in the " + based.length + " problems where both have a time"]);
+    if (compared.length && !(based.length && compared.every((c) => others(c).series === base)))
+        add(item, {}, [based.length ? " and " : ", ",
+            spreadWords(compared.map((c) => others(c).median / c.median), "the next best")]);
+    return add(item, {}, [".",
+        tied > 0 && " In " + tied + " of them it is tied with another: their intervals overlap.",
+        unsure > 0 && " In " + unsure + " of them that is not certain: there are too few samples or " +
+            "processes for an interval.",
+        alone > 0 && " It is the only one with a time in " + alone + " more.",
+        exceptionWords(problems, series)]);
+}
+function leadSentence() {
+    const timed = PROBLEMS.filter((p) => p.timed.length), compared = timed.filter((p) => p.timed.length > 1);
+    if (!timed.length) return "No case of this run has a time, so there is nothing to compare.";
+    if (!compared.length)
+        return "No problem of this run has times of two implementations, so there is nothing to compare.";
+    const [leader, wins] = Array.from(groupBy(compared, (p) => p.timed[0].series))
+        .reduce((a, b) => (b[1].length > a[1].length ? b : a));
+    const where = compared.length === 1 ? "the only problem"
+        : wins.length === compared.length ? "all " + compared.length + " problems"
+                                          : wins.length + " of the " + compared.length + " problems";
+    return leader.name + " has the smallest median time in " + where +
+        " for which at least two implementations have a time.";
+}
+function drawHeadline() {
+    const settings = SETTINGS.map((setting) => ({
+        setting,
+        problems: PROBLEMS.filter((p) => p.setting === setting),
+        regions: data.regions.filter((region) => PROBLEMS[region[1][0]].setting === setting),
+    }));
+    const compares = ({problems}) => problems.some((p) => p.timed.length > 1);
+    settings.sort((a, b) => compares(b) - compares(a));  // settings with a choice come first
+    $("headline").replaceChildren(h("p", {class: "lead"}, leadSentence()),
+        data.prices.length ? h("p", {}, "What leaving the standard cell costs:") : "",
+        h("ul", {class: "cells"}, data.prices.map((price) => h("li", {}, price))),
+        h("div", {class: "settings"}, settings.map(({setting, problems, regions}) => {
+            const untimed = problems.filter((p) => !p.timed.length).length;
+            return h("div", {class: "setting"}, h("h3", {}, setting.heading),
+                h("ul", {class: "regions"}, regions.map(regionItem), untimed > 0 && h("li", {},
+                    plural(untimed, "problem") + (untimed === 1 ? " has" : " have") + " no time: see ",
+                    h("a", {href: "#not-run"}, "what did not run"), ".")));
+        })));
+}
+
+// Header, what changed since earlier runs, and the machine
+
+function drawHeader() {
+    const {run} = data, counts = groupBy(CASES, (c) => c.verdict), warnings = [];
+    const shown = data.verdicts.filter(([verdict]) => counts.has(verdict));
+    if (!run.finished || run.interrupted)
+        warnings.push("This run is incomplete: it was stopped or cut off. The page shows the rows that " +
+            "it has.");
+    if (run.doubt) warnings.push("The run's file is not sound: " + run.doubt + ". No comparison rests on it.");
+    if (!CASES.length) warnings.push("This run has no rows.");
+    else if (data.baseline < 0)
+        warnings.push(data.baseline_name ? "The baseline " + data.baseline_name +
+                " is not in this run, so there are no speed-ups over it."
+                                         : "No case has a time, so there is no baseline.");
+    $("header").replaceChildren(
+        h("p", {class: "machine"}, run.machine + ". Run of " + (run.started.slice(0, 10) || "an unknown day") + "."),
+        h("p", {class: "counts"}, h("span", {}, strong(String(CASES.length)), " cases"), " ",
+            h("span", {}, strong(String(PROBLEMS.length)), " problems"),
+            shown.map(([verdict, failure]) => [" ", h("span",
+                {class: verdict === "ok" ? "ok" : failure ? "bad" : "none"},
+                strong(String(counts.get(verdict).length)), " " + verdict)])),
+        ...warnings.map((words) => h("p", {class: "warning"}, words)));
+}
+const CHANGES = {broken: "✗", slower: "▼", inconclusive: "?", faster: "▲", same: "=", gone: "○", mended: "✓",
+    new: "+", "still failing": "✗", "not run": "–"};
+function changeRow(c) {
+    const bad = ["broken", "slower"].includes(c.change), good = ["faster", "mended"].includes(c.change);
+    const percent = (value) => (value < 1 ? "−" : "+") + Math.abs(100 * (value - 1)).toFixed(1);
+    return h("tr", {class: bad ? "bad" : good ? "ok" : "none"},
+        h("td", {}, h("span", {class: "verdict"}, (CHANGES[c.change] || "") + " " + c.change)),
+        h("td", {class: "n"}, c.ratio === null ? "–" : [percent(c.ratio) + " % ",
+            h("small", {}, "(" + percent(c.ratio_lo) + " to " + percent(c.ratio_hi) + ")")]),
+        h("td", {class: "n"}, ns(c.base_median_ns)), h("td", {class: "n"}, ns(c.new_median_ns)),
+        h("td", {}, h("code", {}, c.case), c.note && [" ", h("small", {}, c.note)]));
+}
+function drawChanges() {
+    const MOST = 200;
+    $("changes-link").hidden = !data.comparisons.length;
+    $("changes").replaceChildren(...data.comparisons.map((one) => {
+        const bad = (c) => ["broken", "slower"].includes(c.change);
+        const others = one.cases.filter((c) => !bad(c)), left = others.length - MOST;
+        return h("section", {class: "compare"}, h("h2", {}, "Against " + one.base),
+            h("p", {class: "lead"}, one.verdict), one.notes && h("p", {class: "warning"}, one.notes),
+            one.basis && note(one.basis),
+            h("table", {class: "reasons"}, tableHead(["Verdict", "Change of time, 95 % interval#",
+                "Before#", "Now#", "Case"]),
+                h("tbody", {}, one.cases.filter(bad).concat(others.slice(0, MOST)).map(changeRow))),
+            left > 0 && note(left + " more cases, none of them a regression, are left out: ",
+                h("code", {}, "--compare"), " lists them."),
+            note("Above 0 % is slower. Slower and faster mean by more than " + digits(100 * one.margin) +
+                " %, significant at " + digits(100 * one.level) + " % over all cases together; same " +
+                "means within " + digits(100 * one.margin) + " %."));
+    }));
+}
+// Words for keys of the record; other keys are shown as they are.
+const KEYS = {
+    cpu: "CPU", cores: "CPUs", threads: "CPUs online", physical_cores: "cores that the run may use",
+    threads_per_core: "hardware threads per core", l3_domains: "third-level caches",
+    l3_bytes: "size of each", numa_nodes: "NUMA nodes", from_system: "known from the system",
+    simd: "vector units", governor: "frequency governor", cache_bytes: "largest cache",
+    memory_bytes: "memory", version: "bench-lstm", dirty: "uncommitted changes", flags: "compiler flags",
+    build_type: "build", max_ns: "sampling time per case, at most",
+    min_samples: "samples per case, at least", max_samples: "samples per case, at most",
+    precision: "target width of the interval",
+};
+function factValue(key, value) {
+    if (value === null || value === undefined) return h("em", {}, "unknown");
+    if (typeof value === "boolean") return value ? "yes" : "no";
+    if (typeof value !== "number") return String(value);
+    if (key.endsWith("_bytes")) return withUnit("bytes", value);
+    if (key.endsWith("_ns")) return value / 1e9 + " s";
+    return key === "precision" ? 100 * value + " % of the median" : String(value);
+}
+// An object's keys as lines of a table, and those of objects inside it. Arrays are left out.
+function factRows(object) {
+    return Object.entries(object || {}).flatMap(([key, value]) => {
+        if (Array.isArray(value)) return [];
+        if (value && typeof value === "object") return factRows(value);
+        return [h("tr", {}, h("th", {scope: "row"}, KEYS[key] || key), h("td", {}, factValue(key, value)))];
+    });
+}
+function drawMachine() {
+    const MOST = 20, {run} = data, count = run.machines.length;
+    const state_ = !run.finished || run.interrupted
+        ? "incomplete: " + (run.interrupted ? "stopped" : "cut off") + " after " + plural(CASES.length, "row")
+        : "complete, " + plural(CASES.length, "row");
+    const facts = (caption, object) =>
+        h("table", {class: "facts"}, h("caption", {}, caption), h("tbody", {}, factRows(object)));
+    const own = {
+        records: run.path, started: run.started || null,
+        state: state_ + (run.planned > CASES.length
+                ? " of " + run.planned + " planned; --resume continues it" : "") +
+            (run.sessions > 1 ? "; in " + run.sessions + " sessions" : ""),
+        command: run.command ? run.command.join(" ") : null, seed: run.seed, sampler: run.sampler,
+        "baseline of speed-ups": (data.baseline_name || "none") +
+            (data.baseline_name && data.baseline < 0 ? ", which is not in this run" : ""),
+    };
+    $("machines").replaceChildren(
+        ...run.machines.slice(0, MOST).map(([node, environment], i) => facts(
+            node ? "Machine " + (i + 1) + " of " + count + ": " + node : "Machine", environment)),
+        facts("The run", own), count > MOST ? h("p", {}, "The other " + (count - MOST) +
+            " machines are in the header of the record.") : "");
 }
 
 // All together
@@ -1115,53 +1104,53 @@ function draw() {
     drawReasons(selection);
 }
 
-app.hidden = false;
-makeFilters();
-state = stateFromLink(location.hash);
-draw();
-watchCard($("chart"));
-watchCard($("table"));
-$("chart").addEventListener("keydown", movePoint);
-$("chart").addEventListener("click", (event) => {
-    const point = event.target.closest(".point");
-    if (point) {
-        point.focus();
-        showCard(point);
-    }
-});
-$("table").addEventListener("keydown", moveRow);
-$("table").addEventListener("click", (event) => {
-    const row = event.target.closest("tbody tr[data-case]");
-    if (row && !String(getSelection())) toggleRow(row);
-});
-addEventListener("keydown", (event) => {
-    if (event.key === "Escape") hideCard();
-});
-addEventListener("scroll", () => {
-    if (document.activeElement === cardNode && !$("card").hidden)
-        showCard(cardNode);  // it moved with the page
-    else hideCard();
-}, {passive: true});
-addEventListener("hashchange", () => {
-    if (location.hash && !location.hash.includes("=")) return;  // a link to a section
+drawHeader();
+drawHeadline();
+drawChanges();
+drawMachine();
+drawReasons({shown: CASES});
+$("app").hidden = !CASES.length;
+if (!CASES.length) $("app").before(note("This run has no cases."));
+else start();
+
+function start() {
+    makeFilters();
     state = stateFromLink(location.hash);
     draw();
-});
-// Links to sections leave the state in the address.
-document.addEventListener("click", (event) => {
-    const link = event.target.closest && event.target.closest("a[href^='#']");
-    const to = link && document.getElementById(link.getAttribute("href").slice(1));
-    if (!to || !stateToLink() || event.ctrlKey || event.metaKey || event.shiftKey) return;
-    event.preventDefault();
-    to.scrollIntoView();
-});
-addEventListener("beforeprint", () => {
-    if (table.body) makeRows(Infinity);
-});
-let width = innerWidth;
-addEventListener("resize", () => {
-    if (innerWidth === width) return;
-    width = innerWidth;
-    drawChart(drawn);
-});
+    watchCard($("chart"));
+    watchCard($("table"));
+    $("table").addEventListener("click", (event) => {
+        const row = event.target.closest("tbody tr[data-case]");
+        if (row && !String(getSelection())) toggleRow(row);
+    });
+    $("table").addEventListener("keydown", (event) => {
+        if (!event.target.matches("tr[data-case]") || !["Enter", " "].includes(event.key)) return;
+        event.preventDefault();
+        toggleRow(event.target);
+    });
+    addEventListener("keydown", (event) => {
+        if (event.key === "Escape") hideCard();
+    });
+    addEventListener("scroll", hideCard, {passive: true});
+    addEventListener("hashchange", () => {
+        if (location.hash && !location.hash.includes("=")) return;  // a link to a section
+        state = stateFromLink(location.hash);
+        draw();
+    });
+    // Links to sections leave the state in the address.
+    document.addEventListener("click", (event) => {
+        const link = event.target.closest("a[href^='#']");
+        const to = link && $(link.getAttribute("href").slice(1));
+        if (!to || !stateToLink() || event.ctrlKey || event.metaKey || event.shiftKey) return;
+        event.preventDefault();
+        to.scrollIntoView();
+    });
+    addEventListener("beforeprint", () => makeRows(Infinity));
+    let width = innerWidth;
+    addEventListener("resize", () => {
+        if (innerWidth === width) return;
+        width = innerWidth;
+        drawChart(drawn);
+    });
+}
 })();

@@ -20,14 +20,14 @@ speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
 state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
 
-do for [format in formats] {
-    across_count = format eq 'narrow' ? 1 : columns
-    pitch = columns_most * cell_width + gap_across
-    do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
-    down_count = (panels + across_count - 1) / across_count
-    width = larger(larger(words_width, left + across_count * pitch - 40), left + bar + 24)
-    height = top + down_count * (rows_most * cell_height + gap_down) + 46 + (words ? 48 : 0)
-    key = height - (words ? 92 : 44)
+pitch = columns_most * cell_width + gap_across
+do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
+down_count = (panels + columns - 1) / columns
+width = larger(larger(words_width, left + columns * pitch - 40), left + bar + 24)
+height = top + down_count * (rows_most * cell_height + gap_down) + 94
+key = height - 92
+
+do for [format in 'svg png'] {
     eval set_format
     set multiplot
     unset border
@@ -60,8 +60,8 @@ do for [format in formats] {
         unset colorbox
         if (panel == 1) {
             eval put_words
-            set label slower at screen across(left), down(key - 20) left font small_font tc rgb faint
-            set label faster at screen across(left + bar), down(key - 20) right font small_font tc rgb faint
+            set label 'slower' at screen across(left), down(key - 20) left font small_font tc rgb faint
+            set label 'faster' at screen across(left + bar), down(key - 20) right font small_font tc rgb faint
             set colorbox horizontal user origin screen across(left), down(key) \
                 size screen across(bar), screen across(12) * width / height noborder
             set cbtics () scale 0 offset 0, 0.6 font small_font
@@ -71,7 +71,8 @@ do for [format in formats] {
                     set cbtics add (beyond.(e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
                 }
             }
-            if (words) { set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint }
+            set label '= tied: intervals overlap     × failed     grey: did not run     – not in this run' \
+                at screen across(left), down(height - 50) left font small_font tc rgb faint
         }
         plot name.'.dat' index panel - 1 using 3:($6 == 0 ? $4 : NaN):(0.49):(0.48):(bounded(log2($5))) \
                  with boxxyerror lc palette, \

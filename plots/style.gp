@@ -1,8 +1,4 @@
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
-#
-# formats lists what to draw: svg, png, and narrow, which is an SVG with one column of panels for
-# small screens. words is 1 when heading and small print belong into the picture, and 0 when a web
-# page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
 # (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
@@ -27,19 +23,19 @@ down(px) = 1 - px / real(height)
 # The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
+words_width = 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590)))
 
 # Room for the words: above the panels, and below.
-head = words ? (reading_more eq '' ? 70 : 86) : 10
-foot = words ? 34 : 4
+head = reading_more eq '' ? 70 : 86
+foot = 34
 
-# A panel's column and row, from 0. across_count is columns, or 1 in the narrow form.
-column_of(panel) = (panel - 1) % across_count
-row_of(panel) = (panel - 1) / across_count
+# A panel's column and row, from 0.
+column_of(panel) = (panel - 1) % columns
+row_of(panel) = (panel - 1) / columns
 
 # The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
-put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
+put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
           . "set label reading_more at screen across(20), down(62) left tc rgb faint;" \
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
@@ -51,7 +47,7 @@ svg_bold = 'sans-serif" font-weight="bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
         . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
-        . "set output name.(format eq 'svg' ? '' : '-'.format).'.svg'"
+        . "set output name.'.svg'"
 set_png = "heading_font = 'sans-serif:Bold,15';" \
         . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
@@ -68,8 +64,8 @@ power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
                  e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
 
 # The position of the k-th entry in the legend, whose columns are legend_width pixels wide.
-legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
-legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
+legend_at(k) = 20 + ((k - 1) % legend_columns) * legend_width
+legend_down(k) = head + 2 + ((k - 1) / legend_columns) * 18
 put_legend = "do for [k = 1 : words(legend)] {" \
            . "s = int(word(legend, k)); lx = legend_at(k); ly = legend_down(k);" \
            . "set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead" \

@@ -578,7 +578,7 @@ const struct lb_option lb_option_table[] = {
     {"--baseline", "an implementation", "NAME", SETTINGS, SWEEPS | PLOT | REPORT, set_text,
      FIELD(baseline), .help = "Implementation that speed-ups refer to."},
     {"--plots", "none, or kinds of pictures with commas between", "none|KIND,...", SETTINGS,
-     SWEEPS | RESUME | REPORT, set_text, FIELD(plots),
+     SWEEPS | RESUME, set_text, FIELD(plots),
      .help = "Draws only these kinds of pictures, or none; --plot lists the kinds."},
     {"--plugin", "a shared object", "FILE.so", SETTINGS, LOADS, set_plugin, 0,
      .help = "Adds an implementation from a shared object (impls/README.md)."},

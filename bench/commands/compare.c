@@ -9,6 +9,7 @@
 
 #include "record/run_devices.h"
 #include "report/compare_report.h"
+#include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/sweep.h"
 

@@ -1,12 +1,13 @@
 /* --cross-check: the differences between implementations and precisions on the same problem. */
 #include "commands/cross_check.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "html/scratch_folder.h"
 #include "model/sequence_file.h"
 #include "support/progress.h"
 
@@ -304,19 +305,33 @@ done:
     return st;
 }
 
+/* Makes the file that workers write y to, in $TMPDIR or else /tmp. LB_IO. */
+static enum lb_status make_file(char *path, size_t size, struct lb_error *err)
+{
+    const char *named = getenv("TMPDIR"), *parent = named && named[0] ? named : "/tmp";
+    if ((size_t)snprintf(path, size, "%s/bench-lstm-XXXXXX", parent) >= size)
+        return lb_fail(err, LB_IO, "TMPDIR %.200s...: its path is too long", parent);
+    int file = mkstemp(path);
+    if (file < 0)
+        return lb_fail(err, LB_IO,
+                       "%s: can't make a temporary file: %s; set TMPDIR to a folder that can be "
+                       "written",
+                       path, strerror(errno));
+    close(file);
+    return LB_OK;
+}
+
 enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_plan *plan,
                               int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     bool compared = false;
-    char folder[240] = "";
     struct check check = {.session = session};
     bool *done_cases = calloc(plan->count, sizeof(*done_cases));
     check.outputs = calloc(plan->count + 1, sizeof(*check.outputs));
-    bool made = lb_scratch_folder_create(folder, sizeof(folder), err) == LB_OK;
+    bool made = make_file(check.path, sizeof(check.path), err) == LB_OK;
     if (!made)
         LB_TRY(LB_IO);
-    snprintf(check.path, sizeof(check.path), "%s/y.npy", folder);
     if (!done_cases || !check.outputs)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     LB_TRY(check_problems(&check, plan, done_cases, &compared, err));
@@ -327,7 +342,7 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
                 "--list says why\n");
 done:
     if (made)
-        lb_scratch_folder_remove(folder);
+        unlink(check.path);
     forget_outputs(&check);
     free(check.outputs);
     free(done_cases);

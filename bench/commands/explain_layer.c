@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "commands/criteria.h"
+#include "plot/cell_price.h"
 #include "record/run_file.h"
-#include "report/cell_price.h"
 #include "support/terminal.h"
 
 /* Prints sentences behind a label. */

@@ -15,7 +15,7 @@
 #include "sweep/sweep.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
-#include "support/terminal.h"
+#include "support/number_text.h"
 
 enum { LEAST_RUNS = 2 * LB_CHANGE_MIN_SEGMENT, SHOWN_RUNS = 100 };
 

@@ -1,16 +1,9 @@
 /* The picture of a history. */
 #include "commands/history_plot.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 #include "plot/gnuplot.h"
-#include "plot/plot_page.h"
-#include "support/share_path.h"
 
 enum { MOST_CASES = LB_HISTORY_PANELS * LB_HISTORY_PAGES, PAGE_TIME_LIMIT_S = 30 };
 
@@ -27,110 +20,73 @@ static size_t select_cases(const struct lb_history_line *lines, size_t line_coun
     return count;
 }
 
-/* Each panel is a data set of lines "run median change"; change is 1 where a new level begins. */
-static void write_data(FILE *data, const struct lb_history_line *const *lines, size_t count)
+/* A panel is a data set of lines "run median change"; change is 1 where a new level begins. */
+static void write_panel(struct lb_drawing *drawing, const struct lb_history_line *line,
+                        size_t panel)
 {
-    for (size_t i = 0; i < count; i++) {
-        size_t point = 0;
-        fprintf(data, "# %s: number of the run, median in us, 1 at a change point\n", lines[i]->id);
-        for (size_t r = 0; r < lines[i]->count; r++) {
-            bool changes = point < lines[i]->point_count && lines[i]->points[point] == r;
-            point += changes;
-            fprintf(data, "%zu", lines[i]->run[r] + 1);
-            lb_page_number(data, lines[i]->median_ns[r] / 1e3);
-            fprintf(data, " %d\n", changes);
-        }
-        fputs("\n\n", data);
+    char setting[64];
+    size_t point = 0;
+    snprintf(setting, sizeof(setting), "panel_title[%zu]", panel);
+    lb_picture_text(drawing, setting, line->id);
+    fprintf(drawing->data, "# %s: number of the run, median in us, 1 at a change point\n",
+            line->id);
+    for (size_t r = 0; r < line->count; r++) {
+        bool changes = point < line->point_count && line->points[point] == r;
+        point += changes;
+        fprintf(drawing->data, "%zu", line->run[r] + 1);
+        lb_picture_number(drawing, line->median_ns[r] / 1e3);
+        fprintf(drawing->data, " %d\n", changes);
     }
+    fputs("\n\n", drawing->data);
 }
 
-static void write_settings(FILE *script, const char *name,
-                           const struct lb_history_line *const *lines, size_t count)
+static enum lb_status write_picture(struct lb_drawing *drawing,
+                                    const struct lb_history_line *const *lines, size_t count,
+                                    struct lb_error *err)
 {
-    fprintf(script,
-            "# A history of runs. Draw it again: gnuplot %s.gp\nname = '%s'\ndata = '%s.dat'\n"
-            "panels = %zu\narray panel_title[%zu]\n",
-            name, name, name, count, count);
-    for (size_t i = 0; i < count; i++) {
-        fprintf(script, "panel_title[%zu] = ", i + 1);
-        lb_page_quote(script, lines[i]->id);
-        fputc('\n', script);
-    }
-}
-
-/* Opens FOLDER/NAMEENDING for writing; LB_IO with the path and the reason when that fails. */
-static enum lb_status open_file(FILE **file, const char *folder, const char *name,
-                                const char *ending, struct lb_error *err)
-{
-    char path[4300];
-    int length = snprintf(path, sizeof(path), "%s/%s%s", folder, name, ending);
-    if (length < 0 || (size_t)length >= sizeof(path))
-        return lb_fail(err, LB_IO, "%s: the path of %s%s in it is too long", folder, name, ending);
-    *file = fopen(path, "w");
-    if (!*file)
-        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-    return LB_OK;
-}
-
-/* Writes one picture's NAME.dat and NAME.gp. */
-static enum lb_status write_page(const char *plots, const char *name, const char *shared,
-                                 const struct lb_history_line *const *lines, size_t count,
-                                 struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    FILE *data = NULL, *script = NULL;
-    LB_TRY(open_file(&data, plots, name, ".dat", err));
-    LB_TRY(open_file(&script, plots, name, ".gp", err));
-    write_data(data, lines, count);
-    write_settings(script, name, lines, count);
-    LB_TRY(lb_page_append(shared, "history.gp", script, err));
-    bool failed = fclose(data) != 0;
-    failed |= fclose(script) != 0;
-    data = script = NULL;
-    if (failed)
-        st = lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno));
-done:
-    if (data)
-        fclose(data);
-    if (script)
-        fclose(script);
-    return st;
+    char name[32] = "history";
+    if (drawing->count > 0)
+        snprintf(name, sizeof(name), "history-%zu", drawing->count + 1);
+    enum lb_status st = lb_picture_open(drawing, name, err);
+    if (st != LB_OK)
+        return st;
+    lb_picture_text(drawing, "heading", "LSTM times over a history of runs");
+    lb_picture_text(drawing, "reading",
+                    "Lower is better. Median in us over the number of the run; vertical strokes "
+                    "are change points.");
+    lb_picture_text(drawing, "reading_more", "");
+    fprintf(drawing->script,
+            "panels = %zu\ncolumns = %d\narray panel_title[%zu]\n"
+            "machine = ''\nprogram = ''\nlegend = ''\n",
+            count, count > 1 ? 2 : 1, count);
+    for (size_t i = 0; i < count; i++)
+        write_panel(drawing, lines[i], i + 1);
+    return lb_picture_finish(drawing, "history.gp", err);
 }
 
 enum lb_status lb_history_draw(const char *folder, const struct lb_history_line *lines,
                                size_t line_count, struct lb_error *err)
 {
-    static const char *const endings[] = {".svg", ".png", NULL};
     enum lb_status st = LB_OK;
     const struct lb_history_line *selected[MOST_CASES];
-    size_t count = select_cases(lines, line_count, selected), pages = 0;
-    char plots[4200], shared[4096], names[LB_HISTORY_PAGES][32], *scripts[LB_HISTORY_PAGES];
+    struct lb_drawing drawing = {.count = 0};
+    size_t count = select_cases(lines, line_count, selected);
     if (count == 0)
         return lb_fail(err, LB_INVALID, "no case has a time");
-    LB_TRY(lb_share_path("plots", shared, sizeof(shared), err));
-    int length = snprintf(plots, sizeof(plots), "%s/plots", folder);
-    if (length < 0 || (size_t)length >= sizeof(plots))
-        LB_TRY(lb_fail(err, LB_IO, "%s: the path of this folder is too long", folder));
-    if (mkdir(plots, 0777) != 0 && errno != EEXIST)
-        LB_TRY(lb_fail(err, LB_IO, "%s: %s", plots, strerror(errno)));
-    for (size_t first = 0; first < count; first += LB_HISTORY_PANELS, pages++) {
-        char *name = scripts[pages] = names[pages];
+    LB_TRY(lb_drawing_begin(folder, &drawing, err));
+    for (size_t first = 0; first < count; first += LB_HISTORY_PANELS) {
         size_t left = count - first;
-        if (pages == 0)
-            snprintf(name, sizeof(names[0]), "history");
-        else
-            snprintf(name, sizeof(names[0]), "history-%zu", pages + 1);
-        LB_TRY(write_page(plots, name, shared, selected + first,
-                          left < LB_HISTORY_PANELS ? left : LB_HISTORY_PANELS, err));
-        strcat(name, ".gp");
+        LB_TRY(write_picture(&drawing, selected + first,
+                             left < LB_HISTORY_PANELS ? left : LB_HISTORY_PANELS, err));
     }
-    LB_TRY(lb_gnuplot_run(plots, scripts, pages, endings, PAGE_TIME_LIMIT_S * (double)pages, err));
-    fprintf(stderr, "%s/history.svg and .png", plots);
-    if (pages > 1)
-        fprintf(stderr, "; on to history-%zu", pages);
+    LB_TRY(lb_drawing_draw(&drawing, PAGE_TIME_LIMIT_S * (double)drawing.count, err));
+    fprintf(stderr, "%s/history.svg and .png", drawing.folder);
+    if (drawing.count > 1)
+        fprintf(stderr, "; on to history-%zu", drawing.count);
     if (line_count > count)
         fprintf(stderr, "; %zu cases are not drawn", line_count - count);
     fputc('\n', stderr);
 done:
+    lb_drawing_free(&drawing);
     return st;
 }

@@ -18,12 +18,12 @@
 #include "host/cpu_plan.h"
 #include "measure/case_lower_bound.h"
 #include "case/probe.h"
-#include "plot/kernel_table.h"
 #include "plot/table.h"
 #include "record/environment.h"
 #include "record/run_file.h"
-#include "report/cell_price.h"
+#include "plot/cell_price.h"
 #include "support/library_versions.h"
+#include "support/number_text.h"
 #include "support/terminal.h"
 
 /* Whether a case can run. A plug-in is asked in its worker process, and so is an implementation

@@ -12,9 +12,9 @@
 #include "device/memory.h"
 #include "case/run.h"
 #include "model/registry.h"
-#include "plot/kernel_table.h"
+#include "plot/table.h"
+#include "support/number_text.h"
 #include "sweep/sweep.h"
-#include "support/terminal.h"
 
 /* Registers the built-in implementations, and plug-ins that are loaded into this process. */
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,

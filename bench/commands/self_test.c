@@ -12,7 +12,7 @@
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
 #include "support/progress.h"
-#include "support/terminal.h"
+#include "support/number_text.h"
 
 enum {
     SIDE = LB_SELF_SIDE,

@@ -8,7 +8,7 @@
 
 /* Writes the report of options->run into the file options->out, which is replaced only if all went
  * well. When options->runs names further runs, the last one is reported and compared with each of
- * the others. Pictures that can't be drawn are no failure: the page says why. LB_IO, LB_INVALID: a
+ * the others. LB_IO, LB_INVALID: a
  * run can't be read or the file can't be written. LB_OOM. LB_INTERRUPTED: *stop is nonzero; the
  * file is as it was. */
 enum lb_status lb_html_report(const struct lb_options *options, const volatile sig_atomic_t *stop,

@@ -29,12 +29,12 @@ struct cut {
 
 static double cost_of(const struct lb_group *group, size_t series)
 {
-    const struct lb_row *row = lb_group_timed(group, series);
-    if (!row)
+    const struct lb_candidate *own = lb_group_timed(group, series), *best = lb_group_best(group);
+    if (!own)
         return NO_TIME_COST;
-    if (row == group->best)
+    if (own == best)
         return 0;
-    return lb_group_leads(group, row) ? TIE_COST : log(row->median_ns / group->best->median_ns);
+    return own->rank == LB_RANK_TIED ? TIE_COST : log(own->row->median_ns / best->row->median_ns);
 }
 
 /* Returns the first series with the least sum. */

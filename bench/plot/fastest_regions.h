@@ -10,7 +10,7 @@
 #ifndef LB_FASTEST_REGIONS_H
 #define LB_FASTEST_REGIONS_H
 
-#include "plot/problem_groups.h"
+#include "plot/grouped_run.h"
 
 enum { LB_REGION_DEPTH = 2, LB_REGION_MOST = 1 << LB_REGION_DEPTH };
 

@@ -1,26 +1,22 @@
-/* Running gnuplot: one process for all scripts, without a shell, within a time limit. */
+/* Writing the files of pictures, and one gnuplot process that draws them. */
 #include "plot/gnuplot.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "support/share_path.h"
 #include "support/subprocess.h"
 
-enum {
-    WATCH_MS = 50, /* how often the time limit and the stop flag are checked */
-    NOTICE_S = 3   /* when the time limit is printed at the latest */
-};
+enum { WATCH_US = 5000 /* how often the time limit and the stop flag are checked */ };
 
 static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
 
@@ -29,119 +25,196 @@ void lb_gnuplot_set_stop(const volatile sig_atomic_t *stop)
     stop_wanted = stop;
 }
 
-/* The arguments of gnuplot -e "cd 'FOLDER'" a.gp b.gp. The caller frees the array and its third
- * string. NULL when memory runs out. */
-static char **make_arguments(const char *folder, char *const *scripts, size_t count)
+/* Files */
+
+enum lb_status lb_drawing_begin(const char *run_folder, struct lb_drawing *drawing,
+                                struct lb_error *err)
 {
-    char **arguments = calloc(count + 4, sizeof(*arguments));
-    char *command = malloc(2 * strlen(folder) + sizeof("cd ''"));
-    if (!arguments || !command) {
+    size_t size = sizeof(drawing->folder);
+    if ((size_t)snprintf(drawing->folder, size, "%s/plots", run_folder) >= size)
+        return lb_fail(err, LB_IO, "%.200s...: the path of this folder is too long", run_folder);
+    if (mkdir(drawing->folder, 0777) != 0 && errno != EEXIST)
+        return lb_fail(err, LB_IO, "%s: the folder can't be created: %s", drawing->folder,
+                       strerror(errno));
+    return lb_share_path("plots", drawing->templates, sizeof(drawing->templates), err);
+}
+
+static void close_files(struct lb_drawing *drawing)
+{
+    if (drawing->data)
+        fclose(drawing->data);
+    if (drawing->script)
+        fclose(drawing->script);
+    drawing->data = drawing->script = NULL;
+}
+
+void lb_drawing_free(struct lb_drawing *drawing)
+{
+    close_files(drawing);
+    for (size_t i = 0; i < drawing->count; i++)
+        free(drawing->names[i]);
+    free(drawing->names);
+    *drawing = (struct lb_drawing){.count = 0};
+}
+
+static enum lb_status open_file(const char *folder, const char *name, const char *ending,
+                                const char *mode, FILE **file, struct lb_error *err)
+{
+    char path[4600];
+    snprintf(path, sizeof(path), "%s/%s%s", folder, name, ending);
+    *file = fopen(path, mode);
+    return *file ? LB_OK : lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+}
+
+enum lb_status lb_picture_open(struct lb_drawing *drawing, const char *name, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char **names = realloc(drawing->names, (drawing->count + 1) * sizeof(*names));
+    if (!names)
+        return lb_fail(err, LB_OOM, "%s: out of memory", name);
+    drawing->names = names;
+    LB_TRY(open_file(drawing->folder, name, ".dat", "w", &drawing->data, err));
+    LB_TRY(open_file(drawing->folder, name, ".gp", "w", &drawing->script, err));
+    names[drawing->count] = strdup(name);
+    if (!names[drawing->count])
+        st = lb_fail(err, LB_OOM, "%s: out of memory", name);
+    drawing->count += st == LB_OK;
+    fprintf(drawing->script,
+            "# Draws %s.svg and %s.png from %s.dat. Edit it as you like, then run in this\n"
+            "# folder: gnuplot %s.gp\nreset session\n",
+            name, name, name, name);
+    lb_picture_text(drawing, "name", name);
+done:
+    if (st != LB_OK)
+        close_files(drawing);
+    return st;
+}
+
+void lb_picture_text(struct lb_drawing *drawing, const char *name, const char *text)
+{
+    fprintf(drawing->script, "%s = '", name);
+    for (; *text; text++) {
+        if (*text == '\'')
+            fputc('\'', drawing->script);
+        fputc((unsigned char)*text < ' ' ? ' ' : *text, drawing->script);
+    }
+    fputs("'\n", drawing->script);
+}
+
+void lb_picture_number(struct lb_drawing *drawing, double value)
+{
+    if (isfinite(value))
+        fprintf(drawing->data, " %.17g", value);
+    else
+        fputs(" nan", drawing->data);
+}
+
+static enum lb_status append_template(struct lb_drawing *drawing, const char *name,
+                                      struct lb_error *err)
+{
+    char part[4096];
+    FILE *in = NULL;
+    enum lb_status st = open_file(drawing->templates, name, "", "r", &in, err);
+    if (st != LB_OK)
+        return st;
+    fputc('\n', drawing->script);
+    for (size_t n; (n = fread(part, 1, sizeof(part), in)) > 0;)
+        fwrite(part, 1, n, drawing->script);
+    if (ferror(in))
+        st = lb_fail(err, LB_IO, "%s/%s: %s", drawing->templates, name, strerror(errno));
+    fclose(in);
+    return st;
+}
+
+enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(append_template(drawing, "style.gp", err));
+    LB_TRY(append_template(drawing, body, err));
+    bool failed = ferror(drawing->data) || ferror(drawing->script);
+    failed |= fflush(drawing->data) != 0 || fflush(drawing->script) != 0;
+    if (failed)
+        st = lb_fail(err, LB_IO, "%s/%s: %s", drawing->folder, drawing->names[drawing->count - 1],
+                     strerror(errno));
+done:
+    close_files(drawing);
+    return st;
+}
+
+/* Drawing */
+
+/* The arguments of gnuplot -e "cd 'FOLDER'" a.gp b.gp, in one array that ends with NULL. NULL when
+ * memory runs out. */
+static char **make_arguments(const struct lb_drawing *drawing)
+{
+    char **arguments = calloc(drawing->count + 4, sizeof(*arguments));
+    char *at = malloc(2 * strlen(drawing->folder) + sizeof("cd ''"));
+    for (size_t i = 0; arguments && at && i < drawing->count; i++) {
+        size_t size = strlen(drawing->names[i]) + sizeof(".gp");
+        char *script = malloc(size);
+        if (script)
+            snprintf(script, size, "%s.gp", drawing->names[i]);
+        arguments[3 + i] = script;
+    }
+    if (!arguments || !at || (drawing->count > 0 && !arguments[2 + drawing->count])) {
+        free(at);
         free(arguments);
-        free(command);
         return NULL;
     }
-    char *at = command;
+    arguments[0] = (char *)"gnuplot";
+    arguments[1] = (char *)"-e";
+    arguments[2] = at;
     at += sprintf(at, "cd '");
-    for (const char *c = folder; *c; c++) {
+    for (const char *c = drawing->folder; *c; c++) {
         if (*c == '\'')
             *at++ = '\''; /* a quote in gnuplot's single quotes is written twice */
         *at++ = *c;
     }
     memcpy(at, "'", 2);
-    arguments[0] = (char *)"gnuplot";
-    arguments[1] = (char *)"-e";
-    arguments[2] = command;
-    for (size_t i = 0; i < count; i++)
-        arguments[3 + i] = scripts[i];
     return arguments;
 }
 
-static int spawn(char **arguments, const int ends[2], pid_t *child)
+static void free_arguments(char **arguments)
+{
+    for (char **at = arguments + 2; *at; at++)
+        free(*at);
+    free(arguments);
+}
+
+/* Starts gnuplot, whose messages go to the stream. */
+static enum lb_status start(char **arguments, FILE *messages, pid_t *child, struct lb_error *err)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
-    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    posix_spawn_file_actions_adddup2(&actions, fileno(messages), 1);
+    posix_spawn_file_actions_adddup2(&actions, fileno(messages), 2);
     int reason = lb_spawn(arguments[0], &actions, arguments, child);
     posix_spawn_file_actions_destroy(&actions);
-    return reason;
-}
-
-static enum lb_status not_installed(struct lb_error *err)
-{
-    return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
-}
-
-static enum lb_status start(char **arguments, pid_t *child, int *output, struct lb_error *err)
-{
-    int ends[2];
-    if (pipe(ends) != 0)
-        return lb_fail(err, LB_IO, "gnuplot: %s", strerror(errno));
-    fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    int reason = spawn(arguments, ends, child);
-    close(ends[1]);
-    *output = ends[0];
     if (reason == 0)
         return LB_OK;
-    close(ends[0]);
     if (reason == ENOENT)
-        return not_installed(err);
+        return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
     return lb_fail(err, LB_FAILED, "gnuplot can't be started: %s", strerror(reason));
-}
-
-/* The last part of what gnuplot has printed. */
-struct words {
-    char text[4096];
-    size_t used;
-    bool ended; /* it closed its output */
-};
-
-/* Waits a moment for output of gnuplot and reads it. */
-static void listen_once(int output, struct words *words)
-{
-    struct pollfd ready = {.fd = output, .events = POLLIN};
-    size_t size = sizeof(words->text);
-    if (poll(&ready, 1, WATCH_MS) <= 0)
-        return;
-    if (words->used > size / 2) {
-        memmove(words->text, words->text + words->used - size / 4, size / 4);
-        words->used = size / 4;
-    }
-    ssize_t got = read(output, words->text + words->used, size - 1 - words->used);
-    if (got > 0)
-        words->used += (size_t)got;
-    else
-        words->ended = got == 0 || errno != EINTR;
-    words->text[words->used] = '\0';
 }
 
 /* Waits for gnuplot to end: LB_OK with its wait status. Kills it at the time limit (LB_FAILED) or
  * when a stop is requested (LB_INTERRUPTED). */
-static enum lb_status watch(pid_t child, int output, double time_limit_s, struct words *words,
-                            int *status, struct lb_error *err)
+static enum lb_status watch(pid_t child, double time_limit_s, int *status, struct lb_error *err)
 {
-    double start_ns = lb_now_ns(), deadline_ns = start_ns + time_limit_s * 1e9;
-    double notice_ns = start_ns + 1e9 * fmin(NOTICE_S, time_limit_s / 2);
-    bool noticed = false;
+    double deadline_ns = lb_now_ns() + time_limit_s * 1e9;
     enum lb_status st = LB_OK;
     while (st == LB_OK) {
-        if (!noticed && lb_now_ns() > notice_ns) {
-            fprintf(stderr, "gnuplot is drawing; it is stopped after %g s\n", time_limit_s);
-            noticed = true;
-        }
-        if (!words->ended)
-            listen_once(output, words);
-        else if (waitpid(child, status, WNOHANG) == child)
+        if (waitpid(child, status, WNOHANG) == child)
             return LB_OK;
-        else
-            usleep(1000);
         if (stop_wanted && *stop_wanted)
             st = lb_fail(err, LB_INTERRUPTED, "interrupted before the pictures were drawn");
         else if (lb_now_ns() > deadline_ns)
             st = lb_fail(err, LB_FAILED, "gnuplot exceeded its time limit of %g s and was stopped",
                          time_limit_s);
+        else
+            usleep(WATCH_US);
     }
     kill(-child, SIGKILL);
     while (waitpid(child, status, 0) < 0 && errno == EINTR)
@@ -149,104 +222,66 @@ static enum lb_status watch(pid_t child, int output, double time_limit_s, struct
     return st;
 }
 
-/* The path of the picture that a script draws. */
-static void picture_path(const char *folder, const char *script, const char *ending, char *path,
-                         size_t size)
+/* Says why gnuplot failed: its last line that is more than a mark below a column. Where posix_spawn
+ * can't say that it found no program, as in QEMU, the child exits with 127 without a message. */
+static enum lb_status explain_failure(FILE *messages, int status, struct lb_error *err)
 {
-    int length = (int)(strlen(script) - strlen(".gp"));
-    snprintf(path, size, "%s/%.*s%s", folder, length, script, ending);
+    char line[1024], last[1024] = "";
+    rewind(messages);
+    while (fgets(line, sizeof(line), messages))
+        if (strspn(line, " ^\n") < strlen(line))
+            snprintf(last, sizeof(last), "%s", line + strspn(line, " "));
+    last[strcspn(last, "\n")] = '\0';
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 127 && !last[0])
+        return lb_fail(err, LB_ABSENT, "gnuplot is not installed (package gnuplot-nox)");
+    lb_clean_text(last); /* the message quotes scripts, which contain names of users */
+    return lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
+                   last[0] ? last : "it printed no message");
 }
 
-/* Removes all pictures that the scripts draw. */
-static void remove_pictures(const char *folder, char *const *scripts, size_t count,
-                            const char *const *endings)
+/* Removes all pictures or, when remove is false, checks that they are there: gnuplot succeeds on a
+ * full disk and leaves empty files. */
+static enum lb_status visit_pictures(const struct lb_drawing *drawing, bool remove,
+                                     struct lb_error *err)
 {
-    char path[4600];
-    for (size_t i = 0; i < count; i++)
-        for (const char *const *ending = endings; *ending; ending++) {
-            picture_path(folder, scripts[i], *ending, path, sizeof(path));
+    for (size_t i = 0; i < 2 * drawing->count; i++) {
+        char path[4600];
+        struct stat status;
+        snprintf(path, sizeof(path), "%s/%s%s", drawing->folder, drawing->names[i / 2],
+                 i % 2 ? ".png" : ".svg");
+        if (remove)
             unlink(path);
-        }
-}
-
-/* Whether the file ends as a complete SVG or PNG does. */
-static bool is_complete(const char *path)
-{
-    static const char svg_end[] = "</svg>", png_end[] = "IEND\256B`\202";
-    char tail[32] = "";
-    size_t length = strlen(path);
-    bool png = length > 4 && strcmp(path + length - 4, ".png") == 0;
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return false;
-    fseek(file, -(long)sizeof(tail) + 1, SEEK_END); /* fails for a shorter file: read all of it */
-    size_t used = fread(tail, 1, sizeof(tail) - 1, file);
-    fclose(file);
-    while (!png && used > 0 && strchr("\r\n\t ", tail[used - 1]))
-        used--;
-    const char *end = png ? png_end : svg_end;
-    size_t end_length = strlen(end);
-    return used >= end_length && memcmp(tail + used - end_length, end, end_length) == 0;
-}
-
-static enum lb_status check_pictures(const char *folder, char *const *scripts, size_t count,
-                                     const char *const *endings, struct lb_error *err)
-{
-    char path[4600];
-    for (size_t i = 0; i < count; i++)
-        for (const char *const *ending = endings; *ending; ending++) {
-            picture_path(folder, scripts[i], *ending, path, sizeof(path));
-            if (is_complete(path))
-                continue;
+        else if (stat(path, &status) != 0 || status.st_size == 0) {
             lb_clean_text(path);
             return lb_fail(err, LB_FAILED,
-                           "gnuplot left %.400s missing, empty or cut short: is the disk full?",
-                           path);
+                           "gnuplot left %.400s missing or empty: is the disk full?", path);
         }
+    }
     return LB_OK;
 }
 
-/* Finds the last line of gnuplot's messages that is more than a mark below a column. */
-static void last_line(char *words, char **line)
-{
-    *line = words;
-    for (char *part = strtok(words, "\n"); part; part = strtok(NULL, "\n"))
-        if (strspn(part, " ^") < strlen(part))
-            *line = part + strspn(part, " ");
-}
-
-enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
-                              const char *const *endings, double time_limit_s, struct lb_error *err)
+enum lb_status lb_drawing_draw(struct lb_drawing *drawing, double time_limit_s,
+                               struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct words words = {.used = 0};
-    char *line;
-    int output = -1, status = 0;
+    int status = 0;
     pid_t child = 0;
-    char **arguments = make_arguments(folder, scripts, count);
-    if (!arguments)
-        return lb_fail(err, LB_OOM, "gnuplot: out of memory");
-    remove_pictures(folder, scripts, count, endings);
-    st = start(arguments, &child, &output, err);
-    if (st == LB_OK) {
-        st = watch(child, output, time_limit_s, &words, &status, err);
-        close(output);
-    }
-    /* Where posix_spawn can't say that it found no program, as in QEMU, the child exits with 127.
-     */
-    if (st == LB_OK && WIFEXITED(status) && WEXITSTATUS(status) == 127 && !words.text[0])
-        st = not_installed(err);
-    if (st == LB_OK && (!WIFEXITED(status) || WEXITSTATUS(status) != 0)) {
-        last_line(words.text, &line);
-        lb_clean_text(line); /* the message quotes scripts, which contain names of users */
-        st = lb_fail(err, LB_FAILED, "gnuplot failed: %.400s",
-                     line[0] ? line : "it printed no message");
-    }
-    if (st == LB_OK)
-        st = check_pictures(folder, scripts, count, endings, err);
+    FILE *messages = tmpfile();
+    char **arguments = make_arguments(drawing);
+    visit_pictures(drawing, true, NULL);
+    if (!arguments || !messages)
+        LB_TRY(lb_fail(err, LB_IO, "gnuplot: %s", strerror(errno)));
+    LB_TRY(start(arguments, messages, &child, err));
+    LB_TRY(watch(child, time_limit_s, &status, err));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+        LB_TRY(explain_failure(messages, status, err));
+    st = visit_pictures(drawing, false, err);
+done:
     if (st != LB_OK)
-        remove_pictures(folder, scripts, count, endings);
-    free(arguments[2]);
-    free(arguments);
+        visit_pictures(drawing, true, NULL);
+    if (messages)
+        fclose(messages);
+    if (arguments)
+        free_arguments(arguments);
     return st;
 }

@@ -1,24 +1,51 @@
-/* Running gnuplot: one process for all scripts, without a shell, within a time limit. */
+/* Pictures drawn by gnuplot: their files are written first, and then one process draws them all,
+ * without a shell, within a time limit.
+ *
+ * Every picture is four files: NAME.dat holds numbers from the records, NAME.gp draws them
+ * (`gnuplot NAME.gp` draws them again), and NAME.svg and NAME.png are the pictures. */
 #ifndef LB_GNUPLOT_H
 #define LB_GNUPLOT_H
 
 #include <signal.h>
-#include <stddef.h>
+#include <stdio.h>
 
 #include "api/status.h"
 
-/* Runs scripts [count], names of .gp files in the folder, in one gnuplot process. Script NAME.gp
- * must draw NAME followed by each of the endings, a list that ends with NULL: ".svg", ".png". These
- * files are removed first, checked to be complete afterwards (gnuplot succeeds on a full disk), and
- * all removed if any step fails. So every picture in the folder is complete and shows the data
- * beside it. Before the time limit is
- * reached, a line on stderr tells it. LB_ABSENT: gnuplot is not
- * installed. LB_FAILED: it failed, and the text quotes its last line; it exceeded the time limit;
- * or a picture is missing, empty or cut short. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO,
+/* Pictures of one folder. Zero it before use. */
+struct lb_drawing {
+    char folder[4200];    /* where the files are */
+    char templates[4300]; /* folder of style.gp and of the scripts of each kind */
+    char **names;         /* [count] of the pictures that were finished, owned */
+    size_t count;
+    FILE *data, *script; /* of the picture that is being written, or NULL */
+};
+
+/* Chooses run_folder/plots, which is made where it is missing. LB_IO. */
+enum lb_status lb_drawing_begin(const char *run_folder, struct lb_drawing *drawing,
+                                struct lb_error *err);
+void lb_drawing_free(struct lb_drawing *drawing); /* accepts a zeroed one */
+
+/* Opens NAME.dat and NAME.gp for writing; the script begins with the picture's name. LB_IO. */
+enum lb_status lb_picture_open(struct lb_drawing *drawing, const char *name, struct lb_error *err);
+
+/* Ends the script with style.gp and the body of that file name, and closes both files. LB_IO,
  * LB_OOM. */
-enum lb_status lb_gnuplot_run(const char *folder, char *const *scripts, size_t count,
-                              const char *const *endings, double time_limit_s,
-                              struct lb_error *err);
+enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body,
+                                 struct lb_error *err);
+
+/* Writes the setting NAME = 'text' to the script, in quotes where no character is special. */
+void lb_picture_text(struct lb_drawing *drawing, const char *name, const char *text);
+
+/* Writes a space and the number to the data, with all its digits; nan where it is not finite. */
+void lb_picture_number(struct lb_drawing *drawing, double value);
+
+/* Draws all finished pictures, whose earlier files are removed first. After a failure none is left,
+ * so that every picture in the folder is complete and shows the data beside it. LB_ABSENT: gnuplot
+ * is not installed. LB_FAILED: it failed, and the text quotes its last line; it exceeded the time
+ * limit; or a picture is missing or empty. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO, LB_OOM.
+ */
+enum lb_status lb_drawing_draw(struct lb_drawing *drawing, double time_limit_s,
+                               struct lb_error *err);
 
 /* From now on a running gnuplot is stopped, with LB_INTERRUPTED, once *stop is nonzero. NULL: it is
  * never stopped early. */

@@ -1,129 +1,46 @@
-/* The results of a sweep as a table on the terminal. */
+/* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
 #include "plot/table.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plot/problem_groups.h"
+#include "base/text.h"
 #include "stats/anomalies.h"
+#include "support/number_text.h"
 #include "support/terminal.h"
 
 /* When a row uses more than this share of its tolerance, the table says how much. */
 static const double NEAR_MISS = 0.5;
 
-/* A row with its sort keys. */
-struct line {
-    const struct lb_row *row;
-    char problem[LB_ROW_ID_SIZE]; /* and the device, when devices are shown separately */
-    size_t group;                 /* the lowest index of a row of the same problem */
-    size_t index;                 /* of the row in the run */
-};
-
-void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
+/* Sorts groups in the order of the run. */
+static int by_first(const void *a, const void *b)
 {
-    snprintf(label, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
+    const struct lb_group *p = *(const struct lb_group *const *)a;
+    const struct lb_group *q = *(const struct lb_group *const *)b;
+    return (p->first > q->first) - (p->first < q->first);
 }
 
-static bool has_ok_row(const struct lb_run *run, const char *label)
+/* The problem of all rows of the group: "T16_B1_I64_H64/f32/infer", and the device where devices
+ * are shown apart. */
+static void print_problem(FILE *out, const struct lb_group *group)
 {
-    for (size_t i = 0; i < run->count; i++) {
-        char of_row[2 * LB_NAME_SIZE];
-        lb_impl_label(&run->rows[i].c, of_row);
-        if (run->rows[i].verdict == LB_VERDICT_OK && strcmp(of_row, label) == 0)
-            return true;
-    }
-    return false;
+    const struct lb_row *row = group->candidates[0].row;
+    struct lb_case c = row->c;
+    char problem[LB_CASE_ID_SIZE];
+    c.launch = LB_STREAM; /* belongs to the series, as the threads do */
+    c.threads = 1;
+    lb_case_print_problem(&c, problem);
+    bool apart = row->label && !row->beside;
+    fprintf(out, "\n%s%s%s\n", problem, apart ? " on " : "", apart ? row->label : "");
 }
 
-void lb_choose_baseline(const struct lb_run *run, const char *name, char baseline[2 * LB_NAME_SIZE])
+/* Whether a row of the group has a time per update. */
+static bool has_updates(const struct lb_group *group)
 {
-    static const char *const usual[] = {"cudnn", "onednn", "cpu_ref"};
-    baseline[0] = '\0';
-    if (name) {
-        size_t length = strlen(name); /* "cudnn:auto" is the default variant, labelled "cudnn" */
-        if (length > 5 && strcmp(name + length - 5, ":auto") == 0)
-            length -= 5;
-        snprintf(baseline, 2 * LB_NAME_SIZE, "%.*s", (int)length, name);
-        return;
-    }
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-        if (has_ok_row(run, usual[i])) {
-            snprintf(baseline, 2 * LB_NAME_SIZE, "%s", usual[i]);
-            return;
-        }
-    }
-    for (size_t i = 0; i < run->count && !baseline[0]; i++)
-        if (run->rows[i].verdict == LB_VERDICT_OK)
-            lb_impl_label(&run->rows[i].c, baseline);
-}
-
-static void print_problem(const struct lb_row *row, char problem[LB_ROW_ID_SIZE])
-{
-    size_t length = lb_case_print_problem(&row->c, problem);
-    if (row->label && !row->beside)
-        snprintf(problem + length, LB_ROW_ID_SIZE - length, " on %s", row->label);
-}
-
-/* "impl:variant", and the device where devices are side by side. */
-static void row_label(const struct lb_row *row, char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8])
-{
-    lb_impl_label(&row->c, label);
-    size_t length = strlen(label);
-    if (row->label && row->beside)
-        snprintf(label + length, LB_LABEL_SIZE + 8, " on %s", row->label);
-}
-
-static int by_problem(const void *a, const void *b)
-{
-    const struct line *p = a, *q = b;
-    int order = strcmp(p->problem, q->problem);
-    return order ? order : (p->index > q->index) - (p->index < q->index);
-}
-
-/* Sorts groups in the order of the run, and within each group the fastest first and rows without
- * a time last. */
-static int by_group(const void *a, const void *b)
-{
-    const struct line *p = a, *q = b;
-    if (p->group != q->group)
-        return p->group < q->group ? -1 : 1;
-    double x = p->row->median_ns, y = q->row->median_ns;
-    if (isfinite(x) && isfinite(y) && x != y)
-        return x < y ? -1 : 1;
-    if (isfinite(x) != isfinite(y))
-        return isfinite(x) ? -1 : 1;
-    return (p->index > q->index) - (p->index < q->index);
-}
-
-static void sort_lines(struct line *lines, size_t count)
-{
-    qsort(lines, count, sizeof(*lines), by_problem);
-    for (size_t i = 0; i < count; i++) {
-        bool same = i > 0 && strcmp(lines[i].problem, lines[i - 1].problem) == 0;
-        lines[i].group = same ? lines[i - 1].group : lines[i].index;
-    }
-    qsort(lines, count, sizeof(*lines), by_group);
-}
-
-/* Returns the baseline's median in the group that begins at lines[first]; NaN when it has none. */
-static double baseline_median(const struct line *lines, size_t count, size_t first,
-                              const char *baseline)
-{
-    for (size_t i = first; i < count && lines[i].group == lines[first].group; i++) {
-        char label[2 * LB_NAME_SIZE];
-        lb_impl_label(&lines[i].row->c, label);
-        if (strcmp(label, baseline) == 0)
-            return lines[i].row->median_ns;
-    }
-    return (double)NAN;
-}
-
-/* Whether a row of the group that begins at lines[first] has a time per update. */
-static bool has_updates(const struct line *lines, size_t count, size_t first)
-{
-    for (size_t i = first; i < count && lines[i].group == lines[first].group; i++)
-        if (isfinite(lines[i].row->update_ns))
+    for (size_t i = 0; i < group->count; i++)
+        if (isfinite(group->candidates[i].row->update_ns))
             return true;
     return false;
 }
@@ -136,57 +53,43 @@ static void describe(const struct lb_row *row, char *text, size_t size)
     if (row->tolerance_used > NEAR_MISS)
         snprintf(near, sizeof(near), ", %.0f %% of the tolerance used", 100 * row->tolerance_used);
     snprintf(text, size, "%s%s%s", near, row->warning[0] ? ", " : "", row->warning);
-    for (size_t i = 0; i < LB_ANOMALY_COUNT; i++) {
-        size_t used = strlen(text);
+    for (size_t i = 0; i < LB_ANOMALY_COUNT; i++)
         if (row->flags & ~(unsigned)LB_ANOMALY_OUTLIERS & 1U << i)
-            snprintf(text + used, size - used, ", %s", lb_anomaly_name(i));
-    }
+            lb_append(text, size, ", %s", lb_anomaly_name(i));
 }
-
-/* How a row compares with the other rows of its problem. */
-enum rank {
-    RANK_NONE, /* behind the fastest, not apart from it for sure, or the only one */
-    RANK_FEW_SAMPLES,
-    RANK_FEW_PROCESSES,
-    RANK_FASTEST,
-    RANK_TIED
-};
 
 /* Which marks the table uses, so that its last lines explain them. */
 struct marks {
     bool shortened, tied, few_processes, updates;
 };
 
-/* A problem's rows have a column more where one of them has a time per update. The others are then
- * narrower, so that a line still fits 80 columns. */
-static int print_numbers(char *line, size_t size, const char *label, const char *median,
-                         const char *spread, const char *ratio, const char *update)
-{
-    if (!update)
-        return snprintf(line, size, "  %-28s %10s  +-%7s %9s  ", label, median, spread, ratio);
-    return snprintf(line, size, "  %-20s %9s  +-%6s %8s %10s  ", label, median, spread, ratio,
-                    update);
-}
-
 /* What the rows of a problem are printed with. */
 struct group_view {
+    const struct lb_series *series;
     double base;  /* the baseline's median, or NaN */
     bool updates; /* a row has a time per update */
 };
 
-/* Notes that do not fit the terminal are replaced by a mark that the last lines explain. */
-static void print_times(FILE *out, const struct lb_row *row, const struct group_view *view,
-                        int columns, enum rank rank, struct marks *marks)
+static const char *rank_words(const struct lb_candidate *it)
 {
-    static const char *const words[] = {[RANK_NONE] = "ok",
-                                        [RANK_FEW_SAMPLES] = "too few samples",
-                                        [RANK_FEW_PROCESSES] = "< 6 processes",
-                                        [RANK_FASTEST] = "* fastest",
-                                        [RANK_TIED] = "= fastest, tied"};
-    char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], median[32], spread[32] = "-", ratio[32] = "-";
-    char update[32] = "-", notes[512], line[1024];
-    bool bold = rank >= RANK_FASTEST && lb_has_style(out);
-    row_label(row, label);
+    if (!lb_row_has_interval(it->row))
+        return it->row->process_count > 1 ? "< 6 processes" : "too few samples";
+    return it->rank == LB_RANK_FASTEST ? "* fastest"
+           : it->rank == LB_RANK_TIED  ? "= fastest, tied"
+                                       : "ok";
+}
+
+/* A problem's rows have a column more where one of them has a time per update. The others are then
+ * narrower, so that a line still fits 80 columns. Notes that do not fit the terminal are replaced
+ * by a mark that the last lines explain. */
+static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view,
+                        int columns, struct marks *marks)
+{
+    const struct lb_row *row = it->row;
+    const char *name = view->series[it->series].name;
+    char median[32], spread[32] = "-", ratio[32] = "-", update[32] = "-", notes[512];
+    char line[1024] = "";
+    bool bold = it->rank != LB_RANK_NONE && lb_has_style(out);
     lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
     if (isfinite(row->median_lo_ns))
@@ -194,51 +97,27 @@ static void print_times(FILE *out, const struct lb_row *row, const struct group_
                  50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
     if (isfinite(view->base))
         snprintf(ratio, sizeof(ratio), "%.2fx", view->base / row->median_ns);
-    if (isfinite(row->update_ns))
-        lb_format_ns(row->update_ns, update);
-    int length = print_numbers(line, sizeof(line), label, median, spread, ratio,
-                               view->updates ? update : NULL);
-    length += snprintf(line + length, sizeof(line) - (size_t)length, "%s", words[rank]);
-    bool shortened = length + (int)strlen(notes) > columns;
+    lb_format_ns(row->update_ns, update);
+    if (view->updates)
+        lb_append(line, sizeof(line), "  %-20s %9s  +-%6s %8s %10s  ", name, median, spread, ratio,
+                  update);
+    else
+        lb_append(line, sizeof(line), "  %-28s %10s  +-%7s %9s  ", name, median, spread, ratio);
+    lb_append(line, sizeof(line), "%s", rank_words(it));
+    bool shortened = (int)(strlen(line) + strlen(notes)) > columns;
     fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
             bold ? "\033[0m" : "");
     marks->shortened |= shortened;
-    marks->tied |= rank == RANK_TIED;
-    marks->few_processes |= rank == RANK_FEW_PROCESSES;
+    marks->tied |= it->rank == LB_RANK_TIED;
+    marks->few_processes |= strcmp(rank_words(it), "< 6 processes") == 0;
 }
 
-/* The rank of lines[i], a row with a time; first is the fastest of its problem. A row whose
- * interval overlaps that of the fastest is tied with it. A row without an interval cannot be
- * ranked, and a row that is not apart from one is not called the fastest. */
-static enum rank rank_of(const struct line *lines, size_t count, size_t first, size_t i)
+static void print_verdict(FILE *out, const char *name, const struct lb_row *row)
 {
-    size_t runners_up = 0, near = 0, ties = 0;
-    if (!lb_row_has_interval(lines[i].row))
-        return lines[i].row->process_count > 1 ? RANK_FEW_PROCESSES : RANK_FEW_SAMPLES;
-    for (size_t k = first + 1; k < count && lines[k].group == lines[first].group; k++) {
-        if (lines[k].row->verdict != LB_VERDICT_OK)
-            continue;
-        bool apart = lb_rows_apart(lines[k].row, lines[first].row);
-        runners_up++;
-        near += !apart;
-        ties += !apart && lb_row_has_interval(lines[k].row);
-    }
-    if (runners_up == 0)
-        return RANK_NONE;
-    if (i == first)
-        return ties > 0 ? RANK_TIED : near > 0 ? RANK_NONE : RANK_FASTEST;
-    bool tied =
-        lb_row_has_interval(lines[first].row) && !lb_rows_apart(lines[i].row, lines[first].row);
-    return tied ? RANK_TIED : RANK_NONE;
-}
-
-static void print_verdict(FILE *out, const struct lb_row *row)
-{
-    char label[2 * LB_NAME_SIZE + LB_LABEL_SIZE + 8], text[LB_ROW_TEXT_SIZE + 32];
-    row_label(row, label);
+    char text[LB_ROW_TEXT_SIZE + 32];
     const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
     snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
-    int column = fprintf(out, "  %-28s ", label);
+    int column = fprintf(out, "  %-28s ", name);
     lb_print_wrapped(out, column, text);
     fputc('\n', out);
 }
@@ -267,17 +146,15 @@ static size_t absent_labels(const struct lb_run *run, const char *reason,
 static void list_names(char labels[MOST_LABELS][2 * LB_NAME_SIZE], size_t count, char *text,
                        size_t size)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0, end; i < count && used < size; i = end) {
+    for (size_t i = 0, end; i < count; i = end) {
         size_t length = strcspn(labels[i], ":");
         for (end = i + 1; end < count; end++)
             if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
                 break;
-        used += (size_t)snprintf(text + used, size - used, "%s%.*s", i > 0 ? ", " : "", (int)length,
-                                 labels[i]);
-        if (end > i + 1 && used < size)
-            used += (size_t)snprintf(text + used, size - used, " (%zu variants)", end - i);
+        lb_append(text, size, "%s%.*s", i > 0 ? ", " : "", (int)length, labels[i]);
+        if (end > i + 1)
+            lb_append(text, size, " (%zu variants)", end - i);
     }
 }
 
@@ -296,8 +173,7 @@ static void print_absent(FILE *out, const struct lb_run *run)
             continue;
         char text[MOST_LABELS * LB_NAME_SIZE + LB_ROW_TEXT_SIZE];
         list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
-        size_t used = strlen(text);
-        snprintf(text + used, sizeof(text) - used, ": %s", reason);
+        lb_append(text, sizeof(text), ": %s", reason);
         int column = fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "") - (reasons == 0);
         lb_print_wrapped(out, column, text);
         fputc('\n', out);
@@ -333,42 +209,84 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
     fprintf(out, "\n");
 }
 
-enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
-                              struct lb_error *err)
+static void print_group(FILE *out, const struct lb_grouped_run *grouped,
+                        const struct lb_group *group, struct marks *marks)
+{
+    const struct lb_candidate *base = lb_group_timed(group, grouped->baseline_series);
+    struct group_view view = {.series = grouped->series,
+                              .base = base ? base->row->median_ns : (double)NAN,
+                              .updates = has_updates(group)};
+    marks->updates |= view.updates;
+    print_problem(out, group);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct lb_candidate *it = &group->candidates[i];
+        if (i < group->timed)
+            print_times(out, it, &view, lb_columns(out), marks);
+        else if (it->row->verdict != LB_VERDICT_ABSENT)
+            print_verdict(out, grouped->series[it->series].name, it->row);
+    }
+}
+
+enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped, struct lb_error *err)
 {
     struct marks marks = {false};
-    int columns = lb_columns(out);
-    struct line *lines = calloc(run->count + 1, sizeof(*lines));
-    if (!lines)
+    const struct lb_group **groups = malloc((grouped->count + 1) * sizeof(*groups));
+    if (!groups)
         return lb_fail(err, LB_OOM, "out of memory for the table");
-    for (size_t i = 0; i < run->count; i++) {
-        lines[i].row = &run->rows[i];
-        lines[i].index = i;
-        print_problem(&run->rows[i], lines[i].problem);
-    }
-    sort_lines(lines, run->count);
-    if (baseline[0])
+    for (size_t i = 0; i < grouped->count; i++)
+        groups[i] = &grouped->groups[i];
+    qsort(groups, grouped->count, sizeof(*groups), by_first);
+    if (grouped->baseline[0])
         fprintf(out, "Median time of a call with half its 95 %% interval; speed-up over %s.\n",
-                baseline);
-    struct group_view view = {0};
-    for (size_t i = 0, first = 0; i < run->count; i++) {
-        if (i == 0 || lines[i].group != lines[i - 1].group) {
-            first = i;
-            view.base = baseline_median(lines, run->count, i, baseline);
-            view.updates = has_updates(lines, run->count, i);
-            marks.updates |= view.updates;
-            fprintf(out, "\n%s\n", lines[i].problem);
-        }
-        if (lines[i].row->verdict == LB_VERDICT_ABSENT)
-            continue;
-        if (lines[i].row->verdict == LB_VERDICT_OK)
-            print_times(out, lines[i].row, &view, columns, rank_of(lines, run->count, first, i),
-                        &marks);
-        else
-            print_verdict(out, lines[i].row);
-    }
-    print_absent(out, run);
-    print_counts(out, run, &marks);
-    free(lines);
+                grouped->baseline);
+    for (size_t i = 0; i < grouped->count; i++)
+        print_group(out, grouped, groups[i], &marks);
+    print_absent(out, grouped->run);
+    print_counts(out, grouped->run, &marks);
+    free(groups);
     return LB_OK;
+}
+
+/* Kernels */
+
+static void print_sizes(FILE *out, const char *name, const int64_t sizes[3])
+{
+    fprintf(out, "%s %" PRId64 "x%" PRId64 "x%" PRId64, name, sizes[0], sizes[1], sizes[2]);
+}
+
+static void print_kernel(FILE *out, const struct lb_kernel *kernel)
+{
+    char total[32], longest[32];
+    lb_format_ns(kernel->total_ns, total);
+    lb_format_ns(kernel->longest_ns, longest);
+    fprintf(out, "      %5" PRId64 " x %s\n", kernel->count, kernel->name);
+    fprintf(out, "              %s, longest %s; tensor cores: %s; ", total, longest,
+            lb_tensor_cores_name(kernel->tensor_cores));
+    print_sizes(out, "grid", kernel->grid);
+    print_sizes(out, ", block", kernel->block);
+    print_sizes(out, ", cluster", kernel->cluster);
+    fprintf(out, ", %" PRId64 " registers, %" PRId64 " bytes shared\n", kernel->registers,
+            kernel->shared_bytes);
+}
+
+void lb_kernels_print(FILE *out, const struct lb_row *row)
+{
+    const struct lb_kernels *kernels = &row->kernels;
+    char label[2 * LB_NAME_SIZE], sentence[160], span[32], gap[32], longest[32];
+    lb_kernels_sentence(kernels, sentence, sizeof(sentence));
+    if (!sentence[0]) {
+        fprintf(out, "    kernels  unknown: %s\n",
+                row->kernels_reason[0] ? row->kernels_reason : "not traced");
+        return;
+    }
+    lb_impl_label(&row->c, label);
+    lb_format_ns(kernels->span_ns, span);
+    lb_format_ns(kernels->gap_ns, gap);
+    lb_format_ns(kernels->longest_gap_ns, longest);
+    fprintf(out, "    kernels  %s %s\n", label, sentence);
+    for (size_t i = 0; i < kernels->count; i++)
+        print_kernel(out, &kernels->items[i]);
+    fprintf(out, "      of %s, no kernel ran for %s; the longest gap was %s\n", span, gap, longest);
+    if (row->warning[0])
+        fprintf(out, "      warning: %s\n", row->warning);
 }

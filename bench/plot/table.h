@@ -1,24 +1,20 @@
-/* The results of a sweep as a table on the terminal. */
+/* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
 #ifndef LB_TABLE_H
 #define LB_TABLE_H
 
 #include <stdio.h>
 
-#include "record/run_file.h"
+#include "plot/grouped_run.h"
 
-/* Chooses the baseline of speed-ups: the named impl[:variant]. When name is NULL, the first of
- * cudnn, onednn and cpu_ref that has an ok row, else the implementation of the first ok row, else
- * "". */
-void lb_choose_baseline(const struct lb_run *run, const char *name,
-                        char baseline[2 * LB_NAME_SIZE]);
-
-/* "impl" or "impl:variant". */
-void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE]);
-
-/* Prints the rows grouped by problem, fastest first: median, half width of its interval, speed-up
- * over the baseline, time per update where a row of the problem has one, verdict and reason. Ends
- * with a line that counts the verdicts. */
-enum lb_status lb_table_print(FILE *out, const struct lb_run *run, const char *baseline,
+/* Prints the rows by problem in the order of the run, fastest first: median, half width of its
+ * interval, speed-up over the baseline, time per update where a row of the problem has one, verdict
+ * and reason. Ends with a line that counts the verdicts. Lines fit the width of out's terminal, or
+ * 80 columns. LB_OOM. */
+enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped,
                               struct lb_error *err);
+
+/* Prints "cudnn:auto ran 1 persistent kernel, tensor cores: yes", then one line per kernel, the
+ * gaps between kernels and the row's warning; or why nothing is known. Indented by four. */
+void lb_kernels_print(FILE *out, const struct lb_row *row);
 
 #endif

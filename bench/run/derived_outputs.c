@@ -9,33 +9,13 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "plot/plot.h"
+#include "plot/pictures.h"
 #include "plot/table.h"
 #include "record/run_devices.h"
 #include "report/export.h"
-#include "support/share_path.h"
 #include "support/terminal.h"
 
 enum { GNUPLOT_LIMIT_S = 60 };
-
-/* Draws the kinds of pictures, NULL for all, into folder/plots. */
-static enum lb_status draw(const struct lb_run *run, const char *folder, const char *baseline,
-                           const char *kinds, struct lb_plot_report *report, struct lb_error *err)
-{
-    char plots[4200], scripts[4300];
-    enum lb_status st = lb_share_path("plots", scripts, sizeof(scripts), err);
-    if (st != LB_OK)
-        return st;
-    snprintf(plots, sizeof(plots), "%s/plots", folder);
-    const struct lb_plot_options options = {
-        .folder = plots,
-        .scripts = scripts,
-        .baseline = baseline,
-        .kinds = kinds,
-        .time_limit_s = GNUPLOT_LIMIT_S,
-    };
-    return lb_plot(run, &options, report, err);
-}
 
 /* Whether the file will lie in the run's own folder, which does not exist yet. */
 static bool lies_in(const char *folder, const char *path)
@@ -51,7 +31,7 @@ enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct
 {
     const char *path = options->benchmark_out;
     struct stat status;
-    enum lb_status st = lb_plot_check_kinds("--plots", options->plots, err);
+    enum lb_status st = lb_pictures_check_kinds("--plots", options->plots, err);
     if (st != LB_OK || !path)
         return st;
     bool there = stat(path, &status) == 0;
@@ -78,14 +58,15 @@ static enum lb_status write_file(const char *path, const struct lb_run *run, str
     return st;
 }
 
-static void list_outputs(const char *path, const struct lb_plot_report *report)
+static void list_outputs(const char *path, const struct lb_picture_report *report)
 {
     char folder[4096];
     snprintf(folder, sizeof(folder), "%s", path);
     lb_clean_text(folder); /* its name may hold escape sequences */
     fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
-    if (report->pages > 0)
-        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder, report->pages);
+    if (report->pictures > 0)
+        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder,
+                report->pictures);
     if (report->notes[0])
         fprintf(stderr, "%s\n", report->notes);
 }
@@ -95,15 +76,17 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char base[2 * LB_NAME_SIZE], machine[1024], word[4 * 4096 + 4];
-    struct lb_plot_report report = {0};
+    struct lb_grouped_run grouped = {0};
+    char machine[1024], word[4 * 4096 + 4];
+    struct lb_picture_report report = {0};
     struct lb_error why;
 
     /* Files first, because a reader of stdout may go away before the table ends. */
-    lb_choose_baseline(run, baseline, base);
+    LB_TRY(lb_group_run(run, baseline, &grouped, err));
     if (options->benchmark_out)
         LB_TRY(write_file(options->benchmark_out, run, err));
-    enum lb_status drawn = draw(run, folder, base, options->plots, &report, &why);
+    enum lb_status drawn =
+        lb_pictures_draw(&grouped, folder, options->plots, GNUPLOT_LIMIT_S, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
         snprintf(report.notes, sizeof(report.notes),
@@ -116,12 +99,13 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     } else {
         lb_run_machine_line(run, machine, sizeof(machine));
         printf("%s\n", machine);
-        LB_TRY(lb_table_print(stdout, run, base, err));
+        LB_TRY(lb_table_print(stdout, &grouped, err));
     }
     fflush(stdout);
     if (!options->quiet)
         list_outputs(folder, &report);
 done:
+    lb_grouped_run_free(&grouped);
     return st;
 }
 
@@ -203,23 +187,22 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
 {
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
-    char base[2 * LB_NAME_SIZE], folder[4096];
-    struct lb_plot_report report = {0};
+    struct lb_grouped_run grouped = {0};
+    char folder[4096];
+    struct lb_picture_report report = {0};
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     lb_warn(run.doubt);
-    const char *baseline = options->baseline;
-    if (!baseline)
-        baseline = json_string_value(json_object_get(run.header, "baseline"));
-    lb_choose_baseline(&run, baseline, base);
+    LB_TRY(lb_group_run(&run, options->baseline, &grouped, err));
     folder_of(options->run, folder, sizeof(folder));
-    LB_TRY(draw(&run, folder, base, options->subject, &report, err));
+    LB_TRY(lb_pictures_draw(&grouped, folder, options->subject, GNUPLOT_LIMIT_S, &report, err));
     lb_clean_text(folder);
-    if (report.pages > 0)
-        fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pages,
-                report.pages == 1 ? "" : "s");
+    if (report.pictures > 0)
+        fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pictures,
+                report.pictures == 1 ? "" : "s");
     if (report.notes[0])
         fprintf(stderr, "%s\n", report.notes);
 done:
+    lb_grouped_run_free(&grouped);
     lb_run_free(&run);
     return st;
 }

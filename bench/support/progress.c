@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "support/number_text.h"
 #include "support/terminal.h"
 
 enum { LINE_EVERY_S = 10 /* without a terminal */ };

@@ -1,7 +1,6 @@
-/* What the terminal can do, and how numbers look on it. */
+/* What the terminal can do, and texts that go to it. */
 #include "support/terminal.h"
 
-#include <math.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,51 +65,6 @@ void lb_print_wrapped(FILE *stream, int column, const char *text)
         length += text[length] == ' ';
     }
     fputs(text, stream);
-}
-
-void lb_format_ns(double ns, char text[32])
-{
-    static const char *const units[] = {"ns", "us", "ms", "s"};
-    size_t unit = 0;
-    if (!isfinite(ns)) {
-        snprintf(text, 32, "-");
-        return;
-    }
-    while (ns >= 999.5 && unit < 3) {
-        ns /= 1000;
-        unit++;
-    }
-    int digits = ns >= 99.95 ? 0 : ns >= 9.995 ? 1 : 2;
-    snprintf(text, 32, "%.*f %s", digits, ns, units[unit]);
-}
-
-void lb_format_ratio(double ratio, char text[32])
-{
-    int digits = ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : ratio >= 0.0995 ? 2 : 3;
-    if (isfinite(ratio))
-        snprintf(text, 32, "%.*f", digits, ratio);
-    else
-        snprintf(text, 32, "–");
-}
-
-void lb_format_duration(double seconds, char text[32])
-{
-    long whole = (long)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
-    else if (whole >= 60)
-        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
-    else
-        snprintf(text, 32, "%ld s", whole);
-}
-
-void lb_format_clock(double seconds, char text[32])
-{
-    long whole = (long)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-    else
-        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
 }
 
 /* Whether a byte would act on a terminal, or is no ASCII in a text that is not UTF-8. */

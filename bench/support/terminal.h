@@ -1,4 +1,4 @@
-/* What the terminal can do, and how numbers look on it. */
+/* What the terminal can do, and texts that go to it. */
 #ifndef LB_TERMINAL_H
 #define LB_TERMINAL_H
 
@@ -25,18 +25,6 @@ int lb_columns(FILE *stream);
  * spaces, and later lines are indented to that column. Without a terminal it stays one line, so
  * that it can be searched. */
 void lb_print_wrapped(FILE *stream, int column, const char *text);
-
-/* "12.3 us", "1.05 s": three significant digits and a unit; "-" for NaN. */
-void lb_format_ns(double ns, char text[32]);
-
-/* "2.31": a ratio in three significant digits; "–" for NaN. */
-void lb_format_ratio(double ratio, char text[32]);
-
-/* "31 s", "3 min 5 s" or "2 h 3 min" from seconds. */
-void lb_format_duration(double seconds, char text[32]);
-
-/* "1:05" or "2:03:00" from seconds. */
-void lb_format_clock(double seconds, char text[32]);
 
 /* The text as one word of a shell's command line, in single quotes where it needs them, and in
  * those of bash, $'...', where it has control characters, which are written as \ooo. Four times the

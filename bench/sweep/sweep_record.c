@@ -3,7 +3,7 @@
 
 #include "base/text.h"
 #include "support/cpu_load.h"
-#include "support/terminal.h"
+#include "support/number_text.h"
 #include "sweep/sweep_steps.h"
 
 bool lb_row_is_noisy(const struct lb_row *row)

@@ -345,10 +345,10 @@ class History(ProgramTest):
         self.assertIn("history-2", done.stderr)
 
     def test_a_script_that_cannot_be_read_is_named(self):
-        os.makedirs(self.path("share/plots/history.gp")) # can be opened but not read
+        os.makedirs(self.path("share/plots/style.gp")) # can be opened but not read
         done = run("--history", self.make_runs(6, 3, 1.05),
                    env=os.environ | {"BENCH_LSTM_SHARE": self.path("share")})
-        self.assertRegex(done.stderr, "no pictures: .*/history.gp: Is a directory")
+        self.assertRegex(done.stderr, "no pictures: .*/style.gp: Is a directory")
 
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         runs = self.make_runs(8, 99, 1)

@@ -47,7 +47,7 @@ class Sweep(ProgramTest):
         page = run("--report", self.path("run"), "-o", self.path("page.html"))
         self.assertEqual(page.returncode, 0, page.stderr)
         with open(self.path("page.html"), encoding="utf-8") as file:
-            self.assertIn(f"<li>peephole takes {ratio} times as long", file.read())
+            self.assertIn(f"peephole takes {ratio} times as long", file.read())
 
     def test_the_header_says_how_the_run_came_about(self):
         self.sweep(*TINY, "--impl", "cpu_ref", "--seed", "5")
@@ -332,10 +332,6 @@ class Sweep(ProgramTest):
                 ElementTree.parse(run_folder + "/plots/" + name)
         self.assertEqual(self.interrupt_gnuplot(signal.SIGTERM, "--plot", "time-h", run_folder)[0],
                          130)
-        page = self.path("report.html")
-        self.assertEqual(self.interrupt_gnuplot(signal.SIGTERM, "--report", run_folder,
-                                                "-o", page)[0], 130)
-        self.assertFalse(os.path.exists(page))
 
     def test_interrupt_ends_in_good_order(self):
         out = self.path("run")

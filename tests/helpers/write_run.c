@@ -150,6 +150,24 @@ static void make_absent(struct lb_run *run)
     }
 }
 
+/* Rows of every verdict, of several blocks, of every kind of case. */
+static void make_verdicts(struct lb_run *run)
+{
+    static const char *const two[] = {"f32/infer", "bf16/train", NULL};
+    static const int hidden[] = {64, 128, 200, 256, 0};
+    const struct synthetic_grid grid = {impls, t_few, b_few, hidden, two, true};
+    lb_run_free(run);
+    *run = synthetic_run(&grid);
+    for (int v = 0; v < LB_VERDICT_COUNT; v++) {
+        char text[LB_CASE_ID_SIZE];
+        snprintf(text, sizeof(text),
+                 "cudnn:persist_static/T%d_B8_I13_H64_L2_D2/f32/train/tf32/"
+                 "ragged/act-relu/graph/cold/th2",
+                 v + 1);
+        synthetic_add(run, synthetic_row(text, (enum lb_verdict)v, 5e5, 2, 10));
+    }
+}
+
 static bool make(const char *kind, struct lb_run *run)
 {
     static const struct {
@@ -158,7 +176,8 @@ static bool make(const char *kind, struct lb_run *run)
     } others[] = {{"single", make_single},       {"failed", make_failed},
                   {"ties", make_ties},           {"names", make_names},
                   {"absent", make_absent},       {"random", make_random},
-                  {"floors", make_lower_bounds}, {"few-processes", make_few_processes}};
+                  {"floors", make_lower_bounds}, {"few-processes", make_few_processes},
+                  {"verdicts", make_verdicts}};
     for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
         if (strcmp(grids[i].kind, kind) == 0) {
             *run = synthetic_run(&grids[i].grid);
@@ -178,25 +197,42 @@ static bool make(const char *kind, struct lb_run *run)
     return true;
 }
 
+/* Writes the run in two sessions where it is of several verdicts, else in one. */
+static enum lb_status write_run(const struct lb_run *run, const char *folder, bool twice,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run_file file = {0};
+    struct lb_run before = {0};
+    json_object_del(run->header, "started");
+    LB_TRY(lb_run_create(folder, run->header, &file, err));
+    for (size_t i = 0; i < run->count; i++) {
+        if (twice && i == run->count / 2) {
+            LB_TRY(lb_run_finish(&file, true, err));
+            lb_run_close(&file);
+            LB_TRY(lb_run_open(folder, &file, &before, err));
+            LB_TRY(lb_run_resume(&file, run->header, err));
+        }
+        LB_TRY(lb_run_append(&file, &run->rows[i], err));
+    }
+    st = lb_run_finish(&file, false, err);
+done:
+    lb_run_close(&file);
+    lb_run_free(&before);
+    return st;
+}
+
 int main(int argc, char **argv)
 {
     struct lb_error err = {""};
     struct lb_run run = {0};
-    struct lb_run_file file = {0};
-    enum lb_status st = LB_OK;
     if (argc != 3 || !make(argv[2], &run)) {
         fprintf(stderr, "usage: write_run FOLDER KIND\n");
         return 2;
     }
-    json_object_del(run.header, "started");
-    LB_TRY(lb_run_create(argv[1], run.header, &file, &err));
-    for (size_t i = 0; i < run.count; i++)
-        LB_TRY(lb_run_append(&file, &run.rows[i], &err));
-    st = lb_run_finish(&file, false, &err);
-done:
+    enum lb_status st = write_run(&run, argv[1], strcmp(argv[2], "verdicts") == 0, &err);
     if (st != LB_OK)
         fprintf(stderr, "%s\n", err.text);
-    lb_run_close(&file);
     lb_run_free(&run);
     return st == LB_OK ? 0 : 1;
 }

@@ -48,8 +48,7 @@ static double fast_but_small_h_only(int t, int b, int h)
 
 struct fixture {
     struct lb_run run;
-    struct lb_series_list series;
-    struct lb_groups groups;
+    struct lb_grouped_run grouped;
     struct lb_regions regions;
 };
 
@@ -67,18 +66,16 @@ static struct fixture make_fixture(time_law *law)
             synthetic_add(&f.run, synthetic_row(text, verdict, times[k], 1, 20));
         }
     }
-    assert_int_equal(lb_series_collect(&f.run, &f.series, NULL), LB_OK);
-    assert_int_equal(lb_groups_create(&f.run, &f.series, &f.groups, NULL), LB_OK);
-    assert_int_equal(f.groups.count, 27);
-    assert_int_equal(lb_regions_find(f.groups.items, 27, 2, &f.regions, NULL), LB_OK);
+    assert_int_equal(lb_group_run(&f.run, NULL, &f.grouped, NULL), LB_OK);
+    assert_int_equal(f.grouped.count, 27);
+    assert_int_equal(lb_regions_find(f.grouped.groups, 27, 2, &f.regions, NULL), LB_OK);
     return f;
 }
 
 static void free_fixture(struct fixture *f)
 {
     lb_regions_free(&f->regions);
-    lb_groups_free(&f->groups);
-    lb_series_free(&f->series);
+    lb_grouped_run_free(&f->grouped);
     lb_run_free(&f->run);
 }
 
@@ -151,13 +148,13 @@ static void intervals_decide_who_leads(void **state)
     (void)state;
     struct fixture f = make_fixture(as_good);
     for (size_t i = 0; i < 27; i++) {
-        const struct lb_group *group = &f.groups.items[i];
-        const struct lb_row *a = lb_group_row(group, ALPHA), *b = lb_group_row(group, BETA);
-        assert_ptr_equal(group->best, a->median_ns < b->median_ns ? a : b);
-        assert_ptr_equal(lb_group_runner_up(group, ALPHA), b);
-        assert_true(lb_group_leads(group, group->best));
-        assert_int_equal(lb_group_leads(group, a) && lb_group_leads(group, b),
-                         !lb_rows_apart(a, b));
+        const struct lb_group *group = &f.grouped.groups[i];
+        const struct lb_candidate *a = lb_group_find(group, ALPHA), *b = lb_group_find(group, BETA);
+        bool tied = !lb_rows_apart(a->row, b->row);
+        assert_ptr_equal(lb_group_best(group), a->row->median_ns < b->row->median_ns ? a : b);
+        assert_ptr_equal(lb_group_best_other(group, ALPHA), b);
+        assert_int_equal(lb_group_best(group)->rank, tied ? LB_RANK_TIED : LB_RANK_FASTEST);
+        assert_int_equal(a->rank == LB_RANK_TIED && b->rank == LB_RANK_TIED, tied);
     }
     free_fixture(&f);
 }

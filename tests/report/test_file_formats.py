@@ -1,5 +1,6 @@
 """What a run leaves behind, seen by other programs: every file is what its format says, and says what
-the records say. Usage: test_file_formats.py WRITE_SYNTHETIC SCHEMA"""
+the records say. Usage: test_file_formats.py SCHEMA WRITE_RUN PROGRAM
+[EMULATOR...]"""
 
 import copy
 import csv
@@ -19,7 +20,8 @@ except ImportError:
     print("python3-jsonschema is not installed")
     sys.exit(77)
 
-SCHEMA, *PROGRAM = sys.argv[1:]  # PROGRAM: the words by which it is called
+SCHEMA, WRITE_RUN, PROGRAM, *EMULATOR = sys.argv[1:]
+FORMATS = "gbench,gbench-repetitions,csv,bmf,github,hyperfine,junit,markdown"
 
 
 def refuse(word):
@@ -35,7 +37,9 @@ class Files(unittest.TestCase):
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
         cls.run_folder = pathlib.Path(cls.folder.name) / "run"
-        subprocess.run([*PROGRAM, cls.run_folder], check=True, stdout=subprocess.DEVNULL)
+        for words in ([WRITE_RUN, cls.run_folder, "verdicts"], [PROGRAM, "--export", FORMATS, cls.run_folder],
+                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,memory", cls.run_folder]):
+            subprocess.run([*EMULATOR, *words], check=True, stderr=subprocess.DEVNULL)
         text = (cls.run_folder / "run.jsonl").read_text()
         assert text.endswith("\n")
         cls.lines = [strict(line) for line in text.splitlines()]

@@ -2,32 +2,45 @@
 # folder: gnuplot error_train.gp
 reset session
 name = 'error_train'
-formats = 'svg png'
-words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
 program = 'bench-lstm 0.1.0 (7a704144d776), run of 2026-11-22'
 heading = 'LSTM training: speed over error'
 reading = 'Left and up is better. The fastest median in f32 of the same sizes divided by the median, over'
-reading_more = '|result - oracle| / |oracle| of the worst gradient. One mark per case.'
-array series_name[6] = ['cpu_simd', 'keras', 'keras:mixed', 'onednn', 'pytorch', 'pytorch:autocast']
+reading_more = '|result - oracle| / |oracle| of the worst output or, in training, the worst gradient.'
+panels = 1
+columns = 1
+array series_name[6]
+series_name[1] = 'cpu_simd'
+series_name[2] = 'keras'
+series_name[3] = 'keras:mixed'
+series_name[4] = 'onednn'
+series_name[5] = 'pytorch'
+series_name[6] = 'pytorch:autocast'
 array series_color[6] = [2, 10, 10, 3, 9, 9]
 array series_mark[6] = [2, 10, 3, 3, 9, 2]
 array series_dash[6] = [1, 1, 2, 1, 1, 2]
-legend = '1 2 3 4 5 6'
+x_label = 'error in norm against the oracle'
+legend = '1 2 3 4 5 6 '
 legend_width = 188
 legend_columns = 3
-precision_names = 'f32 f16 bf16'
-precision_errors = '1.47635e-06 0.00129219 0.00673133'
 x_low = 3.8578561287362764e-07
 x_high = 0.01556357172301108
-y_low = 0.028783660216084202
-y_high = 1.6301385967383859
+low = 0.028783660216084202
+high = 1.6301385967383859
+has_lower_bound = 0
+lines = 0
+reference = 1
+y_label = 'speed-up over the fastest in f32'
+unit_size = 1.0
+x_values = ''
+precision_names = 'f32 f16 bf16 '
+precision_errors = '1.47635e-06 0.00129219 0.00673133 '
+array panel_title[1]
+array panel_first[1]
+array panel_series[1]
+panel_title[1] = ''; panel_first[1] = 0; panel_series[1] = '1 2 3 4 5 6 '
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
-#
-# formats lists what to draw: svg, png, and narrow, which is an SVG with one column of panels for
-# small screens. words is 1 when heading and small print belong into the picture, and 0 when a web
-# page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
 # (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
@@ -52,31 +65,31 @@ down(px) = 1 - px / real(height)
 # The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
+words_width = 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590)))
 
 # Room for the words: above the panels, and below.
-head = words ? (reading_more eq '' ? 70 : 86) : 10
-foot = words ? 34 : 4
+head = reading_more eq '' ? 70 : 86
+foot = 34
 
-# A panel's column and row, from 0. across_count is columns, or 1 in the narrow form.
-column_of(panel) = (panel - 1) % across_count
-row_of(panel) = (panel - 1) / across_count
+# A panel's column and row, from 0.
+column_of(panel) = (panel - 1) % columns
+row_of(panel) = (panel - 1) / columns
 
 # The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
-put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
+put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
           . "set label reading_more at screen across(20), down(62) left tc rgb faint;" \
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-# gnuplot 5 copies a font's name into the SVG, ':Bold' included, which no viewer understands; so there
+# The terminal svg copies a font's name into the picture, ':Bold' included, which no viewer understands; so
 # the weight is given as a separate attribute.
-svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+svg_bold = 'sans-serif" font-weight="bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
         . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
-        . "set output name.(format eq 'svg' ? '' : '-'.format).'.svg'"
+        . "set output name.'.svg'"
 set_png = "heading_font = 'sans-serif:Bold,15';" \
         . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
@@ -93,8 +106,8 @@ power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
                  e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
 
 # The position of the k-th entry in the legend, whose columns are legend_width pixels wide.
-legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
-legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
+legend_at(k) = 20 + ((k - 1) % legend_columns) * legend_width
+legend_down(k) = head + 2 + ((k - 1) / legend_columns) * 18
 put_legend = "do for [k = 1 : words(legend)] {" \
            . "s = int(word(legend, k)); lx = legend_at(k); ly = legend_down(k);" \
            . "set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead" \
@@ -103,56 +116,102 @@ put_legend = "do for [k = 1 : words(legend)] {" \
            . " point pt line_mark[series_mark[s]] ps 0.8 lc rgb line_color[series_color[s]];" \
            . "set label series_name[s] at screen across(lx + 38), down(ly) left tc rgb ink }"
 
-# Speed over error: one mark per case, the names of the precisions above their errors, and a dashed
-# line at the speed of the fastest implementation in f32. Data: error, speed-up, its interval, case.
+# Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
+# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at `reference`; empty
+# lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
+# in units of unit_size.
 
-panel_width = words ? 560 : 460
-panel_height = 300
+panel_width = lines ? 285 : 560
+panel_height = lines ? 190 : 300
+gap_across = lines ? 24 : 30
+gap_down = 56
 left = 84
+pad = lines ? 1.25 : 1.3
+y_low = low / unit_size / pad
+y_high = high / unit_size * (lines ? pad : 1.6)
+x_pad = lines ? 1.12 : 1.6
+legend_rows = (words(legend) + has_lower_bound + legend_columns - 1) / legend_columns
+top = head + 28 + 18 * legend_rows + (words(precision_names) > 0 ? 22 : 0)
+down_count = (panels + columns - 1) / columns
+width = larger(words_width, left + columns * (panel_width + gap_across))
+height = top + down_count * (panel_height + gap_down) + foot
+is_error = words(precision_names) > 0
 
-do for [format in formats] {
-    pwidth = format eq 'narrow' ? 300 : panel_width
-    legend_across = format eq 'narrow' ? 1 : legend_columns
-    legend_rows = (words(legend) + legend_across - 1) / legend_across
-    top = head + 44 + 18 * legend_rows
-    width = larger(words_width, left + pwidth + 30)
-    height = top + panel_height + 56 + foot
+do for [format in 'svg png'] {
     eval set_format
+    set multiplot
     set border 3 lc rgb faint
-    set logscale x 10
+    set logscale x is_error ? 10 : 2
     set logscale y 2
-    set xrange [x_low / 2 : x_high * 2]
-    set yrange [y_low / 1.2 : y_high * 1.2]
+    set xrange [x_low / x_pad : x_high * x_pad]
+    set yrange [y_low : y_high]
     set grid back lt 1 lc rgb hair lw 0.8
     set tics nomirror scale 0.4 tc rgb ink
     unset key
-    set xtics nomirror format '%.0e'
-    decades = int(ceil(log10(x_high * 2) - log10(x_low / 2)))
-    set xtics 10 ** ((decades - 1) / (format eq 'narrow' ? 4 : 7) + 1)
-    set ytics () nomirror
-    do for [e = exponent_low(y_low / 1.2) : exponent_high(y_high * 1.2) : step_of(y_low, y_high)] {
-        set ytics add (power_label(e) 2.0 ** e)
+
+    if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
+    do for [k = 1 : words(x_values)] { set xtics add (word(x_values, k) real(word(x_values, k))) }
+
+    do for [panel = 1 : panels] {
+        x0 = left + column_of(panel) * (panel_width + gap_across)
+        y0 = top + row_of(panel) * (panel_height + gap_down)
+        set lmargin at screen across(x0)
+        set rmargin at screen across(x0 + panel_width)
+        set tmargin at screen down(y0)
+        set bmargin at screen down(y0 + panel_height)
+        set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.7 tc rgb ink
+        if (panel == 1) {
+            eval put_words
+            eval put_legend
+        }
+        if (panel == 1 && has_lower_bound) {
+            lx = legend_at(words(legend) + 1)
+            ly = legend_down(words(legend) + 1)
+            if (lines) {
+                set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead \
+                    lc rgb faint lw 1 dt 3
+            } else {
+                set label '' at screen across(lx + 15), down(ly) point pt 1 ps 0.8 lc rgb faint
+            }
+            set label 'lower bound of the time' at screen across(lx + 38), down(ly) left tc rgb ink
+        }
+        do for [k = 1 : words(precision_names)] {
+            set label word(precision_names, k) at first real(word(precision_errors, k)), \
+                screen down(top - 8 - 12 * (k % 2)) center font small_font tc rgb faint
+        }
+        if (reference > 0) {
+            set arrow from graph 0, first reference to graph 1, first reference nohead lc rgb faint lw 1.2 dt 2
+        }
+        set xlabel (panel > panels - columns ? x_label : '') tc rgb ink offset 0, 0.4
+        set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0, 0
+        set ytics () nomirror
+        do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
+            set ytics add ((column_of(panel) == 0 ? power_label(e) : '') 2.0 ** e)
+        }
+        if (exponent_high(y_high) - exponent_low(y_low) < 2) { # too few powers of two: round numbers instead
+            set ytics () nomirror
+            do for [d = int(floor(log10(y_low))) : int(ceil(log10(y_high)))] {
+                do for [m in '1 1.2 1.5 2 3 4 5 6 8'] {
+                    v = m * 10.0 ** d
+                    set ytics add ((column_of(panel) == 0 ? sprintf('%g', v) : '') v)
+                }
+            }
+        }
+        list = panel_series[panel]
+        first = panel_first[panel]
+        plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 using 1:($6 / unit_size) \
+                 with linespoints lc rgb faint lw 1 dt 3 pt (lines ? 0 : 1) ps 0.8, \
+             for [k = 1 : words(list)] '' index first + k - 1 \
+                 using 1:($3 / unit_size):(0):(($4 - $3) / unit_size) \
+                 with vectors heads size graph 0.008, 90 nofilled \
+                 lc rgb line_color[series_color[int(word(list, k))]] lw 1.2, \
+             for [k = 1 : words(list)] '' index first + k - 1 using 1:($2 / unit_size) \
+                 with linespoints lc rgb line_color[series_color[int(word(list, k))]] \
+                 lw (lines ? 1.8 : 1.4) dt line_dash[series_dash[int(word(list, k))]] \
+                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8
+        unset label
+        unset arrow
     }
-    set lmargin at screen across(left)
-    set rmargin at screen across(left + pwidth)
-    set tmargin at screen down(top)
-    set bmargin at screen down(top + panel_height)
-    set xlabel 'error in norm against the oracle' tc rgb ink offset 0, 0.4
-    set ylabel 'speed-up over the fastest in f32' tc rgb ink offset 0.5, 0
-    eval put_words
-    eval put_legend
-    do for [k = 1 : words(precision_names)] {
-        set label word(precision_names, k) at first real(word(precision_errors, k)), \
-            screen down(top - 8 - 12 * (k % 2)) center font small_font tc rgb faint
-    }
-    set arrow from graph 0, first 1 to graph 1, first 1 nohead lc rgb faint lw 1.2 dt 2
-    plot for [k = 1 : words(legend)] name.'.dat' index k - 1 using 1:3:(0):($4 - $3) \
-             with vectors heads size graph 0.004, 90 nofilled \
-             lc rgb line_color[series_color[int(word(legend, k))]] lw 1, \
-         for [k = 1 : words(legend)] '' index k - 1 using 1:2 with points \
-             lc rgb line_color[series_color[int(word(legend, k))]] lw 1.4 \
-             pt line_mark[series_mark[int(word(legend, k))]] ps 0.8
-    unset label
-    unset arrow
+    unset multiplot
     unset output
 }

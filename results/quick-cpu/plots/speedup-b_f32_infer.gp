@@ -2,40 +2,56 @@
 # folder: gnuplot speedup-b_f32_infer.gp
 reset session
 name = 'speedup-b_f32_infer'
-formats = 'svg png'
-words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
 program = 'bench-lstm 0.1.0 (7a704144d776), run of 2026-11-22'
 heading = 'LSTM inference, f32: speed-up over onednn by B and H'
 reading = 'Higher is better (blue). The median time of onednn divided by that of the panel''s'
 reading_more = 'implementation.'
-slower = 'slower'
-faster = 'faster'
-signs = '= tied: intervals overlap     × failed     grey: did not run     – not in this run'
-y_label = 'batch B'
-range = 2
-clipped = 1
+panels = 6
+columns = 3
+array series_name[15]
+series_name[1] = 'cpu_ref'
+series_name[2] = 'cpu_simd'
+series_name[3] = 'cuda_naive'
+series_name[4] = 'cuda_step'
+series_name[5] = 'cudnn'
+series_name[6] = 'cudnn:persist_dynamic'
+series_name[7] = 'cudnn:persist_static'
+series_name[8] = 'cudnn:small_h'
+series_name[9] = 'cudnn:standard'
+series_name[10] = 'fused'
+series_name[11] = 'fused:cluster'
+series_name[12] = 'fused:grid'
+series_name[13] = 'fused:step'
+series_name[14] = 'onednn'
+series_name[15] = 'openblas'
+array series_color[15] = [8, 2, 5, 7, 1, 1, 1, 1, 1, 4, 4, 4, 4, 3, 6]
+array series_mark[15] = [8, 2, 5, 7, 1, 4, 7, 10, 3, 4, 7, 10, 3, 3, 6]
+array series_dash[15] = [1, 1, 1, 1, 1, 2, 3, 4, 1, 1, 2, 3, 4, 1, 1]
 array panel_title[6]
 array panel_columns[6]
 array panel_rows[6]
 array panel_x[6]
 array panel_y[6]
-panel_title[1] = 'cpu_ref, T = 32'; panel_columns[1] = 3; panel_rows[1] = 2; panel_x[1] = '64 128 256'; panel_y[1] = '1 8'
-panel_title[2] = 'cpu_simd, T = 32'; panel_columns[2] = 3; panel_rows[2] = 2; panel_x[2] = '64 128 256'; panel_y[2] = '1 8'
-panel_title[3] = 'openblas, T = 32'; panel_columns[3] = 3; panel_rows[3] = 2; panel_x[3] = '64 128 256'; panel_y[3] = '1 8'
-panel_title[4] = 'cpu_ref, T = 128'; panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256'; panel_y[4] = '1 8'
-panel_title[5] = 'cpu_simd, T = 128'; panel_columns[5] = 3; panel_rows[5] = 2; panel_x[5] = '64 128 256'; panel_y[5] = '1 8'
-panel_title[6] = 'openblas, T = 128'; panel_columns[6] = 3; panel_rows[6] = 2; panel_x[6] = '64 128 256'; panel_y[6] = '1 8'
+panel_title[1] = 'cpu_ref, T = 32'
+panel_columns[1] = 3; panel_rows[1] = 2; panel_x[1] = '64 128 256 '; panel_y[1] = '1 8 '
+panel_title[2] = 'cpu_simd, T = 32'
+panel_columns[2] = 3; panel_rows[2] = 2; panel_x[2] = '64 128 256 '; panel_y[2] = '1 8 '
+panel_title[3] = 'openblas, T = 32'
+panel_columns[3] = 3; panel_rows[3] = 2; panel_x[3] = '64 128 256 '; panel_y[3] = '1 8 '
+panel_title[4] = 'cpu_ref, T = 128'
+panel_columns[4] = 3; panel_rows[4] = 2; panel_x[4] = '64 128 256 '; panel_y[4] = '1 8 '
+panel_title[5] = 'cpu_simd, T = 128'
+panel_columns[5] = 3; panel_rows[5] = 2; panel_x[5] = '64 128 256 '; panel_y[5] = '1 8 '
+panel_title[6] = 'openblas, T = 128'
+panel_columns[6] = 3; panel_rows[6] = 2; panel_x[6] = '64 128 256 '; panel_y[6] = '1 8 '
 columns_most = 3
 rows_most = 2
-panels = 6
-columns = 3
+range = 2
+clipped = 1
+y_label = 'batch B'
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
-#
-# formats lists what to draw: svg, png, and narrow, which is an SVG with one column of panels for
-# small screens. words is 1 when heading and small print belong into the picture, and 0 when a web
-# page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
 # (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
@@ -60,31 +76,31 @@ down(px) = 1 - px / real(height)
 # The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
+words_width = 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590)))
 
 # Room for the words: above the panels, and below.
-head = words ? (reading_more eq '' ? 70 : 86) : 10
-foot = words ? 34 : 4
+head = reading_more eq '' ? 70 : 86
+foot = 34
 
-# A panel's column and row, from 0. across_count is columns, or 1 in the narrow form.
-column_of(panel) = (panel - 1) % across_count
-row_of(panel) = (panel - 1) / across_count
+# A panel's column and row, from 0.
+column_of(panel) = (panel - 1) % columns
+row_of(panel) = (panel - 1) / columns
 
 # The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
-put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
+put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
           . "set label reading_more at screen across(20), down(62) left tc rgb faint;" \
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-# gnuplot 5 copies a font's name into the SVG, ':Bold' included, which no viewer understands; so there
+# The terminal svg copies a font's name into the picture, ':Bold' included, which no viewer understands; so
 # the weight is given as a separate attribute.
-svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+svg_bold = 'sans-serif" font-weight="bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
         . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
-        . "set output name.(format eq 'svg' ? '' : '-'.format).'.svg'"
+        . "set output name.'.svg'"
 set_png = "heading_font = 'sans-serif:Bold,15';" \
         . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
@@ -101,8 +117,8 @@ power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
                  e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
 
 # The position of the k-th entry in the legend, whose columns are legend_width pixels wide.
-legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
-legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
+legend_at(k) = 20 + ((k - 1) % legend_columns) * legend_width
+legend_down(k) = head + 2 + ((k - 1) / legend_columns) * 18
 put_legend = "do for [k = 1 : words(legend)] {" \
            . "s = int(word(legend, k)); lx = legend_at(k); ly = legend_down(k);" \
            . "set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead" \
@@ -133,14 +149,14 @@ speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
 state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
 
-do for [format in formats] {
-    across_count = format eq 'narrow' ? 1 : columns
-    pitch = columns_most * cell_width + gap_across
-    do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
-    down_count = (panels + across_count - 1) / across_count
-    width = larger(larger(words_width, left + across_count * pitch - 40), left + bar + 24)
-    height = top + down_count * (rows_most * cell_height + gap_down) + 46 + (words ? 48 : 0)
-    key = height - (words ? 92 : 44)
+pitch = columns_most * cell_width + gap_across
+do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
+down_count = (panels + columns - 1) / columns
+width = larger(larger(words_width, left + columns * pitch - 40), left + bar + 24)
+height = top + down_count * (rows_most * cell_height + gap_down) + 94
+key = height - 92
+
+do for [format in 'svg png'] {
     eval set_format
     set multiplot
     unset border
@@ -173,8 +189,8 @@ do for [format in formats] {
         unset colorbox
         if (panel == 1) {
             eval put_words
-            set label slower at screen across(left), down(key - 20) left font small_font tc rgb faint
-            set label faster at screen across(left + bar), down(key - 20) right font small_font tc rgb faint
+            set label 'slower' at screen across(left), down(key - 20) left font small_font tc rgb faint
+            set label 'faster' at screen across(left + bar), down(key - 20) right font small_font tc rgb faint
             set colorbox horizontal user origin screen across(left), down(key) \
                 size screen across(bar), screen across(12) * width / height noborder
             set cbtics () scale 0 offset 0, 0.6 font small_font
@@ -184,7 +200,8 @@ do for [format in formats] {
                     set cbtics add (beyond.(e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
                 }
             }
-            if (words) { set label signs at screen across(left), down(height - 50) left font small_font tc rgb faint }
+            set label '= tied: intervals overlap     × failed     grey: did not run     – not in this run' \
+                at screen across(left), down(height - 50) left font small_font tc rgb faint
         }
         plot name.'.dat' index panel - 1 using 3:($6 == 0 ? $4 : NaN):(0.49):(0.48):(bounded(log2($5))) \
                  with boxxyerror lc palette, \

@@ -2,44 +2,57 @@
 # folder: gnuplot time-h_f32_infer.gp
 reset session
 name = 'time-h_f32_infer'
-formats = 'svg png'
-words = 1
 machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
 program = 'bench-lstm 0.1.0 (7a704144d776), run of 2026-11-22'
 heading = 'LSTM inference, f32: time per step over hidden size H'
 reading = 'Lower is better. The median time of a call divided by T; bars show its 95 % interval.'
 reading_more = 'A gap is a case without a time.'
-x_label = 'hidden size H'
 panels = 4
 columns = 2
-array series_name[15] = ['cpu_ref', 'cpu_simd', 'cuda_naive', 'cuda_step', 'cudnn', 'cudnn:persist_dynamic', 'cudnn:persist_static', 'cudnn:small_h', 'cudnn:standard', 'fused', 'fused:cluster', 'fused:grid', 'fused:step', 'onednn', 'openblas']
+array series_name[15]
+series_name[1] = 'cpu_ref'
+series_name[2] = 'cpu_simd'
+series_name[3] = 'cuda_naive'
+series_name[4] = 'cuda_step'
+series_name[5] = 'cudnn'
+series_name[6] = 'cudnn:persist_dynamic'
+series_name[7] = 'cudnn:persist_static'
+series_name[8] = 'cudnn:small_h'
+series_name[9] = 'cudnn:standard'
+series_name[10] = 'fused'
+series_name[11] = 'fused:cluster'
+series_name[12] = 'fused:grid'
+series_name[13] = 'fused:step'
+series_name[14] = 'onednn'
+series_name[15] = 'openblas'
 array series_color[15] = [8, 2, 5, 7, 1, 1, 1, 1, 1, 4, 4, 4, 4, 3, 6]
 array series_mark[15] = [8, 2, 5, 7, 1, 4, 7, 10, 3, 4, 7, 10, 3, 3, 6]
 array series_dash[15] = [1, 1, 1, 1, 1, 2, 3, 4, 1, 1, 2, 3, 4, 1, 1]
-legend = '1 2 14 15'
+x_label = 'hidden size H'
+legend = '1 2 14 15 '
 legend_width = 124
 legend_columns = 5
-x_low = 64.0
-x_high = 256.0
+x_low = 64
+x_high = 256
 low = 271.16800000000001
 high = 261076.578125
 has_lower_bound = 1
+lines = 1
+reference = 0
 y_label = 'time per step, µs'
 unit_size = 1000.0
-x_values = ''
+x_values = '64 128 256 '
+precision_names = ''
+precision_errors = ''
 array panel_title[4]
 array panel_first[4]
 array panel_series[4]
-panel_title[1] = 'T = 32, B = 1'; panel_first[1] = 0; panel_series[1] = '1 2 14 15'
-panel_title[2] = 'T = 32, B = 8'; panel_first[2] = 4; panel_series[2] = '1 2 14 15'
-panel_title[3] = 'T = 128, B = 1'; panel_first[3] = 8; panel_series[3] = '1 2 14 15'
-panel_title[4] = 'T = 128, B = 8'; panel_first[4] = 12; panel_series[4] = '1 2 14 15'
+panel_title[1] = 'T = 32, B = 1'; panel_first[1] = 0; panel_series[1] = '1 2 14 15 '
+panel_title[2] = 'T = 32, B = 8'; panel_first[2] = 4; panel_series[2] = '1 2 14 15 '
+panel_title[3] = 'T = 128, B = 1'; panel_first[3] = 8; panel_series[3] = '1 2 14 15 '
+panel_title[4] = 'T = 128, B = 8'; panel_first[4] = 12; panel_series[4] = '1 2 14 15 '
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
-#
-# formats lists what to draw: svg, png, and narrow, which is an SVG with one column of panels for
-# small screens. words is 1 when heading and small print belong into the picture, and 0 when a web
-# page shows them beside it.
 
 # Colours, marks and dashes of lines. Colours 1 to 7 are from Okabe & Ito, Color Universal Design
 # (2008), which every colour vision can tell apart; 8 is for the reference; 9 to 12, of the
@@ -64,31 +77,31 @@ down(px) = 1 - px / real(height)
 # The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
-words_width = words ? 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590))) : 0
+words_width = 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590)))
 
 # Room for the words: above the panels, and below.
-head = words ? (reading_more eq '' ? 70 : 86) : 10
-foot = words ? 34 : 4
+head = reading_more eq '' ? 70 : 86
+foot = 34
 
-# A panel's column and row, from 0. across_count is columns, or 1 in the narrow form.
-column_of(panel) = (panel - 1) % across_count
-row_of(panel) = (panel - 1) / across_count
+# A panel's column and row, from 0.
+column_of(panel) = (panel - 1) % columns
+row_of(panel) = (panel - 1) / columns
 
 # The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
-put_words = !words ? '' : "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
+put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \
           . "set label reading at screen across(20), down(46) left tc rgb faint;" \
           . "set label reading_more at screen across(20), down(62) left tc rgb faint;" \
           . "set label machine at screen across(20), down(height - 26) left font small_font tc rgb faint;" \
           . "set label program at screen across(20), down(height - 12) left font small_font tc rgb faint;"
 
-# gnuplot 5 copies a font's name into the SVG, ':Bold' included, which no viewer understands; so there
+# The terminal svg copies a font's name into the picture, ':Bold' included, which no viewer understands; so
 # the weight is given as a separate attribute.
-svg_bold = GPVAL_VERSION < 6 ? 'sans-serif" font-weight="bold,15' : 'sans-serif:Bold,15'
+svg_bold = 'sans-serif" font-weight="bold,15'
 set_format = "if (format eq 'png') { eval set_png } else { eval set_svg }"
 set_svg = "heading_font = svg_bold;" \
         . "set terminal svg size width, height noenhanced font 'sans-serif,11' background 'white';" \
-        . "set output name.(format eq 'svg' ? '' : '-'.format).'.svg'"
+        . "set output name.'.svg'"
 set_png = "heading_font = 'sans-serif:Bold,15';" \
         . "set terminal pngcairo size 2 * width, 2 * height noenhanced font 'sans-serif,11'" \
         . " fontscale 2 linewidth 2 pointscale 2 background 'white';" \
@@ -105,8 +118,8 @@ power_label(e) = e < -9 ? '2⁻'.raised(-e) : e > 13 ? '2'.raised(e) : \
                  e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)
 
 # The position of the k-th entry in the legend, whose columns are legend_width pixels wide.
-legend_at(k) = 20 + ((k - 1) % legend_across) * legend_width
-legend_down(k) = head + 2 + ((k - 1) / legend_across) * 18
+legend_at(k) = 20 + ((k - 1) % legend_columns) * legend_width
+legend_down(k) = head + 2 + ((k - 1) / legend_columns) * 18
 put_legend = "do for [k = 1 : words(legend)] {" \
            . "s = int(word(legend, k)); lx = legend_at(k); ly = legend_down(k);" \
            . "set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead" \
@@ -115,45 +128,41 @@ put_legend = "do for [k = 1 : words(legend)] {" \
            . " point pt line_mark[series_mark[s]] ps 0.8 lc rgb line_color[series_color[s]];" \
            . "set label series_name[s] at screen across(lx + 38), down(ly) left tc rgb ink }"
 
-# A measure over one axis: one panel per set of constant sizes, one line per implementation, and a
-# dotted line for the lower bound. Data: x, value, its interval, case, divisor, lower bound. The
-# script draws value / divisor in units of unit_size.
+# Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
+# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at `reference`; empty
+# lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
+# in units of unit_size.
 
-panel_width = 285
-panel_height = 190
-gap_across = 24
+panel_width = lines ? 285 : 560
+panel_height = lines ? 190 : 300
+gap_across = lines ? 24 : 30
 gap_down = 56
-left = 78
-y_low = low / unit_size / 1.25
-y_high = high / unit_size * 1.25
+left = 84
+pad = lines ? 1.25 : 1.3
+y_low = low / unit_size / pad
+y_high = high / unit_size * (lines ? pad : 1.6)
+x_pad = lines ? 1.12 : 1.6
+legend_rows = (words(legend) + has_lower_bound + legend_columns - 1) / legend_columns
+top = head + 28 + 18 * legend_rows + (words(precision_names) > 0 ? 22 : 0)
+down_count = (panels + columns - 1) / columns
+width = larger(words_width, left + columns * (panel_width + gap_across))
+height = top + down_count * (panel_height + gap_down) + foot
+is_error = words(precision_names) > 0
 
-do for [format in formats] {
-    across_count = format eq 'narrow' ? 1 : columns
-    legend_across = format eq 'narrow' ? 1 : legend_columns
-    legend_rows = (words(legend) + has_lower_bound + legend_across - 1) / legend_across
-    top = head + 28 + 18 * legend_rows
-    down_count = (panels + across_count - 1) / across_count
-    width = larger(words_width, left + across_count * (panel_width + gap_across))
-    height = top + down_count * (panel_height + gap_down) + foot
+do for [format in 'svg png'] {
     eval set_format
     set multiplot
     set border 3 lc rgb faint
-    set logscale xy 2
-    set xrange [x_low / 1.12 : x_high * 1.12]
+    set logscale x is_error ? 10 : 2
+    set logscale y 2
+    set xrange [x_low / x_pad : x_high * x_pad]
     set yrange [y_low : y_high]
     set grid back lt 1 lc rgb hair lw 0.8
     set tics nomirror scale 0.4 tc rgb ink
     unset key
 
-    set xtics () nomirror
-    if (words(x_values) == 0) {
-        do for [e = exponent_low(x_low) : exponent_high(x_high) : step_of(x_low, x_high)] {
-            set xtics add (power_label(e) 2.0 ** e)
-        }
-    }
-    do for [k = 1 : words(x_values)] {
-        set xtics add (word(x_values, k) real(word(x_values, k)))
-    }
+    if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
+    do for [k = 1 : words(x_values)] { set xtics add (word(x_values, k) real(word(x_values, k))) }
 
     do for [panel = 1 : panels] {
         x0 = left + column_of(panel) * (panel_width + gap_across)
@@ -166,16 +175,26 @@ do for [format in formats] {
         if (panel == 1) {
             eval put_words
             eval put_legend
-            if (has_lower_bound) {
-                k = words(legend) + 1
-                lx = legend_at(k)
-                ly = legend_down(k)
+        }
+        if (panel == 1 && has_lower_bound) {
+            lx = legend_at(words(legend) + 1)
+            ly = legend_down(words(legend) + 1)
+            if (lines) {
                 set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead \
                     lc rgb faint lw 1 dt 3
-                set label 'lower bound' at screen across(lx + 38), down(ly) left tc rgb ink
+            } else {
+                set label '' at screen across(lx + 15), down(ly) point pt 1 ps 0.8 lc rgb faint
             }
+            set label 'lower bound of the time' at screen across(lx + 38), down(ly) left tc rgb ink
         }
-        set xlabel (panel > panels - across_count ? x_label : '') tc rgb ink offset 0, 0.4
+        do for [k = 1 : words(precision_names)] {
+            set label word(precision_names, k) at first real(word(precision_errors, k)), \
+                screen down(top - 8 - 12 * (k % 2)) center font small_font tc rgb faint
+        }
+        if (reference > 0) {
+            set arrow from graph 0, first reference to graph 1, first reference nohead lc rgb faint lw 1.2 dt 2
+        }
+        set xlabel (panel > panels - columns ? x_label : '') tc rgb ink offset 0, 0.4
         set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0, 0
         set ytics () nomirror
         do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
@@ -192,16 +211,15 @@ do for [format in formats] {
         }
         list = panel_series[panel]
         first = panel_first[panel]
-        plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 \
-                 using 1:($7 / $6 / unit_size) with lines lc rgb faint lw 1 dt 3, \
+        plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 using 1:($6 / unit_size) \
+                 with linespoints lc rgb faint lw 1 dt 3 pt (lines ? 0 : 1) ps 0.8, \
              for [k = 1 : words(list)] '' index first + k - 1 \
-                 using 1:($3 / $6 / unit_size):(0):(($4 - $3) / $6 / unit_size) \
+                 using 1:($3 / unit_size):(0):(($4 - $3) / unit_size) \
                  with vectors heads size graph 0.008, 90 nofilled \
                  lc rgb line_color[series_color[int(word(list, k))]] lw 1.2, \
-             for [k = 1 : words(list)] '' index first + k - 1 \
-                 using 1:($2 / $6 / unit_size) with linespoints \
-                 lc rgb line_color[series_color[int(word(list, k))]] lw 1.8 \
-                 dt line_dash[series_dash[int(word(list, k))]] \
+             for [k = 1 : words(list)] '' index first + k - 1 using 1:($2 / unit_size) \
+                 with linespoints lc rgb line_color[series_color[int(word(list, k))]] \
+                 lw (lines ? 1.8 : 1.4) dt line_dash[series_dash[int(word(list, k))]] \
                  pt line_mark[series_mark[int(word(list, k))]] ps 0.8
         unset label
         unset arrow

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "report/cell_price.h"
+#include "plot/cell_price.h"
 #include "tests/helpers/synthetic_run.h"
 
 static void add(struct lb_run *run, const char *text, double median_ns)

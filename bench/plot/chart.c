@@ -1,0 +1,575 @@
+/* Charts: lines over one size with one panel per set of the other sizes, or marks of all cases. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "plot/pictures.h"
+
+enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT - 1 };
+
+#define NO_AXIS LB_SIZE_COUNT /* a mark per case, all of a page in one panel */
+
+static const char letters[] = "TBIH";
+
+/* A row in a chart. y of NaN is a gap in its line. */
+struct point {
+    const char *page; /* shared by all of a picture */
+    const struct lb_row *row;
+    size_t series;
+    int64_t held[HELD]; /* sizes that all of a panel share; I is 0 where it is H */
+    double x, y, lo, hi;
+    double bound; /* y at the lower bound of the time; NaN: unknown */
+};
+
+enum unit { UNIT_TIME, UNIT_BYTES, UNIT_NONE };
+
+/* A kind of chart: how a row of the run becomes a point. */
+struct chart {
+    const char *kind;
+    enum lb_size x;      /* or NO_AXIS */
+    const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
+    const char *reading; /* which direction is better, and what the marks are */
+    const char *y_label; /* a unit follows where there is one */
+    enum unit unit;
+    const char *missing; /* what a run lacks when it has no such picture */
+
+    /* Sets y and what else differs from a row without a time. False: the row takes no part. */
+    bool (*take)(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                 const struct lb_candidate *it, struct point *point);
+};
+
+static bool take_time(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                      const struct lb_candidate *it, struct point *point)
+{
+    const struct lb_row *row = it->row;
+    double steps = (double)row->c.problem.seq_len;
+    (void)grouped, (void)group;
+    if (!lb_row_is_timed(row))
+        return true;
+    point->y = row->median_ns / steps;
+    point->lo = row->median_lo_ns / steps;
+    point->hi = row->median_hi_ns / steps;
+    point->bound = row->floor_ns / steps;
+    return true;
+}
+
+/* Sets the ratio of two times, with the widest interval that their two intervals allow. */
+static bool take_ratio(const struct lb_row *above, const struct lb_row *below, struct point *point)
+{
+    if (above && below && lb_row_is_timed(above) && lb_row_is_timed(below)) {
+        point->y = above->median_ns / below->median_ns;
+        point->lo = above->median_lo_ns / below->median_hi_ns;
+        point->hi = above->median_hi_ns / below->median_lo_ns;
+    }
+    return true;
+}
+
+/* The group of the row's sizes in another pass or precision; NULL where the run has none. */
+static const struct lb_group *group_like(const struct lb_grouped_run *grouped,
+                                         const struct lb_row *row, enum lb_pass pass,
+                                         enum lb_dtype dtype, enum lb_math math)
+{
+    struct lb_row like = *row;
+    like.c.problem.pass = pass;
+    like.c.problem.dtype = dtype;
+    like.c.problem.math = math;
+    return lb_group_of_row(grouped, &like);
+}
+
+static const struct lb_row *row_in(const struct lb_group *group, size_t series)
+{
+    const struct lb_candidate *found = group ? lb_group_find(group, series) : NULL;
+    return found ? found->row : NULL;
+}
+
+/* The time of training divided by that of inference. The row is the training case. */
+static bool take_training(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                          const struct lb_candidate *it, struct point *point)
+{
+    const struct lb_problem *p = &it->row->c.problem;
+    (void)group;
+    if (p->pass != LB_TRAIN)
+        return false;
+    const struct lb_group *infer = group_like(grouped, it->row, LB_INFER, p->dtype, p->math);
+    return take_ratio(it->row, row_in(infer, it->series), point);
+}
+
+static bool is_plain(const struct lb_row *row)
+{
+    return row->c.problem.dtype == LB_F32 && row->c.problem.math == LB_IEEE;
+}
+
+/* The time in f32 divided by that in the row's own precision. */
+static bool take_precision(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                           const struct lb_candidate *it, struct point *point)
+{
+    (void)group;
+    if (is_plain(it->row))
+        return false;
+    const struct lb_group *plain =
+        group_like(grouped, it->row, it->row->c.problem.pass, LB_F32, LB_IEEE);
+    return take_ratio(row_in(plain, it->series), it->row, point);
+}
+
+static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                        const struct lb_candidate *it, struct point *point)
+{
+    (void)grouped, (void)group;
+    if (it->row->verdict == LB_VERDICT_OK && it->row->peak_bytes > 0)
+        point->y = it->row->peak_bytes;
+    return true;
+}
+
+/* The rate of the GEMMs in GFLOP/s over the arithmetic intensity. */
+static bool take_rate(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                      const struct lb_candidate *it, struct point *point)
+{
+    const struct lb_row *row = it->row;
+    (void)grouped, (void)group;
+    if (!lb_row_is_timed(row) || !(row->flops > 0) || !(row->bytes > 0))
+        return false;
+    point->x = row->flops / row->bytes;
+    point->y = row->flops / row->median_ns;
+    point->lo = row->flops / row->median_hi_ns;
+    point->hi = row->flops / row->median_lo_ns;
+    point->bound = row->floor_ns > 0 ? row->flops / row->floor_ns : (double)NAN;
+    return true;
+}
+
+/* How many times as fast as the fastest in f32 of the same sizes, over the error in norm, which of
+ * a pass with a backward is that of the gradients. One page has all precisions: its name is that of
+ * f32 without the dtype. */
+static bool take_error(const struct lb_grouped_run *grouped, const struct lb_group *group,
+                       const struct lb_candidate *it, struct point *point)
+{
+    const struct lb_row *row = it->row;
+    const struct lb_group *plain = group_like(grouped, row, row->c.problem.pass, LB_F32, LB_IEEE);
+    const struct lb_candidate *best = plain ? lb_group_best(plain) : NULL;
+    (void)group;
+    point->x = row->gradient_err_norm > 0 ? row->gradient_err_norm : row->err_norm;
+    if (!lb_row_is_timed(row) || !(point->x > 0) || !best)
+        return false;
+    point->page = plain->page + strlen("f32_");
+    return take_ratio(best->row, row, point);
+}
+
+#define TIME_READING                                                                         \
+    "Lower is better. The median time of a call divided by T; bars show its 95 % interval. " \
+    "A gap is a case without a time."
+
+static const struct chart charts[] = {
+    {"time-t", LB_SIZE_T, "time per step over", TIME_READING, "time per step", UNIT_TIME,
+     "no implementation has times", take_time},
+    {"time-b", LB_SIZE_B, "time per step over", TIME_READING, "time per step", UNIT_TIME,
+     "no implementation has times", take_time},
+    {"time-h", LB_SIZE_H, "time per step over", TIME_READING, "time per step", UNIT_TIME,
+     "no implementation has times", take_time},
+    {"training", LB_SIZE_H, "training time relative to inference, over",
+     "Lower is better. The median of a training call divided by that of inference of the same "
+     "implementation; bars show the widest interval that both allow.",
+     "training / inference", UNIT_NONE, "no implementation has times for both passes",
+     take_training},
+    {"precision", LB_SIZE_H, "speed-up over f32, over",
+     "Higher is better. The median in f32 divided by that in this precision, for the same "
+     "implementation; bars show the widest interval that both allow.",
+     "f32 / this precision", UNIT_NONE, "no implementation has times in f32 and another precision",
+     take_precision},
+    {"memory", LB_SIZE_H, "peak memory over",
+     "Lower is better. The most memory that the case used at a time: tensors, packed weights, "
+     "reserve and workspace.",
+     "peak memory", UNIT_BYTES, "no implementation has a recorded peak of memory", take_memory},
+    {"roofline", NO_AXIS, "rate over arithmetic intensity",
+     "Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and "
+     "outputs. The dashed line is the best rate of this run.",
+     "rate, GFLOP/s", UNIT_NONE, "no two cases of one setting have a time, flops and bytes",
+     take_rate},
+    {"error", NO_AXIS, "speed over error",
+     "Left and up is better. The fastest median in f32 of the same sizes divided by the median, "
+     "over |result - oracle| / |oracle| of the worst output or, in training, the worst gradient.",
+     "speed-up over the fastest in f32", UNIT_NONE,
+     "no problem has times in f32 and in another precision", take_error},
+};
+
+static const char *axis_words(enum lb_size axis)
+{
+    static const char *const words[] = {"sequence length T", "batch size B", "input size I",
+                                        "hidden size H"};
+    return words[axis];
+}
+
+/* Points */
+
+/* What neighbouring points have in common: the page; also the panel; also the series. */
+enum share { SHARE_PAGE, SHARE_PANEL, SHARE_SERIES };
+
+static int compare_shared(const struct point *a, const struct point *b, enum share share)
+{
+    int order = lb_page_compare(a->page, b->page);
+    for (size_t i = 0; i < HELD && !order && share != SHARE_PAGE; i++)
+        order = (a->held[i] > b->held[i]) - (a->held[i] < b->held[i]);
+    if (!order && share == SHARE_SERIES)
+        order = (a->series > b->series) - (a->series < b->series);
+    return order;
+}
+
+static int compare_points(const void *a, const void *b)
+{
+    const struct point *p = a, *q = b;
+    int order = compare_shared(p, q, SHARE_SERIES);
+    return order ? order : (p->x > q->x) - (p->x < q->x);
+}
+
+/* The end of the range of points that begins at first and shares all that. */
+static size_t end_of(const struct point *points, size_t count, size_t first, enum share share)
+{
+    size_t end = first;
+    while (end < count && compare_shared(&points[first], &points[end], share) == 0)
+        end++;
+    return end;
+}
+
+/* Collects the run's rows that take part in such a chart, sorted. points [run->count] */
+static size_t collect(const struct lb_grouped_run *grouped, const struct chart *chart,
+                      struct point *points)
+{
+    static const enum lb_size order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SIZE_I};
+    size_t count = 0;
+    for (size_t g = 0; g < grouped->count; g++) {
+        const struct lb_group *group = &grouped->groups[g];
+        bool square = group->sizes[LB_SIZE_I] == group->sizes[LB_SIZE_H];
+        for (size_t k = 0; k < group->count; k++) {
+            const struct lb_candidate *it = &group->candidates[k];
+            struct point point = {group->page, it->row, it->series, {0}, NAN, NAN, NAN, NAN, NAN};
+            for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++)
+                if (order[i] != chart->x)
+                    point.held[held++] =
+                        order[i] == LB_SIZE_I && square ? 0 : group->sizes[order[i]];
+            if (chart->x != NO_AXIS)
+                point.x = (double)group->sizes[chart->x];
+            if (chart->take(grouped, group, it, &point))
+                points[count++] = point;
+        }
+    }
+    if (count > 1)
+        qsort(points, count, sizeof(*points), compare_points);
+    return count;
+}
+
+static size_t count_shown(const struct point *points, size_t first, size_t end)
+{
+    size_t shown = 0;
+    for (size_t i = first; i < end; i++)
+        shown += points[i].y > 0;
+    return shown;
+}
+
+/* Panels */
+
+struct panel {
+    const struct point *points; /* [count] */
+    size_t count;
+};
+
+/* A picture while it is written. */
+struct page {
+    const struct chart *chart;
+    struct panel panels[MOST_PANELS];
+    size_t panel_count, found; /* panels that are drawn; panels that could be */
+};
+
+/* Whether a panel shows something: two marks, of precisions that differ where they are compared, or
+ * a line of at least two values. */
+static bool is_worth(const struct chart *chart, const struct point *points, size_t first,
+                     size_t end)
+{
+    bool compares = chart->take != take_error, line = false;
+    for (size_t i = first; i < end && !compares; i++)
+        compares = !is_plain(points[i].row);
+    for (size_t i = first, next; i < end && chart->x != NO_AXIS; i = next) {
+        next = end_of(points, end, i, SHARE_SERIES);
+        line |= count_shown(points, i, next) >= 2;
+    }
+    return chart->x == NO_AXIS ? compares && end - first >= 2 : line;
+}
+
+/* Finds the panels of the points [count] of one page: at most MOST_PANELS, evenly chosen. */
+static void find_panels(struct page *page, const struct point *points, size_t count)
+{
+    for (int pass = 0; pass < 2; pass++) { /* counts them, then keeps them */
+        size_t seen = 0;
+        for (size_t i = 0, end; i < count; i = end) {
+            end = end_of(points, count, i, SHARE_PANEL);
+            if (!is_worth(page->chart, points, i, end))
+                continue;
+            if (pass > 0 && page->panel_count < MOST_PANELS &&
+                seen == lb_evenly(page->panel_count, page->found, MOST_PANELS))
+                page->panels[page->panel_count++] = (struct panel){points + i, end - i};
+            seen++;
+        }
+        page->found = seen;
+    }
+}
+
+/* "T = 64, B = 8, I = 13": the sizes that all points of the panel share. */
+static void format_title(const struct chart *chart, const struct panel *panel, char title[128])
+{
+    static const enum lb_size order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SIZE_I};
+    title[0] = '\0';
+    for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++) {
+        if (order[i] == chart->x)
+            continue;
+        int64_t size = panel->points[0].held[held++];
+        if (size > 0)
+            lb_append(title, 128, "%s%c = %" PRId64, title[0] ? ", " : "", letters[order[i]], size);
+    }
+}
+
+/* Writes the data of all panels, one data set per line, and the settings that say which data set is
+ * which line of which panel. */
+static void write_panels(struct lb_picture_job *job, const struct page *page)
+{
+    FILE *script = job->drawing.script, *data = job->drawing.data;
+    size_t set = 0, n = page->panel_count;
+    fprintf(data, "# %s. nan: unknown.\n# x y y_lo y_hi case y_at_lower_bound\n",
+            page->chart->heading);
+    fprintf(script, "array panel_title[%zu]\narray panel_first[%zu]\narray panel_series[%zu]\n", n,
+            n, n);
+    for (size_t p = 0; p < n; p++) {
+        const struct panel *panel = &page->panels[p];
+        char title[128];
+        format_title(page->chart, panel, title);
+        fprintf(script, "panel_title[%zu] = '%s'; panel_first[%zu] = %zu; panel_series[%zu] = '",
+                p + 1, title, p + 1, set, p + 1);
+        for (size_t i = 0, end; i < panel->count; i = end) {
+            const struct point *points = panel->points;
+            end = end_of(points, panel->count, i, SHARE_SERIES);
+            if (count_shown(points, i, end) == 0)
+                continue;
+            fprintf(script, "%zu ", points[i].series + 1);
+            fprintf(data, "%s# %s: %s\n", set++ ? "\n\n" : "", title,
+                    job->grouped->series[points[i].series].name);
+            for (const struct point *at = points + i; at < points + end; at++) {
+                char id[LB_CASE_ID_SIZE];
+                lb_case_print(&at->row->c, id);
+                bool apart =
+                    page->chart->x == NO_AXIS && at > points + i; /* no line between marks */
+                fprintf(data, "%s%.17g", apart ? "\n" : "", at->x);
+                lb_picture_number(&job->drawing, at->y);
+                lb_picture_number(&job->drawing, at->lo);
+                lb_picture_number(&job->drawing, at->hi);
+                fprintf(data, " \"%s\"", id);
+                lb_picture_number(&job->drawing, at->bound);
+                fputc('\n', data);
+            }
+        }
+        fputs("'\n", script);
+    }
+}
+
+/* Settings */
+
+struct range {
+    double low, high;
+};
+
+/* Extends the range to include the value if it is a positive number. */
+static void extend(struct range *range, double value)
+{
+    if (value > 0) { /* not NaN */
+        range->low = fmin(range->low, value);
+        range->high = fmax(range->high, value);
+    }
+}
+
+/* Writes the label of the y axis, with a unit that suits the values. */
+static void write_unit(struct lb_picture_job *job, const struct chart *chart, double middle)
+{
+    static const struct {
+        const char *name;
+        double size;
+    } units[][5] = {
+        [UNIT_TIME] = {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
+        [UNIT_BYTES] = {{"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}},
+        [UNIT_NONE] = {{"", 1}},
+    };
+    size_t unit = 0;
+    char label[128];
+    while (units[chart->unit][unit + 1].name && middle >= 500 * units[chart->unit][unit].size)
+        unit++;
+    const char *name = units[chart->unit][unit].name;
+    snprintf(label, sizeof(label), "%s%s%s", chart->y_label, name[0] ? ", " : "", name);
+    lb_picture_text(&job->drawing, "y_label", label);
+    fprintf(job->drawing.script, "unit_size = %.0f.0\n", units[chart->unit][unit].size);
+}
+
+/* Writes the ranges of both axes, the unit, whether lower bounds are known, and the dashed line. */
+static void write_ranges(struct lb_picture_job *job, const struct page *page)
+{
+    struct range x = {INFINITY, 0}, y = {INFINITY, 0};
+    double best = 0;
+    bool has_bound = false;
+    for (size_t p = 0; p < page->panel_count; p++)
+        for (size_t i = 0; i < page->panels[p].count; i++) {
+            const struct point *point = &page->panels[p].points[i];
+            if (!(point->y > 0))
+                continue;
+            extend(&x, point->x);
+            extend(&y, point->y);
+            extend(&y, point->lo);
+            extend(&y, point->hi);
+            extend(&y, point->bound);
+            best = fmax(best, point->y);
+            has_bound |= point->bound > 0;
+        }
+    fprintf(job->drawing.script,
+            "x_low = %.17g\nx_high = %.17g\nlow = %.17g\nhigh = %.17g\nhas_lower_bound = %d\n"
+            "lines = %d\nreference = %.17g\n",
+            x.low, x.high, y.low, y.high, has_bound, page->chart->x != NO_AXIS,
+            page->chart->take == take_rate    ? best
+            : page->chart->take == take_error ? 1
+                                              : 0);
+    write_unit(job, page->chart, sqrt(y.low) * sqrt(y.high));
+}
+
+/* Writes the sizes that the x axis labels; none where marks have no size. values [all points] */
+static void write_x_values(struct lb_picture_job *job, const struct page *page, int64_t *values)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < page->panel_count && page->chart->x != NO_AXIS; p++)
+        for (size_t i = 0; i < page->panels[p].count; i++)
+            values[count++] = (int64_t)page->panels[p].points[i].x;
+    count = lb_distinct(values, count);
+    fputs("x_values = '", job->drawing.script);
+    for (size_t i = 0; i < count && i < MOST_TICKS; i++)
+        fprintf(job->drawing.script, "%" PRId64 " ", values[lb_evenly(i, count, MOST_TICKS)]);
+    fputs("'\n", job->drawing.script);
+}
+
+/* Writes the series that the picture shows, in as many columns of names as fit its width. */
+static void write_legend(struct lb_picture_job *job, const struct page *page, size_t columns)
+{
+    size_t longest = 1, width = page->chart->x == NO_AXIS ? 600 : 60 + 300 * columns;
+    fputs("legend = '", job->drawing.script);
+    for (size_t s = 0; s < job->grouped->series_count; s++) {
+        bool shown = false;
+        for (size_t p = 0; p < page->panel_count; p++)
+            for (size_t i = 0; i < page->panels[p].count; i++)
+                shown |= page->panels[p].points[i].series == s && page->panels[p].points[i].y > 0;
+        size_t length = strlen(job->grouped->series[s].name);
+        longest = shown && length > longest ? length : longest;
+        if (shown)
+            fprintf(job->drawing.script, "%zu ", s + 1);
+    }
+    size_t each = 60 + 8 * longest, fitting = width / each;
+    fprintf(job->drawing.script, "'\nlegend_width = %zu\nlegend_columns = %zu\n", each,
+            fitting ? fitting : 1);
+}
+
+/* Writes the names of the precisions in a chart of errors, and the mean error of the cases of each.
+ */
+static void write_precisions(struct lb_picture_job *job, const struct page *page)
+{
+    enum { PRECISIONS = LB_DTYPE_COUNT * LB_MATH_COUNT };
+    double logs[PRECISIONS] = {0};
+    size_t cases[PRECISIONS] = {0};
+    char names[256] = "", errors[512] = "";
+    for (size_t i = 0; page->chart->take == take_error && i < page->panels[0].count; i++) {
+        const struct point *point = &page->panels[0].points[i];
+        const struct lb_problem *p = &point->row->c.problem;
+        size_t precision = (size_t)p->dtype * LB_MATH_COUNT + (size_t)p->math;
+        logs[precision] += log(point->x);
+        cases[precision]++;
+    }
+    for (size_t k = 0; k < PRECISIONS; k++) {
+        enum lb_math math = (enum lb_math)(k % LB_MATH_COUNT);
+        if (cases[k] == 0)
+            continue;
+        lb_append(names, sizeof(names), "%s%s%s ",
+                  lb_dtype_name((enum lb_dtype)(k / LB_MATH_COUNT)), math == LB_IEEE ? "" : "/",
+                  math == LB_IEEE ? "" : lb_math_name(math));
+        lb_append(errors, sizeof(errors), "%.6g ", exp(logs[k] / (double)cases[k]));
+    }
+    lb_picture_text(&job->drawing, "precision_names", names);
+    lb_picture_text(&job->drawing, "precision_errors", errors);
+}
+
+/* The heading of the points' page; that of a chart of errors names no precision. */
+static void format_heading(const struct page *page, char *heading, size_t size)
+{
+    const struct chart *chart = page->chart;
+    struct lb_row row = *page->panels[0].points[0].row;
+    if (chart->take == take_error) {
+        row.c.problem.dtype = LB_F32;
+        row.c.problem.math = LB_IEEE;
+    }
+    lb_page_heading(&row, heading, NULL, size);
+    char *dtype = strstr(heading, ", f32");
+    if (chart->take == take_error && dtype)
+        memmove(dtype, dtype + strlen(", f32"), strlen(dtype + strlen(", f32")) + 1);
+    lb_append(heading, size, ": %s%s%s", chart->heading, chart->x == NO_AXIS ? "" : " ",
+              chart->x == NO_AXIS ? "" : axis_words(chart->x));
+}
+
+static enum lb_status write_page(struct lb_picture_job *job, const struct chart *chart,
+                                 const struct point *points, size_t count, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct page page = {.chart = chart};
+    char heading[256], reading[512];
+    find_panels(&page, points, count);
+    size_t n = page.panel_count, columns = n <= 3 ? n : n == 4 ? 2 : n <= 9 ? 3 : 4;
+    int64_t *values = malloc(count * sizeof(*values));
+    if (!values)
+        return lb_fail(err, LB_OOM, "out of memory for a picture of %zu rows", count);
+    if (n == 0)
+        goto done;
+    format_heading(&page, heading, sizeof(heading));
+    snprintf(reading, sizeof(reading), "%s", chart->reading);
+    if (page.found > n)
+        lb_append(reading, sizeof(reading), " %zu of %zu panels are shown.", n, page.found);
+    const struct lb_picture_words words = {chart->kind, points->page, heading, reading, n, columns};
+    LB_TRY(lb_picture_begin(job, &words, err));
+    lb_picture_text(&job->drawing, "x_label",
+                    chart->take == take_rate    ? "arithmetic intensity, flops per byte"
+                    : chart->take == take_error ? "error in norm against the oracle"
+                                                : axis_words(chart->x));
+    write_legend(job, &page, columns);
+    write_ranges(job, &page);
+    write_x_values(job, &page, values);
+    write_precisions(job, &page);
+    write_panels(job, &page);
+    st = lb_picture_finish(&job->drawing, "chart.gp", err);
+done:
+    free(values);
+    return st;
+}
+
+enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct chart *chart = charts;
+    size_t before = job->drawing.count;
+    struct point *points = malloc((job->grouped->run->count + 1) * sizeof(*points));
+    if (!points)
+        return lb_fail(err, LB_OOM, "out of memory for the pictures of %zu rows",
+                       job->grouped->run->count);
+    while (strcmp(chart->kind, kind) != 0)
+        chart++;
+    size_t count = collect(job->grouped, chart, points);
+    for (size_t i = 0, end; i < count; i = end) {
+        end = end_of(points, count, i, SHARE_PAGE);
+        LB_TRY(write_page(job, chart, points + i, end - i, err));
+    }
+    if (job->drawing.count == before) {
+        char *notes = job->report->notes;
+        lb_append(notes, sizeof(job->report->notes), "%s%s: not drawn: %s", notes[0] ? "\n" : "",
+                  kind, chart->missing);
+        if (chart->x != NO_AXIS)
+            lb_append(notes, sizeof(job->report->notes), " at two values of %c", letters[chart->x]);
+    }
+done:
+    free(points);
+    return st;
+}

@@ -1,0 +1,429 @@
+/* Series, groups of rows that solved the same problem, and the fastest row of each. */
+#include "plot/grouped_run.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/palette.h"
+#include "base/text.h"
+
+enum { MARKS = 10 /* number of marks in plots/style.gp */, DASHES = 4 };
+
+static int compare_numbers(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Series */
+
+/* Returns the label of the row's device when the row is shown in this way: side by side with
+ * those of other devices or, when `beside` is false, apart from them. Returns NULL otherwise. */
+static const char *label_of(const struct lb_row *row, bool beside)
+{
+    return row->beside == beside ? row->label : NULL;
+}
+
+void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
+{
+    snprintf(label, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
+}
+
+static struct lb_series series_of(const struct lb_row *row)
+{
+    struct lb_series series = {.example = &row->c};
+    const char *label = label_of(row, true);
+    lb_impl_label(&row->c, series.name);
+    if (row->c.launch == LB_GRAPH)
+        lb_append(series.name, sizeof(series.name), "/graph");
+    if (row->c.threads > 1)
+        lb_append(series.name, sizeof(series.name), "/th%d", row->c.threads);
+    if (label)
+        lb_append(series.name, sizeof(series.name), " on %s", label);
+    return series;
+}
+
+static int compare_series(const void *a, const void *b)
+{
+    const struct lb_series *x = a, *y = b;
+    int order = strcmp(x->example->impl, y->example->impl);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+/* Series of one implementation share its colour and differ in mark and dash. Implementations
+ * without a colour of their own alternate between colours 5 and 7, and change marks every two. */
+static void choose_looks(struct lb_series *series, size_t count)
+{
+    int others = 0, sibling = 0, mark = 0;
+    for (struct lb_series *one = series; one < series + count; one++) {
+        if (one > series && strcmp(one[-1].example->impl, one->example->impl) == 0) {
+            sibling++;
+            one->color = one[-1].color;
+        } else {
+            sibling = 0;
+            one->color = lb_palette_fixed(one->example->impl);
+            mark = one->color - 1;
+            if (!one->color) {
+                one->color = 5 + 2 * (others % 2);
+                mark = one->color - 1 + 5 * (others / 2);
+                others++;
+            }
+        }
+        one->mark = (mark + 3 * sibling) % MARKS + 1;
+        one->dash = sibling % DASHES + 1;
+    }
+}
+
+static void find_series(struct lb_grouped_run *grouped)
+{
+    const struct lb_run *run = grouped->run;
+    struct lb_series *series = grouped->series;
+    for (size_t i = 0; i < run->count; i++)
+        series[i] = series_of(&run->rows[i]);
+    qsort(series, run->count, sizeof(*series), compare_series);
+    for (size_t i = 0; i < run->count; i++)
+        if (i == 0 || compare_series(&series[grouped->series_count - 1], &series[i]) != 0)
+            series[grouped->series_count++] = series[i];
+    choose_looks(series, grouped->series_count);
+}
+
+static bool has_ok_row(const struct lb_run *run, const char *label)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        char of_row[2 * LB_NAME_SIZE];
+        lb_impl_label(&run->rows[i].c, of_row);
+        if (run->rows[i].verdict == LB_VERDICT_OK && strcmp(of_row, label) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
+{
+    static const char *const usual[] = {"cudnn", "onednn", "cpu_ref"};
+    const struct lb_run *run = grouped->run;
+    char *baseline = grouped->baseline;
+    if (!name)
+        name = json_string_value(json_object_get(run->header, "baseline"));
+    if (name) { /* "cudnn:auto" is the default variant, labelled "cudnn" */
+        snprintf(baseline, sizeof(grouped->baseline), "%s", name);
+        size_t length = strlen(baseline);
+        if (length > 5 && strcmp(baseline + length - 5, ":auto") == 0)
+            baseline[length - 5] = '\0';
+    }
+    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && !baseline[0]; i++)
+        if (has_ok_row(run, usual[i]))
+            snprintf(baseline, sizeof(grouped->baseline), "%s", usual[i]);
+    for (size_t i = 0; i < run->count && !baseline[0]; i++)
+        if (run->rows[i].verdict == LB_VERDICT_OK)
+            lb_impl_label(&run->rows[i].c, baseline);
+    grouped->baseline_series = grouped->series_count;
+    for (size_t i = grouped->series_count; i-- > 0;) {
+        char label[2 * LB_NAME_SIZE];
+        lb_impl_label(grouped->series[i].example, label);
+        if (strcmp(label, baseline) == 0)
+            grouped->baseline_series = i;
+    }
+}
+
+/* Pages */
+
+/* Appends the label to the name of a page, which is part of a file's name: "_amd-epyc-2-threads".
+ */
+static void append_label(const char *label, char page[LB_PAGE_NAME_SIZE])
+{
+    size_t used = strlen(page);
+    char last = '_';
+    page[used++] = last;
+    for (; *label && used + 1 < LB_PAGE_NAME_SIZE; label++) {
+        char c = isalnum((unsigned char)*label) ? (char)tolower((unsigned char)*label) : '-';
+        if (c != '-' || last != '-')
+            page[used++] = c;
+        last = c;
+    }
+    page[used] = '\0';
+}
+
+void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
+{
+    enum { SIZE = LB_PAGE_NAME_SIZE };
+    const struct lb_case *c = &row->c;
+    const struct lb_problem *p = &c->problem;
+    snprintf(page, SIZE, "%s_%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
+    if (p->math != LB_IEEE)
+        lb_append(page, SIZE, "_%s", lb_math_name(p->math));
+    if (p->layers > 1)
+        lb_append(page, SIZE, "_L%" PRId64, p->layers);
+    if (p->directions > 1)
+        lb_append(page, SIZE, "_D%" PRId64, p->directions);
+    if (p->cell == LB_CELL_PROJECTION)
+        lb_append(page, SIZE, "_P%" PRId32, p->projection);
+    else if (p->cell != LB_CELL_STANDARD)
+        lb_append(page, SIZE, "_%s", lb_cell_name((enum lb_cell_kind)p->cell));
+    lb_append(page, SIZE, "%s%s%s%s", p->ragged ? "_ragged" : "",
+              p->act == LB_ACT_RELU ? "_act-relu" : "", c->cache == LB_COLD ? "_cold" : "",
+              c->timing == LB_BATCHED ? "_batched" : "");
+    if (label_of(row, false))
+        append_label(row->label, page);
+}
+
+static size_t dtype_rank(const char *page)
+{
+    static const char *const order[] = {"f32_", "f16_", "bf16_", "f64_"};
+    size_t rank = 0;
+    while (rank < sizeof(order) / sizeof(order[0]) &&
+           strncmp(page, order[rank], strlen(order[rank])) != 0)
+        rank++;
+    return rank;
+}
+
+int lb_page_compare(const char *a, const char *b)
+{
+    size_t p = dtype_rank(a), q = dtype_rank(b);
+    return p == q ? strcmp(a, b) : p < q ? -1 : 1;
+}
+
+void lb_page_heading(const struct lb_row *row, char *heading, char *others, size_t size)
+{
+    static const char *const passes[LB_PASS_COUNT] = {"inference", "forward for training",
+                                                      "backward", "training"};
+    const struct lb_case *c = &row->c;
+    const struct lb_problem *p = &c->problem;
+    char rest[256] = "";
+    if (p->math != LB_IEEE)
+        lb_append(rest, sizeof(rest), " with %s GEMMs", lb_math_name(p->math));
+    if (p->layers > 1)
+        lb_append(rest, sizeof(rest), ", %" PRId64 " layers", p->layers);
+    if (p->cell != LB_CELL_STANDARD)
+        lb_append(rest, sizeof(rest), ", %s", lb_cell_name((enum lb_cell_kind)p->cell));
+    if (p->cell == LB_CELL_PROJECTION)
+        lb_append(rest, sizeof(rest), " to %" PRId32, p->projection);
+    lb_append(rest, sizeof(rest), "%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
+              p->ragged ? ", ragged" : "", p->act == LB_ACT_RELU ? ", relu" : "",
+              c->cache == LB_COLD ? ", cold caches" : "",
+              c->timing == LB_BATCHED ? ", batched timing" : "");
+    if (label_of(row, false))
+        lb_append(rest, sizeof(rest), ", %s", row->label);
+    snprintf(heading, size, "LSTM %s, %s%s", passes[p->pass], lb_dtype_name(p->dtype), rest);
+    if (others)
+        snprintf(others, size, "%s", rest);
+}
+
+/* Groups */
+
+/* A row with what it is grouped by. */
+struct member {
+    char page[LB_PAGE_NAME_SIZE];
+    int64_t sizes[LB_SIZE_COUNT];
+    struct lb_candidate candidate;
+};
+
+static struct member member_of(const struct lb_row *row)
+{
+    const struct lb_problem *p = &row->c.problem;
+    struct member member = {.sizes = {p->seq_len, p->batch, p->input, p->hidden},
+                            .candidate = {.row = row}};
+    lb_page_name(row, member.page);
+    return member;
+}
+
+static int compare_problems(const char *page, const int64_t *sizes, const char *other_page,
+                            const int64_t *other_sizes)
+{
+    static const enum lb_size order[] = {LB_SIZE_H, LB_SIZE_B, LB_SIZE_T, LB_SIZE_I};
+    int result = lb_page_compare(page, other_page);
+    for (size_t i = 0; i < LB_SIZE_COUNT && !result; i++)
+        result = compare_numbers(sizes[order[i]], other_sizes[order[i]]);
+    return result;
+}
+
+/* Sorts by problem, then the fastest first, and rows without a time last in the order of the run.
+ */
+static int compare_members(const void *a, const void *b)
+{
+    const struct member *p = a, *q = b;
+    const struct lb_row *x = p->candidate.row, *y = q->candidate.row;
+    int order = compare_problems(p->page, p->sizes, q->page, q->sizes);
+    if (order)
+        return order;
+    if (lb_row_is_timed(x) != lb_row_is_timed(y))
+        return lb_row_is_timed(x) ? -1 : 1;
+    if (lb_row_is_timed(x) && x->median_ns != y->median_ns)
+        return x->median_ns < y->median_ns ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+/* Ranks the candidates with a time. A row whose interval overlaps that of the fastest is tied with
+ * it. A row without an interval cannot be ranked, and one that is not apart from such a row is not
+ * called the fastest. */
+static void rank_group(struct lb_group *group)
+{
+    struct lb_candidate *best = &group->candidates[0];
+    size_t near = 0, ties = 0;
+    for (size_t i = 1; i < group->timed; i++) {
+        struct lb_candidate *other = &group->candidates[i];
+        bool apart = lb_rows_apart(other->row, best->row);
+        near += !apart;
+        if (apart || !lb_row_has_interval(best->row) || !lb_row_has_interval(other->row))
+            continue;
+        other->rank = LB_RANK_TIED;
+        ties++;
+    }
+    if (group->timed > 1 && lb_row_has_interval(best->row) && (ties > 0 || near == 0))
+        best->rank = ties > 0 ? LB_RANK_TIED : LB_RANK_FASTEST;
+}
+
+static void group_members(const struct member *members, struct lb_grouped_run *grouped)
+{
+    const struct lb_run *run = grouped->run;
+    for (size_t i = 0; i < run->count; i++) {
+        const struct member *member = &members[i];
+        struct lb_series key = series_of(member->candidate.row);
+        if (i == 0 ||
+            compare_problems(member[-1].page, member[-1].sizes, member->page, member->sizes)) {
+            struct lb_group *next = &grouped->groups[grouped->count++];
+            *next = (struct lb_group){.candidates = &grouped->candidates[i], .first = SIZE_MAX};
+            memcpy(next->page, member->page, sizeof(next->page));
+            memcpy(next->sizes, member->sizes, sizeof(next->sizes));
+        }
+        struct lb_group *group = &grouped->groups[grouped->count - 1];
+        size_t index = (size_t)(member->candidate.row - run->rows);
+        const struct lb_series *series =
+            bsearch(&key, grouped->series, grouped->series_count, sizeof(key), compare_series);
+        grouped->candidates[i] = member->candidate;
+        grouped->candidates[i].series = (size_t)(series - grouped->series);
+        group->count++;
+        group->timed += lb_row_is_timed(member->candidate.row);
+        group->first = index < group->first ? index : group->first;
+    }
+    for (size_t i = 0; i < grouped->count; i++)
+        rank_group(&grouped->groups[i]);
+}
+
+enum lb_status lb_group_run(const struct lb_run *run, const char *baseline,
+                            struct lb_grouped_run *grouped, struct lb_error *err)
+{
+    size_t room = run->count + 1;
+    struct member *members = calloc(room, sizeof(*members));
+    *grouped = (struct lb_grouped_run){.run = run,
+                                       .series = calloc(room, sizeof(*grouped->series)),
+                                       .groups = calloc(room, sizeof(*grouped->groups)),
+                                       .candidates = calloc(room, sizeof(*grouped->candidates))};
+    if (!members || !grouped->series || !grouped->groups || !grouped->candidates) {
+        free(members);
+        lb_grouped_run_free(grouped);
+        return lb_fail(err, LB_OOM, "out of memory for %zu rows", run->count);
+    }
+    find_series(grouped);
+    choose_baseline(grouped, baseline);
+    for (size_t i = 0; i < run->count; i++)
+        members[i] = member_of(&run->rows[i]);
+    qsort(members, run->count, sizeof(*members), compare_members);
+    group_members(members, grouped);
+    free(members);
+    return LB_OK;
+}
+
+void lb_grouped_run_free(struct lb_grouped_run *grouped)
+{
+    free(grouped->series);
+    free(grouped->groups);
+    free(grouped->candidates);
+    *grouped = (struct lb_grouped_run){0};
+}
+
+const struct lb_candidate *lb_group_find(const struct lb_group *group, size_t series)
+{
+    for (size_t i = 0; i < group->count; i++)
+        if (group->candidates[i].series == series)
+            return &group->candidates[i];
+    return NULL;
+}
+
+const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t series)
+{
+    const struct lb_candidate *found = lb_group_find(group, series);
+    return found && lb_row_is_timed(found->row) ? found : NULL;
+}
+
+const struct lb_candidate *lb_group_best(const struct lb_group *group)
+{
+    return group->timed > 0 ? &group->candidates[0] : NULL;
+}
+
+const struct lb_candidate *lb_group_best_other(const struct lb_group *group, size_t series)
+{
+    for (size_t i = 0; i < group->timed; i++)
+        if (group->candidates[i].series != series)
+            return &group->candidates[i];
+    return NULL;
+}
+
+static int compare_with_group(const void *key, const void *item)
+{
+    const struct member *member = key;
+    const struct lb_group *group = item;
+    return compare_problems(member->page, member->sizes, group->page, group->sizes);
+}
+
+const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
+                                       const struct lb_row *row)
+{
+    const struct member key = member_of(row);
+    return bsearch(&key, grouped->groups, grouped->count, sizeof(*grouped->groups),
+                   compare_with_group);
+}
+
+/* Intervals */
+
+bool lb_row_has_interval(const struct lb_row *row)
+{
+    return isfinite(row->median_lo_ns) && isfinite(row->median_hi_ns);
+}
+
+bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi)
+{
+    *lo = row->median_lo_ns;
+    *hi = row->median_hi_ns;
+    if (lb_row_has_interval(row))
+        return true;
+    *lo = *hi = row->samples < 2 ? (double)NAN : row->samples_ns[0];
+    for (size_t i = 1; i < row->samples; i++) {
+        *lo = fmin(*lo, row->samples_ns[i]);
+        *hi = fmax(*hi, row->samples_ns[i]);
+    }
+    return row->samples >= 2;
+}
+
+bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b)
+{
+    double a_lo, a_hi, b_lo, b_hi;
+    return lb_row_bounds(a, &a_lo, &a_hi) && lb_row_bounds(b, &b_lo, &b_hi) &&
+           (a_hi < b_lo || b_hi < a_lo);
+}
+
+/* Values */
+
+static int compare_values(const void *a, const void *b)
+{
+    return compare_numbers(*(const int64_t *)a, *(const int64_t *)b);
+}
+
+size_t lb_distinct(int64_t *values, size_t count)
+{
+    size_t kept = 0;
+    if (count > 1)
+        qsort(values, count, sizeof(*values), compare_values);
+    for (size_t i = 0; i < count; i++)
+        if (kept == 0 || values[kept - 1] != values[i])
+            values[kept++] = values[i];
+    return kept;
+}
+
+size_t lb_evenly(size_t i, size_t count, size_t limit)
+{
+    return count <= limit || limit < 2 ? i : i * (count - 1) / (limit - 1);
+}

@@ -1,0 +1,164 @@
+/* The kinds of pictures, and what all of them share. */
+#include "plot/pictures.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "record/environment.h"
+#include "record/run_devices.h"
+
+static const struct {
+    const char *name; /* as in --plot KIND, and the first part of the files' names */
+    enum lb_status (*write)(struct lb_picture_job *job, const char *kind, struct lb_error *err);
+} kinds[] = {
+    {"speedup-b", lb_heat_map_write}, {"speedup-t", lb_heat_map_write},
+    {"time-h", lb_chart_write},       {"time-b", lb_chart_write},
+    {"time-t", lb_chart_write},       {"roofline", lb_chart_write},
+    {"training", lb_chart_write},     {"precision", lb_chart_write},
+    {"error", lb_chart_write},        {"memory", lb_chart_write},
+};
+
+enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+
+/* Whether the list holds the kind; NULL holds all. */
+static bool holds(const char *list, const char *kind)
+{
+    size_t length = strlen(kind);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, kind, length) == 0 && (at[length] == ',' || at[length] == '\0'))
+            return true;
+    }
+    return list == NULL;
+}
+
+enum lb_status lb_pictures_check_kinds(const char *flag, const char *list, struct lb_error *err)
+{
+    char names[256] = "";
+    if (!list || strcmp(list, "none") == 0)
+        return LB_OK;
+    for (size_t k = 0; k < KINDS; k++)
+        lb_append(names, sizeof(names), "%s%s", k > 0 ? ", " : "", kinds[k].name);
+    for (const char *at = list; at; at = strchr(at, ',')) {
+        char kind[32];
+        bool known = false;
+        at += *at == ',';
+        snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(at, ","), at);
+        for (size_t k = 0; k < KINDS; k++)
+            known |= strcmp(kind, kinds[k].name) == 0;
+        if (!known)
+            return lb_fail(err, LB_INVALID, "%s %s: the kinds are %s", flag, list, names);
+    }
+    return LB_OK;
+}
+
+/* The settings of the small print: the machine, the program, and the day of the run. */
+static void write_source(struct lb_picture_job *job)
+{
+    const json_t *header = job->grouped->run->header;
+    const json_t *environment = json_object_get(header, "environment");
+    const char *version = json_string_value(json_object_get(environment, "version"));
+    const char *commit = json_string_value(json_object_get(environment, "commit"));
+    const char *started = json_string_value(json_object_get(header, "started"));
+    char text[512];
+    lb_run_machine_line(job->grouped->run, text, sizeof(text));
+    lb_picture_text(&job->drawing, "machine", text);
+    snprintf(text, sizeof(text), "bench-lstm %s", version ? version : "");
+    if (commit)
+        lb_append(text, sizeof(text), " (%s)", commit);
+    if (started)
+        lb_append(text, sizeof(text), ", run of %.10s", started);
+    lb_picture_text(&job->drawing, "program", text);
+}
+
+/* Writes how to read the picture in one line or, where it is long, in two: the first ends with the
+ * last sentence that fits, else with the last word. */
+static void write_reading(struct lb_picture_job *job, const char *reading)
+{
+    enum { LINE = 96 };
+    char first[512];
+    size_t sentence = 0, space = 0, length = strlen(reading);
+    for (size_t i = 1; length > LINE && i < LINE; i++) {
+        if (reading[i] == ' ')
+            space = i;
+        if (reading[i] == ' ' && reading[i - 1] == '.' && i > LINE / 3)
+            sentence = i;
+    }
+    if (length > LINE)
+        length = sentence ? sentence : space;
+    snprintf(first, sizeof(first), "%.*s", (int)length, reading);
+    lb_picture_text(&job->drawing, "reading", first);
+    lb_picture_text(&job->drawing, "reading_more", reading[length] ? reading + length + 1 : "");
+}
+
+static void write_looks(FILE *script, const struct lb_grouped_run *grouped)
+{
+    static const char *const names[] = {"color", "mark", "dash"};
+    for (int look = 0; look < 3; look++) {
+        fprintf(script, "array series_%s[%zu] = [", names[look], grouped->series_count);
+        for (size_t i = 0; i < grouped->series_count; i++) {
+            const struct lb_series *series = &grouped->series[i];
+            const int looks[] = {series->color, series->mark, series->dash};
+            fprintf(script, "%s%d", i ? ", " : "", looks[look]);
+        }
+        fputs("]\n", script);
+    }
+}
+
+enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_picture_words *words,
+                                struct lb_error *err)
+{
+    char name[LB_PAGE_NAME_SIZE + 32];
+    snprintf(name, sizeof(name), "%s_%s", words->kind, words->page);
+    enum lb_status st = lb_picture_open(&job->drawing, name, err);
+    if (st != LB_OK)
+        return st;
+    FILE *script = job->drawing.script;
+    write_source(job);
+    lb_picture_text(&job->drawing, "heading", words->heading);
+    write_reading(job, words->reading);
+    fprintf(script, "panels = %zu\ncolumns = %zu\narray series_name[%zu]\n", words->panels,
+            words->columns, job->grouped->series_count);
+    for (size_t i = 0; i < job->grouped->series_count; i++) {
+        char setting[64];
+        snprintf(setting, sizeof(setting), "series_name[%zu]", i + 1);
+        lb_picture_text(&job->drawing, setting, job->grouped->series[i].name);
+    }
+    write_looks(script, job->grouped);
+    return LB_OK;
+}
+
+static bool has_times(const struct lb_run *run)
+{
+    for (size_t i = 0; i < run->count; i++)
+        if (lb_row_is_timed(&run->rows[i]))
+            return true;
+    return false;
+}
+
+enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char *run_folder,
+                                const char *list, double time_limit_s,
+                                struct lb_picture_report *report, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_picture_job job = {.grouped = grouped, .report = report};
+    *report = (struct lb_picture_report){0};
+    LB_TRY(lb_pictures_check_kinds("--plot", list, err));
+    bool wanted = !list || strcmp(list, "none") != 0;
+    if (!wanted || !has_times(grouped->run)) {
+        snprintf(report->notes, sizeof(report->notes), "no pictures: %s",
+                 wanted ? "no row of the run has a time" : "none were asked for");
+        goto done;
+    }
+    LB_TRY(lb_drawing_begin(run_folder, &job.drawing, err));
+    for (size_t k = 0; k < KINDS; k++)
+        if (holds(list, kinds[k].name))
+            LB_TRY(kinds[k].write(&job, kinds[k].name, err));
+    if (job.drawing.count > 0)
+        LB_TRY(lb_drawing_draw(&job.drawing, time_limit_s, err));
+    report->pictures = job.drawing.count;
+done:
+    lb_drawing_free(&job.drawing);
+    return st;
+}

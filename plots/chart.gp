@@ -1,0 +1,99 @@
+# Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
+# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at `reference`; empty
+# lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
+# in units of unit_size.
+
+panel_width = lines ? 285 : 560
+panel_height = lines ? 190 : 300
+gap_across = lines ? 24 : 30
+gap_down = 56
+left = 84
+pad = lines ? 1.25 : 1.3
+y_low = low / unit_size / pad
+y_high = high / unit_size * (lines ? pad : 1.6)
+x_pad = lines ? 1.12 : 1.6
+legend_rows = (words(legend) + has_lower_bound + legend_columns - 1) / legend_columns
+top = head + 28 + 18 * legend_rows + (words(precision_names) > 0 ? 22 : 0)
+down_count = (panels + columns - 1) / columns
+width = larger(words_width, left + columns * (panel_width + gap_across))
+height = top + down_count * (panel_height + gap_down) + foot
+is_error = words(precision_names) > 0
+
+do for [format in 'svg png'] {
+    eval set_format
+    set multiplot
+    set border 3 lc rgb faint
+    set logscale x is_error ? 10 : 2
+    set logscale y 2
+    set xrange [x_low / x_pad : x_high * x_pad]
+    set yrange [y_low : y_high]
+    set grid back lt 1 lc rgb hair lw 0.8
+    set tics nomirror scale 0.4 tc rgb ink
+    unset key
+
+    if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
+    do for [k = 1 : words(x_values)] { set xtics add (word(x_values, k) real(word(x_values, k))) }
+
+    do for [panel = 1 : panels] {
+        x0 = left + column_of(panel) * (panel_width + gap_across)
+        y0 = top + row_of(panel) * (panel_height + gap_down)
+        set lmargin at screen across(x0)
+        set rmargin at screen across(x0 + panel_width)
+        set tmargin at screen down(y0)
+        set bmargin at screen down(y0 + panel_height)
+        set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.7 tc rgb ink
+        if (panel == 1) {
+            eval put_words
+            eval put_legend
+        }
+        if (panel == 1 && has_lower_bound) {
+            lx = legend_at(words(legend) + 1)
+            ly = legend_down(words(legend) + 1)
+            if (lines) {
+                set arrow from screen across(lx), down(ly) to screen across(lx + 30), down(ly) nohead \
+                    lc rgb faint lw 1 dt 3
+            } else {
+                set label '' at screen across(lx + 15), down(ly) point pt 1 ps 0.8 lc rgb faint
+            }
+            set label 'lower bound of the time' at screen across(lx + 38), down(ly) left tc rgb ink
+        }
+        do for [k = 1 : words(precision_names)] {
+            set label word(precision_names, k) at first real(word(precision_errors, k)), \
+                screen down(top - 8 - 12 * (k % 2)) center font small_font tc rgb faint
+        }
+        if (reference > 0) {
+            set arrow from graph 0, first reference to graph 1, first reference nohead lc rgb faint lw 1.2 dt 2
+        }
+        set xlabel (panel > panels - columns ? x_label : '') tc rgb ink offset 0, 0.4
+        set ylabel (column_of(panel) == 0 ? y_label : '') tc rgb ink offset 0, 0
+        set ytics () nomirror
+        do for [e = exponent_low(y_low) : exponent_high(y_high) : step_of(y_low, y_high)] {
+            set ytics add ((column_of(panel) == 0 ? power_label(e) : '') 2.0 ** e)
+        }
+        if (exponent_high(y_high) - exponent_low(y_low) < 2) { # too few powers of two: round numbers instead
+            set ytics () nomirror
+            do for [d = int(floor(log10(y_low))) : int(ceil(log10(y_high)))] {
+                do for [m in '1 1.2 1.5 2 3 4 5 6 8'] {
+                    v = m * 10.0 ** d
+                    set ytics add ((column_of(panel) == 0 ? sprintf('%g', v) : '') v)
+                }
+            }
+        }
+        list = panel_series[panel]
+        first = panel_first[panel]
+        plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 using 1:($6 / unit_size) \
+                 with linespoints lc rgb faint lw 1 dt 3 pt (lines ? 0 : 1) ps 0.8, \
+             for [k = 1 : words(list)] '' index first + k - 1 \
+                 using 1:($3 / unit_size):(0):(($4 - $3) / unit_size) \
+                 with vectors heads size graph 0.008, 90 nofilled \
+                 lc rgb line_color[series_color[int(word(list, k))]] lw 1.2, \
+             for [k = 1 : words(list)] '' index first + k - 1 using 1:($2 / unit_size) \
+                 with linespoints lc rgb line_color[series_color[int(word(list, k))]] \
+                 lw (lines ? 1.8 : 1.4) dt line_dash[series_dash[int(word(list, k))]] \
+                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8
+        unset label
+        unset arrow
+    }
+    unset multiplot
+    unset output
+}
