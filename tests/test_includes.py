@@ -11,8 +11,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # The rooms of a folder, in order: a room may include itself and those before it.
 ROOMS = {
-    "harness": ["api", "base", "stats", "model", "host", "device", "reference", "record", "trace",
-                "measure", "case", "report"],
+    "harness": ["api", "base", "stats", "model", "host", "device", "machine", "reference", "record",
+                "trace", "measure", "case", "report"],
     "bench": ["frameworks", "support", "cli", "plot", "html", "run", "sweep", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
@@ -21,7 +21,7 @@ FAMILIES = ["cluster", "grid", "step"]
 
 # How an include is written: rooms of harness and bench by their own name, the rest from the top.
 # What each folder may include of the others: harness nothing, the program all of harness.
-HARNESS_FOR_IMPLS = {"api", "base", "host", "device", "reference"}
+HARNESS_FOR_IMPLS = {"api", "base", "host", "device", "machine", "reference"}
 MAX_FILES_OF_A_ROOM = 25
 
 # Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
@@ -88,7 +88,7 @@ def complaints(path, text):
     wrong = []
     for include in INCLUDE.findall(text):
         target = resolve(path, include)
-        if include == "build_info.h":
+        if include in ("build_info.h", "machines.inc"):
             continue
         if not target:
             wrong.append(f"{path}: \"{include}\" does not name a room of this tree")

@@ -9,7 +9,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "host/cpu_ceilings.h"
+#include "host/cpu_units.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
 #include "record/run_file.h"

@@ -636,7 +636,7 @@ const struct lb_option lb_option_table[] = {
      LIST | PLAN | EXPLAIN, set_text, FIELD(device_model),
      .help = "Plans for a GPU or a CPU that this machine does not have: by a name such as h100 or "
              "epyc9654, or by the path of a file that describes it "
-             "(harness/device/DEVICE_MODELS.md, harness/host/CPU_MODELS.md)."},
+             "(harness/machine/MACHINES.md)."},
     {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS | RESUME | AB, set_benchmark, 0,
      .help = "Settings of Google Benchmark: --benchmark_filter=REGEX runs only the cases whose "
              "name matches, --benchmark_repetitions=N measures N blocks of samples of each case "

@@ -13,9 +13,8 @@
 #include "commands/criteria.h"
 #include "device/device.h"
 #include "device/memory.h"
-#include "host/cpu_ceilings.h"
-#include "host/cpu_models.h"
-#include "host/cpu_plan.h"
+#include "machine/ceilings.h"
+#include "machine/cpu_plan.h"
 #include "measure/case_lower_bound.h"
 #include "case/probe.h"
 #include "plot/table.h"
@@ -311,7 +310,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
     lb_impl_label(&c, label);
     const struct lb_device_info *device = lb_device_known(NULL);
-    const struct lb_cpu_machine *cpu = lb_cpu_assumed();
+    const struct lb_machine *cpu = lb_cpu_assumed();
     bool on_host = impl_entry->memory == LB_HOST;
     bool modelled = on_host ? cpu != NULL : device && device->modelled;
     bool plans = !modelled || (impl_entry->traits & LB_PLANS_ALONE);
@@ -321,7 +320,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
         snprintf(line, sizeof(line), "%s: %s: %s", label, lb_status_name(st), why.text);
     else if (modelled)
         snprintf(line, sizeof(line), "%s: ok by its rules on %s; nothing was asked of a device",
-                 label, on_host ? cpu->name : device->name);
+                 label, on_host ? cpu->label : device->name);
     else
         snprintf(line, sizeof(line), "%s: ok", label);
     print_wrapped_line("  ", 6, line);
@@ -353,65 +352,49 @@ static void explain_problem(const struct lb_case *c)
            lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
 }
 
-/* Prints the lower bound of lower_bound.h, where the device is known to its model. */
-static void explain_lower_bound(const struct lb_case *c)
+/* Prints the lower bound on the machine of implementations of that memory, where its rates are
+ * known. */
+static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_machine machine;
     struct lb_lower_bound f;
-    const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD};
-    char line[256];
-    if (!device || lb_case_machine(device, &machine, NULL) != LB_OK)
+    enum { TOTAL, STEP, GEMMS, MEMORY, WAIT, EXCHANGE, WEIGHTS, GEMM, CELL, TIMES };
+    char line[320], text[TIMES][32];
+    const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD,
+                                           .threads = memory == LB_HOST ? c->threads : 0};
+    if (memory == LB_DEVICE && !device)
         return;
-    lb_lower_bound_of(&machine, device, &c->problem, &run, &f);
-    snprintf(line, sizeof(line),
-             "%.4g us on %s: %g steps of %.3g us, weights in %s; GEMMs %.3g us, traffic %.3g us%s",
-             f.total_ns / 1e3, machine.name, f.steps, f.step_ns / 1e3,
-             lb_residency_name(f.residency), f.all_gemms_ns / 1e3, f.memory_ns / 1e3,
-             c->problem.ragged ? "; for rows as short as they can be" : "");
-    print_wrapped_line("  floor      ", 13, line);
-    snprintf(line, sizeof(line),
-             "per step: wait %.3g us, h %.3g, weights %.3g, GEMM %.3g, cell %.3g", f.wait_ns / 1e3,
-             f.exchange_ns / 1e3, f.weights_ns / 1e3, f.gemm_ns / 1e3, f.cell_ns / 1e3);
-    print_wrapped_line("             ", 13, line);
-}
-
-/* Prints the lower bound of cpu_ceilings.h, where the CPUs are known. */
-static void explain_cpu_lower_bound(const struct lb_case *c)
-{
-    struct lb_cpu_ceilings ceilings;
-    struct lb_cpu_lower_bound f;
-    enum { TOTAL, ALL_GEMMS, MEMORY, CHAIN, GEMM, WEIGHTS, BARRIER, TIMES };
-    char line[384], text[TIMES][32];
-    if (lb_cpu_assumed())
-        lb_cpu_machine_ceilings(lb_cpu_assumed(), &ceilings);
-    else if (!lb_cpu_ceilings_load(&ceilings))
+    lb_case_machine(memory, device, &machine);
+    lb_lower_bound_of(&machine, &c->problem, &run, &f);
+    if (isnan(f.total_ns))
         return;
-    lb_cpu_lower_bound_of(&ceilings, &c->problem, c->threads, c->cache == LB_COLD, 0, &f);
-    const double ns[TIMES] = {f.total_ns, f.all_gemms_ns, f.memory_ns, f.chain_ns,
-                              f.gemm_ns,  f.weights_ns,   f.barrier_ns};
+    const double ns[TIMES] = {f.total_ns,    f.step_ns,    f.all_gemms_ns, f.memory_ns, f.wait_ns,
+                              f.exchange_ns, f.weights_ns, f.gemm_ns,      f.cell_ns};
     for (int i = 0; i < TIMES; i++)
         lb_format_ns(ns[i], text[i]);
     snprintf(line, sizeof(line),
-             "%s on %d thread%s of the CPU: all GEMMs %s, memory %s, dependent steps %s%s",
-             text[TOTAL], c->threads, c->threads == 1 ? "" : "s", text[ALL_GEMMS], text[MEMORY],
-             text[CHAIN], c->problem.ragged ? "; for rows as short as they can be" : "");
-    print_wrapped_line("  CPU floor  ", 13, line);
-    snprintf(line, sizeof(line), "per step: GEMM %s, weights from %s %s, barrier %s", text[GEMM],
-             lb_cpu_level_name(f.residency), text[WEIGHTS], text[BARRIER]);
+             "%s on %d %s%s of %s: %g steps of %s, weights in %s of %d; GEMMs %s, traffic %s%s",
+             text[TOTAL], machine.cpu ? c->threads : machine.cores, machine.cpu ? "thread" : "SM",
+             machine.cpu && c->threads == 1 ? "" : "s", machine.label, f.steps, text[STEP],
+             lb_level_name(&machine, f.residency), f.cores, text[GEMMS], text[MEMORY],
+             c->problem.ragged ? "; for rows as short as they can be" : "");
+    print_wrapped_line(machine.cpu ? "  CPU floor  " : "  floor      ", 13, line);
+    snprintf(line, sizeof(line), "per step: wait %s, h %s, weights %s, GEMM %s, cell %s",
+             text[WAIT], text[EXCHANGE], text[WEIGHTS], text[GEMM], text[CELL]);
     print_wrapped_line("             ", 13, line);
 }
 
 static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cost,
-                            enum lb_cpu_level residency)
+                            const char *residency)
 {
     char line[320];
     snprintf(line, sizeof(line),
              "%s step %.3g us: GEMM %.3g, weights from %s %.3g, cell %.3g, operands %.3g, rows of "
              "other threads %.3g, barrier %.3g",
-             name, cost->total_ns / 1e3, cost->gemm_ns / 1e3, lb_cpu_level_name(residency),
-             cost->weights_ns / 1e3, cost->cell_ns / 1e3, cost->operands_ns / 1e3,
-             cost->exchange_ns / 1e3, cost->barrier_ns / 1e3);
+             name, cost->total_ns / 1e3, cost->gemm_ns / 1e3, residency, cost->weights_ns / 1e3,
+             cost->cell_ns / 1e3, cost->operands_ns / 1e3, cost->exchange_ns / 1e3,
+             cost->barrier_ns / 1e3);
     print_wrapped_line("             ", 13, line);
 }
 
@@ -479,47 +462,46 @@ static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topo
 static void explain_cpu_plan(const struct lb_case *c)
 {
     struct lb_cpu_topology topology;
-    struct lb_cpu_ceilings ceilings;
+    struct lb_machine machine;
     struct lb_cpu_plan plan;
-    const struct lb_cpu_machine *machine = lb_cpu_assumed();
-    const char *source = "the published figures of that CPU";
+    const struct lb_machine *assumed = lb_cpu_assumed();
     char line[320];
-    if ((c->impl[0] && strcmp(c->impl, "cpu_simd") != 0) || (!machine && c->threads == 1))
+    if ((c->impl[0] && strcmp(c->impl, "cpu_simd") != 0) || (!assumed && c->threads == 1))
         return;
-    if (machine) {
-        lb_cpu_machine_topology(machine, &topology);
-        lb_cpu_machine_ceilings(machine, &ceilings);
+    if (assumed) {
+        machine = *assumed;
+        lb_machine_topology(&machine, &topology);
     } else {
         lb_cpu_topology_here(&topology);
-        source = lb_cpu_ceilings_assume(&topology, &ceilings)
-                     ? "rates that --ceilings measured"
-                     : "figures of a usual CPU, because --ceilings has not measured this one";
+        lb_machine_here(&topology, true, &machine);
     }
     if ((size_t)c->threads > topology.count) {
         printf("  CPU plan   none: %s has %zu CPUs for %d threads\n",
-               machine ? machine->name : "this process", topology.count, c->threads);
+               assumed ? machine.label : "this process", topology.count, c->threads);
         return;
     }
     const struct lb_cpu_task task = {
         .problem = &c->problem,
         .topology = &topology,
-        .ceilings = &ceilings,
+        .machine = &machine,
         .threads = c->threads,
-        .simd_width = lb_cpu_simd_width(ceilings.units[c->problem.dtype], c->problem.dtype)};
+        .simd_width = lb_cpu_simd_width(machine.units[c->problem.dtype], c->problem.dtype)};
     lb_cpu_plan_of(&task, &plan);
+    const char *residency = lb_level_name(&machine, plan.residency);
     snprintf(
         line, sizeof(line),
         "cpu_simd with %d of %d threads on %s (%zu core%s, %zu L3 domain%s, %zu NUMA node%s)%s: %d "
         "team%s of %d; %.4g us per call are predicted, by %s",
-        plan.threads, c->threads, machine ? machine->name : "this machine", topology.cores,
-        topology.cores == 1 ? "" : "s", topology.domains, topology.domains == 1 ? "" : "s",
-        topology.nodes, topology.nodes == 1 ? "" : "s",
+        plan.threads, c->threads, machine.label, topology.cores, topology.cores == 1 ? "" : "s",
+        topology.domains, topology.domains == 1 ? "" : "s", topology.nodes,
+        topology.nodes == 1 ? "" : "s",
         (size_t)plan.threads > topology.cores ? ", some cores with several threads" : "",
-        plan.teams, plan.teams == 1 ? "" : "s", plan.team_size, plan.total_ns / 1e3, source);
+        plan.teams, plan.teams == 1 ? "" : "s", plan.team_size, plan.total_ns / 1e3,
+        assumed ? "the published figures of that CPU" : "the figures of a usual CPU");
     print_wrapped_line("  CPU plan   ", 13, line);
-    print_step_cost("forward", &plan.forward, plan.residency);
+    print_step_cost("forward", &plan.forward, residency);
     if (lb_has_backward(&c->problem))
-        print_step_cost("backward", &plan.backward, plan.residency);
+        print_step_cost("backward", &plan.backward, residency);
     print_teams(&plan, &topology, &c->problem, task.simd_width);
 }
 
@@ -541,6 +523,16 @@ static void explain_cell(const struct lb_case *c)
              name, lb_problem_flops(&c->problem) / lb_problem_flops(&standard),
              lb_problem_bytes(&c->problem) / lb_problem_bytes(&standard), name, projection);
     print_wrapped_line("  cell       ", 13, line);
+}
+
+/* Takes the ceilings of this machine from a run, which explain_prices reads again. */
+static void assume_measured(const char *from)
+{
+    struct lb_run run = {0};
+    if (lb_run_read(from, &run, NULL) == LB_OK)
+        lb_ceilings_assume_all(
+            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
+    lb_run_free(&run);
 }
 
 /* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
@@ -602,8 +594,10 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     explain_problem(&c);
-    explain_lower_bound(&c);
-    explain_cpu_lower_bound(&c);
+    if (session->options->measured)
+        assume_measured(session->options->measured);
+    explain_lower_bound(&c, LB_DEVICE);
+    explain_lower_bound(&c, LB_HOST);
     explain_cpu_plan(&c);
     explain_cell(&c);
     if (session->options->measured && explain_prices(&c, session->options->measured, &why) != LB_OK)

@@ -6,9 +6,9 @@
 #include "record/run_file.h"
 
 /* Prints the table on stdout (Google Benchmark JSON with --benchmark_format=json), draws the
- * pictures into the folder, writes the file of --benchmark_out, and lists on stderr where everything
- * is. Without gnuplot there are no pictures, which is reported and is no failure. baseline: NULL
- * lets the program choose. */
+ * pictures into the folder, writes the file of --benchmark_out, and lists on stderr where
+ * everything is. Without gnuplot there are no pictures, which is reported and is no failure.
+ * baseline: NULL lets the program choose. */
 enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
                                  const struct lb_options *options, const char *baseline,
                                  struct lb_error *err);

@@ -18,15 +18,18 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name);
  * device. LB_INVALID, LB_IO: there is no such model, or its file is wrong. */
 enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err);
 
-/* Adds the device and its measured ceilings, where they are known, to an environment record. Warns
- * on stderr when a library has another version than the program was built against. */
+/* Adds the device to an environment record. Warns on stderr when a library has another version than
+ * the program was built against. */
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment);
 
-/* The same for the device that the record gpu describes. */
-void lb_gpu_describe(json_t *gpu, json_t *environment);
+/* Measures what the CPUs, and the GPU where there is one, reach at best, before a sweep of these
+ * cases: in at most 3 seconds each, or 1 with --quick. Keeps the figures under "ceilings" in the
+ * environment record, and has workers compute the lower bounds of rows with them. Warns on stderr
+ * of what cannot be measured. LB_OOM. */
+enum lb_status lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases,
+                                size_t count, json_t *environment, struct lb_error *err);
 
-/* --ceilings: measures the ceilings of the CPUs, and of the device where there is one, prints them
- * and keeps them for later runs. */
+/* --ceilings: measures the same for longer, and prints it. */
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err);
 
 #endif

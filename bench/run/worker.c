@@ -22,6 +22,7 @@ struct lb_pool {
     struct lb_worker_limits limits;
     const volatile sig_atomic_t *stop;
     struct lb_worker *workers; /* a list; owned */
+    json_t *ceilings;          /* owned; NULL: none */
 };
 
 enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
@@ -80,6 +81,7 @@ void lb_pool_destroy(struct lb_pool *pool)
     if (!pool)
         return;
     lb_pool_renew(pool);
+    json_decref(pool->ceilings);
     free(pool);
 }
 
@@ -357,11 +359,18 @@ static enum lb_status follow_figures(struct lb_pool *pool, struct lb_worker *wor
     }
 }
 
-enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why)
+void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
+{
+    json_decref(pool->ceilings);
+    pool->ceilings = json_incref((json_t *)ceilings);
+}
+
+enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **ceilings,
+                                struct lb_error *why)
 {
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = "the worker could not be started"};
-    const struct lb_request request = {.kind = LB_REQUEST_CEILINGS};
+    const struct lb_request request = {.kind = LB_REQUEST_CEILINGS, .seconds = seconds};
     json_t *reply = NULL, *record = NULL;
     *ceilings = NULL;
     enum lb_status st = find_worker(pool, NULL, &worker, &fault, why);
@@ -479,6 +488,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
         .dynamic_loss_scale = job->dynamic_loss_scale,
         .kernels = kernels,
         .outputs = job->outputs,
+        .ceilings = pool->ceilings,
     };
     settle_others(pool, worker);
     enum lb_status st = send_request(worker, &request, fault);

@@ -80,9 +80,15 @@ enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct
  * (lb_device_assume). */
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
-/* Has that worker measure the highest rates and lowest latencies of the device. *ceilings is a new
+/* Has that worker measure the highest rates and lowest latencies of the device, in about that many
+ * seconds. *ceilings is a new
  * reference in the form of lb_ceilings_to_json. On failure it holds what was measured before, or is
  * NULL. Warns on stderr of each figure that could not be measured. */
-enum lb_status lb_pool_ceilings(struct lb_pool *pool, json_t **ceilings, struct lb_error *why);
+enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **ceilings,
+                                struct lb_error *why);
+
+/* From now on workers compute lower bounds with these ceilings, an array of what
+ * lb_ceilings_to_json makes; borrowed. */
+void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings);
 
 #endif

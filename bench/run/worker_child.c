@@ -388,6 +388,7 @@ static void serve_run(struct server *server, const struct lb_request *request)
     const struct lb_watch_hooks hooks = {server, before_create, after_destroy};
 
     lb_host_limit(request->memory_bytes);
+    lb_ceilings_assume_all(request->ceilings);
     if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
         impl = request->path ? find_loaded(server, request->path, &err) : find_impl(server, &c);
     open_device(server, impl);
@@ -444,10 +445,9 @@ static void serve_ceilings(struct server *server, const struct lb_request *reque
     struct lb_error err = {""};
     struct lb_ceilings ceilings;
     const struct lb_ceilings_observer observer = {server, send_figure};
-    (void)request;
     enum lb_status st = lb_device_open(server->device, &err);
     if (st == LB_OK)
-        st = lb_ceilings_measure(&ceilings, &observer, &err);
+        st = lb_ceilings_measure(request->seconds, &ceilings, &observer, &err);
     send_reply(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
                                    : lb_status_encode(st, &err));
 }

@@ -24,16 +24,18 @@ json_t *lb_request_encode(const struct lb_request *request)
 {
     json_t *message = json_pack("{s:s, s:s*, s:s*}", "op", request_names[request->kind], "path",
                                 request->path, "case", request->text);
+    if (message && request->kind == LB_REQUEST_CEILINGS)
+        json_object_set_new(message, "seconds", json_real(request->seconds));
     if (!message || request->kind != LB_REQUEST_RUN)
         return message;
     const struct lb_sampler_options *sampler = &request->sampler;
     json_t *run =
-        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b, s:b, s:s*}", "seed",
+        json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b, s:b, s:s*, s:O*}", "seed",
                   (json_int_t)request->seed, "min_samples", (json_int_t)sampler->min_samples,
                   "max_samples", (json_int_t)sampler->max_samples, "precision", sampler->precision,
                   "max_ns", sampler->max_ns, "memory_bytes", request->memory_bytes, "loss_scale",
                   request->loss_scale, "dynamic_loss_scale", request->dynamic_loss_scale, "kernels",
-                  request->kernels, "outputs", request->outputs);
+                  request->kernels, "outputs", request->outputs, "ceilings", request->ceilings);
     if (!run || json_object_update(message, run) != 0) {
         json_decref(message);
         message = NULL;
@@ -57,6 +59,8 @@ enum lb_status lb_request_decode(const json_t *message, struct lb_request *reque
         .kind = (enum lb_request_kind)kind,
         .path = json_string_value(json_object_get(message, "path")),
         .text = json_string_value(json_object_get(message, "case")),
+        .seconds = json_number_value(json_object_get(message, "seconds")),
+        .ceilings = json_object_get(message, "ceilings"),
     };
     if ((kind == LB_REQUEST_PLUGIN && !request->path) ||
         (has_text(request->kind) && !request->text))

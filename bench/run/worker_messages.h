@@ -43,7 +43,10 @@ struct lb_request {
     const char *text; /* for supports, probe and run: the canonical text of the case; for library:
                          the name of the implementation */
 
+    double seconds; /* for ceilings: about how long measuring may take */
+
     /* For run only. */
+    json_t *ceilings; /* array of what lb_ceilings_to_json makes, borrowed; NULL: none */
     uint64_t seed;
     struct lb_sampler_options sampler;
     double memory_bytes; /* that the worker may hold; 0: what the host has */

@@ -163,6 +163,8 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
                                  &header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
     LB_TRY(lb_name_folder(session->options->out, sweep->folder, sizeof(sweep->folder), err));
+    LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
+                            json_object_get(header, "environment"), err));
     st = lb_run_create(sweep->folder, header, &sweep->file, err);
 done:
     json_decref(header);
@@ -306,6 +308,8 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     LB_TRY(drop_done(&run, sweep, &done_count, err));
     LB_TRY(check_known(sweep, err));
     LB_TRY(take_canaries(sweep, err));
+    LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
+                            json_object_get(details, "environment"), err));
     LB_TRY(lb_run_resume(&sweep->file, details, err));
     sweep->file.rows = done_count;
     say_how_far(sweep, &run, done_count);

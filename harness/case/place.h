@@ -20,8 +20,6 @@ struct lb_place {
     void (*bind)(int threads, char *text, size_t size);
     void (*unbind)(void);
 
-    /* Sets the row's lower bound. lengths [B] of a ragged batch; NULL: full or not known yet. */
-    void (*lower_bound)(struct lb_row *row, const int32_t *lengths);
     /* Flops per second that the case can't exceed on `cpus` CPUs or the device; NaN: not known.
      * again: measures the limit once more, with more care. */
     double (*peak_flops_s)(const struct lb_problem *problem, double cpus, bool again);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "case/context.h"
+#include "measure/case_lower_bound.h"
 #include "reference/loss_scale.h"
 
 void lb_case_note_peak(struct lb_case_context *context)
@@ -176,7 +177,7 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     LB_TRY(lb_case_scale_inputs(context, scaled ? options->loss_scale : 1, err));
     context->buffers.lengths = context->inputs[0].lengths;
     if (context->buffers.lengths)
-        context->place->lower_bound(context->row, context->buffers.lengths);
+        lb_case_lower_bound(context->impl->memory, context->row, context->buffers.lengths);
 
     lb_case_phase(context, "prepare");
     LB_TRY(convert_weights(context, err));

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "case/context.h"
+#include "measure/case_lower_bound.h"
 
 void lb_case_phase(const struct lb_case_context *context, const char *name)
 {
@@ -50,7 +51,7 @@ static enum lb_status plan(struct lb_case_context *context, struct lb_error *err
     lb_case_phase(context, "supports");
     LB_TRY(context->place->exists(err));
     LB_TRY(lb_case_plan(context->impl, context->c, lb_host_available(), &context->plan, err));
-    context->place->lower_bound(context->row, NULL);
+    lb_case_lower_bound(context->impl->memory, context->row, NULL);
 done:
     return st;
 }

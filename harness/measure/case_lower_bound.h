@@ -1,27 +1,22 @@
-/* Two limits of a case: the lower bound of its time on this process's device, which is written into
- * the case's row, and the highest rate that the machine can reach. */
+/* Two limits of a case: the lower bound of its time, which is written into the case's row, and the
+ * highest rate that the machine can reach. */
 #ifndef LB_CASE_LOWER_BOUND_H
 #define LB_CASE_LOWER_BOUND_H
 
-#include "device/lower_bound.h"
+#include "api/impl.h"
+#include "machine/lower_bound.h"
 #include "record/record.h"
 
-/* The figures of a device for the model (device/lower_bound.h): published ones, the highest clock
- * that the driver allows, and measured ceilings (device/ceilings.h) where those are better.
- * LB_UNSUPPORTED as lb_machine_of. */
-enum lb_status lb_case_machine(const struct lb_device_info *device, struct lb_machine *machine,
-                               struct lb_error *err);
+/* The machine on which implementations of that memory run, for the lower bound: the GPU (device:
+ * lb_device_known's) or the CPUs of this machine or of --device-model, with published figures, the
+ * highest clock that the driver allows, and what was measured (lb_ceilings_assumed). */
+void lb_case_machine(enum lb_memory memory, const struct lb_device_info *device,
+                     struct lb_machine *machine);
 
-/* Sets floor_ns, chain_steps and chain_ns of the row, by the model with those figures. On a device
- * that the model does not know it sets only floor_ns, from measured ceilings; that bound ignores
- * that steps wait for each other and counts only traffic that the caches cannot keep. Where there
- * are no measured ceilings either, the fields stay NaN. lengths [B]: those of ragged rows; NULL
- * when they are unknown, and the shortest possible rows are assumed. */
-void lb_case_lower_bound(struct lb_row *row, const int32_t *lengths);
-
-/* Sets floor_ns of the row of a case on the host, by host/cpu_ceilings.h. Without measured
- * ceilings of this machine's CPUs it stays NaN. lengths as above. */
-void lb_case_cpu_lower_bound(struct lb_row *row, const int32_t *lengths);
+/* Sets floor_ns, chain_steps and chain_ns of the row. They stay NaN where the rate of its GEMMs is
+ * not known. lengths [B]: those of ragged rows; NULL when they are unknown, and the shortest
+ * possible rows are assumed. */
+void lb_case_lower_bound(enum lb_memory memory, struct lb_row *row, const int32_t *lengths);
 
 /* An upper bound of the flops per second of one CPU in the problem's dtype and math. It is the best
  * of several bursts of independent vector multiply-adds on the calling thread, times the factor
@@ -30,9 +25,8 @@ void lb_case_cpu_lower_bound(struct lb_row *row, const int32_t *lengths);
  * the case (lb_visit_cpus). NaN on CPUs other than x86-64. */
 double lb_cpu_peak_flops_s(const struct lb_problem *problem, bool again);
 
-/* The same for all multiprocessors of this process's device, from published figures, the highest
- * clock that the driver allows, and measured ceilings where those are better. NaN where the device
- * is not known. */
+/* The same for all multiprocessors of this process's device, from the figures of lb_case_machine.
+ * NaN where the rate is not known. */
 double lb_gpu_peak_flops_s(const struct lb_problem *problem);
 
 #endif

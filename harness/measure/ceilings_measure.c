@@ -13,46 +13,47 @@
 enum { MEASUREMENTS = 3, TIMED_CALLS = 10, SMALL_CALLS = 1000 };
 enum { LARGEST = 8192, SMALLEST = 256 /* rows and columns of the matrices of a GEMM */ };
 
-/* What one figure may take. Rates differ by a factor of 10000 between dtypes and devices, so sizes
- * and counts follow the time of a first call. */
-static const double figure_ns = 1.5e9;
-
 /* Room for the three matrices of the smallest GEMM in the widest dtype. */
 static const size_t least_bytes = 3 * sizeof(double) * SMALLEST * SMALLEST;
 
+/* The streams, memory and GEMM that the calls below work on. */
+struct bench {
+    struct lb_timer timer;
+    /* What one figure may take. Rates differ by a factor of 10000 between dtypes and devices, so
+     * sizes and counts follow the time of a first call. */
+    double figure_ns;
+    struct lb_streams *streams;
+    void *memory, *workspace;
+    size_t bytes;
+    struct lb_gemm gemm;
+    struct lb_ceilings *ceilings;
+    const struct lb_ceilings_observer *observer;
+};
+
 /* *ns: time of one call after another that loads what is loaded lazily. */
-static enum lb_status time_once(struct lb_timer *timer, lb_call *call, void *user, double *ns,
-                                struct lb_error *err)
+static enum lb_status time_once(struct bench *b, lb_call *call, double *ns, struct lb_error *err)
 {
-    enum lb_status st = lb_timer_measure(timer, call, user, 1, ns, err);
-    return st == LB_OK ? lb_timer_measure(timer, call, user, 1, ns, err) : st;
+    enum lb_status st = lb_timer_measure(&b->timer, call, b, 1, ns, err);
+    return st == LB_OK ? lb_timer_measure(&b->timer, call, b, 1, ns, err) : st;
 }
 
 /* *ns: time per call, the best of MEASUREMENTS of `calls` calls each, or of fewer where these would
  * take longer than a figure may. */
-static enum lb_status best_of(struct lb_timer *timer, lb_call *call, void *user, int calls,
-                              double *ns, struct lb_error *err)
+static enum lb_status best_of(struct bench *b, lb_call *call, int calls, double *ns,
+                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double once;
-    LB_TRY(time_once(timer, call, user, &once, err));
-    calls = (int)fmax(1, fmin(calls, figure_ns / MEASUREMENTS / fmax(once, 1)));
+    LB_TRY(time_once(b, call, &once, err));
+    calls = (int)fmax(1, fmin(calls, b->figure_ns / MEASUREMENTS / fmax(once, 1)));
     *ns = (double)INFINITY;
     for (int i = 0; i < MEASUREMENTS; i++) {
-        LB_TRY(lb_timer_measure(timer, call, user, calls, &once, err));
+        LB_TRY(lb_timer_measure(&b->timer, call, b, calls, &once, err));
         *ns = fmin(*ns, once);
     }
 done:
     return st;
 }
-
-/* The streams, memory and GEMM that the calls below work on. */
-struct bench {
-    struct lb_streams *streams;
-    void *memory, *workspace;
-    size_t bytes;
-    struct lb_gemm gemm;
-};
 
 static enum lb_status copy_half(void *user, struct lb_error *err)
 {
@@ -109,114 +110,121 @@ static void choose_gemm(struct bench *b, enum lb_dtype dtype, enum lb_math math,
 
 /* *rate: flops per second of the largest square GEMM that fits the buffer and the time of a figure.
  * A GEMM of twice as many rows takes at most 8 times as long. */
-static enum lb_status measure_gemm(struct bench *b, struct lb_timer *timer, enum lb_dtype dtype,
-                                   enum lb_math math, double *rate, struct lb_error *err)
+static enum lb_status measure_gemm(struct bench *b, enum lb_dtype dtype, enum lb_math math,
+                                   double *rate, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     int64_t n = SMALLEST;
     double ns;
     for (;; n *= 2) {
         choose_gemm(b, dtype, math, n);
-        LB_TRY(time_once(timer, multiply, b, &ns, err));
+        LB_TRY(time_once(b, multiply, &ns, err));
         bool fits = 3 * (size_t)(4 * n * n) * lb_dtype_size(dtype) <= b->bytes;
-        if (n == LARGEST || !fits || 8 * ns * (2 + MEASUREMENTS) > figure_ns)
+        if (n == LARGEST || !fits || 8 * ns * (2 + MEASUREMENTS) > b->figure_ns)
             break;
     }
-    LB_TRY(best_of(timer, multiply, b, TIMED_CALLS, &ns, err));
+    LB_TRY(best_of(b, multiply, TIMED_CALLS, &ns, err));
     *rate = 2 * (double)n * (double)n * (double)n / ns * 1e9;
 done:
     return st;
 }
 
-static enum lb_status measure_graph_node(struct bench *b, struct lb_timer *timer, double *ns,
-                                         struct lb_error *err)
+/* What fills in one figure, or a group of them. */
+typedef enum lb_status measure_figure(struct bench *b, struct lb_error *err);
+
+static enum lb_status measure_copy(struct bench *b, struct lb_error *err)
 {
+    double ns;
+    enum lb_status st = best_of(b, copy_half, TIMED_CALLS, &ns, err);
+    if (st == LB_OK) /* half read, half written */
+        b->ceilings->all[LB_READ + LB_MEMORY] = (double)b->bytes / ns * 1e9;
+    return st;
+}
+
+static enum lb_status measure_event(struct bench *b, struct lb_error *err)
+{
+    return best_of(b, enqueue_nothing, 1, &b->ceilings->all[LB_EVENT_NS], err);
+}
+
+static enum lb_status measure_launch(struct bench *b, struct lb_error *err)
+{
+    return best_of(b, enqueue_little, SMALL_CALLS, &b->ceilings->all[LB_LAUNCH_NS], err);
+}
+
+static enum lb_status measure_graph_node(struct bench *b, struct lb_error *err)
+{
+    double ns;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_timer_capture(timer, enqueue_many, b, err));
-    LB_TRY(best_of(timer, enqueue_many, b, 1, ns, err));
-    *ns /= SMALL_CALLS;
+    LB_TRY(lb_timer_capture(&b->timer, enqueue_many, b, err));
+    LB_TRY(best_of(b, enqueue_many, 1, &ns, err));
+    b->ceilings->all[LB_GRAPH_NODE_NS] = ns / SMALL_CALLS;
 done:
-    if (st != LB_OK)
-        *ns = (double)NAN;
     return st;
 }
 
-/* Measures barriers and stores between SMs. */
-static enum lb_status measure_latencies(const struct lb_device_info *device,
-                                        struct lb_ceilings *ceilings, struct lb_error *err)
+static enum lb_status measure_latencies(struct bench *b, struct lb_error *err)
 {
-    struct lb_latencies latencies;
-    enum lb_status st =
-        lb_latency_measure(device->sm_count, lb_device()->stream(), &latencies, err);
-    ceilings->grid_barrier_ns = latencies.grid_barrier_ns;
-    ceilings->cluster_barrier_ns = latencies.cluster_barrier_ns;
-    ceilings->peer_ns = latencies.peer_ns;
-    ceilings->l2_ns = latencies.l2_ns;
+    struct lb_latencies found;
+    double *all = b->ceilings->all;
+    enum lb_status st = lb_latency_measure(b->ceilings->cores, lb_device()->stream(), &found, err);
+    all[LB_BARRIER_NS] = found.grid_barrier_ns;
+    all[LB_CLUSTER_BARRIER_NS] = found.cluster_barrier_ns;
+    all[LB_PEER_NS] = found.peer_ns;
+    all[LB_FAR_NS] = found.l2_ns;
     return st;
 }
-
-/* What is measured, and who hears of it. */
-struct report {
-    struct lb_ceilings *ceilings;
-    const struct lb_ceilings_observer *observer;
-};
 
 /* Tells the outcome of a figure. A figure that fails costs no other one, unless the device is lost:
  * a dtype may not be supported, and a device that others use may have no room for a measurement. */
-static enum lb_status take(const struct report *report, const char *figure, enum lb_status st,
+static enum lb_status tell(const struct bench *b, const char *figure, enum lb_status st,
                            struct lb_error *err)
 {
-    if (report->observer)
-        report->observer->figure(report->observer->user, report->ceilings, figure,
-                                 st == LB_OK ? ""
-                                 : err       ? err->text
-                                             : "it failed");
+    if (b->observer)
+        b->observer->figure(b->observer->user, b->ceilings, figure,
+                            st == LB_OK ? ""
+                            : err       ? err->text
+                                        : "it failed");
     return lb_device()->lost() ? st : LB_OK;
 }
 
-static enum lb_status measure_gemms(struct bench *b, struct lb_timer *timer,
-                                    const struct report *report, struct lb_error *err)
+static enum lb_status measure_gemms(struct bench *b, struct lb_error *err)
 {
+    static const struct {
+        enum lb_dtype dtype;
+        enum lb_math math;
+        int figure;
+    } gemms[] = {
+        {LB_F64, LB_IEEE, LB_FLOPS + LB_F64}, {LB_F32, LB_IEEE, LB_FLOPS + LB_F32},
+        {LB_F32, LB_TF32, LB_TF32_FLOPS},     {LB_F32, LB_HALF, LB_HALF_FLOPS},
+        {LB_F16, LB_IEEE, LB_FLOPS + LB_F16}, {LB_BF16, LB_IEEE, LB_FLOPS + LB_BF16},
+    };
     enum lb_status st = LB_OK;
-    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        for (int m = 0; m < LB_MATH_COUNT; m++) {
-            char figure[48];
-            if (m != LB_IEEE && d != LB_F32)
-                continue;
-            snprintf(figure, sizeof(figure), "%s GEMMs in %s math", lb_dtype_name((enum lb_dtype)d),
-                     lb_math_name((enum lb_math)m));
-            st = measure_gemm(b, timer, (enum lb_dtype)d, (enum lb_math)m,
-                              &report->ceilings->gemm_flops_s[d][m], err);
-            LB_TRY(take(report, figure, st, err));
-        }
+    for (size_t i = 0; i < sizeof(gemms) / sizeof(gemms[0]); i++) {
+        char figure[48];
+        snprintf(figure, sizeof(figure), "%s GEMMs in %s math", lb_dtype_name(gemms[i].dtype),
+                 lb_math_name(gemms[i].math));
+        st =
+            measure_gemm(b, gemms[i].dtype, gemms[i].math, &b->ceilings->all[gemms[i].figure], err);
+        LB_TRY(tell(b, figure, st, err));
     }
 done:
     return st;
 }
 
-/* Times what an empty enqueue costs: by itself, and as a node of a graph. */
-static enum lb_status measure_small(struct bench *b, struct lb_timer *timer,
-                                    const struct report *report, struct lb_error *err)
+/* All figures besides GEMMs. */
+static enum lb_status measure_others(struct bench *b, struct lb_error *err)
 {
+    static const struct {
+        const char *name;
+        measure_figure *measure;
+    } others[] = {{"event pair", measure_event},
+                  {"enqueue", measure_launch},
+                  {"graph node", measure_graph_node},
+                  {"latencies", measure_latencies}};
     enum lb_status st = LB_OK;
-    struct lb_ceilings *ceilings = report->ceilings;
-    st = best_of(timer, enqueue_nothing, b, 1, &ceilings->event_ns, err);
-    LB_TRY(take(report, "event pair", st, err));
-    st = best_of(timer, enqueue_little, b, SMALL_CALLS, &ceilings->launch_ns, err);
-    LB_TRY(take(report, "enqueue", st, err));
-    st = measure_graph_node(b, timer, &ceilings->graph_node_ns, err);
-    LB_TRY(take(report, "graph node", st, err));
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        LB_TRY(tell(b, others[i].name, others[i].measure(b, err), err));
 done:
-    return st;
-}
-
-static enum lb_status measure_copy(struct bench *b, struct lb_timer *timer, double *rate,
-                                   struct lb_error *err)
-{
-    double ns;
-    enum lb_status st = best_of(timer, copy_half, b, TIMED_CALLS, &ns, err);
-    if (st == LB_OK)
-        *rate = (double)b->bytes / ns * 1e9; /* half read, half written */
     return st;
 }
 
@@ -242,37 +250,37 @@ done:
     return st;
 }
 
-enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings,
+enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
                                    const struct lb_ceilings_observer *observer,
                                    struct lb_error *err)
 {
-    const struct report report = {ceilings, observer};
-    struct bench b = {.bytes = (size_t)2 << 30};
-    struct lb_timer timer = {.memory = LB_DEVICE};
+    enum { FIGURES = 12 };
+    struct bench b = {.timer = {.memory = LB_DEVICE},
+                      .figure_ns = seconds * 1e9 / FIGURES,
+                      .bytes = (size_t)2 << 30,
+                      .ceilings = ceilings,
+                      .observer = observer};
     enum lb_status st = LB_OK;
-    lb_ceilings_from_json(NULL, ceilings);
+    lb_ceilings_clear(ceilings, "", 0);
     const struct lb_device_info *device = lb_device_known(err);
     if (!device)
         return LB_ABSENT;
-    snprintf(ceilings->uuid, sizeof(ceilings->uuid), "%s", device->uuid);
+    lb_ceilings_clear(ceilings, device->uuid, device->sm_count);
     while (b.bytes / 2 >= least_bytes && (double)b.bytes > lb_device_space.available() / 2)
         b.bytes /= 2;
-    LB_TRY(lb_timer_create(LB_DEVICE, false, &timer, err));
+    LB_TRY(lb_timer_create(LB_DEVICE, false, &b.timer, err));
     LB_TRY(lb_device_space.allocate(b.bytes, &b.memory, err));
     LB_TRY(lb_device_space.allocate(lb_stream_scratch_bytes(), &b.workspace, err));
     LB_TRY(lb_streams_create(1, lb_device()->stream(), &b.streams, err));
     LB_TRY(lb_streams_set_workspace(b.streams, b.workspace, err));
     LB_TRY(fill_random(&b, err));
-    st = measure_copy(&b, &timer, &ceilings->copy_bytes_s, err);
-    LB_TRY(take(&report, "copy", st, err));
-    LB_TRY(measure_gemms(&b, &timer, &report, err));
-    LB_TRY(measure_small(&b, &timer, &report, err));
-    st = measure_latencies(device, ceilings, err);
-    LB_TRY(take(&report, "latencies", st, err));
+    LB_TRY(tell(&b, "copy", measure_copy(&b, err), err));
+    LB_TRY(measure_gemms(&b, err));
+    LB_TRY(measure_others(&b, err));
 done:
     lb_streams_destroy(b.streams);
     lb_device_space.release(b.workspace);
     lb_device_space.release(b.memory);
-    lb_timer_destroy(&timer);
+    lb_timer_destroy(&b.timer);
     return st;
 }

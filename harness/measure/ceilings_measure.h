@@ -2,7 +2,7 @@
 #ifndef LB_CEILINGS_MEASURE_H
 #define LB_CEILINGS_MEASURE_H
 
-#include "device/ceilings.h"
+#include "machine/ceilings.h"
 
 /* Is told of each figure, or group of figures, once it is measured. */
 struct lb_ceilings_observer {
@@ -13,13 +13,13 @@ struct lb_ceilings_observer {
                    const char *failed);
 };
 
-/* Measures on the device that is open. Takes less than 30 s, on slow devices too, and up to 2 GiB
- * of device memory. A figure that can't be measured stays NaN, and the other figures are still
- * measured: the device may lack the feature, such as clusters, or other programs may use it, so
- * that there is no room for a block on each SM. observer: NULL for none. LB_ABSENT: no device is
+/* Measures on the device that is open. Takes about that many seconds, on slow devices too, and up
+ * to 2 GiB of device memory. A figure that can't be measured stays NaN, and the other figures are
+ * still measured: the device may lack the feature, such as clusters, or other programs may use it,
+ * so that there is no room for a block on each SM. observer: NULL for none. LB_ABSENT: no device is
  * open, or the program was built without CUDA. LB_OOM and LB_FAILED: nothing could be measured, or
  * the device was lost; *ceilings then holds what was measured before. */
-enum lb_status lb_ceilings_measure(struct lb_ceilings *ceilings,
+enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
                                    const struct lb_ceilings_observer *observer,
                                    struct lb_error *err);
 

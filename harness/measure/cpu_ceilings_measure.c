@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/thread_pool.h"
 #include "device/memory.h"
-#include "host/cpu_topology.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #define X86 1
@@ -210,11 +209,11 @@ static void work(void *arg, size_t thread)
     result->ns = lb_now_ns() - start;
 }
 
-/* The best rate of all threads together over the rounds, per ns. */
-static double best_rate(struct round_of *round, int rounds)
+/* The best rate of all threads together, per ns, over the rounds that begin within the time. */
+static double best_rate(struct round_of *round, double seconds)
 {
-    double best = 0;
-    for (int i = 0; i < rounds; i++) {
+    double best = 0, end = lb_now_ns() + seconds * 1e9;
+    do {
         double done = 0, ns = 0;
         lb_pinned_threads_run(round->threads, work, round);
         for (int t = 0; t < round->thread_count; t++) {
@@ -222,125 +221,135 @@ static double best_rate(struct round_of *round, int rounds)
             ns = fmax(ns, round->results[t].ns);
         }
         best = fmax(best, done / ns);
-    }
+    } while (lb_now_ns() < end);
     return best;
 }
 
-/* The size of the third-level caches that so many neighbouring CPUs have together. */
-static double l3_bytes(const struct lb_cpu_topology *topology, size_t threads, double otherwise)
-{
-    double bytes = lb_cpu_topology_l3_bytes(topology, threads);
-    return bytes > 0 ? bytes : otherwise;
-}
-
 /* Bytes that each thread reads to measure a level: well inside it, and well outside the level
- * before; 0 where the sizes are not known or leave no such room. size: of the caches, the third
- * level's being that of all caches that the threads have. Of the third level, which other cores
- * share, it takes no more than it must. */
-static size_t level_bytes(const double size[LB_CPU_LEVEL_COUNT], enum lb_cpu_level level,
+ * before; 0 where the sizes are not known or leave no room for that, or where the memory would take
+ * long to touch. Of the cache, which other cores share, it takes no more than it must. */
+static size_t level_bytes(const struct lb_machine *m, double cache, enum lb_level level,
                           int threads)
 {
-    double bytes = size[level] / 2, least = 0;
-    if (level == LB_CPU_L2)
-        least = 1.5 * size[LB_CPU_L1];
-    if (level >= LB_CPU_L3)
-        least = 1.5 * size[LB_CPU_L2];
-    if (level == LB_CPU_L3)
-        bytes = fmin(size[LB_CPU_L3] / 2 / threads, 3 * size[LB_CPU_L2]);
-    if (level == LB_CPU_MEMORY)
-        bytes = 4 * size[LB_CPU_L3] / threads;
+    const double most = 1 << 30;
+    double bytes = m->bytes[level] / 2, least = 0;
+    if (level == LB_OWN)
+        least = 1.5 * m->bytes[LB_INNER];
+    if (level >= LB_CACHE)
+        least = 1.5 * m->bytes[LB_OWN];
+    if (level == LB_CACHE)
+        bytes = fmin(cache / 2 / threads, 3 * m->bytes[LB_OWN]);
+    if (level == LB_MEMORY)
+        bytes = fmin(fmax(3 * cache, 64 << 20), most) / threads;
+    if (level == LB_MEMORY && 2 * cache > most)
+        return 0;
     return bytes > least && isfinite(bytes) ? (size_t)bytes / 512 * 512 : 0;
 }
 
-static enum lb_status measure_reads(struct lb_cpu_rates *rates, struct round_of *round, int rounds,
+static enum lb_status measure_reads(const struct lb_machine *m, double cache,
+                                    struct round_of *round, double seconds, double *rates,
                                     struct lb_error *err)
 {
-    struct lb_cpu_topology topology;
-    double size[LB_CPU_LEVEL_COUNT];
-    lb_cpu_topology_here(&topology);
-    lb_cpu_cache_bytes(size);
-    size[LB_CPU_L3] = l3_bytes(&topology, (size_t)rates->threads, size[LB_CPU_L3]);
-    for (int level = 0; level < LB_CPU_LEVEL_COUNT; level++) {
+    for (int level = 0; level < LB_LEVEL_COUNT; level++) {
         void *buffer;
         round->peak = NULL;
-        round->bytes = level_bytes(size, (enum lb_cpu_level)level, rates->threads);
-        rates->read_bytes_s[level] = (double)NAN;
+        round->bytes = level_bytes(m, cache, (enum lb_level)level, round->thread_count);
         if (round->bytes == 0)
             continue;
-        size_t total = round->bytes * (size_t)rates->threads;
+        size_t total = round->bytes * (size_t)round->thread_count;
         if (lb_host_space.allocate(total, &buffer, err) != LB_OK)
             return LB_OOM;
         round->buffer = buffer;
         lb_pinned_threads_run(round->threads, touch, round);
         round->repeats = 1 + (int)(1000000 / round->bytes);
-        rates->read_bytes_s[level] =
-            1e9 * best_rate(round, level == LB_CPU_MEMORY ? 1 + rounds / 10 : rounds);
+        rates[LB_READ + level] = 1e9 * best_rate(round, seconds);
         lb_host_space.release(buffer);
     }
+    round->buffer = NULL;
     return LB_OK;
 }
 
-/* Opens threads on cores of their own, neighbours first, as cpu_simd does. */
-static enum lb_status open_threads(int threads, struct lb_pinned_threads **out,
+/* Opens threads on cores of their own, neighbours first, as cpu_simd does; one is the caller. */
+static enum lb_status open_round(int threads, const struct lb_cpu_topology *topology,
+                                 struct round_of *round, struct lb_error *err)
+{
+    struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
+    *round = (struct round_of){.thread_count = threads};
+    for (int i = 0; i < threads; i++)
+        places[i] = (struct lb_pinned_place){topology->places[i].cpu, topology->places[i].domain};
+    return threads > 1 ? lb_pinned_threads_open(threads, places, &round->threads, err) : LB_OK;
+}
+
+static struct round_of current; /* one measurement at a time: the threads are the process's */
+
+/* The latency of a barrier of two neighbours. */
+static enum lb_status measure_pair(const struct lb_cpu_topology *topology, double seconds,
+                                   double *ns, struct lb_error *err)
+{
+    enum lb_status st = open_round(2, topology, &current, err);
+    if (st != LB_OK)
+        return st;
+    *ns = 2 / best_rate(&current, seconds);
+    lb_pinned_threads_close(current.threads);
+    return LB_OK;
+}
+
+/* Measures all figures with so many threads. */
+static enum lb_status measure_with(int threads, const struct lb_cpu_topology *topology,
+                                   const struct lb_machine *m, double seconds, double *rates,
                                    struct lb_error *err)
 {
-    struct lb_cpu_topology topology;
-    struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
-    lb_cpu_topology_here(&topology);
-    if ((size_t)threads > topology.count)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %zu CPUs",
-                       threads, topology.count);
-    for (int i = 0; i < threads; i++)
-        places[i] = (struct lb_pinned_place){topology.places[i].cpu, topology.places[i].domain};
-    return lb_pinned_threads_open(threads, places, out, err);
-}
-
-static enum lb_status measure_with(int threads, int rounds, struct lb_cpu_ceilings *ceilings,
-                                   struct lb_cpu_rates *rates, struct lb_error *err)
-{
-    static struct round_of round; /* one measurement at a time: the threads are the process's */
     enum lb_status st = LB_OK;
-    round = (struct round_of){.thread_count = threads};
-    rates->threads = threads;
-    if (threads > 1)
-        LB_TRY(open_threads(threads, &round.threads, err));
+    double cache = lb_cpu_topology_l3_bytes(topology, (size_t)threads);
+    LB_TRY(open_round(threads, topology, &current, err));
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        round.peak = peak_loop_of((enum lb_dtype)d, ceilings->units[d]);
-        rates->flops_s[d] = 1e9 * best_rate(&round, rounds);
+        bool as_f32 = d != LB_F32 && peak_loop_of((enum lb_dtype)d, m->units[d]) ==
+                                         peak_loop_of(LB_F32, m->units[LB_F32]);
+        current.peak = peak_loop_of((enum lb_dtype)d, m->units[d]);
+        if (!as_f32)
+            rates[LB_FLOPS + d] = 1e9 * best_rate(&current, seconds);
     }
-    LB_TRY(measure_reads(rates, &round, rounds, err));
-    round.buffer = NULL;
-    rates->barrier_ns = threads > 1 ? threads / best_rate(&round, rounds) : 0;
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        if (isnan(rates[LB_FLOPS + d]))
+            rates[LB_FLOPS + d] = rates[LB_FLOPS + LB_F32];
+    LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, rates, err));
+    if (threads > 1)
+        rates[LB_BARRIER_NS] = threads / best_rate(&current, seconds);
 done:
-    lb_pinned_threads_close(round.threads);
+    lb_pinned_threads_close(current.threads);
     return st;
 }
 
-enum lb_status lb_cpu_ceilings_measure(int max_threads, int rounds,
-                                       struct lb_cpu_ceilings *ceilings, struct lb_error *err)
+enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
+                                       struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
+    enum { FIGURES = 2 * 8 + 1 }; /* of one core and of all, and the latency of two */
     struct lb_cpu_topology topology;
-    *ceilings = (struct lb_cpu_ceilings){.count = 0};
+    struct lb_machine m;
+    enum lb_status st = LB_OK;
+    double pair[LB_FIGURE_COUNT], each = seconds / FIGURES;
     lb_cpu_topology_here(&topology);
-    if (max_threads == 0)
-        max_threads =
-            (int)(topology.cores < LB_MAX_PINNED_THREADS ? topology.cores : LB_MAX_PINNED_THREADS);
-    if (max_threads < 1 || max_threads > LB_MAX_PINNED_THREADS)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: allowed are 1 to %d", max_threads,
-                       LB_MAX_PINNED_THREADS);
-    lb_cpu_key(ceilings->cpu);
-    lb_cpu_cache_bytes(ceilings->cache_bytes);
-    ceilings->cache_bytes[LB_CPU_L3] =
-        l3_bytes(&topology, topology.count, ceilings->cache_bytes[LB_CPU_L3]);
-    for (int d = 0; d < LB_DTYPE_COUNT; d++)
-        ceilings->units[d] = lb_cpu_best_unit((enum lb_dtype)d);
-    for (int threads = 1; st == LB_OK;
-         threads = 2 * threads < max_threads ? 2 * threads : max_threads) {
-        st = measure_with(threads, rounds, ceilings, &ceilings->rates[ceilings->count], err);
-        ceilings->count += st == LB_OK;
-        if (threads == max_threads)
-            break;
+    lb_machine_here(&topology, false, &m);
+    int threads = m.cores < LB_MAX_PINNED_THREADS ? m.cores : LB_MAX_PINNED_THREADS;
+    lb_ceilings_clear(ceilings, "cpu", threads);
+    LB_TRY(measure_with(1, &topology, &m, each, ceilings->core, err));
+    if (threads == 1) {
+        memcpy(ceilings->all, ceilings->core, sizeof(ceilings->all));
+        goto done;
     }
+    LB_TRY(measure_with(threads, &topology, &m, each, ceilings->all, err));
+    memcpy(pair, ceilings->all, sizeof(pair));
+    if (threads > 2)
+        LB_TRY(measure_pair(&topology, each, &pair[LB_BARRIER_NS], err));
+    ceilings->all[LB_PEER_NS] = pair[LB_BARRIER_NS] / 2; /* one thread waits, then the other */
+done:
     return st;
+}
+
+double lb_cpu_burst_flops_s(enum lb_dtype dtype)
+{
+    struct result result = {0};
+    double start = lb_now_ns();
+    result.done = peak_loop_of(dtype, lb_cpu_best_unit(dtype))(&result.sink);
+    return result.done / (lb_now_ns() - start) * 1e9;
 }

@@ -2,14 +2,16 @@
 #ifndef LB_CPU_CEILINGS_MEASURE_H
 #define LB_CPU_CEILINGS_MEASURE_H
 
-#include "host/cpu_ceilings.h"
+#include "machine/ceilings.h"
 
-/* Measures with 1, 2, 4, ... and max_threads threads (0: one for each core that this process may
- * use). Each figure is the best of `rounds` rounds of a few milliseconds, so that other programs on
- * the machine disturb it little. 200 rounds take some seconds per number of threads. Threads are
- * pinned to CPUs. LB_OOM; LB_UNSUPPORTED when the process may use fewer CPUs than max_threads;
- * LB_FAILED when a thread does not start. */
-enum lb_status lb_cpu_ceilings_measure(int max_threads, int rounds,
-                                       struct lb_cpu_ceilings *ceilings, struct lb_error *err);
+/* Measures one core and all cores together, each figure as the best of many short rounds, so that
+ * other programs on the machine disturb it little, in about that many seconds. Threads are pinned.
+ * LB_OOM; LB_FAILED when a thread does not start. */
+enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
+                                       struct lb_error *err);
+
+/* Flops per second of multiply-adds in registers, of one short burst on the calling thread in the
+ * fastest unit for the dtype. */
+double lb_cpu_burst_flops_s(enum lb_dtype dtype);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/cpu_ceilings.h"
+#include "host/cpu_units.h"
 
 _Static_assert((int)LB_SIMD_UNIT_COUNT == (int)LB_CPU_UNIT_COUNT, "a list has room for every unit");
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
-#include "host/cpu_models.h"
 
 #include "impls/cpu_simd/cpu_simd.h"
 
@@ -96,16 +95,16 @@ static enum lb_status make_plan(const struct lb_cpu_simd *simd, int threads,
                                 struct lb_cpu_topology *topology, struct lb_cpu_plan *plan,
                                 struct lb_error *err)
 {
-    struct lb_cpu_ceilings ceilings;
+    struct lb_machine machine;
     enum lb_status st = LB_OK;
     const struct lb_cpu_task task = {.problem = &simd->problem,
                                      .topology = topology,
-                                     .ceilings = &ceilings,
+                                     .machine = &machine,
                                      .threads = threads,
                                      .simd_width = simd->s.simd_width};
     int teams, size;
     lb_cpu_topology_here(topology);
-    lb_cpu_ceilings_assume(topology, &ceilings);
+    lb_machine_here(topology, true, &machine);
     if (asked_division(&teams, &size)) {
         LB_TRY(divide_as_asked(teams, size, threads, topology, err));
         lb_cpu_plan_with(&task, teams, size, plan);

@@ -4,7 +4,7 @@
 
 #include "api/impl.h"
 #include "base/thread_pool.h"
-#include "host/cpu_plan.h"
+#include "machine/cpu_plan.h"
 #include "impls/common/simd_kernels.h"
 
 /* The sizes of a problem, with the layout of simd_kernels.h. */

@@ -135,7 +135,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
     *choice = (struct lb_fused_choice){.fitting = 0};
     LB_TRY(check_sizes(problem, why));
     LB_TRY(lb_fused_see(problem, device, &view, why));
-    snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.name);
+    snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
     evaluate_group(&view, variant, false, &c);
     if (c.fitting > 0) {
         choice->forward = c.best;

@@ -76,7 +76,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     }
     double flops = warps * lb_cluster_fragments(t) * cells * 2 * 16 * 16 * 8;
     double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);
-    double reading = (read + spilled) / m->shared_bytes_clock;
+    double reading = (read + spilled) / m->bytes_clock[LB_OWN];
     double exchange = m->peer_clocks + moved * (t->blocks - 1) / t->blocks / m->peer_bytes_clock;
     double clocks = exchange + fmax(product, reading) + extra;
     return waves_of(plan) * clocks / m->clock_hz * 1e9;

@@ -8,7 +8,7 @@
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
 #include "device/device.h"
-#include "device/lower_bound.h"
+#include "machine/lower_bound.h"
 #include "device/streams.h"
 
 /* The fields that lb_fused_forward_args and lb_fused_backward_args share, for steps [first, end).

@@ -118,7 +118,7 @@ static double cache_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double lines = bytes * plan->needed / readers / LINE_BYTES;
     return fmax(
         slice_clocks(v, lines, readers),
-        fmax(bytes / m->l2_bytes_clock, bytes * plan->needed / (m->l2_bytes_s / m->clock_hz)));
+        fmax(bytes / m->bytes_clock[LB_CACHE], bytes * plan->needed / (m->bytes_s[LB_CACHE] / m->clock_hz)));
 }
 
 /* Returns the clocks by which the slowest of all warps is later than a warp that reads at the
@@ -168,13 +168,13 @@ static double early_clocks(const struct lb_fused_view *v, const struct lb_grid_k
     double arrival = READ_CLOCKS + fmax(reading - lead, reading / count);
     double early = fmax(rest, arrival) + using;
     double late = rest + READ_CLOCKS + forward_received(reading, using, count);
-    bool seen = (k->split.chunks - 1) * early >= rest + v->machine.l2_clocks - READ_CLOCKS + lead;
+    bool seen = (k->split.chunks - 1) * early >= rest + v->machine.far_clocks - READ_CLOCKS + lead;
     return seen ? early : (early + late) / 2;
 }
 
 /* Whether a block requests data of its next chunk while it computes the one before. Backward, the
  * sums are there by then: peers sent them before they began the chunk before, and its sums and
- * cells take longer than l2_clocks - READ_CLOCKS. */
+ * cells take longer than far_clocks - READ_CLOCKS. */
 static bool asks_early(const struct lb_grid_kernel *k)
 {
     bool can =
@@ -195,7 +195,7 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double fragments = warps * lb_grid_fragments(t) * units / lb_grid_reach(t, k->math);
     double spilled = warps * (lb_grid_fragments(t) - t->resident) * 512;
     double product = fmax(8 * own * units * columns / flops_clock(m, k->math),
-                          fmin(spilled, fragments * 512) / m->shared_bytes_clock);
+                          fmin(spilled, fragments * 512) / m->bytes_clock[LB_OWN]);
     double cells = CELL_CLOCKS * ceil(own * columns / (32 * warps)) + BARRIER_CLOCKS;
     double moved, parts, arrived; /* arrived: clocks until all that moves has come and is used */
     if (k->backward) {            /* sends sums for all units, receives sums from all blocks */
@@ -209,7 +209,7 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
         cells += BARRIER_CLOCKS;
         if (early) {
             double hidden = reading * fmin(1, EARLY_MESSAGES / packets);
-            return fmax(hidden, sent + using + parts / m->shared_bytes_clock + cells) + reading -
+            return fmax(hidden, sent + using + parts / m->bytes_clock[LB_OWN] + cells) + reading -
                    hidden;
         }
         arrived = sent + reading + using; /* all of a window: in the SASS they share a scoreboard */
@@ -222,10 +222,10 @@ static double chunk_clocks(const struct lb_fused_view *v, const struct lb_fused_
         cells += (LB_GRID_COPIES - 1) * COPY_CLOCKS;
         if (early)
             return early_clocks(v, k, reading, using, packets,
-                                parts / m->shared_bytes_clock + cells);
+                                parts / m->bytes_clock[LB_OWN] + cells);
         arrived = forward_received(reading, using, packets);
     }
-    return arrived + parts / m->shared_bytes_clock + cells;
+    return arrived + parts / m->bytes_clock[LB_OWN] + cells;
 }
 
 /* Returns the predicted time of a step in ns. With several chunks, the state of one is exchanged
@@ -236,7 +236,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double chunk = chunk_clocks(v, plan, k, false);
     double each = asks_early(k) ? chunk_clocks(v, plan, k, true) : READ_CLOCKS + chunk;
     double clocks =
-        fmax(v->machine.l2_clocks + missed_clocks(plan, k) + chunk, k->split.chunks * each);
+        fmax(v->machine.far_clocks + missed_clocks(plan, k) + chunk, k->split.chunks * each);
     double launches = k->beside ? 1 : (double)v->problem->directions;
     return launches * clocks / v->machine.clock_hz * 1e9;
 }

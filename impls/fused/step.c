@@ -116,13 +116,13 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double rate = on_tensor_cores(p) ? tf32 * tensor_share : m->flops_clock[p->dtype] * plain_share;
     double each =
         ceil((double)plan->needed / tiles_at_a_time(v->device, t)); /* on the busiest SM */
-    double port = each * bytes / m->l2_bytes_clock, product = each * flops / rate;
-    double cache = plan->needed * t->blocks * bytes / m->l2_bytes_s;
+    double port = each * bytes / m->bytes_clock[LB_CACHE], product = each * flops / rate;
+    double cache = plan->needed * t->blocks * bytes / m->bytes_s[LB_CACHE];
     if (weights > v->device->l2_bytes)
-        cache = fmax(cache, weights / m->memory_bytes_s);
+        cache = fmax(cache, weights / m->bytes_s[LB_MEMORY]);
     double work = fmax(fmax(port, product) / m->clock_hz, cache);
     double begin = follows(v, plan) ? FOLLOW_NS : LAUNCH_NS;
-    double clocks = m->l2_clocks + CELL_CLOCKS + late_clocks(v, plan);
+    double clocks = m->far_clocks + CELL_CLOCKS + late_clocks(v, plan);
     return begin + (clocks / m->clock_hz + work) * 1e9;
 }
 

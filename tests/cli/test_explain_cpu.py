@@ -66,13 +66,13 @@ class ExplainCpu(ProgramTest):
         for flags in (["--explain", "T9_B64_H512/f32/infer"], ["--list", "-T", "5", "-B", "8", "-H", "8"]):
             done = run(*flags, "--device-model", path)
             self.assertEqual(done.returncode, 2)
-            self.assertIn("cpu.txt:5: 'domain' is not a key of a CPU's description; did you mean domains?",
+            self.assertIn("cpu.txt:5: 'domain' is not a key of a machine; did you mean domains?",
                           done.stderr)
 
     def test_an_unknown_name_is_answered_with_gpus_and_cpus(self):
         done = run("--explain", "T9_B64_H512/f32/infer", "--device-model", "epyc9655")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("CPUs: epyc9654, epyc9654x2, xeon8480", done.stderr)
+        self.assertIn("l40s, epyc9654, epyc9654x2, xeon8480", done.stderr)
 
     def test_this_machine_has_a_plan_for_its_threads_and_no_more(self):
         text = explained("cpu_simd/T9_B64_H512/f32/infer/th4000")

@@ -11,7 +11,7 @@
 
 #include "cli/command_line.h"
 #include "cli/help.h"
-#include "host/cpu_ceilings.h"
+#include "host/cpu_units.h"
 
 /* The text of --help; the caller's to free. */
 static char *help_text(void)

@@ -1,4 +1,4 @@
-/* The device layer and its users: what is known of a device, the timer, packing, ceilings. */
+/* The device layer and its users: what is known of a device, the timer, packing. */
 #include <math.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -16,12 +16,11 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "device/ceilings.h"
-#include "device/device_models.h"
 #include "device/nvml.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
 #include "case/probe.h"
+#include "machine/machine.h"
 #include "model/case.h"
 #include "record/device_record.h"
 #include "tests/fake_gpu/fake_device.h"
@@ -308,62 +307,6 @@ static void cells_have_their_own_sizes_and_costs(void **state)
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 10 * 8);
 }
 
-static void ceilings_survive_a_file_and_give_lower_bounds(void **state)
-{
-    struct lb_ceilings kept, back;
-    struct lb_case c;
-    (void)state;
-    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
-    assert_false(lb_ceilings_load("GPU-none", &back));
-    lb_ceilings_from_json(NULL, &kept);
-    strcpy(kept.uuid, "GPU-test");
-    kept.copy_bytes_s = 1e12;
-    kept.gemm_flops_s[LB_F16][LB_IEEE] = 1e14;
-    assert_int_equal(lb_ceilings_save(&kept, NULL), LB_OK);
-    assert_true(lb_ceilings_load("GPU-test", &back));
-    assert_true(back.copy_bytes_s == 1e12);
-
-    assert_int_equal(lb_case_parse("T64_B64_H512/f16/infer", &c, NULL, NULL, NULL), LB_OK);
-    double bound = lb_ceilings_lower_bound_ns(&back, &c.problem);
-    assert_true(bound >= lb_problem_flops(&c.problem) / 1e14 * 1e9 * 0.999);
-    assert_true(bound >= lb_problem_bytes(&c.problem) / 1e12 * 1e9 * 0.999);
-    struct lb_ceilings newer = kept; /* a figure that failed this time is that of the last time */
-    newer.copy_bytes_s = 2e12;
-    newer.gemm_flops_s[LB_F16][LB_IEEE] = (double)NAN;
-    lb_ceilings_complete(&newer, &back);
-    assert_true(newer.copy_bytes_s == 2e12 && newer.gemm_flops_s[LB_F16][LB_IEEE] == 1e14);
-    c.problem.dtype = LB_F32; /* its rate was not measured */
-    bound = lb_ceilings_lower_bound_ns(&back, &c.problem);
-    assert_false(bound > 0);
-}
-
-/* When the disk is full, for which a limit on file sizes stands here, the old figures are kept. */
-static void ceilings_that_can_not_be_saved_leave_the_old_ones(void **state)
-{
-    struct lb_ceilings kept, back;
-    struct lb_error err = {""};
-    (void)state;
-    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
-    lb_ceilings_from_json(NULL, &kept);
-    strcpy(kept.uuid, "GPU-test");
-    kept.copy_bytes_s = 1e12;
-    assert_int_equal(lb_ceilings_save(&kept, NULL), LB_OK);
-
-    struct rlimit before, small = {.rlim_cur = 100};
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
-    small.rlim_max = before.rlim_max;
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &small);
-    kept.copy_bytes_s = 2e12;
-    enum lb_status st = lb_ceilings_save(&kept, &err);
-    setrlimit(RLIMIT_FSIZE, &before);
-    signal(SIGXFSZ, SIG_DFL);
-    assert_int_equal(st, LB_IO);
-    assert_non_null(strstr(err.text, "ceilings-GPU-test.json"));
-    assert_true(lb_ceilings_load("GPU-test", &back));
-    assert_true(back.copy_bytes_s == 1e12);
-}
-
 static void throttling_is_described_in_words(void **state)
 {
     char text[96];
@@ -458,7 +401,6 @@ static void mean_clock_is_that_of_multiprocessors_read_twice(void **state)
 
 int main(void)
 {
-#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(host_and_device_memory_are_apart),
         cmocka_unit_test(too_old_a_device_is_named_with_its_version),
@@ -474,8 +416,6 @@ int main(void)
         cmocka_unit_test(a_failed_capture_is_ended_and_reports_the_first_failure),
         cmocka_unit_test(packed_tensors_are_aligned_and_do_not_overlap),
         cmocka_unit_test(cells_have_their_own_sizes_and_costs),
-        SCRATCH(ceilings_survive_a_file_and_give_lower_bounds),
-        SCRATCH(ceilings_that_can_not_be_saved_leave_the_old_ones),
         cmocka_unit_test(throttling_is_described_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
 
-#include "device/device_models.h"
+#include "machine/machine.h"
 #include "device/streams.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/launch_limits.h"

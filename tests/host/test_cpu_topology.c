@@ -16,7 +16,6 @@
 #include <cmocka.h>
 
 #include "host/cpu_affinity.h"
-#include "host/cpu_models.h"
 #include "host/cpu_topology.h"
 #include "tests/helpers/scratch_folder.h"
 
@@ -151,14 +150,11 @@ static void this_machine_has_the_cpus_that_the_thread_may_use(void **state)
 static void where_the_system_does_not_say_the_thread_may_use_all_cpus(void **state)
 {
     struct lb_cpu_topology t;
-    struct lb_cpu_ceilings ceilings;
     (void)state;
     refuses_affinity = true;
     lb_cpu_topology_here(&t);
     refuses_affinity = false;
     assert_true(t.count >= 1 && t.cores >= 1 && t.domains >= 1 && t.nodes >= 1);
-    lb_cpu_ceilings_assume(&t, &ceilings);
-    assert_true(ceilings.rates[0].threads == 1);
 }
 
 static void threads_have_the_third_level_caches_of_their_domains(void **state)

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <cudnn.h>
 
-#include "device/device_models.h"
+#include "machine/machine.h"
 #include "impls/cudnn/layout.h"
 #include "impls/cudnn/rnn.h"
 #include "impls/cudnn/rules.h"

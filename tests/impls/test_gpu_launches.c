@@ -16,7 +16,7 @@
 
 #include "api/impl.h"
 #include "cuda/fused/common/weight_layout.h"
-#include "device/device_models.h"
+#include "machine/machine.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"

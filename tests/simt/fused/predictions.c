@@ -35,7 +35,7 @@ static double call_us(const struct lb_fused_view *v, int seq_len, int batch, int
     struct lb_fused_view view = *v;
     struct lb_fused_choice passes = *c;
     struct lb_lower_bound floor;
-    lb_lower_bound_of(&v->machine, v->device, &p, &run, &floor);
+    lb_lower_bound_of(&v->machine, &p, &run, &floor);
     *floor_us = floor.total_ns / 1e3;
     view.problem = &p;
     if (pass != LB_TRAIN)

@@ -1,5 +1,5 @@
 /* The cost model that divides the steps of an LSTM among threads. */
-#include "host/cpu_plan.h"
+#include "machine/cpu_plan.h"
 
 #include <math.h>
 
@@ -23,12 +23,6 @@ static const double group_rate[] = {[1] = 0.55, [2] = 0.85, [4] = 1};
 /* Reading operands from and writing them to the L2 cache, by its rate of reading. */
 static const double operand_rate = 1.0 / 3;
 
-size_t lb_cpu_simd_width(enum lb_cpu_unit unit, enum lb_dtype dtype)
-{
-    size_t bytes = unit >= LB_CPU_AVX512 ? 64 : unit == LB_CPU_AVX2 ? 32 : 16;
-    return bytes / (dtype == LB_F64 ? sizeof(double) : sizeof(float));
-}
-
 static double cover(double n, double parts)
 {
     return ceil(n / parts);
@@ -44,12 +38,12 @@ static double kernel_rows(enum lb_cpu_unit unit)
 struct costing {
     const struct lb_cpu_task *task;
     struct lb_cpu_plan *plan;
-    double threads, size;            /* of all teams, of one */
-    double H, input, elem;           /* input: mean I_l of the layers */
-    double panels, gates;            /* of a row, padded */
-    double rows;                     /* of the largest team */
-    double flops_ns, f32_ns;         /* per thread: flops per ns in the dtype, and in f32 */
-    double read[LB_CPU_LEVEL_COUNT]; /* bytes per ns of one thread */
+    double threads, size;        /* of all teams, of one */
+    double H, input, elem;       /* input: mean I_l of the layers */
+    double panels, gates;        /* of a row, padded */
+    double rows;                 /* of the largest team */
+    double flops_ns, f32_ns;     /* per thread: flops per ns in the dtype, and in f32 */
+    double read[LB_LEVEL_COUNT]; /* bytes per ns of one thread */
     double l3_bytes, rows_per_load;
     bool half;
 };
@@ -57,7 +51,7 @@ struct costing {
 static struct costing open_costing(const struct lb_cpu_task *task, struct lb_cpu_plan *plan)
 {
     const struct lb_problem *p = task->problem;
-    const struct lb_cpu_ceilings *c = task->ceilings;
+    const struct lb_machine *m = task->machine;
     double L = (double)p->layers, wide = (double)p->directions * (double)p->hidden;
     struct costing k = {.task = task,
                         .plan = plan,
@@ -69,18 +63,18 @@ static struct costing open_costing(const struct lb_cpu_task *task, struct lb_cpu
                         .half = lb_dtype_size(p->dtype) == 2};
     /* A step takes as long as on the core with the most threads. */
     int cores = (int)task->topology->cores, busy = plan->threads < cores ? plan->threads : cores;
-    struct lb_cpu_rates rates = lb_cpu_rates_of(c, busy);
     double sharers = busy * cover(plan->threads, cores);
     k.panels = cover(k.H, (double)task->simd_width);
     k.gates = 4 * (double)task->simd_width * k.panels;
     k.rows = cover((double)p->batch, plan->teams);
-    k.flops_ns = rates.flops_s[p->dtype] / sharers * 1e-9;
-    k.f32_ns = rates.flops_s[p->dtype == LB_F64 ? LB_F64 : LB_F32] / sharers * 1e-9;
-    for (int level = 0; level < LB_CPU_LEVEL_COUNT; level++)
-        k.read[level] = rates.read_bytes_s[level] / sharers * 1e-9;
-    k.l3_bytes = isfinite(task->topology->domain_bytes) ? task->topology->domain_bytes
-                                                        : c->cache_bytes[LB_CPU_L3];
-    k.rows_per_load = kernel_rows(c->units[p->dtype]);
+    double flops = busy * m->clock_hz / sharers * 1e-9;
+    k.flops_ns = m->flops_clock[p->dtype] * flops;
+    k.f32_ns = m->flops_clock[p->dtype == LB_F64 ? LB_F64 : LB_F32] * flops;
+    for (int level = 0; level < LB_LEVEL_COUNT; level++)
+        k.read[level] =
+            lb_machine_read_s(m, (enum lb_level)level, busy, m->clock_hz) / sharers * 1e-9;
+    k.l3_bytes = m->bytes[LB_CACHE];
+    k.rows_per_load = kernel_rows(m->units[p->dtype]);
     return k;
 }
 
@@ -101,41 +95,38 @@ static int count_nodes(const struct lb_cpu_topology *topology, int first, int co
     return nodes;
 }
 
-/* The latency of a barrier between `count` threads: that of the next higher number of threads that
- * was measured. Threads in several domains pay at least what the smallest number of neighbours
- * pays that does not fit one domain. */
+/* The latency of a barrier between `count` threads in so many domains. The first arrivals are
+ * within domains, one after another; then one thread per domain arrives, and at last the news goes
+ * out to all. */
 static double barrier_ns(const struct lb_cpu_task *task, int count, int domains)
 {
-    const struct lb_cpu_ceilings *c = task->ceilings;
-    const struct lb_cpu_topology *t = task->topology;
-    int domain_size = 0;
-    if (count < 2)
-        return 0;
-    while ((size_t)domain_size < t->count && t->places[domain_size].domain == t->places[0].domain)
-        domain_size++;
-    if (domains > 1 && count <= domain_size)
-        count = domain_size + 1;
-    size_t i = 0;
-    while (i + 1 < c->count && c->rates[i].threads < count)
-        i++;
-    return c->rates[i].barrier_ns;
+    const struct lb_machine *m = task->machine;
+    int size = (m->cores + m->domains - 1) / m->domains, per_node = m->domains / m->nodes;
+    int near = domains < per_node ? domains : per_node;
+    double out = domains > per_node ? m->remote_clocks
+                 : domains > 1      ? m->far_clocks
+                                    : m->peer_clocks;
+    double clocks = out + (count < size ? count : size) * m->peer_clocks;
+    if (domains > 1)
+        clocks += near * m->far_clocks + (domains - near) * m->remote_clocks;
+    return count < 2 ? 0 : clocks / m->clock_hz * 1e9;
 }
 
 /* Reading, per step, the weights [bytes of this thread] that its L2 cache does not hold, and of
  * these what the third-level cache does not hold of the team's. */
 static double outer_reads_ns(struct costing *k, double bytes, double team_bytes)
 {
-    const double *size = k->task->ceilings->cache_bytes;
-    double near = size[LB_CPU_L1] + weights_part_of_l2 * size[LB_CPU_L2];
+    const double *size = k->task->machine->bytes;
+    double near = size[LB_INNER] + weights_part_of_l2 * size[LB_OWN];
     double beyond = bytes - near;
     if (!(beyond > 0)) {
-        k->plan->residency = bytes <= size[LB_CPU_L1] ? LB_CPU_L1 : LB_CPU_L2;
+        k->plan->residency = bytes <= size[LB_INNER] ? LB_INNER : LB_OWN;
         return 0;
     }
     double held = weights_part_of_l3 * k->l3_bytes * k->plan->team_domains / team_bytes;
     double from_memory = held < 1 ? beyond * (1 - held) : 0;
-    k->plan->residency = from_memory > 0 ? LB_CPU_MEMORY : LB_CPU_L3;
-    return fmax(beyond / k->read[LB_CPU_L3], from_memory / k->read[LB_CPU_MEMORY]);
+    k->plan->residency = from_memory > 0 ? LB_MEMORY : LB_CACHE;
+    return fmax(beyond / k->read[LB_CACHE], from_memory / k->read[LB_MEMORY]);
 }
 
 /* The time of a GEMM of a thread: `rows` rows, and weights [terms, columns]. passes: how often it
@@ -144,9 +135,9 @@ static double gemm_ns(const struct costing *k, double rows, double terms, double
                       double passes)
 {
     double bytes = terms * columns * k->elem;
-    bool near = bytes <= k->task->ceilings->cache_bytes[LB_CPU_L1] / 2;
+    bool near = bytes <= k->task->machine->bytes[LB_INNER] / 2;
     return fmax(2 * rows * terms * columns / k->flops_ns,
-                passes * bytes / k->read[near ? LB_CPU_L1 : LB_CPU_L2]);
+                passes * bytes / k->read[near ? LB_INNER : LB_OWN]);
 }
 
 static void add_up(struct lb_cpu_step_cost *cost)
@@ -159,7 +150,7 @@ static void add_up(struct lb_cpu_step_cost *cost)
 /* Reading rows [bytes] of which the other threads of the team have written their part. */
 static double exchange_ns(const struct costing *k, double bytes)
 {
-    enum lb_cpu_level level = k->plan->team_domains > 1 ? LB_CPU_MEMORY : LB_CPU_L3;
+    enum lb_level level = k->plan->team_domains > 1 ? LB_MEMORY : LB_CACHE;
     return bytes * (k->size - 1) / k->size / k->read[level];
 }
 
@@ -177,7 +168,7 @@ static void forward_cost(struct costing *k)
     cost->weights_ns = outer_reads_ns(k, terms * columns * k->elem, terms * k->gates * k->elem);
     cost->cell_ns = cell_flops * k->rows * columns / 4 / k->f32_ns;
     cost->operands_ns =
-        k->half ? k->rows * (k->H + k->input) * k->elem / (operand_rate * k->read[LB_CPU_L2]) : 0;
+        k->half ? k->rows * (k->H + k->input) * k->elem / (operand_rate * k->read[LB_OWN]) : 0;
     cost->exchange_ns = exchange_ns(k, k->rows * k->H * k->elem);
     cost->barrier_ns = barrier_ns(k->task, k->plan->team_size, k->plan->team_domains);
     add_up(cost);
@@ -194,13 +185,13 @@ static void backward_cost(struct costing *k)
         double groups = cover(k->panels, sizes[i]);
         double columns = fmin(cover(groups, k->size) * sizes[i], k->panels) * width;
         double row_bytes = k->rows * k->gates * k->elem;
-        enum lb_cpu_level residency = k->plan->residency;
+        enum lb_level residency = k->plan->residency;
         cost.gemm_ns = gemm_ns(k, k->rows, k->gates, columns, loads) / group_rate[sizes[i]];
         cost.weights_ns =
             outer_reads_ns(k, columns * k->gates * k->elem, k->H * k->gates * k->elem);
         k->plan->residency = residency;
         cost.cell_ns = cell_flops * k->rows * columns / k->f32_ns;
-        cost.operands_ns = k->half ? row_bytes / (operand_rate * k->read[LB_CPU_L2]) : 0;
+        cost.operands_ns = k->half ? row_bytes / (operand_rate * k->read[LB_OWN]) : 0;
         cost.exchange_ns = exchange_ns(k, row_bytes);
         cost.barrier_ns = barrier_ns(k->task, k->plan->team_size, k->plan->team_domains);
         add_up(&cost);

@@ -7,16 +7,15 @@
 #ifndef LB_CPU_PLAN_H
 #define LB_CPU_PLAN_H
 
-#include "host/cpu_ceilings.h"
-#include "host/cpu_topology.h"
+#include "machine/machine.h"
 
 /* What is planned, and for which machine. */
 struct lb_cpu_task {
     const struct lb_problem *problem;
     const struct lb_cpu_topology *topology;
-    const struct lb_cpu_ceilings *ceilings; /* without unknown figures; lb_cpu_ceilings_assume */
-    int threads;                            /* at most topology->count */
-    size_t simd_width;                      /* hidden units of a panel: lb_cpu_simd_width */
+    const struct lb_machine *machine; /* published figures, or those of lb_machine_here */
+    int threads;                      /* at most topology->count */
+    size_t simd_width;                /* hidden units of a panel: lb_cpu_simd_width */
 };
 
 /* The predicted time of one step of one layer and direction, of the thread with the most work.
@@ -36,10 +35,10 @@ struct lb_cpu_plan {
     int threads; /* that work: teams * team_size, at most as many as were asked for */
     int teams;   /* parts of the batch rows */
     int team_size;
-    int group_panels;            /* panels of a group that a backward step computes: 4, 2 or 1 */
-    int copies;                  /* of the packed weights: one per node, or one for all */
-    int team_domains;            /* third-level caches that a team spans, at most */
-    enum lb_cpu_level residency; /* the level that holds the recurrent weights of a thread */
+    int group_panels;        /* panels of a group that a backward step computes: 4, 2 or 1 */
+    int copies;              /* of the packed weights: one per node, or one for all */
+    int team_domains;        /* third-level caches that a team spans, at most */
+    enum lb_level residency; /* the level that holds the recurrent weights of a thread */
     struct lb_cpu_step_cost forward, backward;
     double total_ns; /* of a call: all layers and steps, and the GEMMs over all steps */
 };
@@ -73,8 +72,5 @@ struct lb_cpu_tiling {
 };
 
 struct lb_cpu_tiling lb_cpu_tiling_of(size_t panels, size_t column_blocks, int threads);
-
-/* Hidden units of a panel with a unit of this machine: elements of a vector of sums. */
-size_t lb_cpu_simd_width(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
 #endif

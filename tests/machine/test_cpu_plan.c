@@ -11,51 +11,50 @@
 
 #include <cmocka.h>
 
-#include "host/cpu_models.h"
-#include "host/cpu_plan.h"
 #include "impls/common/simd_kernels.h"
+#include "machine/cpu_plan.h"
+#include "machine/lower_bound.h"
 #include "model/case.h"
 #include "tests/helpers/scratch_folder.h"
 
 /* A machine and a problem, with their plan. */
 struct planned {
     struct lb_cpu_topology topology;
-    struct lb_cpu_ceilings ceilings;
+    struct lb_machine machine;
     struct lb_case c;
     struct lb_cpu_task task;
     struct lb_cpu_plan plan;
 };
 
-static struct lb_cpu_machine machine_of(const char *name)
+static struct lb_machine machine_of(const char *name)
 {
-    struct lb_cpu_machine machine;
+    struct lb_machine machine;
     struct lb_error err;
-    if (lb_cpu_model(name, &machine, &err) != LB_OK)
+    if (lb_machine_read(name, &machine, &err) != LB_OK)
         fail_msg("%s", err.text);
     return machine;
 }
 
-static struct planned *prepared(const struct lb_cpu_machine *machine, const char *text)
+static struct planned *prepared(const struct lb_machine *machine, const char *text)
 {
     static struct planned planned;
     struct planned *p = &planned;
     assert_int_equal(lb_case_parse(text, &p->c, NULL, NULL, NULL), LB_OK);
-    lb_cpu_machine_topology(machine, &p->topology);
-    lb_cpu_machine_ceilings(machine, &p->ceilings);
+    p->machine = *machine;
+    lb_machine_topology(machine, &p->topology);
     enum lb_dtype dtype = p->c.problem.dtype;
-    p->task =
-        (struct lb_cpu_task){.problem = &p->c.problem,
-                             .topology = &p->topology,
-                             .ceilings = &p->ceilings,
-                             .threads = p->c.threads,
-                             .simd_width = lb_cpu_simd_width(p->ceilings.units[dtype], dtype)};
+    p->task = (struct lb_cpu_task){.problem = &p->c.problem,
+                                   .topology = &p->topology,
+                                   .machine = &p->machine,
+                                   .threads = p->c.threads,
+                                   .simd_width = lb_cpu_simd_width(p->machine.units[dtype], dtype)};
     return p;
 }
 
 /* The best plan of a case such as "T9_B8_H64/f32/infer/th8" on a known CPU. */
 static struct planned *best(const char *name, const char *text)
 {
-    struct lb_cpu_machine machine = machine_of(name);
+    struct lb_machine machine = machine_of(name);
     struct planned *p = prepared(&machine, text);
     lb_cpu_plan_of(&p->task, &p->plan);
     return p;
@@ -69,31 +68,27 @@ static void near(double actual, double expected)
 
 /* 8 cores, 4 per domain, at 1 GHz: 32 flops per clock in f32; 100 and 50 bytes per clock from L1
  * and L2, 10 from L3; 20 GB/s of memory, 5 per core. */
-static struct lb_cpu_machine round_figures(void)
+static struct lb_machine round_figures(void)
 {
-    struct lb_cpu_machine m = machine_of("epyc9654");
+    struct lb_machine m = machine_of("epyc9654");
     m.cores = 8;
     m.threads_per_core = 1;
     m.domains = 2;
-    m.clock_hz = 1e9;
-    m.l1_bytes = 32e3;
-    m.l2_bytes = 1e6;
-    m.l3_bytes = 8e6;
-    m.l1_bytes_clock = 100;
-    m.l2_bytes_clock = 50;
-    m.l3_bytes_clock = 10;
-    m.memory_bytes_s = 20e9;
-    m.core_memory_bytes_s = 5e9;
-    m.core_ns = 10;
-    m.domain_ns = 100;
-    m.node_ns = 1000;
+    m.cluster = 4;
+    m.clock_hz = m.clock_max_hz = 1e9;
+    memcpy(m.bytes, (double[LB_LEVEL_COUNT]){32e3, 1e6, 8e6, 0}, sizeof(m.bytes));
+    memcpy(m.bytes_clock, (double[LB_LEVEL_COUNT]){100, 50, 10, 5}, sizeof(m.bytes_clock));
+    m.bytes_s[LB_MEMORY] = 20e9;
+    m.peer_clocks = 10;
+    m.far_clocks = 100;
+    m.remote_clocks = 1000;
     return m;
 }
 
 /* H 1024 has 64 panels of 16 units; w_hh has 4 * 1024 * 1024 weights of 4 bytes. */
 static void costs_are_those_of_a_calculation_by_hand(void **state)
 {
-    struct lb_cpu_machine m = round_figures();
+    struct lb_machine m = round_figures();
     struct planned *p = prepared(&m, "T10_B12_I1024_H1024/f32/train/th8");
     const double weights = 4.0 * 1024 * 1024 * 4;
     (void)state;
@@ -106,7 +101,7 @@ static void costs_are_those_of_a_calculation_by_hand(void **state)
      * team's third-level cache should hold, 32 MiB, three quarters of 8 MB fit. */
     double beyond = 2 * weights / 4 - 32e3 - 0.5e6;
     near(f->weights_ns, fmax(beyond / 10, beyond * (1 - 0.75 * 8e6 / (2 * weights)) / (20.0 / 8)));
-    assert_int_equal(p->plan.residency, LB_CPU_MEMORY);
+    assert_int_equal(p->plan.residency, LB_MEMORY);
     near(f->cell_ns, 150.0 * 6 * 256 / 32);
     near(f->exchange_ns, 6.0 * 1024 * 4 * 0.75 / 10);
     near(f->barrier_ns, 4 * 10 + 10);
@@ -127,7 +122,7 @@ static void costs_are_those_of_a_calculation_by_hand(void **state)
 
 static void small_groups_of_panels_serve_threads_that_had_no_work(void **state)
 {
-    struct lb_cpu_machine m = round_figures();
+    struct lb_machine m = round_figures();
     struct planned *p = prepared(&m, "T10_B4_H128/f32/train/th8");
     (void)state;
     lb_cpu_plan_with(&p->task, 1, 8, &p->plan); /* 8 panels: two groups of four */
@@ -147,8 +142,8 @@ static void large_batches_divide_rows_and_single_rows_hidden_units(void **state)
     assert_true(p->plan.teams > 1 && p->plan.team_size > 1);
 }
 
-/* The plans for 8, 16 and 64 cores that CPU_MODELS.md shows. */
-static void plans_of_the_manual_are_chosen(void **state)
+/* On 8, 16 and 64 cores. */
+static void plans_do_not_change_unnoticed(void **state)
 {
     static const struct {
         const char *machine, *problem;
@@ -216,10 +211,11 @@ static void no_plan_is_below_the_lower_bound(void **state)
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++)
             for (int threads = 1; threads <= machine_of(machines[i]).cores; threads *= 2) {
                 char text[128];
-                struct lb_cpu_lower_bound bound;
+                struct lb_lower_bound bound;
+                const struct lb_lower_bound_run run = {.threads = threads};
                 snprintf(text, sizeof(text), "%s/th%d", problems[k], threads);
                 struct planned *p = best(machines[i], text);
-                lb_cpu_lower_bound_of(&p->ceilings, &p->c.problem, threads, false, 0, &bound);
+                lb_lower_bound_of(&p->machine, &p->c.problem, &run, &bound);
                 if (!(p->plan.total_ns >= bound.total_ns))
                     fail_msg("%s on %s: %g below %g", text, machines[i], p->plan.total_ns,
                              bound.total_ns);
@@ -250,7 +246,7 @@ static void every_row_and_panel_has_one_owner(void **state)
 
 static void weights_are_in_the_node_of_their_threads(void **state)
 {
-    struct lb_cpu_machine m = machine_of("epyc9654x2");
+    struct lb_machine m = machine_of("epyc9654x2");
     struct planned *p = prepared(&m, "T9_B128_H1024/f32/infer/th192");
     (void)state;
     lb_cpu_plan_with(&p->task, 24, 8, &p->plan);
@@ -290,14 +286,15 @@ static void two_threads_are_divided_as_measured(void **state)
         {"T100_B64_I512_H512/bf16/infer", 1, 2}, {"T25_B32_I1760_H1760/bf16/train", 1, 2},
         {"T50_B32_I16_H64/bf16/train", 2, 1},    {"T50_B1_H16/f32/infer", 1, 1},
     };
-    struct lb_cpu_machine m = machine_of("ryzen9950x");
+    struct lb_machine m = machine_of("ryzen9950x");
     (void)state;
     m.cores = 2;
     m.domains = m.threads_per_core = 1;
-    m.clock_hz = 3.85e9;
-    m.l3_bytes_clock = 31;
-    m.memory_bytes_s = 81e9;
-    m.core_ns = 91;
+    m.bytes_clock[LB_CACHE] = 31;
+    m.bytes_clock[LB_MEMORY] *= 4.3 / 3.85; /* as much per second */
+    m.bytes_s[LB_MEMORY] = 81e9;
+    m.peer_clocks = 91 * 3.85;
+    m.clock_hz = m.clock_max_hz = 3.85e9;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char text[128];
         snprintf(text, sizeof(text), "%s/th2", cases[i].problem);
@@ -337,114 +334,22 @@ static void widths_are_those_of_the_kernels(void **state)
         }
 }
 
-/* ---- Described machines ------------------------------------------------------------------------
- */
-
-/* Peak rates in f64 that AMD states at base clock, 2.4 GHz: 3.69 TFLOP/s; and the sizes and rates
- * of all third-level caches and memory channels together, as the makers state them. */
-static void figures_are_those_of_data_sheets(void **state)
-{
-    static const struct {
-        const char *name;
-        int cores;
-        double l3_mib, memory_gb_s;
-    } sheets[] = {
-        {"epyc9654", 96, 384, 460.8}, {"epyc9654x2", 192, 768, 921.6},
-        {"xeon8480", 56, 105, 307.2}, {"xeon8480x2", 112, 210, 614.4},
-        {"graviton4", 96, 36, 537.6}, {"grace", 72, 114, 512},
-        {"ryzen9950x", 16, 64, 89.6},
-    };
-    struct lb_cpu_machine m = machine_of("epyc9654");
-    char names[256];
-    (void)state;
-    near(m.cores * m.flops_clock[LB_F64] * 2.4e9, 3.6864e12);
-    lb_cpu_model_names(names, sizeof(names));
-    for (size_t i = 0; i < sizeof(sheets) / sizeof(sheets[0]); i++) {
-        struct lb_cpu_topology t;
-        m = machine_of(sheets[i].name);
-        lb_cpu_machine_topology(&m, &t);
-        assert_non_null(strstr(names, sheets[i].name));
-        assert_true(t.cores == (size_t)sheets[i].cores && t.domains == (size_t)m.domains);
-        assert_true(t.nodes == (size_t)m.nodes && t.count == t.cores * (size_t)m.threads_per_core);
-        near(m.l3_bytes * m.domains, sheets[i].l3_mib * (1 << 20));
-        near(m.memory_bytes_s, sheets[i].memory_gb_s * 1e9);
-        assert_true(m.flops_clock[LB_F32] == 2 * m.flops_clock[LB_F64]);
-        assert_true(m.l1_bytes < m.l2_bytes && m.l2_bytes < m.l3_bytes);
-        assert_true(m.core_ns <= m.domain_ns && m.domain_ns <= m.node_ns);
-    }
-}
-
-static const char *written(const char *text)
-{
-    const char *path = scratch_path("cpu.txt");
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-    return path;
-}
-
-static void a_file_describes_a_cpu(void **state)
-{
-    (void)state;
-    const char *path = written("# 64 cores of the same kind\nlike = epyc9654\nname = EPYC 9554\n"
-                               "cores = 64\ndomains = 8\nclock_hz = 3.75e9\nbf16_unit = avx2\n");
-    assert_true(lb_cpu_model_is(path));
-    struct lb_cpu_machine m = machine_of(path);
-    assert_string_equal(m.name, "EPYC 9554");
-    assert_true(m.cores == 64 && m.domains == 8 && m.clock_hz == 3.75e9 && m.core_ns == 19);
-    assert_int_equal(m.bf16_unit, LB_CPU_AVX2);
-    assert_false(lb_cpu_model_is(written("like = h100\nname = a GPU\n")));
-    assert_false(lb_cpu_model_is("h100"));
-    assert_false(lb_cpu_model_is("./none.txt"));
-}
-
-static void what_is_wrong_in_a_file_is_said(void **state)
-{
-    static const struct {
-        const char *text, *says;
-    } cases[] = {
-        {"like = epyc9654\nname = x\ncoers = 3\n", "cpu.txt:3: 'coers' is not a key of a CPU's "
-                                                   "description; did you mean cores?"},
-        {"like = epyc9655\nname = x\n", "no such CPU is known; there are epyc9654, epyc9654x2"},
-        {"like = epyc9654\nname = x\nunit = sse\n", "it must be plain, avx2, avx512"},
-        {"like = epyc9654\nname = x\ncores = 95\n", "cores must be a multiple of domains"},
-        {"like = epyc9654\nname = x\ncores = 960\n", "cores times threads_per_core is above 1024"},
-        {"cores = 4\nname = x\n", "threads_per_core is missing; a first line such as 'like = "
-                                  "epyc9654' fills in the rest"},
-    };
-    struct lb_cpu_machine m;
-    struct lb_error err;
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(lb_cpu_model(written(cases[i].text), &m, &err), LB_INVALID);
-        if (!strstr(err.text, cases[i].says))
-            fail_msg("%s: %s", cases[i].says, err.text);
-    }
-    assert_int_equal(lb_cpu_model("epyc", &m, &err), LB_INVALID);
-    assert_non_null(strstr(err.text, "'epyc': no CPU of that name is known; there are epyc9654"));
-}
-
-/* Without measured figures a plan is made with those of a usual CPU, and none is unknown. */
-static void what_was_not_measured_is_assumed(void **state)
+/* Without a measurement a plan is made with the figures of a usual CPU, and none is unknown. */
+static void this_machine_is_planned_for_as_a_usual_cpu(void **state)
 {
     struct lb_cpu_topology topology;
-    struct lb_cpu_ceilings usual, kept;
+    struct lb_machine m;
     (void)state;
-    scratch_setenv("XDG_CACHE_HOME", scratch_folder());
     lb_cpu_topology_make(4, 4, 2, 1, 32e6, &topology);
-    assert_false(lb_cpu_ceilings_assume(&topology, &usual));
-    kept = usual;
-    lb_cpu_key(kept.cpu);
-    kept.count = 1;
-    kept.rates[0].flops_s[LB_F32] = 123e9;
-    kept.rates[0].flops_s[LB_BF16] = (double)NAN;
-    kept.rates[0].read_bytes_s[LB_CPU_L3] = (double)NAN;
-    assert_int_equal(lb_cpu_ceilings_save(&kept, NULL), LB_OK);
-    assert_true(lb_cpu_ceilings_assume(&topology, &kept));
-    near(kept.rates[0].flops_s[LB_F32], 123e9);
-    near(kept.rates[0].flops_s[LB_BF16], usual.rates[0].flops_s[LB_BF16]);
-    near(kept.rates[0].read_bytes_s[LB_CPU_L3], usual.rates[0].read_bytes_s[LB_CPU_L3]);
+    lb_machine_here(&topology, true, &m);
+    assert_true(m.cores == 4 && m.domains == 2 && m.cluster == 2 && m.bytes[LB_CACHE] == 32e6);
+    near(m.peer_clocks / m.clock_hz, 19e-9);
+    for (int d = 0; d < LB_DTYPE_COUNT; d++)
+        assert_true(m.flops_clock[d] > 0 && m.units[d] == lb_cpu_best_unit((enum lb_dtype)d));
+    for (int level = 0; level < LB_MEMORY; level++)
+        assert_true(m.bytes[level] > 0 && m.bytes_clock[level] > 0);
+    lb_machine_here(&topology, false, &m);
+    assert_true(m.flops_clock[LB_F32] == 0 && m.peer_clocks == 0 && m.bytes_clock[LB_OWN] == 0);
 }
 
 int main(void)
@@ -454,7 +359,7 @@ int main(void)
         cmocka_unit_test(costs_are_those_of_a_calculation_by_hand),
         cmocka_unit_test(small_groups_of_panels_serve_threads_that_had_no_work),
         cmocka_unit_test(large_batches_divide_rows_and_single_rows_hidden_units),
-        cmocka_unit_test(plans_of_the_manual_are_chosen),
+        cmocka_unit_test(plans_do_not_change_unnoticed),
         cmocka_unit_test(too_little_work_stays_on_fewer_threads),
         cmocka_unit_test(more_threads_are_never_slower),
         cmocka_unit_test(no_plan_is_below_the_lower_bound),
@@ -464,10 +369,7 @@ int main(void)
         cmocka_unit_test(two_threads_are_divided_as_measured),
         cmocka_unit_test(tiles_share_weight_gradients_evenly),
         FILES(widths_are_those_of_the_kernels),
-        cmocka_unit_test(figures_are_those_of_data_sheets),
-        FILES(a_file_describes_a_cpu),
-        FILES(what_is_wrong_in_a_file_is_said),
-        FILES(what_was_not_measured_is_assumed),
+        cmocka_unit_test(this_machine_is_planned_for_as_a_usual_cpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,31 @@
+/* The units of this machine's CPUs that multiply matrices. */
+#ifndef LB_CPU_UNITS_H
+#define LB_CPU_UNITS_H
+
+#include <stdbool.h>
+
+#include "api/dtype.h"
+
+/* In the order of speed. */
+enum lb_cpu_unit {
+    LB_CPU_PLAIN, /* what every CPU of this architecture has */
+    LB_CPU_AVX2,  /* with FMA and F16C */
+    LB_CPU_AVX512,
+    LB_CPU_AVX512BF16,
+    LB_CPU_AMX,
+    LB_CPU_UNIT_COUNT
+};
+
+const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
+
+/* Whether this CPU has the unit, and, for AVX512-BF16 and AMX, whether the unit takes the dtype.
+ * AMX needs Linux's permission, which this asks for on behalf of the process. */
+bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
+
+/* The fastest unit that takes the dtype with sums in f32, or in f64 for f64. */
+enum lb_cpu_unit lb_cpu_best_unit(enum lb_dtype dtype);
+
+/* Hidden units of a panel of cpu_simd with that unit: elements of a vector of sums. */
+size_t lb_cpu_simd_width(enum lb_cpu_unit unit, enum lb_dtype dtype);
+
+#endif
