@@ -587,7 +587,7 @@ const struct lb_option lb_option_table[] = {
              "pytorch_cuda and so on (bench/frameworks/README.md)."},
     {"--from", "a run", "RUN", SETTINGS, EXPLAIN, set_text, FIELD(measured),
      .help = "Run from which --explain takes the measured price of a framework's layer, or of a "
-             "cell other than the standard one."},
+             "cell other than the standard one, and what this machine reaches at best."},
     {"--kernels", NULL, NULL, SETTINGS, SWEEPS | EXPLAIN | PROFILE, set_true, FIELD(kernels),
      .help = "Records the GPU kernels of one more, untimed call of each case."},
     {"--profile-calls", "a number", "N", SETTINGS, PROFILE, set_int, FIELD(profile_calls),
