@@ -97,7 +97,7 @@ static double measuring_seconds(const struct lb_session *session, const struct l
     double all = 0;
     for (size_t i = 0; i < count; i++)
         all += lb_predict_seconds(&cases[i], LB_CPU_FLOPS_S, &sampler);
-    return fmin(fmax(0.05 * all, 0.15), session->options->quick ? 0.7 : 2.5);
+    return fmin(fmax(0.05 * all, 0.1), session->options->quick ? 0.7 : 2.5);
 }
 
 enum lb_status lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases,

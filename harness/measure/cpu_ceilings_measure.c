@@ -17,7 +17,7 @@
 #endif
 
 /* Multiply-adds per call of a loop, and barriers per round. */
-enum { REPEATS = 20000, BARRIERS = 500 };
+enum { REPEATS = 20000, BARRIERS = 50 };
 
 /* A loop of multiply-adds whose operands stay in registers; returns how many flops it did. `sink`
  * keeps the compiler from dropping it. */
@@ -240,8 +240,8 @@ static size_t level_bytes(const struct lb_machine *m, double cache, enum lb_leve
     if (level == LB_CACHE)
         bytes = fmin(cache / 2 / threads, 3 * m->bytes[LB_OWN]);
     if (level == LB_MEMORY)
-        bytes = fmin(fmax(3 * cache, 64 << 20), most) / threads;
-    if (level == LB_MEMORY && 2 * cache > most)
+        bytes = fmin(fmax(2 * cache, 64 << 20), most) / threads;
+    if (level == LB_MEMORY && 1.5 * cache > most)
         return 0;
     return bytes > least && isfinite(bytes) ? (size_t)bytes / 512 * 512 : 0;
 }
