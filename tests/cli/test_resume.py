@@ -42,7 +42,8 @@ class Resume(ProgramTest):
         def attempt(number):
             moments = random.Random(20261121 + number)
             out = self.path(f"run{number}")
-            self.kill_after(["--sweep", *cases, "--out", out], moments.uniform(0, duration))
+            # Four at a time take longer than one, and begin by measuring the machine's ceilings.
+            self.kill_after(["--sweep", *cases, "--out", out], moments.uniform(0, 2 * duration))
             if line_count(out + "/run.jsonl") == 0:
                 return None # killed before there was a run
             for _ in range(2): # a resumed run may be killed again
