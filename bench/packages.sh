@@ -12,7 +12,7 @@ test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
 # Without these the tests that need them are skipped; the summary of the tests names them.
 optional_test_packages="chromium dpkg-dev file"
 
-# What the preset fuzz needs beside test_packages.
+# What the preset fuzz needs besides test_packages.
 fuzz_packages="clang libclang-rt-dev"
 
 # is_installed PACKAGE

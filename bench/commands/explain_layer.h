@@ -4,7 +4,7 @@
 
 #include "api/status.h"
 
-/* Holds a layer to the criteria called `name` ("keras") and prints on stdout:
+/* Checks a layer against the criteria called `name` ("keras") and prints on stdout:
  * - a table with a line per criterion: the layer's value, the value needed, and whether it is met
  * - whether the fast kernel runs, and by which algorithm; else what runs instead, the settings that
  *   would make the fast kernel run, and what these change

@@ -88,19 +88,9 @@ uint16_t lb_f16_from_double(double value)
     return encode(binary16, value);
 }
 
-double lb_f16_to_double(uint16_t bits)
-{
-    return decode(binary16, bits);
-}
-
 uint16_t lb_bf16_from_double(double value)
 {
     return encode(bfloat16, value);
-}
-
-double lb_bf16_to_double(uint16_t bits)
-{
-    return decode(bfloat16, bits);
 }
 
 double lb_round(enum lb_dtype dtype, double value)

@@ -20,13 +20,11 @@ const char *lb_dtype_name(enum lb_dtype dtype);
 /* Unit roundoff u = 2^-p of a storage type with p significand bits: |round(v) - v| <= u |v|. */
 double lb_dtype_roundoff(enum lb_dtype dtype);
 
-/* Conversion between double and the bits of IEEE binary16 or bfloat16. Values are rounded to
+/* Conversion of a double to the bits of IEEE binary16 or bfloat16. Values are rounded to
  * nearest even, directly from double, because rounding through f32 would round twice. Values that
  * are too large become infinity, and NaN stays NaN. */
 uint16_t lb_f16_from_double(double value);
-double lb_f16_to_double(uint16_t bits);
 uint16_t lb_bf16_from_double(double value);
-double lb_bf16_to_double(uint16_t bits);
 
 /* The value after one rounding to dtype. */
 double lb_round(enum lb_dtype dtype, double value);

@@ -13,14 +13,21 @@
 
 struct format {
     uint16_t (*encode)(double);
-    double (*decode)(uint16_t);
+    enum lb_dtype dtype;
     int fraction_bits, exponent_bits;
 };
 
 static const struct format formats[] = {
-    {lb_f16_from_double, lb_f16_to_double, 10, 5},
-    {lb_bf16_from_double, lb_bf16_to_double, 7, 8},
+    {lb_f16_from_double, LB_F16, 10, 5},
+    {lb_bf16_from_double, LB_BF16, 7, 8},
 };
+
+static double decode(const struct format *f, uint16_t bits)
+{
+    double value;
+    lb_load(f->dtype, &bits, &value, 1);
+    return value;
+}
 
 enum { CODES = 1 << 16, SIGN = 1 << 15 };
 
@@ -45,12 +52,12 @@ static void every_code_decodes_to_its_definition(void **state)
     for (size_t i = 0; i < 2; i++) {
         const struct format *f = &formats[i];
         for (int code = 0; code < infinity_of(f); code++) {
-            assert_true(f->decode((uint16_t)code) == defined_value(f, code));
-            assert_true(f->decode((uint16_t)(code | SIGN)) == -defined_value(f, code));
+            assert_true(decode(f, (uint16_t)code) == defined_value(f, code));
+            assert_true(decode(f, (uint16_t)(code | SIGN)) == -defined_value(f, code));
         }
-        assert_true(signbit(f->decode(SIGN)));
-        assert_true(f->decode(infinity_of(f)) == (double)INFINITY);
-        assert_true(f->decode(infinity_of(f) | SIGN) == -(double)INFINITY);
+        assert_true(signbit(decode(f, SIGN)));
+        assert_true(decode(f, infinity_of(f)) == (double)INFINITY);
+        assert_true(decode(f, infinity_of(f) | SIGN) == -(double)INFINITY);
     }
 }
 
@@ -60,9 +67,9 @@ static void every_code_survives_a_round_trip(void **state)
     for (size_t i = 0; i < 2; i++)
         for (int code = 0; code < CODES; code++) {
             const struct format *f = &formats[i];
-            double value = f->decode((uint16_t)code);
+            double value = decode(f, (uint16_t)code);
             if ((code & ~SIGN) > infinity_of(f))
-                assert_true(isnan(value) && isnan(f->decode(f->encode(value))));
+                assert_true(isnan(value) && isnan(decode(f, f->encode(value))));
             else
                 assert_int_equal(f->encode(value), code);
         }
@@ -74,7 +81,7 @@ static int wrong_ties(const struct format *f, uint16_t (*encode)(double))
 {
     int wrong = 0;
     for (int code = 0; code < infinity_of(f) - 1; code++) {
-        double low = f->decode((uint16_t)code), high = f->decode((uint16_t)(code + 1));
+        double low = decode(f, (uint16_t)code), high = decode(f, (uint16_t)(code + 1));
         double middle = (low + high) / 2; /* exact in double */
         int even = code & 1 ? code + 1 : code;
         wrong += encode(middle) != even;

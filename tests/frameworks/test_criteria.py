@@ -92,7 +92,7 @@ class Criteria(unittest.TestCase):
         self.assertGreater(fast, len(layers) // 10) # both answers must come often
         self.assertLess(fast, len(layers) * 9 // 10)
 
-    def check_twin(self, name, layers, answers):
+    def check_mutant(self, name, layers, answers):
         """Rules that let unrolled layers pass are found to be wrong."""
         with tempfile.TemporaryDirectory() as share:
             os.mkdir(os.path.join(share, "criteria"))
@@ -114,7 +114,7 @@ class Criteria(unittest.TestCase):
         answers, version = decisions("keras_decisions.py", [module], layers, env)
         print(version, file=sys.stderr)
         self.compare(name, layers, answers)
-        self.check_twin(name, layers, answers)
+        self.check_mutant(name, layers, answers)
 
     def test_keras_3(self):
         if not has("keras, tensorflow"):

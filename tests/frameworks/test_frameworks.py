@@ -31,7 +31,7 @@ ABLE = {
     "jax": (DTYPES, PASSES, ["auto"]),
 }
 
-# The cell beside the standard one that it has.
+# The cell besides the standard one that it has.
 CELLS = {"pytorch": "projection", "jax": "projection", "onnxruntime": "peephole"}
 
 # The libraries that a record names: the package, and a made-up version of it.
@@ -80,7 +80,7 @@ TURNED_CELL_GRADIENT = {
             "                    array = array.T.reshape(array.shape)\n"
             "                numpy.copyto(kind[index].numpy(), array)"),
 }
-# No fault: cuDNN's variant of JAX on a CPU, with the reference function that JAX has beside it.
+# No fault: cuDNN's variant of JAX on a CPU, with the reference function of JAX.
 CUDNN_ON_CPU = [
     ("jax_lstm.py", 'if case.variant == "cudnn" and case.device != "cuda":', "if False:"),
     ("jax_lstm.py", "rnn.lstm(numpy.swapaxes(x, 0, 1), h0, c0, weights, steps,",

@@ -471,7 +471,9 @@ static void for_each_half_kernels(check_kernels *check)
 
 static double half_to_double(enum lb_dtype dtype, uint16_t bits)
 {
-    return dtype == LB_BF16 ? lb_bf16_to_double(bits) : lb_f16_to_double(bits);
+    double value;
+    lb_load(dtype, &bits, &value, 1);
+    return value;
 }
 
 static void try_conversions(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
