@@ -11,8 +11,8 @@
 #include "commands/list.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
-#include "sweep/run_settings.h"
 #include "support/progress.h"
+#include "sweep/run_settings.h"
 
 enum { PAIRS = 60 /* of blocks per case, unless --benchmark_repetitions is given */ };
 
@@ -161,8 +161,7 @@ static enum lb_status compare(const struct ab *ab, int *exit_code, struct lb_err
         snprintf(names[s], sizeof(names[s]), "%.4100s (%.250s)", ab->folders[s],
                  ab->sides[s].label);
     }
-    st = lb_compare_print(&runs[0], &runs[1], names[0], names[1], ab->session->options, exit_code,
-                          err);
+    st = lb_compare_print(runs, names[0], names[1], ab->session->options, exit_code, err);
 done:
     for (int s = 0; s < 2; s++)
         lb_run_free(&runs[s]);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
 #include "support/number_text.h"
@@ -101,37 +102,12 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
 static void copy_name(const char *name, char *copy, size_t size)
 {
     snprintf(copy, size, "%s", name);
-    json_t *text = json_string(copy);
-    for (char *at = copy; !text && *at; at++)
-        if ((unsigned char)*at >= 0x80)
-            *at = '?';
-    json_decref(text);
+    lb_clean_text(copy);
 }
 
-/* Keeps only those slowdowns that the run `again` shows against the same base too. */
-static enum lb_status confirm(const struct lb_run *base, const struct lb_run *again,
-                              const struct lb_compare_options *how,
-                              struct lb_run_comparison *comparison, struct lb_error *err)
-{
-    struct lb_run_comparison second = {0};
-    enum lb_status st = lb_compare_runs(base, again, how, &second, err);
-    if (st == LB_OK)
-        lb_run_comparison_confirm(comparison, &second);
-    lb_run_comparison_free(&second);
-    return st;
-}
-
-/* Further runs that a comparison takes into account. */
-struct further_runs {
-    struct lb_run *bases; /* of the base: as many as options has; NULL: none */
-    struct lb_run *again; /* that must confirm what is slower; NULL: none */
-};
-
-/* lb_compare_print with further runs. */
-static enum lb_status compare_and_print(const struct lb_run *base, const struct lb_run *now,
-                                        const struct further_runs *further, const char *base_name,
-                                        const char *now_name, const struct lb_options *options,
-                                        int *exit_code, struct lb_error *err)
+enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name,
+                                const char *now_name, const struct lb_options *options,
+                                int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run_comparison comparison = {0};
@@ -141,11 +117,10 @@ static enum lb_status compare_and_print(const struct lb_run *base, const struct 
     copy_name(base_name, named[0], sizeof(named[0]));
     copy_name(now_name, named[1], sizeof(named[1]));
     how.judgement.margin = options->margin;
-    how.bases = further->bases;
-    how.base_count = further->bases ? options->run_count : 0;
-    LB_TRY(lb_compare_runs(base, now, &how, &comparison, err));
-    if (further->again)
-        LB_TRY(confirm(base, further->again, &how, &comparison, err));
+    how.bases = runs + 2;
+    how.base_count = options->run_count;
+    how.again = options->confirm ? &runs[2 + options->run_count] : NULL;
+    LB_TRY(lb_compare_runs(&runs[0], &runs[1], &how, &comparison, err));
     LB_TRY(print_as(options->format, &comparison, &names, options->strict, err));
     if (strcmp(options->format, "table") != 0) {
         lb_report_verdict(&comparison, verdict, sizeof(verdict));
@@ -158,59 +133,26 @@ done:
     return st;
 }
 
-enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *now,
-                                const char *base_name, const char *now_name,
-                                const struct lb_options *options, int *exit_code,
-                                struct lb_error *err)
-{
-    const struct further_runs none = {NULL, NULL};
-    return compare_and_print(base, now, &none, base_name, now_name, options, exit_code, err);
-}
-
-/* Tells the devices of all runs apart, by the same labels in all of them. */
-static enum lb_status arrange(struct lb_run *base, struct lb_run *now,
-                              const struct further_runs *further, const struct lb_options *options,
-                              struct lb_error *err)
-{
-    size_t count = options->run_count + 2;
-    struct lb_run **all = calloc(count + 1, sizeof(*all));
-    if (!all)
-        return lb_fail(err, LB_OOM, "out of memory");
-    all[0] = base;
-    all[1] = now;
-    for (size_t i = 0; i < options->run_count; i++)
-        all[2 + i] = &further->bases[i];
-    if (further->again)
-        all[count++] = further->again;
-    enum lb_status st = lb_run_arrange(all, count, options->by, err);
-    free(all);
-    return st;
-}
-
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_run base = {0}, now = {0}, again = {0};
-    struct lb_run *bases = calloc(options->run_count + 1, sizeof(*bases));
-    const struct further_runs further = {bases, options->confirm ? &again : NULL};
-    if (!bases)
+    size_t bases = options->run_count, count = 2 + bases + (options->confirm ? 1 : 0);
+    struct lb_run *runs = calloc(count, sizeof(*runs));
+    if (!runs)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(lb_run_read(options->subject, &base, err));
-    LB_TRY(lb_run_read(options->run, &now, err));
-    for (size_t i = 0; i < options->run_count; i++)
-        LB_TRY(lb_run_read(options->runs[i], &bases[i], err));
-    if (options->confirm)
-        LB_TRY(lb_run_read(options->confirm, &again, err));
-    LB_TRY(arrange(&base, &now, &further, options, err));
-    st = compare_and_print(&base, &now, &further, options->subject, options->run, options,
-                           exit_code, err);
+    for (size_t i = 0; i < count; i++) {
+        const char *path = i == 0          ? options->subject
+                           : i == 1        ? options->run
+                           : i < 2 + bases ? options->runs[i - 2]
+                                           : options->confirm;
+        LB_TRY(lb_run_read(path, &runs[i], err));
+    }
+    LB_TRY(lb_run_arrange(runs, count, options->by, err)); /* the same labels in all of them */
+    st = lb_compare_print(runs, options->subject, options->run, options, exit_code, err);
 done:
-    for (size_t i = 0; i < options->run_count; i++)
-        lb_run_free(&bases[i]);
-    free(bases);
-    lb_run_free(&again);
-    lb_run_free(&now);
-    lb_run_free(&base);
+    for (size_t i = 0; i < count; i++)
+        lb_run_free(&runs[i]);
+    free(runs);
     return st;
 }

@@ -17,10 +17,10 @@
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err);
 
-/* The same for runs that are already in memory. */
-enum lb_status lb_compare_print(const struct lb_run *base, const struct lb_run *now,
-                                const char *base_name, const char *now_name,
-                                const struct lb_options *options, int *exit_code,
-                                struct lb_error *err);
+/* The same for runs that are in memory: the base, the new run, then the further runs of the base
+ * and the one that confirms, where the options have them. */
+enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name,
+                                const char *now_name, const struct lb_options *options,
+                                int *exit_code, struct lb_error *err);
 
 #endif

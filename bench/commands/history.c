@@ -12,10 +12,10 @@
 #include "commands/history_plot.h"
 #include "record/environment.h"
 #include "record/run_devices.h"
-#include "sweep/sweep.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
 #include "support/number_text.h"
+#include "sweep/sweep.h"
 
 enum { LEAST_RUNS = 2 * LB_CHANGE_MIN_SEGMENT, SHOWN_RUNS = 100 };
 
@@ -111,20 +111,6 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
                 dropped, dropped == 1 ? " is" : "s are", last);
     json_decref(latest);
     *count = kept;
-}
-
-/* Combines the rows of a run that are of one case and one device, as --compare does, so that each
- * line has at most one time per run. */
-static enum lb_status arrange(struct lb_run *runs, size_t count, struct lb_error *err)
-{
-    struct lb_run **all = calloc(count, sizeof(*all));
-    if (!all)
-        return lb_fail(err, LB_OOM, "out of memory for %zu runs", count);
-    for (size_t i = 0; i < count; i++)
-        all[i] = &runs[i];
-    enum lb_status st = lb_run_arrange(all, count, LB_BY_DEFAULT, err);
-    free(all);
-    return st;
 }
 
 /* Finds the change points of one case. */
@@ -302,7 +288,8 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }
-    LB_TRY(arrange(runs, count, err));
+    /* It combines the rows of one case and one device, so that a line has one time per run. */
+    LB_TRY(lb_run_arrange(runs, count, LB_BY_DEFAULT, err));
     st = show(options, runs, count, err);
 done:
     for (size_t i = 0; i < count; i++)

@@ -140,7 +140,7 @@ static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
     return st;
 }
 
-enum lb_status lb_run_arrange(struct lb_run *const *runs, size_t count, enum lb_by by,
+enum lb_status lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by,
                               struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -148,7 +148,7 @@ enum lb_status lb_run_arrange(struct lb_run *const *runs, size_t count, enum lb_
     bool several = false;
     for (size_t i = 0; i < count; i++) {
         size_t own;
-        LB_TRY(label_environments(&labels, runs[i], &own, err));
+        LB_TRY(label_environments(&labels, &runs[i], &own, err));
         several |= own > 1;
     }
     if (by == LB_BY_NONE)
@@ -157,9 +157,9 @@ enum lb_status lb_run_arrange(struct lb_run *const *runs, size_t count, enum lb_
         several = json_object_size(labels.by_key) > 1;
     for (size_t i = 0; i < count; i++) {
         if (several)
-            label_rows(runs[i], by != LB_BY_DEFAULT);
-        if (json_array_size(runs[i]->environments) > 1)
-            LB_TRY(pool_rows(runs[i], err));
+            label_rows(&runs[i], by != LB_BY_DEFAULT);
+        if (json_array_size(runs[i].environments) > 1)
+            LB_TRY(pool_rows(&runs[i], err));
     }
 done:
     json_decref(labels.by_key);
@@ -172,7 +172,7 @@ enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *ru
 {
     enum lb_status st = lb_run_read(path, run, err);
     if (st == LB_OK)
-        st = lb_run_arrange(&run, 1, by, err);
+        st = lb_run_arrange(run, 1, by, err);
     if (st != LB_OK)
         lb_run_free(run);
     return st;

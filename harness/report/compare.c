@@ -368,25 +368,25 @@ static void note_single(struct lb_run_comparison *comparison)
 {
     char note[256] = "";
     size_t single = 0;
-    for (size_t i = 0; i < comparison->count; i++) {
-        const struct lb_pair *pair = &comparison->pairs[i];
-        single += is_common(pair) && !pair->compared && pair->base_units == 1 &&
-                  pair->now_units == 1 && comparison->unit != LB_UNIT_BLOCK;
-    }
-    if (single == 0)
-        return;
+    for (size_t i = 0; i < comparison->count; i++)
+        single += comparison->unit != LB_UNIT_BLOCK && !comparison->pairs[i].compared &&
+                  comparison->pairs[i].base_units == 1 && comparison->pairs[i].now_units == 1;
     lb_append(note, sizeof(note),
               "%zu case%s one process per run, which tells no change from chance (addresses, "
               "clocks): add --processes 15 to both sweeps, or give --compare several runs of the "
               "base.",
               single, single == 1 ? " has" : "s have");
-    add_note(comparison, note);
+    if (single > 0)
+        add_note(comparison, note);
 }
 
-/* The smallest p-value that so many units per side, or so many pairs, can reach. */
-static double least_p(size_t units, bool paired)
+/* The smallest p-value that so many units per side, or so many pairs, can reach after the
+ * correction, when no other case differs. */
+static double least_p(const struct lb_run_comparison *comparison, size_t units)
 {
-    return paired ? lb_shift_paired_least_p(units) : lb_shift_least_p(units, units);
+    return (double)comparison->compared * (comparison->unit == LB_UNIT_BLOCK
+                                               ? lb_shift_paired_least_p(units)
+                                               : lb_shift_least_p(units, units));
 }
 
 /* Notes when a single slowdown can't become significant after the correction for many cases. */
@@ -394,7 +394,6 @@ static void note_power(struct lb_run_comparison *comparison)
 {
     bool paired = comparison->unit == LB_UNIT_BLOCK;
     size_t units = SIZE_MAX, needed = 1;
-    double cases = (double)comparison->compared, level = comparison->judgement.level;
     char note[256] = "";
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
@@ -403,18 +402,14 @@ static void note_power(struct lb_run_comparison *comparison)
             units = fewer;
     }
     if (comparison->compared == 0 || comparison->unit == LB_UNIT_RUN ||
-        least_p(units, paired) * cases <= level)
+        least_p(comparison, units) <= comparison->judgement.level)
         return;
-    while (least_p(needed, paired) * cases > level)
+    while (least_p(comparison, needed) > comparison->judgement.level)
         needed++;
-    lb_append(note, sizeof(note), "With %zu %s, ", units, paired ? "pairs" : "units per side");
-    if (comparison->compared == 1)
-        lb_append(note, sizeof(note), "a slowdown can't be told from chance");
-    else
-        lb_append(note, sizeof(note),
-                  "one slowdown alone among %zu cases can't pass the correction for so many",
-                  comparison->compared);
-    lb_append(note, sizeof(note), ": %s%zu would do.",
+    lb_append(note, sizeof(note),
+              "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
+              "do.",
+              units, paired ? "pairs" : "units per side", comparison->compared,
               paired ? "--benchmark_repetitions=" : "--processes ", needed);
     add_note(comparison, note);
 }
@@ -444,6 +439,37 @@ static enum lb_status check_sound(const struct lb_run *run, struct lb_error *err
     return run->doubt[0] ? lb_fail(err, LB_INVALID, "%s: it can't be compared", run->doubt) : LB_OK;
 }
 
+/* The pair with that text; NULL when there is none. */
+static const struct lb_pair *find_pair(const struct lb_run_comparison *comparison, const char *id)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (strcmp(comparison->pairs[i].id, id) == 0)
+            return &comparison->pairs[i];
+    return NULL;
+}
+
+/* Takes back the slowdowns that options->again does not show. */
+static enum lb_status confirm(const struct lb_run *base, const struct lb_compare_options *options,
+                              struct lb_run_comparison *comparison, struct lb_error *err)
+{
+    struct lb_run_comparison second;
+    struct lb_compare_options once = *options;
+    once.again = NULL;
+    enum lb_status st = lb_compare_runs(base, options->again, &once, &second, err);
+    for (size_t i = 0; st == LB_OK && i < comparison->count; i++) {
+        struct lb_pair *pair = &comparison->pairs[i];
+        const struct lb_pair *other =
+            pair->change == LB_CHANGE_SLOWER ? find_pair(&second, pair->id) : NULL;
+        if (pair->change != LB_CHANGE_SLOWER || (other && lb_change_is_regression(other->change)))
+            continue;
+        pair->change = LB_CHANGE_INCONCLUSIVE;
+        snprintf(pair->note, sizeof(pair->note), "slower in one of two sweeps; in the other: %s",
+                 other ? lb_change_name(other->change) : "no row");
+    }
+    lb_run_comparison_free(&second);
+    return st;
+}
+
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err)
@@ -463,8 +489,11 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
         struct lb_pair *pair = &comparison->pairs[i];
         if (!is_common(pair))
             pair->change = judge_untimed(pair);
-        comparison->counts[pair->change]++;
     }
+    if (options->again)
+        LB_TRY(confirm(base, options, comparison, err));
+    for (size_t i = 0; i < comparison->count; i++)
+        comparison->counts[comparison->pairs[i].change]++;
     qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
     note_basis(comparison, options);
     note_runs(base, now, comparison);
@@ -474,33 +503,6 @@ done:
     if (st != LB_OK)
         lb_run_comparison_free(comparison);
     return st;
-}
-
-/* The pair with that text; NULL when there is none. */
-static const struct lb_pair *find_pair(const struct lb_run_comparison *comparison, const char *id)
-{
-    for (size_t i = 0; i < comparison->count; i++)
-        if (strcmp(comparison->pairs[i].id, id) == 0)
-            return &comparison->pairs[i];
-    return NULL;
-}
-
-void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
-                               const struct lb_run_comparison *again)
-{
-    for (size_t i = 0; i < comparison->count; i++) {
-        struct lb_pair *pair = &comparison->pairs[i];
-        const struct lb_pair *other =
-            pair->change == LB_CHANGE_SLOWER ? find_pair(again, pair->id) : NULL;
-        if (pair->change != LB_CHANGE_SLOWER || (other && lb_change_is_regression(other->change)))
-            continue;
-        snprintf(pair->note, sizeof(pair->note), "slower in one of two sweeps; in the other: %s",
-                 other ? lb_change_name(other->change) : "no row");
-        comparison->counts[LB_CHANGE_SLOWER]--;
-        pair->change = LB_CHANGE_INCONCLUSIVE;
-        comparison->counts[LB_CHANGE_INCONCLUSIVE]++;
-    }
-    qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
 }
 
 void lb_run_comparison_free(struct lb_run_comparison *comparison)

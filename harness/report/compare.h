@@ -10,6 +10,8 @@ struct lb_compare_options {
     struct lb_judgement judgement; /* a margin of 0.02 and a level of 0.01 by default */
     const struct lb_run *bases;    /* [base_count] further runs of the base; none by default */
     size_t base_count;
+    const struct lb_run *again; /* another run of the new side: a case that is slower, but neither
+                                   slower nor broken in it, becomes inconclusive. NULL by default */
 };
 
 /* The defaults. */
@@ -87,11 +89,5 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err);
 void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a zeroed comparison */
-
-/* Confirms slowdowns: `again` compares the same base with another sweep of the same code. A case
- * that is slower, but is neither slower nor broken in `again`, becomes inconclusive. Broken cases
- * stay broken. */
-void lb_run_comparison_confirm(struct lb_run_comparison *comparison,
-                               const struct lb_run_comparison *again);
 
 #endif
