@@ -2,6 +2,7 @@
 #include "report/compare.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,8 +304,15 @@ done:
 }
 
 /* Appends a sentence to the notes, as far as they have space for it. */
-static void add_note(struct lb_run_comparison *comparison, const char *note)
+static void add_note(struct lb_run_comparison *comparison, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+static void add_note(struct lb_run_comparison *comparison, const char *format, ...)
 {
+    char note[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(note, sizeof(note), format, arguments);
+    va_end(arguments);
     lb_append(comparison->notes, sizeof(comparison->notes), "%s%s",
               comparison->notes[0] ? "\n" : "", note);
 }
@@ -331,32 +339,24 @@ static void note_basis(struct lb_run_comparison *comparison, const struct lb_com
 static void note_file(struct lb_run_comparison *comparison, const char *which,
                       const struct lb_run *run)
 {
-    char note[256] = "";
-    if (run->finished && !run->interrupted && !run->torn)
-        return;
-    lb_append(note, sizeof(note), "The %s run was cut short%s: it has %zu rows.", which,
-              run->torn ? " in the middle of a line" : "", run->count);
-    add_note(comparison, note);
+    if (!run->finished || run->interrupted || run->torn)
+        add_note(comparison, "The %s run was cut short%s: it has %zu rows.", which,
+                 run->torn ? " in the middle of a line" : "", run->count);
 }
 
 static void note_runs(const struct lb_run *base, const struct lb_run *now,
                       struct lb_run_comparison *comparison)
 {
-    char note[512] = "", libraries[256];
+    char libraries[256];
     const json_t *before = json_object_get(base->header, "environment");
     const json_t *after = json_object_get(now->header, "environment");
     if (lb_environment_differs(before, after, comparison->environments,
-                               sizeof(comparison->environments))) {
-        lb_append(note, sizeof(note),
-                  "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.",
-                  comparison->environments);
-        add_note(comparison, note);
-    }
-    note[0] = '\0';
-    if (lb_libraries_differ(before, after, libraries, sizeof(libraries))) {
-        lb_append(note, sizeof(note), "Libraries differ: %s.", libraries);
-        add_note(comparison, note);
-    }
+                               sizeof(comparison->environments)))
+        add_note(comparison,
+                 "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.",
+                 comparison->environments);
+    if (lb_libraries_differ(before, after, libraries, sizeof(libraries)))
+        add_note(comparison, "Libraries differ: %s.", libraries);
     note_file(comparison, "base", base);
     note_file(comparison, "new", now);
     if (comparison->common == 0)
@@ -366,18 +366,16 @@ static void note_runs(const struct lb_run *base, const struct lb_run *now,
 /* Notes how many cases have one process per run, and what to add. */
 static void note_single(struct lb_run_comparison *comparison)
 {
-    char note[256] = "";
     size_t single = 0;
     for (size_t i = 0; i < comparison->count; i++)
         single += comparison->unit != LB_UNIT_BLOCK && !comparison->pairs[i].compared &&
                   comparison->pairs[i].base_units == 1 && comparison->pairs[i].now_units == 1;
-    lb_append(note, sizeof(note),
-              "%zu case%s one process per run, which tells no change from chance (addresses, "
-              "clocks): add --processes 15 to both sweeps, or give --compare several runs of the "
-              "base.",
-              single, single == 1 ? " has" : "s have");
     if (single > 0)
-        add_note(comparison, note);
+        add_note(comparison,
+                 "%zu case%s one process per run, which tells no change from chance (addresses, "
+                 "clocks): add --processes 15 to both sweeps, or give --compare several runs of "
+                 "the base.",
+                 single, single == 1 ? " has" : "s have");
 }
 
 /* The smallest p-value that so many units per side, or so many pairs, can reach after the
@@ -394,7 +392,6 @@ static void note_power(struct lb_run_comparison *comparison)
 {
     bool paired = comparison->unit == LB_UNIT_BLOCK;
     size_t units = SIZE_MAX, needed = 1;
-    char note[256] = "";
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
         size_t fewer = pair->base_units < pair->now_units ? pair->base_units : pair->now_units;
@@ -406,12 +403,11 @@ static void note_power(struct lb_run_comparison *comparison)
         return;
     while (least_p(comparison, needed) > comparison->judgement.level)
         needed++;
-    lb_append(note, sizeof(note),
-              "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
-              "do.",
-              units, paired ? "pairs" : "units per side", comparison->compared,
-              paired ? "--benchmark_repetitions=" : "--processes ", needed);
-    add_note(comparison, note);
+    add_note(comparison,
+             "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
+             "do.",
+             units, paired ? "pairs" : "units per side", comparison->compared,
+             paired ? "--benchmark_repetitions=" : "--processes ", needed);
 }
 
 static int by_severity(const void *a, const void *b)

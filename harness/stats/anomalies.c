@@ -17,35 +17,30 @@ const char *lb_anomaly_name(size_t index)
     return index < LB_ANOMALY_COUNT ? names[index] : NULL;
 }
 
-/* A sample and its position in time. */
-struct ranked {
-    double value;
-    size_t position;
-};
-
-static int by_value(const void *a, const void *b)
+/* How many of sorted [n] are below the value, or also equal to it. */
+static size_t count_below(const double *sorted, size_t n, double value, bool or_equal)
 {
-    const struct ranked *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
+    size_t low = 0, high = n;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (sorted[middle] < value || (or_equal && sorted[middle] == value))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
-/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. */
-static bool rank(const double *values, size_t n, double *ranks)
+/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. scratch [n]
+ */
+static void rank(const double *values, size_t n, double *ranks, double *scratch)
 {
-    struct ranked *sorted = malloc(n * sizeof(*sorted));
-    if (!sorted)
-        return false;
+    memcpy(scratch, values, n * sizeof(*values));
+    lb_sort(scratch, n);
     for (size_t i = 0; i < n; i++)
-        sorted[i] = (struct ranked){values[i], i};
-    qsort(sorted, n, sizeof(*sorted), by_value);
-    for (size_t i = 0, end; i < n; i = end) {
-        for (end = i + 1; end < n && sorted[end].value == sorted[i].value; end++)
-            ;
-        for (size_t j = i; j < end; j++)
-            ranks[sorted[j].position] = ((double)i + (double)end + 1) / 2;
-    }
-    free(sorted);
-    return true;
+        ranks[i] = ((double)count_below(scratch, n, values[i], false) +
+                    (double)count_below(scratch, n, values[i], true) + 1) /
+                   2;
 }
 
 static double sum_of_squares(const double *ranks, size_t n)
@@ -182,7 +177,6 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
                                  size_t block_count, struct lb_anomalies *anomalies,
                                  struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     *anomalies = (struct lb_anomalies){.trend = NAN, .von_neumann = NAN};
     if (n < MIN_SAMPLES)
         return LB_OK;
@@ -196,21 +190,14 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
     if (has_two_modes(sorted, n))
         anomalies->flags |= LB_ANOMALY_TWO_MODES;
     divide_by_block_medians(samples, blocks, block_count, centred, scratch);
-    if (!rank(samples, n, ranks)) {
-        st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
-        goto done;
-    }
+    rank(samples, n, ranks, scratch);
     anomalies->trend = correlation(ranks, n);
     if (drifts(samples, anomalies->trend, n, scratch))
         anomalies->flags |= LB_ANOMALY_DRIFT;
-    if (!rank(centred, n, ranks)) {
-        st = lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
-        goto done;
-    }
+    rank(centred, n, ranks, scratch);
     anomalies->von_neumann = von_neumann_ratio(ranks, n);
     if (is_autocorrelated(anomalies->von_neumann, n))
         anomalies->flags |= LB_ANOMALY_AUTOCORRELATION;
-done:
     free(sorted);
-    return st;
+    return LB_OK;
 }

@@ -94,41 +94,34 @@ static bool find_split(const double *values, size_t n, double least_shift, doubl
     return fabs(after - before) >= least_shift;
 }
 
-static int by_size(const void *a, const void *b)
+/* A search in a series: what it was given, and the change points found so far. */
+struct search {
+    const double *values;
+    double least_shift;
+    double *scratch; /* as long as values */
+    size_t *points, count;
+};
+
+/* Searches the values from first to before end, and both parts where it finds a split. */
+static void find_changes(struct search *search, size_t first, size_t end)
 {
-    size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
+    size_t split;
+    if (!find_split(search->values + first, end - first, search->least_shift, search->scratch,
+                    &split))
+        return;
+    find_changes(search, first, first + split);
+    search->points[search->count++] = first + split;
+    find_changes(search, first + split, end);
 }
 
 enum lb_status lb_change_points(const double *values, size_t n, double least_shift, size_t *points,
                                 size_t *count, struct lb_error *err)
 {
-    double *scratch = malloc((n + 1) * sizeof(*scratch));
-    size_t *ends = malloc((n + 1) * sizeof(*ends));
-    enum lb_status st = LB_OK;
-    *count = 0;
-    if (!scratch || !ends) {
-        st = lb_fail(err, LB_OOM, "out of memory for %zu runs", n);
-        goto done;
-    }
-    /* ends is a stack of the ends of segments still to search; the topmost segment begins at first.
-     * The left part of a split is searched first, so that first only ever grows. */
-    size_t depth = 1, first = 0, split;
-    ends[0] = n;
-    while (depth > 0) {
-        size_t end = ends[depth - 1];
-        if (find_split(values + first, end - first, least_shift, scratch, &split)) {
-            points[(*count)++] = first + split;
-            ends[depth++] = first + split;
-        } else {
-            first = end;
-            depth--;
-        }
-    }
-    if (*count > 1)
-        qsort(points, *count, sizeof(*points), by_size);
-done:
-    free(ends);
-    free(scratch);
-    return st;
+    struct search search = {values, least_shift, malloc((n + 1) * sizeof(double)), points, 0};
+    if (!search.scratch)
+        return lb_fail(err, LB_OOM, "out of memory for %zu runs", n);
+    find_changes(&search, 0, n);
+    *count = search.count;
+    free(search.scratch);
+    return LB_OK;
 }
