@@ -34,20 +34,23 @@ static void split_is_the_best_of_the_definition(void **state)
 {
     (void)state;
     uint64_t random = 9;
+    int single = 0;
     for (size_t n = 20; n < 60; n++) {
         double values[60], best = -INFINITY;
         size_t points[60], count, where = 0;
         for (size_t i = 0; i < n; i++)
-            values[i] = draws_normal(&random) + (i > n / 3 ? 3 : 0);
+            values[i] = draws_normal(&random) + (i > 4 ? 2.5 : 0);
         for (size_t split = 3; split + 3 <= n; split++)
             if (energy(values, n, split) > best) {
                 best = energy(values, n, split);
                 where = split;
             }
-        assert_int_equal(lb_change_points(values, n, 1.5, points, &count, NULL), LB_OK);
-        assert_int_equal(count, 1);
-        assert_int_equal(points[0], where);
+        assert_int_equal(lb_change_points(values, n, 0, points, &count, NULL), LB_OK);
+        single += count == 1;
+        if (count == 1) /* else points[0] need not be the split of the whole series */
+            assert_int_equal(points[0], where);
     }
+    assert_true(single > 15);
 }
 
 /* Yearly flow of the Nile at Aswan, 1871 to 1970: the dam of 1898 is the change that the literature
