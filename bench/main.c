@@ -20,7 +20,6 @@
 #include "commands/self_test.h"
 #include "html/report_page.h"
 #include "plot/gnuplot.h"
-#include "report/export.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
 #include "run/worker_child.h"

@@ -1,7 +1,8 @@
-// The report: its headline, what changed since earlier runs, filters, summary, pictures and table of the
-// run's cases, what did not run, and the machine. bench/html/page_data.c writes the data that it reads.
-// Parts, in order: small helpers, the records, the state and its link, filters, summary, pictures, table,
-// the card, what did not run, headline, changes, machine, and drawing all of them.
+// The report: its headline, what changed since earlier runs, filters, summary, pictures and table
+// of the run's cases, what did not run, and the machine. bench/html/page_data.c writes the data
+// that it reads. Parts, in order: small helpers, the records, the state and its link, filters,
+// summary, pictures, table, the card, what did not run, headline, changes, machine, and drawing all
+// of them.
 (function() {
 "use strict";
 const $ = (id) => document.getElementById(id);
@@ -74,8 +75,8 @@ const shellWord = (text) =>
 
 const text = (index) => (index >= 0 ? data.texts[index] : "");
 const SERIES = data.series.map(([name, color, mark, dash]) => ({name, color, mark, dash}));
-// infer and plain are the numbers of the settings that differ in the pass alone, which is inference,
-// and in the precision alone, which is f32; -1 where the run has none.
+// infer and plain are the numbers of the settings that differ in the pass alone, which is
+// inference, and in the precision alone, which is f32; -1 where the run has none.
 const SETTINGS = data.settings.map(([heading, dtype, math, pass, others, infer, plain], order) => ({
     heading,
     dtype: dtype + (math && "/" + math),
@@ -86,13 +87,14 @@ const SETTINGS = data.settings.map(([heading, dtype, math, pass, others, infer, 
     order,
 }));
 const RANKS = ["", "fastest", "tied"];
-// What a case with a time has: times of a call in ns, with lo and hi of the 95 % interval or else of the
-// range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a call; the
-// most bytes in use; the time of preparation in ns; counts; why sampling stopped; the samples as a strip;
-// the kernels; the error over what is allowed; the time of an update of the weights in ns.
-const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientError", "bound", "flops",
-    "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop", "strip", "kernels",
-    "toleranceUsed", "update"];
+// What a case with a time has: times of a call in ns, with lo and hi of the 95 % interval or else
+// of the range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a
+// call; the most bytes in use; the time of preparation in ns; counts; why sampling stopped; the
+// samples as a strip; the kernels; the error over what is allowed; the time of an update of the
+// weights in ns.
+const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientError", "bound",
+    "flops", "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop",
+    "strip", "kernels", "toleranceUsed", "update"];
 const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
     setting: SETTINGS[setting], T, B, I, H,
     cases: cases.map(([series, verdict, rank, tail, reason, description, warning, ...numbers]) => {
@@ -123,13 +125,14 @@ const sizesOf = (c) => "T = " + c.T + ", B = " + c.B + ", I = " + c.I + ", H = "
 function searchText(c) {
     if (!c.words)
         c.words = [" ", idOf(c), "T=" + c.T, "B=" + c.B, "I=" + c.I, "H=" + c.H, c.setting.dtype,
-            c.setting.pass, c.setting.others, c.verdict, c.reason, c.warning, c.description, c.kernels,
+            c.setting.pass, c.setting.others, c.verdict, c.reason, c.warning, c.description,
+                c.kernels,
             " "].join(" ").toLowerCase();
     return c.words;
 }
 
-// State: what the reader chose. It is kept in the page's link, #key=value,value&..., without what is as
-// it begins.
+// State: what the reader chose. It is kept in the page's link, #key=value,value&..., without what
+// is as it begins.
 
 const SIZES = ["T", "B", "I", "H"];
 const FACETS = [
@@ -185,7 +188,8 @@ function stateFromLink(link) {
             read[key] = new Set(values.filter((value) => facetOf(key).groups.has(value)));
         else read[key] = values[0];
     }
-    if (read.base && !SERIES.some((series) => series.name === read.base)) read.base = defaults().base;
+    if (read.base && !SERIES.some((series) => series.name === read.base))
+        read.base = defaults().base;
     if (!Object.hasOwn(CHARTS, read.chart)) read.chart = "time";
     if (!SIZES.includes(read.x)) read.x = "";
     return read;
@@ -314,17 +318,20 @@ function summaryTrack({low, high, middle, series}, {at, marks}) {
         h("span", {class: "middle c" + series.color, style: "left:" + at(middle)}));
 }
 function drawSummary({timed}) {
-    const compared = new Set(timed.filter((c) => c.problem.timed.length > 1).map((c) => c.problem)).size;
+    const compares = (c) => c.problem.timed.length > 1;
+    const compared = new Set(timed.filter(compares).map((c) => c.problem)).size;
     const lines = SERIES.map((series) => summaryOf(series, timed)).filter((line) => line.count > 0);
     lines.sort((a, b) => (b.middle || 0) - (a.middle || 0) || b.fastest - a.fastest);
     $("summary-note").textContent = !compared
         ? "No shown problem has times of two implementations."
         : "Fastest counts the " + plural(compared, "problem") +
             " for which at least two implementations have a time." +
-            (state.base ? " The bar runs from the lowest to the highest speed-up over " + state.base +
+            (state.base ? " The bar runs from the lowest to the highest speed-up over " +
+                state.base +
                      ", and its mark is the median." : "");
     const scale = summaryScale(lines), track = lines.some((line) => line.middle !== null);
-    const ticks = scale.marks.map((e) => h("span", {class: "tick", style: "left:" + scale.at(2 ** e)},
+    const ticks = scale.marks.map((e) => h("span", {class: "tick", style: "left:" +
+        scale.at(2 ** e)},
         (e < 0 ? "1/" + 2 ** -e : 2 ** e) + "×"));
     const number = (label, value) => h("td", {class: "n", "data-label": label}, String(value));
     const rows = lines.map((line) => h("tr", {}, h("td", {}, nameOf(line.series)),
@@ -348,21 +355,22 @@ function tableHead(names) {
 const MOST_PANELS = innerWidth < 700 ? 6 : 12;
 let allPanels = false;
 const ratio = (above, below) => (above && below ? above.median / below.median : null);
-const widest = (above, below) => (above && below && [above.lo / below.hi, above.hi / below.lo]) || [];
+const widest = (above, below) =>
+    (above && below ? [above.lo / below.hi, above.hi / below.lo] : []);
 const inference = (c) => timedOf(like(c, c.setting.infer), c.series);
 const inF32 = (c) => timedOf(like(c, c.setting.plain), c.series);
 const bestInF32 = (c) => (like(c, c.setting.plain) || {timed: []}).timed[0];
 const isF32 = (c) => c.setting.plain === c.setting.order;
-// What each kind shows of a case: value, interval and value at the lower bound of the time. Without x it
-// is drawn over the size that the reader chose; with x, a mark per case; map draws cells.
+// What each kind shows of a case: value, interval and value at the lower bound of the time. Without
+// x it is drawn over the size that the reader chose; with x, a mark per case; map draws cells.
 const CHARTS = {
     time: {
         name: "time per step", unit: "time", label: "per step",
         value: (c) => c.median / c.T,
         interval: (c) => [c.lo / c.T, c.hi / c.T],
         bound: (c) => c.bound && c.bound / c.T,
-        note: "Lower is better. The median time of a call divided by T; bars show the 95 % interval, " +
-            "or the range of the samples where there are too few for one.",
+        note: "Lower is better. The median time of a call divided by T; bars show the 95 % " +
+            "interval, or the range of the samples where there are too few for one.",
         boundNote: "The dotted line is the lower bound (floor) of the time.",
     },
     speedup: {
@@ -373,8 +381,9 @@ const CHARTS = {
     map: {
         name: "speed-up by two sizes", map: true,
         value: (c) => c.speedup,
-        note: "Each cell is one problem: how many times as fast as the baseline. Blue is faster, orange " +
-            "slower; = tied, as the intervals overlap; × failed; grey did not run; – is not in this run.",
+        note: "Each cell is one problem: how many times as fast as the baseline. Blue is " +
+            "faster, orange slower; = tied, as the intervals overlap; × failed; grey did not run; " +
+            "– is not in this run.",
     },
     rate: {
         name: "rate (roofline)", label: "GFLOP/s", xLabel: "flops per byte",
@@ -383,23 +392,23 @@ const CHARTS = {
         interval: (c) => [c.flops / c.hi, c.flops / c.lo],
         bound: (c) => c.bound && c.flops / c.bound,
         reference: (points) => most(points.map((point) => point.y)),
-        note: "Higher is better. Flops of the GEMMs per second, over flops per byte of inputs and " +
-            "outputs. The dashed line is the best rate shown.",
+        note: "Higher is better. Flops of the GEMMs per second, over flops per byte of inputs " +
+            "and outputs. The dashed line is the best rate shown.",
         boundNote: "A + is the rate at the lower bound of the time.",
     },
     training: {
         name: "training over inference", label: "training / inference", suffix: "×",
         value: (c) => (c.setting.pass === "train" ? ratio(c, inference(c)) : null),
         interval: (c) => widest(c, inference(c)),
-        note: "Lower is better. The median of a training call divided by that of inference of the " +
-            "same implementation; bars show the widest interval that both allow.",
+        note: "Lower is better. The median of a training call divided by that of inference of " +
+            "the same implementation; bars show the widest interval that both allow.",
     },
     precision: {
         name: "precision: speed-up over f32", label: "f32 / this precision", suffix: "×",
         value: (c) => (isF32(c) ? null : ratio(inF32(c), c)),
         interval: (c) => widest(inF32(c), c),
-        note: "Higher is better. The median in f32 divided by that in this precision, for the same " +
-            "implementation; bars show the widest interval that both allow.",
+        note: "Higher is better. The median in f32 divided by that in this precision, for the " +
+            "same implementation; bars show the widest interval that both allow.",
     },
     error: {
         name: "precision: speed over error", label: "speed-up over the fastest in f32", suffix: "×",
@@ -408,14 +417,14 @@ const CHARTS = {
         value: (c) => (c.gradientError || c.error ? ratio(bestInF32(c), c) : null),
         interval: (c) => widest(bestInF32(c), c),
         note: "Left and up is better. The fastest median in f32 of the same sizes divided by the " +
-            "median, over |result − oracle| / |oracle| of the worst output or, in training, the worst " +
-            "gradient.",
+            "median, over |result − oracle| / |oracle| of the worst output or, in training, the " +
+            "worst gradient.",
     },
     memory: {
         name: "peak memory", unit: "bytes", label: "peak memory",
         value: (c) => c.peak,
-        note: "Lower is better. The most memory that the case used at a time: tensors, packed weights, " +
-            "reserve and workspace.",
+        note: "Lower is better. The most memory that the case used at a time: tensors, packed " +
+            "weights, reserve and workspace.",
     },
 };
 const intervalOf = (chart, c) => (chart.interval && c.lo !== null ? chart.interval(c) : []);
@@ -432,8 +441,8 @@ const markOf = ({mark, color}) => svg("path",
 const lineOf = ({color, dash}, d) => svg("path",
     {class: "line s" + color, "stroke-dasharray": DASHES[(dash - 1) % 4], d});
 
-// Panels: one per setting and set of the sizes that the chart holds constant. I counts as a size where it
-// is not H.
+// Panels: one per setting and set of the sizes that the chart holds constant. I counts as a size
+// where it is not H.
 function panelsOf(points, chart, axes) {
     const held = (c) => (chart.x ? []
         : SIZES.filter((size) => !axes.includes(size) && (size !== "I" || c.I !== c.H)));
@@ -457,7 +466,8 @@ function chartPanels(timed, chart, axis) {
         panel.lines = groupBy(panel.points, (point) => point.c.series);
         for (const line of panel.lines.values()) line.sort((a, b) => a.x - b.x);
     }
-    // A panel whose lines all have one point says nothing, nor do precisions with nothing beside f32.
+    // A panel whose lines all have one point says nothing, nor do precisions with nothing beside
+    // f32.
     return panels.filter((panel) => chart.acrossPrecisions ? panel.points.some(({c}) => !isF32(c))
         : chart.x || Array.from(panel.lines.values()).some((line) => line.length > 1));
 }
@@ -521,9 +531,11 @@ function drawAxes(image, {width, height, left, right, bottom, X, Y, xTicks, yTic
         last = x;
         image.append(
             svg("path", {class: "axis", d: "M" + x.toFixed(1) + " " + (height - bottom) + "v4"}),
-            svg("text", {x: x.toFixed(1), y: height - bottom + 16, "text-anchor": "middle"}, label));
+            svg("text", {x: x.toFixed(1), y: height - bottom + 16, "text-anchor": "middle"},
+                label));
     }
-    image.append(svg("text", {x: (left + width - right) / 2, y: height - 2, "text-anchor": "middle"},
+    image.append(svg("text", {x: (left + width - right) / 2, y: height - 2,
+        "text-anchor": "middle"},
         xLabel), svg("text", {x: 0, y: 10}, yLabel));
 }
 // A series' line, and its lower bounds.
@@ -569,7 +581,8 @@ function rangeOf(values, pad) {
 function frameOf(panels, chart, axis, width) {
     const points = panels.flatMap((panel) => panel.points), xs = points.map((point) => point.x);
     const [yLow, yHigh] = rangeOf(points.flatMap(({c, y}) =>
-        [y, ...intervalOf(chart, c), boundOf(chart, c), chart.reference && chart.reference(points)]),
+        [y, ...intervalOf(chart, c), boundOf(chart, c), chart.reference &&
+            chart.reference(points)]),
         1.15);
     const [xLow, xHigh] = rangeOf(xs, 1.12);
     const height = chart.x ? Math.min(420, 0.62 * width + 60)
@@ -612,10 +625,12 @@ function mapCell(c) {
     return [(tied ? "=" : "") + digits(c.speedup), c.speedup >= 1 ? "faster" : "slower"];
 }
 function drawMap(panel, axis) {
-    const xs = distinct(panel.cases.map((c) => c.H)), ys = distinct(panel.cases.map((c) => c[axis]));
+    const xs = distinct(panel.cases.map((c) => c.H));
+    const ys = distinct(panel.cases.map((c) => c[axis]));
     const W = 56, H = 28, left = 52, top = 16, width = left + W * xs.length + 4;
     const image = svg("svg", {class: "map", role: "group", "aria-label": panel.title,
-        viewBox: "0 0 " + width + " " + (top + H * ys.length + 38), style: "max-width:" + width + "px"});
+        viewBox: "0 0 " + width + " " + (top + H * ys.length + 38), style: "max-width:" + width +
+            "px"});
     const put = (x, y, words, anchor) =>
         image.append(svg("text", {x, y, "text-anchor": anchor || "middle"}, words));
     const place = new Map(panel.cases.map((c) => [c.H + "," + c[axis], c]));
@@ -640,7 +655,8 @@ function drawMap(panel, axis) {
 }
 
 function drawLegend(panels) {
-    const used = SERIES.filter((series) => panels.some((panel) => panel.lines && panel.lines.has(series)));
+    const shows = (panel, series) => panel.lines && panel.lines.has(series);
+    const used = SERIES.filter((series) => panels.some((panel) => shows(panel, series)));
     $("legend").replaceChildren(...used.map((series) => h("span", {},
         svg("svg", {width: 34, height: 12, viewBox: "-17 -6 34 12", "aria-hidden": "true"},
             lineOf(series, "M-16 0H16"), markOf(series)), series.name)));
@@ -704,7 +720,8 @@ const COLUMNS = [
         c.hasInterval && h("small", {}, " ±" + (50 * (c.hi - c.lo) / c.median).toFixed(1) + " %"))],
     ["step", "Per step#", (c) => c.median / c.T, (c) => numberCell("per step", ns(c.median / c.T))],
     ["speedup", "Speed-up#", (c) => c.speedup,
-        (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"}, times(c.speedup),
+        (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"},
+            times(c.speedup),
             c.rank && h("small", {}, " " + c.rank))],
     CASES.some((c) => c.update) && ["update", "Update#", (c) => c.update,
         (c) => numberCell("update", ns(c.update))],
@@ -733,11 +750,13 @@ function sortCases(timed) {
 
 let table = {rows: [], made: 0, body: null, more: null};
 function makeRows(count) {
-    const end = Math.min(table.rows.length, table.made + count), part = document.createDocumentFragment();
+    const end = Math.min(table.rows.length, table.made + count);
+    const part = document.createDocumentFragment();
     for (; table.made < end; table.made++) {
         const c = table.rows[table.made], before = table.rows[table.made - 1];
         const place = state.sort || !before ? null : before.problem === c.problem ? "same" : "next";
-        part.append(h("tr", {tabindex: "0", "data-case": c.index, class: place, "aria-expanded": "false"},
+        part.append(h("tr", {tabindex: "0", "data-case": c.index, class: place, "aria-expanded":
+            "false"},
             COLUMNS.map((column) => column.cell(c))));
     }
     table.body.append(part);
@@ -800,14 +819,16 @@ function detailsOf(c, all) {
     if (c.timed) {
         fact("median", ns(c.median) + ", " + ns(c.median / c.T) + " per step");
         if (c.lo !== null)
-            fact(c.hasInterval ? "95 % interval" : "range of samples", ns(c.lo) + " to " + ns(c.hi));
+            fact(c.hasInterval ? "95 % interval" : "range of samples", ns(c.lo) + " to " +
+                ns(c.hi));
         if (c.speedup !== null)
             fact("speed-up", times(c.speedup) + " over " + state.base + (c.rank && ", " + c.rank));
         fact("samples", c.samples + (c.blocks > 1 ? " in " + c.blocks + " blocks" : "") +
             (c.calls > 1 ? ", " + digits(c.calls) + " calls each" : "") + " ", stripOf(c));
         fact("error", c.error !== null && c.error.toExponential(2) +
             " (norm of the difference to the oracle, relative)" +
-            (c.toleranceUsed !== null ? ", at most " + percent(c.toleranceUsed) + " of what is allowed"
+            (c.toleranceUsed !== null ? ", at most " + percent(c.toleranceUsed) +
+                " of what is allowed"
                                       : ""));
     }
     fact("ran", c.description);
@@ -864,7 +885,8 @@ function reasonRow(cases) {
         const ids = cases.slice(0, EXAMPLES).map((c) => h("div", {}, h("code", {}, idOf(c))));
         named.append(h("div", {class: "examples"}, ids, left > 0 && "and " + left + " more"));
     });
-    return h("tr", {class: failed ? "bad" : "none"}, h("td", {}, h("span", {class: "verdict"}, verdict)),
+    return h("tr", {class: failed ? "bad" : "none"}, h("td", {}, h("span", {class: "verdict"},
+        verdict)),
         h("td", {class: "n"}, String(cases.length)),
         h("td", {}, reason || "no reason was recorded", named),
         h("td", {}, Array.from(new Set(cases.map((c) => c.series.name))).join(", ")));
@@ -879,7 +901,8 @@ function drawReasons({shown}) {
             (untimed.length === 1 ? " has" : " have") + " no time. Failures come first."
         : all ? "Every case ran and agreed with the oracle."
               : "All cases that pass the filter have a time.";
-    $("reasons").replaceChildren(h("p", {}, said), ...(missing > 0 ? [h("p", {}, missing + " of the " +
+    $("reasons").replaceChildren(h("p", {}, said), ...(missing > 0 ? [h("p", {}, missing +
+        " of the " +
         data.run.planned + " planned cases have no row: the run ended before them.")] : []));
     if (untimed.length)
         $("reasons").append(h("table", {class: "reasons"},
@@ -921,7 +944,8 @@ function exceptionWords(problems, series) {
         const own = p.cases.find((c) => c.series === series), best = p.timed[0];
         return "T" + p.T + " B" + p.B + " H" + p.H + " (" + best.series.name +
             (own && own.timed ? " is " + digits(own.median / best.median) + " times as fast)"
-                              : "; " + series.name + (own ? " is " + own.verdict : " has no row") + ")");
+                              : "; " + series.name + (own ? " is " + own.verdict : " has no row") +
+                                  ")");
     });
     const more = list.length > MOST ? " and " + (list.length - MOST) + " more" : "";
     return list.length ? " Exceptions: " + words.join(", ") + more + "." : "";
@@ -939,10 +963,13 @@ function regionItem([number, members, cuts]) {
     const base = SERIES[data.baseline] === series ? null : SERIES[data.baseline];
     const based = base ? own.filter((c) => timedOf(c.problem, base)) : [];
     if (!compared.length && alone === problems.length)
-        return add(item, {}, [": it is the only one with a time in " + plural(alone, "problem") + "."]);
-    add(item, {}, [": fastest in " + wins.length + " of " + plural(problems.length - alone, "problem")]);
+        return add(item, {}, [": it is the only one with a time in " + plural(alone, "problem") +
+            "."]);
+    add(item, {}, [": fastest in " + wins.length + " of " + plural(problems.length - alone,
+        "problem")]);
     if (based.length)
-        add(item, {}, [", ", spreadWords(based.map((c) => timedOf(c.problem, base).median / c.median),
+        add(item, {}, [", ", spreadWords(based.map((c) => timedOf(c.problem,
+            base).median / c.median),
             data.baseline_name), based.length < own.length &&
             " in the " + based.length + " problems where both have a time"]);
     if (compared.length && !(based.length && compared.every((c) => others(c).series === base)))
@@ -950,21 +977,25 @@ function regionItem([number, members, cuts]) {
             spreadWords(compared.map((c) => others(c).median / c.median), "the next best")]);
     return add(item, {}, [".",
         tied > 0 && " In " + tied + " of them it is tied with another: their intervals overlap.",
-        unsure > 0 && " In " + unsure + " of them that is not certain: there are too few samples or " +
+        unsure > 0 && " In " + unsure +
+            " of them that is not certain: there are too few samples or " +
             "processes for an interval.",
         alone > 0 && " It is the only one with a time in " + alone + " more.",
         exceptionWords(problems, series)]);
 }
 function leadSentence() {
-    const timed = PROBLEMS.filter((p) => p.timed.length), compared = timed.filter((p) => p.timed.length > 1);
+    const timed = PROBLEMS.filter((p) => p.timed.length);
+    const compared = timed.filter((p) => p.timed.length > 1);
     if (!timed.length) return "No case of this run has a time, so there is nothing to compare.";
     if (!compared.length)
-        return "No problem of this run has times of two implementations, so there is nothing to compare.";
+        return "No problem of this run has times of two implementations, so there is nothing " +
+            "to compare.";
     const [leader, wins] = Array.from(groupBy(compared, (p) => p.timed[0].series))
         .reduce((a, b) => (b[1].length > a[1].length ? b : a));
     const where = compared.length === 1 ? "the only problem"
         : wins.length === compared.length ? "all " + compared.length + " problems"
-                                          : wins.length + " of the " + compared.length + " problems";
+                                          : wins.length + " of the " + compared.length +
+                                              " problems";
     return leader.name + " has the smallest median time in " + where +
         " for which at least two implementations have a time.";
 }
@@ -983,7 +1014,8 @@ function drawHeadline() {
             const untimed = problems.filter((p) => !p.timed.length).length;
             return h("div", {class: "setting"}, h("h3", {}, setting.heading),
                 h("ul", {class: "regions"}, regions.map(regionItem), untimed > 0 && h("li", {},
-                    plural(untimed, "problem") + (untimed === 1 ? " has" : " have") + " no time: see ",
+                    plural(untimed, "problem") + (untimed === 1 ? " has" : " have") +
+                        " no time: see ",
                     h("a", {href: "#not-run"}, "what did not run"), ".")));
         })));
 }
@@ -994,16 +1026,18 @@ function drawHeader() {
     const {run} = data, counts = groupBy(CASES, (c) => c.verdict), warnings = [];
     const shown = data.verdicts.filter(([verdict]) => counts.has(verdict));
     if (!run.finished || run.interrupted)
-        warnings.push("This run is incomplete: it was stopped or cut off. The page shows the rows that " +
-            "it has.");
-    if (run.doubt) warnings.push("The run's file is not sound: " + run.doubt + ". No comparison rests on it.");
+        warnings.push("This run is incomplete: it was stopped or cut off. The page shows the " +
+            "rows that it has.");
+    if (run.doubt) warnings.push("The run's file is not sound: " + run.doubt +
+        ". No comparison rests on it.");
     if (!CASES.length) warnings.push("This run has no rows.");
     else if (data.baseline < 0)
         warnings.push(data.baseline_name ? "The baseline " + data.baseline_name +
                 " is not in this run, so there are no speed-ups over it."
                                          : "No case has a time, so there is no baseline.");
     $("header").replaceChildren(
-        h("p", {class: "machine"}, run.machine + ". Run of " + (run.started.slice(0, 10) || "an unknown day") + "."),
+        h("p", {class: "machine"}, run.machine + ". Run of " + (run.started.slice(0, 10) ||
+            "an unknown day") + "."),
         h("p", {class: "counts"}, h("span", {}, strong(String(CASES.length)), " cases"), " ",
             h("span", {}, strong(String(PROBLEMS.length)), " problems"),
             shown.map(([verdict, failure]) => [" ", h("span",
@@ -1011,15 +1045,18 @@ function drawHeader() {
                 strong(String(counts.get(verdict).length)), " " + verdict)])),
         ...warnings.map((words) => h("p", {class: "warning"}, words)));
 }
-const CHANGES = {broken: "✗", slower: "▼", inconclusive: "?", faster: "▲", same: "=", gone: "○", mended: "✓",
+const CHANGES = {broken: "✗", slower: "▼", inconclusive: "?", faster: "▲", same: "=", gone: "○",
+    mended: "✓",
     new: "+", "still failing": "✗", "not run": "–"};
 function changeRow(c) {
-    const bad = ["broken", "slower"].includes(c.change), good = ["faster", "mended"].includes(c.change);
+    const bad = ["broken", "slower"].includes(c.change);
+    const good = ["faster", "mended"].includes(c.change);
     const percent = (value) => (value < 1 ? "−" : "+") + Math.abs(100 * (value - 1)).toFixed(1);
     return h("tr", {class: bad ? "bad" : good ? "ok" : "none"},
         h("td", {}, h("span", {class: "verdict"}, (CHANGES[c.change] || "") + " " + c.change)),
         h("td", {class: "n"}, c.ratio === null ? "–" : [percent(c.ratio) + " % ",
-            h("small", {}, "(" + percent(c.ratio_lo) + " to " + percent(c.ratio_hi) + ")")]),
+            c.ratio_lo !== null &&
+                h("small", {}, "(" + percent(c.ratio_lo) + " to " + percent(c.ratio_hi) + ")")]),
         h("td", {class: "n"}, ns(c.base_median_ns)), h("td", {class: "n"}, ns(c.new_median_ns)),
         h("td", {}, h("code", {}, c.case), c.note && [" ", h("small", {}, c.note)]));
 }
@@ -1030,15 +1067,18 @@ function drawChanges() {
         const bad = (c) => ["broken", "slower"].includes(c.change);
         const others = one.cases.filter((c) => !bad(c)), left = others.length - MOST;
         return h("section", {class: "compare"}, h("h2", {}, "Against " + one.base),
-            h("p", {class: "lead"}, one.verdict), one.notes && h("p", {class: "warning"}, one.notes),
+            h("p", {class: "lead"}, one.verdict), one.notes && h("p", {class: "warning"},
+                one.notes),
             one.basis && note(one.basis),
             h("table", {class: "reasons"}, tableHead(["Verdict", "Change of time, 95 % interval#",
                 "Before#", "Now#", "Case"]),
                 h("tbody", {}, one.cases.filter(bad).concat(others.slice(0, MOST)).map(changeRow))),
             left > 0 && note(left + " more cases, none of them a regression, are left out: ",
                 h("code", {}, "--compare"), " lists them."),
-            note("Above 0 % is slower. Slower and faster mean by more than " + digits(100 * one.margin) +
-                " %, significant at " + digits(100 * one.level) + " % over all cases together; same " +
+            note("Above 0 % is slower. Slower and faster mean by more than " +
+                digits(100 * one.margin) +
+                " %, significant at " + digits(100 * one.level) +
+                    " % over all cases together; same " +
                 "means within " + digits(100 * one.margin) + " %."));
     }));
 }
@@ -1048,7 +1088,8 @@ const KEYS = {
     threads_per_core: "hardware threads per core", l3_domains: "third-level caches",
     l3_bytes: "size of each", numa_nodes: "NUMA nodes", from_system: "known from the system",
     simd: "vector units", governor: "frequency governor", cache_bytes: "largest cache",
-    memory_bytes: "memory", version: "bench-lstm", dirty: "uncommitted changes", flags: "compiler flags",
+    memory_bytes: "memory", version: "bench-lstm", dirty: "uncommitted changes", flags:
+        "compiler flags",
     build_type: "build", max_ns: "sampling time per case, at most",
     min_samples: "samples per case, at least", max_samples: "samples per case, at most",
     precision: "target width of the interval",
@@ -1066,13 +1107,15 @@ function factRows(object) {
     return Object.entries(object || {}).flatMap(([key, value]) => {
         if (Array.isArray(value)) return [];
         if (value && typeof value === "object") return factRows(value);
-        return [h("tr", {}, h("th", {scope: "row"}, KEYS[key] || key), h("td", {}, factValue(key, value)))];
+        return [h("tr", {}, h("th", {scope: "row"}, KEYS[key] || key), h("td", {}, factValue(key,
+            value)))];
     });
 }
 function drawMachine() {
     const MOST = 20, {run} = data, count = run.machines.length;
     const state_ = !run.finished || run.interrupted
-        ? "incomplete: " + (run.interrupted ? "stopped" : "cut off") + " after " + plural(CASES.length, "row")
+        ? "incomplete: " + (run.interrupted ? "stopped" : "cut off") + " after " +
+            plural(CASES.length, "row")
         : "complete, " + plural(CASES.length, "row");
     const facts = (caption, object) =>
         h("table", {class: "facts"}, h("caption", {}, caption), h("tbody", {}, factRows(object)));
