@@ -99,8 +99,8 @@ class Planted(DevicesTest):
         with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               text=True, env=self.environment(hangs=1)) as process:
             # Device 1 hangs in its first case of T 5; device 0 has run its cases.
-            wait_until(lambda: line_count(self.path("run/devices/0/run.jsonl")) == 14
-                       and line_count(self.path("run/devices/1/run.jsonl")) > 4, seconds=300)
+            wait_until(lambda: line_count(self.path("run/devices/0/run.jsonl")) == 28
+                       and line_count(self.path("run/devices/1/run.jsonl")) > 18, seconds=300)
             process.send_signal(signal.SIGINT)
             err = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 130, err)
