@@ -9,6 +9,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "device/device.h"
 #include "host/cpu_units.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
@@ -313,7 +314,7 @@ static enum lb_status choose_precisions(struct lb_options *options, struct lb_er
  * whose driver makes this file. */
 static bool has_bf16_unit(void)
 {
-    return lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || access("/dev/nvidiactl", F_OK) == 0;
+    return lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || lb_has_nvidia_driver();
 }
 
 /* Without sizes, a command on cases means the quick grid: inference and training, in f32 and where

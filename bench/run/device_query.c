@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/tuned_choices.h"
 #include "cli/shard.h"
 #include "machine/ceilings.h"
 #include "measure/cpu_ceilings_measure.h"
@@ -71,8 +72,17 @@ enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
 
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
 {
+    char path[4096], digits[24];
+    int64_t changed_s;
+    uint64_t hash;
     if (!session->gpu)
         return;
+    if (lb_tuned_file(path, &changed_s, &hash)) {
+        snprintf(digits, sizeof(digits), "%016llx", (unsigned long long)hash);
+        json_object_set_new(environment, "tuned",
+                            json_pack("{s:s, s:I, s:s}", "file", path, "changed_s",
+                                      (json_int_t)changed_s, "hash", digits));
+    }
     json_object_set(environment, "gpu", session->gpu);
     lb_warn(lb_libraries_mismatch(json_object_get(environment, "libraries")));
 }

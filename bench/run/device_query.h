@@ -18,8 +18,9 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name);
  * device. LB_INVALID, LB_IO: there is no such model, or its file is wrong. */
 enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err);
 
-/* Adds the device to an environment record. Warns on stderr when a library has another version than
- * the program was built against. */
+/* Adds the device to an environment record, and under "tuned" which file of tuned choices decides
+ * what runs on it: file, changed_s (since 1970) and hash. Warns on stderr when a library has
+ * another version than the program was built against. */
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment);
 
 /* Measures what the CPUs, and the GPU where there is one, reach at best, before a sweep of these

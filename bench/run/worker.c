@@ -290,9 +290,15 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
         return lb_fail(err, LB_OOM, "out of memory");
     pool->limits.call_s = fmax(of_cases.call_s, LOAD_LIMIT_S);
     pool->limits.memory_bytes = 0;
-    for (size_t i = 0; i < registry->count && st == LB_OK; i++)
-        if (registry->impl_entries[i].library && !registry->impl_entries[i].absent)
-            st = ask_library(pool, &registry->impl_entries[i], *libraries, err);
+    for (size_t i = 0; i < registry->count && st == LB_OK; i++) {
+        struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
+        if (!impl_entry->library || impl_entry->absent)
+            continue;
+        if (impl_entry->memory == LB_DEVICE && !lb_has_nvidia_driver())
+            lb_library_add(*libraries, impl_entry, NULL); /* 100 MB that nothing would use */
+        else
+            st = ask_library(pool, impl_entry, *libraries, err);
+    }
     drop_named(pool, "libraries"); /* the workers of cases load what their cases need */
     pool->limits = of_cases;
     return st;

@@ -14,10 +14,10 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "case/run.h"
 #include "device/memory.h"
 #include "host/cpu_affinity.h"
 #include "host/shared_library.h"
-#include "case/run.h"
 #include "measure/ceilings_measure.h"
 #include "record/device_record.h"
 #include "run/planted_slowdown.h"
@@ -167,6 +167,8 @@ static void open_device(const struct server *server, const struct lb_impl *impl)
 static enum lb_status load_library(const struct server *server, const struct lb_impl *impl,
                                    struct lb_error *err)
 {
+    if (impl->memory == LB_DEVICE && !lb_device_known(NULL))
+        return LB_OK; /* which the case will say */
     for (size_t i = 0; i < server->registry.count; i++) {
         const struct lb_impl_entry *impl_entry = &server->registry.impl_entries[i];
         if (impl_entry->impl == impl && impl_entry->library)

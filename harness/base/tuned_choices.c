@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/atomic_file.h"
 #include "base/cache_path.h"
+#include "base/hash.h"
 
 static const char first_line[] = "bench-lstm tuned choices 1\n";
 
@@ -114,4 +116,20 @@ enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_erro
     const struct change change = {path, key, value};
     file_path(true, path);
     return lb_write_file_atomically(path, write_changed, &change, err);
+}
+
+bool lb_tuned_file(char path[4096], int64_t *changed_s, uint64_t *hash)
+{
+    char bytes[4096];
+    struct stat found;
+    file_path(false, path);
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return false;
+    *changed_s = fstat(fileno(file), &found) == 0 ? (int64_t)found.st_mtime : 0;
+    *hash = 0;
+    for (size_t n; (n = fread(bytes, 1, sizeof(bytes), file)) > 0;)
+        *hash = lb_hash_bytes(*hash, bytes, n);
+    fclose(file);
+    return true;
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "api/status.h"
 
@@ -30,6 +31,10 @@ enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct l
  * file of tuned choices, or a line is damaged; the file is then left unchanged. LB_IO: it can't be
  * read or written. LB_OOM. */
 enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err);
+
+/* Names the file as it is now, for the header of a run that it decides: its path, the time of its
+ * last change in seconds since 1970, and a hash of its bytes. False where there is no file. */
+bool lb_tuned_file(char path[4096], int64_t *changed_s, uint64_t *hash);
 
 #ifdef __cplusplus
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 
@@ -37,6 +38,16 @@ static struct {
     struct lb_device_info info;
     struct lb_error why;
 } current;
+
+bool lb_has_nvidia_driver(void)
+{
+    static const char *const files[] = {"/dev/nvidiactl", "/proc/driver/nvidia/version",
+                                        "/dev/nvmap" /* Tegra */, "/dev/dxg" /* WSL */};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+        if (access(files[i], F_OK) == 0)
+            return true;
+    return false;
+}
 
 const struct lb_device_api *lb_device(void)
 {

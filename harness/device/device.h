@@ -104,6 +104,9 @@ struct lb_clock_reading {
 double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_clock_reading *to,
                          size_t count);
 
+/* Whether the system has an NVIDIA driver, by the files that it makes; asks no library. */
+bool lb_has_nvidia_driver(void);
+
 /* The table in use: CUDA's, or, in a build without CUDA, one that is always absent. */
 const struct lb_device_api *lb_device(void);
 

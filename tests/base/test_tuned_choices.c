@@ -93,6 +93,24 @@ static void the_cache_folder_is_made_where_no_file_is_named(void **state)
     assert_int_equal(access(scratch_path("cache/bench-lstm/tuned.txt"), F_OK), 0);
 }
 
+/* The header of a run names the file as it was, so that a later change shows. */
+static void a_changed_file_has_another_hash(void **state)
+{
+    char named[4096];
+    int64_t changed_s;
+    uint64_t first, second;
+    (void)state;
+    assert_false(lb_tuned_file(named, &changed_s, &first));
+    assert_int_equal(lb_tuned_store("a", "1", NULL), LB_OK);
+    assert_true(lb_tuned_file(named, &changed_s, &first));
+    assert_string_equal(named, path);
+    assert_true(changed_s > 0);
+    assert_int_equal(lb_tuned_store("a", "2", NULL), LB_OK);
+    assert_true(lb_tuned_file(named, &changed_s, &second) && second != first);
+    assert_int_equal(lb_tuned_store("a", "1", NULL), LB_OK);
+    assert_true(lb_tuned_file(named, &changed_s, &second) && second == first);
+}
+
 static int name_file(void **state)
 {
     if (scratch_setup(state) != 0)
@@ -110,6 +128,7 @@ int main(void)
         TEST(a_key_is_kept_and_replaced_beside_others),
         TEST(foreign_and_damaged_files_are_named_and_left_alone),
         TEST(a_folder_that_does_not_exist_is_an_error_of_its_own),
+        TEST(a_changed_file_has_another_hash),
         TEST(the_cache_folder_is_made_where_no_file_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
