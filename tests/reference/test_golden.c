@@ -1,21 +1,12 @@
 /* Compares implementations with golden files made by PyTorch (golden/make_golden.py): by its
  * nn.LSTM, and for cells that it does not have by its operations and its automatic differentiation.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "device/weight_packing.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 enum { MAX_LAYER_DIRS = 4 };
 
@@ -96,17 +87,17 @@ static void open_golden(struct golden *g, const char *name)
         g->problem.projection = (int32_t)whole(g->json, "projection");
     g->layer_dirs = (size_t)(g->problem.layers * g->problem.directions);
     assert_true(g->layer_dirs <= MAX_LAYER_DIRS);
-    void **const slots[] = {&g->inputs.x,  &g->inputs.h0,  &g->inputs.c0,
-                            &g->inputs.dy, &g->inputs.dhn, &g->inputs.dcn};
-    static const char *const keys[] = {"x", "h0", "c0", "dy", "dhn", "dcn"};
-    for (size_t i = 0; i < 6; i++)
-        *slots[i] = stored(g->problem.dtype, json_object_get(g->json, keys[i]), NULL);
+    for (int t = LB_X; t <= LB_DCN; t++)
+        if (t != LB_MASK)
+            g->inputs.at[t] =
+                stored(g->problem.dtype,
+                       json_object_get(g->json, lb_tensor_name((enum lb_tensor)t)), NULL);
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; json_object_get(g->json, parts[i]) && e < g->layer_dirs; e++)
             g->weights[i][e] = stored(g->problem.dtype,
                                       json_array_get(json_object_get(g->json, parts[i]), e), NULL);
     const json_t *mask = json_object_get(g->json, "mask");
-    g->inputs.mask = mask ? stored_mask(g->problem.dtype, mask, g->layer_dirs) : NULL;
+    g->inputs.at[LB_MASK] = mask ? stored_mask(g->problem.dtype, mask, g->layer_dirs) : NULL;
     g->inputs.weights = (struct lb_weights){.w_ih = (const void *const *)g->weights[0],
                                             .w_hh = (const void *const *)g->weights[1],
                                             .b_ih = (const void *const *)g->weights[2],
@@ -119,13 +110,8 @@ static void close_golden(struct golden *g)
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; e < g->layer_dirs; e++)
             free(g->weights[i][e]);
-    free(g->inputs.mask);
-    free(g->inputs.x);
-    free(g->inputs.h0);
-    free(g->inputs.c0);
-    free(g->inputs.dy);
-    free(g->inputs.dhn);
-    free(g->inputs.dcn);
+    for (int t = LB_X; t <= LB_DCN; t++)
+        free(g->inputs.at[t]);
     json_decref(g->json);
 }
 
@@ -145,15 +131,13 @@ static double distance(enum lb_dtype dtype, const void *result, const json_t *li
 /* The largest distance over all tensors. */
 static double worst_distance(const struct golden *g, const struct lb_results *r)
 {
-    const void *const results[] = {r->y, r->hn, r->cn, r->dx, r->dh0, r->dc0};
-    static const char *const keys[] = {"y", "hn", "cn", "dx", "dh0", "dc0"};
     void *const *const gradients[] = {r->gradients.dw_ih, r->gradients.dw_hh, r->gradients.db_ih,
                                       r->gradients.db_hh, r->gradients.dw_cell};
     static const char *const gradient_keys[] = {"dw_ih", "dw_hh", "db_ih", "db_hh", "dw_cell"};
     double worst = 0;
-    for (size_t i = 0; i < 6; i++)
-        worst =
-            fmax(worst, distance(g->problem.dtype, results[i], json_object_get(g->json, keys[i])));
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        worst = fmax(worst, distance(g->problem.dtype, r->at[t],
+                                     json_object_get(g->json, lb_tensor_name((enum lb_tensor)t))));
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; json_object_get(g->json, gradient_keys[i]) && e < g->layer_dirs; e++)
             worst = fmax(worst,
@@ -182,9 +166,8 @@ static double allowed(enum lb_dtype dtype)
     return dtype == LB_F64 ? 1e-14 : 4e-6;
 }
 
-static void implementations_match_pytorch(void **state)
+TEST(implementations_match_pytorch)
 {
-    (void)state;
     for (const struct lb_registration *listed = lb_impl_table; listed->name; listed++) {
         if (!listed->impl || listed->impl->memory != LB_HOST || !listed->impl->backward)
             continue;
@@ -214,9 +197,8 @@ static const struct lb_impl *built_in(const char *name)
     return listed->impl;
 }
 
-static void every_cell_matches_pytorch(void **state)
+TEST(every_cell_matches_pytorch)
 {
-    (void)state;
     for (int cell = LB_CELL_STANDARD + 1; cell < LB_CELL_COUNT; cell++) {
         char name[64];
         size_t compared = 0;
@@ -240,9 +222,8 @@ static void every_cell_matches_pytorch(void **state)
 }
 
 /* A file whose numbers of the cell are exchanged is found. */
-static void another_cell_does_not_match(void **state)
+TEST(another_cell_does_not_match)
 {
-    (void)state;
     static const char *const names[] = {"cell_peephole.json", "cell_layernorm.json"};
     for (size_t i = 0; i < 2; i++) {
         struct golden g;
@@ -257,9 +238,8 @@ static void another_cell_does_not_match(void **state)
     }
 }
 
-static void swapped_gates_do_not_match(void **state)
+TEST(swapped_gates_do_not_match)
 {
-    (void)state;
     struct golden g;
     open_golden(&g, "lstm_f32_L1_D1.json");
     size_t block = (size_t)(g.problem.hidden * g.problem.input) * sizeof(float);
@@ -269,15 +249,4 @@ static void swapped_gates_do_not_match(void **state)
     memcpy(w_ih + 2 * block, kept, block);
     assert_true(run_golden(built_in("cpu_ref"), &g) > 1e-2);
     close_golden(&g);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(implementations_match_pytorch),
-        cmocka_unit_test(swapped_gates_do_not_match),
-        cmocka_unit_test(every_cell_matches_pytorch),
-        cmocka_unit_test(another_cell_does_not_match),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,10 @@
 /* Loss scaling: what counts as an overflow, and the schedule of a dynamic scale. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/case.h"
 #include "reference/loss_scale.h"
+#include "tests/helpers/test.h"
 
-static void each_gradient_that_is_not_finite_counts(void **state)
+TEST(each_gradient_that_is_not_finite_counts)
 {
-    (void)state;
     static const char *const texts[] = {"T3_B2_I5_H4/f16/train", "T3_B2_I5_H4/bf16/train",
                                         "T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f64/train"};
     const double values[] = {0, 1, -65504, NAN, INFINITY, -INFINITY, 0x1p-24};
@@ -24,16 +15,17 @@ static void each_gradient_that_is_not_finite_counts(void **state)
         assert_int_equal(lb_case_parse(strcat(name, texts[i]), &c, NULL, NULL, NULL), LB_OK);
         const struct lb_problem *p = &c.problem;
         assert_int_equal(lb_results_create(p, &results, NULL), LB_OK);
-        size_t all = results.counts.x + 2 * results.counts.state + results.counts.weights;
+        size_t all = results.weight_count;
+        for (int t = LB_DX; t <= LB_DC0; t++)
+            all += results.counts[t];
         assert_int_equal(lb_gradients_non_finite(p, &results), all); /* the poison is NaN */
-        assert_int_equal(lb_weight_gradients_non_finite(p, &results), results.counts.weights);
-        memset(results.dx, 0, results.counts.x * results.element_bytes);
-        memset(results.dh0, 0, results.counts.state * results.element_bytes);
-        memset(results.dc0, 0, results.counts.state * results.element_bytes);
-        memset(results.gradients.dw_ih[0], 0, results.counts.weights * results.element_bytes);
+        assert_int_equal(lb_weight_gradients_non_finite(p, &results), results.weight_count);
+        for (int t = LB_DX; t <= LB_DC0; t++)
+            memset(results.at[t], 0, results.counts[t] * results.element_bytes);
+        memset(results.gradients.dw_ih[0], 0, results.weight_count * results.element_bytes);
         assert_int_equal(lb_gradients_non_finite(p, &results), 0);
         assert_false(lb_loss_overflow(p, 1024, &results, text, sizeof(text)));
-        lb_store(p->dtype, results.dx, values, 7);
+        lb_store(p->dtype, results.at[LB_DX], values, 7);
         lb_store(p->dtype, results.gradients.db_hh[0], values, 7);
         assert_int_equal(lb_gradients_non_finite(p, &results), 6);
         assert_int_equal(lb_weight_gradients_non_finite(p, &results), 3);
@@ -46,12 +38,11 @@ static void each_gradient_that_is_not_finite_counts(void **state)
 }
 
 /* h of the cell projection is smaller than c, and so is its gradient. */
-static void the_gradients_of_a_projection_count_with_their_own_sizes(void **state)
+TEST(the_gradients_of_a_projection_count_with_their_own_sizes)
 {
     struct lb_case c;
     struct lb_results results;
     char text[128];
-    (void)state;
     assert_int_equal(lb_case_parse("x/T3_B2_I5_H4_P3/f16/train", &c, NULL, NULL, NULL), LB_OK);
     assert_int_equal(lb_results_create(&c.problem, &results, NULL), LB_OK);
     assert_true(lb_loss_overflow(&c.problem, 1024, &results, text, sizeof(text)));
@@ -59,25 +50,6 @@ static void the_gradients_of_a_projection_count_with_their_own_sizes(void **stat
     assert_string_equal(text,
                         "gradients overflow at loss scale 1024: 216 of 216 are infinite or NaN");
     lb_results_destroy(&results);
-}
-
-static void an_overflow_halves_the_scale_and_2000_good_steps_double_it(void **state)
-{
-    (void)state;
-    struct lb_loss_scaler scaler = {.scale = 65536};
-    lb_loss_scaler_step(&scaler, true);
-    lb_loss_scaler_step(&scaler, true);
-    assert_true(scaler.scale == 16384);
-    for (int i = 0; i < 1999; i++)
-        lb_loss_scaler_step(&scaler, false);
-    assert_true(scaler.scale == 16384);
-    lb_loss_scaler_step(&scaler, true); /* one step before it would have grown */
-    assert_true(scaler.scale == 8192);
-    for (int i = 0; i < 1999; i++)
-        lb_loss_scaler_step(&scaler, false);
-    assert_true(scaler.scale == 8192);
-    lb_loss_scaler_step(&scaler, false);
-    assert_true(scaler.scale == 16384);
 }
 
 /* Steps that overflow above a scale, of each input set. */
@@ -96,9 +68,8 @@ static enum lb_status try_made_up(void *user, double scale, int set, bool *overf
     return LB_OK;
 }
 
-static void the_schedule_says_scale_and_share_of_skipped_steps(void **state)
+TEST(the_schedule_says_scale_and_share_of_skipped_steps)
 {
-    (void)state;
     static const struct {
         double start, limits[LB_INPUT_SETS], scale, skipped;
         int trials; /* at most one per scale and set */
@@ -136,23 +107,10 @@ static enum lb_status fail_at_once(void *user, double scale, int set, bool *over
     return lb_fail(err, LB_FAILED, "made up");
 }
 
-static void a_step_that_fails_ends_the_schedule(void **state)
+TEST(a_step_that_fails_ends_the_schedule)
 {
-    (void)state;
     struct lb_loss_schedule schedule;
     struct lb_error err = {""};
     assert_int_equal(lb_loss_schedule_run(1024, fail_at_once, NULL, &schedule, &err), LB_FAILED);
     assert_string_equal(err.text, "made up");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gradient_that_is_not_finite_counts),
-        cmocka_unit_test(the_gradients_of_a_projection_count_with_their_own_sizes),
-        cmocka_unit_test(an_overflow_halves_the_scale_and_2000_good_steps_double_it),
-        cmocka_unit_test(the_schedule_says_scale_and_share_of_skipped_steps),
-        cmocka_unit_test(a_step_that_fails_ends_the_schedule),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,11 @@
 /* The oracle: its gradients against finite differences, ragged rows, rows that count several times.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "device/weight_packing.h"
 #include "model/case.h"
 #include "reference/input_data.h"
 #include "reference/oracle.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 enum { PARTS = 5 }; /* w_ih, w_hh, b_ih, b_hh, w_cell */
 
@@ -35,13 +25,6 @@ static double *numbers(size_t count)
     return calloc(count + 1, sizeof(double));
 }
 
-static double *drawn(const struct lb_problem *p, enum lb_drawn what, size_t count)
-{
-    double *values = numbers(count);
-    lb_draw_rows(p, 5, what, (size_t)p->batch, values);
-    return values;
-}
-
 static void pack(struct network *net)
 {
     for (size_t e = 0; e < net->layer_dirs; e++)
@@ -56,36 +39,17 @@ static void open_network(struct network *net, const char *text, const int32_t *l
     struct lb_problem p = trial_problem(text);
     struct lb_lstm_counts n = lb_lstm_counts(&p);
     *net = (struct network){.n = n, .layer_dirs = (size_t)(p.layers * p.directions)};
-    net->x = drawn(&p, LB_DRAWN_X, n.x);
-    net->h0 = drawn(&p, LB_DRAWN_H0, n.h);
-    net->c0 = drawn(&p, LB_DRAWN_C0, n.state);
-    net->dy = drawn(&p, LB_DRAWN_DY, n.between);
-    net->dhn = drawn(&p, LB_DRAWN_DHN, n.h);
-    net->dcn = drawn(&p, LB_DRAWN_DCN, n.state);
-    net->oracle = (struct lb_oracle){.problem = p,
-                                     .lengths = lengths,
-                                     .weights = numbers(n.weights),
-                                     .x = net->x,
-                                     .h0 = net->h0,
-                                     .c0 = net->c0,
-                                     .y = numbers(n.y),
-                                     .gates = numbers(n.gates),
-                                     .cells = numbers(n.cells),
-                                     .mask = n.mask ? drawn(&p, LB_DRAWN_MASK, n.mask) : NULL,
-                                     .scratch = n.scratch ? numbers(n.scratch) : NULL,
-                                     .kept = n.kept ? numbers(n.kept) : NULL,
-                                     .dkept = n.dkept ? numbers(n.dkept) : NULL,
-                                     .norm = n.norm ? numbers(n.norm) : NULL,
-                                     .hn = numbers(n.h),
-                                     .cn = numbers(n.state),
-                                     .dy = net->dy,
-                                     .dhn = net->dhn,
-                                     .dcn = net->dcn,
-                                     .dx = numbers(n.x),
-                                     .dh0 = numbers(n.h),
-                                     .dc0 = numbers(n.state),
-                                     .between = numbers(n.between),
-                                     .operand = numbers(n.operand)};
+    net->oracle = (struct lb_oracle){.problem = p, .lengths = lengths};
+    assert_int_equal(lb_lstm_allocate(&net->oracle, sizeof(double), NULL), LB_OK);
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    lb_lstm_arrays(&p, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
+        if (arrays[i].drawn >= 0 && arrays[i].count > 0)
+            lb_draw_rows(&p, 5, (enum lb_drawn)arrays[i].drawn, (size_t)p.batch,
+                         lb_lstm_at(&net->oracle, &arrays[i]));
+    net->x = (double *)net->oracle.x, net->h0 = (double *)net->oracle.h0;
+    net->c0 = (double *)net->oracle.c0, net->dy = (double *)net->oracle.dy;
+    net->dhn = (double *)net->oracle.dhn, net->dcn = (double *)net->oracle.dcn;
     for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
             size_t count = lb_weight_elements(&p, e, (enum lb_weight)part);
@@ -100,13 +64,7 @@ static void open_network(struct network *net, const char *text, const int32_t *l
 
 static void close_network(struct network *net)
 {
-    struct lb_oracle *o = &net->oracle;
-    double *arrays[] = {o->weights, o->y,     o->gates, o->cells,         o->hn,      o->cn,
-                        o->dx,      o->dh0,   o->dc0,   o->between,       o->operand, net->x,
-                        net->h0,    net->c0,  net->dy,  net->dhn,         net->dcn,   o->scratch,
-                        o->kept,    o->dkept, o->norm,  (double *)o->mask};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
+    lb_lstm_free(&net->oracle);
     for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
             free(net->weights[e][part]);
@@ -192,9 +150,8 @@ static double worst_of_all(struct network *net)
 
 static const int32_t ragged_lengths[3] = {4, 2, 1};
 
-static void gradients_match_finite_differences(void **state)
+TEST(gradients_match_finite_differences)
 {
-    (void)state;
     static const char *const problems[] = {
         "T4_B3_I2_H3_L3_D2/f64/train",
         "T4_B3_I2_H3_L3_D2/f64/train/act-relu",
@@ -209,9 +166,8 @@ static void gradients_match_finite_differences(void **state)
     }
 }
 
-static void gradients_of_ragged_rows_match_finite_differences(void **state)
+TEST(gradients_of_ragged_rows_match_finite_differences)
 {
-    (void)state;
     static const char *const problems[] = {"T4_B3_I2_H3_L3_D2/f64/train/ragged",
                                            "T4_B3_I2_H3_L3_D2/f64/train/ragged/act-relu"};
     for (size_t i = 0; i < 2; i++) {
@@ -225,9 +181,8 @@ static void gradients_of_ragged_rows_match_finite_differences(void **state)
 
 /* Every cell: several layers, both directions, with and without ragged rows. The layernorm of few
  * numbers is badly conditioned, and differences see that, so there are more. */
-static void gradients_of_every_cell_match_finite_differences(void **state)
+TEST(gradients_of_every_cell_match_finite_differences)
 {
-    (void)state;
     static const char *const shapes[LB_CELL_COUNT][2] = {
         [LB_CELL_LAYERNORM] = {"T4_B3_I2_H7_L3_D2", "/cell-layernorm"},
         [LB_CELL_RECURRENT_DROPOUT] = {"T4_B3_I2_H3_L3_D2", "/cell-recurrent-dropout"},
@@ -252,9 +207,8 @@ static void gradients_of_every_cell_match_finite_differences(void **state)
 }
 
 /* The weights that only a cell has take part: a gradient of zero would be found. */
-static void finite_differences_find_a_wrong_gradient_of_each_cell(void **state)
+TEST(finite_differences_find_a_wrong_gradient_of_each_cell)
 {
-    (void)state;
     static const char *const problems[] = {"T4_B3_I2_H5_P3_L2/f64/train",
                                            "T4_B3_I2_H3_L2/f64/train/cell-peephole",
                                            "T4_B3_I2_H3_L2/f64/train/cell-layernorm"};
@@ -268,9 +222,8 @@ static void finite_differences_find_a_wrong_gradient_of_each_cell(void **state)
     }
 }
 
-static void finite_differences_find_a_wrong_gradient(void **state)
+TEST(finite_differences_find_a_wrong_gradient)
 {
-    (void)state;
     struct network net;
     open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train", NULL);
     differentiate(&net, NULL);
@@ -279,9 +232,8 @@ static void finite_differences_find_a_wrong_gradient(void **state)
     close_network(&net);
 }
 
-static void ragged_rows_are_zero_past_their_end_and_ignore_inputs_there(void **state)
+TEST(ragged_rows_are_zero_past_their_end_and_ignore_inputs_there)
 {
-    (void)state;
     struct network net;
     open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train/ragged", ragged_lengths);
     differentiate(&net, NULL);
@@ -302,9 +254,8 @@ static void ragged_rows_are_zero_past_their_end_and_ignore_inputs_there(void **s
 
 /* A ragged row gives the same hn, in both directions, as a full-length problem of that row alone.
  */
-static void a_ragged_row_equals_the_row_alone(void **state)
+TEST(a_ragged_row_equals_the_row_alone)
 {
-    (void)state;
     struct network batch, alone;
     open_network(&batch, "T4_B3_I2_H3_L1_D2/f64/train/ragged", ragged_lengths);
     open_network(&alone, "T2_B1_I2_H3_L1_D2/f64/train", NULL);
@@ -324,9 +275,8 @@ static void a_ragged_row_equals_the_row_alone(void **state)
     close_network(&batch);
 }
 
-static void a_row_with_count_n_contributes_n_times(void **state)
+TEST(a_row_with_count_n_contributes_n_times)
 {
-    (void)state;
     static const int32_t counts[3] = {5, 0, 2}, only[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     struct network net;
     double expected[12 * 6] = {0};
@@ -342,28 +292,11 @@ static void a_row_with_count_n_contributes_n_times(void **state)
     close_network(&net);
 }
 
-static void sizes_beyond_any_memory_do_not_wrap(void **state)
+TEST(sizes_beyond_any_memory_do_not_wrap)
 {
-    (void)state;
     struct lb_problem p = trial_problem("T1_B1_H1/f64/train");
     p.seq_len = p.batch = p.layers = (int64_t)1 << 40;
     struct lb_lstm_counts n = lb_lstm_counts(&p);
     assert_true(n.gates >= (size_t)1 << 50 && n.gates <= SIZE_MAX / 64);
     assert_true(n.y >= (size_t)1 << 50 && n.y <= SIZE_MAX / 64);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_finite_differences),
-        cmocka_unit_test(gradients_of_ragged_rows_match_finite_differences),
-        cmocka_unit_test(gradients_of_every_cell_match_finite_differences),
-        cmocka_unit_test(finite_differences_find_a_wrong_gradient_of_each_cell),
-        cmocka_unit_test(finite_differences_find_a_wrong_gradient),
-        cmocka_unit_test(ragged_rows_are_zero_past_their_end_and_ignore_inputs_there),
-        cmocka_unit_test(a_ragged_row_equals_the_row_alone),
-        cmocka_unit_test(a_row_with_count_n_contributes_n_times),
-        cmocka_unit_test(sizes_beyond_any_memory_do_not_wrap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
