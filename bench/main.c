@@ -13,17 +13,21 @@
 #include "commands/ab.h"
 #include "commands/compare.h"
 #include "commands/cross_check.h"
+#include "commands/explain.h"
 #include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
+#include "commands/plan_time.h"
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report_page.h"
 #include "plot/gnuplot.h"
+#include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
 #include "run/worker_child.h"
 #include "support/framework_plugins.h"
+#include "support/library_versions.h"
 #include "support/terminal.h"
 #include "sweep/devices.h"
 #include "sweep/merge.h"
@@ -205,6 +209,13 @@ done:
     return st;
 }
 
+/* --version */
+static void print_version(void)
+{
+    printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
+    lb_libraries_print();
+}
+
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
@@ -218,7 +229,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
         return lb_explain_layer(options->subject, options->run, options->measured, err);
     switch (options->command) {
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
-    case LB_CMD_VERSION: lb_version_print(); return LB_OK;
+    case LB_CMD_VERSION: print_version(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_command(options, err);
     case LB_CMD_PLOT: return lb_plot_one(options, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);

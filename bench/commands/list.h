@@ -1,7 +1,8 @@
-/* What would run, without running it: --list, --plan, --explain and --version, on stdout. */
+/* --list: the implementations and the cases, and which of them can run here. */
 #ifndef LB_LIST_H
 #define LB_LIST_H
 
+#include "case/probe.h"
 #include "sweep/sweep.h"
 
 /* Prints one line per case: its text, and "ok" or why it can't run. If the command line gives no
@@ -11,18 +12,11 @@
 enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
                              struct lb_error *err);
 
-/* Prints how many cases each implementation has, the memory of the largest problem, and the
- * predicted time of the whole plan. */
-void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
-
-/* Prints on stderr why the plan has no case. */
-void lb_plan_say_empty(const struct lb_plan *plan);
-
-/* Explains the case options->subject, on every implementation when it names none. LB_INVALID: it is
- * no case. */
-enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);
-
-/* Prints the program's version and commit, and the libraries that it uses. */
-void lb_version_print(void);
+/* Whether a case can run. A plug-in is asked in its worker process, and so is an implementation
+ * that is to use more threads than there are CPUs, which its `create` refuses. probe may be NULL.
+ * The status is that of the row, and why says the reason. */
+enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
+                      const struct lb_case *c, double available, struct lb_probe *probe,
+                      struct lb_error *why);
 
 #endif

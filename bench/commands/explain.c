@@ -1,0 +1,397 @@
+/* --explain CASE: why a case can or can not run, its floor, and what would run. */
+#include "commands/explain.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "commands/criteria.h"
+#include "commands/list.h"
+#include "device/device.h"
+#include "device/memory.h"
+#include "machine/ceilings.h"
+#include "machine/cpu_plan.h"
+#include "measure/case_lower_bound.h"
+#include "plot/cell_price.h"
+#include "plot/table.h"
+#include "record/run_file.h"
+#include "support/number_text.h"
+#include "support/terminal.h"
+
+/* Prints start and then the text, which a terminal wraps and indents to the column. */
+static void print_wrapped_line(const char *start, int column, const char *text)
+{
+    fputs(start, stdout);
+    lb_print_wrapped(stdout, column, text);
+    fputc('\n', stdout);
+}
+
+static void print_sizes(const struct lb_probe *probe)
+{
+    const struct {
+        const char *name;
+        size_t bytes;
+    } sizes[] = {{"weights", probe->sizes.weights},
+                 {"gradients", probe->sizes.gradients},
+                 {"reserve", probe->sizes.reserve},
+                 {"workspace", probe->sizes.workspace}};
+    char line[256] = "";
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char text[32];
+        lb_format_bytes((double)sizes[i].bytes, text);
+        size_t used = strlen(line);
+        snprintf(line + used, sizeof(line) - used, "%s%s %s", used ? ", " : "", sizes[i].name,
+                 text);
+    }
+    print_wrapped_line("    memory   ", 13, line);
+}
+
+/* The note of a built-in implementation, which this process can ask. */
+static void print_note(const struct lb_impl *impl, const struct lb_case *c)
+{
+    char text[512] = "";
+    struct lb_exec_config config = {.threads = c->threads};
+    if (!impl->note ||
+        lb_resolve_variant(impl->variants, c->variant, &config.variant, NULL) != LB_OK)
+        return;
+    impl->note(&c->problem, &config, text, sizeof(text));
+    if (text[0])
+        print_wrapped_line("    note     ", 13, text);
+}
+
+/* Prints the kernels of one call, traced in a worker that runs the case as briefly as possible. */
+static void explain_kernels(const struct lb_session *session,
+                            const struct lb_impl_entry *impl_entry, const struct lb_case *c)
+{
+    const struct lb_sampler_options shortest = {
+        .min_samples = 1, .max_samples = 1, .precision = 1, .max_ns = 1e6};
+    const struct lb_job job = {
+        .c = c, .seed = session->options->seed, .sampler = shortest, .kernels = true};
+    struct lb_row row;
+    struct lb_error why;
+    if (lb_pool_run(session->pool, impl_entry, &job, &row, &why) != LB_OK)
+        printf("    kernels  unknown: %s\n", why.text);
+    else if (row.verdict != LB_VERDICT_OK)
+        printf("    kernels  unknown: %s: %s\n", lb_verdict_name(row.verdict), row.reason);
+    else
+        lb_kernels_print(stdout, &row);
+    lb_row_free(&row);
+}
+
+static void explain_entry(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
+                          struct lb_case c, const char *variant)
+{
+    struct lb_error why;
+    struct lb_probe probe = {0};
+    char label[2 * LB_NAME_SIZE], line[sizeof(why.text) + 3 * LB_NAME_SIZE];
+    snprintf(c.impl, sizeof(c.impl), "%s", impl_entry->name);
+    snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
+    lb_impl_label(&c, label);
+    const struct lb_device_info *device = lb_device_known(NULL);
+    const struct lb_machine *cpu = lb_cpu_assumed();
+    bool on_host = impl_entry->memory == LB_HOST;
+    bool modelled = on_host ? cpu != NULL : device && device->modelled;
+    bool plans = !modelled || (impl_entry->traits & LB_PLANS_ALONE);
+    enum lb_status st =
+        lb_ask(session, impl_entry, &c, lb_host_available(), plans ? &probe : NULL, &why);
+    if (st != LB_OK)
+        snprintf(line, sizeof(line), "%s: %s: %s", label, lb_status_name(st), why.text);
+    else if (modelled)
+        snprintf(line, sizeof(line), "%s: ok by its rules on %s; nothing was asked of a device",
+                 label, on_host ? cpu->label : device->name);
+    else
+        snprintf(line, sizeof(line), "%s: ok", label);
+    print_wrapped_line("  ", 6, line);
+    if (st != LB_UNSUPPORTED && impl_entry->impl)
+        print_note(impl_entry->impl, &c);
+    if (st != LB_OK || !plans)
+        return;
+    if (!impl_entry->impl && probe.note[0])
+        print_wrapped_line("    note     ", 13, probe.note);
+    if (probe.description[0])
+        print_wrapped_line("    runs     ", 13, probe.description);
+    print_sizes(&probe);
+    if (session->options->kernels && !modelled)
+        explain_kernels(session, impl_entry, &c);
+}
+
+static void explain_problem(const struct lb_case *c)
+{
+    char text[LB_CASE_ID_SIZE], bytes[32];
+    const struct lb_problem *p = &c->problem;
+    lb_case_print_problem(c, text);
+    printf("%s\n", text);
+    printf("  flops      %.4g in GEMMs (matrix products)\n", lb_problem_flops(p));
+    lb_format_bytes(lb_problem_bytes(p), bytes);
+    printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
+    lb_format_bytes(lb_case_bytes(p), bytes);
+    printf("  memory     %s for tensors, results and the oracle\n", bytes);
+    printf("  intensity  %.3g flops per byte; %lld dependent steps\n",
+           lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
+}
+
+/* Prints the lower bound on the machine of implementations of that memory, where its rates are
+ * known. */
+static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
+{
+    const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_machine machine;
+    struct lb_lower_bound f;
+    enum { TOTAL, STEP, GEMMS, MEMORY, WAIT, EXCHANGE, WEIGHTS, GEMM, CELL, TIMES };
+    char line[320], text[TIMES][32];
+    const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD,
+                                           .threads = memory == LB_HOST ? c->threads : 0};
+    if (memory == LB_DEVICE && !device)
+        return;
+    lb_case_machine(memory, device, &machine);
+    lb_lower_bound_of(&machine, &c->problem, &run, &f);
+    if (isnan(f.total_ns))
+        return;
+    const double ns[TIMES] = {f.total_ns,    f.step_ns,    f.all_gemms_ns, f.memory_ns, f.wait_ns,
+                              f.exchange_ns, f.weights_ns, f.gemm_ns,      f.cell_ns};
+    for (int i = 0; i < TIMES; i++)
+        lb_format_ns(ns[i], text[i]);
+    snprintf(line, sizeof(line),
+             "%s on %d %s%s of %s: %g steps of %s, weights in %s of %d; GEMMs %s, traffic %s%s",
+             text[TOTAL], machine.cpu ? c->threads : machine.cores, machine.cpu ? "thread" : "SM",
+             machine.cpu && c->threads == 1 ? "" : "s", machine.label, f.steps, text[STEP],
+             lb_level_name(&machine, f.residency), f.cores, text[GEMMS], text[MEMORY],
+             c->problem.ragged ? "; for rows as short as they can be" : "");
+    print_wrapped_line(machine.cpu ? "  CPU floor  " : "  floor      ", 13, line);
+    snprintf(line, sizeof(line), "per step: wait %s, h %s, weights %s, GEMM %s, cell %s",
+             text[WAIT], text[EXCHANGE], text[WEIGHTS], text[GEMM], text[CELL]);
+    print_wrapped_line("             ", 13, line);
+}
+
+static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cost,
+                            const char *residency)
+{
+    char line[320];
+    snprintf(line, sizeof(line),
+             "%s step %.3g us: GEMM %.3g, weights from %s %.3g, cell %.3g, operands %.3g, rows of "
+             "other threads %.3g, barrier %.3g",
+             name, cost->total_ns / 1e3, cost->gemm_ns / 1e3, residency, cost->weights_ns / 1e3,
+             cost->cell_ns / 1e3, cost->operands_ns / 1e3, cost->exchange_ns / 1e3,
+             cost->barrier_ns / 1e3);
+    print_wrapped_line("             ", 13, line);
+}
+
+/* Prints the hidden units of the threads of a team, in blocks of `block` units. */
+static void print_units(const char *title, size_t hidden, size_t block, size_t threads)
+{
+    size_t blocks = (hidden + block - 1) / block, size = 64 + 24 * threads, used;
+    char *line = malloc(size);
+    if (!line)
+        return;
+    used = (size_t)snprintf(line, size, "%s:", title);
+    for (size_t i = 0; i < threads; i++) {
+        struct lb_cpu_range own = lb_cpu_share(blocks, threads, i);
+        size_t from = own.from * block, to = own.to * block < hidden ? own.to * block : hidden;
+        used += (size_t)snprintf(line + used, size - used, from < to ? " %zu-%zu" : " none", from,
+                                 to - 1);
+    }
+    print_wrapped_line("             ", 13, line);
+    free(line);
+}
+
+/* The number of a thread's domain or node, counted in the order of the threads. */
+static size_t ordinal(const struct lb_cpu_topology *topology, size_t thread, bool node)
+{
+    size_t number = 0;
+    for (size_t i = 1; i <= thread; i++)
+        number += node ? topology->places[i].node != topology->places[i - 1].node
+                       : topology->places[i].domain != topology->places[i - 1].domain;
+    return number;
+}
+
+/* "row 3", "rows 3-7": items [from, to], at least one. */
+static const char *range_text(const char *noun, size_t from, size_t to, char text[48])
+{
+    if (from == to)
+        snprintf(text, 48, "%s %zu", noun, from);
+    else
+        snprintf(text, 48, "%ss %zu-%zu", noun, from, to);
+    return text;
+}
+
+static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topology *topology,
+                        const struct lb_problem *p, size_t simd_width)
+{
+    size_t size = (size_t)plan->team_size, hidden = (size_t)p->hidden;
+    for (size_t team = 0; team < (size_t)plan->teams; team++) {
+        struct lb_cpu_range rows = lb_cpu_share((size_t)p->batch, (size_t)plan->teams, team);
+        size_t first = team * size, last = first + size - 1;
+        char text[4][48];
+        printf("             team %zu: %s in L3 %s and NUMA %s: %s of the batch\n", team,
+               range_text("thread", first, last, text[0]),
+               range_text("domain", ordinal(topology, first, false), ordinal(topology, last, false),
+                          text[1]),
+               range_text("node", ordinal(topology, first, true), ordinal(topology, last, true),
+                          text[2]),
+               range_text("row", rows.from, rows.to - 1, text[3]));
+    }
+    print_units("hidden units of the threads of a team", hidden, simd_width, size);
+    if (lb_has_backward(p))
+        print_units("in backward", hidden, simd_width * (size_t)plan->group_panels, size);
+}
+
+/* Prints how cpu_simd divides a case among threads: on the CPU that --device-model names, or, for
+ * several threads, on this one. */
+static void explain_cpu_plan(const struct lb_case *c)
+{
+    struct lb_cpu_topology topology;
+    struct lb_machine machine;
+    struct lb_cpu_plan plan;
+    const struct lb_machine *assumed = lb_cpu_assumed();
+    char line[320];
+    if ((c->impl[0] && strcmp(c->impl, "cpu_simd") != 0) || (!assumed && c->threads == 1))
+        return;
+    if (assumed) {
+        machine = *assumed;
+        lb_machine_topology(&machine, &topology);
+    } else {
+        lb_cpu_topology_here(&topology);
+        lb_machine_here(&topology, true, &machine);
+    }
+    if ((size_t)c->threads > topology.count) {
+        printf("  CPU plan   none: %s has %zu CPUs for %d threads\n",
+               assumed ? machine.label : "this process", topology.count, c->threads);
+        return;
+    }
+    const struct lb_cpu_task task = {
+        .problem = &c->problem,
+        .topology = &topology,
+        .machine = &machine,
+        .threads = c->threads,
+        .simd_width = lb_cpu_simd_width(machine.units[c->problem.dtype], c->problem.dtype)};
+    lb_cpu_plan_of(&task, &plan);
+    const char *residency = lb_level_name(&machine, plan.residency);
+    snprintf(
+        line, sizeof(line),
+        "cpu_simd with %d of %d threads on %s (%zu core%s, %zu L3 domain%s, %zu NUMA node%s)%s: %d "
+        "team%s of %d; %.4g us per call are predicted, by %s",
+        plan.threads, c->threads, machine.label, topology.cores, topology.cores == 1 ? "" : "s",
+        topology.domains, topology.domains == 1 ? "" : "s", topology.nodes,
+        topology.nodes == 1 ? "" : "s",
+        (size_t)plan.threads > topology.cores ? ", some cores with several threads" : "",
+        plan.teams, plan.teams == 1 ? "" : "s", plan.team_size, plan.total_ns / 1e3,
+        assumed ? "the published figures of that CPU" : "the figures of a usual CPU");
+    print_wrapped_line("  CPU plan   ", 13, line);
+    print_step_cost("forward", &plan.forward, residency);
+    if (lb_has_backward(&c->problem))
+        print_step_cost("backward", &plan.backward, residency);
+    print_teams(&plan, &topology, &c->problem, task.simd_width);
+}
+
+/* Compares a cell with the standard cell of the same sizes, and says how its price is measured. */
+static void explain_cell(const struct lb_case *c)
+{
+    struct lb_problem standard = c->problem;
+    char line[320], projection[32] = "";
+    if (c->problem.cell == LB_CELL_STANDARD)
+        return;
+    standard.cell = LB_CELL_STANDARD;
+    standard.projection = 0;
+    const char *name = lb_cell_name((enum lb_cell_kind)c->problem.cell);
+    if (c->problem.cell == LB_CELL_PROJECTION)
+        snprintf(projection, sizeof(projection), " -P %d", (int)c->problem.projection);
+    snprintf(line, sizeof(line),
+             "%s: %.3g times the flops in GEMMs and %.3g times the traffic of the standard cell; "
+             "--sweep with --cell standard,%s%s measures its price",
+             name, lb_problem_flops(&c->problem) / lb_problem_flops(&standard),
+             lb_problem_bytes(&c->problem) / lb_problem_bytes(&standard), name, projection);
+    print_wrapped_line("  cell       ", 13, line);
+}
+
+/* Takes the ceilings of this machine from a run, which explain_prices reads again. */
+static void assume_measured(const char *from)
+{
+    struct lb_run run = {0};
+    if (lb_run_read(from, &run, NULL) == LB_OK)
+        lb_ceilings_assume_all(
+            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
+    lb_run_free(&run);
+}
+
+/* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
+static enum lb_status explain_prices(const struct lb_case *c, const char *from,
+                                     struct lb_error *err)
+{
+    struct lb_run run = {0};
+    struct lb_cell_price *prices = NULL;
+    size_t count = 0, printed = 0;
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_run_read(from, &run, err));
+    LB_TRY(lb_cell_prices(&run, &prices, &count, err));
+    for (size_t i = 0; i < count; i++) {
+        char text[256];
+        if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
+            continue;
+        lb_cell_price_text(&prices[i], text, sizeof(text));
+        print_wrapped_line("  measured   ", 13, text);
+        printed++;
+    }
+    if (printed == 0)
+        printf("  measured   %s has no problem with times of both the standard cell and %s\n", from,
+               c->problem.cell == LB_CELL_STANDARD
+                   ? "another one"
+                   : lb_cell_name((enum lb_cell_kind)c->problem.cell));
+done:
+    free(prices);
+    lb_run_free(&run);
+    return st;
+}
+
+/* Refuses a text that is not a case; column and why say what is wrong with it. When it names a
+ * framework, its layer is missing. */
+static enum lb_status refuse_subject(const char *text, int column, const struct lb_error *why,
+                                     struct lb_error *err)
+{
+    struct lb_criteria criteria = {0};
+    bool framework = lb_criteria_read(text, &criteria, NULL) == LB_OK;
+    lb_criteria_free(&criteria);
+    if (framework)
+        return lb_fail(err, LB_INVALID,
+                       "--explain %s: a layer must follow, such as 'units=512', or '' for the "
+                       "framework's defaults",
+                       text);
+    return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why->text);
+}
+
+enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
+{
+    const struct lb_registry *registry = session->registry;
+    const char *text = session->options->subject;
+    struct lb_case c;
+    struct lb_error why;
+    unsigned given;
+    int column;
+    if (lb_case_parse(text, &c, &given, &column, &why) != LB_OK)
+        return refuse_subject(text, column, &why, err);
+    const struct lb_impl_entry *named;
+    if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
+    explain_problem(&c);
+    if (session->options->measured)
+        assume_measured(session->options->measured);
+    explain_lower_bound(&c, LB_DEVICE);
+    explain_lower_bound(&c, LB_HOST);
+    explain_cpu_plan(&c);
+    explain_cell(&c);
+    if (session->options->measured && explain_prices(&c, session->options->measured, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
+        if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)
+            continue;
+        if (given & LB_GIVEN_VARIANT || !impl_entry->variants) {
+            explain_entry(session, impl_entry, c, c.variant);
+            continue;
+        }
+        for (size_t v = 0; impl_entry->variants[v]; v++)
+            explain_entry(session, impl_entry, c, impl_entry->variants[v]);
+    }
+    return LB_OK;
+}
