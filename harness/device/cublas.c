@@ -5,8 +5,6 @@
 
 struct lb_cublas lb_cublas;
 
-static const char *const names[] = {LB_CUBLAS_FUNCTIONS(LB_FUNCTION_NAME)};
-
 static void print_version(char *text, size_t size)
 {
     int major = 0, minor = 0, patch = 0;
@@ -21,8 +19,6 @@ struct lb_shared_library lb_cublas_library = {
     .name = "cuBLAS",
     .file = LB_CUBLAS_FILE,
     .built = LB_VERSION_TEXT(CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH),
-    .names = names,
-    .functions = &lb_cublas,
-    .count = sizeof(names) / sizeof(names[0]),
+    LB_FUNCTIONS_OF(LB_CUBLAS_FUNCTIONS, lb_cublas),
     .print_version = print_version,
 };

@@ -1,4 +1,4 @@
-/* The functions of cuBLAS that this room calls. Their pointers are in lb_cublas once
+/* The functions of cuBLAS that this module calls. Their pointers are in lb_cublas once
  * lb_cublas_library is loaded. */
 #ifndef LB_CUBLAS_H
 #define LB_CUBLAS_H

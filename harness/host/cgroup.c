@@ -1,4 +1,5 @@
-/* The limit that control groups set on this process's memory, and who was killed for it. */
+/* The limit that control groups set on this process's memory, and the number of kills for lack of
+ * memory. */
 #include "host/cgroup.h"
 
 #include <math.h>
@@ -44,16 +45,6 @@ static double read_number(const char *folder, const char *name, const char *word
     return value;
 }
 
-static double room_of(const struct version *version, const char *folder)
-{
-    double limit = read_number(folder, version->limit, NULL);
-    double used = read_number(folder, version->used, NULL);
-    double cache = read_number(folder, "memory.stat", version->unused_cache);
-    if (isnan(limit) || isnan(used))
-        return (double)INFINITY;
-    return fmax(limit - (used - (isnan(cache) ? 0 : cache)), 0);
-}
-
 /* Whether the word is in a list separated by commas. An empty list holds the empty word. */
 static bool is_listed(const char *word, const char *list)
 {
@@ -88,24 +79,47 @@ static void find_group(const char *root, const struct version *version, char *gr
         fclose(file);
 }
 
-/* Walks from the process's group up to the mount. In a container the group may have the path that
- * it has on the host: folders that do not exist are skipped, and the mount, where each walk ends,
- * is then the container's own group. */
-double lb_cgroup_room(const char *root)
+/* Visits the process's group, and all groups above it up to the mount, as folders, in both
+ * versions. In a container the group may have the path that it has on the host: folders that do not
+ * exist tell nothing, and the mount, where each walk ends, is then the container's own group. */
+static void visit_groups(const char *root,
+                         void (*visit)(const struct version *, const char *folder, double *result),
+                         double *result)
 {
-    double room = (double)INFINITY;
     for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
         char group[2048], folder[4200];
         find_group(root, &versions[i], group, sizeof(group));
         for (char *last = group; last;) {
             snprintf(folder, sizeof(folder), "%.2000s%s%s", root, versions[i].mount, group);
-            room = fmin(room, room_of(&versions[i], folder));
+            visit(&versions[i], folder, result);
             last = strrchr(group, '/');
             if (last)
                 *last = '\0';
         }
     }
+}
+
+static void lower_to_room(const struct version *version, const char *folder, double *room)
+{
+    double limit = read_number(folder, version->limit, NULL);
+    double used = read_number(folder, version->used, NULL);
+    double cache = read_number(folder, "memory.stat", version->unused_cache);
+    if (!isnan(limit) && !isnan(used))
+        *room = fmin(*room, fmax(limit - (used - (isnan(cache) ? 0 : cache)), 0));
+}
+
+double lb_cgroup_room(const char *root)
+{
+    double room = (double)INFINITY;
+    visit_groups(root, lower_to_room, &room);
     return room;
+}
+
+static void add_kills(const struct version *version, const char *folder, double *kills)
+{
+    double here = read_number(folder, version->events, "oom_kill");
+    if (!isnan(here))
+        *kills = (isnan(*kills) ? 0 : *kills) + here;
 }
 
 double lb_oom_kills(const char *root)
@@ -113,18 +127,6 @@ double lb_oom_kills(const char *root)
     char folder[4200];
     snprintf(folder, sizeof(folder), "%.4000s/proc", root);
     double kills = read_number(folder, "vmstat", "oom_kill");
-    for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++) {
-        char group[2048];
-        find_group(root, &versions[i], group, sizeof(group));
-        for (char *last = group; last;) {
-            snprintf(folder, sizeof(folder), "%.2000s%s%s", root, versions[i].mount, group);
-            double here = read_number(folder, versions[i].events, "oom_kill");
-            if (!isnan(here))
-                kills = (isnan(kills) ? 0 : kills) + here;
-            last = strrchr(group, '/');
-            if (last)
-                *last = '\0';
-        }
-    }
+    visit_groups(root, add_kills, &kills);
     return kills;
 }

@@ -1,4 +1,4 @@
-/* The limit that control groups set on this process's memory, and who was killed for it. */
+/* The limit that control groups set on this process's memory, and the number of kills for lack of memory. */
 #ifndef LB_CGROUP_H
 #define LB_CGROUP_H
 

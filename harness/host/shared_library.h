@@ -40,6 +40,12 @@ void *lb_shared_library_find(const struct lb_shared_library *library, const char
 #endif
 #define LB_FUNCTION_NAME(name) #name,
 
+/* The members of a struct lb_shared_library that follow from such a list and the struct `table` of
+ * its functions. */
+#define LB_FUNCTIONS_OF(list, table)                                               \
+    .names = (const char *const[]){list(LB_FUNCTION_NAME)}, .functions = &(table), \
+    .count = sizeof(table) / sizeof(void (*)(void))
+
 /* "2.6.0", of three macros. */
 #define LB_VERSION_TEXT(major, minor, patch) \
     LB_NUMBER_TEXT(major) "." LB_NUMBER_TEXT(minor) "." LB_NUMBER_TEXT(patch)

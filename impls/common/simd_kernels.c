@@ -5,47 +5,20 @@
 #include <string.h>
 
 #include "host/cpu_units.h"
+#include "simd_kernels_list.h"
 
 _Static_assert((int)LB_SIMD_UNIT_COUNT == (int)LB_CPU_UNIT_COUNT, "a list has room for every unit");
 
-#ifdef LB_X86_KERNELS
+#define DECLARATION(dtype, unit, kernels) extern const struct lb_simd_kernels kernels;
+#define ROW(dtype, unit, kernels)         {dtype, unit, &kernels},
+
+LB_SIMD_KERNELS(DECLARATION)
 
 static const struct row {
     enum lb_dtype dtype;
     enum lb_cpu_unit unit;
     const struct lb_simd_kernels *kernels;
-} rows[] = {
-    {LB_F64, LB_CPU_AVX512, &lb_simd_kernels_avx512_f64},
-    {LB_F64, LB_CPU_AVX2, &lb_simd_kernels_avx2_f64},
-    {LB_F64, LB_CPU_PLAIN, &lb_simd_kernels_plain_f64},
-    {LB_F32, LB_CPU_AVX512, &lb_simd_kernels_avx512_f32},
-    {LB_F32, LB_CPU_AVX2, &lb_simd_kernels_avx2_f32},
-    {LB_F32, LB_CPU_PLAIN, &lb_simd_kernels_plain_f32},
-    {LB_BF16, LB_CPU_AMX, &lb_simd_kernels_amx_bf16},
-    {LB_BF16, LB_CPU_AVX512BF16, &lb_simd_kernels_avx512bf16_bf16},
-    {LB_BF16, LB_CPU_AVX512, &lb_simd_kernels_avx512_bf16},
-    {LB_BF16, LB_CPU_AVX2, &lb_simd_kernels_avx2_bf16},
-    {LB_BF16, LB_CPU_PLAIN, &lb_simd_kernels_plain_bf16},
-    {LB_F16, LB_CPU_AMX, &lb_simd_kernels_amx_f16},
-    {LB_F16, LB_CPU_AVX512, &lb_simd_kernels_avx512_f16},
-    {LB_F16, LB_CPU_AVX2, &lb_simd_kernels_avx2_f16},
-    {LB_F16, LB_CPU_PLAIN, &lb_simd_kernels_plain_f16},
-};
-
-#else
-
-static const struct row {
-    enum lb_dtype dtype;
-    enum lb_cpu_unit unit;
-    const struct lb_simd_kernels *kernels;
-} rows[] = {
-    {LB_F64, LB_CPU_PLAIN, &lb_simd_kernels_plain_f64},
-    {LB_F32, LB_CPU_PLAIN, &lb_simd_kernels_plain_f32},
-    {LB_BF16, LB_CPU_PLAIN, &lb_simd_kernels_plain_bf16},
-    {LB_F16, LB_CPU_PLAIN, &lb_simd_kernels_plain_f16},
-};
-
-#endif
+} rows[] = {LB_SIMD_KERNELS(ROW)};
 
 /* Lists the kernels of the units up to `best`. */
 static size_t list_up_to(enum lb_cpu_unit best, enum lb_dtype dtype,

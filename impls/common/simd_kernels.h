@@ -130,15 +130,6 @@ struct lb_simd_kernels {
     void (*tanh)(const void *v, void *out, size_t count);
 };
 
-extern const struct lb_simd_kernels lb_simd_kernels_plain_f32, lb_simd_kernels_plain_f64;
-extern const struct lb_simd_kernels lb_simd_kernels_avx2_f32, lb_simd_kernels_avx2_f64;
-extern const struct lb_simd_kernels lb_simd_kernels_avx512_f32, lb_simd_kernels_avx512_f64;
-extern const struct lb_simd_kernels lb_simd_kernels_plain_bf16, lb_simd_kernels_plain_f16;
-extern const struct lb_simd_kernels lb_simd_kernels_avx2_bf16, lb_simd_kernels_avx2_f16;
-extern const struct lb_simd_kernels lb_simd_kernels_avx512_bf16, lb_simd_kernels_avx512_f16;
-extern const struct lb_simd_kernels lb_simd_kernels_avx512bf16_bf16;
-extern const struct lb_simd_kernels lb_simd_kernels_amx_bf16, lb_simd_kernels_amx_f16;
-
 enum { LB_SIMD_UNIT_COUNT = 5 };
 
 /* Lists all kernels that this CPU supports for a dtype, fastest first, and returns how many: at

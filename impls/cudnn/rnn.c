@@ -8,6 +8,22 @@
 #include "cuda/common/cell.h"
 #include "device/device.h"
 
+struct lb_cudnn lb_cudnn;
+
+static void print_version(char *text, size_t size)
+{
+    size_t version = lb_cudnn.cudnnGetVersion();
+    snprintf(text, size, "%zu.%zu.%zu", version / 10000, version / 100 % 100, version % 100);
+}
+
+struct lb_shared_library lb_cudnn_library = {
+    .name = "cuDNN",
+    .file = LB_CUDNN_FILE,
+    .built = LB_VERSION_TEXT(CUDNN_MAJOR, CUDNN_MINOR, CUDNN_PATCHLEVEL),
+    LB_FUNCTIONS_OF(LB_CUDNN_FUNCTIONS, lb_cudnn),
+    .print_version = print_version,
+};
+
 /* ---- The library's answers ----------------------------------------------------------------- */
 
 /* The reason that the library logged last: more than its error strings say. */

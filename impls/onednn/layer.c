@@ -1,7 +1,24 @@
 /* One layer of oneDNN's LSTM: its primitives and their memory objects. */
 #include "impls/onednn/layer.h"
 
+#include <stdio.h>
 #include <string.h>
+
+struct lb_dnnl lb_dnnl;
+
+static void print_version(char *text, size_t size)
+{
+    const dnnl_version_t *v = lb_dnnl.dnnl_version();
+    snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+struct lb_shared_library lb_onednn_library = {
+    .name = "oneDNN",
+    .file = LB_ONEDNN_FILE,
+    .built = LB_VERSION_TEXT(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH),
+    LB_FUNCTIONS_OF(LB_DNNL_FUNCTIONS, lb_dnnl),
+    .print_version = print_version,
+};
 
 /* Calls a function of the library, and jumps to the label `done` when it fails. */
 #define TRY_DNNL(call)                             \

@@ -11,6 +11,22 @@
 #include "base/arena.h"
 #include "impls/openblas/library.h"
 
+struct lb_blas lb_blas;
+
+/* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ... SkylakeX MAX_THREADS=64" */
+static void print_version(char *text, size_t size)
+{
+    snprintf(text, size, "%s", lb_blas.openblas_get_config());
+}
+
+struct lb_shared_library lb_openblas_library = {
+    .name = "OpenBLAS",
+    .file = LB_OPENBLAS_FILE,
+    .built = LB_OPENBLAS_VERSION,
+    LB_FUNCTIONS_OF(LB_BLAS_FUNCTIONS, lb_blas),
+    .print_version = print_version,
+};
+
 static enum lb_status openblas_supports(const struct lb_problem *p,
                                         const struct lb_exec_config *config, struct lb_error *why)
 {

@@ -1,9 +1,0 @@
-/* Vector kernels for bf16 on AVX2 and FMA, which convert weights to f32. */
-#define BF16         1
-#define VECTOR_BYTES 32
-#define ROWS         3
-#define KERNELS      lb_simd_kernels_avx2_bf16
-#define NAME         "AVX2 with bf16 converted to f32"
-#define DOT          0
-#define TILES        0
-#include "impls/common/simd_half_body.inc"

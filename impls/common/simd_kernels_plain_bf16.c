@@ -1,9 +1,0 @@
-/* Vector kernels for bf16 on the compiler's default target. */
-#define BF16         1
-#define VECTOR_BYTES 16
-#define ROWS         3
-#define KERNELS      lb_simd_kernels_plain_bf16
-#define NAME         "16-byte vectors with bf16 converted to f32"
-#define DOT          0
-#define TILES        0
-#include "impls/common/simd_half_body.inc"
