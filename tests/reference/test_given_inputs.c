@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/given_files.h"
 #include "model/case.h"
 #include "model/sequence_file.h"
 #include "reference/reference.h"
@@ -27,7 +28,7 @@ static int give_inputs(void **state)
         x[i] = (double)i / 7;
     const char *path = scratch_path("x.npy");
     return lb_sequence_file_write(path, T, B, I, x, NULL) == LB_OK &&
-                   setenv(LB_INPUTS_VARIABLE, path, 1) == 0
+                   lb_give_files(&(struct lb_given_files){.inputs = path}, NULL) == LB_OK
                ? 0
                : -1;
 }
