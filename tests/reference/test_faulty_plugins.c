@@ -1,4 +1,4 @@
-/* The comparison finds the faults of wrong implementations, and none in their correct plug-in. */
+/* The comparison finds the fault of each faulty plug-in, and none in those that are correct. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
