@@ -38,7 +38,7 @@ static int close_cache(void **state)
 }
 
 /* The plug-in of plugins/broken.c, or "cells/FAULT" of plugins/cells.c. */
-static const struct lb_impl *plug-in(const char *fault)
+static const struct lb_impl *plugin(const char *fault)
 {
     char path[512];
     const struct lb_impl *impl = NULL;
@@ -60,7 +60,7 @@ static struct lb_check judge(const char *fault, const char *text, enum lb_dtype 
     struct lb_error err = {""};
     problem.dtype = dtype;
     problem.pass = pass;
-    if (trial_check(plug-in(fault), &problem, cache, 1, &check, &err) != LB_OK)
+    if (trial_check(plugin(fault), &problem, cache, 1, &check, &err) != LB_OK)
         fail_msg("%s on %s: %s", fault, trial_name(&problem), err.text);
     return check;
 }
@@ -201,7 +201,7 @@ static void a_write_beside_a_buffer_is_found(void **state)
     (void)state;
     if (!lb_host_space.overrun)
         skip(); /* the address sanitizer would end this program */
-    assert_int_equal(trial_check(plug-in("past_workspace"), &problem, cache, 1, &check, &err),
+    assert_int_equal(trial_check(plugin("past_workspace"), &problem, cache, 1, &check, &err),
                      LB_FAILED);
     assert_non_null(strstr(err.text, "its workspace: past its end"));
 }
@@ -209,7 +209,7 @@ static void a_write_beside_a_buffer_is_found(void **state)
 static void a_second_call_that_does_nothing_is_found(void **state)
 {
     struct lb_problem problem = trial_problem(small_text);
-    struct lb_impl impl = *plug-in("idle_after_first");
+    struct lb_impl impl = *plugin("idle_after_first");
     struct lb_check check;
     struct lb_error err = {""};
     (void)state;
@@ -227,7 +227,7 @@ static void an_update_that_leaves_something_out_is_found(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         struct lb_problem problem = trial_problem(small_text);
-        struct lb_impl impl = *plug-in(faults[i]);
+        struct lb_impl impl = *plugin(faults[i]);
         struct lb_check check;
         struct lb_error err = {""};
         problem.pass = LB_TRAIN;
@@ -242,7 +242,7 @@ static void an_update_that_leaves_something_out_is_found(void **state)
 static void gradients_that_an_update_leaves_out_are_found(void **state)
 {
     struct lb_problem problem = trial_problem(small_text);
-    struct lb_impl impl = *plug-in("update_loses_a_gate");
+    struct lb_impl impl = *plugin("update_loses_a_gate");
     struct lb_check check;
     struct lb_error err = {""};
     (void)state;
