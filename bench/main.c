@@ -1,4 +1,5 @@
 /* bench-lstm: starts the program and hands each command to the function that carries it out. */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -6,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/given_files.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/help.h"
@@ -216,15 +218,29 @@ static void print_version(void)
     lb_libraries_print();
 }
 
+/* Sets what the command line gives for all cases; --resume takes it from its run. */
+static enum lb_status give(const struct lb_options *options, struct lb_error *err)
+{
+    const struct lb_given_files given = {
+        .weights = options->weights,
+        .prefix = options->prefix,
+        .inputs = options->inputs,
+        .batch_first = options->batch_first,
+        .tune = options->tune,
+        .tuned = options->tuned,
+    };
+    if (given.tuned && !given.tune && access(given.tuned, R_OK) != 0)
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", given.tuned,
+                       strerror(errno));
+    return lb_give_files(&given, err);
+}
+
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    bool resumes = options->command == LB_CMD_RESUME; /* takes these settings from its run */
-    if (!resumes && lb_settings_tune(options->tune, options->tuned, err) != LB_OK)
-        return LB_INVALID;
-    if (!resumes && (lb_settings_weights(options->weights, options->prefix, err) != LB_OK ||
-                     lb_settings_inputs(options->inputs, options->batch_first, err) != LB_OK))
-        return LB_OOM;
+    enum lb_status st = options->command == LB_CMD_RESUME ? LB_OK : give(options, err);
+    if (st != LB_OK)
+        return st;
     if (options->command == LB_CMD_EXPLAIN && options->run)
         return lb_explain_layer(options->subject, options->run, options->measured, err);
     switch (options->command) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/given_files.h"
 #include "host/shared_library.h"
 #include "record/device_record.h"
 #include "run/worker_messages.h"
@@ -102,41 +103,100 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
     return LB_OK;
 }
 
-/* Waits for the worker's next message, as lb_worker_await; a lost worker leaves the pool. */
-static enum lb_status await(struct lb_pool *pool, struct lb_worker *worker, const char *phase,
-                            double limit_s, json_t **message, struct lb_fault *fault)
+/* A request, and what the events before its reply are to change. */
+struct exchange {
+    struct lb_request request;
+    const char *phase;       /* what the worker does before it names a phase: "loading" */
+    const struct lb_case *c; /* of run: the row's case */
+    struct lb_row *row;      /* of run: a valid one, which becomes the row that the worker sends */
+    json_t **known;          /* of ceilings: becomes the record of what is known by now */
+    json_t *message;         /* the last message; owned */
+    struct lb_event reply;   /* decoded from it */
+};
+
+/* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
+ * slow but does not hang. Sampling ends by itself after three times the case's time. */
+static double phase_limit(const struct lb_pool *pool, const char *phase,
+                          const struct exchange *exchange)
 {
-    const struct lb_watch watch = {limit_s, pool->limits.memory_bytes, pool->stop};
-    enum lb_status st = lb_worker_await(worker, phase, &watch, message, fault);
-    if (st == LB_FAILED)
-        drop(pool, worker);
-    return st;
+    if (strcmp(phase, "oracle") == 0)
+        return (double)INFINITY;
+    double sampling = strcmp(phase, "sample") == 0 ? 3 * exchange->request.sampler.max_ns / 1e9 : 0;
+    return pool->limits.call_s + sampling;
 }
 
-/* Sends the request. A worker that is gone is found, and explained, by the wait that follows. */
-static enum lb_status send_request(struct lb_worker *worker, const struct lb_request *request,
-                                   struct lb_fault *fault)
+/* Takes what an event before the reply says; phase [96] becomes the one that begins. */
+static enum lb_status take_event(struct exchange *exchange, struct lb_event *event, char *phase,
+                                 struct lb_error *err)
 {
-    json_t *message = lb_request_encode(request);
-    if (!message) {
-        snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
-        return LB_FAILED;
+    if (event->kind == LB_EVENT_PHASE) {
+        snprintf(phase, 96, "%s", event->phase);
+    } else if (event->kind == LB_EVENT_FIGURE && exchange->known) {
+        if (event->failed[0])
+            fprintf(stderr, "warning: ceilings: %s: %s\n", event->figure, event->failed);
+        snprintf(phase, 96, "the figure after %.60s", event->figure);
+        json_decref(*exchange->known);
+        *exchange->known = json_incref((json_t *)event->reply);
+    } else if (event->kind == LB_EVENT_ROW) {
+        if (!exchange->row || !lb_case_same(&event->row.c, exchange->c)) {
+            lb_row_free(&event->row);
+            return lb_fail(err, LB_INVALID, "it is of another case");
+        }
+        lb_row_free(exchange->row);
+        *exchange->row = event->row;
     }
-    lb_worker_send(worker, message);
     return LB_OK;
 }
 
-/* Sends the request and waits for its one reply. */
-static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker,
-                          const struct lb_request *request, const char *phase, json_t **reply,
+/* Sends the request and follows it, from phase to phase, to its reply. LB_FAILED with *fault
+ * filled: the worker was lost, or a message can't be read, so that it is not to be trusted with the
+ * next request. It then has left the pool, as one that has lost its device. LB_INTERRUPTED. */
+static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct exchange *exchange,
                           struct lb_fault *fault)
 {
-    enum lb_status st = send_request(worker, request, fault);
-    if (st == LB_OK)
-        st = await(pool, worker, phase, pool->limits.call_s, reply, fault);
-    if (st == LB_OK && lb_device_lost_decode(*reply))
-        drop(pool, worker);
-    return st;
+    char phase[96];
+    snprintf(phase, sizeof(phase), "%s", exchange->phase);
+    exchange->request.given = *lb_given_files();
+    json_t *request = lb_request_encode(&exchange->request);
+    if (!request) {
+        snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
+        return LB_FAILED;
+    }
+    lb_worker_send(worker, request);
+    for (;;) {
+        struct lb_error why = {""};
+        const struct lb_watch watch = {phase_limit(pool, phase, exchange),
+                                       pool->limits.memory_bytes, pool->stop};
+        json_decref(exchange->message);
+        exchange->message = NULL;
+        enum lb_status st = lb_worker_await(worker, phase, &watch, &exchange->message, fault);
+        if (st == LB_FAILED)
+            drop(pool, worker);
+        if (st != LB_OK)
+            return st;
+        st = lb_event_decode(exchange->message, &exchange->reply, &why);
+        if (st == LB_OK && exchange->reply.kind == LB_EVENT_REPLY) {
+            if (exchange->reply.device_lost)
+                drop(pool, worker);
+            return LB_OK;
+        }
+        if (st == LB_OK)
+            st = take_event(exchange, &exchange->reply, phase, &why);
+        if (st != LB_OK) {
+            fault->verdict = LB_VERDICT_ERROR;
+            snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s",
+                     why.text);
+            drop(pool, worker);
+            return LB_FAILED;
+        }
+    }
+}
+
+/* The status of the reply, with the reason. */
+static enum lb_status reply_status(const struct exchange *exchange, struct lb_error *err)
+{
+    const struct lb_event *reply = &exchange->reply;
+    return reply->status == LB_OK ? LB_OK : lb_fail(err, reply->status, "%s", reply->why.text);
 }
 
 /* Whether the path can be sent, and kept in records: both are JSON. */
@@ -148,104 +208,103 @@ static bool is_utf8(const char *path)
     return fine;
 }
 
+/* Has a worker load the plug-in at the path and describe it. variants [LB_VARIANTS_MAX + 1] and
+ * *impl_entry point into the exchange. LB_FAILED with *fault filled: the worker was lost. */
+static enum lb_status load_plugin(struct lb_pool *pool, struct lb_worker *worker, const char *path,
+                                  struct exchange *exchange, struct lb_impl_entry *impl_entry,
+                                  char **variants, struct lb_fault *fault, struct lb_error *err)
+{
+    *exchange =
+        (struct exchange){.request = {.kind = LB_REQUEST_PLUGIN, .path = path}, .phase = "loading"};
+    enum lb_status st = ask(pool, worker, exchange, fault);
+    if (st == LB_OK)
+        st = reply_status(exchange, err);
+    else if (st == LB_FAILED)
+        return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, fault->reason);
+    return st == LB_OK ? lb_plugin_decode(exchange->reply.reply, impl_entry, variants, err) : st;
+}
+
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err)
 {
     struct lb_worker *worker;
+    struct exchange exchange = {0};
     struct lb_fault fault = {.reason = ""};
     struct lb_impl_entry impl_entry;
     struct lb_error why = {""};
     char *variants[LB_VARIANTS_MAX + 1];
-    const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = path};
-    json_t *reply = NULL;
     bool started;
     enum lb_status st = LB_OK;
     if (!is_utf8(path))
         return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
     LB_TRY(find_or_start(pool, path, &worker, &started, err));
-    st = ask(pool, worker, &request, "loading", &reply, &fault);
-    if (st == LB_FAILED)
-        return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, fault.reason);
-    LB_TRY(st);
-    LB_TRY(lb_plugin_decode(reply, &impl_entry, variants, err));
+    LB_TRY(load_plugin(pool, worker, path, &exchange, &impl_entry, variants, &fault, err));
     impl_entry.plugin = (char *)path;
     st = lb_registry_add(registry, &impl_entry, &why);
     if (st != LB_OK)
         lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 done:
-    json_decref(reply);
+    json_decref(exchange.message);
     return st;
-}
-
-/* Whether the plug-in that a new worker has loaded is the one that the registry knows: its file may
- * have been replaced since. LB_FAILED with the reason. */
-static enum lb_status check_same(const json_t *reply, const struct lb_impl_entry *known,
-                                 struct lb_error *why)
-{
-    struct lb_impl_entry impl_entry;
-    char *variants[LB_VARIANTS_MAX + 1];
-    size_t i = 0;
-    enum lb_status st = lb_plugin_decode(reply, &impl_entry, variants, why);
-    if (st != LB_OK)
-        return st;
-    if (strcmp(impl_entry.name, known->name) != 0)
-        return lb_fail(why, LB_FAILED, "its name is %s now", impl_entry.name);
-    while (impl_entry.variants && known->variants && impl_entry.variants[i] && known->variants[i] &&
-           strcmp(impl_entry.variants[i], known->variants[i]) == 0)
-        i++;
-    bool ends = !impl_entry.variants || !impl_entry.variants[i];
-    if (ends != (!known->variants || !known->variants[i]) || !ends)
-        return lb_fail(why, LB_FAILED, "its variants are others now");
-    return LB_OK;
 }
 
 /* Finds the worker of an implementation, or the worker of the built-in ones when impl_entry is
  * NULL. LB_FAILED, with *fault filled, when a worker was started anew and can't load the plug-in
- * any more. That costs the case that wanted it, and no other. */
+ * any more, or loads another one, because its file was replaced. That costs the case that wanted
+ * it, and no other. */
 static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                                   struct lb_worker **worker, struct lb_fault *fault,
                                   struct lb_error *err)
 {
     const char *plugin = impl_entry ? impl_entry->plugin : NULL;
-    const struct lb_request request = {.kind = LB_REQUEST_PLUGIN, .path = plugin};
+    struct exchange exchange = {0};
+    struct lb_impl_entry now;
     struct lb_error why = {""};
-    json_t *reply = NULL;
+    char *variants[LB_VARIANTS_MAX + 1];
     bool started;
     enum lb_status st = find_or_start(pool, plugin ? plugin : "", worker, &started, err);
     if (st != LB_OK || !started || !plugin)
         return st;
-    st = ask(pool, *worker, &request, "loading", &reply, fault);
-    if (st == LB_OK && check_same(reply, impl_entry, &why) != LB_OK) {
+    st = load_plugin(pool, *worker, plugin, &exchange, &now, variants, fault, &why);
+    if (st == LB_OK && strcmp(now.name, impl_entry->name) != 0)
+        st = lb_fail(&why, LB_INVALID, "its name is %s now", now.name);
+    if (st != LB_OK && st != LB_INTERRUPTED && !fault->reason[0]) { /* else it was lost */
         fault->verdict = LB_VERDICT_ERROR;
         snprintf(fault->reason, sizeof(fault->reason),
                  "its worker was replaced, and it can't be loaded again: %.330s", why.text);
         drop(pool, *worker);
-        st = LB_FAILED;
     }
-    json_decref(reply);
-    return st;
+    json_decref(exchange.message);
+    return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+}
+
+/* Finds the worker of the implementation (NULL: of the built-in ones) and asks it. The reply's
+ * status; LB_FAILED with the reason when the worker was lost. */
+static enum lb_status ask_worker_of(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
+                                    struct exchange *exchange, struct lb_error *why)
+{
+    struct lb_worker *worker;
+    struct lb_fault fault = {.reason = ""};
+    enum lb_status st = find_worker(pool, impl_entry, &worker, &fault, why);
+    if (st == LB_OK)
+        st = ask(pool, worker, exchange, &fault);
+    if (st == LB_FAILED && fault.reason[0])
+        return lb_fail(why, LB_FAILED, "%s", fault.reason);
+    return st == LB_OK ? reply_status(exchange, why) : st;
 }
 
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why)
 {
-    struct lb_worker *worker;
-    struct lb_fault fault = {.reason = "the worker could not be started"};
     char id[LB_CASE_ID_SIZE];
-    json_t *reply = NULL;
+    struct exchange exchange = {
+        .request = {.kind = probe ? LB_REQUEST_PROBE : LB_REQUEST_SUPPORTS, .text = id},
+        .phase = "the question"};
     lb_case_print(c, id);
-    const struct lb_request request = {
-        .kind = probe ? LB_REQUEST_PROBE : LB_REQUEST_SUPPORTS,
-        .text = id,
-    };
-    enum lb_status st = find_worker(pool, impl_entry, &worker, &fault, why);
-    if (st == LB_OK)
-        st = ask(pool, worker, &request, "the question", &reply, &fault);
-    if (st == LB_FAILED)
-        return lb_fail(why, LB_FAILED, "%s", fault.reason);
-    if (st == LB_OK)
-        st = probe ? lb_probe_decode(reply, probe, why) : lb_status_decode(reply, why);
-    json_decref(reply);
+    enum lb_status st = ask_worker_of(pool, impl_entry, &exchange, why);
+    if (st == LB_OK && probe)
+        st = lb_probe_decode(exchange.reply.reply, probe, why);
+    json_decref(exchange.message);
     return st;
 }
 
@@ -257,26 +316,26 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = ""};
     struct lb_error why = {""};
-    const struct lb_request request = {.kind = LB_REQUEST_LIBRARY, .text = impl_entry->name};
-    const char *version = NULL;
-    json_t *reply = NULL;
+    struct exchange exchange = {.request = {.kind = LB_REQUEST_LIBRARY, .text = impl_entry->name},
+                                .phase = "loading"};
     bool started;
     enum lb_status st = find_or_start(pool, "libraries", &worker, &started, err);
     if (st != LB_OK)
         return st;
-    st = ask(pool, worker, &request, "loading", &reply, &fault);
+    st = ask(pool, worker, &exchange, &fault);
     if (st == LB_FAILED)
         lb_fail(&why, LB_ABSENT, "%s can't be loaded: %.400s", impl_entry->library->name,
                 fault.reason);
     else if (st == LB_OK)
-        st = lb_library_decode(reply, &version, &why);
+        st = reply_status(&exchange, &why);
     if (st != LB_INTERRUPTED) {
-        lb_library_add(libraries, impl_entry, version);
+        lb_library_add(libraries, impl_entry,
+                       st == LB_OK ? json_string_value(exchange.reply.reply) : NULL);
         if (st != LB_OK)
             impl_entry->absent = strdup(why.text);
         st = st == LB_OK || impl_entry->absent ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
     }
-    json_decref(reply);
+    json_decref(exchange.message);
     return st;
 }
 
@@ -304,30 +363,16 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
     return st;
 }
 
-/* Asks the worker of the built-in implementations about the device; *record, a new reference, is
- * its reply. phase: what is asked, for a fault's reason. */
-static enum lb_status ask_device(struct lb_pool *pool, enum lb_request_kind kind, const char *phase,
-                                 json_t **record, struct lb_error *why)
-{
-    struct lb_worker *worker;
-    struct lb_fault fault = {.reason = "the worker could not be started"};
-    const struct lb_request request = {.kind = kind};
-    json_t *reply = NULL;
-    *record = NULL;
-    enum lb_status st = find_worker(pool, NULL, &worker, &fault, why);
-    if (st == LB_OK)
-        st = ask(pool, worker, &request, phase, &reply, &fault);
-    if (st == LB_FAILED)
-        st = lb_fail(why, LB_ABSENT, "looking for a device: %s", fault.reason);
-    else if (st == LB_OK)
-        st = lb_device_reply_decode(reply, record, why);
-    json_decref(reply);
-    return st;
-}
-
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
 {
-    return ask_device(pool, LB_REQUEST_DEVICE, "device", device, why);
+    struct lb_error reason = {""};
+    struct exchange exchange = {.request = {.kind = LB_REQUEST_DEVICE}, .phase = "device"};
+    enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
+    *device = st == LB_OK ? json_incref((json_t *)exchange.reply.reply) : NULL;
+    json_decref(exchange.message);
+    if (st == LB_FAILED)
+        return lb_fail(why, LB_ABSENT, "looking for a device: %s", reason.text);
+    return st == LB_OK ? LB_OK : lb_fail(why, st, "%s", reason.text);
 }
 
 enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
@@ -341,30 +386,6 @@ enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_e
     return st;
 }
 
-/* Takes the messages that come after each figure, until the last one. */
-static enum lb_status follow_figures(struct lb_pool *pool, struct lb_worker *worker,
-                                     json_t **ceilings, json_t **reply, struct lb_fault *fault)
-{
-    char phase[96] = "the first figure";
-    for (;;) {
-        json_t *record, *message = NULL;
-        const char *figure, *failed;
-        enum lb_status st = await(pool, worker, phase, pool->limits.call_s, &message, fault);
-        if (st != LB_OK || !lb_figure_decode(message, &record, &figure, &failed)) {
-            *reply = message;
-            if (st == LB_OK && lb_device_lost_decode(message))
-                drop(pool, worker);
-            return st;
-        }
-        if (failed[0])
-            fprintf(stderr, "warning: ceilings: %s: %s\n", figure, failed);
-        snprintf(phase, sizeof(phase), "the figure after %.60s", figure);
-        json_decref(*ceilings);
-        *ceilings = json_incref(record);
-        json_decref(message);
-    }
-}
-
 void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
 {
     json_decref(pool->ceilings);
@@ -374,91 +395,19 @@ void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **ceilings,
                                 struct lb_error *why)
 {
-    struct lb_worker *worker;
-    struct lb_fault fault = {.reason = "the worker could not be started"};
-    const struct lb_request request = {.kind = LB_REQUEST_CEILINGS, .seconds = seconds};
-    json_t *reply = NULL, *record = NULL;
+    struct lb_error reason = {""};
+    struct exchange exchange = {.request = {.kind = LB_REQUEST_CEILINGS, .seconds = seconds},
+                                .phase = "the first figure",
+                                .known = ceilings};
     *ceilings = NULL;
-    enum lb_status st = find_worker(pool, NULL, &worker, &fault, why);
-    if (st == LB_OK)
-        st = send_request(worker, &request, &fault);
-    if (st == LB_OK)
-        st = follow_figures(pool, worker, ceilings, &reply, &fault);
-    if (st == LB_FAILED)
-        st = lb_fail(why, LB_FAILED, "measuring ceilings: %s", fault.reason);
-    else if (st == LB_OK)
-        st = lb_device_reply_decode(reply, &record, why);
-    if (record) {
+    enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
+    if (st == LB_OK) {
         json_decref(*ceilings);
-        *ceilings = record;
+        *ceilings = json_incref((json_t *)exchange.reply.reply);
+    } else {
+        lb_fail(why, st, "%s%s", st == LB_FAILED ? "measuring ceilings: " : "", reason.text);
     }
-    json_decref(reply);
-    return st;
-}
-
-/* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
- * slow but does not hang. Sampling ends by itself after three times the case's time. */
-static double phase_limit(const struct lb_pool *pool, const char *phase, const struct lb_job *job)
-{
-    if (strcmp(phase, "oracle") == 0)
-        return (double)INFINITY;
-    double sampling = strcmp(phase, "sample") == 0 ? 3 * job->sampler.max_ns / 1e9 : 0;
-    return pool->limits.call_s + sampling;
-}
-
-/* Reads one message of a running case into event. A worker whose message can't be read, or whose
- * row is of another case, is ended: it is not to be trusted with the next case. */
-static enum lb_status read_event(struct lb_pool *pool, struct lb_worker *worker,
-                                 const json_t *message, const struct lb_job *job,
-                                 struct lb_run_event *event, struct lb_fault *fault)
-{
-    struct lb_error why = {""};
-    enum lb_status st = lb_run_event_decode(message, event, &why);
-    if (st == LB_OK && event->kind == LB_EVENT_ROW && !lb_case_same(&event->row.c, job->c)) {
-        st = lb_fail(&why, LB_INVALID, "it is of another case");
-        lb_row_free(&event->row);
-    }
-    if (st == LB_OK)
-        return LB_OK;
-    fault->verdict = LB_VERDICT_ERROR;
-    snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why.text);
-    drop(pool, worker);
-    return LB_FAILED;
-}
-
-/* Follows a running case from phase to phase until it is done. *row, a valid one, becomes the row
- * that the worker sends. *spoiled: the worker has lost its device, or holds what the implementation
- * left behind, and must not serve another case. */
-static enum lb_status follow(struct lb_pool *pool, struct lb_worker *worker,
-                             const struct lb_job *job, struct lb_row *row, bool *spoiled,
-                             struct lb_fault *fault)
-{
-    char phase[32] = "start";
-    enum lb_status st = LB_OK;
-    for (bool done = false; st == LB_OK && !done;) {
-        json_t *message = NULL;
-        struct lb_run_event event;
-        st = await(pool, worker, phase, phase_limit(pool, phase, job), &message, fault);
-        if (st == LB_OK)
-            st = read_event(pool, worker, message, job, &event, fault);
-        if (st == LB_OK && event.kind == LB_EVENT_PHASE) {
-            snprintf(phase, sizeof(phase), "%s", event.phase);
-        } else if (st == LB_OK && event.kind == LB_EVENT_ROW) {
-            lb_row_free(row);
-            *row = event.row;
-        } else if (st == LB_OK) {
-            char warning[200];
-            done = true;
-            if (isfinite(event.peak_bytes))
-                row->peak_bytes = event.peak_bytes;
-            snprintf(warning, sizeof(warning), "left behind: %.180s", event.left);
-            if (event.left[0])
-                lb_row_warn(row, warning);
-            lb_row_set_reference(row, event.reference_ns);
-            *spoiled = event.device_lost || event.left[0];
-        }
-        json_decref(message);
-    }
+    json_decref(exchange.message);
     return st;
 }
 
@@ -481,27 +430,45 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
                               struct lb_fault *fault)
 {
     char id[LB_CASE_ID_SIZE];
-    bool spoiled = false;
-    lb_case_print(job->c, id);
-    const struct lb_request request = {
-        .kind = LB_REQUEST_RUN,
-        .path = by_path ? impl_entry->plugin : NULL,
-        .text = id,
-        .seed = job->seed,
-        .sampler = job->sampler,
-        .memory_bytes = pool->limits.memory_bytes,
-        .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
-        .dynamic_loss_scale = job->dynamic_loss_scale,
-        .kernels = kernels,
-        .outputs = job->outputs,
-        .ceilings = pool->ceilings,
+    struct lb_aftermath after;
+    struct lb_error why = {""};
+    struct exchange exchange = {
+        .request = {.kind = LB_REQUEST_RUN,
+                    .path = by_path ? impl_entry->plugin : NULL,
+                    .text = id,
+                    .seed = job->seed,
+                    .sampler = job->sampler,
+                    .memory_bytes = pool->limits.memory_bytes,
+                    .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
+                    .dynamic_loss_scale = job->dynamic_loss_scale,
+                    .kernels = kernels,
+                    .outputs = job->outputs,
+                    .ceilings = pool->ceilings},
+        .phase = "start",
+        .c = job->c,
+        .row = row,
     };
+    lb_case_print(job->c, id);
     settle_others(pool, worker);
-    enum lb_status st = send_request(worker, &request, fault);
-    if (st == LB_OK)
-        st = follow(pool, worker, job, row, &spoiled, fault);
-    if (st == LB_OK && spoiled)
+    enum lb_status st = ask(pool, worker, &exchange, fault);
+    if (st == LB_OK && (reply_status(&exchange, &why) != LB_OK ||
+                        lb_aftermath_decode(exchange.reply.reply, &after, &why) != LB_OK)) {
+        snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why.text);
         drop(pool, worker);
+        st = LB_FAILED;
+    }
+    if (st == LB_OK) {
+        char warning[200];
+        if (isfinite(after.peak_bytes))
+            row->peak_bytes = after.peak_bytes;
+        lb_row_set_reference(row, after.reference_ns);
+        snprintf(warning, sizeof(warning), "left behind: %.180s", after.left);
+        if (after.left[0])
+            lb_row_warn(row, warning);
+        if (after.left[0] && !exchange.reply.device_lost) /* else it was dropped before */
+            drop(pool, worker);
+    }
+    json_decref(exchange.message);
     return st;
 }
 
@@ -514,11 +481,6 @@ static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *
         worker = worker->next;
     if (worker && worker->threads > 0 && worker->threads != threads)
         drop(pool, worker);
-}
-
-static void add_warning(struct lb_row *row, const char *text)
-{
-    lb_row_append(&row->warning, "%s%s", row->warning[0] && text[0] ? "; " : "", text);
 }
 
 /* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
@@ -542,7 +504,8 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
     if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
         traced.kernels = (struct lb_kernels){0};
-        add_warning(row, traced.warning);
+        if (traced.warning[0])
+            lb_row_warn(row, traced.warning);
     } else {
         lb_row_print(&row->kernels_reason, "%s",
                      st == LB_OK            ? traced.reason

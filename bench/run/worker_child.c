@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/given_files.h"
 #include "base/text.h"
 #include "case/run.h"
 #include "device/memory.h"
@@ -24,30 +24,25 @@
 #include "run/worker_messages.h"
 #include "support/channel.h"
 #include "support/cpu_load.h"
-#include "support/process_state.h"
+#include "support/leftovers.h"
 #include "support/reference_loop.h"
-#include "support/worker_shared_memory.h"
 #include "trace/nvtx.h"
 
 enum {
     CHANNEL_FD = 3,
-    PAGE_FD = 4,
     CACHE_PER_MILLE = 100, /* of the host's memory, for oracle results */
     SERVED_MAX = 64
 };
 
 struct server {
     struct lb_channel channel;
-    struct lb_worker_shared *page; /* shared with the program */
-    json_int_t token;              /* of the request that is served */
-    char phase[32];                /* of the case that runs; "" before its first */
     struct lb_registry registry;
     struct lb_reference_cache *cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
-    struct lb_process_state *before, *after; /* of a case: what was found, what is left */
-    struct lb_cpu_load load;                 /* as the case's samples began; at_ns 0: none did */
-    bool destroyed;                          /* the case's implementation was destroyed */
+    struct lb_process_reading *before, *after; /* of a case: what was found, what is left */
+    struct lb_cpu_load load;                   /* as the case's samples began; at_ns 0: none did */
+    bool destroyed;                            /* the case's implementation was destroyed */
     struct {
         const struct lb_impl *impl;
         int threads;      /* the most that a case of it was given */
@@ -60,49 +55,9 @@ struct server {
     } loaded[2]; /* plug-ins that runs named by their path: the two sides of --ab */
 };
 
-static pid_t worker_pid;
-static struct lb_worker_shared *page_of_forks;
-
-/* pthread_atfork: counts the forks of the worker itself. */
-static void count_fork(void)
+static bool device_is_lost(void)
 {
-    if (getpid() == worker_pid)
-        page_of_forks->forks++;
-}
-
-/* pthread_atfork, in the child: it ends with the worker. A child that forks again, before it starts
- * another program, is about to run a case of its own. */
-static void begin_child(void)
-{
-    static int depth;
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (++depth > 1)
-        _exit(1);
-}
-
-/* Ends a process that was forked by an implementation and returned from it: its messages would mix
- * with those of the worker. The worker, once it was forked, waits a moment for its children to end,
- * to start another program or to be found here; when one is found the case is lost. */
-static void end_forked(const struct server *server)
-{
-    static int seen;
-    struct lb_worker_shared *page = server->page;
-    if (getpid() != worker_pid) {
-        const char *phase = lb_slot_or_phase(page, server->phase);
-        for (size_t i = 0; i + 1 < sizeof(page->came_back_phase) && phase[i]; i++)
-            page->came_back_phase[i] = phase[i];
-        page->came_back = 1;
-        _exit(1);
-    }
-    for (int i = 0; seen != page->forks && i < 100 && !page->came_back; i++) {
-        siginfo_t info;
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0)
-            break; /* there is no child */
-        usleep(1000);
-    }
-    seen = page->forks;
-    if (page->came_back)
-        _exit(1);
+    return lb_device()->lost && lb_device()->lost();
 }
 
 /* Sends a message and releases it. The program waits for one, so there is always one. */
@@ -110,19 +65,25 @@ static void send_message(struct server *server, json_t *message)
 {
     static const struct lb_error why = {"out of memory, or text that is not UTF-8"};
     if (!message)
-        message = lb_status_encode(LB_FAILED, &why);
-    end_forked(server);
-    lb_message_sign(message, server->token);
+        message = lb_reply_encode(LB_FAILED, &why, NULL, device_is_lost());
     lb_channel_send(&server->channel, message, NULL);
 }
 
-/* Sends the reply to a request other than run. It says when the device was lost on the way: the
- * program then asks another worker the next time. */
-static void send_reply(struct server *server, json_t *message)
+/* lb_run_observer. The settings of the process are read when the case has bound the thread and the
+ * implementation is about to begin, and after it is destroyed, before the case takes its own
+ * settings back. */
+static void send_phase(void *user, const char *phase)
 {
-    if (message && lb_device()->lost && lb_device()->lost())
-        json_object_set_new(message, "device_lost", json_true());
-    send_message(server, message);
+    struct server *server = user;
+    send_message(server, lb_phase_encode(phase));
+    if (strcmp(phase, "create") == 0)
+        lb_process_read_settings(server->before);
+    if (strcmp(phase, "sample") == 0)
+        lb_cpu_load_read(&server->load);
+    if (strcmp(phase, "release") == 0) {
+        lb_process_read_settings(server->after);
+        server->destroyed = true;
+    }
 }
 
 static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
@@ -177,62 +138,53 @@ static enum lb_status load_library(const struct server *server, const struct lb_
     return LB_OK;
 }
 
-static void serve_plugin(struct server *server, const struct lb_request *request)
+/* Each serves one kind of request: *reply becomes what the reply has beside the status. */
+static enum lb_status serve_plugin(struct server *server, const struct lb_request *request,
+                                   json_t **reply, struct lb_error *err)
 {
-    struct lb_error err = {""};
-    enum lb_status st = lb_plugin_load(request->path, &server->plugin, &err);
-    send_message(server,
-                 st == LB_OK ? lb_plugin_encode(server->plugin) : lb_status_encode(st, &err));
+    enum lb_status st = lb_plugin_load(request->path, &server->plugin, err);
+    *reply = st == LB_OK ? lb_plugin_encode(server->plugin) : NULL;
+    return st;
 }
 
-static void serve_library(struct server *server, const struct lb_request *request)
+static enum lb_status serve_library(struct server *server, const struct lb_request *request,
+                                    json_t **reply, struct lb_error *err)
 {
-    struct lb_error err = {""};
     char version[512] = "";
     const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, request->text);
-    enum lb_status st = LB_INVALID;
     if (!impl_entry || !impl_entry->library)
-        lb_fail(&err, LB_INVALID, "%s needs no library", request->text);
-    else
-        st = lb_shared_library_load(impl_entry->library, &err);
-    if (st == LB_OK)
-        impl_entry->library->print_version(version, sizeof(version));
+        return lb_fail(err, LB_INVALID, "%s needs no library", request->text);
+    enum lb_status st = lb_shared_library_load(impl_entry->library, err);
+    if (st != LB_OK)
+        return st;
+    impl_entry->library->print_version(version, sizeof(version));
     lb_clean_text(version);
-    send_message(server, st == LB_OK ? lb_library_encode(version) : lb_status_encode(st, &err));
+    *reply = json_string(version);
+    return LB_OK;
 }
 
 /* Whether the case can run, and for a probe what it would need. */
-static void serve_question(struct server *server, const struct lb_request *request)
+static enum lb_status serve_question(struct server *server, const struct lb_request *request,
+                                     json_t **reply, struct lb_error *err)
 {
-    struct lb_error err = {""};
     struct lb_case c;
     struct lb_probe probe = {0};
-    bool probes = request->kind == LB_REQUEST_PROBE;
-    enum lb_status st = lb_case_parse(request->text, &c, NULL, NULL, &err);
-    const struct lb_impl *impl = st == LB_OK ? find_impl(server, &c) : NULL;
+    const struct lb_run_observer observer = {.user = server, .phase = send_phase};
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_case_parse(request->text, &c, NULL, NULL, err));
+    const struct lb_impl *impl = find_impl(server, &c);
+    if (!impl)
+        return lb_fail(err, LB_ABSENT, "%s is not built", c.impl);
     open_device(server, impl);
-    if (impl && probes)
-        st = load_library(server, impl, &err);
-    if (impl)
-        impl = lb_watched_impl(impl, server->page, NULL);
-    if (st == LB_OK && impl && probes)
-        st = lb_case_probe(impl, &c, lb_host_available(), NULL, &probe, &err);
-    else if (st == LB_OK && impl)
-        st = lb_case_supported(impl, &c, lb_host_available(), &err);
-    else if (st == LB_OK)
-        st = lb_fail(&err, LB_ABSENT, "%s is not built", c.impl);
-    send_reply(server,
-               st == LB_OK && probes ? lb_probe_encode(&probe) : lb_status_encode(st, &err));
-}
-
-static void send_phase(void *user, const char *phase)
-{
-    struct server *server = user;
-    json_t *message = lb_phase_encode(phase);
-    send_message(server, message);
-    snprintf(server->phase, sizeof(server->phase), "%s", phase);
-    if (strcmp(phase, "sample") == 0)
-        lb_cpu_load_read(&server->load);
+    if (request->kind == LB_REQUEST_SUPPORTS) {
+        send_phase(server, "supports");
+        return lb_case_supported(impl, &c, lb_host_available(), err);
+    }
+    LB_TRY(load_library(server, impl, err));
+    LB_TRY(lb_case_probe(impl, &c, lb_host_available(), &observer, &probe, err));
+    *reply = lb_probe_encode(&probe);
+done:
+    return st;
 }
 
 static void send_row(void *user, const struct lb_row *row)
@@ -245,21 +197,6 @@ static void send_row(void *user, const struct lb_row *row)
         copy.others_share = lb_cpu_load_others(&server->load, &now);
     }
     send_message(server, lb_row_encode(&copy));
-}
-
-/* lb_watch_hooks: the case has pinned the thread, and the implementation is about to begin. */
-static void before_create(void *user)
-{
-    struct server *server = user;
-    lb_process_state_read_settings(server->before);
-}
-
-/* lb_watch_hooks: before the case takes its own settings back. */
-static void after_destroy(void *user)
-{
-    struct server *server = user;
-    lb_process_state_read_settings(server->after);
-    server->destroyed = true;
 }
 
 /* The index of the implementation among those served; of the next one when it is new. */
@@ -303,19 +240,19 @@ static struct history add_to_history(struct server *server, const struct lb_impl
 /* Writes what the case's implementation has left behind. Libraries keep buffers and pipes from
  * their first case on, and threads; what grows with each case is left behind. The oracle's results,
  * which the harness keeps, are not the implementation's. */
-static void look_behind(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
-                        char *text, size_t size)
+static void describe_leftovers(struct server *server, const struct lb_impl *impl,
+                               const struct lb_case *c, char *text, size_t size)
 {
     enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
     double spinning = lb_await_idle_threads(0.3);
     int children = lb_end_children(0.2);
-    lb_process_state_read_resources(server->after);
-    size_t before = lb_process_state_threads(server->before);
-    size_t after = lb_process_state_threads(server->after);
+    lb_process_read_resources(server->after);
+    size_t before = lb_process_threads(server->before);
+    size_t after = lb_process_threads(server->after);
     const struct history history =
         add_to_history(server, impl, c->threads, after > before ? after - before : 0);
     bool on_device = impl->memory == LB_DEVICE;
-    const struct lb_state_allowance allowance = {
+    const struct lb_leftovers_allowed allowed = {
         .bytes = lb_reference_bytes(&c->problem) + (on_device     ? (double)INFINITY
                                                     : history.ran ? (double)BYTES
                                                                   : (double)FIRST_BYTES),
@@ -323,16 +260,15 @@ static void look_behind(struct server *server, const struct lb_impl *impl, const
         .all_descriptors = on_device,
         .threads = on_device ? ANY_NUMBER : history.may_keep,
     };
-    char busy[64] = "", left[64] = "", state[240];
     if (!server->destroyed) /* else the case has restored its own settings since */
-        lb_process_state_read_settings(server->after);
-    lb_process_state_compare(server->before, server->after, &allowance, state, sizeof(state));
+        lb_process_read_settings(server->after);
+    text[0] = '\0';
     if (spinning > 0)
-        snprintf(busy, sizeof(busy), "threads that spin (%.0f %% of a CPU)", 100 * spinning);
+        lb_append(text, size, "threads that spin (%.0f %% of a CPU)", 100 * spinning);
     if (children > 0)
-        snprintf(left, sizeof(left), "%d child process%s", children, children > 1 ? "es" : "");
-    snprintf(text, size, "%s%s%s%s%s", busy, busy[0] && (left[0] || state[0]) ? ", " : "", left,
-             left[0] && state[0] ? ", " : "", state);
+        lb_append(text, size, "%s%d child process%s", text[0] ? ", " : "", children,
+                  children > 1 ? "es" : "");
+    lb_leftovers_append(server->before, server->after, &allowed, text, size);
     lb_clean_text(text);
 }
 
@@ -368,9 +304,11 @@ static double time_reference(struct server *server, const struct lb_impl *impl,
     return last;
 }
 
-static void serve_run(struct server *server, const struct lb_request *request)
+/* Runs the case and notes what it leaves behind. */
+static struct lb_aftermath run_case(struct server *server, const struct lb_impl *impl,
+                                    const struct lb_case *c, const struct lb_request *request)
 {
-    struct lb_case c = lb_case_defaults();
+    static char left[256];
     const struct lb_run_observer observer = {server, send_phase, send_row};
     const struct lb_run_options options = {
         .seed = request->seed,
@@ -381,57 +319,59 @@ static void serve_run(struct server *server, const struct lb_request *request)
         .kernels = request->kernels,
         .outputs = request->outputs,
     };
-    const struct lb_impl *impl = NULL;
-    enum lb_status loaded = LB_OK;
-    struct lb_error err = {"the worker does not know the implementation"};
     struct lb_row row;
-    double before = NAN, after = NAN, peak_bytes = NAN;
-    char left[256] = "";
-    const struct lb_watch_hooks hooks = {server, before_create, after_destroy};
-
-    lb_host_limit(request->memory_bytes);
-    lb_ceilings_assume_all(request->ceilings);
-    if (lb_case_parse(request->text, &c, NULL, NULL, &err) == LB_OK)
-        impl = request->path ? find_loaded(server, request->path, &err) : find_impl(server, &c);
-    open_device(server, impl);
-    if (impl)
-        loaded = load_library(server, impl, &err);
-    if (impl && loaded == LB_OK) {
-        if (find_served(server, impl) == server->served_count)
-            lb_await_idle_threads(0.3); /* a library's threads may spin when it was loaded */
-        before = time_reference(server, impl, &c);
-        lb_nvtx_attach();
-        lb_process_state_read(server->before);
-        server->destroyed = false;
-        server->load.at_ns = 0;
-        lb_case_run(lb_watched_impl(impl, server->page, &hooks), &c, &options, &observer, &row);
-        peak_bytes = row.peak_bytes;
-        look_behind(server, impl, &c, left, sizeof(left));
-        after = time_reference(server, impl, &c);
-    } else {
-        row = lb_row_make(&c);
-        if (loaded == LB_ABSENT)
-            row.verdict = LB_VERDICT_ABSENT;
-        lb_row_print(&row.reason, "%s", err.text);
-        send_row(server, &row);
-    }
+    if (find_served(server, impl) == server->served_count)
+        lb_await_idle_threads(0.3); /* a library's threads may spin when it was loaded */
+    double before = time_reference(server, impl, c);
+    lb_nvtx_attach();
+    lb_process_read_resources(server->before);
+    lb_process_read_settings(server->before);
+    server->destroyed = false;
+    server->load.at_ns = 0;
+    lb_case_run(impl, c, &options, &observer, &row);
+    double peak_bytes = row.peak_bytes;
     lb_row_free(&row);
-    send_message(server, lb_done_encode(&(struct lb_run_event){
-                             .device_lost = lb_device()->lost && lb_device()->lost(),
-                             .left = left,
-                             .peak_bytes = peak_bytes,
-                             .reference_ns = (before + after) / 2,
-                         }));
+    describe_leftovers(server, impl, c, left, sizeof(left));
+    double after = time_reference(server, impl, c);
+    return (struct lb_aftermath){left, (before + after) / 2, peak_bytes};
 }
 
-static void serve_device(struct server *server, const struct lb_request *request)
+static enum lb_status serve_run(struct server *server, const struct lb_request *request,
+                                json_t **reply, struct lb_error *err)
 {
-    struct lb_error err = {""};
+    struct lb_case c = lb_case_defaults();
+    struct lb_aftermath aftermath = {"", (double)NAN, (double)NAN};
+    const struct lb_impl *impl = NULL;
+    enum lb_status loaded = LB_OK;
+    lb_fail(err, LB_FAILED, "the worker does not know the implementation");
+    lb_host_limit(request->memory_bytes);
+    lb_ceilings_assume_all(request->ceilings);
+    if (lb_case_parse(request->text, &c, NULL, NULL, err) == LB_OK)
+        impl = request->path ? find_loaded(server, request->path, err) : find_impl(server, &c);
+    open_device(server, impl);
+    if (impl)
+        loaded = load_library(server, impl, err);
+    if (impl && loaded == LB_OK) {
+        aftermath = run_case(server, impl, &c, request);
+    } else {
+        struct lb_row row = lb_row_make(&c);
+        if (loaded == LB_ABSENT)
+            row.verdict = LB_VERDICT_ABSENT;
+        lb_row_print(&row.reason, "%s", err->text);
+        send_row(server, &row);
+        lb_row_free(&row);
+    }
+    *reply = lb_aftermath_encode(&aftermath);
+    return LB_OK;
+}
+
+static enum lb_status serve_device(struct server *server, const struct lb_request *request,
+                                   json_t **reply, struct lb_error *err)
+{
     (void)request;
-    enum lb_status st = lb_device_open(server->device, &err);
-    send_reply(server, st == LB_OK
-                           ? lb_device_reply_encode(lb_device_to_json(lb_device_known(NULL)))
-                           : lb_status_encode(st, &err));
+    enum lb_status st = lb_device_open(server->device, err);
+    *reply = st == LB_OK ? lb_device_to_json(lb_device_known(NULL)) : NULL;
+    return st;
 }
 
 /* lb_ceilings_observer.figure: what is known reaches the program before the next figure is tried.
@@ -442,21 +382,24 @@ static void send_figure(void *user, const struct lb_ceilings *ceilings, const ch
     send_message(user, lb_figure_encode(lb_ceilings_to_json(ceilings), figure, failed));
 }
 
-static void serve_ceilings(struct server *server, const struct lb_request *request)
+static enum lb_status serve_ceilings(struct server *server, const struct lb_request *request,
+                                     json_t **reply, struct lb_error *err)
 {
-    struct lb_error err = {""};
     struct lb_ceilings ceilings;
     const struct lb_ceilings_observer observer = {server, send_figure};
-    enum lb_status st = lb_device_open(server->device, &err);
+    enum lb_status st = lb_device_open(server->device, err);
     if (st == LB_OK)
-        st = lb_ceilings_measure(request->seconds, &ceilings, &observer, &err);
-    send_reply(server, st == LB_OK ? lb_device_reply_encode(lb_ceilings_to_json(&ceilings))
-                                   : lb_status_encode(st, &err));
+        st = lb_ceilings_measure(request->seconds, &ceilings, &observer, err);
+    *reply = st == LB_OK ? lb_ceilings_to_json(&ceilings) : NULL;
+    return st;
 }
 
+/* Serves one request. The reply says when the device was lost on the way: the program then asks
+ * another worker the next time. */
 static void serve(struct server *server, const json_t *message)
 {
-    static void (*const functions[LB_REQUEST_COUNT])(struct server *, const struct lb_request *) = {
+    static enum lb_status (*const functions[LB_REQUEST_COUNT])(
+        struct server *, const struct lb_request *, json_t **, struct lb_error *) = {
         [LB_REQUEST_PLUGIN] = serve_plugin,     [LB_REQUEST_LIBRARY] = serve_library,
         [LB_REQUEST_SUPPORTS] = serve_question, [LB_REQUEST_PROBE] = serve_question,
         [LB_REQUEST_RUN] = serve_run,           [LB_REQUEST_DEVICE] = serve_device,
@@ -464,23 +407,13 @@ static void serve(struct server *server, const json_t *message)
     };
     struct lb_request request;
     struct lb_error err = {""};
+    json_t *reply = NULL;
     enum lb_status st = lb_request_decode(message, &request, &err);
-    server->token = lb_message_token(message);
-    server->phase[0] = '\0';
     if (st == LB_OK)
-        functions[request.kind](server, &request);
-    else
-        send_message(server, lb_status_encode(st, &err));
-}
-
-/* The memory that the program shares with this worker; one of its own where the program could make
- * none. */
-static struct lb_worker_shared *open_page(void)
-{
-    static struct lb_worker_shared own;
-    struct lb_worker_shared *page = lb_worker_shared_map(PAGE_FD);
-    close(PAGE_FD);
-    return page ? page : &own;
+        st = lb_give_files(&request.given, &err);
+    if (st == LB_OK)
+        st = functions[request.kind](server, &request, &reply, &err);
+    send_message(server, lb_reply_encode(st, &err, reply, device_is_lost()));
 }
 
 int lb_worker_main(long parent, int device)
@@ -502,12 +435,8 @@ int lb_worker_main(long parent, int device)
     /* A process that a child started and left to itself becomes the worker's own child, so that it
      * is found after the case. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    server.page = open_page();
-    worker_pid = getpid();
-    page_of_forks = server.page;
-    pthread_atfork(NULL, count_fork, begin_child);
-    server.before = lb_process_state_create();
-    server.after = lb_process_state_create();
+    server.before = lb_process_reading_create();
+    server.after = lb_process_reading_create();
     if (!server.before || !server.after ||
         lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
         lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {

@@ -1,25 +1,24 @@
 /* The messages between the program and its worker processes: each is encoded and decoded here, and
  * nowhere else. They travel as JSON, one message per line (support/channel.h).
  *
- *     request                                  replies
- *     plugin    path                           status, name, summary, variants, memory, traits
- *     library   implementation                 status, version
- *     supports  case                           status
- *     probe     case                           status, bytes by kind, description
- *     run       case, path or none, sampling   phase..., row, phase "destroy", done
- *     device                                   status, the device's record
- *     ceilings                                 figure..., status and the ceilings' record
- *
- * Each request has a token, a number that every reply to it repeats. A message without that token
- * does not come from the worker: an implementation wrote it to the worker's connection.
+ *     request                                  events before the reply     reply besides the status
+ *     plugin    path                                                       the plug-in itself
+ *     library   implementation                                             version
+ *     supports  case                           phase...                    -
+ *     probe     case                           phase...                    bytes by kind, texts
+ *     run       case, path or none, sampling   phase..., row, phase...     what is left behind
+ *     device                                                               the device's record
+ *     ceilings                                 figure...                   the ceilings' record
  *
  * Encoders return a new reference, or NULL when memory runs out or a text is not UTF-8. Decoders
- * borrow: what they fill in points into the message. */
+ * borrow: what they fill in points into the message. Both sides are the same program, so a message
+ * that lacks a key is damaged: LB_INVALID. */
 #ifndef LB_WORKER_MESSAGES_H
 #define LB_WORKER_MESSAGES_H
 
 #include <jansson.h>
 
+#include "base/given_files.h"
 #include "case/probe.h"
 #include "measure/sampler.h"
 #include "model/registry.h"
@@ -42,6 +41,7 @@ struct lb_request {
                          for the usual implementation of the worker */
     const char *text; /* for supports, probe and run: the canonical text of the case; for library:
                          the name of the implementation */
+    struct lb_given_files given; /* weights, inputs and tuned choices that all cases use */
 
     double seconds; /* for ceilings: about how long measuring may take */
 
@@ -57,71 +57,52 @@ struct lb_request {
 };
 
 json_t *lb_request_encode(const struct lb_request *request);
-
-/* Adds the token to a request or a reply, which may be NULL. */
-void lb_message_sign(json_t *message, json_int_t token);
-json_int_t lb_message_token(const json_t *message); /* 0 where there is none */
-
-/* LB_INVALID: no such request, or a field is missing. */
 enum lb_status lb_request_decode(const json_t *message, struct lb_request *request,
                                  struct lb_error *err);
 
-/* The plain reply: err->text is the reason when the status is not LB_OK. Every reply but those to
- * run has a status, and has nothing else when it is not LB_OK. */
-json_t *lb_status_encode(enum lb_status status, const struct lb_error *err);
-
-/* Returns the status, with the reason in err; LB_FAILED when the message has none. */
-enum lb_status lb_status_decode(const json_t *message, struct lb_error *err);
-
-/* True when the reply says that the worker's device was lost while it answered. */
-bool lb_device_lost_decode(const json_t *message);
-
-json_t *lb_plugin_encode(const struct lb_impl *impl);
-
-/* Decodes a plug-in's description of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
- * holds impl_entry->variants. The caller sets impl_entry->plugin. Returns the reply's status, or
- * LB_FAILED when the message has none. */
-enum lb_status lb_plugin_decode(const json_t *message, struct lb_impl_entry *impl_entry,
-                                char **variants, struct lb_error *err);
-
-/* version: of the loaded library; the decoder's points into the message. */
-json_t *lb_library_encode(const char *version);
-enum lb_status lb_library_decode(const json_t *message, const char **version, struct lb_error *err);
-
-json_t *lb_probe_encode(const struct lb_probe *probe);
-enum lb_status lb_probe_decode(const json_t *message, struct lb_probe *probe, struct lb_error *err);
-
-/* The reply to device and ceilings. record: as lb_device_to_json or lb_ceilings_to_json makes it;
- * the encoder takes it over, the decoder gives a new reference. */
-json_t *lb_device_reply_encode(json_t *record);
-enum lb_status lb_device_reply_decode(const json_t *message, json_t **record, struct lb_error *err);
-
-/* The reply to ceilings that is sent after each figure. record: all figures that are known by now;
- * the encoder takes it over. figure: what was measured. failed: why that failed, or "". */
-json_t *lb_figure_encode(json_t *record, const char *figure, const char *failed);
-
-/* False when the message is no such reply. What is filled in points into the message. */
-bool lb_figure_decode(const json_t *message, json_t **record, const char **figure,
-                      const char **failed);
-
-/* One of the replies to run. */
-struct lb_run_event {
-    enum lb_run_event_kind { LB_EVENT_PHASE, LB_EVENT_ROW, LB_EVENT_DONE } kind;
+/* What a worker sends while it serves a request; a reply is the last. */
+struct lb_event {
+    enum lb_event_kind { LB_EVENT_PHASE, LB_EVENT_ROW, LB_EVENT_FIGURE, LB_EVENT_REPLY } kind;
     const char *phase;   /* of PHASE: the one that begins now, "sample" */
     struct lb_row row;   /* of ROW; decoded, the caller's to free with lb_row_free */
-    bool device_lost;    /* of DONE: the worker lives, but its device is unusable */
-    const char *left;    /* of DONE: what the implementation left behind in the worker; or "" */
-    double reference_ns; /* of DONE: time of the fixed loop around the case; NaN: not measured */
-    double peak_bytes;   /* of DONE: that of the row, now that the case is closed; NaN: as it was */
+    const char *figure;  /* of FIGURE: what was measured */
+    const char *failed;  /* of FIGURE: why that failed, or "" */
+    const json_t *reply; /* of REPLY: the rest beside the status, or NULL. Of FIGURE: the record of
+                            all figures that are known by now */
+    enum lb_status status; /* of REPLY */
+    struct lb_error why;   /* of REPLY, when the status is not LB_OK */
+    bool device_lost;      /* of REPLY: the worker lives, but its device is unusable */
 };
 
 json_t *lb_phase_encode(const char *phase);
 json_t *lb_row_encode(const struct lb_row *row);
-json_t *lb_done_encode(const struct lb_run_event *done);
+json_t *lb_figure_encode(json_t *known, const char *figure, const char *failed); /* takes known */
 
-/* LB_INVALID: the row can't be read, or the message is none of these replies. When a plain reply
- * comes in their place, its status and reason are returned. */
-enum lb_status lb_run_event_decode(const json_t *message, struct lb_run_event *event,
+/* reply: taken over; NULL: only the status. why: the reason when the status is not LB_OK. */
+json_t *lb_reply_encode(enum lb_status status, const struct lb_error *why, json_t *reply,
+                        bool device_lost);
+enum lb_status lb_event_decode(const json_t *message, struct lb_event *event, struct lb_error *err);
+
+/* ---- Replies that are objects of their own. ---- */
+
+/* A plug-in's description of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1] holds
+ * impl_entry->variants. The caller sets impl_entry->plugin. */
+json_t *lb_plugin_encode(const struct lb_impl *impl);
+enum lb_status lb_plugin_decode(const json_t *reply, struct lb_impl_entry *impl_entry,
+                                char **variants, struct lb_error *err);
+
+json_t *lb_probe_encode(const struct lb_probe *probe);
+enum lb_status lb_probe_decode(const json_t *reply, struct lb_probe *probe, struct lb_error *err);
+
+/* What is known of a case once it is closed. */
+struct lb_aftermath {
+    const char *left;    /* what the implementation left behind in the worker; or "" */
+    double reference_ns; /* time of fixed work around the case; NaN: not measured */
+    double peak_bytes;   /* that of the row, now that the case is closed; NaN: as it was */
+};
+
+json_t *lb_aftermath_encode(const struct lb_aftermath *aftermath);
+enum lb_status lb_aftermath_decode(const json_t *reply, struct lb_aftermath *aftermath,
                                    struct lb_error *err);
 
 #endif

@@ -16,20 +16,19 @@
 #include "base/clock.h"
 #include "device/memory.h"
 #include "host/cgroup.h"
-#include "run/worker_messages.h"
-#include "support/process_state.h"
+#include "support/leftovers.h"
 #include "support/subprocess.h"
 
 enum {
     WORKER_FD = 3,   /* the worker's end of the channel */
-    PAGE_FD = 4,     /* the memory that it shares with the program */
     END_LIMIT_S = 5, /* for a killed worker to end */
     WATCH_MS = 100,  /* how often the memory and time of a silent worker are checked */
-    STILL_MS = 1000  /* a check that comes later than this says that the program stood still */
+    STILL_MS =
+        1000 /* most that one check may count: when it comes later, the program stood still */
 };
 
 /* Starts this very program as a worker. */
-static enum lb_status spawn_worker(int fd, int page, int device, pid_t *pid, struct lb_error *err)
+static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)
 {
     char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
@@ -38,8 +37,6 @@ static enum lb_status spawn_worker(int fd, int page, int device, pid_t *pid, str
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
-    if (page >= 0)
-        posix_spawn_file_actions_adddup2(&actions, page, PAGE_FD);
     /* What an implementation prints must not mix with the program's output. */
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     int failed = lb_spawn("/proc/self/exe", &actions, argv, pid);
@@ -51,7 +48,7 @@ static enum lb_status spawn_worker(int fd, int page, int device, pid_t *pid, str
 enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **out,
                                struct lb_error *err)
 {
-    int ends[2], page = -1;
+    int ends[2];
     struct lb_worker *worker = calloc(1, sizeof(*worker));
     char *copy = strdup(name);
     if (!worker || !copy || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -60,10 +57,7 @@ enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
     }
     *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
-    worker->page = lb_worker_shared_create(&page);
-    enum lb_status st = spawn_worker(ends[1], page, device, &worker->pid, err);
-    if (page >= 0)
-        close(page);
+    enum lb_status st = spawn_worker(ends[1], device, &worker->pid, err);
     close(ends[1]);
     if (st != LB_OK) {
         worker->pid = 0;
@@ -105,7 +99,6 @@ void lb_worker_destroy(struct lb_worker *worker)
     if (worker->pid > 0)
         end_process(worker);
     lb_channel_close(&worker->channel);
-    lb_worker_shared_free(worker->page);
     free(worker->name);
     free(worker);
 }
@@ -189,41 +182,12 @@ static void describe_exit(const struct lb_worker *worker, int status, const char
                  WEXITSTATUS(status), phase);
 }
 
-/* Whether forks of the worker spoil the case; fills *fault then. */
-static bool is_forked(const struct lb_worker *worker, struct lb_fault *fault)
-{
-    const struct lb_worker_shared *page = worker->page;
-    if (!page || (!page->came_back && page->forks <= LB_MOST_FORKS))
-        return false;
-    fault->verdict = LB_VERDICT_ERROR;
-    if (page->came_back)
-        snprintf(fault->reason, sizeof(fault->reason),
-                 "called fork in %.31s, and the child process returned from there as well",
-                 (const char *)page->came_back_phase);
-    else
-        snprintf(fault->reason, sizeof(fault->reason), "called fork more than %d times",
-                 LB_MOST_FORKS);
-    return true;
-}
-
-/* The worker's connection carries something that is none of its messages. */
-static void describe_intrusion(const char *phase, struct lb_fault *fault)
-{
-    fault->verdict = LB_VERDICT_ERROR;
-    snprintf(fault->reason, sizeof(fault->reason),
-             "wrote to the worker's own connection to the program (file descriptor %d) in %s",
-             WORKER_FD, phase);
-}
-
 /* A worker that closed its channel is about to end: waits a moment, so that its wait status can
  * tell why, and then makes sure that it has ended. */
-static void take_leave(struct lb_worker *worker, const char *phase, struct lb_fault *fault)
+static void describe_end(struct lb_worker *worker, const char *phase, struct lb_fault *fault)
 {
     bool left = lb_worker_has_left(worker, 1);
     int status = end_process(worker);
-    phase = lb_slot_or_phase(worker->page, phase);
-    if (is_forked(worker, fault))
-        return;
     if (left) {
         describe_exit(worker, status, phase, fault);
         return;
@@ -235,9 +199,7 @@ static void take_leave(struct lb_worker *worker, const char *phase, struct lb_fa
 
 void lb_worker_send(struct lb_worker *worker, json_t *request)
 {
-    worker->token = (json_int_t)(lb_now_ns() + 1) ^ (json_int_t)worker->pid << 40;
     worker->oom_kills = lb_oom_kills("");
-    lb_message_sign(request, worker->token);
     lb_channel_send(&worker->channel, request, NULL);
 }
 
@@ -245,99 +207,63 @@ void lb_worker_send(struct lb_worker *worker, json_t *request)
 static enum lb_status receive(struct lb_worker *worker, const char *phase, json_t **message,
                               struct lb_fault *fault)
 {
-    enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, NULL);
-    if (st == LB_OK && *message && lb_message_token(*message) != worker->token) {
-        json_decref(*message);
-        *message = NULL;
-        st = LB_INVALID;
-    }
+    struct lb_error why = {""};
+    enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, &why);
     if (st == LB_OK)
         return LB_OK;
-    if (st != LB_INVALID) {
-        take_leave(worker, phase, fault);
-        return LB_FAILED;
+    if (st == LB_INVALID) {
+        fault->verdict = LB_VERDICT_ERROR;
+        snprintf(fault->reason, sizeof(fault->reason),
+                 "wrote something else to its connection to the program in %s: %.200s", phase,
+                 why.text);
+        end_process(worker);
+    } else {
+        describe_end(worker, phase, fault);
     }
-    if (!is_forked(worker, fault))
-        describe_intrusion(phase, fault);
-    end_process(worker);
     return LB_FAILED;
 }
 
-/* When a wait began, and how long this program stood still since: stopped, frozen or asleep with
- * the machine. While it did, the worker did too, or could have. */
-struct wait {
-    double start_ns, last_ns;
-    double ahead_ns; /* of the clock that counts a sleep of the machine to the one that does not */
-    double still_ns;
-};
-
-/* How far CLOCK_BOOTTIME, which counts the machine's sleep, is ahead of lb_now_ns(). */
-static double boot_ahead_ns(void)
+/* A clock that counts the machine's sleep. */
+static double boot_ns(void)
 {
     struct timespec now;
-    return clock_gettime(CLOCK_BOOTTIME, &now) == 0
-               ? (double)now.tv_sec * 1e9 + (double)now.tv_nsec - lb_now_ns()
-               : 0;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-static struct wait begin_wait(void)
+/* Fills *fault for a worker that is silent for longer than it may. */
+static void describe_silence(const char *phase, double limit_s, struct lb_fault *fault)
 {
-    double now = lb_now_ns();
-    return (struct wait){.start_ns = now, .last_ns = now, .ahead_ns = boot_ahead_ns()};
-}
-
-/* Notes how long it took to come round again: far longer than a look lasts, and the program was not
- * running. */
-static void note_round(struct wait *wait)
-{
-    double now = lb_now_ns(), round_ns = now - wait->last_ns;
-    double asleep_ns = boot_ahead_ns() - wait->ahead_ns;
-    wait->last_ns = now;
-    wait->ahead_ns += asleep_ns;
-    if (round_ns > STILL_MS * 1e6)
-        wait->still_ns += round_ns;
-    if (asleep_ns > STILL_MS * 1e6)
-        wait->still_ns += asleep_ns;
-}
-
-/* Whether the worker is silent for longer than it may; fills *fault then. */
-static bool is_late(const struct lb_worker *worker, const char *phase, double limit_s,
-                    const struct wait *wait, struct lb_fault *fault)
-{
-    if (wait->last_ns - wait->start_ns <= limit_s * 1e9)
-        return false;
     fault->verdict = LB_VERDICT_TIMEOUT;
-    fault->innocent = wait->still_ns > 0;
-    snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s",
-             lb_slot_or_phase(worker->page, phase), limit_s);
-    return true;
+    snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s", phase,
+             limit_s);
 }
 
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
                                const struct lb_watch *watch, json_t **message,
                                struct lb_fault *fault)
 {
-    struct wait wait = begin_wait();
+    double last = boot_ns(), silent_ns = 0;
     for (;;) {
         if (receive(worker, phase, message, fault) != LB_OK)
             return LB_FAILED;
-        if (is_forked(worker, fault)) {
-            json_decref(*message);
-            *message = NULL;
-            end_process(worker);
-            return LB_FAILED;
-        }
         if (*message)
             return LB_OK;
         if (watch->stop && *watch->stop)
             return LB_INTERRUPTED;
         if (has_ended(worker)) { /* a child of its own may still hold the channel open */
-            take_leave(worker, phase, fault);
+            describe_end(worker, phase, fault);
             return LB_FAILED;
         }
-        note_round(&wait);
-        if (is_late(worker, phase, watch->limit_s, &wait, fault) ||
-            over_memory(worker, watch->memory_bytes, fault)) {
+        /* While this program stood still, stopped or asleep with the machine, the worker did too,
+         * or could have. */
+        double now = boot_ns();
+        silent_ns += fmin(now - last, STILL_MS * 1e6);
+        last = now;
+        bool late = silent_ns > watch->limit_s * 1e9;
+        if (late)
+            describe_silence(phase, watch->limit_s, fault);
+        if (late || over_memory(worker, watch->memory_bytes, fault)) {
             end_process(worker);
             return LB_FAILED;
         }

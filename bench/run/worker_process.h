@@ -8,16 +8,13 @@
 
 #include "record/record.h"
 #include "support/channel.h"
-#include "support/worker_shared_memory.h"
 
 struct lb_worker {
     pid_t pid; /* and its process group; 0 once it has ended */
     struct lb_channel channel;
-    struct lb_worker_shared *page; /* shared with it; NULL where the system has no such memory */
-    json_int_t token;              /* of the latest request */
-    double oom_kills;              /* lb_oom_kills when that was sent */
-    char *name;                    /* what it serves: "" the built-in implementations, the path of a
-                                      plug-in, or a job's own name; owned */
+    double oom_kills;       /* lb_oom_kills when the latest request was sent */
+    char *name;             /* what it serves: "" the built-in implementations, the path of a
+                               plug-in, or a job's own name; owned */
     int threads;            /* of the cases that it has run, where that matters; 0: none yet */
     struct lb_worker *next; /* for its keeper */
 };
@@ -26,8 +23,7 @@ struct lb_worker {
 struct lb_fault {
     enum lb_verdict verdict;
     char reason[400];
-    bool innocent; /* it may not be the case's fault, which is then run again: something killed the
-                      worker from outside, or the machine or both processes stood still */
+    bool innocent; /* something killed the worker from outside: the case is run again */
 };
 
 /* What ends the wait for a worker's message. */
@@ -60,8 +56,8 @@ void lb_worker_destroy(struct lb_worker *worker);
 
 /* Waits for the worker's next message. phase: what the worker is doing, for the fault's reason.
  * LB_OK: *message is the message, a new reference. LB_INTERRUPTED. LB_FAILED: the worker has ended
- * and *fault says why. It left, was silent too long, held too much memory or was forked, or
- * something else wrote to its connection. */
+ * and *fault says why: it left, was silent too long, held too much memory, or its message can't be
+ * read. */
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
                                const struct lb_watch *watch, json_t **message,
                                struct lb_fault *fault);

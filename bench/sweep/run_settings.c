@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/given_files.h"
 #include "base/text.h"
 #include "base/tuned_choices.h"
 #include "model/sequence_file.h"
@@ -75,31 +76,17 @@ static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
     return kept ? LB_OK : lb_fail(err, LB_INVALID, "--tuned %s: the path must be UTF-8", path);
 }
 
-enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err)
+enum lb_status lb_settings_give(const struct lb_settings *settings, struct lb_error *err)
 {
-    if (tuned && !tune && access(tuned, R_OK) != 0)
-        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", tuned,
-                       strerror(errno));
-    if ((tune && setenv(LB_TUNE_VARIABLE, "1", 1) != 0) ||
-        (tuned && setenv(LB_TUNED_VARIABLE, tuned, 1) != 0))
-        return lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
-    return LB_OK;
-}
-
-enum lb_status lb_settings_weights(const char *weights, const char *prefix, struct lb_error *err)
-{
-    bool set = weights ? setenv(LB_WEIGHTS_VARIABLE, weights, 1) == 0 &&
-                             setenv(LB_WEIGHTS_PREFIX_VARIABLE, prefix ? prefix : "", 1) == 0
-                       : unsetenv(LB_WEIGHTS_VARIABLE) == 0;
-    return set ? LB_OK : lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
-}
-
-enum lb_status lb_settings_inputs(const char *inputs, bool batch_first, struct lb_error *err)
-{
-    bool set = inputs ? setenv(LB_INPUTS_VARIABLE, inputs, 1) == 0 &&
-                            setenv(LB_INPUTS_BATCH_FIRST_VARIABLE, batch_first ? "1" : "", 1) == 0
-                      : unsetenv(LB_INPUTS_VARIABLE) == 0;
-    return set ? LB_OK : lb_fail(err, LB_OOM, "the environment: %s", strerror(errno));
+    const struct lb_given_files given = {
+        .weights = settings->weights,
+        .prefix = settings->prefix,
+        .inputs = settings->inputs,
+        .batch_first = settings->batch_first,
+        .tune = settings->tune,
+        .tuned = settings->tuned,
+    };
+    return lb_give_files(&given, err);
 }
 
 enum lb_status lb_settings_from_options(const struct lb_options *options,
@@ -240,8 +227,7 @@ static enum lb_status files_from_header(const json_t *header, struct lb_settings
     LB_TRY(copy_text(weights, "prefix", &settings->prefix, err));
     LB_TRY(copy_text(inputs, "file", &settings->inputs, err));
     settings->batch_first = json_is_true(json_object_get(inputs, "batch_first"));
-    LB_TRY(lb_settings_weights(settings->weights, settings->prefix, err));
-    LB_TRY(lb_settings_inputs(settings->inputs, settings->batch_first, err));
+    LB_TRY(lb_settings_give(settings, err));
     LB_TRY(lb_weights_given(&given, err));
     LB_TRY(lb_inputs_given(&x, err));
     if (given)

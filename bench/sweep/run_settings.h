@@ -40,17 +40,9 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
                                         struct lb_settings *settings, struct lb_error *err);
 void lb_settings_free(struct lb_settings *settings); /* accepts a zeroed one */
 
-/* Sets the environment variables by which this process and its workers learn whether to tune, and
- * which file keeps the choices (NULL: the usual one). LB_INVALID: the file can't be read and tuning
- * will not create it; LB_OOM. */
-enum lb_status lb_settings_tune(bool tune, const char *tuned, struct lb_error *err);
-
-/* Sets the environment variables by which this process and its workers learn of the file of
- * weights; NULL: they are drawn. LB_OOM. */
-enum lb_status lb_settings_weights(const char *weights, const char *prefix, struct lb_error *err);
-
-/* The same for the file of x; NULL: x is drawn. */
-enum lb_status lb_settings_inputs(const char *inputs, bool batch_first, struct lb_error *err);
+/* Gives this process, and with each request its workers, weights, inputs and tuned choices
+ * (base/given_files.h). LB_OOM. */
+enum lb_status lb_settings_give(const struct lb_settings *settings, struct lb_error *err);
 
 /* A new object for lb_run_create: environment, command line, settings and the text of each case. */
 enum lb_status lb_settings_to_header(const struct lb_settings *settings,

@@ -297,7 +297,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     LB_TRY(check_resumable(&run, sweep->folder, err));
     LB_TRY(
         lb_settings_from_run(&run, session->options, settings, &sweep->cases, &sweep->count, err));
-    LB_TRY(lb_settings_tune(settings->tune, settings->tuned, err));
+    LB_TRY(lb_settings_give(settings, err));
     lb_pool_limit(session->pool, &settings->limits);
     lb_pool_renew(session->pool); /* those that loaded plug-ins began before the device was known */
     LB_TRY(configure_gbench(settings, err));

@@ -8,25 +8,37 @@
 #include <sys/stat.h>
 
 #include "base/atomic_file.h"
-#include "base/cache_path.h"
+#include "base/given_files.h"
 #include "base/hash.h"
 
 static const char first_line[] = "bench-lstm tuned choices 1\n";
 
 bool lb_tuning(void)
 {
-    const char *value = getenv(LB_TUNE_VARIABLE);
-    return value && value[0];
+    return lb_given_files()->tune;
 }
 
-/* Writes the path of the file; with make, creates the cache's folders. */
+/* Writes the path of the file: the given one, else tuned.txt in $XDG_CACHE_HOME/bench-lstm or
+ * ~/.cache/bench-lstm. With make, the last two folders are created when they are missing; a failure
+ * to do so shows when the caller opens the file. */
 static void file_path(bool make, char path[4096])
 {
-    const char *given = getenv(LB_TUNED_VARIABLE);
-    if (given && given[0])
-        snprintf(path, 4096, "%.4000s", given);
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char folder[3900];
+    if (lb_given_files()->tuned) {
+        snprintf(path, 4096, "%.4000s", lb_given_files()->tuned);
+        return;
+    }
+    if (cache && cache[0])
+        snprintf(folder, sizeof(folder), "%.3800s", cache);
     else
-        lb_cache_path("tuned.txt", make, path);
+        snprintf(folder, sizeof(folder), "%.3800s/.cache", home ? home : ".");
+    if (make)
+        mkdir(folder, 0777);
+    snprintf(path, 4096, "%s/bench-lstm", folder);
+    if (make)
+        mkdir(path, 0777);
+    snprintf(path, 4096, "%s/bench-lstm/tuned.txt", folder);
 }
 
 /* Is called with the key and the value of each line. */

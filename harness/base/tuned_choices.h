@@ -14,9 +14,7 @@
 extern "C" {
 #endif
 
-/* Environment variables, which worker processes inherit; --tune and --tuned FILE set them. */
-#define LB_TUNE_VARIABLE  "LB_TUNE"  /* not empty: measure choices that the file does not have */
-#define LB_TUNED_VARIABLE "LB_TUNED" /* the file; else tuned.txt in the program's cache folder */
+/* The file is that of base/given_files.h, which also says whether to tune. */
 
 /* Whether choices that the file does not have are to be measured. */
 bool lb_tuning(void);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/given_files.h"
 #include "base/hash.h"
 #include "model/file_bytes.h"
 
@@ -269,11 +270,16 @@ enum lb_status lb_sequence_file_write(const char *path, int64_t seq_len, int64_t
 enum lb_status lb_inputs_given(const struct lb_sequence_file **file, struct lb_error *err)
 {
     static struct lb_sequence_file *given;
-    const char *path = getenv(LB_INPUTS_VARIABLE);
-    const char *batch_first = getenv(LB_INPUTS_BATCH_FIRST_VARIABLE);
+    static unsigned version;
+    const struct lb_given_files *now = lb_given_files();
     enum lb_status st = LB_OK;
-    if (path && path[0] && !given)
-        st = lb_sequence_file_read(path, batch_first && batch_first[0], &given, err);
+    if (version != lb_given_files_version()) {
+        lb_sequence_file_free(given);
+        given = NULL;
+        version = lb_given_files_version();
+    }
+    if (now->inputs && !given)
+        st = lb_sequence_file_read(now->inputs, now->batch_first, &given, err);
     *file = given;
     return st;
 }

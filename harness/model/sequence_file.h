@@ -33,12 +33,8 @@ void lb_sequence_file_free(struct lb_sequence_file *file); /* accepts NULL */
 enum lb_status lb_sequence_file_write(const char *path, int64_t seq_len, int64_t batch,
                                       int64_t width, const double *values, struct lb_error *err);
 
-/* Returns the file from which this process and its workers read x. The program names it in an
- * environment variable, which its workers inherit; a second variable that is not empty means
- * that the batch comes first. The file is read once. *file is NULL when none is named. Errors
- * are those of lb_sequence_file_read. */
-#define LB_INPUTS_VARIABLE             "BENCH_LSTM_INPUTS"
-#define LB_INPUTS_BATCH_FIRST_VARIABLE "BENCH_LSTM_INPUTS_BATCH_FIRST"
+/* Returns the file of x that is given for all cases (base/given_files.h). It is read once. *file is
+ * NULL when none is given. Errors are those of lb_sequence_file_read. */
 enum lb_status lb_inputs_given(const struct lb_sequence_file **file, struct lb_error *err);
 
 /* Whether the sizes of the problem's x are those of the file. */

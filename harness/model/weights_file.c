@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/given_files.h"
 #include "base/hash.h"
 #include "model/file_bytes.h"
 
@@ -276,10 +277,16 @@ bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_pr
 enum lb_status lb_weights_given(const struct lb_weights_file **file, struct lb_error *err)
 {
     static struct lb_weights_file *given;
-    const char *path = getenv(LB_WEIGHTS_VARIABLE), *prefix = getenv(LB_WEIGHTS_PREFIX_VARIABLE);
+    static unsigned version;
+    const struct lb_given_files *now = lb_given_files();
     enum lb_status st = LB_OK;
-    if (path && path[0] && !given)
-        st = lb_weights_file_read(path, prefix ? prefix : "", &given, err);
+    if (version != lb_given_files_version()) {
+        lb_weights_file_free(given);
+        given = NULL;
+        version = lb_given_files_version();
+    }
+    if (now->weights && !given)
+        st = lb_weights_file_read(now->weights, now->prefix ? now->prefix : "", &given, err);
     *file = given;
     return st;
 }

@@ -33,10 +33,8 @@ void lb_weights_file_free(struct lb_weights_file *file); /* accepts NULL */
 /* Whether the problem has the file's sizes and the standard cell. */
 bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_problem *problem);
 
-/* The file that this process and its workers take weights from: the environment says which, as
- * the program sets it for them. Read once; *file is NULL when none is named. Errors as above. */
-#define LB_WEIGHTS_VARIABLE        "BENCH_LSTM_WEIGHTS"
-#define LB_WEIGHTS_PREFIX_VARIABLE "BENCH_LSTM_WEIGHTS_PREFIX"
+/* The file of weights that is given for all cases (base/given_files.h). Read once; *file is NULL
+ * when none is given. Errors as above. */
 enum lb_status lb_weights_given(const struct lb_weights_file **file, struct lb_error *err);
 
 #ifdef __cplusplus

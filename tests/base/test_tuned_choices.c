@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/given_files.h"
 #include "base/tuned_choices.h"
 #include "tests/helpers/scratch_folder.h"
 
@@ -75,7 +76,8 @@ static void a_folder_that_does_not_exist_is_an_error_of_its_own(void **state)
 {
     struct lb_error err;
     (void)state;
-    scratch_setenv(LB_TUNED_VARIABLE, "/nowhere/tuned.txt");
+    assert_int_equal(lb_give_files(&(struct lb_given_files){.tuned = "/nowhere/tuned.txt"}, NULL),
+                     LB_OK);
     assert_int_equal(lb_tuned_store("a", "1", &err), LB_IO);
     assert_non_null(strstr(err.text, "/nowhere/tuned.txt"));
 }
@@ -85,7 +87,7 @@ static void the_cache_folder_is_made_where_no_file_is_named(void **state)
     const char *folder = scratch_path("cache");
     char value[8];
     (void)state;
-    scratch_setenv(LB_TUNED_VARIABLE, NULL);
+    assert_int_equal(lb_give_files(&(struct lb_given_files){0}, NULL), LB_OK);
     scratch_setenv("XDG_CACHE_HOME", folder);
     assert_int_equal(lb_tuned_find("a", value, sizeof(value), NULL), LB_ABSENT);
     assert_int_equal(access(folder, F_OK), -1); /* asking makes nothing */
@@ -116,8 +118,7 @@ static int name_file(void **state)
     if (scratch_setup(state) != 0)
         return -1;
     snprintf(path, sizeof(path), "%s", scratch_path("tuned.txt"));
-    scratch_setenv(LB_TUNED_VARIABLE, path);
-    return 0;
+    return lb_give_files(&(struct lb_given_files){.tuned = path}, NULL) == LB_OK ? 0 : -1;
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, name_file, scratch_teardown)

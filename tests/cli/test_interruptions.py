@@ -44,17 +44,11 @@ class Innocent(ProgramTest):
             for one in (program, *workers):
                 os.kill(one, signal.SIGSTOP)
             time.sleep(2)
-            os.kill(program, signal.SIGCONT)
-            # It looks before the worker can go on, and ends it.
-            wait_until(lambda: not set(workers) & set(children_of(program)))
-            for one in workers:
-                try:
-                    os.kill(one, signal.SIGCONT)
-                except ProcessLookupError: # the program has ended it
-                    pass
+            for one in (program, *workers):
+                os.kill(one, signal.SIGCONT)
         row, err = self.nap(stand_still)
         self.assertEqual(row["verdict"], "ok", row["reason"])
-        self.assertIn("did not return within 1.5 s: it is run again", err)
+        self.assertNotIn("run again", err)
 
     def test_a_worker_that_hangs_while_the_program_runs_is_a_timeout(self):
         row, err = self.nap(lambda _, workers: [os.kill(one, signal.SIGSTOP) for one in workers])

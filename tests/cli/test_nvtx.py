@@ -97,7 +97,7 @@ class TimedRegions(NvtxTest):
                                  for event in nvtx_events.emitted_inside(processes[0])])
 
 
-class BrokenTwins(NvtxTest):
+class Mutants(NvtxTest):
     def complaints_of(self, fault):
         rows, processes = self.record(*TINY, "-T", "4", "--impl", "cpu_ref",
                                       program="tests/nvtx/bench-lstm-nvtx-" + fault)

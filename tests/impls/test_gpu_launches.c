@@ -15,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include "api/impl.h"
+#include "base/given_files.h"
 #include "cuda/fused/common/weight_layout.h"
 #include "machine/machine.h"
 #include "tests/fake_gpu/fake_libraries.h"
@@ -359,8 +360,8 @@ static enum lb_status tune(const char *text, char description[512], struct lb_er
     const struct lb_exec_config config = {
         .threads = 1, .variant = "auto", .stream = lb_device()->stream()};
     void *self = calloc(1, lb_impl_fused.state_size);
-    scratch_setenv("LB_TUNED", scratch_path("tuned.txt"));
-    scratch_setenv("LB_TUNE", "1");
+    const struct lb_given_files given = {.tuned = scratch_path("tuned.txt"), .tune = true};
+    assert_int_equal(lb_give_files(&given, NULL), LB_OK);
     enum lb_status st = lb_impl_fused.create(self, &p, &config, err);
     if (st == LB_OK && description)
         snprintf(description, 512, "%s", lb_impl_fused.describe(self));

@@ -13,11 +13,6 @@
 
 enum fault {
     killed,           /* is killed by SIGKILL although memory has not run out */
-    forks,            /* forks in forward, and the child returns as well */
-    forks_when_timed, /* the same from the fifth call on */
-    empty_message,    /* writes an empty line to the worker's connection */
-    forged_row,       /* writes a message that ends its case, with a made-up row */
-    half_message,     /* writes the beginning of a message */
     hang_in_supports, /* `supports` does not return */
     hang_in_sizes,    /* `sizes` does not return */
     crash_in_prepare, /* raises SIGSEGV in `prepare` */
@@ -34,30 +29,11 @@ extern const struct lb_impl lb_impl_cpu_ref;
 const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
-static int calls;
-
-enum { CONNECTION = 3 /* the file descriptor of the worker's connection to the program */ };
-
-static void say(const char *text)
-{
-    if (write(CONNECTION, text, strlen(text)) < 0)
-        abort();
-}
 
 static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
-    calls++;
     if (fault == killed)
         kill(getpid(), SIGKILL);
-    if (fault == forks || (fault == forks_when_timed && calls >= 5))
-        (void)!fork();
-    if (fault == empty_message)
-        say("\n");
-    if (fault == half_message)
-        say("{\"phase\":\"sam");
-    if (fault == forged_row)
-        say("{\"row\":{\"kind\":\"row\",\"case\":\"verdict_forged_row/T3_B2_I4_H4/f32/infer\","
-            "\"verdict\":\"ok\",\"samples_ns\":[1,1,1,1,1,1,1]}}\n{\"device_lost\":false}\n");
     return lb_impl_cpu_ref.forward(self, io, err);
 }
 

@@ -1,5 +1,6 @@
 /* Inputs from a file: set 0 has the file's rows in their order and begins with zeros, set 1
  * differs, and what does not fit is refused. */
+#include "base/given_files.h"
 #include "model/case.h"
 #include "model/sequence_file.h"
 #include "reference/reference.h"
@@ -19,7 +20,7 @@ static int give_inputs(void **state)
         x[i] = (double)i / 7;
     const char *path = scratch_path("x.npy");
     return lb_sequence_file_write(path, T, B, I, x, NULL) == LB_OK &&
-                   setenv(LB_INPUTS_VARIABLE, path, 1) == 0
+                   lb_give_files(&(struct lb_given_files){.inputs = path}, NULL) == LB_OK
                ? 0
                : -1;
 }

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/given_files.h"
 #include "impls/fused/fused.h"
 #include "predictions.h"
 #include "tests/fake_gpu/gpu_case.h"
@@ -165,8 +166,15 @@ static void gemms_beside_the_recurrence_give_the_same_results(void **state)
 static const char *tuned_file(void)
 {
     const char *path = scratch_path("tuned.txt");
-    scratch_setenv("LB_TUNED", path);
+    assert_int_equal(lb_give_files(&(struct lb_given_files){.tuned = path}, NULL), LB_OK);
     return path;
+}
+
+/* Whether later cases measure choices that the file lacks. */
+static void tune(bool on)
+{
+    const struct lb_given_files given = {.tuned = scratch_path("tuned.txt"), .tune = on};
+    assert_int_equal(lb_give_files(&given, NULL), LB_OK);
 }
 
 static void expect_description(const char *text, const char *begins, const char *has)
@@ -184,9 +192,9 @@ static void what_was_measured_is_known_to_later_runs(void **state)
     (void)state;
     tuned_file();
     expect_description(text, "step: ", "expected");
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_description(text, "step: ", "tuned, ");
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
     expect_description(text, "step: ", "tuned, ");
     expect_description("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
 }
@@ -195,7 +203,7 @@ static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
 {
     (void)state;
     tuned_file();
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     fake_device_refuse(2); /* the first timed run of each of the first two plans */
     expect_description("fused/T2_B2_I3_H5/f64/infer", "step: ", "tuned, ");
 }
@@ -208,10 +216,10 @@ static void a_variant_is_tuned_apart_from_auto(void **state)
     static const char step[] = "fused:step/T1_B2_I3_H5/f16/infer";
     (void)state;
     tuned_file();
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_description(any, "cluster: ", "tuned, ");
     expect_description(step, "step: ", "tuned, ");
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
     expect_description(any, "cluster: ", "tuned, ");
     expect_description(step, "step: ", "tuned, ");
 }
@@ -222,9 +230,9 @@ static void events_and_launches_fall_out_of_what_is_measured(void **state)
 {
     (void)state;
     tuned_file();
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_description("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, 1000.00 us per step");
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
 }
 
 /* A plan measured over two steps, where launches dominate, is not used for long sequences. */
@@ -232,10 +240,10 @@ static void few_steps_are_tuned_apart_from_many(void **state)
 {
     (void)state;
     tuned_file();
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_ok("fused:step/T2_B1_I2_H3/f64/infer");
     expect_ok("fused:step/T64_B1_I2_H3/f64/infer");
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
     expect_description("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, ");
     expect_description("fused:step/T3_B1_I2_H3/f64/infer", "step: ", "expected");
     expect_description("fused:step/T70_B1_I2_H3/f64/infer", "step: ", "tuned, ");
@@ -248,13 +256,13 @@ static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
     static const char replayed[] = "fused/T2_B2_I3_H5/f64/infer/graph";
     (void)state;
     tuned_file();
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_description(text, "step: ", "tuned, ");
     assert_int_equal(fake_device_counts()->captures, 0);
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
     expect_description(replayed, "step: ", "expected");
     assert_int_equal(fake_device_counts()->captures, 2); /* one per input set */
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_description(replayed, "step: ", "tuned, ");
     assert_true(fake_device_counts()->captures > 3); /* those of the case, and one per tile */
 }
@@ -284,9 +292,9 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char value[128], units[32];
     (void)state;
-    scratch_setenv("LB_TUNE", "1");
+    tune(true);
     expect_ok(text);
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
     assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
     int count = lb_fused_plans(&view, "step", false, plans);
     assert_true(count >= 2);
@@ -308,10 +316,10 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     assert_non_null(file);
     fputs("something else\n", file);
     fclose(file);
-    scratch_setenv("LB_TUNE", "1"); /* the file is not overwritten either */
+    tune(true); /* the file is not overwritten either */
     expect_description(text, "step: ", "not a file of tuned choices");
     expect_description(text, "step: ", "expected");
-    scratch_setenv("LB_TUNE", NULL);
+    tune(false);
 }
 
 static struct lb_fused_choice chosen(const char *model, const char *text)

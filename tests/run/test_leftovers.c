@@ -16,24 +16,27 @@
 #include <cmocka.h>
 
 #include "support/cpu_load.h"
-#include "support/process_state.h"
+#include "support/leftovers.h"
 
 /* What has changed since the reading. */
-static void changes(const struct lb_process_state *before, char text[256])
+static void changes(const struct lb_process_reading *before, char text[256])
 {
-    static const struct lb_state_allowance none = {.bytes = 1 << 20};
-    struct lb_process_state *after = lb_process_state_create();
+    static const struct lb_leftovers_allowed none = {.bytes = 1 << 20};
+    struct lb_process_reading *after = lb_process_reading_create();
     assert_non_null(after);
-    lb_process_state_read(after);
-    lb_process_state_compare(before, after, &none, text, 256);
+    lb_process_read_resources(after);
+    lb_process_read_settings(after);
+    text[0] = '\0';
+    lb_leftovers_append(before, after, &none, text, 256);
     free(after);
 }
 
-static struct lb_process_state *reading(void)
+static struct lb_process_reading *reading(void)
 {
-    struct lb_process_state *state = lb_process_state_create();
+    struct lb_process_reading *state = lb_process_reading_create();
     assert_non_null(state);
-    lb_process_state_read(state);
+    lb_process_read_resources(state);
+    lb_process_read_settings(state);
     return state;
 }
 
@@ -41,7 +44,7 @@ static void a_process_that_changes_nothing_has_no_differences(void **state)
 {
     char text[256];
     (void)state;
-    struct lb_process_state *before = reading();
+    struct lb_process_reading *before = reading();
     changes(before, text);
     assert_string_equal(text, "");
     free(before);
@@ -53,7 +56,7 @@ static void every_difference_is_in_the_list(void **state)
     int ends[2];
     (void)state;
     assert_non_null(getcwd(folder, sizeof(folder)));
-    struct lb_process_state *before = reading();
+    struct lb_process_reading *before = reading();
     assert_int_equal(pipe(ends), 0);
     fesetround(FE_DOWNWARD);
     signal(SIGUSR2, SIG_IGN);
@@ -72,14 +75,14 @@ static void every_difference_is_in_the_list(void **state)
 
 static void pipes_are_allowed_where_libraries_may_keep_them(void **state)
 {
-    static const struct lb_state_allowance allowance = {.bytes = 1 << 20, .descriptors = true};
-    char text[256];
+    static const struct lb_leftovers_allowed allowed = {.bytes = 1 << 20, .descriptors = true};
+    char text[256] = "";
     int ends[2];
     (void)state;
-    struct lb_process_state *before = reading();
+    struct lb_process_reading *before = reading();
     assert_int_equal(pipe(ends), 0);
-    struct lb_process_state *after = reading();
-    lb_process_state_compare(before, after, &allowance, text, sizeof(text));
+    struct lb_process_reading *after = reading();
+    lb_leftovers_append(before, after, &allowed, text, sizeof(text));
     assert_string_equal(text, "");
     close(ends[0]);
     close(ends[1]);
@@ -118,7 +121,7 @@ static void joined_threads_are_not_counted(void **state)
 {
     char text[256];
     (void)state;
-    struct lb_process_state *before = reading();
+    struct lb_process_reading *before = reading();
     for (int i = 0; i < 5000; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
@@ -145,7 +148,7 @@ static void children_are_ended(void **state)
     assert_int_equal(kill(child, 0), -1);
 }
 
-/* A second on two CPUs. The broken twins: without the process's own time taken off, its own work
+/* A second on two CPUs. The mutants: without the process's own time taken off, its own work
  * would be others'; without the ticks, a short case would always be noisy. */
 static void others_are_told_from_the_process_itself(void **state)
 {

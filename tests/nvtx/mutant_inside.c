@@ -1,4 +1,4 @@
-/* A broken twin of harness/base/clock.c: it emits a mark at each reading of the clock, which is
+/* A mutant of harness/base/clock.c: it emits a mark at each reading of the clock, which is
  * inside the timed region. */
 #include <nvtx3/nvToolsExt.h>
 

@@ -10,7 +10,7 @@ from program import ProgramTest, plugin
 # Each fault, and the passes that show it.
 FORWARD = ("infer", "train")
 BACKWARD = ("train",)
-TWINS = {
+FAULTS = {
     "swapped_gates": FORWARD,
     "stale_h": FORWARD,
     "unwritten_tail": FORWARD,
@@ -29,7 +29,7 @@ TWINS = {
 SIZES = ["--case", "T104_B18_I5_H7", "--case", "T104_B32_I24_H40"]
 
 
-class Twins(ProgramTest):
+class Faults(ProgramTest):
     def sweep_with(self, faults, dtype):
         plugins = [word for fault in faults for word in ("--plugin", plugin("broken_" + fault))]
         impls = ["cpu_ref", "cpu_simd"] + ["broken_" + fault for fault in faults]
@@ -38,11 +38,11 @@ class Twins(ProgramTest):
                              "0.05", "--impl", ",".join(impls), *plugins, exit_code=exit_code, name=dtype)
         return rows
 
-    def test_each_twin_is_found_while_all_others_are_ok(self):
-        rows = self.sweep_with(list(TWINS), "f32")
-        self.assertEqual(len(rows), 2 * 2 * (len(TWINS) + 2))
+    def test_each_fault_is_found_while_all_others_are_ok(self):
+        rows = self.sweep_with(list(FAULTS), "f32")
+        self.assertEqual(len(rows), 2 * 2 * (len(FAULTS) + 2))
         for case, row in rows.items():
-            found = row["pass"] in TWINS.get(row["impl"].removeprefix("broken_"), ())
+            found = row["pass"] in FAULTS.get(row["impl"].removeprefix("broken_"), ())
             self.assertEqual(row["verdict"], "wrong" if found else "ok", (case, row["reason"]))
             if found:
                 self.assertEqual(row["samples_ns"], [], case)
@@ -62,16 +62,16 @@ class Twins(ProgramTest):
         self.assertRegex(reasons["broken_none"], "^gradients overflow at loss scale 1e[+]06")
         self.assertRegex(reasons["broken_unwritten_tail"], r"^y \[.* is NaN")
 
-    def test_small_precisions_hide_no_twin(self):
+    def test_small_precisions_hide_no_fault(self):
         for dtype in ("f16", "bf16"):
-            rows = self.sweep_with(list(TWINS), dtype)
+            rows = self.sweep_with(list(FAULTS), dtype)
             for case, row in rows.items():
                 if row["impl"].startswith("broken_"):
-                    found = row["pass"] in TWINS[row["impl"].removeprefix("broken_")]
+                    found = row["pass"] in FAULTS[row["impl"].removeprefix("broken_")]
                     self.assertEqual(row["verdict"], "wrong" if found else "ok",
                                      (case, row["reason"]))
 
-    def test_the_twin_without_a_fault_is_ok(self):
+    def test_the_plugin_without_a_fault_is_ok(self):
         for row in self.sweep_with(["none"], "f32").values():
             self.assertEqual(row["verdict"], "ok", row["reason"])
 

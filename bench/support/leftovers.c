@@ -1,16 +1,16 @@
 /* What an implementation leaves behind in its worker process. */
 #define _GNU_SOURCE /* cpu_set_t, mallinfo2, RLIMIT_* */
-#include "support/process_state.h"
+#include "support/leftovers.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <fenv.h>
+#include <inttypes.h>
 #include <locale.h>
 #include <malloc.h>
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,48 +23,30 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/text.h"
 #include "device/memory.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
 
-enum { SIGNALS = 65, LIMITS = 16, FILE_NAME = 128, MOST_ROUNDS = 100 };
+enum { FILES = 1024, FILE_NAME = 128, SIGNALS = 65, SETTINGS = 192, MOST_ROUNDS = 100 };
 
-struct lb_process_state {
+struct lb_process_reading {
     size_t threads;
-    double bytes;                          /* of memory that is in use */
-    char files[LB_STATE_FILES][FILE_NAME]; /* what each descriptor is open for; "": closed */
-    cpu_set_t affinity;
-    int priority;
-    int rounding;       /* as fegetround */
-    bool flush_to_zero; /* of results or of operands */
-    struct {
-        uintptr_t handler;
-        int flags;
-    } signals[SIGNALS];
-    sigset_t blocked;
-    char folder[512], locale[512];
-    mode_t umask;
-    struct rlimit limits[LIMITS];
+    double bytes;                 /* of memory that is in use */
+    char files[FILES][FILE_NAME]; /* what each descriptor is open for; "": closed */
+    struct setting {
+        char name[40], value[512];
+        bool only_name;   /* a difference is said by the name alone */
+    } settings[SETTINGS]; /* in the same order in each reading */
+    size_t setting_count;
 };
 
-static const struct limit_name {
-    int limit;
-    const char *name;
-} limit_names[] = {
-    {RLIMIT_AS, "address space"},  {RLIMIT_CORE, "core files"},  {RLIMIT_CPU, "CPU time"},
-    {RLIMIT_DATA, "data"},         {RLIMIT_FSIZE, "file sizes"}, {RLIMIT_MEMLOCK, "locked memory"},
-    {RLIMIT_NOFILE, "open files"}, {RLIMIT_NPROC, "processes"},  {RLIMIT_STACK, "the stack"},
-    {RLIMIT_NICE, "the priority"}, {RLIMIT_RTPRIO, "real time"},
-};
-
-enum { LIMIT_NAMES = sizeof(limit_names) / sizeof(limit_names[0]) };
-_Static_assert((int)LIMIT_NAMES <= (int)LIMITS, "struct lb_process_state has room for all limits");
-
-struct lb_process_state *lb_process_state_create(void)
+struct lb_process_reading *lb_process_reading_create(void)
 {
-    return calloc(1, sizeof(struct lb_process_state));
+    return calloc(1, sizeof(struct lb_process_reading));
 }
 
 static bool flushes_to_zero(void)
@@ -145,110 +127,75 @@ static double count_bytes(void)
 
 #endif
 
-static void read_files(struct lb_process_state *state)
+static void read_files(struct lb_process_reading *reading)
 {
-    memset(state->files, 0, sizeof(state->files));
+    memset(reading->files, 0, sizeof(reading->files));
     DIR *folder = opendir("/proc/self/fd");
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         char *end;
         long fd = strtol(entry->d_name, &end, 10);
-        if (end == entry->d_name || fd >= LB_STATE_FILES || fd == dirfd(folder))
+        if (end == entry->d_name || fd >= FILES || fd == dirfd(folder))
             continue;
-        ssize_t length = readlinkat(dirfd(folder), entry->d_name, state->files[fd], FILE_NAME - 1);
-        snprintf(state->files[fd] + (length > 0 ? length : 0), 2, "%s", length > 0 ? "" : "?");
+        ssize_t length =
+            readlinkat(dirfd(folder), entry->d_name, reading->files[fd], FILE_NAME - 1);
+        snprintf(reading->files[fd] + (length > 0 ? length : 0), 2, "%s", length > 0 ? "" : "?");
     }
     if (folder)
         closedir(folder);
 }
 
+static struct setting *add_setting(struct lb_process_reading *reading, const char *name, int number)
+{
+    struct setting *setting = &reading->settings[reading->setting_count++];
+    *setting = (struct setting){.only_name = strncmp(name, "another", 7) == 0};
+    snprintf(setting->name, sizeof(setting->name), name, number);
+    return setting;
+}
+
+#define SET(setting, ...) snprintf((setting)->value, sizeof((setting)->value), __VA_ARGS__)
+
 /* The C library sets this flag of the kernel's own whenever it sets an action, so that one which
  * was put back as it was has it too. */
 enum { RESTORER = 0x04000000 };
 
-void lb_process_state_read_settings(struct lb_process_state *state)
+static void read_signals(struct lb_process_reading *reading)
 {
-    CPU_ZERO(&state->affinity);
-    sched_getaffinity(0, sizeof(state->affinity), &state->affinity);
-    state->priority = getpriority(PRIO_PROCESS, 0);
-    state->rounding = fegetround();
-    state->flush_to_zero = flushes_to_zero();
+    sigset_t blocked;
+    sigprocmask(SIG_SETMASK, NULL, &blocked);
     for (int i = 1; i < SIGNALS; i++) {
         struct sigaction action = {.sa_handler = SIG_DFL};
         sigaction(i, NULL, &action);
-        state->signals[i].handler = (uintptr_t)action.sa_handler;
-        state->signals[i].flags = action.sa_flags & ~RESTORER;
+        SET(add_setting(reading, "another handler of signal %d", i), "%" PRIxPTR " %x",
+            (uintptr_t)action.sa_handler, (unsigned)(action.sa_flags & ~RESTORER));
+        SET(add_setting(reading, "signal %d", i), "%s",
+            sigismember(&blocked, i) ? "blocked" : "unblocked");
     }
-    sigprocmask(SIG_SETMASK, NULL, &state->blocked);
-    if (!getcwd(state->folder, sizeof(state->folder)))
-        state->folder[0] = '\0';
-    const char *locale = setlocale(LC_ALL, NULL);
-    snprintf(state->locale, sizeof(state->locale), "%s", locale ? locale : "");
-    state->umask = umask(0);
-    umask(state->umask);
-    for (size_t i = 0; i < LIMIT_NAMES; i++)
-        getrlimit(limit_names[i].limit, &state->limits[i]);
 }
 
-void lb_process_state_read_resources(struct lb_process_state *state)
+static void read_limits(struct lb_process_reading *reading)
 {
-    state->threads = count_threads();
-    state->bytes = count_bytes();
-    read_files(state);
-}
-
-void lb_process_state_read(struct lb_process_state *state)
-{
-    lb_process_state_read_resources(state);
-    lb_process_state_read_settings(state);
-}
-
-/* A list of differences that is being written. */
-struct list {
-    char *text;
-    size_t size;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct list *list, const char *format, ...)
-{
-    size_t used = strlen(list->text);
-    va_list arguments;
-    if (used > 0)
-        used += (size_t)snprintf(list->text + used, list->size - used, ", ");
-    va_start(arguments, format);
-    if (used < list->size)
-        vsnprintf(list->text + used, list->size - used, format, arguments);
-    va_end(arguments);
-}
-
-static bool is_of_a_library(const char *name)
-{
-    static const char *const kinds[] = {"anon_inode:", "pipe:", "socket:", "/dev/", "/memfd:"};
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
-            return true;
-    return false;
-}
-
-static void compare_files(const struct lb_process_state *before,
-                          const struct lb_process_state *after,
-                          const struct lb_state_allowance *allowance, struct list *list)
-{
-    size_t opened = 0;
-    int first = -1;
-    for (int fd = 0; fd < LB_STATE_FILES; fd++) {
-        const char *was = before->files[fd], *is = after->files[fd];
-        if (was[0] && !is[0]) {
-            add(list, "file descriptor %d closed", fd);
-        } else if (strcmp(was, is) != 0 && !(allowance->descriptors && is_of_a_library(is)) &&
-                   !allowance->all_descriptors) {
-            first = opened++ == 0 ? fd : first;
-        }
+    static const struct {
+        int limit;
+        const char *name;
+    } limits[] = {
+        {RLIMIT_AS, "another limit on address space"},
+        {RLIMIT_CORE, "another limit on core files"},
+        {RLIMIT_CPU, "another limit on CPU time"},
+        {RLIMIT_DATA, "another limit on data"},
+        {RLIMIT_FSIZE, "another limit on file sizes"},
+        {RLIMIT_MEMLOCK, "another limit on locked memory"},
+        {RLIMIT_NOFILE, "another limit on open files"},
+        {RLIMIT_NPROC, "another limit on processes"},
+        {RLIMIT_STACK, "another limit on the stack"},
+        {RLIMIT_NICE, "another limit on the priority"},
+        {RLIMIT_RTPRIO, "another limit on real time"},
+    };
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+        struct rlimit now = {0};
+        getrlimit(limits[i].limit, &now);
+        SET(add_setting(reading, limits[i].name, 0), "%ju %ju", (uintmax_t)now.rlim_cur,
+            (uintmax_t)now.rlim_max);
     }
-    if (opened == 1)
-        add(list, "an open file (descriptor %d, %.40s)", first, after->files[first]);
-    else if (opened > 1)
-        add(list, "%zu open files (the first is descriptor %d, %.40s)", opened, first,
-            after->files[first]);
 }
 
 static const char *rounding_name(int rounding)
@@ -261,64 +208,98 @@ static const char *rounding_name(int rounding)
     }
 }
 
-static void compare_signals(const struct lb_process_state *before,
-                            const struct lb_process_state *after, struct list *list)
+void lb_process_read_settings(struct lb_process_reading *reading)
 {
-    for (int i = 1; i < SIGNALS; i++) {
-        if (before->signals[i].handler != after->signals[i].handler ||
-            before->signals[i].flags != after->signals[i].flags)
-            add(list, "another handler of signal %d", i);
-        if (sigismember(&before->blocked, i) != sigismember(&after->blocked, i))
-            add(list, "signal %d %s", i, sigismember(&after->blocked, i) ? "blocked" : "unblocked");
+    cpu_set_t affinity;
+    char folder[512];
+    const char *locale = setlocale(LC_ALL, NULL);
+    mode_t mask = umask(0);
+    umask(mask);
+    CPU_ZERO(&affinity);
+    sched_getaffinity(0, sizeof(affinity), &affinity);
+    reading->setting_count = 0;
+    SET(add_setting(reading, "another CPU affinity", 0), "%" PRIx64,
+        lb_hash_bytes(0, &affinity, sizeof(affinity)));
+    SET(add_setting(reading, "priority", 0), "%d", getpriority(PRIO_PROCESS, 0));
+    SET(add_setting(reading, "rounding", 0), "%s", rounding_name(fegetround()));
+    SET(add_setting(reading, "flush-to-zero", 0), "%s", flushes_to_zero() ? "on" : "off");
+    SET(add_setting(reading, "the working directory", 0), "%s",
+        getcwd(folder, sizeof(folder)) ? folder : "?");
+    SET(add_setting(reading, "the locale", 0), "%.400s", locale ? locale : "");
+    SET(add_setting(reading, "umask", 0), "%03o", (unsigned)mask);
+    read_signals(reading);
+    read_limits(reading);
+}
+
+void lb_process_read_resources(struct lb_process_reading *reading)
+{
+    reading->threads = count_threads();
+    reading->bytes = count_bytes();
+    read_files(reading);
+}
+
+/* Appends an item to a list. */
+#define ADD(text, size, ...)                                \
+    do {                                                    \
+        lb_append(text, size, "%s", (text)[0] ? ", " : ""); \
+        lb_append(text, size, __VA_ARGS__);                 \
+    } while (0)
+
+static bool is_of_a_library(const char *name)
+{
+    static const char *const kinds[] = {"anon_inode:", "pipe:", "socket:", "/dev/", "/memfd:"};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        if (strncmp(name, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    return false;
+}
+
+static void compare_files(const struct lb_process_reading *before,
+                          const struct lb_process_reading *after,
+                          const struct lb_leftovers_allowed *allowed, char *text, size_t size)
+{
+    size_t opened = 0;
+    int first = -1;
+    for (int fd = 0; fd < FILES; fd++) {
+        const char *was = before->files[fd], *is = after->files[fd];
+        if (was[0] && !is[0]) {
+            ADD(text, size, "file descriptor %d closed", fd);
+        } else if (strcmp(was, is) != 0 && !(allowed->descriptors && is_of_a_library(is)) &&
+                   !allowed->all_descriptors) {
+            first = opened++ == 0 ? fd : first;
+        }
     }
+    if (opened == 1)
+        ADD(text, size, "an open file (descriptor %d, %.40s)", first, after->files[first]);
+    else if (opened > 1)
+        ADD(text, size, "%zu open files (the first is descriptor %d, %.40s)", opened, first,
+            after->files[first]);
 }
 
-static void compare_settings(const struct lb_process_state *before,
-                             const struct lb_process_state *after, struct list *list)
+size_t lb_process_threads(const struct lb_process_reading *reading)
 {
-    if (!CPU_EQUAL(&before->affinity, &after->affinity))
-        add(list, "another CPU affinity");
-    if (before->priority != after->priority)
-        add(list, "priority %d instead of %d", after->priority, before->priority);
-    if (before->rounding != after->rounding)
-        add(list, "rounding %s", rounding_name(after->rounding));
-    if (before->flush_to_zero != after->flush_to_zero)
-        add(list, "flush-to-zero %s", after->flush_to_zero ? "on" : "off");
-    compare_signals(before, after, list);
-    if (strcmp(before->folder, after->folder) != 0)
-        add(list, "the working directory %.40s", after->folder);
-    if (strcmp(before->locale, after->locale) != 0)
-        add(list, "the locale %.40s", after->locale);
-    if (before->umask != after->umask)
-        add(list, "umask %03o instead of %03o", (unsigned)after->umask, (unsigned)before->umask);
-    for (size_t i = 0; i < LIMIT_NAMES; i++)
-        if (before->limits[i].rlim_cur != after->limits[i].rlim_cur ||
-            before->limits[i].rlim_max != after->limits[i].rlim_max)
-            add(list, "another limit on %s", limit_names[i].name);
+    return reading->threads;
 }
 
-size_t lb_process_state_threads(const struct lb_process_state *state)
+void lb_leftovers_append(const struct lb_process_reading *before,
+                         const struct lb_process_reading *after,
+                         const struct lb_leftovers_allowed *allowed, char *text, size_t size)
 {
-    return state->threads;
-}
-
-void lb_process_state_compare(const struct lb_process_state *before,
-                              const struct lb_process_state *after,
-                              const struct lb_state_allowance *allowance, char *text, size_t size)
-{
-    struct list list = {text, size};
     double bytes = after->bytes - before->bytes;
     char amount[32];
-    text[0] = '\0';
-    if (after->threads > before->threads + allowance->threads)
-        add(&list, "%zu more thread%s", after->threads - before->threads,
+    if (after->threads > before->threads + allowed->threads)
+        ADD(text, size, "%zu more thread%s", after->threads - before->threads,
             after->threads - before->threads > 1 ? "s" : "");
-    if (bytes > allowance->bytes) {
+    if (bytes > allowed->bytes) {
         lb_format_bytes(bytes, amount);
-        add(&list, "%s of memory", amount);
+        ADD(text, size, "%s of memory", amount);
     }
-    compare_files(before, after, allowance, &list);
-    compare_settings(before, after, &list);
+    compare_files(before, after, allowed, text, size);
+    for (size_t i = 0; i < after->setting_count; i++) {
+        const struct setting *was = &before->settings[i], *is = &after->settings[i];
+        if (strcmp(was->value, is->value) != 0)
+            ADD(text, size, is->only_name ? "%s" : "%s %.40s", is->name, is->value);
+    }
 }
 
 static double cpu_ns(clockid_t clock)

@@ -1,4 +1,4 @@
-/* A broken twin of harness/trace/nvtx.c: it names the warm-up "timed" as well. */
+/* A mutant of harness/trace/nvtx.c: it names the warm-up "timed" as well. */
 #include <nvtx3/nvToolsExt.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The comparison finds the faults of wrong implementations, and none in their correct twin. */
+/* The comparison finds the fault of each faulty plug-in, and none in those that are correct. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +20,7 @@ static const char *const small_text = "T7_B5_I6_H9", *const big_text = "T110_B20
 
 static const enum lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16};
 
-extern const struct lb_impl lb_impl_cpu_ref; /* the twins of plugins/cells.c call it */
+extern const struct lb_impl lb_impl_cpu_ref; /* the plug-ins of plugins/cells.c call it */
 
 static struct lb_reference_cache *cache;
 
@@ -37,8 +37,8 @@ static int close_cache(void **state)
     return 0;
 }
 
-/* The twin of plugins/broken.c, or "cells/FAULT" of plugins/cells.c. */
-static const struct lb_impl *twin(const char *fault)
+/* The plug-in of plugins/broken.c, or "cells/FAULT" of plugins/cells.c. */
+static const struct lb_impl *plugin(const char *fault)
 {
     char path[512];
     const struct lb_impl *impl = NULL;
@@ -51,7 +51,7 @@ static const struct lb_impl *twin(const char *fault)
     return impl;
 }
 
-/* The outcome of the comparison for a twin on a problem in a dtype. */
+/* The outcome of the comparison for a plug-in on a problem in a dtype. */
 static struct lb_check judge(const char *fault, const char *text, enum lb_dtype dtype,
                              enum lb_pass pass)
 {
@@ -60,7 +60,7 @@ static struct lb_check judge(const char *fault, const char *text, enum lb_dtype 
     struct lb_error err = {""};
     problem.dtype = dtype;
     problem.pass = pass;
-    if (trial_check(twin(fault), &problem, cache, 1, &check, &err) != LB_OK)
+    if (trial_check(plugin(fault), &problem, cache, 1, &check, &err) != LB_OK)
         fail_msg("%s on %s: %s", fault, trial_name(&problem), err.text);
     return check;
 }
@@ -110,7 +110,7 @@ static const char *const cell_problems[] = {
     "T110_B20_I48_H48_P16",
 };
 
-static void the_correct_twin_of_every_cell_passes(void **state)
+static void the_correct_plugin_of_every_cell_passes(void **state)
 {
     (void)state;
     assert_string_equal(lb_impl_cpu_ref.name, "cpu_ref");
@@ -201,7 +201,7 @@ static void a_write_beside_a_buffer_is_found(void **state)
     (void)state;
     if (!lb_host_space.overrun)
         skip(); /* the address sanitizer would end this program */
-    assert_int_equal(trial_check(twin("past_workspace"), &problem, cache, 1, &check, &err),
+    assert_int_equal(trial_check(plugin("past_workspace"), &problem, cache, 1, &check, &err),
                      LB_FAILED);
     assert_non_null(strstr(err.text, "its workspace: past its end"));
 }
@@ -209,7 +209,7 @@ static void a_write_beside_a_buffer_is_found(void **state)
 static void a_second_call_that_does_nothing_is_found(void **state)
 {
     struct lb_problem problem = trial_problem(small_text);
-    struct lb_impl impl = *twin("idle_after_first");
+    struct lb_impl impl = *plugin("idle_after_first");
     struct lb_check check;
     struct lb_error err = {""};
     (void)state;
@@ -227,7 +227,7 @@ static void an_update_that_leaves_something_out_is_found(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         struct lb_problem problem = trial_problem(small_text);
-        struct lb_impl impl = *twin(faults[i]);
+        struct lb_impl impl = *plugin(faults[i]);
         struct lb_check check;
         struct lb_error err = {""};
         problem.pass = LB_TRAIN;
@@ -242,7 +242,7 @@ static void an_update_that_leaves_something_out_is_found(void **state)
 static void gradients_that_an_update_leaves_out_are_found(void **state)
 {
     struct lb_problem problem = trial_problem(small_text);
-    struct lb_impl impl = *twin("update_loses_a_gate");
+    struct lb_impl impl = *plugin("update_loses_a_gate");
     struct lb_check check;
     struct lb_error err = {""};
     (void)state;
@@ -260,7 +260,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_big_problem_is_dealt_and_the_small_one_is_not),
         cmocka_unit_test(an_independent_correct_implementation_passes),
-        cmocka_unit_test(the_correct_twin_of_every_cell_passes),
+        cmocka_unit_test(the_correct_plugin_of_every_cell_passes),
         cmocka_unit_test(faults_of_cells_are_found),
         cmocka_unit_test(swapped_gates_are_found),
         cmocka_unit_test(a_stale_h_is_found),

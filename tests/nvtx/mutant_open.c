@@ -1,4 +1,4 @@
-/* A broken twin of harness/trace/nvtx.c: it leaves one range in five open. */
+/* A mutant of harness/trace/nvtx.c: it leaves one range in five open. */
 #include <nvtx3/nvToolsExt.h>
 
 static int pop_most(nvtxDomainHandle_t domain)

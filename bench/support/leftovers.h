@@ -1,0 +1,48 @@
+/* What an implementation may leave behind in its worker process that would slow or change the next
+ * one: threads, child processes, memory, open files, and the settings of the process. */
+#ifndef LB_LEFTOVERS_H
+#define LB_LEFTOVERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A reading of this process. It is large; its content is leftovers.c's own. */
+struct lb_process_reading;
+
+struct lb_process_reading *lb_process_reading_create(void); /* NULL when memory runs out */
+
+/* Reads threads, memory and open files. */
+void lb_process_read_resources(struct lb_process_reading *reading);
+
+/* Reads what belongs to the calling thread and to the process as such: CPU affinity, priority,
+ * floating-point modes, signal handlers, working directory, locale, umask, limits. */
+void lb_process_read_settings(struct lb_process_reading *reading);
+
+/* What may be left without a word. */
+struct lb_leftovers_allowed {
+    double bytes;         /* of memory */
+    bool descriptors;     /* of the kinds that libraries keep: pipes, sockets, /dev, anonymous */
+    bool all_descriptors; /* of any kind, as the driver of a device keeps them */
+    size_t threads;       /* that are idle */
+};
+
+/* How many threads the process had. */
+size_t lb_process_threads(const struct lb_process_reading *reading);
+
+/* Appends what differs to text [size], as a list: "flush-to-zero on, the working directory /". */
+void lb_leftovers_append(const struct lb_process_reading *before,
+                         const struct lb_process_reading *after,
+                         const struct lb_leftovers_allowed *allowed, char *text, size_t size);
+
+/* Whether a thread of the process, other than the calling one, runs or waits for a CPU. */
+bool lb_threads_run(long pid);
+
+/* Waits until all threads but the calling one are idle, at most limit_s. Returns 0 when they are,
+ * else the share of a CPU that they used meanwhile: about 2 when two of them spin. */
+double lb_await_idle_threads(double limit_s);
+
+/* Waits up to limit_s for the child processes of this one to end, and kills those that remain.
+ * Returns how many those were. */
+int lb_end_children(double limit_s);
+
+#endif
