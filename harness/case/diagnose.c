@@ -128,7 +128,7 @@ static void time_overflow_check(struct lb_case_context *context)
     double ns[PASSES];
     uint64_t found = 0;
     void *copy = NULL;
-    size_t bytes = context->results.counts.weights * lb_dtype_size(context->c->problem.dtype);
+    size_t bytes = context->results.weight_count * lb_dtype_size(context->c->problem.dtype);
     enum lb_status st = context->space->allocate(bytes, &copy, NULL);
     if (st == LB_OK)
         st = context->space->upload(copy, context->results.gradients.dw_ih[0], bytes, NULL);

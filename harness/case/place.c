@@ -81,7 +81,7 @@ static enum lb_status device_overflow(const struct lb_case *c, const struct lb_r
                                       const void *copy, uint64_t *found)
 {
     (void)c;
-    return lb_device()->overflow(copy, results->counts.weights, found, NULL);
+    return lb_device()->overflow(copy, results->weight_count, found, NULL);
 }
 
 static bool device_lost(void)

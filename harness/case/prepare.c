@@ -77,8 +77,8 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     LB_TRY(lb_tensors_create(&context->c->problem, space, &context->tensors, err));
     LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
     for (int i = 0; i < LB_INPUT_SETS; i++) {
-        context->forward[i] = lb_tensors_forward(&context->tensors, i);
-        context->backward[i] = lb_tensors_backward(&context->tensors, i);
+        context->forward[i] = lb_forward_io(context->tensors.at[i]);
+        context->backward[i] = lb_backward_io(context->tensors.at[i]);
     }
     context->own_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
     row->peak_bytes = context->own_bytes;

@@ -16,7 +16,7 @@ static enum lb_status write_outputs(const struct lb_case_context *context, struc
     double *y = malloc(count * sizeof(*y));
     if (!y)
         return lb_fail(err, LB_OOM, "out of memory for y");
-    lb_load(p->dtype, context->results.y, y, count);
+    lb_load(p->dtype, context->results.at[LB_Y], y, count);
     enum lb_status st =
         lb_sequence_file_write(context->options->outputs, p->seq_len, p->batch, width, y, err);
     free(y);

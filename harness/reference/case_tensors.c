@@ -8,44 +8,53 @@
 #include "base/random.h"
 #include "device/weight_packing.h"
 
-/* ---- In host memory. ------------------------------------------------------------------------ */
-
-enum { ARRAYS = 7 };
-
-/* One contiguous block of results. */
-struct array {
-    void *data; /* NULL where the pass has no such result */
-    size_t bytes;
-};
-
-static void list_arrays(const struct lb_results *r, struct array arrays[ARRAYS])
+const char *lb_tensor_name(enum lb_tensor tensor)
 {
-    size_t x = r->counts.x * r->element_bytes, state = r->counts.state * r->element_bytes;
-    size_t h = r->h_count * r->element_bytes;
-    const struct array all[ARRAYS] = {
-        {r->y, r->counts.y * r->element_bytes},
-        {r->hn, h},
-        {r->cn, state},
-        {r->dx, x},
-        {r->dh0, h},
-        {r->dc0, state},
-        {r->gradients.dw_ih ? r->gradients.dw_ih[0] : NULL, r->counts.weights * r->element_bytes},
-    };
-    memcpy(arrays, all, sizeof(all));
+    static const char *const names[] = {
+        [LB_X] = "x",     [LB_H0] = "h0",   [LB_C0] = "c0",    [LB_DY] = "dy", [LB_DHN] = "dhn",
+        [LB_DCN] = "dcn", [LB_Y] = "y",     [LB_HN] = "hn",    [LB_CN] = "cn", [LB_DX] = "dx",
+        [LB_DH0] = "dh0", [LB_DC0] = "dc0", [LB_MASK] = "mask"};
+    return names[tensor];
 }
+
+bool lb_has_tensor(const struct lb_problem *problem, enum lb_tensor t)
+{
+    bool of_backward = (t >= LB_DY && t <= LB_DCN) || t >= LB_DX;
+    if (t == LB_MASK)
+        return problem->cell == LB_CELL_RECURRENT_DROPOUT;
+    return !of_backward || lb_has_backward(problem);
+}
+
+void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor t, size_t *steps,
+                     size_t *width)
+{
+    size_t P = (size_t)lb_h_size(problem);
+    bool like_x = t == LB_X || t == LB_DX, like_y = t == LB_Y || t == LB_DY;
+    bool like_h = t == LB_H0 || t == LB_HN || t == LB_DHN || t == LB_DH0;
+    *steps = like_x || like_y ? (size_t)problem->seq_len : lb_layer_dir_count(problem);
+    *width = like_h ? P : (size_t)problem->hidden;
+    if (like_x)
+        *width = (size_t)problem->input;
+    if (like_y)
+        *width = (size_t)problem->directions * P;
+}
+
+/* Elements of a tensor; 0 where the problem has none. */
+static size_t element_count(const struct lb_problem *problem, enum lb_tensor t)
+{
+    size_t steps, width;
+    lb_tensor_shape(problem, t, &steps, &width);
+    return lb_has_tensor(problem, t) ? steps * (size_t)problem->batch * width : 0;
+}
+
+/* ---- In host memory. ------------------------------------------------------------------------ */
 
 void lb_results_poison(const struct lb_results *results)
 {
-    struct array arrays[ARRAYS];
-    list_arrays(results, arrays);
-    for (size_t i = 0; i < ARRAYS; i++)
-        lb_poison(arrays[i].data, arrays[i].bytes);
-}
-
-static enum lb_status allocate(size_t bytes, void **out, struct lb_error *err)
-{
-    *out = malloc(bytes);
-    return *out ? LB_OK : lb_fail(err, LB_OOM, "allocating %zu bytes for results failed", bytes);
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        lb_poison(results->at[t], results->counts[t] * results->element_bytes);
+    if (results->gradients.dw_ih)
+        lb_poison(results->gradients.dw_ih[0], results->weight_count * results->element_bytes);
 }
 
 /* All weight gradients are one block of lb_host_space, because implementations write to it and its
@@ -56,7 +65,7 @@ static enum lb_status create_gradients(const struct lb_problem *p, struct lb_res
 {
     size_t layer_dirs = lb_layer_dir_count(p), size = results->element_bytes;
     void *block;
-    enum lb_status st = lb_host_space.allocate(results->counts.weights * size, &block, err);
+    enum lb_status st = lb_host_space.allocate(results->weight_count * size, &block, err);
     if (st != LB_OK)
         return st;
     void **table = malloc(LB_WEIGHT_COUNT * layer_dirs * sizeof(*table));
@@ -82,20 +91,18 @@ enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_res
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t size = lb_dtype_size(problem->dtype);
-    *results = (struct lb_results){.element_bytes = size};
-    const struct lb_counts *n = &results->counts;
-    LB_TRY(lb_problem_counts(problem, &results->counts, err));
-    LB_TRY(allocate(n->y * size, &results->y, err));
-    results->h_count = lb_h_count(problem);
-    LB_TRY(allocate(results->h_count * size, &results->hn, err));
-    LB_TRY(allocate(n->state * size, &results->cn, err));
-    if (lb_has_backward(problem)) {
-        LB_TRY(allocate(n->x * size, &results->dx, err));
-        LB_TRY(allocate(results->h_count * size, &results->dh0, err));
-        LB_TRY(allocate(n->state * size, &results->dc0, err));
-        LB_TRY(create_gradients(problem, results, err));
+    struct lb_counts n;
+    *results = (struct lb_results){.element_bytes = lb_dtype_size(problem->dtype)};
+    LB_TRY(lb_problem_counts(problem, &n, err));
+    results->weight_count = n.weights;
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++) {
+        size_t bytes = element_count(problem, (enum lb_tensor)t) * results->element_bytes;
+        results->counts[t] = bytes / results->element_bytes;
+        if (bytes > 0 && !(results->at[t] = malloc(bytes)))
+            LB_TRY(lb_fail(err, LB_OOM, "allocating %zu bytes for results failed", bytes));
     }
+    if (lb_has_backward(problem))
+        LB_TRY(create_gradients(problem, results, err));
     lb_results_poison(results);
 done:
     if (st != LB_OK)
@@ -109,50 +116,24 @@ void lb_results_destroy(struct lb_results *results)
     if (table)
         lb_host_space.release(table[0]);
     free(table);
-    free(results->dc0);
-    free(results->dh0);
-    free(results->dx);
-    free(results->cn);
-    free(results->hn);
-    free(results->y);
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        free(results->at[t]);
     *results = (struct lb_results){0};
 }
 
 uint64_t lb_results_hash(const struct lb_results *results)
 {
-    struct array arrays[ARRAYS];
     uint64_t hash = 0;
-    list_arrays(results, arrays);
-    for (size_t i = 0; i < ARRAYS; i++)
-        if (arrays[i].data)
-            hash = lb_hash_bytes(hash, arrays[i].data, arrays[i].bytes);
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        if (results->at[t])
+            hash = lb_hash_bytes(hash, results->at[t], results->counts[t] * results->element_bytes);
+    if (results->gradients.dw_ih)
+        hash = lb_hash_bytes(hash, results->gradients.dw_ih[0],
+                             results->weight_count * results->element_bytes);
     return hash;
 }
 
 /* ---- In the memory of an implementation. ---------------------------------------------------- */
-
-static const enum lb_tensor outputs[] = {LB_Y, LB_HN, LB_CN, LB_DX, LB_DH0, LB_DC0};
-enum { OUTPUT_COUNT = sizeof(outputs) / sizeof(outputs[0]) };
-
-static bool of_backward(enum lb_tensor t)
-{
-    return (t >= LB_DY && t <= LB_DCN) || t >= LB_DX;
-}
-
-static size_t element_count(const struct lb_problem *p, const struct lb_counts *n, enum lb_tensor t)
-{
-    switch (t) {
-    case LB_X:
-    case LB_DX: return n->x;
-    case LB_Y:
-    case LB_DY: return n->y;
-    case LB_H0:
-    case LB_HN:
-    case LB_DHN:
-    case LB_DH0: return lb_h_count(p);
-    default: return n->state;
-    }
-}
 
 enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct lb_space *space,
                                  struct lb_tensors *tensors, struct lb_error *err)
@@ -162,11 +143,10 @@ enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct 
     *tensors = (struct lb_tensors){.space = space};
     LB_TRY(lb_problem_counts(problem, &counts, err));
     for (int t = 0; t < LB_TENSOR_COUNT; t++) {
-        if ((of_backward((enum lb_tensor)t) && !lb_has_backward(problem)) ||
-            (t == LB_MASK && problem->cell != LB_CELL_RECURRENT_DROPOUT))
+        if (!lb_has_tensor(problem, (enum lb_tensor)t))
             continue;
         tensors->bytes[t] =
-            element_count(problem, &counts, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
+            element_count(problem, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
         LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[0][t], err));
         tensors->at[1][t] = tensors->at[0][t];
         if (t <= LB_DCN) {
@@ -189,15 +169,6 @@ void lb_tensors_destroy(struct lb_tensors *tensors)
             tensors->space->release(tensors->at[0][t]);
     }
     *tensors = (struct lb_tensors){0};
-}
-
-const char *lb_tensor_name(enum lb_tensor tensor)
-{
-    static const char *const names[] = {
-        [LB_X] = "x",     [LB_H0] = "h0",   [LB_C0] = "c0",    [LB_DY] = "dy", [LB_DHN] = "dhn",
-        [LB_DCN] = "dcn", [LB_Y] = "y",     [LB_HN] = "hn",    [LB_CN] = "cn", [LB_DX] = "dx",
-        [LB_DH0] = "dh0", [LB_DC0] = "dc0", [LB_MASK] = "mask"};
-    return names[tensor];
 }
 
 enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side)
@@ -226,24 +197,14 @@ size_t lb_tensors_bytes(const struct lb_tensors *tensors)
     return sum;
 }
 
-static const void *input_of(const struct lb_inputs *inputs, int t)
-{
-    const void *const inputs_at[] = {
-        [LB_X] = inputs->x,       [LB_H0] = inputs->h0, [LB_C0] = inputs->c0,
-        [LB_MASK] = inputs->mask, [LB_DY] = inputs->dy, [LB_DHN] = inputs->dhn,
-        [LB_DCN] = inputs->dcn,
-    };
-    return inputs_at[t];
-}
-
 enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
                                  const struct lb_inputs *inputs, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     for (int t = LB_X; t <= LB_DCN; t++)
         if (tensors->at[buffer][t])
-            LB_TRY(tensors->space->upload(tensors->at[buffer][t], input_of(inputs, t),
-                                          tensors->bytes[t], err));
+            LB_TRY(tensors->space->upload(tensors->at[buffer][t], inputs->at[t], tensors->bytes[t],
+                                          err));
 done:
     return st;
 }
@@ -267,7 +228,7 @@ enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
             continue;
         if (!on_host)
             LB_TRY(tensors->space->download(copy, at, tensors->bytes[t], err));
-        if (memcmp(on_host ? at : copy, input_of(inputs, t), tensors->bytes[t]) != 0)
+        if (memcmp(on_host ? at : copy, inputs->at[t], tensors->bytes[t]) != 0)
             *changed = (enum lb_tensor)t;
     }
 done:
@@ -278,11 +239,9 @@ done:
 enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    for (int i = 0; i < OUTPUT_COUNT; i++) {
-        enum lb_tensor t = outputs[i];
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[0][t])
             LB_TRY(tensors->space->poison(tensors->at[0][t], tensors->bytes[t], err));
-    }
 done:
     return st;
 }
@@ -318,10 +277,8 @@ enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t
                                       struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    for (int i = 0; i < OUTPUT_COUNT; i++) {
-        enum lb_tensor t = outputs[i];
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         LB_TRY(lb_poison_some(tensors->space, tensors->at[0][t], tensors->bytes[t], random, err));
-    }
 done:
     return st;
 }
@@ -330,11 +287,9 @@ enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    for (int i = 0; i < OUTPUT_COUNT; i++) {
-        enum lb_tensor t = outputs[i];
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[0][t])
             LB_TRY(tensors->space->hash(tensors->at[0][t], tensors->bytes[t], hash, err));
-    }
 done:
     return st;
 }
@@ -343,20 +298,16 @@ enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
                                    const struct lb_results *results, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    void *const to[OUTPUT_COUNT] = {results->y,  results->hn,  results->cn,
-                                    results->dx, results->dh0, results->dc0};
-    for (int i = 0; i < OUTPUT_COUNT; i++) {
-        enum lb_tensor t = outputs[i];
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[0][t])
-            LB_TRY(tensors->space->download(to[i], tensors->at[0][t], tensors->bytes[t], err));
-    }
+            LB_TRY(tensors->space->download(results->at[t], tensors->at[0][t], tensors->bytes[t],
+                                            err));
 done:
     return st;
 }
 
-struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors, int buffer)
+struct lb_forward_io lb_forward_io(void *const at[LB_TENSOR_COUNT])
 {
-    void *const *at = tensors->at[buffer];
     return (struct lb_forward_io){.x = at[LB_X],
                                   .h0 = at[LB_H0],
                                   .c0 = at[LB_C0],
@@ -366,9 +317,8 @@ struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors, int bu
                                   .mask = at[LB_MASK]};
 }
 
-struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors, int buffer)
+struct lb_backward_io lb_backward_io(void *const at[LB_TENSOR_COUNT])
 {
-    void *const *at = tensors->at[buffer];
     return (struct lb_backward_io){.x = at[LB_X],
                                    .h0 = at[LB_H0],
                                    .c0 = at[LB_C0],

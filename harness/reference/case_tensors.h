@@ -8,49 +8,6 @@
 #include "device/memory.h"
 #include "reference/input_data.h"
 
-/* ---- In host memory. ------------------------------------------------------------------------ */
-
-/* What a call reads. Gradients (dy, dhn, dcn) are NULL unless the pass has a backward. */
-struct lb_inputs {
-    void *x;                /* [T, B, I]; values past the end of a ragged row are not zero, and an
-                               implementation must not read them */
-    void *h0, *c0;          /* [L*D, B, P], [L*D, B, H] */
-    void *dy;               /* [T, B, D*P] */
-    void *dhn, *dcn;        /* [L*D, B, P], [L*D, B, H] */
-    void *mask;             /* [L*D, B, H] of the cell recurrent-dropout; else NULL */
-    const int32_t *lengths; /* [B] descending, lengths[0] = T; NULL when not ragged */
-    struct lb_weights weights;
-};
-
-/* What an implementation produced. Gradients (dx, dh0, dc0, gradients) are NULL unless the pass has
- * a backward. */
-struct lb_results {
-    void *y;                       /* [T, B, D*P] */
-    void *hn, *cn;                 /* [L*D, B, P], [L*D, B, H] */
-    void *dx;                      /* [T, B, I] */
-    void *dh0, *dc0;               /* [L*D, B, P], [L*D, B, H] */
-    struct lb_gradients gradients; /* one block of memory, which starts at dw_ih[0] */
-
-    size_t h_count;          /* elements of hn and dh0; counts.state has those of cn and dc0 */
-    struct lb_counts counts; /* elements of the tensors; weights: of all gradients together */
-    size_t element_bytes;    /* of the problem's dtype */
-};
-
-/* Allocates the results of the problem, filled with a poison pattern that is NaN in every dtype, so
- * that the comparison finds what an implementation leaves unwritten. LB_OOM; then *results is
- * zeroed. */
-enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_results *results,
-                                 struct lb_error *err);
-void lb_results_destroy(struct lb_results *results); /* accepts a zeroed one */
-
-/* Fills all results with that poison again. */
-void lb_results_poison(const struct lb_results *results);
-
-/* A hash of all result bits, which tells whether two calls produced the same bits. */
-uint64_t lb_results_hash(const struct lb_results *results);
-
-/* ---- In the memory of an implementation, host or device. ----------------------------------- */
-
 enum lb_tensor {
     LB_X, /* inputs of forward */
     LB_H0,
@@ -68,6 +25,50 @@ enum lb_tensor {
     LB_TENSOR_COUNT
 };
 
+const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
+
+/* Whether the problem's pass and cell have the tensor. */
+bool lb_has_tensor(const struct lb_problem *problem, enum lb_tensor tensor);
+
+/* The shape of a tensor is [*steps, B, *width]. *steps is T of x [T, B, I] and y [T, B, D*P], of dx
+ * and dy, and L*D of all others: [L*D, B, P] of h, [L*D, B, H] of c and of the mask. */
+void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor tensor, size_t *steps,
+                     size_t *width);
+
+/* ---- In host memory. ------------------------------------------------------------------------ */
+
+/* What a call reads. x past the end of a ragged row is not zero, and an implementation must not
+ * read it. */
+struct lb_inputs {
+    void *at[LB_Y];         /* LB_X to LB_DCN; NULL where the problem has no such tensor */
+    const int32_t *lengths; /* [B] descending, lengths[0] = T; NULL when not ragged */
+    struct lb_weights weights;
+};
+
+/* What an implementation produced. */
+struct lb_results {
+    void *at[LB_TENSOR_COUNT];      /* LB_Y to LB_DC0; NULL where the problem has no such tensor */
+    size_t counts[LB_TENSOR_COUNT]; /* elements of each; 0 where there is none */
+    struct lb_gradients gradients;  /* one block of memory, which starts at dw_ih[0] */
+    size_t weight_count;            /* elements of all gradients together */
+    size_t element_bytes;           /* of the problem's dtype */
+};
+
+/* Allocates the results of the problem, filled with a poison pattern that is NaN in every dtype, so
+ * that the comparison finds what an implementation leaves unwritten. LB_OOM; then *results is
+ * zeroed. */
+enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_results *results,
+                                 struct lb_error *err);
+void lb_results_destroy(struct lb_results *results); /* accepts a zeroed one */
+
+/* Fills all results with that poison again. */
+void lb_results_poison(const struct lb_results *results);
+
+/* A hash of all result bits, which tells whether two calls produced the same bits. */
+uint64_t lb_results_hash(const struct lb_results *results);
+
+/* ---- In the memory of an implementation, host or device. ----------------------------------- */
+
 struct lb_tensors {
     const struct lb_space *space;
     /* Two buffers for each input, of which a call reads the first or the second; outputs are the
@@ -80,8 +81,6 @@ struct lb_tensors {
 enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct lb_space *space,
                                  struct lb_tensors *tensors, struct lb_error *err);
 void lb_tensors_destroy(struct lb_tensors *tensors); /* accepts a zeroed one */
-
-const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
 
 /* Returns the first tensor before whose start, or past whose end, something was written. *side says
  * which of the two, in the words of lb_space.overrun. LB_TENSOR_COUNT and NULL when there is none,
@@ -126,8 +125,8 @@ enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
                                    const struct lb_results *results, struct lb_error *err);
 
-/* The tensors as arguments of forward and of backward, with the inputs of buffer 0 or 1. */
-struct lb_forward_io lb_tensors_forward(const struct lb_tensors *tensors, int buffer);
-struct lb_backward_io lb_tensors_backward(const struct lb_tensors *tensors, int buffer);
+/* Tensors as arguments of forward and of backward. */
+struct lb_forward_io lb_forward_io(void *const at[LB_TENSOR_COUNT]);
+struct lb_backward_io lb_backward_io(void *const at[LB_TENSOR_COUNT]);
 
 #endif

@@ -16,37 +16,10 @@ static size_t input_of(const struct lb_problem *p, size_t layer_dir)
     return (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
 }
 
-/* Zeroed memory for count elements of size bytes, added to expected->bytes; sets *failed when
- * memory runs out. */
-static void *take(struct lb_expected *expected, size_t count, size_t size, bool *failed)
+static void free_array(double **array)
 {
-    void *memory = calloc(count + 1, size); /* never NULL for a count of 0 */
-    *failed |= memory == NULL;
-    expected->bytes += (count + 1) * size;
-    return memory;
-}
-
-static double *take_doubles(struct lb_expected *expected, size_t count, bool *failed)
-{
-    return take(expected, count, sizeof(double), failed);
-}
-
-static void free_early(struct lb_expected *expected, double **memory, size_t count)
-{
-    if (*memory)
-        expected->bytes -= (count + 1) * sizeof(double);
-    free(*memory);
-    *memory = NULL;
-}
-
-/* Draws the rows of one input tensor into memory of expected. */
-static const double *draw_input(struct lb_expected *expected, enum lb_drawn what, size_t count,
-                                bool *failed)
-{
-    double *values = take_doubles(expected, count, failed);
-    if (values)
-        lb_draw_rows(&expected->problem, expected->seed, what, expected->rows, values);
-    return values;
+    free(*array);
+    *array = NULL;
 }
 
 /* Rows 0 and 1, of which each input set has one, both have the length T. */
@@ -58,47 +31,32 @@ static void draw_lengths(struct lb_expected *expected)
             classes * sizeof(int32_t));
 }
 
+/* Allocates all arrays but `operand`, which lb_expected_gradients has of its own, and draws the
+ * inputs. */
 static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error *err)
 {
     const struct lb_problem *p = &expected->problem;
-    struct lb_lstm_counts n = lb_lstm_counts(p);
     struct lb_oracle *net = &expected->net;
-    bool failed = false;
-
-    if (p->ragged) {
-        expected->lengths = take(expected, expected->rows, sizeof(int32_t), &failed);
-        if (expected->lengths)
-            draw_lengths(expected);
-    }
-    *net = (struct lb_oracle){.problem = *p, .lengths = expected->lengths};
-    net->weights = take_doubles(expected, n.weights, &failed);
-    net->x = draw_input(expected, LB_DRAWN_X, n.x, &failed);
-    net->h0 = draw_input(expected, LB_DRAWN_H0, n.h, &failed);
-    net->c0 = draw_input(expected, LB_DRAWN_C0, n.state, &failed);
-    net->y = take_doubles(expected, n.y, &failed);
-    net->gates = take_doubles(expected, n.gates, &failed);
-    net->mask = n.mask ? draw_input(expected, LB_DRAWN_MASK, n.mask, &failed) : NULL;
-    net->scratch = n.scratch ? take_doubles(expected, n.scratch, &failed) : NULL;
-    net->kept = n.kept ? take_doubles(expected, n.kept, &failed) : NULL;
-    net->dkept = n.dkept ? take_doubles(expected, n.dkept, &failed) : NULL;
-    net->norm = n.norm ? take_doubles(expected, n.norm, &failed) : NULL;
-    net->hn = take_doubles(expected, n.h, &failed);
-    net->cn = take_doubles(expected, n.state, &failed);
-    if (lb_has_backward(p)) {
-        net->cells = take_doubles(expected, n.cells, &failed);
-        net->dy = draw_input(expected, LB_DRAWN_DY, n.between, &failed);
-        net->dhn = draw_input(expected, LB_DRAWN_DHN, n.h, &failed);
-        net->dcn = draw_input(expected, LB_DRAWN_DCN, n.state, &failed);
-        net->dx = take_doubles(expected, n.x, &failed);
-        net->dh0 = take_doubles(expected, n.h, &failed);
-        net->dc0 = take_doubles(expected, n.state, &failed);
-        net->between = take_doubles(expected, n.between, &failed);
-        expected->layer_dir_sizes =
-            take(expected, lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes), &failed);
-    }
-    expected->deviations =
-        take(expected, lb_slice_count(p), sizeof(*expected->deviations), &failed);
-    return failed ? lb_fail(err, LB_OOM, "out of memory for the oracle") : LB_OK;
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    *net = (struct lb_oracle){.problem = *p};
+    enum lb_status st = lb_lstm_allocate(net, sizeof(double), err);
+    if (st != LB_OK)
+        return st;
+    free_array(&net->operand);
+    expected->deviations = calloc(lb_slice_count(p), sizeof(*expected->deviations));
+    expected->layer_dir_sizes = calloc(lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes));
+    expected->lengths = p->ragged ? calloc(expected->rows, sizeof(int32_t)) : NULL;
+    if (!expected->deviations || !expected->layer_dir_sizes || (p->ragged && !expected->lengths))
+        return lb_fail(err, LB_OOM, "out of memory for the oracle");
+    if (p->ragged)
+        draw_lengths(expected);
+    net->lengths = expected->lengths;
+    lb_lstm_arrays(p, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
+        if (arrays[i].drawn >= 0 && arrays[i].count > 0)
+            lb_draw_rows(p, expected->seed, (enum lb_drawn)arrays[i].drawn, expected->rows,
+                         lb_lstm_at(net, &arrays[i]));
+    return LB_OK;
 }
 
 /* Draws the weights of one layer and direction, stores them in canonical form at *at, which moves
@@ -138,13 +96,11 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     const struct lb_problem *p = &expected->problem;
     struct lb_counts counts;
     size_t layer_dirs = lb_layer_dir_count(p);
-    bool failed = false;
     LB_TRY(lb_problem_counts(p, &counts, err));
     expected->weight_bytes = counts.weights * lb_dtype_size(p->dtype);
-    expected->weight_storage = take(expected, expected->weight_bytes, 1, &failed);
-    expected->weight_table =
-        take(expected, LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table), &failed);
-    if (failed)
+    expected->weight_storage = malloc(expected->weight_bytes);
+    expected->weight_table = calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table));
+    if (!expected->weight_storage || !expected->weight_table)
         return lb_fail(err, LB_OOM, "out of memory for the weights");
     const void **table = expected->weight_table;
     expected->weights = (struct lb_weights){.w_ih = table,
@@ -194,12 +150,7 @@ static enum lb_status measure_rounded(struct lb_expected *expected, struct lb_er
     }
     LB_TRY(lb_results_create(&expected->problem, &results, err));
     LB_TRY(lb_rounded_evaluate(&expected->net, &results, err));
-    const struct lb_slice_source source = {
-        .oracle = &expected->net, .dw = dw, .results = &results, .batch = expected->rows};
-    for (size_t i = 0; i < lb_slice_count(&expected->problem); i++) {
-        struct lb_slice slice = lb_slice_at(&source, i);
-        expected->deviations[i] = lb_slice_measure(&slice, expected->problem.dtype);
-    }
+    lb_measure_results(&expected->net, dw, &results, expected->deviations);
 done:
     free(dw);
     lb_results_destroy(&results);
@@ -219,8 +170,6 @@ enum lb_status lb_expected_draw(const struct lb_problem *problem, uint64_t seed,
     expected->problem.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
     expected->seed = seed;
     expected->rows = rows;
-    expected->bytes = sizeof(*expected);
-
     LB_TRY(make_arrays(expected, err));
     LB_TRY(draw_weights(expected, err));
     *out = expected;
@@ -228,6 +177,18 @@ enum lb_status lb_expected_draw(const struct lb_problem *problem, uint64_t seed,
 done:
     lb_expected_destroy(expected);
     return st;
+}
+
+/* Bytes of the arrays that stay, but for small ones. */
+static size_t bytes_of(const struct lb_expected *expected)
+{
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    size_t bytes = sizeof(*expected) + expected->weight_bytes;
+    lb_lstm_arrays(&expected->problem, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
+        if (lb_lstm_at(&expected->net, &arrays[i]))
+            bytes += arrays[i].count * sizeof(double);
+    return bytes;
 }
 
 enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
@@ -240,19 +201,19 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     lb_fp_enter(&environment);
     LB_TRY(lb_expected_draw(problem, seed, rows, &expected, err));
     lb_oracle_forward(&expected->net);
-    struct lb_lstm_counts n = lb_lstm_counts(&expected->problem);
     if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
         /* Later calls of lb_expected_gradients, for other batches, read the arrays that stay. */
         if (problem->cell != LB_CELL_PEEPHOLE && problem->cell != LB_CELL_LAYERNORM)
-            free_early(expected, &expected->net.cells, n.cells);
-        free_early(expected, &expected->net.between, n.between);
+            free_array(&expected->net.cells);
+        free_array(&expected->net.between);
         lb_measure_layer_dirs(&expected->net, expected->layer_dir_sizes);
     } else {
-        free_early(expected, &expected->net.gates, n.gates);
+        free_array(&expected->net.gates);
     }
     LB_TRY(measure_rounded(expected, err));
-    free_early(expected, &expected->net.weights, n.weights);
+    free_array(&expected->net.weights);
+    expected->bytes = bytes_of(expected);
     *out = expected;
     expected = NULL;
 done:
@@ -265,38 +226,13 @@ void lb_expected_destroy(struct lb_expected *expected)
 {
     if (!expected)
         return;
-    struct lb_oracle *net = &expected->net;
-    void *const arrays[] = {
-        expected->lengths,
-        expected->weight_storage,
-        expected->weight_table,
-        expected->batch_dw,
-        expected->deviations,
-        expected->layer_dir_sizes,
-        net->weights,
-        net->y,
-        net->gates,
-        net->cells,
-        net->hn,
-        net->cn,
-        net->dx,
-        net->dh0,
-        net->dc0,
-        net->between,
-        net->scratch,
-        net->kept,
-        net->dkept,
-        net->norm,
-        (void *)net->mask,
-        (void *)net->x,
-        (void *)net->h0,
-        (void *)net->c0,
-        (void *)net->dy,
-        (void *)net->dhn,
-        (void *)net->dcn,
-    };
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
+    free(expected->lengths);
+    free(expected->weight_storage);
+    free(expected->weight_table);
+    free(expected->batch_dw);
+    free(expected->deviations);
+    free(expected->layer_dir_sizes);
+    lb_lstm_free(&expected->net);
     free(expected);
 }
 
@@ -306,17 +242,17 @@ double lb_expected_bytes(const struct lb_problem *problem, size_t rows)
     p.batch = (int64_t)rows;
     p.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
     struct lb_lstm_counts n = lb_lstm_counts(&p);
-    double size = (double)lb_dtype_size(p.dtype), states = (double)n.state + (double)n.h;
-    double net = (double)n.weights + (double)n.x + 2 * states + (double)n.y + (double)n.gates +
-                 (double)n.cells + 2 * (double)n.between + (double)n.operand;
-    net += (double)n.mask + (double)n.scratch + (double)n.kept + (double)n.dkept + (double)n.norm;
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    double size = (double)lb_dtype_size(p.dtype), states = (double)n.state + (double)n.h, net = 0;
+    lb_lstm_arrays(&p, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
+        net += (double)arrays[i].count;
     double results = (double)n.y / (double)p.layers + states;
     /* Packed weights hold the matrices twice, and the vectors of peephole or layernorm once. */
     double canonical =
         (double)n.weights / 2 + 10 * (double)p.hidden * (double)(p.layers * p.directions);
     double gradients = 0;
     if (lb_has_backward(&p)) {
-        net += (double)n.x + 2 * states;
         results += (double)n.x + states + canonical;
         gradients = 2 * canonical; /* of both input sets; earlier, of each row once */
     }

@@ -3,7 +3,7 @@
 #ifndef LB_EXPECTED_H
 #define LB_EXPECTED_H
 
-#include "reference/tolerance.h"
+#include "reference/verify.h"
 
 struct lb_expected {
     struct lb_problem problem; /* batch is rows; the pass is infer or train */
@@ -30,7 +30,7 @@ struct lb_expected {
     int64_t batch;
     size_t batch_bytes; /* 0 where there are none */
 
-    size_t bytes; /* of all other arrays */
+    size_t bytes; /* of all other arrays, but for small ones */
     int users;
     struct lb_expected *older; /* in the cache's list */
 };

@@ -63,85 +63,62 @@ static size_t count_non_finite(enum lb_dtype dtype, const void *from, size_t cou
 enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
                              struct lb_inputs *inputs, void **storage, struct lb_error *err)
 {
-    struct lb_counts n;
-    enum lb_dtype dtype = problem->dtype;
-    size_t size = lb_dtype_size(dtype);
+    size_t size = lb_dtype_size(problem->dtype), counts[LB_Y] = {0}, all = 0, steps, width;
     *storage = NULL;
     if (!scales(problem, scale))
         return LB_OK;
-    enum lb_status st = lb_problem_counts(problem, &n, err);
-    if (st != LB_OK)
-        return st;
-    char *block = malloc((n.y + n.state + lb_h_count(problem)) * size);
-    if (!block)
-        return lb_fail(err, LB_OOM, "out of memory for scaled gradients");
-    const size_t counts[] = {n.y, lb_h_count(problem), n.state};
-    void **const tensors[] = {&inputs->dy, &inputs->dhn, &inputs->dcn};
-    char *at = block;
-    for (int i = 0; i < 3; i++) {
-        scale_array(dtype, at, *tensors[i], counts[i], scale);
-        *tensors[i] = at;
-        at += counts[i] * size;
+    for (int t = LB_DY; t <= LB_DCN; t++) {
+        lb_tensor_shape(problem, (enum lb_tensor)t, &steps, &width);
+        counts[t] = steps * (size_t)problem->batch * width;
+        all += counts[t];
     }
-    *storage = block;
+    char *at = *storage = malloc(all * size);
+    if (!at)
+        return lb_fail(err, LB_OOM, "out of memory for scaled gradients");
+    for (int t = LB_DY; t <= LB_DCN; at += counts[t++] * size) {
+        scale_array(problem->dtype, at, inputs->at[t], counts[t], scale);
+        inputs->at[t] = at;
+    }
     return LB_OK;
-}
-
-/* The gradients of results, as arrays: dx, dh0, dc0, and all weight gradients as one block. */
-enum { GRADIENTS = 4 };
-
-struct gradient {
-    void *data;
-    size_t count;
-};
-
-static void list_gradients(const struct lb_results *r, struct gradient gradients[GRADIENTS])
-{
-    gradients[0] = (struct gradient){r->dx, r->counts.x};
-    gradients[1] = (struct gradient){r->dh0, r->h_count};
-    gradients[2] = (struct gradient){r->dc0, r->counts.state};
-    gradients[3] = (struct gradient){r->gradients.dw_ih[0], r->counts.weights};
 }
 
 void lb_loss_unscale(const struct lb_problem *problem, double scale,
                      const struct lb_results *results)
 {
-    struct gradient gradients[GRADIENTS];
     struct lb_fp_environment environment;
+    void *weights = results->gradients.dw_ih ? results->gradients.dw_ih[0] : NULL;
     if (!scales(problem, scale))
         return;
-    list_gradients(results, gradients);
     lb_fp_enter(&environment);
-    for (size_t i = 0; i < GRADIENTS; i++)
-        scale_array(problem->dtype, gradients[i].data, gradients[i].data, gradients[i].count,
-                    1 / scale);
+    for (int t = LB_DX; t <= LB_DC0; t++)
+        scale_array(problem->dtype, results->at[t], results->at[t], results->counts[t], 1 / scale);
+    scale_array(problem->dtype, weights, weights, results->weight_count, 1 / scale);
     lb_fp_leave(&environment);
 }
 
 size_t lb_gradients_non_finite(const struct lb_problem *problem, const struct lb_results *results)
 {
-    struct gradient gradients[GRADIENTS];
-    size_t found = 0;
-    list_gradients(results, gradients);
-    for (size_t i = 0; i < GRADIENTS; i++)
-        found += count_non_finite(problem->dtype, gradients[i].data, gradients[i].count);
+    size_t found = lb_weight_gradients_non_finite(problem, results);
+    for (int t = LB_DX; t <= LB_DC0; t++)
+        found += count_non_finite(problem->dtype, results->at[t], results->counts[t]);
     return found;
 }
 
 size_t lb_weight_gradients_non_finite(const struct lb_problem *problem,
                                       const struct lb_results *results)
 {
-    return count_non_finite(problem->dtype, results->gradients.dw_ih[0], results->counts.weights);
+    return count_non_finite(problem->dtype, results->gradients.dw_ih[0], results->weight_count);
 }
 
 bool lb_loss_overflow(const struct lb_problem *problem, double scale,
                       const struct lb_results *results, char *text, size_t size)
 {
-    const struct lb_counts *n = &results->counts;
+    size_t all = results->weight_count;
     if (!scales(problem, scale))
         return false;
     size_t found = lb_gradients_non_finite(problem, results);
-    size_t all = n->x + results->h_count + n->state + n->weights;
+    for (int t = LB_DX; t <= LB_DC0; t++)
+        all += results->counts[t];
     if (found > 0)
         snprintf(text, size, "gradients overflow at loss scale %g: %zu of %zu are infinite or NaN",
                  scale, found, all);

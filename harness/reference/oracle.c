@@ -2,6 +2,7 @@
 #include "reference/oracle.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static double sigmoid(double v)
@@ -64,6 +65,75 @@ struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
         .norm =
             trains && problem->cell == LB_CELL_LAYERNORM ? times(layer_dirs, rows, 10 * H + 5) : 0,
     };
+}
+
+void lb_lstm_arrays(const struct lb_problem *problem, struct lb_lstm_array arrays[LB_LSTM_ARRAYS])
+{
+    struct lb_lstm_counts n = lb_lstm_counts(problem);
+    bool backward = lb_has_backward(problem);
+    size_t x = backward ? n.x : 0, h = backward ? n.h : 0, state = backward ? n.state : 0;
+#define ARRAY(name, count, drawn)                      \
+    {                                                  \
+        offsetof(struct lb_oracle, name), count, drawn \
+    }
+    const struct lb_lstm_array all[LB_LSTM_ARRAYS] = {
+        ARRAY(weights, n.weights, -1),
+        ARRAY(x, n.x, LB_DRAWN_X),
+        ARRAY(h0, n.h, LB_DRAWN_H0),
+        ARRAY(c0, n.state, LB_DRAWN_C0),
+        ARRAY(y, n.y, -1),
+        ARRAY(gates, n.gates, -1),
+        ARRAY(cells, n.cells, -1),
+        ARRAY(hn, n.h, -1),
+        ARRAY(cn, n.state, -1),
+        ARRAY(mask, n.mask, LB_DRAWN_MASK),
+        ARRAY(scratch, n.scratch, -1),
+        ARRAY(kept, n.kept, -1),
+        ARRAY(dkept, n.dkept, -1),
+        ARRAY(norm, n.norm, -1),
+        ARRAY(dy, n.between, LB_DRAWN_DY),
+        ARRAY(dhn, h, LB_DRAWN_DHN),
+        ARRAY(dcn, state, LB_DRAWN_DCN),
+        ARRAY(dx, x, -1),
+        ARRAY(dh0, h, -1),
+        ARRAY(dc0, state, -1),
+        ARRAY(between, n.between, -1),
+        ARRAY(operand, n.operand, -1),
+    };
+#undef ARRAY
+    memcpy(arrays, all, sizeof(all));
+}
+
+void *lb_lstm_at(const void *net, const struct lb_lstm_array *array)
+{
+    void *at;
+    memcpy(&at, (const char *)net + array->offset, sizeof(at));
+    return at;
+}
+
+enum lb_status lb_lstm_allocate(void *net, size_t element_bytes, struct lb_error *err)
+{
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    lb_lstm_arrays(net, arrays); /* the problem is the first member */
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
+        void *at = arrays[i].count > 0 ? calloc(arrays[i].count, element_bytes) : NULL;
+        memcpy((char *)net + arrays[i].offset, &at, sizeof(at));
+        if (arrays[i].count > 0 && !at) {
+            lb_lstm_free(net);
+            return lb_fail(err, LB_OOM, "out of memory for the oracle");
+        }
+    }
+    return LB_OK;
+}
+
+void lb_lstm_free(void *net)
+{
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    lb_lstm_arrays(net, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
+        free(lb_lstm_at(net, &arrays[i]));
+        memset((char *)net + arrays[i].offset, 0, sizeof(void *));
+    }
 }
 
 /* from [rows, columns] -> matrix [rows, columns] and transpose [columns, rows], by tiles that fit

@@ -2,7 +2,7 @@
 #ifndef LB_ORACLE_H
 #define LB_ORACLE_H
 
-#include "api/problem.h"
+#include "reference/input_data.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -25,6 +25,26 @@ struct lb_lstm_counts {
 };
 
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem);
+
+/* One array of such a struct. */
+struct lb_lstm_array {
+    size_t offset; /* of its pointer in the struct, whatever the type `real` is */
+    size_t count;  /* elements; 0: the problem has no such array, and the pointer is NULL */
+    int drawn;     /* enum lb_drawn of an input, else -1 */
+};
+
+enum { LB_LSTM_ARRAYS = 22 };
+
+void lb_lstm_arrays(const struct lb_problem *problem, struct lb_lstm_array arrays[LB_LSTM_ARRAYS]);
+
+/* What the pointer to the array is in net, a struct of lstm_struct.inc. */
+void *lb_lstm_at(const void *net, const struct lb_lstm_array *array);
+
+/* Allocates all arrays for the problem of net, zeroed. LB_OOM; then none stays allocated. */
+enum lb_status lb_lstm_allocate(void *net, size_t element_bytes, struct lb_error *err);
+
+/* Frees all arrays, and sets their pointers to NULL. */
+void lb_lstm_free(void *net);
 
 /* Where the weight gradients of layer_dir (l*D + d) start in an array of all of them, in elements:
  * each layer and direction has dw_ih [4H, I_l], dw_hh [4H, P], db [4H] and dw_cell, one after the

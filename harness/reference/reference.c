@@ -166,21 +166,17 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
 {
     enum lb_status st = LB_OK;
     const struct lb_oracle *net = &reference->expected->net;
-    const int32_t *of = set->class_of;
-    struct lb_inputs *in = &set->inputs;
-    size_t T = (size_t)p->seq_len, H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
-    size_t layer_dirs = lb_layer_dir_count(p), y_width = (size_t)p->directions * P;
-    in->weights = reference->expected->weights;
-    in->lengths = reference->lengths;
-    LB_TRY(deal_rows(reference, of, net->x, T, (size_t)p->input, &in->x, err));
-    LB_TRY(deal_rows(reference, of, net->h0, layer_dirs, P, &in->h0, err));
-    LB_TRY(deal_rows(reference, of, net->c0, layer_dirs, H, &in->c0, err));
-    if (net->mask)
-        LB_TRY(deal_rows(reference, of, net->mask, layer_dirs, H, &in->mask, err));
-    if (lb_has_backward(p)) {
-        LB_TRY(deal_rows(reference, of, net->dy, T, y_width, &in->dy, err));
-        LB_TRY(deal_rows(reference, of, net->dhn, layer_dirs, P, &in->dhn, err));
-        LB_TRY(deal_rows(reference, of, net->dcn, layer_dirs, H, &in->dcn, err));
+    const double *const rows[LB_Y] = {
+        [LB_X] = net->x,   [LB_H0] = net->h0,   [LB_C0] = net->c0,  [LB_MASK] = net->mask,
+        [LB_DY] = net->dy, [LB_DHN] = net->dhn, [LB_DCN] = net->dcn};
+    set->inputs.weights = reference->expected->weights;
+    set->inputs.lengths = reference->lengths;
+    for (int t = 0; t < LB_Y; t++) {
+        size_t steps, width;
+        lb_tensor_shape(p, (enum lb_tensor)t, &steps, &width);
+        if (lb_has_tensor(p, (enum lb_tensor)t))
+            LB_TRY(deal_rows(reference, set->class_of, rows[t], steps, width, &set->inputs.at[t],
+                             err));
     }
 done:
     return st;
@@ -323,11 +319,10 @@ void lb_reference_close(struct lb_reference *reference)
     free(reference->dw);
     for (int i = 0; i < LB_INPUT_SETS; i++) {
         struct input_set *set = &reference->sets[i];
-        void *const arrays[] = {set->inputs.dcn,  set->inputs.dhn, set->inputs.dy,
-                                set->inputs.c0,   set->inputs.h0,  set->inputs.x,
-                                set->inputs.mask, set->counts,     set->class_of};
-        for (size_t k = 0; k < sizeof(arrays) / sizeof(arrays[0]); k++)
-            free(arrays[k]);
+        for (int t = 0; t < LB_Y; t++)
+            free(set->inputs.at[t]);
+        free(set->counts);
+        free(set->class_of);
     }
     free(reference->lengths);
     free(reference);
@@ -355,14 +350,15 @@ const char *lb_reference_damage(const struct lb_reference *reference)
 double lb_reference_bytes(const struct lb_problem *problem)
 {
     struct lb_counts n;
+    double inputs = 0;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
-    double states = (double)n.state + (double)lb_h_count(problem);
-    double inputs = (double)n.x + states;
-    if (problem->cell == LB_CELL_RECURRENT_DROPOUT)
-        inputs += (double)n.state;
-    if (lb_has_backward(problem))
-        inputs += (double)n.y + states;
+    for (int t = 0; t < LB_Y; t++) {
+        size_t steps, width;
+        lb_tensor_shape(problem, (enum lb_tensor)t, &steps, &width);
+        if (lb_has_tensor(problem, (enum lb_tensor)t))
+            inputs += (double)steps * (double)problem->batch * (double)width;
+    }
     return LB_INPUT_SETS * inputs * (double)lb_dtype_size(problem->dtype) +
            lb_expected_bytes(problem, lb_row_count(problem));
 }
@@ -378,7 +374,7 @@ void lb_reference_check(const struct lb_reference *reference, int set,
         .counts = reference->sets[set].counts,
     };
     struct lb_fp_environment environment;
-    if (results->dx)
+    if (results->at[LB_DX])
         comparison.dw = reference->dw + (size_t)set * gradient_count(reference->expected);
     lb_fp_enter(&environment);
     lb_compare(&comparison, check);

@@ -45,61 +45,16 @@ static float operand(enum lb_math math, float v)
     }
 }
 
-/* How close to the kink of relu a value may come, relative to the terms that it is the sum of,
- * before correct implementations disagree on which side of it they are: a few roundings. There the
- * slope is one half, which is off by as much from either side. For dtypes as coarse as bf16 the
- * limit is smaller, because with a wider one real errors of gradients would pass. */
-static float kink(const struct lb_problem *p)
-{
-    float roundoff = (float)(p->math == LB_IEEE ? lb_dtype_roundoff(p->dtype) : 0x1p-11);
-    return fminf(16 * roundoff, 0x1p-6f);
-}
-
-/* relu of a pre-activation, which is a sum of terms of size 1. A value just below the kink becomes
- * a tiny positive number, by which gate_slope recognises it. */
-static float gate_relu(const struct lb_problem *p, float a)
-{
-    if (a > 0)
-        return a;
-    return a > -kink(p) ? 1e-30f : 0;
-}
-
-static float gate_slope(const struct lb_problem *p, float g)
-{
-    if (g > 0 && g < kink(p))
-        return 0.5f;
-    return g > 0 ? 1 : 0;
-}
-
-/* The slope of relu at c = kept + added. */
-static float cell_slope(const struct lb_problem *p, float c, float kept, float added)
-{
-    if (fabsf(c) < kink(p) * (fabsf(kept) + fabsf(added)))
-        return 0.5f;
-    return c > 0 ? 1 : 0;
-}
-
 static float sigmoid(float v)
 {
     return 1 / (1 + expf(-v));
 }
 
-#define real                            float
-#define LSTM                            rounded
-#define SIGMOID(v)                      sigmoid(v)
-#define TANH(v)                         tanhf(v)
-#define SQRT(v)                         sqrtf(v)
-#define GATE_RELU(net, a)               gate_relu(&(net)->problem, a)
-#define GATE_SLOPE(net, g)              gate_slope(&(net)->problem, g)
-#define CELL_SLOPE(net, c, kept, added) cell_slope(&(net)->problem, c, kept, added)
-#define STORED(net, v)                  stored((net)->problem.dtype, v)
-#define OPERAND(net, v)                 operand((net)->problem.math, v)
-#define DESCENDING                      1
-#include "reference/lstm_struct.inc"
-
-#include "reference/lstm_body.inc"
-
-#include "reference/rounded_lstm_body.inc"
+#define real            float
+#define SIGMOID(v)      sigmoid(v)
+#define STORED(net, v)  stored((net)->problem.dtype, v)
+#define OPERAND(net, v) operand((net)->problem.math, v)
+#include "reference/rounded_lstm.inc"
 
 enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, const struct lb_results *results,
                               struct lb_error *err)

@@ -1,4 +1,5 @@
-/* The comparison of a result with the expected one, slice by slice. */
+/* The comparison of a result with the expected one: how results are cut into slices, how far one is
+ * from its expected values, and how far it may be. */
 #include "reference/verify.h"
 
 #include <math.h>
@@ -6,6 +7,377 @@
 #include <string.h>
 
 #include "reference/expected.h"
+
+/* ---- Slices. -------------------------------------------------------------------------------- */
+
+struct slice {
+    const char *tensor; /* "y", "dw_ih", ... */
+    size_t layer_dir;   /* l*D + d; 0 where the tensor has no such index */
+    int gate;           /* 0..3 (i f g o) of weight gradients, 4 of c's in layernorm, else -1 */
+    bool gradient;      /* produced by backward */
+    bool summed;        /* over steps and rows: a weight gradient */
+
+    /* result [steps, batch, width] in the problem's dtype. Batch row b is compared with row
+     * class_of[b] of expected [steps, rows, width]; with row b where class_of is NULL. */
+    size_t steps, batch, rows, width;
+    const void *result;
+    const double *expected;
+    const int32_t *class_of;
+};
+
+/* Results, and the expected values of the same problem, from which slices are cut. */
+struct slice_source {
+    const struct lb_oracle *oracle; /* after its passes; its batch is the number of rows */
+    const double *dw;               /* weight gradients, see lb_gradient_offset(); NULL: none */
+    const struct lb_results *results;
+    size_t batch;            /* batch rows of the results */
+    const int32_t *class_of; /* [batch]; NULL: batch row b is row b */
+};
+
+enum { GATES = 4, WEIGHT_SLICES = 4 * GATES, STATES = 2 };
+
+/* How dw_cell is cut: into one slice for each vector [H], each with a gate of its own, or the whole
+ * matrix of the projection. */
+struct cell_slices {
+    size_t count;
+    const char *names[2]; /* of the first and of the second half of them */
+    int gates[10];
+};
+
+static const struct cell_slices cell_slices[LB_CELL_COUNT] = {
+    [LB_CELL_PROJECTION] = {1, {"dw_hr", "dw_hr"}, {-1}},
+    [LB_CELL_PEEPHOLE] = {3, {"dw_peephole", "dw_peephole"}, {0, 1, 3}},
+    [LB_CELL_LAYERNORM] = {10, {"dgain", "dbias"}, {0, 1, 2, 3, 4, 0, 1, 2, 3, 4}},
+};
+
+static size_t weight_slices(const struct lb_problem *problem)
+{
+    return WEIGHT_SLICES + cell_slices[problem->cell].count;
+}
+
+size_t lb_slice_count(const struct lb_problem *problem)
+{
+    size_t layer_dirs = lb_layer_dir_count(problem);
+    size_t forward = 1 + STATES * layer_dirs;
+    return lb_has_backward(problem) ? 2 * forward + weight_slices(problem) * layer_dirs : forward;
+}
+
+/* Slices of y, hn, cn, or of dx, dh0, dc0: the first tensor, then each layer and direction of the
+ * other two. */
+static struct slice row_slice(const struct slice_source *from, size_t index, bool gradient)
+{
+    const struct lb_oracle *net = from->oracle;
+    const struct lb_problem *p = &net->problem;
+    size_t rows = (size_t)p->batch, layer_dir = index == 0 ? 0 : (index - 1) / STATES;
+    size_t which = index == 0 ? 0 : 1 + (index - 1) % STATES, steps, width;
+    enum lb_tensor t = (enum lb_tensor)((gradient ? LB_DX : LB_Y) + which);
+    size_t y_width = (size_t)(p->directions * lb_h_size(p));
+    const double *y = net->y + (size_t)((p->layers - 1) * p->seq_len) * rows * y_width;
+    const double *const expected[] = {y, net->hn, net->cn, net->dx, net->dh0, net->dc0};
+    lb_tensor_shape(p, t, &steps, &width);
+    return (struct slice){
+        .tensor = lb_tensor_name(t),
+        .layer_dir = layer_dir,
+        .gate = -1,
+        .gradient = gradient,
+        .steps = which == 0 ? steps : 1,
+        .batch = from->batch,
+        .rows = rows,
+        .width = width,
+        .result = (const char *)from->results->at[t] +
+                  layer_dir * from->batch * width * lb_dtype_size(p->dtype),
+        .expected = expected[t - LB_Y] + layer_dir * rows * width,
+        .class_of = from->class_of,
+    };
+}
+
+/* Slice number index of dw_cell of one layer and direction. */
+static struct slice cell_slice(const struct slice_source *from, size_t layer_dir, size_t index)
+{
+    const struct lb_problem *p = &from->oracle->problem;
+    const struct cell_slices *cut = &cell_slices[p->cell];
+    size_t count = lb_cell_weight_count(p), width = count / cut->count;
+    const char *result = from->results->gradients.dw_cell[layer_dir];
+    return (struct slice){
+        .tensor = cut->names[index >= cut->count / 2],
+        .layer_dir = layer_dir,
+        .gate = cut->gates[index],
+        .gradient = true,
+        .summed = true,
+        .steps = 1,
+        .batch = 1,
+        .rows = 1,
+        .width = width,
+        .result = result + index * width * lb_dtype_size(p->dtype),
+        .expected = from->dw + lb_gradient_offset(p, layer_dir + 1) - count + index * width,
+    };
+}
+
+/* Slices of the weight gradients: one gate's rows of a matrix or a bias. */
+static struct slice weight_slice(const struct slice_source *from, size_t index)
+{
+    static const char *const names[] = {"dw_ih", "dw_hh", "db_ih", "db_hh"};
+    const struct lb_problem *p = &from->oracle->problem;
+    const struct lb_gradients *g = &from->results->gradients;
+    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
+    size_t layer_dir = index / weight_slices(p);
+    index %= weight_slices(p);
+    if (index >= WEIGHT_SLICES)
+        return cell_slice(from, layer_dir, index - WEIGHT_SLICES);
+    size_t which = index / GATES, gate = index % GATES;
+    size_t input = (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
+    void *const actual[] = {g->dw_ih[layer_dir], g->dw_hh[layer_dir], g->db_ih[layer_dir],
+                            g->db_hh[layer_dir]};
+    const double *dw = from->dw + lb_gradient_offset(p, layer_dir);
+    const double *const expected[] = {dw, dw + 4 * H * input, dw + 4 * H * (input + P),
+                                      dw + 4 * H * (input + P)}; /* both biases have one gradient */
+    size_t columns = which == 0 ? input : which == 1 ? P : 1;
+    return (struct slice){
+        .tensor = names[which],
+        .layer_dir = layer_dir,
+        .gate = (int)gate,
+        .gradient = true,
+        .summed = true,
+        .steps = 1,
+        .batch = 1,
+        .rows = 1,
+        .width = H * columns,
+        .result = (const char *)actual[which] + gate * H * columns * lb_dtype_size(p->dtype),
+        .expected = expected[which] + gate * H * columns,
+    };
+}
+
+/* Slice number index. Those of backward need dw and the gradients of the results. */
+static struct slice slice_at(const struct slice_source *source, size_t index)
+{
+    size_t forward = 1 + STATES * lb_layer_dir_count(&source->oracle->problem);
+    if (index < 2 * forward)
+        return row_slice(source, index % forward, index >= forward);
+    return weight_slice(source, index - 2 * forward);
+}
+
+enum { PARTIAL_SUMS = 8, BLOCK = 512 };
+
+/* Running maxima and sums, each kept as several partial ones so that the compiler can vectorise the
+ * loop over them. */
+struct partial_sums {
+    double max[PARTIAL_SUMS], squares[PARTIAL_SUMS];
+    double expected_max[PARTIAL_SUMS], expected_squares[PARTIAL_SUMS];
+};
+
+static void compare_block(const double *result, const double *expected, size_t count,
+                          struct partial_sums *sums)
+{
+    for (size_t i = 0; i < count; i += PARTIAL_SUMS) {
+        size_t n = count - i < PARTIAL_SUMS ? count - i : PARTIAL_SUMS;
+        for (size_t j = 0; j < n; j++) {
+            double error = fabs(result[i + j] - expected[i + j]), size = fabs(expected[i + j]);
+            sums->max[j] = error > sums->max[j] ? error : sums->max[j]; /* passes over a NaN */
+            sums->squares[j] += error * error;                          /* propagates a NaN */
+            sums->expected_max[j] = size > sums->expected_max[j] ? size : sums->expected_max[j];
+            sums->expected_squares[j] += size * size;
+        }
+    }
+}
+
+/* Where batch row b of step s starts in the result; size: bytes per element. */
+static const char *result_row(const struct slice *slice, size_t s, size_t b, size_t size)
+{
+    return (const char *)slice->result + (s * slice->batch + b) * slice->width * size;
+}
+
+/* The row of expected values that batch row b of step s is compared with. */
+static const double *expected_row(const struct slice *slice, size_t s, size_t b)
+{
+    size_t row = slice->class_of ? (size_t)slice->class_of[b] : b;
+    return slice->expected + (s * slice->rows + row) * slice->width;
+}
+
+/* Compares every element of a slice whose results are of dtype. */
+static struct lb_deviation measure(const struct slice *slice, enum lb_dtype dtype)
+{
+    struct lb_deviation all = {.count = slice->steps * slice->batch * slice->width};
+    struct partial_sums sums = {0};
+    double block[BLOCK];
+    size_t size = lb_dtype_size(dtype);
+    for (size_t s = 0; s < slice->steps; s++)
+        for (size_t b = 0; b < slice->batch; b++) {
+            const char *result = result_row(slice, s, b, size);
+            const double *expected = expected_row(slice, s, b);
+            for (size_t first = 0; first < slice->width; first += BLOCK) {
+                size_t n = slice->width - first < BLOCK ? slice->width - first : BLOCK;
+                lb_load(dtype, result + first * size, block, n);
+                compare_block(block, expected + first, n, &sums);
+            }
+        }
+    for (size_t j = 0; j < PARTIAL_SUMS; j++) {
+        all.max_abs = fmax(all.max_abs, sums.max[j]);
+        all.expected_max = fmax(all.expected_max, sums.expected_max[j]);
+        all.sum_squares += sums.squares[j];
+        all.expected_squares += sums.expected_squares[j];
+    }
+    return all;
+}
+
+/* One element of a slice. */
+struct slice_element {
+    size_t step, batch_row, column;
+    double value, expected;
+};
+
+/* The first element that is not finite, or else the one that is farthest from its expected value.
+ */
+static struct slice_element worst_element(const struct slice *slice, enum lb_dtype dtype)
+{
+    struct slice_element worst = {0};
+    double largest = -1, value;
+    size_t size = lb_dtype_size(dtype);
+    for (size_t s = 0; s < slice->steps; s++)
+        for (size_t b = 0; b < slice->batch; b++) {
+            const char *result = result_row(slice, s, b, size);
+            const double *expected = expected_row(slice, s, b);
+            for (size_t j = 0; j < slice->width; j++) {
+                lb_load(dtype, result + j * size, &value, 1);
+                double error = isfinite(value) ? fabs(value - expected[j]) : (double)INFINITY;
+                if (error <= largest)
+                    continue;
+                worst = (struct slice_element){s, b, j, value, expected[j]};
+                largest = error;
+                if (!isfinite(value))
+                    return worst;
+            }
+        }
+    return worst;
+}
+
+void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
+                        const struct lb_results *results, struct lb_deviation *deviations)
+{
+    const struct slice_source source = {
+        .oracle = oracle, .dw = dw, .results = results, .batch = (size_t)oracle->problem.batch};
+    for (size_t i = 0; i < lb_slice_count(&oracle->problem); i++) {
+        struct slice slice = slice_at(&source, i);
+        deviations[i] = measure(&slice, oracle->problem.dtype);
+    }
+}
+
+/* ---- Tolerances. ---------------------------------------------------------------------------- */
+
+/* What a slice may be off by: in its worst element, and in Euclidean norm. */
+struct tolerance {
+    double max_abs, norm;
+};
+
+/* What a tolerance follows from, besides the slice that it is for. */
+struct tolerance_basis {
+    enum lb_dtype dtype;
+    const struct lb_layer_dir_size *sizes; /* [L*D]; read for gradients only, NULL without any */
+    double largest_count; /* how many batch rows share the most frequent row, at least 1 */
+};
+
+/* A result may be this many times as far from the oracle as the rounded evaluation is, in its worst
+ * element and in norm, and in addition a few roundings of the slice's natural size. TOLERANCES.md
+ * has the measurements behind these numbers. */
+static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_roundings = 4;
+
+/* The errors of n elements are a sample of n, so the largest and the norm of them are uncertain by
+ * 1/sqrt(n), and by more because elements share the errors made before them. Tolerances are
+ * therefore 1 + few_elements/sqrt(n) times as wide. */
+static const double few_elements = 6;
+
+/* Sum of squares of the first `width` columns of rows [T, R, stride], over the steps that each row
+ * has. */
+static double active_squares(const struct lb_oracle *net, const double *rows, size_t stride,
+                             size_t width)
+{
+    size_t R = (size_t)net->problem.batch;
+    double sum = 0;
+    for (size_t t = 0; t < (size_t)net->problem.seq_len; t++)
+        for (size_t r = 0; r < R; r++) {
+            const double *row = rows + (t * R + r) * stride;
+            if (net->lengths && t >= (size_t)net->lengths[r])
+                break; /* lengths descend */
+            for (size_t j = 0; j < width; j++)
+                sum += row[j] * row[j];
+        }
+    return sum;
+}
+
+void lb_measure_layer_dirs(const struct lb_oracle *net, struct lb_layer_dir_size *sizes)
+{
+    const struct lb_problem *p = &net->problem;
+    size_t T = (size_t)p->seq_len, R = (size_t)p->batch, H = (size_t)p->hidden;
+    size_t D = (size_t)p->directions, P = (size_t)lb_h_size(p), rows = T * R, y_width = D * P;
+    double steps = 0;
+    for (size_t r = 0; r < R; r++)
+        steps += net->lengths ? net->lengths[r] : (double)T;
+    for (size_t e = 0; e < lb_layer_dir_count(p); e++) {
+        size_t l = e / D, input = (size_t)lb_layer_input(p, (int64_t)l);
+        const double *in = l == 0 ? net->x : net->y + (l - 1) * rows * y_width;
+        const double *y = net->y + l * rows * y_width + e % D * P;
+        const double *da = net->gates + e * rows * 4 * H;
+        double h = active_squares(net, y, y_width, P);
+        for (size_t i = 0; i < R * P; i++)
+            h += net->h0[e * R * P + i] * net->h0[e * R * P + i];
+        double in_squares = active_squares(net, in, input, input);
+        double da_squares = active_squares(net, da, 4 * H, 4 * H);
+        sizes[e] = (struct lb_layer_dir_size){
+            .steps = steps,
+            .gradients = sqrt(da_squares / (steps * 4 * (double)H)),
+            .input = sqrt(in_squares / (steps * (double)input)),
+            .state = sqrt(h / ((steps + (double)R) * (double)P)),
+        };
+    }
+}
+
+/* The magnitude that a slice's elements have unless terms happen to cancel, each row counted once.
+ * The expected values of a few elements may be small by chance, while their errors are not. The
+ * constants are below the usual magnitude: a smaller one makes the tolerance stricter. */
+static double natural_size(const struct tolerance_basis *basis, const struct slice *slice)
+{
+    if (!slice->gradient) /* x, h0, c0 and gates are of size 1, outputs somewhat below */
+        return 0.25;
+    const struct lb_layer_dir_size *size = &basis->sizes[slice->layer_dir];
+    if (!slice->summed) /* sums of 4H products with weights of size 1.4/sqrt(H) are 2.8 times it */
+        return 2 * size->gradients;
+    double operand = strcmp(slice->tensor, "dw_ih") == 0   ? size->input
+                     : strcmp(slice->tensor, "dw_hh") == 0 ? size->state
+                                                           : 1;
+    return sqrt(size->steps) * size->gradients * operand;
+}
+
+/* The tolerance of one slice. rounded: how far the rounded evaluation (rounded_lstm.h) is off over
+ * the same slice, with each row counted once. now: the result that is looked at, of which only the
+ * magnitude of its expected values is read. TOLERANCES.md has the formula. */
+static struct tolerance tolerance_of(const struct tolerance_basis *basis, const struct slice *slice,
+                                     const struct lb_deviation *rounded,
+                                     const struct lb_deviation *now)
+{
+    double roundoff = lb_dtype_roundoff(basis->dtype), sum_rounding = 0, times = 1;
+    double norm = sqrt(now->expected_squares), rounded_norm = sqrt(rounded->sum_squares);
+    if (slice->summed) {
+        /* Equal rows are rounded alike, so their errors add up. Besides, the sum is rounded after
+         * each of its terms, alike for equal terms, in float or better. */
+        double sum_roundoff = basis->dtype == LB_F64 ? 0x1p-53 : 0x1p-24;
+        times = basis->largest_count;
+        sum_rounding = times * sqrt(basis->sizes[slice->layer_dir].steps) * sum_roundoff;
+        rounded_norm *= times;
+    } else if (rounded->expected_squares > 0) {
+        /* From the norm of the distinct rows to the norm of the batch that was dealt from them. */
+        rounded_norm *= norm / sqrt(rounded->expected_squares);
+    }
+    double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
+    double few = 1 + few_elements / root;
+    return (struct tolerance){
+        .max_abs =
+            few * (max_factor * times * rounded->max_abs +
+                   (max_roundings * roundoff + sum_rounding) * fmax(now->expected_max, size)),
+        .norm = few * (norm_factor * rounded_norm +
+                       (norm_roundings * roundoff + sum_rounding) * fmax(norm, size * root)),
+    };
+}
+
+/* ---- The comparison. ------------------------------------------------------------------------ */
 
 /* Whether the tensor is the gradient of a vector that only other cells than the standard one have.
  */
@@ -16,8 +388,8 @@ static bool is_cell_vector(const char *tensor)
 }
 
 /* "dw_ih of layer 1, direction 0, gate f [3, 7]" or "y [t 3, b 0, column 7]". */
-static void name_element(const struct lb_problem *p, const struct lb_slice *slice,
-                         const struct lb_slice_element *at, char *text, size_t size)
+static void name_element(const struct lb_problem *p, const struct slice *slice,
+                         const struct slice_element *at, char *text, size_t size)
 {
     size_t D = (size_t)p->directions, H = (size_t)p->hidden, column = at->column;
     bool whole_tensor = strcmp(slice->tensor, "y") == 0 || strcmp(slice->tensor, "dx") == 0;
@@ -42,11 +414,11 @@ static void name_element(const struct lb_problem *p, const struct lb_slice *slic
 }
 
 /* Writes why a slice is wrong. */
-static void explain(const struct lb_problem *p, const struct lb_slice *slice,
-                    const struct lb_deviation *now, const struct lb_tolerance *allowed,
+static void explain(const struct lb_problem *p, const struct slice *slice,
+                    const struct lb_deviation *now, const struct tolerance *allowed,
                     struct lb_check *check)
 {
-    struct lb_slice_element at = lb_slice_worst_element(slice, p->dtype);
+    struct slice_element at = worst_element(slice, p->dtype);
     char name[160];
     name_element(p, slice, &at, name, sizeof(name));
     if (!isfinite(at.value))
@@ -87,18 +459,16 @@ static double largest_count(const struct lb_comparison *c)
 void lb_compare(const struct lb_comparison *c, struct lb_check *check)
 {
     struct lb_problem p = c->expected->problem;
-    const struct lb_slice_source source = {&c->expected->net, c->dw, c->results, c->batch,
-                                           c->class_of};
-    const struct lb_tolerance_basis basis = {p.dtype, c->expected->layer_dir_sizes,
-                                             largest_count(c)};
+    const struct slice_source source = {&c->expected->net, c->dw, c->results, c->batch,
+                                        c->class_of};
+    const struct tolerance_basis basis = {p.dtype, c->expected->layer_dir_sizes, largest_count(c)};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
     *check = (struct lb_check){.right = true};
     for (size_t i = 0; i < lb_slice_count(&p); i++) {
-        struct lb_slice slice = lb_slice_at(&source, i);
-        struct lb_deviation now = lb_slice_measure(&slice, p.dtype);
-        struct lb_tolerance allowed =
-            lb_tolerance_of(&basis, &slice, &c->expected->deviations[i], &now);
+        struct slice slice = slice_at(&source, i);
+        struct lb_deviation now = measure(&slice, p.dtype);
+        struct tolerance allowed = tolerance_of(&basis, &slice, &c->expected->deviations[i], &now);
         double error = isfinite(now.sum_squares) ? now.max_abs : (double)NAN;
         double norm = isfinite(now.sum_squares) ? sqrt(now.sum_squares) : (double)NAN;
         check->err_max_abs = larger(check->err_max_abs, error);

@@ -1,13 +1,44 @@
-/* The comparison of a result with the expected one, slice by slice. */
+/* The comparison of a result with the expected one, slice by slice, and how far each slice may be
+ * off (TOLERANCES.md).
+ *
+ * A slice is a tensor, or a part of one whose values have a magnitude of their own and so get a
+ * tolerance of their own: one layer and direction of a state, one gate of a weight gradient. */
 #ifndef LB_VERIFY_H
 #define LB_VERIFY_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "reference/case_tensors.h"
+#include "reference/oracle.h"
 
 struct lb_expected;
-struct lb_results;
+
+/* How far a result is from the expected values over one slice. */
+struct lb_deviation {
+    double max_abs;          /* largest |result - expected|; NaN is passed over */
+    double sum_squares;      /* of result - expected; NaN or infinite where a result is */
+    double expected_max;     /* largest |expected| */
+    double expected_squares; /* sum of expected^2 */
+    size_t count;            /* elements */
+};
+
+/* Root mean squares over the steps that one layer and direction takes: the magnitudes that its
+ * rounding errors are proportional to. */
+struct lb_layer_dir_size {
+    double steps;     /* how many steps all rows take together: the sum of their lengths */
+    double gradients; /* of the gradients of pre-activations */
+    double input;     /* of what the layer reads */
+    double state;     /* of h before the step */
+};
+
+/* Measures every layer and direction of an oracle after its backward: sizes [L*D]. */
+void lb_measure_layer_dirs(const struct lb_oracle *oracle, struct lb_layer_dir_size *sizes);
+
+/* How many slices the results of the problem have. */
+size_t lb_slice_count(const struct lb_problem *problem);
+
+/* How far results [R rows] of the oracle's problem are from the oracle's own, after its passes:
+ * deviations [lb_slice_count]. dw: weight gradients, see lb_gradient_offset(); NULL: none. */
+void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
+                        const struct lb_results *results, struct lb_deviation *deviations);
 
 /* Outcome of a comparison. Errors are the largest over all tensors, where each layer, direction and
  * gate counts as a tensor of its own; they are NaN when a result is not finite. */

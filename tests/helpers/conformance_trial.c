@@ -49,24 +49,11 @@ static enum lb_status call(const struct lb_impl *impl, void *self, const struct 
                            struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_forward_io forward = {.x = in->x,
-                                    .h0 = in->h0,
-                                    .c0 = in->c0,
-                                    .y = out->y,
-                                    .hn = out->hn,
-                                    .cn = out->cn,
-                                    .mask = in->mask};
-    struct lb_backward_io backward = {.x = in->x,
-                                      .h0 = in->h0,
-                                      .c0 = in->c0,
-                                      .y = out->y,
-                                      .dy = in->dy,
-                                      .dhn = in->dhn,
-                                      .dcn = in->dcn,
-                                      .dx = out->dx,
-                                      .dh0 = out->dh0,
-                                      .dc0 = out->dc0,
-                                      .mask = in->mask};
+    void *at[LB_TENSOR_COUNT];
+    for (int t = 0; t < LB_TENSOR_COUNT; t++)
+        at[t] = t < LB_Y ? in->at[t] : out->at[t];
+    struct lb_forward_io forward = lb_forward_io(at);
+    struct lb_backward_io backward = lb_backward_io(at);
     LB_TRY(impl->forward(self, &forward, err));
     if (lb_has_backward(problem)) {
         LB_TRY(impl->backward(self, &backward, err));

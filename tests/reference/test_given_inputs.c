@@ -60,11 +60,11 @@ static void set_0_is_the_file(void **state)
         open_inputs(texts[k], &reference);
         const struct lb_inputs *first = lb_reference_inputs(reference, 0);
         const struct lb_inputs *second = lb_reference_inputs(reference, 1);
-        const double *h0 = first->h0, *c0 = first->c0;
-        assert_memory_equal(first->x, x, sizeof(x));
+        const double *h0 = first->at[LB_H0], *c0 = first->at[LB_C0];
+        assert_memory_equal(first->at[LB_X], x, sizeof(x));
         for (size_t i = 0; i < B * H; i++)
             assert_true(h0[i] == 0 && c0[i] == 0);
-        assert_memory_not_equal(second->x, x, sizeof(x));
+        assert_memory_not_equal(second->at[LB_X], x, sizeof(x));
         lb_reference_close(reference);
     }
 }
@@ -74,7 +74,7 @@ static void values_are_rounded_to_the_dtype(void **state)
     (void)state;
     struct lb_reference *reference;
     open_inputs("T5_B300_I3_H16/f32/infer", &reference);
-    const float *rounded = lb_reference_inputs(reference, 0)->x;
+    const float *rounded = lb_reference_inputs(reference, 0)->at[LB_X];
     for (size_t i = 0; i < T * B * I; i++)
         assert_true(rounded[i] == (float)x[i]);
     lb_reference_close(reference);

@@ -96,17 +96,17 @@ static void open_golden(struct golden *g, const char *name)
         g->problem.projection = (int32_t)whole(g->json, "projection");
     g->layer_dirs = (size_t)(g->problem.layers * g->problem.directions);
     assert_true(g->layer_dirs <= MAX_LAYER_DIRS);
-    void **const slots[] = {&g->inputs.x,  &g->inputs.h0,  &g->inputs.c0,
-                            &g->inputs.dy, &g->inputs.dhn, &g->inputs.dcn};
-    static const char *const keys[] = {"x", "h0", "c0", "dy", "dhn", "dcn"};
-    for (size_t i = 0; i < 6; i++)
-        *slots[i] = stored(g->problem.dtype, json_object_get(g->json, keys[i]), NULL);
+    for (int t = LB_X; t <= LB_DCN; t++)
+        if (t != LB_MASK)
+            g->inputs.at[t] =
+                stored(g->problem.dtype,
+                       json_object_get(g->json, lb_tensor_name((enum lb_tensor)t)), NULL);
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; json_object_get(g->json, parts[i]) && e < g->layer_dirs; e++)
             g->weights[i][e] = stored(g->problem.dtype,
                                       json_array_get(json_object_get(g->json, parts[i]), e), NULL);
     const json_t *mask = json_object_get(g->json, "mask");
-    g->inputs.mask = mask ? stored_mask(g->problem.dtype, mask, g->layer_dirs) : NULL;
+    g->inputs.at[LB_MASK] = mask ? stored_mask(g->problem.dtype, mask, g->layer_dirs) : NULL;
     g->inputs.weights = (struct lb_weights){.w_ih = (const void *const *)g->weights[0],
                                             .w_hh = (const void *const *)g->weights[1],
                                             .b_ih = (const void *const *)g->weights[2],
@@ -119,13 +119,8 @@ static void close_golden(struct golden *g)
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; e < g->layer_dirs; e++)
             free(g->weights[i][e]);
-    free(g->inputs.mask);
-    free(g->inputs.x);
-    free(g->inputs.h0);
-    free(g->inputs.c0);
-    free(g->inputs.dy);
-    free(g->inputs.dhn);
-    free(g->inputs.dcn);
+    for (int t = LB_X; t <= LB_DCN; t++)
+        free(g->inputs.at[t]);
     json_decref(g->json);
 }
 
@@ -145,15 +140,13 @@ static double distance(enum lb_dtype dtype, const void *result, const json_t *li
 /* The largest distance over all tensors. */
 static double worst_distance(const struct golden *g, const struct lb_results *r)
 {
-    const void *const results[] = {r->y, r->hn, r->cn, r->dx, r->dh0, r->dc0};
-    static const char *const keys[] = {"y", "hn", "cn", "dx", "dh0", "dc0"};
     void *const *const gradients[] = {r->gradients.dw_ih, r->gradients.dw_hh, r->gradients.db_ih,
                                       r->gradients.db_hh, r->gradients.dw_cell};
     static const char *const gradient_keys[] = {"dw_ih", "dw_hh", "db_ih", "db_hh", "dw_cell"};
     double worst = 0;
-    for (size_t i = 0; i < 6; i++)
-        worst =
-            fmax(worst, distance(g->problem.dtype, results[i], json_object_get(g->json, keys[i])));
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        worst = fmax(worst, distance(g->problem.dtype, r->at[t],
+                                     json_object_get(g->json, lb_tensor_name((enum lb_tensor)t))));
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++)
         for (size_t e = 0; json_object_get(g->json, gradient_keys[i]) && e < g->layer_dirs; e++)
             worst = fmax(worst,

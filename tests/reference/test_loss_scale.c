@@ -24,16 +24,17 @@ static void each_gradient_that_is_not_finite_counts(void **state)
         assert_int_equal(lb_case_parse(strcat(name, texts[i]), &c, NULL, NULL, NULL), LB_OK);
         const struct lb_problem *p = &c.problem;
         assert_int_equal(lb_results_create(p, &results, NULL), LB_OK);
-        size_t all = results.counts.x + 2 * results.counts.state + results.counts.weights;
+        size_t all = results.weight_count;
+        for (int t = LB_DX; t <= LB_DC0; t++)
+            all += results.counts[t];
         assert_int_equal(lb_gradients_non_finite(p, &results), all); /* the poison is NaN */
-        assert_int_equal(lb_weight_gradients_non_finite(p, &results), results.counts.weights);
-        memset(results.dx, 0, results.counts.x * results.element_bytes);
-        memset(results.dh0, 0, results.counts.state * results.element_bytes);
-        memset(results.dc0, 0, results.counts.state * results.element_bytes);
-        memset(results.gradients.dw_ih[0], 0, results.counts.weights * results.element_bytes);
+        assert_int_equal(lb_weight_gradients_non_finite(p, &results), results.weight_count);
+        for (int t = LB_DX; t <= LB_DC0; t++)
+            memset(results.at[t], 0, results.counts[t] * results.element_bytes);
+        memset(results.gradients.dw_ih[0], 0, results.weight_count * results.element_bytes);
         assert_int_equal(lb_gradients_non_finite(p, &results), 0);
         assert_false(lb_loss_overflow(p, 1024, &results, text, sizeof(text)));
-        lb_store(p->dtype, results.dx, values, 7);
+        lb_store(p->dtype, results.at[LB_DX], values, 7);
         lb_store(p->dtype, results.gradients.db_hh[0], values, 7);
         assert_int_equal(lb_gradients_non_finite(p, &results), 6);
         assert_int_equal(lb_weight_gradients_non_finite(p, &results), 3);

@@ -35,13 +35,6 @@ static double *numbers(size_t count)
     return calloc(count + 1, sizeof(double));
 }
 
-static double *drawn(const struct lb_problem *p, enum lb_drawn what, size_t count)
-{
-    double *values = numbers(count);
-    lb_draw_rows(p, 5, what, (size_t)p->batch, values);
-    return values;
-}
-
 static void pack(struct network *net)
 {
     for (size_t e = 0; e < net->layer_dirs; e++)
@@ -56,36 +49,17 @@ static void open_network(struct network *net, const char *text, const int32_t *l
     struct lb_problem p = trial_problem(text);
     struct lb_lstm_counts n = lb_lstm_counts(&p);
     *net = (struct network){.n = n, .layer_dirs = (size_t)(p.layers * p.directions)};
-    net->x = drawn(&p, LB_DRAWN_X, n.x);
-    net->h0 = drawn(&p, LB_DRAWN_H0, n.h);
-    net->c0 = drawn(&p, LB_DRAWN_C0, n.state);
-    net->dy = drawn(&p, LB_DRAWN_DY, n.between);
-    net->dhn = drawn(&p, LB_DRAWN_DHN, n.h);
-    net->dcn = drawn(&p, LB_DRAWN_DCN, n.state);
-    net->oracle = (struct lb_oracle){.problem = p,
-                                     .lengths = lengths,
-                                     .weights = numbers(n.weights),
-                                     .x = net->x,
-                                     .h0 = net->h0,
-                                     .c0 = net->c0,
-                                     .y = numbers(n.y),
-                                     .gates = numbers(n.gates),
-                                     .cells = numbers(n.cells),
-                                     .mask = n.mask ? drawn(&p, LB_DRAWN_MASK, n.mask) : NULL,
-                                     .scratch = n.scratch ? numbers(n.scratch) : NULL,
-                                     .kept = n.kept ? numbers(n.kept) : NULL,
-                                     .dkept = n.dkept ? numbers(n.dkept) : NULL,
-                                     .norm = n.norm ? numbers(n.norm) : NULL,
-                                     .hn = numbers(n.h),
-                                     .cn = numbers(n.state),
-                                     .dy = net->dy,
-                                     .dhn = net->dhn,
-                                     .dcn = net->dcn,
-                                     .dx = numbers(n.x),
-                                     .dh0 = numbers(n.h),
-                                     .dc0 = numbers(n.state),
-                                     .between = numbers(n.between),
-                                     .operand = numbers(n.operand)};
+    net->oracle = (struct lb_oracle){.problem = p, .lengths = lengths};
+    assert_int_equal(lb_lstm_allocate(&net->oracle, sizeof(double), NULL), LB_OK);
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    lb_lstm_arrays(&p, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
+        if (arrays[i].drawn >= 0 && arrays[i].count > 0)
+            lb_draw_rows(&p, 5, (enum lb_drawn)arrays[i].drawn, (size_t)p.batch,
+                         lb_lstm_at(&net->oracle, &arrays[i]));
+    net->x = (double *)net->oracle.x, net->h0 = (double *)net->oracle.h0;
+    net->c0 = (double *)net->oracle.c0, net->dy = (double *)net->oracle.dy;
+    net->dhn = (double *)net->oracle.dhn, net->dcn = (double *)net->oracle.dcn;
     for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
             size_t count = lb_weight_elements(&p, e, (enum lb_weight)part);
@@ -100,13 +74,7 @@ static void open_network(struct network *net, const char *text, const int32_t *l
 
 static void close_network(struct network *net)
 {
-    struct lb_oracle *o = &net->oracle;
-    double *arrays[] = {o->weights, o->y,     o->gates, o->cells,         o->hn,      o->cn,
-                        o->dx,      o->dh0,   o->dc0,   o->between,       o->operand, net->x,
-                        net->h0,    net->c0,  net->dy,  net->dhn,         net->dcn,   o->scratch,
-                        o->kept,    o->dkept, o->norm,  (double *)o->mask};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
+    lb_lstm_free(&net->oracle);
     for (size_t e = 0; e < net->layer_dirs; e++)
         for (size_t part = 0; part < PARTS; part++) {
             free(net->weights[e][part]);

@@ -108,12 +108,12 @@ static size_t tensors_of(const struct fixture *f, struct tensor out[10])
 {
     size_t gates = 4 * (size_t)f->problem.hidden;
     const struct lb_results *r = &f->results;
-    out[0] = (struct tensor){r->y, f->n.y};
-    out[1] = (struct tensor){r->hn, f->n.state};
-    out[2] = (struct tensor){r->cn, f->n.state};
-    out[3] = (struct tensor){r->dx, f->n.x};
-    out[4] = (struct tensor){r->dh0, f->n.state};
-    out[5] = (struct tensor){r->dc0, f->n.state};
+    out[0] = (struct tensor){r->at[LB_Y], f->n.y};
+    out[1] = (struct tensor){r->at[LB_HN], f->n.state};
+    out[2] = (struct tensor){r->at[LB_CN], f->n.state};
+    out[3] = (struct tensor){r->at[LB_DX], f->n.x};
+    out[4] = (struct tensor){r->at[LB_DH0], f->n.state};
+    out[5] = (struct tensor){r->at[LB_DC0], f->n.state};
     out[6] = (struct tensor){r->gradients.dw_ih[0], gates * (size_t)f->problem.input};
     out[7] = (struct tensor){r->gradients.dw_hh[0], gates * (size_t)f->problem.hidden};
     out[8] = (struct tensor){r->gradients.db_ih[0], gates};
@@ -182,7 +182,7 @@ static void an_unwritten_element_is_found_in_every_dtype(void **state)
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct fixture f;
         open_shape(&f, small_shape, dtype, "infer");
-        lb_poison((char *)f.results.y + (f.n.y - 1) * lb_dtype_size(f.problem.dtype),
+        lb_poison((char *)f.results.at[LB_Y] + (f.n.y - 1) * lb_dtype_size(f.problem.dtype),
                   lb_dtype_size(f.problem.dtype));
         assert_false(check_of(&f).right);
         close_fixture(&f);
@@ -194,9 +194,9 @@ static void a_wrong_output_is_reported_before_a_wrong_gradient(void **state)
     struct fixture f;
     (void)state;
     open_fixture(&f, "T3_B2_I3_H3/f32/train");
-    set(&f, f.results.dx, 0, NAN);
+    set(&f, f.results.at[LB_DX], 0, NAN);
     assert_true(check_of(&f).in_gradient && !check_of(&f).right);
-    set(&f, f.results.cn, 0, NAN);
+    set(&f, f.results.at[LB_CN], 0, NAN);
     assert_false(check_of(&f).in_gradient || check_of(&f).right);
     close_fixture(&f);
 }
@@ -209,12 +209,14 @@ static void swapped_rows_are_found(void **state)
         open_shape(&f, big_shape, dtype, "infer");
         size_t H = 50, last = (64 - 1) * 40 * H; /* the last step of y */
         size_t a = 0, b = 1;                     /* two batch rows that repeat different rows */
-        while (get(&f, f.results.y, last + a * H) == get(&f, f.results.y, last + b * H))
+        while (get(&f, f.results.at[LB_Y], last + a * H) ==
+               get(&f, f.results.at[LB_Y], last + b * H))
             b++;
         for (size_t j = 0; j < H; j++) {
-            double kept = get(&f, f.results.y, last + a * H + j);
-            set(&f, f.results.y, last + a * H + j, get(&f, f.results.y, last + b * H + j));
-            set(&f, f.results.y, last + b * H + j, kept);
+            double kept = get(&f, f.results.at[LB_Y], last + a * H + j);
+            set(&f, f.results.at[LB_Y], last + a * H + j,
+                get(&f, f.results.at[LB_Y], last + b * H + j));
+            set(&f, f.results.at[LB_Y], last + b * H + j, kept);
         }
         assert_false(check_of(&f).right);
         close_fixture(&f);
@@ -228,7 +230,7 @@ static void a_value_past_a_ragged_end_is_found(void **state)
     open_fixture(&f, "T6_B5_I4_H7/f32/train/ragged");
     const int32_t *lengths = lb_reference_inputs(f.reference, 0)->lengths;
     assert_true(lengths[4] < 6);
-    set(&f, f.results.dx, (5 * 5 + 4) * 4, 0.5); /* the last row's last step */
+    set(&f, f.results.at[LB_DX], (5 * 5 + 4) * 4, 0.5); /* the last row's last step */
     struct lb_check check = check_of(&f);
     assert_false(check.right);
     assert_non_null(strstr(check.reason, "dx [t 5, b 4, column 0]"));
@@ -320,7 +322,8 @@ static void another_seed_gives_other_inputs(void **state)
     struct lb_reference *one, *two;
     assert_int_equal(lb_reference_open(NULL, &problem, 1, &one, NULL), LB_OK);
     assert_int_equal(lb_reference_open(NULL, &problem, 2, &two, NULL), LB_OK);
-    assert_memory_not_equal(lb_reference_inputs(one, 0)->x, lb_reference_inputs(two, 0)->x, 16);
+    assert_memory_not_equal(lb_reference_inputs(one, 0)->at[LB_X],
+                            lb_reference_inputs(two, 0)->at[LB_X], 16);
     lb_reference_close(two);
     lb_reference_close(one);
 }
