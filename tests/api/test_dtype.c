@@ -1,15 +1,6 @@
 /* Storage types: every 16-bit code, rounding at every tie, and conversion of arrays. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "api/dtype.h"
+#include "tests/helpers/test.h"
 
 struct format {
     uint16_t (*encode)(double);
@@ -46,9 +37,8 @@ static double defined_value(const struct format *f, int code)
     return ldexp(fraction + (1 << f->fraction_bits), exponent - bias - f->fraction_bits);
 }
 
-static void every_code_decodes_to_its_definition(void **state)
+TEST(every_code_decodes_to_its_definition)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         const struct format *f = &formats[i];
         for (int code = 0; code < infinity_of(f); code++) {
@@ -61,9 +51,8 @@ static void every_code_decodes_to_its_definition(void **state)
     }
 }
 
-static void every_code_survives_a_round_trip(void **state)
+TEST(every_code_survives_a_round_trip)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++)
         for (int code = 0; code < CODES; code++) {
             const struct format *f = &formats[i];
@@ -92,9 +81,8 @@ static int wrong_ties(const struct format *f, uint16_t (*encode)(double))
     return wrong;
 }
 
-static void rounding_is_to_nearest_even_at_every_tie(void **state)
+TEST(rounding_is_to_nearest_even_at_every_tie)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++)
         assert_int_equal(wrong_ties(&formats[i], formats[i].encode), 0);
 }
@@ -104,15 +92,13 @@ static uint16_t f16_by_way_of_f32(double value)
     return lb_f16_from_double((double)(float)value);
 }
 
-static void double_rounding_by_way_of_f32_is_found(void **state)
+TEST(double_rounding_by_way_of_f32_is_found)
 {
-    (void)state;
     assert_true(wrong_ties(&formats[0], f16_by_way_of_f32) > 0);
 }
 
-static void values_beyond_the_largest_become_infinite(void **state)
+TEST(values_beyond_the_largest_become_infinite)
 {
-    (void)state;
     assert_int_equal(lb_f16_from_double(65504), 0x7bff);
     assert_int_equal(lb_f16_from_double(nextafter(65520, 0)), 0x7bff);
     assert_int_equal(lb_f16_from_double(65520), 0x7c00);
@@ -121,9 +107,8 @@ static void values_beyond_the_largest_become_infinite(void **state)
     assert_int_equal(lb_bf16_from_double(0x1.ffp127), 0x7f80);
 }
 
-static void values_below_the_smallest_become_zero_with_their_sign(void **state)
+TEST(values_below_the_smallest_become_zero_with_their_sign)
 {
-    (void)state;
     assert_int_equal(lb_f16_from_double(0x1p-24), 1);
     assert_int_equal(lb_f16_from_double(0x1p-25), 0); /* a tie, and 0 is even */
     assert_int_equal(lb_f16_from_double(nextafter(0x1p-25, 1)), 1);
@@ -132,9 +117,8 @@ static void values_below_the_smallest_become_zero_with_their_sign(void **state)
     assert_int_equal(lb_bf16_from_double(5e-324), 0);
 }
 
-static void arrays_convert_as_elements_do(void **state)
+TEST(arrays_convert_as_elements_do)
 {
-    (void)state;
     enum { COUNT = 37 };
     double values[COUNT], loaded[COUNT];
     unsigned char storage[COUNT * sizeof(double)];
@@ -149,18 +133,4 @@ static void arrays_convert_as_elements_do(void **state)
             assert_true(fabs(loaded[i] - values[i]) <= u * fabs(values[i]) + 0x1p-25);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_code_decodes_to_its_definition),
-        cmocka_unit_test(every_code_survives_a_round_trip),
-        cmocka_unit_test(rounding_is_to_nearest_even_at_every_tie),
-        cmocka_unit_test(double_rounding_by_way_of_f32_is_found),
-        cmocka_unit_test(values_beyond_the_largest_become_infinite),
-        cmocka_unit_test(values_below_the_smallest_become_zero_with_their_sign),
-        cmocka_unit_test(arrays_convert_as_elements_do),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,11 @@
 /* Files that are replaced as a whole, and paths that are not regular files. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/atomic_file.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 /* An lb_file_writer that writes the text `user`; with NULL it fails half-way. */
 static enum lb_status write_text(FILE *out, const void *user, struct lb_error *err)
@@ -57,10 +49,9 @@ static int leave_folder(void **state)
     return chdir("/") == 0 ? scratch_teardown(state) : -1;
 }
 
-static void a_failure_leaves_what_was_there(void **state)
+TEST_WITH(a_failure_leaves_what_was_there, enter_folder, leave_folder)
 {
     struct lb_error err;
-    (void)state;
     assert_int_equal(lb_write_file_atomically("file", write_text, "old", &err), LB_OK);
     assert_int_equal(lb_write_file_atomically("file", write_text, NULL, &err), LB_FAILED);
     assert_string_equal(err.text, "the planted failure");
@@ -70,9 +61,8 @@ static void a_failure_leaves_what_was_there(void **state)
     assert_string_equal(err.text, "none/file: No such file or directory");
 }
 
-static void a_file_keeps_its_mode(void **state)
+TEST_WITH(a_file_keeps_its_mode, enter_folder, leave_folder)
 {
-    (void)state;
     assert_int_equal(lb_write_file_atomically("file", write_text, "old", NULL), LB_OK);
     assert_int_equal(chmod("file", 0600), 0);
     assert_int_equal(lb_write_file_atomically("file", write_text, "new", NULL), LB_OK);
@@ -82,9 +72,8 @@ static void a_file_keeps_its_mode(void **state)
 
 /* A draft's name may be taken too, by what is no file: it is written to, and its mode is not ours.
  */
-static void the_mode_is_given_to_files_only(void **state)
+TEST_WITH(the_mode_is_given_to_files_only, enter_folder, leave_folder)
 {
-    (void)state;
     assert_int_equal(lb_write_file_atomically("file", write_text, "old", NULL), LB_OK);
     assert_int_equal(mkfifo("pipe", 0600), 0);
     assert_int_equal(symlink("pipe", draft()), 0);
@@ -94,9 +83,8 @@ static void the_mode_is_given_to_files_only(void **state)
     assert_int_equal(mode_of("pipe") & 07777, 0600);
 }
 
-static void a_link_stays_and_leads_to_the_new_file(void **state)
+TEST_WITH(a_link_stays_and_leads_to_the_new_file, enter_folder, leave_folder)
 {
-    (void)state;
     assert_int_equal(symlink("file", "link"), 0);
     assert_int_equal(lb_write_file_atomically("link", write_text, "first", NULL),
                      LB_OK); /* none yet */
@@ -108,10 +96,9 @@ static void a_link_stays_and_leads_to_the_new_file(void **state)
     assert_true(S_ISLNK(mode_of("link")));
 }
 
-static void what_is_no_file_is_written_and_stays(void **state)
+TEST_WITH(what_is_no_file_is_written_and_stays, enter_folder, leave_folder)
 {
     char text[16] = "";
-    (void)state;
     assert_int_equal(mkfifo("pipe", 0600), 0);
     assert_int_equal(symlink("pipe", "link"), 0); /* as /dev/stdout may be */
     int reader = open("pipe", O_RDONLY | O_NONBLOCK);
@@ -121,20 +108,4 @@ static void what_is_no_file_is_written_and_stays(void **state)
     assert_string_equal(text, "through");
     close(reader);
     assert_true(S_ISLNK(mode_of("link")) && S_ISFIFO(mode_of("pipe")));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_failure_leaves_what_was_there, enter_folder,
-                                        leave_folder),
-        cmocka_unit_test_setup_teardown(a_file_keeps_its_mode, enter_folder, leave_folder),
-        cmocka_unit_test_setup_teardown(the_mode_is_given_to_files_only, enter_folder,
-                                        leave_folder),
-        cmocka_unit_test_setup_teardown(a_link_stays_and_leads_to_the_new_file, enter_folder,
-                                        leave_folder),
-        cmocka_unit_test_setup_teardown(what_is_no_file_is_written_and_stays, enter_folder,
-                                        leave_folder),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

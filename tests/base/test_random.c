@@ -1,17 +1,8 @@
 /* Random numbers, and input data that is made from them. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/random.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 typedef uint64_t bits_function(uint64_t seed, uint64_t stream, uint64_t index);
 
@@ -43,9 +34,8 @@ static double worst_chi_squared(bits_function *bits)
 }
 
 /* The first numbers of seed 1234567, as published with implementations in many languages. */
-static void the_sequence_is_that_of_splitmix64(void **state)
+TEST(the_sequence_is_that_of_splitmix64)
 {
-    (void)state;
     static const uint64_t known[] = {6457827717110365317u, 3203168211198807973u,
                                      9817491932198370423u, 4593380528125082431u,
                                      16408922859458223821u};
@@ -59,16 +49,14 @@ static uint64_t unmixed(uint64_t seed, uint64_t stream, uint64_t index)
     return seed * 0x9e3779b97f4a7c15u + stream * 0xbf58476d1ce4e5b9u + index;
 }
 
-static void bytes_are_uniform_along_seed_stream_and_index(void **state)
+TEST(bytes_are_uniform_along_seed_stream_and_index)
 {
-    (void)state;
     assert_true(fabs(worst_chi_squared(lb_random_bits) - 255) < 6 * 23);
     assert_true(fabs(worst_chi_squared(unmixed) - 255) > 6 * 23); /* a plain counter is found */
 }
 
-static void floats_are_in_range_with_the_moments_of_a_uniform(void **state)
+TEST(floats_are_in_range_with_the_moments_of_a_uniform)
 {
-    (void)state;
     enum { COUNT = 100000 };
     double mean = 0, square = 0, neighbours = 0, last = 0;
     for (uint64_t i = 0; i < COUNT; i++) {
@@ -84,9 +72,8 @@ static void floats_are_in_range_with_the_moments_of_a_uniform(void **state)
     assert_true(fabs(neighbours) < 0.01);
 }
 
-static void below_covers_its_range_and_no_more(void **state)
+TEST(below_covers_its_range_and_no_more)
 {
-    (void)state;
     int seen[7] = {0};
     for (uint64_t i = 0; i < 7000; i++) {
         uint64_t value = lb_random_below(3, 5, i, 7);
@@ -97,9 +84,8 @@ static void below_covers_its_range_and_no_more(void **state)
         assert_in_range(seen[i], 850, 1150);
 }
 
-static void a_row_is_the_same_in_every_batch_and_at_every_length(void **state)
+TEST(a_row_is_the_same_in_every_batch_and_at_every_length)
 {
-    (void)state;
     enum { FEW = 2, MANY = 5, I = 3, SHORT = 4, LONG = 9 };
     struct lb_problem p = trial_problem("T4_B2_I3_H5/bf16");
     double small[SHORT * FEW * I], large[LONG * MANY * I];
@@ -113,9 +99,8 @@ static void a_row_is_the_same_in_every_batch_and_at_every_length(void **state)
     assert_memory_not_equal(small, small + I, I * sizeof(double)); /* rows differ */
 }
 
-static void data_is_exact_in_its_dtype(void **state)
+TEST(data_is_exact_in_its_dtype)
 {
-    (void)state;
     double values[4 * 5 * 5];
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct lb_problem p = trial_problem("T1_B1_I5_H5");
@@ -126,9 +111,8 @@ static void data_is_exact_in_its_dtype(void **state)
     }
 }
 
-static void lengths_descend_from_the_whole_to_at_least_one_step(void **state)
+TEST(lengths_descend_from_the_whole_to_at_least_one_step)
 {
-    (void)state;
     enum { ROWS = 6 };
     int32_t lengths[ROWS];
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -141,9 +125,8 @@ static void lengths_descend_from_the_whole_to_at_least_one_step(void **state)
     }
 }
 
-static void dealing_uses_every_row_and_keeps_ragged_lengths_sorted(void **state)
+TEST(dealing_uses_every_row_and_keeps_ragged_lengths_sorted)
 {
-    (void)state;
     enum { BATCH = 40, ROWS = 4 };
     int32_t class_of[BATCH], counts[ROWS], seen[ROWS], first[BATCH];
     struct lb_problem p = trial_problem("T9_B40_H1");
@@ -173,9 +156,8 @@ static void dealing_uses_every_row_and_keeps_ragged_lengths_sorted(void **state)
 
 /* The two input sets of a problem: no batch row may be the same in both where lengths allow it, and
  * counts must differ where rows are dealt, so that weight gradients do. */
-static void input_sets_differ_and_share_their_lengths(void **state)
+TEST(input_sets_differ_and_share_their_lengths)
 {
-    (void)state;
     static const char *const texts[] = {
         "T5_B1_H8",
         "T5_B7_H8",
@@ -214,9 +196,8 @@ static void input_sets_differ_and_share_their_lengths(void **state)
         }
 }
 
-static void small_problems_have_distinct_rows_and_big_ones_a_few(void **state)
+TEST(small_problems_have_distinct_rows_and_big_ones_a_few)
 {
-    (void)state;
     struct lb_problem p = trial_problem("T5_B128_H8");
     assert_int_equal(lb_class_count(&p), 128);
     p = trial_problem("T1024_B128_H768");
@@ -226,21 +207,4 @@ static void small_problems_have_distinct_rows_and_big_ones_a_few(void **state)
     assert_int_equal(lb_class_count(&p), few); /* so both batches share expected values */
     p.batch = 2;
     assert_int_equal(lb_class_count(&p), 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_sequence_is_that_of_splitmix64),
-        cmocka_unit_test(bytes_are_uniform_along_seed_stream_and_index),
-        cmocka_unit_test(floats_are_in_range_with_the_moments_of_a_uniform),
-        cmocka_unit_test(below_covers_its_range_and_no_more),
-        cmocka_unit_test(a_row_is_the_same_in_every_batch_and_at_every_length),
-        cmocka_unit_test(data_is_exact_in_its_dtype),
-        cmocka_unit_test(lengths_descend_from_the_whole_to_at_least_one_step),
-        cmocka_unit_test(dealing_uses_every_row_and_keeps_ragged_lengths_sorted),
-        cmocka_unit_test(input_sets_differ_and_share_their_lengths),
-        cmocka_unit_test(small_problems_have_distinct_rows_and_big_ones_a_few),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* Appending text, which is never cut within a character; and cleaning it: whatever the bytes are,
  * the result is safe to print on a terminal. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "base/text.h"
+#include "tests/helpers/test.h"
 
 static void text_becomes(const char *from, const char *to)
 {
@@ -21,27 +13,24 @@ static void text_becomes(const char *from, const char *to)
     assert_string_equal(text, to);
 }
 
-static void text_that_is_fine_stays(void **state)
+TEST(text_that_is_fine_stays)
 {
-    (void)state;
     text_becomes("", "");
     text_becomes("hidden 1100 is not a multiple of 128", "hidden 1100 is not a multiple of 128");
     text_becomes("12 µs ≤ 3 × 𝛼", "12 µs ≤ 3 × 𝛼");
     text_becomes("\xc2\xa0|\xf4\x8f\xbf\xbf", "\xc2\xa0|\xf4\x8f\xbf\xbf");
 }
 
-static void controls_become_spaces(void **state)
+TEST(controls_become_spaces)
 {
-    (void)state;
     text_becomes("a\033[31mb\a\r\n\tc\x7f", "a [31mb    c ");
     text_becomes("\xc2\x9b"
                  "31m",
                  " 31m"); /* CSI as one character of C1 */
 }
 
-static void bytes_of_no_character_become_question_marks(void **state)
+TEST(bytes_of_no_character_become_question_marks)
 {
-    (void)state;
     text_becomes("caf\xe9", "caf?");
     text_becomes("\xc0\xaf", "??");              /* overlong */
     text_becomes("\xed\xa0\x80", "???");         /* a surrogate */
@@ -51,9 +40,8 @@ static void bytes_of_no_character_become_question_marks(void **state)
 }
 
 /* Jansson, which refuses everything but UTF-8, checks the result. */
-static void random_bytes_become_valid_json(void **state)
+TEST(random_bytes_become_valid_json)
 {
-    (void)state;
     unsigned random = 1;
     for (int i = 0; i < 20000; i++) {
         char text[24];
@@ -72,9 +60,8 @@ static void random_bytes_become_valid_json(void **state)
     }
 }
 
-static void what_does_not_fit_is_cut_between_characters(void **state)
+TEST(what_does_not_fit_is_cut_between_characters)
 {
-    (void)state;
     char text[8] = "ab";
     lb_append(text, sizeof(text), "%d%s", 1, "µs");
     assert_string_equal(text, "ab1µs");
@@ -82,16 +69,4 @@ static void what_does_not_fit_is_cut_between_characters(void **state)
     assert_string_equal(text, "ab1µs"); /* one byte of the next character would fit */
     lb_append(text, sizeof(text), "xyz");
     assert_string_equal(text, "ab1µsx");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_is_cut_between_characters),
-        cmocka_unit_test(text_that_is_fine_stays),
-        cmocka_unit_test(controls_become_spaces),
-        cmocka_unit_test(bytes_of_no_character_become_question_marks),
-        cmocka_unit_test(random_bytes_become_valid_json),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

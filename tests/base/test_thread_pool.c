@@ -1,19 +1,12 @@
 /* The thread pool: every part is done once, both uses of the threads take turns, and the oracle's
  * bits do not depend on how many threads there are. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/thread_pool.h"
 #include "host/cpu_affinity.h"
 #include "model/case.h"
 #include "reference/expected.h"
+#include "tests/helpers/test.h"
 
 enum { PARTS = 4, ROUNDS = 3000 };
 
@@ -24,10 +17,9 @@ static void count_part(void *user, size_t part, size_t parts)
     atomic_fetch_add(&counts[part], 1);
 }
 
-static void every_part_is_called_once_a_round(void **state)
+TEST(every_part_is_called_once_a_round)
 {
     static atomic_int counts[PARTS];
-    (void)state;
     for (size_t round = 0; round < ROUNDS; round++) /* so many that threads sleep now and then */
         lb_thread_pool_run(count_part, counts, 1 + round % PARTS);
     for (size_t i = 0; i < PARTS; i++) {
@@ -38,10 +30,9 @@ static void every_part_is_called_once_a_round(void **state)
     }
 }
 
-static void a_pinned_case_has_no_more_threads_than_cpus(void **state)
+TEST(a_pinned_case_has_no_more_threads_than_cpus)
 {
     char text[64];
-    (void)state;
     lb_pin(1, text, sizeof(text));
     assert_int_equal(lb_thread_pool_size(), 1);
     lb_unpin();
@@ -67,11 +58,10 @@ static void meet(void *arg, size_t thread)
 }
 
 /* The same threads serve both uses, in turn and in different numbers. */
-static void parts_and_pinned_threads_take_turns(void **state)
+TEST(parts_and_pinned_threads_take_turns)
 {
     static atomic_int counts[PARTS];
     struct meeting meeting = {.missed = 0};
-    (void)state;
     size_t size = lb_thread_pool_size();
     if (size < 2)
         skip();
@@ -121,12 +111,11 @@ static void meet_in_teams(void *arg, size_t thread)
 }
 
 /* 64 threads on the CPUs of this machine, in domains of three; the last team is smaller. */
-static void threads_that_outnumber_the_cpus_meet(void **state)
+TEST(threads_that_outnumber_the_cpus_meet)
 {
     struct lb_pinned_place places[MANY];
     struct crowd crowd = {.missed = 0};
     int cpus = (int)lb_thread_pool_size();
-    (void)state;
     for (int i = 0; i < MANY; i++)
         places[i] = (struct lb_pinned_place){i % (cpus < MANY / 2 ? cpus : MANY / 2), i / 3};
     assert_int_equal(lb_pinned_threads_open(MANY, places, &crowd.pinned, NULL), LB_OK);
@@ -147,11 +136,10 @@ static struct lb_expected *expected_of(const char *text)
     return expected;
 }
 
-static void the_oracles_bits_do_not_depend_on_threads(void **state)
+TEST(the_oracles_bits_do_not_depend_on_threads)
 {
     static const char *const problems[] = {"T5_B3_I65_H512/f32/train", "T3_B3_H600_D2/f16/infer"};
     char text[64];
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct lb_expected *shared = expected_of(problems[i]);
         lb_pin(1, text, sizeof(text));
@@ -176,16 +164,4 @@ static void the_oracles_bits_do_not_depend_on_threads(void **state)
         lb_expected_destroy(alone);
         lb_expected_destroy(shared);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_part_is_called_once_a_round),
-        cmocka_unit_test(a_pinned_case_has_no_more_threads_than_cpus),
-        cmocka_unit_test(parts_and_pinned_threads_take_turns),
-        cmocka_unit_test(threads_that_outnumber_the_cpus_meet),
-        cmocka_unit_test(the_oracles_bits_do_not_depend_on_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* Runs every implementation that needs no device with every dtype and pass and many unusual
  * shapes. Each case that an implementation claims to support must be computed correctly. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/random.h"
 #include "model/case.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;
 
@@ -117,9 +109,8 @@ static void try_all(const struct lb_impl *impl, struct lb_reference_cache *cache
             }
 }
 
-static void every_implementation_is_right_on_what_it_supports(void **state)
+TEST(every_implementation_is_right_on_what_it_supports)
 {
-    (void)state;
     struct lb_reference_cache *cache;
     int wrong = 0;
     assert_int_equal(lb_reference_cache_create((size_t)1 << 28, &cache, NULL), LB_OK);
@@ -142,9 +133,8 @@ static void every_implementation_is_right_on_what_it_supports(void **state)
     assert_int_equal(wrong, 0);
 }
 
-static void the_oracle_supports_every_dtype_pass_and_kind_in_double(void **state)
+TEST(the_oracle_supports_every_dtype_pass_and_kind_in_double)
 {
-    (void)state;
     struct lb_exec_config config = {.threads = 1};
     struct lb_problem problem = trial_problem("T3_B3_I3_H3_L3_D2/train/ragged/act-relu");
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
@@ -153,9 +143,8 @@ static void the_oracle_supports_every_dtype_pass_and_kind_in_double(void **state
     }
 }
 
-static void cpu_ref_supports_every_cell(void **state)
+TEST(cpu_ref_supports_every_cell)
 {
-    (void)state;
     struct lb_exec_config config = {.threads = 1};
     for (uint8_t cell = 0; cell < LB_CELL_COUNT; cell++) {
         struct lb_problem problem = trial_problem("T3_B3_I3_H3_L3_D2/train/ragged");
@@ -187,7 +176,7 @@ static struct lb_problem random_problem(uint64_t seed)
 }
 
 /* Each problem is tried by all implementations in turn, so that the oracle runs once for it. */
-static void no_false_alarm_in_2000_random_problems(void **state)
+TEST(no_false_alarm_in_2000_random_problems)
 {
     enum {
         PROBLEMS = 2000,
@@ -197,7 +186,6 @@ static void no_false_alarm_in_2000_random_problems(void **state)
     static struct tally tallies[IMPLS_MAX];
     struct lb_reference_cache *cache;
     bool complete = false;
-    (void)state;
     assert_int_equal(lb_reference_cache_create((size_t)1 << 24, &cache, NULL), LB_OK);
     for (uint64_t seed = 0; !complete && seed < DRAWS; seed++) {
         struct lb_problem problem = random_problem(seed);
@@ -220,15 +208,4 @@ static void no_false_alarm_in_2000_random_problems(void **state)
         assert_int_equal(tally->wrong, 0);
         assert_int_equal(tally->right, PROBLEMS);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_implementation_is_right_on_what_it_supports),
-        cmocka_unit_test(the_oracle_supports_every_dtype_pass_and_kind_in_double),
-        cmocka_unit_test(cpu_ref_supports_every_cell),
-        cmocka_unit_test(no_false_alarm_in_2000_random_problems),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* Axes of numbers and of words, and suggestions of names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/suggest.h"
 #include "model/axes.h"
+#include "tests/helpers/test.h"
 
 static const struct lb_axis_numbers batch = {"-B", "batch", INT64_MAX};
 static const struct lb_axis_numbers directions = {"-D", "directions", 2};
@@ -28,9 +21,8 @@ static void expect_numbers(const char *text, const int64_t *values, size_t count
     expect_numbers(text, (const int64_t[]){__VA_ARGS__}, \
                    sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-static void lists_and_ranges_hold_what_they_say(void **state)
+TEST(lists_and_ranges_hold_what_they_say)
 {
-    (void)state;
     EXPECT_NUMBERS("1", 1);
     EXPECT_NUMBERS("1,8,64", 1, 8, 64);
     EXPECT_NUMBERS("64:1024:x2", 64, 128, 256, 512, 1024);
@@ -39,9 +31,8 @@ static void lists_and_ranges_hold_what_they_say(void **state)
     EXPECT_NUMBERS("5,5", 5, 5); /* repetitions are the plan's to drop */
 }
 
-static void ranges_end_below_a_last_number_that_steps_miss(void **state)
+TEST(ranges_end_below_a_last_number_that_steps_miss)
 {
-    (void)state;
     EXPECT_NUMBERS("64:1000:x2", 64, 128, 256, 512);
     EXPECT_NUMBERS("1:10:+4", 1, 5, 9);
     EXPECT_NUMBERS("8:8:+1", 8);
@@ -49,9 +40,8 @@ static void ranges_end_below_a_last_number_that_steps_miss(void **state)
     EXPECT_NUMBERS("3:100:x3", 3, 9, 27, 81);
 }
 
-static void ranges_stop_at_the_end_of_64_bits(void **state)
+TEST(ranges_stop_at_the_end_of_64_bits)
 {
-    (void)state;
     EXPECT_NUMBERS("9223372036854775807", INT64_MAX);
     EXPECT_NUMBERS("4611686018427387904:9223372036854775807:x2", INT64_C(1) << 62);
     EXPECT_NUMBERS("9223372036854775806:9223372036854775807:+1", INT64_MAX - 1, INT64_MAX);
@@ -59,9 +49,8 @@ static void ranges_stop_at_the_end_of_64_bits(void **state)
     EXPECT_NUMBERS("2:9223372036854775807:x9223372036854775807", 2);
 }
 
-static void malformed_numbers_say_where_and_what_is_allowed(void **state)
+TEST(malformed_numbers_say_where_and_what_is_allowed)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } table[] = {
@@ -105,9 +94,8 @@ static void malformed_numbers_say_where_and_what_is_allowed(void **state)
     }
 }
 
-static void upper_limits_are_named(void **state)
+TEST(upper_limits_are_named)
 {
-    (void)state;
     struct lb_axis axis = {0};
     struct lb_error err;
     assert_int_equal(lb_axis_add_numbers(&axis, &directions, "1,2", &err), LB_OK);
@@ -116,9 +104,8 @@ static void upper_limits_are_named(void **state)
     lb_axis_free(&axis);
 }
 
-static void failure_leaves_the_axis_as_it_was(void **state)
+TEST(failure_leaves_the_axis_as_it_was)
 {
-    (void)state;
     struct lb_axis axis = {0};
     assert_int_equal(lb_axis_add_numbers(&axis, &batch, "1,2", NULL), LB_OK);
     assert_int_equal(lb_axis_add_numbers(&axis, &batch, "3,4,x", NULL), LB_INVALID);
@@ -128,9 +115,8 @@ static void failure_leaves_the_axis_as_it_was(void **state)
     lb_axis_free(&axis);
 }
 
-static void ten_million_values_are_the_limit(void **state)
+TEST(ten_million_values_are_the_limit)
 {
-    (void)state;
     struct lb_axis axis = {0};
     assert_int_equal(lb_axis_add_numbers(&axis, &batch, "1:10000000:+1", NULL), LB_OK);
     assert_int_equal(axis.count, LB_AXIS_MAX_VALUES);
@@ -139,9 +125,8 @@ static void ten_million_values_are_the_limit(void **state)
     lb_axis_free(&axis);
 }
 
-static void words_are_their_place_in_the_list(void **state)
+TEST(words_are_their_place_in_the_list)
 {
-    (void)state;
     struct lb_axis axis = {0};
     assert_int_equal(lb_axis_add_words(&axis, "--dtype", dtypes, "bf16,f64", NULL), LB_OK);
     assert_int_equal(axis.count, 2);
@@ -150,9 +135,8 @@ static void words_are_their_place_in_the_list(void **state)
     lb_axis_free(&axis);
 }
 
-static void unknown_words_get_the_list_and_a_suggestion(void **state)
+TEST(unknown_words_get_the_list_and_a_suggestion)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } table[] = {
@@ -174,9 +158,8 @@ static void unknown_words_get_the_list_and_a_suggestion(void **state)
     }
 }
 
-static void suggestion_forgives_small_slips_only(void **state)
+TEST(suggestion_forgives_small_slips_only)
 {
-    (void)state;
     static const char *const names[] = {"cpu_ref", "cpu_simd", "onednn", "cudnn", NULL};
     static const struct {
         const char *word, *suggestion;
@@ -204,21 +187,4 @@ static void suggestion_forgives_small_slips_only(void **state)
     memset(endless, 'c', sizeof(endless) - 1);
     endless[sizeof(endless) - 1] = '\0';
     assert_null(lb_suggest(endless, names));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_and_ranges_hold_what_they_say),
-        cmocka_unit_test(ranges_end_below_a_last_number_that_steps_miss),
-        cmocka_unit_test(ranges_stop_at_the_end_of_64_bits),
-        cmocka_unit_test(malformed_numbers_say_where_and_what_is_allowed),
-        cmocka_unit_test(upper_limits_are_named),
-        cmocka_unit_test(failure_leaves_the_axis_as_it_was),
-        cmocka_unit_test(ten_million_values_are_the_limit),
-        cmocka_unit_test(words_are_their_place_in_the_list),
-        cmocka_unit_test(unknown_words_get_the_list_and_a_suggestion),
-        cmocka_unit_test(suggestion_forgives_small_slips_only),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,6 @@
 /* The text form of a case: reading and printing every field, and which texts are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/case.h"
+#include "tests/helpers/test.h"
 
 static struct lb_case parse(const char *text, unsigned *given)
 {
@@ -21,9 +12,8 @@ static struct lb_case parse(const char *text, unsigned *given)
     return c;
 }
 
-static void canonical_texts_print_as_they_were(void **state)
+TEST(canonical_texts_print_as_they_were)
 {
-    (void)state;
     static const char *const texts[] = {
         "T25_B16_I512_H512/f32/infer",
         "cpu_ref/T25_B16_I512_H512/f32/infer",
@@ -55,9 +45,8 @@ static void canonical_texts_print_as_they_were(void **state)
     }
 }
 
-static void short_and_shuffled_texts_print_canonically(void **state)
+TEST(short_and_shuffled_texts_print_canonically)
 {
-    (void)state;
     static const struct {
         const char *text, *canonical;
     } table[] = {
@@ -78,9 +67,8 @@ static void short_and_shuffled_texts_print_canonically(void **state)
     }
 }
 
-static void every_field_lands_where_it_belongs(void **state)
+TEST(every_field_lands_where_it_belongs)
 {
-    (void)state;
     unsigned given;
     struct lb_case c =
         parse("fused:c16/T2_B3_I4_H5_L6_D2/f32/train/half/ragged/act-relu/graph/cold/th7", &given);
@@ -105,9 +93,8 @@ static void every_field_lands_where_it_belongs(void **state)
     assert_int_equal(given, all & ~(unsigned)LB_GIVEN_TIMING);
 }
 
-static void given_tells_what_a_text_said_by_itself(void **state)
+TEST(given_tells_what_a_text_said_by_itself)
 {
-    (void)state;
     static const struct {
         const char *text;
         unsigned given;
@@ -137,9 +124,8 @@ static void given_tells_what_a_text_said_by_itself(void **state)
     }
 }
 
-static void malformed_texts_name_the_column_and_what_is_allowed(void **state)
+TEST(malformed_texts_name_the_column_and_what_is_allowed)
 {
-    (void)state;
     static const struct {
         const char *text;
         int column;
@@ -232,9 +218,8 @@ static struct lb_case random_case(void)
     return c;
 }
 
-static void random_cases_come_back_from_their_text(void **state)
+TEST(random_cases_come_back_from_their_text)
 {
-    (void)state;
     srand(1);
     for (int i = 0; i < 20000; i++) {
         struct lb_case c = random_case(), back;
@@ -249,9 +234,8 @@ static void random_cases_come_back_from_their_text(void **state)
     }
 }
 
-static void the_same_means_the_same_text(void **state)
+TEST(the_same_means_the_same_text)
 {
-    (void)state;
     srand(2);
     for (int i = 0; i < 20000; i++) {
         struct lb_case a = random_case(), b = a, other = random_case();
@@ -282,9 +266,8 @@ static void the_same_means_the_same_text(void **state)
     }
 }
 
-static void longest_text_fits(void **state)
+TEST(longest_text_fits)
 {
-    (void)state;
     struct lb_case c = {
         .impl = "a234567890123456789012345678901",
         .variant = "b234567890123456789012345678901",
@@ -301,9 +284,8 @@ static void longest_text_fits(void **state)
 }
 
 /* Mangled texts are read or refused, never misread: what is accepted prints to a fixed point. */
-static void mangled_texts_do_no_harm(void **state)
+TEST(mangled_texts_do_no_harm)
 {
-    (void)state;
     static const char alphabet[] = "TBIHLD0123456789_/:abcfinrtu-. \n\xff";
     srand(3);
     for (int i = 0; i < 50000; i++) {
@@ -325,20 +307,4 @@ static void mangled_texts_do_no_harm(void **state)
         lb_case_print(&c, twice);
         assert_string_equal(once, twice);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(canonical_texts_print_as_they_were),
-        cmocka_unit_test(short_and_shuffled_texts_print_canonically),
-        cmocka_unit_test(every_field_lands_where_it_belongs),
-        cmocka_unit_test(given_tells_what_a_text_said_by_itself),
-        cmocka_unit_test(malformed_texts_name_the_column_and_what_is_allowed),
-        cmocka_unit_test(random_cases_come_back_from_their_text),
-        cmocka_unit_test(the_same_means_the_same_text),
-        cmocka_unit_test(longest_text_fits),
-        cmocka_unit_test(mangled_texts_do_no_harm),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* Case files: which forms are accepted, what is refused at which position, and every file in
  * bench/cases. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "model/case_file.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 static const char *path;
 
@@ -32,9 +24,8 @@ static void write_bytes(const char *bytes, size_t length)
     assert_int_equal(fclose(file), 0);
 }
 
-static void comments_blanks_and_line_ends_are_tolerated(void **state)
+TEST(comments_blanks_and_line_ends_are_tolerated)
 {
-    (void)state;
     static const char text[] = "# comment\n"
                                "\n"
                                "  \t \r\n"
@@ -64,9 +55,8 @@ static void comments_blanks_and_line_ends_are_tolerated(void **state)
     lb_case_list_free(&list);
 }
 
-static void malformed_lines_name_file_line_and_column(void **state)
+TEST(malformed_lines_name_file_line_and_column)
 {
-    (void)state;
     static const struct {
         const char *text;
         size_t length; /* 0: up to the terminator */
@@ -101,9 +91,8 @@ static void malformed_lines_name_file_line_and_column(void **state)
     }
 }
 
-static void unreadable_paths_are_named(void **state)
+TEST(unreadable_paths_are_named)
 {
-    (void)state;
     static const struct {
         const char *path, *message;
     } table[] = {
@@ -120,9 +109,8 @@ static void unreadable_paths_are_named(void **state)
     }
 }
 
-static void failure_leaves_the_list_as_it_was(void **state)
+TEST(failure_leaves_the_list_as_it_was)
 {
-    (void)state;
     static const char text[] = "T1_B1_H1\nT2_B1_H1\nbroken\n";
     struct lb_case_list list = {0};
     assert_int_equal(lb_case_list_add(&list, "--case", "T9_B9_H9", NULL), LB_OK);
@@ -134,9 +122,8 @@ static void failure_leaves_the_list_as_it_was(void **state)
     lb_case_list_free(&list);
 }
 
-static void texts_of_the_command_line_name_their_flag(void **state)
+TEST(texts_of_the_command_line_name_their_flag)
 {
-    (void)state;
     struct lb_case_list list = {0};
     struct lb_error err;
     char origin[100];
@@ -151,9 +138,8 @@ static void texts_of_the_command_line_name_their_flag(void **state)
     lb_case_list_free(&list);
 }
 
-static void a_byte_order_mark_is_tolerated_at_the_start(void **state)
+TEST(a_byte_order_mark_is_tolerated_at_the_start)
 {
-    (void)state;
     static const char first[] = "\xef\xbb\xbfT1_B2_H3\nT1_B2_H4\n",
                       second[] = "T1_B2_H3\n\xef\xbb\xbfT1_B2_H4\n",
                       bad[] = "\xef\xbb\xbfT1_B2_Q3\n";
@@ -172,9 +158,8 @@ static void a_byte_order_mark_is_tolerated_at_the_start(void **state)
     lb_case_list_free(&list);
 }
 
-static void every_shipped_file_reads_and_repeats_nothing(void **state)
+TEST(every_shipped_file_reads_and_repeats_nothing)
 {
-    (void)state;
     static const struct {
         const char *name;
         size_t count;
@@ -199,16 +184,4 @@ static void every_shipped_file_reads_and_repeats_nothing(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(comments_blanks_and_line_ends_are_tolerated),
-        cmocka_unit_test(malformed_lines_name_file_line_and_column),
-        cmocka_unit_test(unreadable_paths_are_named),
-        cmocka_unit_test(failure_leaves_the_list_as_it_was),
-        cmocka_unit_test(texts_of_the_command_line_name_their_flag),
-        cmocka_unit_test(a_byte_order_mark_is_tolerated_at_the_start),
-        cmocka_unit_test(every_shipped_file_reads_and_repeats_nothing),
-    };
-    return cmocka_run_group_tests(tests, make_path, scratch_teardown);
-}
+TEST_GROUP(make_path, scratch_teardown)

@@ -1,15 +1,6 @@
 /* Filters: their results, the precedence of operators, and which expressions are refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/filter.h"
+#include "tests/helpers/test.h"
 
 static const struct lb_problem problem = {
     .seq_len = 25, .batch = 8, .input = 13, .hidden = 64, .layers = 2, .directions = 1};
@@ -25,9 +16,8 @@ static bool holds(const char *text)
     return result;
 }
 
-static void sizes_stand_for_the_problem(void **state)
+TEST(sizes_stand_for_the_problem)
 {
-    (void)state;
     assert_true(holds("T==25 && B==8 && I==13 && H==64 && L==2 && D==1"));
     assert_true(holds("T*B<=65536"));
     assert_false(holds("I == H"));
@@ -42,9 +32,8 @@ static void sizes_stand_for_the_problem(void **state)
 #expression, (expression) != 0 \
     }
 
-static void operators_group_as_in_c(void **state)
+TEST(operators_group_as_in_c)
 {
-    (void)state;
     const int64_t T = 25, B = 8, I = 13, H = 64, L = 2, D = 1;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wparentheses"
@@ -81,9 +70,8 @@ static void operators_group_as_in_c(void **state)
             fail_msg("%s: expected %d", table[i].text, table[i].expected);
 }
 
-static void right_sides_that_do_not_matter_are_not_evaluated(void **state)
+TEST(right_sides_that_do_not_matter_are_not_evaluated)
 {
-    (void)state;
     assert_false(holds("L-2 != 0 && T/(L-2) > 1"));
     assert_true(holds("L-2 == 0 || T/(L-2) > 1"));
     assert_true(holds("0 && T/0 || 1"));
@@ -102,9 +90,8 @@ static void expect_refusal(const char *text, const char *message)
     assert_string_equal(err.text, message);
 }
 
-static void malformed_expressions_name_the_column(void **state)
+TEST(malformed_expressions_name_the_column)
 {
-    (void)state;
 #define OPERAND  "expected a number, one of T B I H P L D, or ("
 #define OPERATOR "expected an operator (+ - * / % < <= > >= == != && ||) or "
     expect_refusal("", "--where '': column 1: " OPERAND);
@@ -127,9 +114,8 @@ static void malformed_expressions_name_the_column(void **state)
 #undef OPERATOR
 }
 
-static void results_beyond_64_bits_are_refused(void **state)
+TEST(results_beyond_64_bits_are_refused)
 {
-    (void)state;
 #define MAX "9223372036854775807"
 #define AT  " at T25_B8_I13_H64_L2_D1"
     assert_true(holds(MAX " + 0 == " MAX));
@@ -156,9 +142,8 @@ static char *repeat(const char *begin, const char *middle, size_t n, const char 
     return text;
 }
 
-static void long_and_deep_expressions_have_limits(void **state)
+TEST(long_and_deep_expressions_have_limits)
 {
-    (void)state;
     static struct lb_filter where;
     struct lb_error err;
     static const struct {
@@ -210,9 +195,8 @@ static int64_t write_random(char **at, int depth)
     }
 }
 
-static void random_expressions_match_an_evaluator_of_trees(void **state)
+TEST(random_expressions_match_an_evaluator_of_trees)
 {
-    (void)state;
     srand(1);
     for (int i = 0; i < 5000; i++) {
         char text[LB_FILTER_MAX_TEXT], *at = text;
@@ -220,18 +204,4 @@ static void random_expressions_match_an_evaluator_of_trees(void **state)
         *at = '\0';
         assert_int_equal(holds(text), expected != 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_stand_for_the_problem),
-        cmocka_unit_test(operators_group_as_in_c),
-        cmocka_unit_test(right_sides_that_do_not_matter_are_not_evaluated),
-        cmocka_unit_test(malformed_expressions_name_the_column),
-        cmocka_unit_test(results_beyond_64_bits_are_refused),
-        cmocka_unit_test(long_and_deep_expressions_have_limits),
-        cmocka_unit_test(random_expressions_match_an_evaluator_of_trees),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

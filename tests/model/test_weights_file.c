@@ -1,17 +1,8 @@
 /* Weights from a safetensors file: what is read, and what the message about a made-up or damaged
  * file names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/weights_file.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 /* Writes a file: the header's length, the header, floats 0, 1, 2, ... */
 static const char *make(const char *header, size_t floats)
@@ -38,11 +29,10 @@ static const char *make(const char *header, size_t floats)
     "\"e.bias_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[48,64]},"     \
     "\"__metadata__\":{\"by\":\"a test\"}}"
 
-static void sizes_and_values_are_read(void **state)
+TEST_WITH(sizes_and_values_are_read, scratch_setup, scratch_teardown)
 {
     struct lb_weights_file *file;
     struct lb_error err = {""};
-    (void)state;
     if (lb_weights_file_read(make(SMALL, 16), "e.", &file, &err) != LB_OK)
         fail_msg("%s", err.text);
     assert_int_equal(file->input, 2);
@@ -70,10 +60,9 @@ static void refused(const char *path, const char *prefix, const char *said)
         fail_msg("'%s' was expected in '%s'", said, err.text);
 }
 
-static void a_damaged_file_is_named_with_the_byte(void **state)
+TEST_WITH(a_damaged_file_is_named_with_the_byte, scratch_setup, scratch_teardown)
 {
     char said[100];
-    (void)state;
     snprintf(said, sizeof(said), "byte %zu: it ends within tensor e.bias_ih_l0",
              8 + strlen(SMALL) + 60);
     refused(make(SMALL, 15), "e.", said);
@@ -96,9 +85,8 @@ static void a_damaged_file_is_named_with_the_byte(void **state)
     refused(scratch_path("cut"), "", "byte 9: it ends within the header, which has 128 bytes");
 }
 
-static void tensors_that_do_not_fit_are_named(void **state)
+TEST_WITH(tensors_that_do_not_fit_are_named, scratch_setup, scratch_teardown)
 {
-    (void)state;
     refused(make(SMALL, 16), "", "there is no tensor weight_ih_l0; --prefix may be 'e.'");
     refused(make("{}", 0), "", "none that ends in weight_ih_l0");
     refused(
@@ -117,16 +105,4 @@ static void tensors_that_do_not_fit_are_named(void **state)
                  "\"weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}}",
                  16),
             "", "weight_hh_l0: its shape must be [4, 1]");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sizes_and_values_are_read, scratch_setup, scratch_teardown),
-        cmocka_unit_test_setup_teardown(a_damaged_file_is_named_with_the_byte, scratch_setup,
-                                        scratch_teardown),
-        cmocka_unit_test_setup_teardown(tensors_that_do_not_fit_are_named, scratch_setup,
-                                        scratch_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

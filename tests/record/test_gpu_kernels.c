@@ -1,17 +1,9 @@
 /* Kernels: what names say, what launches add up to, and when they contradict the case. All records
  * are made up; no device is needed. */
 #include <inttypes.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "record/gpu_kernels.h"
+#include "tests/helpers/test.h"
 #include "trace/kernel_trace.h"
 
 /* Names that profilers have shown, and the rule that must match each; "" for none. */
@@ -63,9 +55,8 @@ static const char *deciding_part(const char *name)
     return "";
 }
 
-static void every_rule_decides_for_a_name(void **state)
+TEST(every_rule_decides_for_a_name)
 {
-    (void)state;
     size_t rules = 0;
     for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
         assert_string_equal(deciding_part(named[i].name), named[i].part);
@@ -78,9 +69,8 @@ static void every_rule_decides_for_a_name(void **state)
     assert_int_equal(rules + 1, sizeof(named) / sizeof(named[0]));
 }
 
-static void persistent_kernels_are_known_by_name(void **state)
+TEST(persistent_kernels_are_known_by_name)
 {
-    (void)state;
     assert_true(lb_kernel_is_persistent("void RNN_blockPersist_fp_LSTM<float>(int)"));
     assert_true(lb_kernel_is_persistent("lstm_persistent_forward_kernel"));
     assert_true(lb_kernel_is_persistent("PERSIST"));
@@ -88,9 +78,8 @@ static void persistent_kernels_are_known_by_name(void **state)
     assert_false(lb_kernel_is_persistent("persis"));
 }
 
-static void names_are_shortened_to_what_tells_them_apart(void **state)
+TEST(names_are_shortened_to_what_tells_them_apart)
 {
-    (void)state;
     static const struct {
         const char *full, *shorter;
     } names[] = {
@@ -126,9 +115,8 @@ static void assert_text(const char *text)
     json_decref(string);
 }
 
-static void endless_names_fit(void **state)
+TEST(endless_names_fit)
 {
-    (void)state;
     char name[5000], shorter[LB_KERNEL_NAME_SIZE];
     memset(name, 'k', sizeof(name));
     name[sizeof(name) - 1] = '\0';
@@ -149,9 +137,8 @@ static struct lb_launch_record launch(char *name, double start_ns, double end_ns
                                      .shared_bytes = 1024};
 }
 
-static void launches_add_up_by_kernel(void **state)
+TEST(launches_add_up_by_kernel)
 {
-    (void)state;
     struct lb_kernels k;
     const struct lb_launch_record launches[] = {
         launch("cell_forward_kernel", 350, 400, 3), launch("ampere_sgemm_128x64_tn", 0, 100, 1),
@@ -173,9 +160,8 @@ static void launches_add_up_by_kernel(void **state)
 }
 
 /* Kernels of several layers can overlap: a gap is a time in which none of them runs. */
-static void overlapping_kernels_leave_no_gap(void **state)
+TEST(overlapping_kernels_leave_no_gap)
 {
-    (void)state;
     struct lb_kernels k;
     const struct lb_launch_record launches[] = {launch("a", 0, 100, 1), launch("b", 50, 60, 1),
                                                 launch("c", 100, 120, 1), launch("d", 125, 130, 1)};
@@ -196,9 +182,8 @@ static struct lb_kernels made_of(char *first, int first_count, char *second, int
     return k;
 }
 
-static void a_sentence_says_what_ran(void **state)
+TEST(a_sentence_says_what_ran)
 {
-    (void)state;
     static const struct {
         char *first, *second;
         int first_count, second_count;
@@ -224,9 +209,8 @@ static void a_sentence_says_what_ran(void **state)
     assert_string_equal(text, "");
 }
 
-static void kernels_that_contradict_the_case_are_told(void **state)
+TEST(kernels_that_contradict_the_case_are_told)
 {
-    (void)state;
     static const struct {
         const char *c;
         char *first, *second;
@@ -269,9 +253,8 @@ static void kernels_that_contradict_the_case_are_told(void **state)
     }
 }
 
-static void kernels_read_back(void **state)
+TEST(kernels_read_back)
 {
-    (void)state;
     struct lb_kernels copy = {0}, k = made_of("RNN_blockPersist_fp_LSTM_HMMA", 3, "secret", 2);
     json_t *array = lb_kernels_to_json(&k);
     assert_int_equal(lb_kernels_from_json(array, &copy, NULL), LB_OK);
@@ -299,12 +282,11 @@ static void kernels_read_back(void **state)
 }
 
 /* JSON and the report can't hold a part of a character. */
-static void names_are_not_cut_within_a_character(void **state)
+TEST(names_are_not_cut_within_a_character)
 {
     char name[4 * LB_KERNEL_NAME_SIZE] = "k", shorter[LB_KERNEL_NAME_SIZE];
     struct lb_kernels copy = {0}, k = made_of("RNN", 1, "secret", 1);
     json_t *array = lb_kernels_to_json(&k);
-    (void)state;
     for (int even = 0; even < 2; even++) { /* one of the two has a character across the end */
         name[even] = '\0';
         while (strlen(name) < LB_KERNEL_NAME_SIZE)
@@ -327,9 +309,8 @@ static enum lb_status do_nothing(void *user, struct lb_error *err)
 }
 
 /* Without CUPTI, without a device, and where nothing was launched. */
-static void a_call_without_kernels_has_a_reason(void **state)
+TEST(a_call_without_kernels_has_a_reason)
 {
-    (void)state;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
     enum lb_status st = lb_kernel_trace(do_nothing, NULL, false, &k, &err);
@@ -337,22 +318,4 @@ static void a_call_without_kernels_has_a_reason(void **state)
     assert_true(strlen(err.text) > 10);
     assert_null(k.items);
     print_message("the reason here: %s\n", err.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_rule_decides_for_a_name),
-        cmocka_unit_test(persistent_kernels_are_known_by_name),
-        cmocka_unit_test(names_are_shortened_to_what_tells_them_apart),
-        cmocka_unit_test(endless_names_fit),
-        cmocka_unit_test(names_are_not_cut_within_a_character),
-        cmocka_unit_test(launches_add_up_by_kernel),
-        cmocka_unit_test(overlapping_kernels_leave_no_gap),
-        cmocka_unit_test(a_sentence_says_what_ran),
-        cmocka_unit_test(kernels_that_contradict_the_case_are_told),
-        cmocka_unit_test(kernels_read_back),
-        cmocka_unit_test(a_call_without_kernels_has_a_reason),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

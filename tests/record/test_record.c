@@ -1,16 +1,7 @@
 /* Rows to JSON and back: nothing is lost or added, and invalid rows are refused by key. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "record/record.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 static const char text[] = "cudnn:persist_static/T16_B8_I100_H128_L2_D2/f32/train/tf32/ragged/"
                            "act-relu/graph/cold/th2";
@@ -115,9 +106,8 @@ static void same_row(const struct lb_row *a, const struct lb_row *b)
         same_number(number(a, numbers[i]), number(b, numbers[i]));
 }
 
-static void row_reads_back_bit_by_bit(void **state)
+TEST(row_reads_back_bit_by_bit)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 12345, 3, 7);
     row.samples_ns[2] = 1.0 / 3;
     row.samples_ns[3] = 0x1.fffffffffffffp+60;
@@ -135,9 +125,8 @@ static void row_reads_back_bit_by_bit(void **state)
 }
 
 /* Records that lack newer keys can be read; derived numbers are computed anew. */
-static void a_row_without_later_keys_is_read(void **state)
+TEST(a_row_without_later_keys_is_read)
 {
-    (void)state;
     struct lb_row copy, row = synthetic_row(text, LB_VERDICT_OK, 12000, 1, 6);
     struct lb_error err;
     row.floor_ns = 4000;
@@ -154,9 +143,8 @@ static void a_row_without_later_keys_is_read(void **state)
     lb_row_free(&row);
 }
 
-static void kernels_read_back_with_their_row(void **state)
+TEST(kernels_read_back_with_their_row)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
     const struct lb_launch_record launches[] = {
         {.name = "RNN_blockPersist_fp_LSTM_HMMA", .start_ns = 5, .end_ns = 10},
@@ -172,9 +160,8 @@ static void kernels_read_back_with_their_row(void **state)
     lb_row_free(&row);
 }
 
-static void every_verdict_reads_back(void **state)
+TEST(every_verdict_reads_back)
 {
-    (void)state;
     int failures = 0;
     for (int v = 0; v < LB_VERDICT_COUNT; v++) {
         struct lb_row row = synthetic_row(text, (enum lb_verdict)v, 1000, 1, 6);
@@ -188,9 +175,8 @@ static void every_verdict_reads_back(void **state)
     assert_int_equal(failures, 4);
 }
 
-static void unknown_numbers_are_null(void **state)
+TEST(unknown_numbers_are_null)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_UNSUPPORTED, 0, 0, 0);
     row.flops = INFINITY;
     json_t *object = lb_row_to_json(&row);
@@ -202,9 +188,8 @@ static void unknown_numbers_are_null(void **state)
     lb_row_free(&row);
 }
 
-static void interval_is_unknown_below_six_samples(void **state)
+TEST(interval_is_unknown_below_six_samples)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 5);
     assert_true(isnan(row.median_lo_ns) && isnan(row.median_hi_ns) && row.median_ns > 0);
     assert_int_equal(lb_row_add_block(&row, (double[]){1}, 1, NULL), LB_OK);
@@ -213,9 +198,8 @@ static void interval_is_unknown_below_six_samples(void **state)
     lb_row_free(&row);
 }
 
-static void text_in_another_encoding_loses_no_row(void **state)
+TEST(text_in_another_encoding_loses_no_row)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_ERROR, 0, 0, 0);
     lb_row_print(&row.reason, "cut in a letter: \xc3");
     struct lb_row copy = read_back(&row);
@@ -225,9 +209,8 @@ static void text_in_another_encoding_loses_no_row(void **state)
 }
 
 /* Derived numbers in a file that contradict its samples are ignored. */
-static void derived_numbers_are_computed_anew(void **state)
+TEST(derived_numbers_are_computed_anew)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6), copy;
     json_t *object = lb_row_to_json(&row);
     json_object_set_new(object, "median_ns", json_real(1));
@@ -239,9 +222,8 @@ static void derived_numbers_are_computed_anew(void **state)
     json_decref(object);
 }
 
-static void broken_rows_are_refused_by_key(void **state)
+TEST(broken_rows_are_refused_by_key)
 {
-    (void)state;
     static const struct {
         const char *key, *value; /* NULL: the key is taken away */
     } breaks[] = {
@@ -296,9 +278,8 @@ static void broken_rows_are_refused_by_key(void **state)
 }
 
 /* Seven processes of two blocks: their medians are 10, 20, ... 70 in some order. */
-static void processes_are_units_and_give_the_median(void **state)
+TEST(processes_are_units_and_give_the_median)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 0, 0, 0);
     static const double level[] = {30, 10, 70, 20, 60, 50, 40};
     for (int i = 0; i < 7; i++) {
@@ -323,9 +304,8 @@ static void processes_are_units_and_give_the_median(void **state)
 }
 
 /* The rows of two blocks of a case; the second has larger errors and a warning. */
-static void later_blocks_add_what_they_found(void **state)
+TEST(later_blocks_add_what_they_found)
 {
-    (void)state;
     struct lb_row row = {0}, first = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
     struct lb_row second = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 30);
     struct lb_row third = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
@@ -361,9 +341,8 @@ static void later_blocks_add_what_they_found(void **state)
     lb_row_free(&third);
 }
 
-static void other_bits_of_a_deterministic_implementation_are_wrong(void **state)
+TEST(other_bits_of_a_deterministic_implementation_are_wrong)
 {
-    (void)state;
     for (int deterministic = 0; deterministic < 2; deterministic++) {
         struct lb_row row = {0}, first = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
         struct lb_row same = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 10);
@@ -383,9 +362,8 @@ static void other_bits_of_a_deterministic_implementation_are_wrong(void **state)
     }
 }
 
-static void anomalous_samples_are_flagged(void **state)
+TEST(anomalous_samples_are_flagged)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 40);
     assert_int_equal(row.flags, 0);
     for (size_t i = 0; i < 40; i++)
@@ -399,9 +377,8 @@ static void anomalous_samples_are_flagged(void **state)
     lb_row_free(&row);
 }
 
-static void keys_to_come_are_read_over(void **state)
+TEST(keys_to_come_are_read_over)
 {
-    (void)state;
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6), copy;
     json_t *object = lb_row_to_json(&row);
     json_object_set_new(object, "clock_mhz", json_integer(1980));
@@ -413,9 +390,8 @@ static void keys_to_come_are_read_over(void **state)
 }
 
 /* The shortest row that any program of this schema version can have written. */
-static void keys_that_older_programs_lack_are_done_without(void **state)
+TEST(keys_that_older_programs_lack_are_done_without)
 {
-    (void)state;
     struct lb_row row;
     json_t *object = json_pack("{s:s, s:s, s:s, s:[f, f, f]}", "kind", "row", "case", text,
                                "verdict", "ok", "samples_ns", 3.0, 1.0, 2.0);
@@ -446,10 +422,9 @@ static void fill_rows(struct lb_row *rows)
     }
 }
 
-static void a_slow_machine_is_found_within_an_implementation_and_environment(void **state)
+TEST(a_slow_machine_is_found_within_an_implementation_and_environment)
 {
     struct lb_row rows[3 * GROUP - 1];
-    (void)state;
     fill_rows(rows);
     assert_int_equal(lb_rows_find_slowdowns(rows, 3 * GROUP - 1, NULL), LB_OK);
     for (size_t i = 0; i < 2 * GROUP; i++) {
@@ -463,10 +438,9 @@ static void a_slow_machine_is_found_within_an_implementation_and_environment(voi
         lb_row_free(&rows[i]);
 }
 
-static void a_row_without_a_reference_has_no_slowdown(void **state)
+TEST(a_row_without_a_reference_has_no_slowdown)
 {
     struct lb_row rows[3 * GROUP - 1];
-    (void)state;
     fill_rows(rows);
     lb_row_set_reference(&rows[0], NAN);
     rows[GROUP].verdict = LB_VERDICT_WRONG;
@@ -475,28 +449,4 @@ static void a_row_without_a_reference_has_no_slowdown(void **state)
         assert_true(isnan(rows[i].slowdown)); /* each group is one row short */
         lb_row_free(&rows[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(row_reads_back_bit_by_bit),
-        cmocka_unit_test(a_row_without_later_keys_is_read),
-        cmocka_unit_test(kernels_read_back_with_their_row),
-        cmocka_unit_test(every_verdict_reads_back),
-        cmocka_unit_test(unknown_numbers_are_null),
-        cmocka_unit_test(interval_is_unknown_below_six_samples),
-        cmocka_unit_test(text_in_another_encoding_loses_no_row),
-        cmocka_unit_test(derived_numbers_are_computed_anew),
-        cmocka_unit_test(broken_rows_are_refused_by_key),
-        cmocka_unit_test(keys_to_come_are_read_over),
-        cmocka_unit_test(keys_that_older_programs_lack_are_done_without),
-        cmocka_unit_test(processes_are_units_and_give_the_median),
-        cmocka_unit_test(later_blocks_add_what_they_found),
-        cmocka_unit_test(other_bits_of_a_deterministic_implementation_are_wrong),
-        cmocka_unit_test(anomalous_samples_are_flagged),
-        cmocka_unit_test(a_slow_machine_is_found_within_an_implementation_and_environment),
-        cmocka_unit_test(a_row_without_a_reference_has_no_slowdown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,15 @@
 /* The file of a run: what survives a kill, a full disk or a second writer, and which files are
  * refused. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "record/run_file.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 static char folder[512], path[528];
 static json_t *details;
@@ -79,9 +71,8 @@ static void spill(const char *text, size_t size)
     assert_int_equal(fclose(file), 0);
 }
 
-static void run_reads_back_from_file_and_folder(void **state)
+TEST_WITH(run_reads_back_from_file_and_folder, begin, end)
 {
-    (void)state;
     write_run(true);
     const char *const paths[] = {path, folder};
     for (int i = 0; i < 2; i++) {
@@ -96,9 +87,8 @@ static void run_reads_back_from_file_and_folder(void **state)
     }
 }
 
-static void second_run_never_overwrites_the_first(void **state)
+TEST_WITH(second_run_never_overwrites_the_first, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct lb_error err = {""};
     size_t before, after;
@@ -115,9 +105,8 @@ static void second_run_never_overwrites_the_first(void **state)
 
 /* Killed at any byte of its last line, a run keeps the lines before, and goes on as if the line had
  * never been begun. */
-static void torn_tail_is_cut_at_every_offset(void **state)
+TEST_WITH(torn_tail_is_cut_at_every_offset, begin, end)
 {
-    (void)state;
     size_t size;
     write_run(false);
     char *text = slurp(&size);
@@ -152,9 +141,8 @@ static void torn_tail_is_cut_at_every_offset(void **state)
 }
 
 /* A run that was killed while it wrote its header is empty, and can be created again. */
-static void torn_header_is_no_run(void **state)
+TEST_WITH(torn_header_is_no_run, begin, end)
 {
-    (void)state;
     size_t size;
     write_run(false);
     char *text = slurp(&size);
@@ -172,9 +160,8 @@ static void torn_header_is_no_run(void **state)
     free(text);
 }
 
-static void footer_in_the_middle_ends_a_session_only(void **state)
+TEST_WITH(footer_in_the_middle_ends_a_session_only, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct lb_run run;
     write_run(true);
@@ -192,9 +179,8 @@ static void footer_in_the_middle_ends_a_session_only(void **state)
 }
 
 /* Opening a run does not change it, since the caller may still decide not to resume. */
-static void a_run_that_is_only_opened_stays_as_it_is(void **state)
+TEST_WITH(a_run_that_is_only_opened_stays_as_it_is, begin, end)
 {
-    (void)state;
     static const char *const tails[] = {"", "{\"kind\":\"ro"};
     for (int i = 0; i < 2; i++) {
         struct lb_run_file file = {0};
@@ -217,9 +203,8 @@ static void a_run_that_is_only_opened_stays_as_it_is(void **state)
     }
 }
 
-static void later_row_of_a_case_holds(void **state)
+TEST_WITH(later_row_of_a_case_holds, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct lb_run run;
     assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
@@ -235,9 +220,8 @@ static void later_row_of_a_case_holds(void **state)
     lb_run_free(&run);
 }
 
-static void two_writers_cannot_share_a_folder(void **state)
+TEST_WITH(two_writers_cannot_share_a_folder, begin, end)
 {
-    (void)state;
     struct lb_run_file first = {0}, second = {0};
     struct lb_run run;
     struct lb_error err = {""};
@@ -252,9 +236,8 @@ static void two_writers_cannot_share_a_folder(void **state)
 }
 
 /* A file size limit acts like a full disk: a short write, then a failure. */
-static void full_disk_leaves_whole_lines(void **state)
+TEST_WITH(full_disk_leaves_whole_lines, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct lb_run run;
     struct lb_error err = {""};
@@ -284,9 +267,8 @@ static void full_disk_leaves_whole_lines(void **state)
     lb_row_free(&row);
 }
 
-static void folder_that_cannot_be_written_is_said_at_once(void **state)
+TEST_WITH(folder_that_cannot_be_written_is_said_at_once, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct lb_error err = {""};
     assert_int_equal(lb_run_create("/proc/nonexistent/a/b", details, &file, &err), LB_IO);
@@ -296,9 +278,8 @@ static void folder_that_cannot_be_written_is_said_at_once(void **state)
     assert_null(file.path);
 }
 
-static void missing_parents_of_a_folder_are_made(void **state)
+TEST_WITH(missing_parents_of_a_folder_are_made, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct stat there;
     assert_int_equal(lb_run_create(scratch_path("a/b//c"), details, &file, NULL), LB_OK);
@@ -307,9 +288,8 @@ static void missing_parents_of_a_folder_are_made(void **state)
 }
 
 /* Half of a run's data is missing, doubled or of another run: the run is read, and says so. */
-static void doubtful_files_are_named(void **state)
+TEST_WITH(doubtful_files_are_named, begin, end)
 {
-    (void)state;
 #define ROW(T, rest) \
     "{\"kind\":\"row\",\"case\":\"a/T" #T "_B1_I1_H1/f32/infer\",\"verdict\":\"ok\"" rest "}\n"
 #define SAMPLES       ",\"samples_ns\":[1,2,3]"
@@ -344,9 +324,8 @@ static void doubtful_files_are_named(void **state)
 }
 
 /* A pipe would make the program wait for a writer. */
-static void only_regular_files_are_read(void **state)
+TEST_WITH(only_regular_files_are_read, begin, end)
 {
-    (void)state;
     struct lb_run run;
     struct lb_error err = {""};
     assert_int_equal(mkdir(folder, 0777), 0);
@@ -358,9 +337,8 @@ static void only_regular_files_are_read(void **state)
 }
 
 /* Rows that nobody would find are not written: the file was deleted, moved away or replaced. */
-static void a_file_that_vanishes_is_noticed(void **state)
+TEST_WITH(a_file_that_vanishes_is_noticed, begin, end)
 {
-    (void)state;
     struct lb_row row = synthetic_row("cpu_ref/T4_B1_H3/f32/infer", LB_VERDICT_OK, 2000, 1, 6);
     for (int i = 0; i < 3; i++) {
         struct lb_run_file file = {0};
@@ -381,9 +359,8 @@ static void a_file_that_vanishes_is_noticed(void **state)
 }
 
 /* A time budget may skip a hundred thousand cases. */
-static void a_skipped_row_is_short(void **state)
+TEST_WITH(a_skipped_row_is_short, begin, end)
 {
-    (void)state;
     struct lb_run_file file = {0};
     struct lb_run run;
     struct lb_case c;
@@ -407,9 +384,8 @@ static void a_skipped_row_is_short(void **state)
     lb_row_free(&row);
 }
 
-static void foreign_files_are_refused_with_line_and_reason(void **state)
+TEST_WITH(foreign_files_are_refused_with_line_and_reason, begin, end)
 {
-    (void)state;
 #define HEADER "{\"kind\":\"header\",\"schema\":2}\n"
     static const struct {
         const char *text, *words; /* that the message must have */
@@ -449,28 +425,4 @@ static void foreign_files_are_refused_with_line_and_reason(void **state)
     assert_int_equal(lb_run_read(path, &run, &err), LB_INVALID);
     assert_true(run.other_schema);
     assert_non_null(strstr(err.text, "this run has schema version 1, and this program reads only"));
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(run_reads_back_from_file_and_folder),
-        TEST(second_run_never_overwrites_the_first),
-        TEST(torn_tail_is_cut_at_every_offset),
-        TEST(torn_header_is_no_run),
-        TEST(footer_in_the_middle_ends_a_session_only),
-        TEST(a_run_that_is_only_opened_stays_as_it_is),
-        TEST(later_row_of_a_case_holds),
-        TEST(two_writers_cannot_share_a_folder),
-        TEST(full_disk_leaves_whole_lines),
-        TEST(folder_that_cannot_be_written_is_said_at_once),
-        TEST(missing_parents_of_a_folder_are_made),
-        TEST(doubtful_files_are_named),
-        TEST(only_regular_files_are_read),
-        TEST(a_file_that_vanishes_is_noticed),
-        TEST(a_skipped_row_is_short),
-        TEST(foreign_files_are_refused_with_line_and_reason),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

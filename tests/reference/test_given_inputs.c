@@ -1,18 +1,10 @@
 /* Inputs from a file: set 0 has the file's rows in their order and begins with zeros, set 1
  * differs, and what does not fit is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/case.h"
 #include "model/sequence_file.h"
 #include "reference/reference.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 enum { T = 5, B = 300, I = 3, H = 16 };
 
@@ -49,12 +41,11 @@ static void open_inputs(const char *text, struct lb_reference **reference)
         fail_msg("%s", err.text);
 }
 
-static void set_0_is_the_file(void **state)
+TEST(set_0_is_the_file)
 {
     /* The second is so large that drawn rows would repeat. */
     static const char *const texts[] = {"T5_B300_I3_H16/f64/infer", "T5_B300_I3_H16_L9/f64/train",
                                         "T5_B300_I3_H16/f64/infer/ragged"};
-    (void)state;
     for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
         struct lb_reference *reference;
         open_inputs(texts[k], &reference);
@@ -69,9 +60,8 @@ static void set_0_is_the_file(void **state)
     }
 }
 
-static void values_are_rounded_to_the_dtype(void **state)
+TEST(values_are_rounded_to_the_dtype)
 {
-    (void)state;
     struct lb_reference *reference;
     open_inputs("T5_B300_I3_H16/f32/infer", &reference);
     const float *rounded = lb_reference_inputs(reference, 0)->at[LB_X];
@@ -80,11 +70,10 @@ static void values_are_rounded_to_the_dtype(void **state)
     lb_reference_close(reference);
 }
 
-static void a_problem_of_another_size_is_refused(void **state)
+TEST(a_problem_of_another_size_is_refused)
 {
     static const char *const texts[] = {"T6_B300_I3_H16/f64/infer", "T5_B299_I3_H16/f64/infer",
                                         "T5_B300_I4_H16/f64/infer"};
-    (void)state;
     for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
         struct lb_problem problem = problem_of(texts[k]);
         struct lb_reference *reference;
@@ -94,12 +83,4 @@ static void a_problem_of_another_size_is_refused(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_0_is_the_file),
-        cmocka_unit_test(values_are_rounded_to_the_dtype),
-        cmocka_unit_test(a_problem_of_another_size_is_refused),
-    };
-    return cmocka_run_group_tests(tests, give_inputs, scratch_teardown);
-}
+TEST_GROUP(give_inputs, scratch_teardown)

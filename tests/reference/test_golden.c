@@ -1,21 +1,12 @@
 /* Compares implementations with golden files made by PyTorch (golden/make_golden.py): by its
  * nn.LSTM, and for cells that it does not have by its operations and its automatic differentiation.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "device/weight_packing.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 enum { MAX_LAYER_DIRS = 4 };
 
@@ -175,9 +166,8 @@ static double allowed(enum lb_dtype dtype)
     return dtype == LB_F64 ? 1e-14 : 4e-6;
 }
 
-static void implementations_match_pytorch(void **state)
+TEST(implementations_match_pytorch)
 {
-    (void)state;
     for (const struct lb_registration *listed = lb_impl_table; listed->name; listed++) {
         if (!listed->impl || listed->impl->memory != LB_HOST || !listed->impl->backward)
             continue;
@@ -207,9 +197,8 @@ static const struct lb_impl *built_in(const char *name)
     return listed->impl;
 }
 
-static void every_cell_matches_pytorch(void **state)
+TEST(every_cell_matches_pytorch)
 {
-    (void)state;
     for (int cell = LB_CELL_STANDARD + 1; cell < LB_CELL_COUNT; cell++) {
         char name[64];
         size_t compared = 0;
@@ -233,9 +222,8 @@ static void every_cell_matches_pytorch(void **state)
 }
 
 /* A file whose numbers of the cell are exchanged is found. */
-static void another_cell_does_not_match(void **state)
+TEST(another_cell_does_not_match)
 {
-    (void)state;
     static const char *const names[] = {"cell_peephole.json", "cell_layernorm.json"};
     for (size_t i = 0; i < 2; i++) {
         struct golden g;
@@ -250,9 +238,8 @@ static void another_cell_does_not_match(void **state)
     }
 }
 
-static void swapped_gates_do_not_match(void **state)
+TEST(swapped_gates_do_not_match)
 {
-    (void)state;
     struct golden g;
     open_golden(&g, "lstm_f32_L1_D1.json");
     size_t block = (size_t)(g.problem.hidden * g.problem.input) * sizeof(float);
@@ -262,15 +249,4 @@ static void swapped_gates_do_not_match(void **state)
     memcpy(w_ih + 2 * block, kept, block);
     assert_true(run_golden(built_in("cpu_ref"), &g) > 1e-2);
     close_golden(&g);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(implementations_match_pytorch),
-        cmocka_unit_test(swapped_gates_do_not_match),
-        cmocka_unit_test(every_cell_matches_pytorch),
-        cmocka_unit_test(another_cell_does_not_match),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

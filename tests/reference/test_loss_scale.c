@@ -1,19 +1,10 @@
 /* Loss scaling: what counts as an overflow, and the schedule of a dynamic scale. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/case.h"
 #include "reference/loss_scale.h"
+#include "tests/helpers/test.h"
 
-static void each_gradient_that_is_not_finite_counts(void **state)
+TEST(each_gradient_that_is_not_finite_counts)
 {
-    (void)state;
     static const char *const texts[] = {"T3_B2_I5_H4/f16/train", "T3_B2_I5_H4/bf16/train",
                                         "T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f64/train"};
     const double values[] = {0, 1, -65504, NAN, INFINITY, -INFINITY, 0x1p-24};
@@ -47,12 +38,11 @@ static void each_gradient_that_is_not_finite_counts(void **state)
 }
 
 /* h of the cell projection is smaller than c, and so is its gradient. */
-static void the_gradients_of_a_projection_count_with_their_own_sizes(void **state)
+TEST(the_gradients_of_a_projection_count_with_their_own_sizes)
 {
     struct lb_case c;
     struct lb_results results;
     char text[128];
-    (void)state;
     assert_int_equal(lb_case_parse("x/T3_B2_I5_H4_P3/f16/train", &c, NULL, NULL, NULL), LB_OK);
     assert_int_equal(lb_results_create(&c.problem, &results, NULL), LB_OK);
     assert_true(lb_loss_overflow(&c.problem, 1024, &results, text, sizeof(text)));
@@ -62,9 +52,8 @@ static void the_gradients_of_a_projection_count_with_their_own_sizes(void **stat
     lb_results_destroy(&results);
 }
 
-static void an_overflow_halves_the_scale_and_2000_good_steps_double_it(void **state)
+TEST(an_overflow_halves_the_scale_and_2000_good_steps_double_it)
 {
-    (void)state;
     struct lb_loss_scaler scaler = {.scale = 65536};
     lb_loss_scaler_step(&scaler, true);
     lb_loss_scaler_step(&scaler, true);
@@ -97,9 +86,8 @@ static enum lb_status try_made_up(void *user, double scale, int set, bool *overf
     return LB_OK;
 }
 
-static void the_schedule_says_scale_and_share_of_skipped_steps(void **state)
+TEST(the_schedule_says_scale_and_share_of_skipped_steps)
 {
-    (void)state;
     static const struct {
         double start, limits[LB_INPUT_SETS], scale, skipped;
         int trials; /* at most one per scale and set */
@@ -137,23 +125,10 @@ static enum lb_status fail_at_once(void *user, double scale, int set, bool *over
     return lb_fail(err, LB_FAILED, "made up");
 }
 
-static void a_step_that_fails_ends_the_schedule(void **state)
+TEST(a_step_that_fails_ends_the_schedule)
 {
-    (void)state;
     struct lb_loss_schedule schedule;
     struct lb_error err = {""};
     assert_int_equal(lb_loss_schedule_run(1024, fail_at_once, NULL, &schedule, &err), LB_FAILED);
     assert_string_equal(err.text, "made up");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_gradient_that_is_not_finite_counts),
-        cmocka_unit_test(the_gradients_of_a_projection_count_with_their_own_sizes),
-        cmocka_unit_test(an_overflow_halves_the_scale_and_2000_good_steps_double_it),
-        cmocka_unit_test(the_schedule_says_scale_and_share_of_skipped_steps),
-        cmocka_unit_test(a_step_that_fails_ends_the_schedule),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,11 @@
 /* The oracle: its gradients against finite differences, ragged rows, rows that count several times.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "device/weight_packing.h"
 #include "model/case.h"
 #include "reference/input_data.h"
 #include "reference/oracle.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 enum { PARTS = 5 }; /* w_ih, w_hh, b_ih, b_hh, w_cell */
 
@@ -160,9 +150,8 @@ static double worst_of_all(struct network *net)
 
 static const int32_t ragged_lengths[3] = {4, 2, 1};
 
-static void gradients_match_finite_differences(void **state)
+TEST(gradients_match_finite_differences)
 {
-    (void)state;
     static const char *const problems[] = {
         "T4_B3_I2_H3_L3_D2/f64/train",
         "T4_B3_I2_H3_L3_D2/f64/train/act-relu",
@@ -177,9 +166,8 @@ static void gradients_match_finite_differences(void **state)
     }
 }
 
-static void gradients_of_ragged_rows_match_finite_differences(void **state)
+TEST(gradients_of_ragged_rows_match_finite_differences)
 {
-    (void)state;
     static const char *const problems[] = {"T4_B3_I2_H3_L3_D2/f64/train/ragged",
                                            "T4_B3_I2_H3_L3_D2/f64/train/ragged/act-relu"};
     for (size_t i = 0; i < 2; i++) {
@@ -193,9 +181,8 @@ static void gradients_of_ragged_rows_match_finite_differences(void **state)
 
 /* Every cell: several layers, both directions, with and without ragged rows. The layernorm of few
  * numbers is badly conditioned, and differences see that, so there are more. */
-static void gradients_of_every_cell_match_finite_differences(void **state)
+TEST(gradients_of_every_cell_match_finite_differences)
 {
-    (void)state;
     static const char *const shapes[LB_CELL_COUNT][2] = {
         [LB_CELL_LAYERNORM] = {"T4_B3_I2_H7_L3_D2", "/cell-layernorm"},
         [LB_CELL_RECURRENT_DROPOUT] = {"T4_B3_I2_H3_L3_D2", "/cell-recurrent-dropout"},
@@ -220,9 +207,8 @@ static void gradients_of_every_cell_match_finite_differences(void **state)
 }
 
 /* The weights that only a cell has take part: a gradient of zero would be found. */
-static void finite_differences_find_a_wrong_gradient_of_each_cell(void **state)
+TEST(finite_differences_find_a_wrong_gradient_of_each_cell)
 {
-    (void)state;
     static const char *const problems[] = {"T4_B3_I2_H5_P3_L2/f64/train",
                                            "T4_B3_I2_H3_L2/f64/train/cell-peephole",
                                            "T4_B3_I2_H3_L2/f64/train/cell-layernorm"};
@@ -236,9 +222,8 @@ static void finite_differences_find_a_wrong_gradient_of_each_cell(void **state)
     }
 }
 
-static void finite_differences_find_a_wrong_gradient(void **state)
+TEST(finite_differences_find_a_wrong_gradient)
 {
-    (void)state;
     struct network net;
     open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train", NULL);
     differentiate(&net, NULL);
@@ -247,9 +232,8 @@ static void finite_differences_find_a_wrong_gradient(void **state)
     close_network(&net);
 }
 
-static void ragged_rows_are_zero_past_their_end_and_ignore_inputs_there(void **state)
+TEST(ragged_rows_are_zero_past_their_end_and_ignore_inputs_there)
 {
-    (void)state;
     struct network net;
     open_network(&net, "T4_B3_I2_H3_L3_D2/f64/train/ragged", ragged_lengths);
     differentiate(&net, NULL);
@@ -270,9 +254,8 @@ static void ragged_rows_are_zero_past_their_end_and_ignore_inputs_there(void **s
 
 /* A ragged row gives the same hn, in both directions, as a full-length problem of that row alone.
  */
-static void a_ragged_row_equals_the_row_alone(void **state)
+TEST(a_ragged_row_equals_the_row_alone)
 {
-    (void)state;
     struct network batch, alone;
     open_network(&batch, "T4_B3_I2_H3_L1_D2/f64/train/ragged", ragged_lengths);
     open_network(&alone, "T2_B1_I2_H3_L1_D2/f64/train", NULL);
@@ -292,9 +275,8 @@ static void a_ragged_row_equals_the_row_alone(void **state)
     close_network(&batch);
 }
 
-static void a_row_with_count_n_contributes_n_times(void **state)
+TEST(a_row_with_count_n_contributes_n_times)
 {
-    (void)state;
     static const int32_t counts[3] = {5, 0, 2}, only[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     struct network net;
     double expected[12 * 6] = {0};
@@ -310,28 +292,11 @@ static void a_row_with_count_n_contributes_n_times(void **state)
     close_network(&net);
 }
 
-static void sizes_beyond_any_memory_do_not_wrap(void **state)
+TEST(sizes_beyond_any_memory_do_not_wrap)
 {
-    (void)state;
     struct lb_problem p = trial_problem("T1_B1_H1/f64/train");
     p.seq_len = p.batch = p.layers = (int64_t)1 << 40;
     struct lb_lstm_counts n = lb_lstm_counts(&p);
     assert_true(n.gates >= (size_t)1 << 50 && n.gates <= SIZE_MAX / 64);
     assert_true(n.y >= (size_t)1 << 50 && n.y <= SIZE_MAX / 64);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_match_finite_differences),
-        cmocka_unit_test(gradients_of_ragged_rows_match_finite_differences),
-        cmocka_unit_test(gradients_of_every_cell_match_finite_differences),
-        cmocka_unit_test(finite_differences_find_a_wrong_gradient_of_each_cell),
-        cmocka_unit_test(finite_differences_find_a_wrong_gradient),
-        cmocka_unit_test(ragged_rows_are_zero_past_their_end_and_ignore_inputs_there),
-        cmocka_unit_test(a_ragged_row_equals_the_row_alone),
-        cmocka_unit_test(a_row_with_count_n_contributes_n_times),
-        cmocka_unit_test(sizes_beyond_any_memory_do_not_wrap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

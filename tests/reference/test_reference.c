@@ -1,25 +1,16 @@
 /* The reference: which results pass the comparison, which errors it finds, and what the cache
  * keeps. */
 #include <fenv.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #ifdef __SSE__
 #include <xmmintrin.h>
 #endif
-
-#include <cmocka.h>
 
 #include "device/memory.h"
 #include "model/registry.h"
 #include "reference/expected.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;
 
@@ -82,9 +73,8 @@ static void open_shape(struct fixture *f, const char *shape, int dtype, const ch
     open_fixture(f, text);
 }
 
-static void a_correct_result_passes(void **state)
+TEST(a_correct_result_passes)
 {
-    (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
         for (int big = 0; big < 2; big++) {
             struct fixture f;
@@ -130,9 +120,8 @@ static double size_of(const struct fixture *f, const struct tensor *tensor)
     return size;
 }
 
-static void an_error_in_one_element_of_any_tensor_is_found(void **state)
+TEST(an_error_in_one_element_of_any_tensor_is_found)
 {
-    (void)state;
     /* Relative to the tensor's largest element; each is more than the tolerance of any element. */
     static const double errors[LB_DTYPE_COUNT] = {2e-13, 1e-4, 0.04, 0.3};
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
@@ -153,9 +142,8 @@ static void an_error_in_one_element_of_any_tensor_is_found(void **state)
         }
 }
 
-static void nan_and_infinity_in_any_tensor_are_found(void **state)
+TEST(nan_and_infinity_in_any_tensor_are_found)
 {
-    (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct fixture f;
         struct tensor tensors[10];
@@ -176,9 +164,8 @@ static void nan_and_infinity_in_any_tensor_are_found(void **state)
     }
 }
 
-static void an_unwritten_element_is_found_in_every_dtype(void **state)
+TEST(an_unwritten_element_is_found_in_every_dtype)
 {
-    (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct fixture f;
         open_shape(&f, small_shape, dtype, "infer");
@@ -189,10 +176,9 @@ static void an_unwritten_element_is_found_in_every_dtype(void **state)
     }
 }
 
-static void a_wrong_output_is_reported_before_a_wrong_gradient(void **state)
+TEST(a_wrong_output_is_reported_before_a_wrong_gradient)
 {
     struct fixture f;
-    (void)state;
     open_fixture(&f, "T3_B2_I3_H3/f32/train");
     set(&f, f.results.at[LB_DX], 0, NAN);
     assert_true(check_of(&f).in_gradient && !check_of(&f).right);
@@ -201,9 +187,8 @@ static void a_wrong_output_is_reported_before_a_wrong_gradient(void **state)
     close_fixture(&f);
 }
 
-static void swapped_rows_are_found(void **state)
+TEST(swapped_rows_are_found)
 {
-    (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct fixture f;
         open_shape(&f, big_shape, dtype, "infer");
@@ -223,9 +208,8 @@ static void swapped_rows_are_found(void **state)
     }
 }
 
-static void a_value_past_a_ragged_end_is_found(void **state)
+TEST(a_value_past_a_ragged_end_is_found)
 {
-    (void)state;
     struct fixture f;
     open_fixture(&f, "T6_B5_I4_H7/f32/train/ragged");
     const int32_t *lengths = lb_reference_inputs(f.reference, 0)->lengths;
@@ -237,9 +221,8 @@ static void a_value_past_a_ragged_end_is_found(void **state)
     close_fixture(&f);
 }
 
-static void reasons_name_layer_direction_gate_and_element(void **state)
+TEST(reasons_name_layer_direction_gate_and_element)
 {
-    (void)state;
     struct fixture f;
     open_fixture(&f, "T3_B2_I4_H3_L2_D2/f32/train");
     set(&f, f.results.gradients.dw_hh[3], 7 * 3 + 2, 100); /* layer 1, direction 1 */
@@ -263,9 +246,8 @@ static void visit(struct lb_reference_cache *cache, const char *text, size_t *co
     lb_reference_cache_counts(cache, computed, reused);
 }
 
-static void the_cache_shares_results_between_batches_passes_and_visits(void **state)
+TEST(the_cache_shares_results_between_batches_passes_and_visits)
 {
-    (void)state;
     struct lb_reference_cache *cache;
     size_t computed, reused;
     assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
@@ -284,9 +266,8 @@ static void the_cache_shares_results_between_batches_passes_and_visits(void **st
     lb_reference_cache_destroy(cache);
 }
 
-static void the_cache_computes_again_when_results_lack_a_backward(void **state)
+TEST(the_cache_computes_again_when_results_lack_a_backward)
 {
-    (void)state;
     struct lb_reference_cache *cache;
     size_t computed, reused;
     assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
@@ -296,9 +277,8 @@ static void the_cache_computes_again_when_results_lack_a_backward(void **state)
     lb_reference_cache_destroy(cache);
 }
 
-static void a_full_cache_drops_the_oldest_unused_results(void **state)
+TEST(a_full_cache_drops_the_oldest_unused_results)
 {
-    (void)state;
     struct lb_reference_cache *cache;
     struct lb_reference *held;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
@@ -315,9 +295,8 @@ static void a_full_cache_drops_the_oldest_unused_results(void **state)
     lb_reference_cache_destroy(cache);
 }
 
-static void another_seed_gives_other_inputs(void **state)
+TEST(another_seed_gives_other_inputs)
 {
-    (void)state;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
     struct lb_reference *one, *two;
     assert_int_equal(lb_reference_open(NULL, &problem, 1, &one, NULL), LB_OK);
@@ -330,11 +309,10 @@ static void another_seed_gives_other_inputs(void **state)
 
 /* Whether results that are right for one input set are wrong for the other, in every dtype: what an
  * implementation remembers of one call is no answer for the next. */
-static void results_of_one_input_set_are_wrong_for_the_other(void **state)
+TEST(results_of_one_input_set_are_wrong_for_the_other)
 {
     static const char *const shapes[] = {"T6_B1_I4_H7", "T6_B5_I4_H7", "T64_B40_I50_H50"};
     static const char *const passes[] = {"infer", "train", "train/ragged"};
-    (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
         for (size_t shape = 0; shape < 3; shape++)
             for (size_t pass = 0; pass < 3; pass++) {
@@ -350,10 +328,9 @@ static void results_of_one_input_set_are_wrong_for_the_other(void **state)
 
 /* The rounded evaluation must differ in the gradients too: outputs alone would reveal nothing of an
  * implementation that remembers its weight gradients. */
-static void weight_gradients_of_the_input_sets_differ(void **state)
+TEST(weight_gradients_of_the_input_sets_differ)
 {
     static const char *const shapes[] = {"T6_B1_I4_H7", "T6_B5_I4_H7", "T64_B40_I50_H50"};
-    (void)state;
     for (size_t shape = 0; shape < 3; shape++) {
         struct lb_exec_config config = {.threads = 1};
         struct lb_results other = {0};
@@ -376,13 +353,12 @@ static void weight_gradients_of_the_input_sets_differ(void **state)
     }
 }
 
-static void weights_that_were_written_to_are_named_and_not_used_again(void **state)
+TEST(weights_that_were_written_to_are_named_and_not_used_again)
 {
     struct lb_reference_cache *cache;
     struct lb_reference *reference;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer/ragged");
     size_t computed, reused;
-    (void)state;
     assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
     assert_int_equal(lb_reference_open(cache, &problem, 1, &reference, NULL), LB_OK);
     const struct lb_inputs *inputs = lb_reference_inputs(reference, 0);
@@ -399,9 +375,8 @@ static void weights_that_were_written_to_are_named_and_not_used_again(void **sta
     lb_reference_cache_destroy(cache);
 }
 
-static void the_hash_changes_with_any_bit_of_any_tensor(void **state)
+TEST(the_hash_changes_with_any_bit_of_any_tensor)
 {
-    (void)state;
     struct fixture f;
     struct tensor tensors[10];
     open_fixture(&f, "T3_B2_I3_H3/bf16/train");
@@ -429,9 +404,8 @@ static void bend_arithmetic(void)
 #endif
 }
 
-static void tolerances_do_not_depend_on_the_rounding_mode_found(void **state)
+TEST(tolerances_do_not_depend_on_the_rounding_mode_found)
 {
-    (void)state;
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct lb_problem problem = trial_problem("T9_B3_I4_H8/f32/train");
         struct lb_expected *fresh, *bent;
@@ -453,28 +427,4 @@ static void tolerances_do_not_depend_on_the_rounding_mode_found(void **state)
         lb_expected_destroy(bent);
         lb_expected_destroy(fresh);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_correct_result_passes),
-        cmocka_unit_test(an_error_in_one_element_of_any_tensor_is_found),
-        cmocka_unit_test(nan_and_infinity_in_any_tensor_are_found),
-        cmocka_unit_test(an_unwritten_element_is_found_in_every_dtype),
-        cmocka_unit_test(a_wrong_output_is_reported_before_a_wrong_gradient),
-        cmocka_unit_test(swapped_rows_are_found),
-        cmocka_unit_test(a_value_past_a_ragged_end_is_found),
-        cmocka_unit_test(reasons_name_layer_direction_gate_and_element),
-        cmocka_unit_test(the_cache_shares_results_between_batches_passes_and_visits),
-        cmocka_unit_test(the_cache_computes_again_when_results_lack_a_backward),
-        cmocka_unit_test(a_full_cache_drops_the_oldest_unused_results),
-        cmocka_unit_test(another_seed_gives_other_inputs),
-        cmocka_unit_test(tolerances_do_not_depend_on_the_rounding_mode_found),
-        cmocka_unit_test(results_of_one_input_set_are_wrong_for_the_other),
-        cmocka_unit_test(weight_gradients_of_the_input_sets_differ),
-        cmocka_unit_test(weights_that_were_written_to_are_named_and_not_used_again),
-        cmocka_unit_test(the_hash_changes_with_any_bit_of_any_tensor),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

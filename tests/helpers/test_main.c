@@ -1,0 +1,34 @@
+/* The main function of test programs whose tests register themselves. */
+#include "test.h"
+
+enum { MOST_TESTS = 128 };
+
+static struct CMUnitTest tests[MOST_TESTS];
+static int lines[MOST_TESTS];
+static size_t count;
+static CMFixtureFunction group_setup, group_teardown;
+
+void test_add(int line, const char *name, CMUnitTestFunction test, CMFixtureFunction setup,
+              CMFixtureFunction teardown)
+{
+    size_t at = count++;
+    if (count > MOST_TESTS)
+        abort();
+    for (; at > 0 && lines[at - 1] > line; at--) {
+        tests[at] = tests[at - 1];
+        lines[at] = lines[at - 1];
+    }
+    tests[at] = (struct CMUnitTest){name, test, setup, teardown, NULL};
+    lines[at] = line;
+}
+
+void test_group(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    group_setup = setup;
+    group_teardown = teardown;
+}
+
+int main(void)
+{
+    return _cmocka_run_group_tests("tests", tests, count, group_setup, group_teardown);
+}
