@@ -367,7 +367,9 @@ void lb_reference_check(const struct lb_reference *reference, int set,
                         const struct lb_results *results, struct lb_check *check)
 {
     struct lb_comparison comparison = {
-        .expected = reference->expected,
+        .oracle = &reference->expected->net,
+        .deviations = reference->expected->deviations,
+        .layer_dir_sizes = reference->expected->layer_dir_sizes,
         .results = results,
         .batch = reference->batch,
         .class_of = reference->sets[set].class_of,

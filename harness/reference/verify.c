@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "reference/expected.h"
-
 /* ---- Slices. -------------------------------------------------------------------------------- */
 
 struct slice {
@@ -451,24 +449,23 @@ static double share(double error, double allowed)
 static double largest_count(const struct lb_comparison *c)
 {
     int32_t largest = 1;
-    for (size_t r = 0; c->counts && r < c->expected->rows; r++)
+    for (size_t r = 0; c->counts && r < (size_t)c->oracle->problem.batch; r++)
         largest = c->counts[r] > largest ? c->counts[r] : largest;
     return largest;
 }
 
 void lb_compare(const struct lb_comparison *c, struct lb_check *check)
 {
-    struct lb_problem p = c->expected->problem;
-    const struct slice_source source = {&c->expected->net, c->dw, c->results, c->batch,
-                                        c->class_of};
-    const struct tolerance_basis basis = {p.dtype, c->expected->layer_dir_sizes, largest_count(c)};
+    struct lb_problem p = c->oracle->problem;
+    const struct slice_source source = {c->oracle, c->dw, c->results, c->batch, c->class_of};
+    const struct tolerance_basis basis = {p.dtype, c->layer_dir_sizes, largest_count(c)};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
     *check = (struct lb_check){.right = true};
     for (size_t i = 0; i < lb_slice_count(&p); i++) {
         struct slice slice = slice_at(&source, i);
         struct lb_deviation now = measure(&slice, p.dtype);
-        struct tolerance allowed = tolerance_of(&basis, &slice, &c->expected->deviations[i], &now);
+        struct tolerance allowed = tolerance_of(&basis, &slice, &c->deviations[i], &now);
         double error = isfinite(now.sum_squares) ? now.max_abs : (double)NAN;
         double norm = isfinite(now.sum_squares) ? sqrt(now.sum_squares) : (double)NAN;
         check->err_max_abs = larger(check->err_max_abs, error);

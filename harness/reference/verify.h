@@ -9,8 +9,6 @@
 #include "reference/case_tensors.h"
 #include "reference/oracle.h"
 
-struct lb_expected;
-
 /* How far a result is from the expected values over one slice. */
 struct lb_deviation {
     double max_abs;          /* largest |result - expected|; NaN is passed over */
@@ -55,7 +53,9 @@ struct lb_check {
 
 /* A result, and what it is compared with. */
 struct lb_comparison {
-    const struct lb_expected *expected;
+    const struct lb_oracle *oracle;        /* after its passes; its batch is the number of rows */
+    const struct lb_deviation *deviations; /* [lb_slice_count] of the rounded evaluation */
+    const struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
     const struct lb_results *results;
     size_t batch;            /* batch rows of the results */
     const int32_t *class_of; /* [batch] the row that a batch row repeats; NULL: row b */
