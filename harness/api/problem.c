@@ -72,50 +72,20 @@ size_t lb_layer_dir_count(const struct lb_problem *problem)
     return (size_t)(problem->layers * problem->directions);
 }
 
-/* Multiplies the n factors; false when the product is larger than INT64_MAX. */
-static bool multiply(const int64_t *factors, size_t n, int64_t *product)
-{
-    *product = 1;
-    for (size_t i = 0; i < n; i++)
-        if (__builtin_mul_overflow(*product, factors[i], product))
-            return false;
-    return true;
-}
-
-/* Weights and biases of a layer: D * H * (4 (I_l + size of h + 2) + rows of w_cell). */
-static bool layer_weights(const struct lb_problem *p, int64_t layer_input, int64_t *count)
-{
-    int64_t columns;
-    if (__builtin_add_overflow(layer_input, lb_h_size(p), &columns) ||
-        __builtin_add_overflow(columns, 2, &columns) ||
-        __builtin_mul_overflow(columns, 4, &columns) ||
-        __builtin_add_overflow(columns, cell_weight_rows(p), &columns))
-        return false;
-    return multiply((const int64_t[]){p->directions, p->hidden, columns}, 3, count);
-}
-
 enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_counts *counts,
                                  struct lb_error *err)
 {
     const struct lb_problem *p = problem;
-    int64_t size = (int64_t)lb_dtype_size(p->dtype);
-    int64_t x, y, state, first, later, weights, total, bytes, wide;
-    int64_t h_size = lb_h_size(p);
-
-    bool fits =
-        multiply((const int64_t[]){p->directions, h_size}, 2, &wide) &&
-        multiply((const int64_t[]){p->seq_len, p->batch, p->input}, 3, &x) &&
-        multiply((const int64_t[]){p->seq_len, p->batch, wide}, 3, &y) &&
-        multiply((const int64_t[]){p->layers, p->directions, p->batch, p->hidden}, 4, &state) &&
-        layer_weights(p, p->input, &first) && layer_weights(p, wide, &later) &&
-        multiply((const int64_t[]){p->layers - 1, later}, 2, &weights) &&
-        !__builtin_add_overflow(weights, first, &weights) &&
-        !__builtin_add_overflow(x, y, &total) && !__builtin_add_overflow(total, state, &total) &&
-        !__builtin_add_overflow(total, weights, &total) &&
-        /* 16: room for the gradients and for the oracle's doubles, which have the same shapes. */
-        multiply((const int64_t[]){total, size, 16}, 3, &bytes);
-    if (!fits)
-        return lb_fail(err, LB_OOM, "needs more bytes than 64 bits can count");
+    double rows = (double)p->seq_len * (double)p->batch, H = (double)p->hidden;
+    double L = (double)p->layers, D = (double)p->directions, P = (double)lb_h_size(p);
+    double own = (double)cell_weight_rows(p), input = (double)p->input;
+    double x = rows * input, y = rows * D * P, state = L * D * (double)p->batch * H;
+    double weights = D * H * (4 * (input + P + 2) + own);
+    weights += (L - 1) * D * H * (4 * (D * P + P + 2) + own);
+    /* 16: room for the gradients and for the oracle's doubles, which have the same shapes. Below
+     * the limit all counts are exact. */
+    if ((x + y + state + weights) * (double)lb_dtype_size(p->dtype) * 16 >= 0x1p56)
+        return lb_fail(err, LB_OOM, "needs more bytes than any memory has");
     *counts = (struct lb_counts){(size_t)x, (size_t)y, (size_t)state, (size_t)weights};
     return LB_OK;
 }

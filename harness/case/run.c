@@ -111,7 +111,6 @@ done:
         judge(&context, st, &err);
     if (row->verdict != LB_VERDICT_OK)
         lb_row_drop_samples(row);
-    lb_row_clean(row);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);
     lb_case_close(&context);

@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,
@@ -288,87 +290,61 @@ done:
     return st;
 }
 
-/* A text that is being written, always terminated: at is its end, and end that of the buffer. */
-struct writer {
-    char *at, *end;
-};
-
-static void add_text(struct writer *w, const char *text)
+/* Appends to a case's text, of which *used bytes are written. */
+__attribute__((format(printf, 3, 4))) static void add(char text[LB_CASE_ID_SIZE], size_t *used,
+                                                      const char *format, ...)
 {
-    while (*text && w->at + 1 < w->end)
-        *w->at++ = *text++;
-    *w->at = '\0';
+    va_list arguments;
+    va_start(arguments, format);
+    int added = vsnprintf(text + *used, LB_CASE_ID_SIZE - *used, format, arguments);
+    va_end(arguments);
+    *used += added > 0 ? (size_t)added : 0;
+    if (*used >= LB_CASE_ID_SIZE) /* no valid case is as long, but a message may show another */
+        *used = LB_CASE_ID_SIZE - 1;
 }
 
-static void add_number(struct writer *w, const char *before, int64_t value)
-{
-    char digits[24], *at = digits + sizeof(digits) - 1;
-    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    *at = '\0';
-    do
-        *--at = (char)('0' + left % 10);
-    while (left /= 10);
-    if (value < 0) /* no valid case has one, but a message may show an invalid case */
-        *--at = '-';
-    add_text(w, before);
-    add_text(w, at);
-}
-
-static void add_word(struct writer *w, const char *before, const char *word)
-{
-    add_text(w, before);
-    add_text(w, word);
-}
-
-static void add_problem(struct writer *w, const struct lb_case *c)
+static void add_problem(char text[LB_CASE_ID_SIZE], size_t *used, const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
-    add_number(w, "T", p->seq_len);
-    add_number(w, "_B", p->batch);
-    add_number(w, "_I", p->input);
-    add_number(w, "_H", p->hidden);
+    add(text, used, "T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len, p->batch,
+        p->input, p->hidden);
     if (p->projection != 0)
-        add_number(w, "_P", p->projection);
+        add(text, used, "_P%d", p->projection);
     if (p->layers != 1)
-        add_number(w, "_L", p->layers);
+        add(text, used, "_L%" PRId64, p->layers);
     if (p->directions != 1)
-        add_number(w, "_D", p->directions);
-    add_word(w, "/", lb_dtype_name(p->dtype));
-    add_word(w, "/", lb_pass_name(p->pass));
+        add(text, used, "_D%" PRId64, p->directions);
+    add(text, used, "/%s/%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
     if (p->math != LB_IEEE)
-        add_word(w, "/", lb_math_name(p->math));
+        add(text, used, "/%s", lb_math_name(p->math));
     if (p->ragged)
-        add_text(w, "/ragged");
+        add(text, used, "/ragged");
     if (p->act != LB_ACT_TANH)
-        add_word(w, "/act-", lb_act_name(p->act));
+        add(text, used, "/act-%s", lb_act_name(p->act));
     if (p->cell != LB_CELL_STANDARD && p->cell != LB_CELL_PROJECTION)
-        add_word(w, "/cell-", lb_cell_name((enum lb_cell_kind)p->cell));
+        add(text, used, "/cell-%s", lb_cell_name((enum lb_cell_kind)p->cell));
     if (c->launch != LB_STREAM)
-        add_word(w, "/", lb_launch_name(c->launch));
+        add(text, used, "/%s", lb_launch_name(c->launch));
     if (c->cache != LB_HOT)
-        add_word(w, "/", lb_cache_name(c->cache));
+        add(text, used, "/%s", lb_cache_name(c->cache));
     if (c->timing != LB_ISOLATED)
-        add_word(w, "/", lb_timing_name(c->timing));
+        add(text, used, "/%s", lb_timing_name(c->timing));
     if (c->threads != 1)
-        add_number(w, "/th", c->threads);
+        add(text, used, "/th%d", c->threads);
 }
 
 size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
 {
-    struct writer w = {text, text + LB_CASE_ID_SIZE};
-    add_problem(&w, c);
-    return (size_t)(w.at - text);
+    size_t used = 0;
+    add_problem(text, &used, c);
+    return used;
 }
 
 size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
 {
-    struct writer w = {text, text + LB_CASE_ID_SIZE};
-    if (c->impl[0]) {
-        add_text(&w, c->impl);
-        if (c->variant[0])
-            add_word(&w, ":", c->variant);
-        add_text(&w, "/");
-    }
-    add_problem(&w, c);
-    return (size_t)(w.at - text);
+    size_t used = 0;
+    if (c->impl[0])
+        add(text, &used, "%s%s%s/", c->impl, c->variant[0] ? ":" : "", c->variant);
+    add_problem(text, &used, c);
+    return used;
 }

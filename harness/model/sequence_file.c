@@ -9,18 +9,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/file_bytes.h"
 
 enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8 };
 
 static const unsigned char magic[VERSION_AT] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-/* The bytes of a file, and the position in them. */
+static const char blanks[] = " \t\r\n";
+
+/* The bytes of a file, and what its header says. */
 struct source {
     const char *path;
     unsigned char *bytes;
     size_t size;
-    size_t at, header_end;
+    char *header; /* a copy of it as a string */
+    size_t header_at, header_end;
     enum lb_dtype dtype;
     int64_t shape[AXES];
 };
@@ -37,7 +41,13 @@ wrong(const struct source *source, size_t byte, struct lb_error *err, const char
     return lb_fail(err, LB_INVALID, "%s: byte %zu: %s", source->path, byte, what);
 }
 
-/* Reads the bytes before the header, and sets `at` and `header_end` to the bounds of the header. */
+/* The number of the byte in the file of a place in the header. */
+static size_t byte_of(const struct source *source, const char *at)
+{
+    return source->header_at + (size_t)(at - source->header);
+}
+
+/* Reads the bytes before the header, and finds the header. LB_OOM. */
 static enum lb_status read_preamble(struct source *source, struct lb_error *err)
 {
     size_t length = 0, bytes;
@@ -56,155 +66,97 @@ static enum lb_status read_preamble(struct source *source, struct lb_error *err)
         return wrong(source, source->size, err, "it ends within the header's length");
     for (size_t i = bytes; i-- > 0;)
         length = length << 8 | source->bytes[LENGTH_AT + i];
-    source->at = LENGTH_AT + bytes;
-    if (length > source->size - source->at)
+    source->header_at = LENGTH_AT + bytes;
+    if (length > source->size - source->header_at)
         return wrong(source, source->size, err,
                      "it ends within the header, which has %zu bytes by byte %d", length,
                      LENGTH_AT);
-    source->header_end = source->at + length;
-    return LB_OK;
+    source->header_end = source->header_at + length;
+    source->header = strndup((const char *)source->bytes + source->header_at, length);
+    return source->header ? LB_OK : lb_fail(err, LB_OOM, "%s: out of memory", source->path);
 }
 
-/* Returns the next character of the header that is not a space; '\0' at its end. */
-static char next_character(struct source *source)
+/* Where the value of a key begins in the header, a Python dict as text; NULL when it has no such
+ * key.
+ */
+static const char *value_of(const char *header, const char *key)
 {
-    while (source->at < source->header_end && strchr(" \t\r\n", source->bytes[source->at]) &&
-           source->bytes[source->at])
-        source->at++;
-    return source->at < source->header_end ? (char)source->bytes[source->at] : '\0';
-}
-
-static enum lb_status expect(struct source *source, char character, struct lb_error *err)
-{
-    if (next_character(source) != character)
-        return wrong(source, source->at, err, "'%c' is expected here in the header", character);
-    source->at++;
-    return LB_OK;
-}
-
-/* Reads a text in quotes. LB_INVALID also when it does not fit into text [size]. */
-static enum lb_status read_text(struct source *source, char *text, size_t size,
-                                struct lb_error *err)
-{
-    char quote = next_character(source);
-    size_t length = 0, begin = source->at;
-    if (quote != '\'' && quote != '"')
-        return wrong(source, begin, err, "a text in quotes is expected here in the header");
-    for (source->at++; source->at < source->header_end; source->at++) {
-        char character = (char)source->bytes[source->at];
-        if (character == quote) {
-            text[length] = '\0';
-            source->at++;
-            return LB_OK;
-        }
-        if (length + 1 == size || character < ' ' || character > '~')
-            break;
-        text[length++] = character;
+    size_t length = strlen(key);
+    for (const char *at = strstr(header, key); at; at = strstr(at + 1, key)) {
+        if (at == header || (at[-1] != '\'' && at[-1] != '"') || at[length] != at[-1])
+            continue;
+        const char *colon = at + length + 1 + strspn(at + length + 1, blanks);
+        if (*colon == ':')
+            return colon + 1 + strspn(colon + 1, blanks);
     }
-    return wrong(source, begin, err, "this text in the header is not one that the format allows");
+    return NULL;
 }
 
-static enum lb_status read_descr(struct source *source, struct lb_error *err)
+static enum lb_status read_dtype(struct source *source, const char *text, struct lb_error *err)
 {
     static const struct {
         const char *descr;
         enum lb_dtype dtype;
     } types[] = {{"<f8", LB_F64}, {"<f4", LB_F32}, {"<f2", LB_F16}};
-    char descr[32];
-    next_character(source);
-    size_t begin = source->at;
-    if (source->at < source->header_end && source->bytes[source->at] == '[')
-        return wrong(source, begin, err, "the elements are records; f64, f32 and f16 are read");
-    enum lb_status st = read_text(source, descr, sizeof(descr), err);
-    for (size_t i = 0; st == LB_OK && i < sizeof(types) / sizeof(types[0]); i++)
-        if (strcmp(types[i].descr, descr) == 0) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+        if ((text[0] == '\'' || text[0] == '"') && strncmp(text + 1, types[i].descr, 3) == 0 &&
+            text[4] == text[0]) {
             source->dtype = types[i].dtype;
             return LB_OK;
         }
-    return st != LB_OK
-               ? st
-               : wrong(source, begin, err,
-                       "elements of type %s; little-endian f64, f32 and f16 are read, which are "
-                       "<f8, <f4 and <f2",
-                       descr);
+    return wrong(
+        source, byte_of(source, text), err,
+        "elements of type %.*s; little-endian f64, f32 and f16 are read, which are <f8, <f4 "
+        "and <f2",
+        (int)strcspn(text, ",}\r\n"), text);
 }
 
-static enum lb_status read_order(struct source *source, struct lb_error *err)
+static enum lb_status read_shape(struct source *source, const char *text, struct lb_error *err)
 {
-    next_character(source);
-    size_t left = source->header_end - source->at;
-    const unsigned char *at = source->bytes + source->at;
-    if (left >= 4 && memcmp(at, "True", 4) == 0)
-        return wrong(source, source->at, err,
-                     "the array is in Fortran order; save numpy.ascontiguousarray of it");
-    if (left < 5 || memcmp(at, "False", 5) != 0)
-        return wrong(source, source->at, err, "fortran_order must be False");
-    source->at += 5;
+    const char *at = text + 1;
+    int axes = 0;
+    if (*text != '(')
+        return wrong(source, byte_of(source, text), err, "'(' is expected here in the header");
+    for (at += strspn(at, blanks); *at != ')'; axes++, at += strspn(at, blanks)) {
+        char *end;
+        long long size = strtoll(at, &end, 10);
+        if (*at < '0' || *at > '9')
+            return wrong(source, byte_of(source, at), err,
+                         "a size or ')' is expected here in the shape");
+        if (size < 1 || size > INT32_MAX)
+            return wrong(source, byte_of(source, at), err, "a size of the shape must be 1 to %d",
+                         INT32_MAX);
+        if (axes < AXES)
+            source->shape[axes] = size;
+        at = end + strspn(end, blanks);
+        if (*at == ',')
+            at++;
+        else if (*at != ')')
+            return wrong(source, byte_of(source, at), err, "',' or ')' is expected here");
+    }
+    if (axes != AXES)
+        return wrong(source, byte_of(source, text), err,
+                     "a shape of %d axes; three are needed, [T, B, I] or [B, T, I]", axes);
     return LB_OK;
 }
 
-static enum lb_status read_shape(struct source *source, struct lb_error *err)
-{
-    enum lb_status st = expect(source, '(', err);
-    size_t begin = source->at;
-    int axes = 0;
-    for (char character; st == LB_OK && (character = next_character(source)) != ')'; axes++) {
-        int64_t size = 0;
-        size_t first = source->at;
-        for (; character >= '0' && character <= '9' && size <= INT32_MAX;
-             character = source->at < source->header_end ? (char)source->bytes[source->at] : '\0') {
-            size = 10 * size + (character - '0');
-            source->at++;
-        }
-        if (source->at == first)
-            return wrong(source, first, err, "a size or ')' is expected here in the shape");
-        if (size < 1 || size > INT32_MAX)
-            return wrong(source, first, err, "a size of the shape must be 1 to %d", INT32_MAX);
-        if (axes < AXES)
-            source->shape[axes] = size;
-        if (next_character(source) != ')')
-            st = expect(source, ',', err);
-    }
-    if (st == LB_OK && axes != AXES)
-        st = wrong(source, begin, err,
-                   "a shape of %d axes; three are needed, [T, B, I] or [B, T, I]", axes);
-    source->at++;
-    return st;
-}
-
-/* Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4, 5), }. Keys may have any order,
- * and each must be there once. */
+/* Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4, 5), }, whose keys may have any
+ * order. */
 static enum lb_status read_header(struct source *source, struct lb_error *err)
 {
-    static const struct {
-        const char *key;
-        enum lb_status (*read)(struct source *, struct lb_error *);
-    } keys[] = {{"descr", read_descr}, {"fortran_order", read_order}, {"shape", read_shape}};
-    enum { KEYS = sizeof(keys) / sizeof(keys[0]) };
-    bool seen[KEYS] = {false};
-    char key[32];
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    const char *values[3];
     enum lb_status st = LB_OK;
-    LB_TRY(expect(source, '{', err));
-    while (next_character(source) != '}') {
-        size_t begin = source->at, k = 0;
-        LB_TRY(read_text(source, key, sizeof(key), err));
-        while (k < KEYS && strcmp(keys[k].key, key) != 0)
-            k++;
-        if (k == KEYS || seen[k])
-            return wrong(source, begin, err, "the key %s is %s", key,
-                         k == KEYS ? "none of the format's" : "there twice");
-        seen[k] = true;
-        LB_TRY(expect(source, ':', err));
-        LB_TRY(keys[k].read(source, err));
-        if (next_character(source) != '}')
-            LB_TRY(expect(source, ',', err));
-    }
-    for (size_t k = 0; k < KEYS; k++)
-        if (!seen[k])
-            return wrong(source, source->at, err, "the header ends without %s", keys[k].key);
-    source->at++;
-    if (next_character(source) != '\0' || source->at < source->header_end)
-        return wrong(source, source->at, err, "the header goes on behind its '}'");
+    for (size_t i = 0; i < 3; i++)
+        if (!(values[i] = value_of(source->header, keys[i])))
+            return wrong(source, source->header_at, err, "the header has no %s", keys[i]);
+    LB_TRY(read_dtype(source, values[0], err));
+    if (strncmp(values[1], "True", 4) == 0)
+        return wrong(source, byte_of(source, values[1]), err,
+                     "the array is in Fortran order; save numpy.ascontiguousarray of it");
+    if (strncmp(values[1], "False", 5) != 0)
+        return wrong(source, byte_of(source, values[1]), err, "fortran_order must be False");
+    st = read_shape(source, values[2], err);
 done:
     return st;
 }
@@ -229,11 +181,6 @@ static enum lb_status check_size(const struct source *source, size_t *count, str
     return LB_OK;
 }
 
-static void hash_word(struct lb_sequence_file *file, uint64_t word)
-{
-    file->hash = (file->hash ^ word) * 0x100000001b3u; /* FNV-1a on words instead of bytes */
-}
-
 /* Converts the data to [T, B, width]. */
 static enum lb_status take_values(const struct source *source, bool batch_first,
                                   struct lb_sequence_file *file, struct lb_error *err)
@@ -250,16 +197,16 @@ static enum lb_status take_values(const struct source *source, bool batch_first,
         size_t row = i / W, t = row / B, b = row % B;
         size_t from = ((batch_first ? b * T + t : row) * W + i % W) * size;
         double element; /* a copy, because the data in the file need not be aligned */
-        uint64_t bits;
         memcpy(&element, source->bytes + source->header_end + from, size);
         lb_load(source->dtype, &element, &file->values[i], 1);
         if (!isfinite(file->values[i]))
             return wrong(source, source->header_end + from, err,
                          "the element of t %zu, b %zu, column %zu is not finite", t, b, i % W);
         file->max_abs = fmax(file->max_abs, fabs(file->values[i]));
-        memcpy(&bits, &file->values[i], sizeof(bits));
-        hash_word(file, bits);
     }
+    const int64_t sizes[] = {file->seq_len, file->batch};
+    file->hash = lb_hash_bytes(0, sizes, sizeof(sizes));
+    file->hash = lb_hash_bytes(file->hash, file->values, count * sizeof(double));
     return LB_OK;
 }
 
@@ -279,12 +226,10 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
     file->batch = source.shape[batch_first ? 0 : 1];
     file->width = source.shape[2];
     file->dtype = source.dtype;
-    file->hash = 0xcbf29ce484222325u;
-    hash_word(file, (uint64_t)file->seq_len);
-    hash_word(file, (uint64_t)file->batch);
     LB_TRY(take_values(&source, batch_first, file, err));
     *out = file;
 done:
+    free(source.header);
     free(source.bytes);
     if (st != LB_OK)
         lb_sequence_file_free(file);

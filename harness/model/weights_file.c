@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/file_bytes.h"
 
 enum { HEADER_AT = 8, MOST_HEADER = 100 << 20, MOST_LAYERS = 1024 };
@@ -180,18 +181,6 @@ done:
     return st;
 }
 
-static enum lb_status wrong_shape(const struct source *source, const char *name, int64_t rows,
-                                  int64_t columns, struct lb_error *err)
-{
-    char shape[64];
-    if (columns)
-        snprintf(shape, sizeof(shape), "%lld, %lld", (long long)rows, (long long)columns);
-    else
-        snprintf(shape, sizeof(shape), "%lld", (long long)rows);
-    return lb_fail(err, LB_INVALID, "%s: tensor %s: its shape must be [%s]", source->path, name,
-                   shape);
-}
-
 /* One tensor's values; zeros for a bias that is not there. */
 static enum lb_status take_tensor(const struct source *source, struct lb_weights_file *file,
                                   enum lb_weight_kind kind, size_t layer_dir, struct lb_error *err)
@@ -215,7 +204,10 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
         return lb_fail(err, LB_INVALID, "%s: there is no tensor %s", source->path, name);
     if (found && (tensor.dimensions != (bias ? 1u : 2u) || tensor.shape[0] != rows ||
                   tensor.shape[1] != columns))
-        return wrong_shape(source, name, rows, bias ? 0 : columns, err);
+        return lb_fail(err, LB_INVALID,
+                       bias ? "%s: tensor %s: its shape must be [%lld]"
+                            : "%s: tensor %s: its shape must be [%lld, %lld]",
+                       source->path, name, (long long)rows, (long long)columns);
     double *values = calloc((size_t)(rows * columns), sizeof(*values));
     file->values[kind][layer_dir] = values;
     if (!values)
@@ -226,14 +218,11 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
         memcpy(&element, (const char *)tensor.data + (size_t)i * size, size);
         lb_load(tensor.dtype, &element, &values[i], 1);
     }
-    for (int64_t i = 0; i < rows * columns; i++) {
-        uint64_t bits;
+    for (int64_t i = 0; i < rows * columns; i++)
         if (!isfinite(values[i]))
             return lb_fail(err, LB_INVALID, "%s: tensor %s: element %lld is not finite",
                            source->path, name, (long long)i);
-        memcpy(&bits, &values[i], sizeof(bits));
-        file->hash = (file->hash ^ bits) * 0x100000001b3u; /* FNV-1a, by words */
-    }
+    file->hash = lb_hash_bytes(file->hash, values, (size_t)(rows * columns) * sizeof(*values));
     return LB_OK;
 }
 
@@ -246,7 +235,6 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
     *out = NULL;
     if (!file)
         return lb_fail(err, LB_OOM, "out of memory");
-    file->hash = 0xcbf29ce484222325u;
     LB_TRY(lb_file_bytes(path, &source.bytes, &source.size, err));
     LB_TRY(read_header(&source, err));
     LB_TRY(find_sizes(&source, file, err));

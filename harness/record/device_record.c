@@ -38,24 +38,18 @@ json_t *lb_device_to_json(const struct lb_device_info *info)
 
 void lb_device_from_json(const json_t *object, struct lb_device_info *info)
 {
-    const char *name = json_string_value(json_object_get(object, "name"));
-    const char *uuid = json_string_value(json_object_get(object, "uuid"));
-    const char *pci = json_string_value(json_object_get(object, "pci"));
-    const char *compute = json_string_value(json_object_get(object, "compute"));
-    *info = (struct lb_device_info){
-        .ordinal = (int)json_integer_value(json_object_get(object, "ordinal")),
-        .visible = (int)json_integer_value(json_object_get(object, "visible")),
-        .sm_count = (int)json_integer_value(json_object_get(object, "sm_count")),
-        .memory_bytes = json_number_value(json_object_get(object, "memory_bytes")),
-        .l2_bytes = json_number_value(json_object_get(object, "l2_bytes")),
-        .shared_bytes = json_number_value(json_object_get(object, "shared_bytes")),
-        .driver = version_of(object, "cuda_driver"),
-        .runtime = version_of(object, "cuda_runtime"),
-    };
-    snprintf(info->name, sizeof(info->name), "%s", name ? name : "");
-    snprintf(info->uuid, sizeof(info->uuid), "%s", uuid ? uuid : "");
-    snprintf(info->pci, sizeof(info->pci), "%s", pci ? pci : "");
-    if (compute && sscanf(compute, "%d.%d", &info->major, &info->minor) != 2)
+    const char *name = "", *uuid = "", *pci = "", *compute = "";
+    *info = (struct lb_device_info){.driver = version_of(object, "cuda_driver"),
+                                    .runtime = version_of(object, "cuda_runtime")};
+    json_unpack((json_t *)object, "{s?s, s?s, s?s, s?s, s?i, s?i, s?i, s?F, s?F, s?F}", "name",
+                &name, "uuid", &uuid, "pci", &pci, "compute", &compute, "ordinal", &info->ordinal,
+                "visible", &info->visible, "sm_count", &info->sm_count, "memory_bytes",
+                &info->memory_bytes, "l2_bytes", &info->l2_bytes, "shared_bytes",
+                &info->shared_bytes);
+    snprintf(info->name, sizeof(info->name), "%s", name);
+    snprintf(info->uuid, sizeof(info->uuid), "%s", uuid);
+    snprintf(info->pci, sizeof(info->pci), "%s", pci);
+    if (sscanf(compute, "%d.%d", &info->major, &info->minor) != 2)
         info->major = info->minor = 0;
 }
 

@@ -178,43 +178,18 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
 
 /* JSON */
 
-/* The integers of a kernel and their keys; the sizes of grid, block and cluster are three each. */
-static const struct field {
-    const char *key;
-    size_t offset;
-    size_t count;
-} fields[] = {
-    {"count", offsetof(struct lb_kernel, count), 1},
-    {"grid", offsetof(struct lb_kernel, grid), 3},
-    {"block", offsetof(struct lb_kernel, block), 3},
-    {"cluster", offsetof(struct lb_kernel, cluster), 3},
-    {"registers", offsetof(struct lb_kernel, registers), 1},
-    {"shared_bytes", offsetof(struct lb_kernel, shared_bytes), 1},
-};
-
-enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
-
-static json_t *field_json(const int64_t *values, size_t count)
-{
-    if (count == 1)
-        return json_integer(values[0]);
-    return json_pack("[I, I, I]", (json_int_t)values[0], (json_int_t)values[1],
-                     (json_int_t)values[2]);
-}
-
 json_t *lb_kernels_to_json(const struct lb_kernels *kernels)
 {
     json_t *array = kernels->items ? json_array() : json_null();
     for (size_t i = 0; kernels->items && i < kernels->count; i++) {
-        const struct lb_kernel *kernel = &kernels->items[i];
+        const struct lb_kernel *k = &kernels->items[i];
         json_t *object =
-            json_pack("{s:s, s:s, s:b, s:f, s:f}", "name", kernel->name, "tensor_cores",
-                      lb_tensor_cores_name(kernel->tensor_cores), "persistent", kernel->persistent,
-                      "total_ns", kernel->total_ns, "longest_ns", kernel->longest_ns);
-        for (size_t f = 0; f < FIELD_COUNT; f++) {
-            const void *values = (const char *)kernel + fields[f].offset;
-            json_object_set_new(object, fields[f].key, field_json(values, fields[f].count));
-        }
+            json_pack("{s:s, s:s, s:b, s:f, s:f, s:I, s:[III], s:[III], s:[III], s:I, s:I}", "name",
+                      k->name, "tensor_cores", lb_tensor_cores_name(k->tensor_cores), "persistent",
+                      k->persistent, "total_ns", k->total_ns, "longest_ns", k->longest_ns, "count",
+                      k->count, "grid", k->grid[0], k->grid[1], k->grid[2], "block", k->block[0],
+                      k->block[1], k->block[2], "cluster", k->cluster[0], k->cluster[1],
+                      k->cluster[2], "registers", k->registers, "shared_bytes", k->shared_bytes);
         if (json_array_append_new(array, object) != 0) {
             json_decref(array);
             return NULL;
@@ -223,45 +198,41 @@ json_t *lb_kernels_to_json(const struct lb_kernels *kernels)
     return array;
 }
 
-static enum lb_status read_field(const json_t *object, const struct field *field, int64_t *values,
-                                 struct lb_error *err)
-{
-    const json_t *given = json_object_get(object, field->key);
-    for (size_t i = 0; i < field->count; i++) {
-        const json_t *value = field->count == 1 ? given : json_array_get(given, i);
-        if (!json_is_integer(value) || json_integer_value(value) < 0)
-            return lb_fail(err, LB_INVALID, "kernels: %s must be %s of 0 or more", field->key,
-                           field->count == 1 ? "a whole number" : "three whole numbers");
-        values[i] = json_integer_value(value);
-    }
-    return LB_OK;
-}
-
-static enum lb_status read_kernel(const json_t *object, struct lb_kernel *kernel,
+/* Reads kernel number `index` of the array. */
+static enum lb_status read_kernel(json_t *object, size_t index, struct lb_kernel *k,
                                   struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    const char *name = json_string_value(json_object_get(object, "name"));
-    const char *cores = json_string_value(json_object_get(object, "tensor_cores"));
-    const json_t *total = json_object_get(object, "total_ns");
-    const json_t *longest = json_object_get(object, "longest_ns");
-    if (!name || !cores || !json_is_number(total) || !json_is_number(longest))
-        return lb_fail(err, LB_INVALID,
-                       "kernels: each must have name, tensor_cores, total_ns and longest_ns");
-    snprintf(kernel->name, sizeof(kernel->name), "%s", name);
-    lb_clean_text(kernel->name); /* a character may be cut */
-    kernel->tensor_cores = strcmp(cores, "yes") == 0  ? LB_TENSOR_YES
-                           : strcmp(cores, "no") == 0 ? LB_TENSOR_NO
-                                                      : LB_TENSOR_UNKNOWN;
-    kernel->persistent = json_is_true(json_object_get(object, "persistent"));
-    kernel->total_ns = json_number_value(total);
-    kernel->longest_ns = json_number_value(longest);
-    for (size_t f = 0; f < FIELD_COUNT; f++) {
-        void *values = (char *)kernel + fields[f].offset;
-        LB_TRY(read_field(object, &fields[f], values, err));
+    enum { WHOLE = 12 }; /* whole numbers: count, grid, block, cluster, registers, shared_bytes */
+    json_error_t why;
+    json_int_t n[WHOLE] = {0};
+    const char *name, *cores;
+    int persistent;
+    if (json_unpack_ex(object, &why, 0,
+                       "{s:s, s:s, s:b, s:F, s:F, s:I, s:[III!], s:[III!], s:[III!], s:I, s:I}",
+                       "name", &name, "tensor_cores", &cores, "persistent", &persistent, "total_ns",
+                       &k->total_ns, "longest_ns", &k->longest_ns, "count", &n[0], "grid", &n[1],
+                       &n[2], &n[3], "block", &n[4], &n[5], &n[6], "cluster", &n[7], &n[8], &n[9],
+                       "registers", &n[10], "shared_bytes", &n[11]) != 0)
+        return lb_fail(err, LB_INVALID, "kernels[%zu]: %.200s", index, why.text);
+    for (int i = 0; i < WHOLE; i++)
+        if (n[i] < 0)
+            return lb_fail(err, LB_INVALID, "kernels[%zu]: %lld must be 0 or more", index,
+                           (long long)n[i]);
+    snprintf(k->name, sizeof(k->name), "%s", name);
+    lb_clean_text(k->name); /* a character may be cut */
+    k->tensor_cores = strcmp(cores, "yes") == 0  ? LB_TENSOR_YES
+                      : strcmp(cores, "no") == 0 ? LB_TENSOR_NO
+                                                 : LB_TENSOR_UNKNOWN;
+    k->persistent = persistent != 0;
+    k->count = n[0];
+    for (int i = 0; i < 3; i++) {
+        k->grid[i] = n[1 + i];
+        k->block[i] = n[4 + i];
+        k->cluster[i] = n[7 + i];
     }
-done:
-    return st;
+    k->registers = n[10];
+    k->shared_bytes = n[11];
+    return LB_OK;
 }
 
 enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kernels,
@@ -277,7 +248,7 @@ enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kern
         return lb_fail(err, LB_OOM, "out of memory for %zu kernels", count);
     kernels->count = count;
     for (size_t i = 0; i < count; i++) {
-        enum lb_status st = read_kernel(json_array_get(array, i), &kernels->items[i], err);
+        enum lb_status st = read_kernel(json_array_get(array, i), i, &kernels->items[i], err);
         if (st != LB_OK)
             return st; /* the caller frees what was read */
     }

@@ -67,7 +67,7 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
  * traced; NULL when memory runs out. */
 json_t *lb_kernels_to_json(const struct lb_kernels *kernels);
 
-/* Reads such an array. LB_INVALID: err names the field that is wrong. LB_OOM. The caller frees
+/* Reads such an array. LB_INVALID: err names the kernel that is wrong. LB_OOM. The caller frees
  * kernels, after a failure too. */
 enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kernels,
                                     struct lb_error *err);

@@ -141,6 +141,7 @@ static void print_text(const char **text, const char *before, const char *format
     size_t used = (size_t)snprintf(line, sizeof(line), "%s", before ? before : "");
     if (used < sizeof(line))
         vsnprintf(line + used, sizeof(line) - used, format, values);
+    lb_clean_text(line); /* it may be cut or in another encoding, and goes to JSON and terminals */
     free_text(text);
     const char *copy = line[0] ? strdup(line) : NULL;
     if (copy)
@@ -161,13 +162,6 @@ void lb_row_append(const char **text, const char *format, ...)
     va_start(values, format);
     print_text(text, *text, format, values);
     va_end(values);
-}
-
-void lb_row_clean(struct lb_row *row)
-{
-    for (size_t i = 0; i < TEXT_KEYS; i++)
-        if (*text_of(row, i) != none)
-            lb_clean_text((char *)(uintptr_t)*text_of(row, i));
 }
 
 struct lb_row lb_row_make(const struct lb_case *c)
@@ -268,16 +262,6 @@ static json_t *number_json(double value)
     return json_real(value);
 }
 
-/* Text as valid UTF-8: what implementations and libraries write may be cut or in another encoding,
- * and the row must not be lost because of that. */
-static json_t *text_json(const char *text)
-{
-    char clean[LB_ROW_TEXT_SIZE];
-    snprintf(clean, sizeof(clean), "%s", text);
-    lb_clean_text(clean);
-    return json_string(clean);
-}
-
 static json_t *hash_json(uint64_t hash)
 {
     char text[17];
@@ -322,47 +306,34 @@ static bool put_case(json_t *object, const struct lb_case *c)
     return done;
 }
 
-/* Adds the counts as an array; false when memory runs out. */
-static bool put_counts(json_t *object, const char *key, const size_t *counts, size_t n)
+/* Adds an array of counts [n], or of numbers where counts is NULL; false when memory runs out. */
+static bool put_array(json_t *object, const char *key, const size_t *counts, const double *numbers,
+                      size_t n)
 {
     json_t *array = json_array();
     bool done = json_object_set_new(object, key, array) == 0;
     for (size_t i = 0; done && i < n; i++)
-        done = json_array_append_new(array, json_integer((json_int_t)counts[i])) == 0;
-    return done;
-}
-
-/* Adds the times of the fixed loop; false when memory runs out. */
-static bool put_references(json_t *object, const struct lb_row *row)
-{
-    json_t *array = json_array();
-    bool done = json_object_set_new(object, "reference_ns", array) == 0;
-    for (size_t i = 0; done && i < row->block_count; i++)
-        done = json_array_append_new(array, number_json(row->reference_ns[i])) == 0;
+        done = json_array_append_new(array, counts ? json_integer((json_int_t)counts[i])
+                                                   : number_json(numbers[i])) == 0;
     return done;
 }
 
 /* Adds the samples and the sizes of their blocks and processes; false when memory runs out. */
 static bool put_samples(json_t *object, const struct lb_row *row)
 {
-    json_t *samples = json_array();
-    bool done = json_object_set_new(object, "samples_ns", samples) == 0;
-    for (size_t i = 0; done && i < row->samples; i++)
-        done = json_array_append_new(samples, number_json(row->samples_ns[i])) == 0;
-    done = done && put_counts(object, "blocks", row->blocks, row->block_count);
-    done = done && put_references(object, row);
-    return done && put_counts(object, "processes", row->processes, row->process_count);
+    return put_array(object, "samples_ns", NULL, row->samples_ns, row->samples) &&
+           put_array(object, "blocks", row->blocks, NULL, row->block_count) &&
+           put_array(object, "reference_ns", NULL, row->reference_ns, row->block_count) &&
+           put_array(object, "processes", row->processes, NULL, row->process_count);
 }
 
 /* The names of the flags, separated by spaces. */
 static json_t *flags_json(unsigned flags)
 {
     char text[128] = "";
-    for (size_t i = 0; i < LB_ANOMALY_COUNT; i++) {
-        size_t used = strlen(text);
+    for (size_t i = 0; i < LB_ANOMALY_COUNT; i++)
         if (flags & 1U << i)
-            snprintf(text + used, sizeof(text) - used, "%s%s", used ? " " : "", lb_anomaly_name(i));
-    }
+            lb_append(text, sizeof(text), "%s%s", text[0] ? " " : "", lb_anomaly_name(i));
     return json_string(text);
 }
 
@@ -374,15 +345,12 @@ json_t *lb_row_to_json(const struct lb_row *row)
     done = done && put_case(object, &row->c);
     PUT("verdict", json_string(lb_verdict_name(row->verdict)));
     for (size_t i = 0; i < TEXT_KEYS; i++)
-        PUT(text_keys[i].key, text_json(*(const char *const *)(const void *)((const char *)row +
-                                                                             text_keys[i].offset)));
+        PUT(text_keys[i].key, json_string(*text_of((struct lb_row *)row, i)));
     PUT("stop_reason", json_string(lb_stop_reason_name(row->stop_reason)));
     PUT("flags", flags_json(row->flags));
     PUT("hash", hash_json(row->hash));
     for (size_t i = 0; i < NUMBER_KEYS; i++)
-        PUT(number_keys[i].key,
-            number_json(
-                *(const double *)(const void *)((const char *)row + number_keys[i].offset)));
+        PUT(number_keys[i].key, number_json(*number_of((struct lb_row *)row, i)));
     PUT("tensor_cores",
         row->kernels.items
             ? json_string(lb_tensor_cores_name(lb_kernels_tensor_cores(&row->kernels)))
@@ -469,16 +437,11 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
             return lb_fail(err, LB_INVALID, "%s: it must be text", key->key);
         lb_row_print(text_of(row, i), "%s", value ? json_string_value(value) : "");
     }
-    lb_row_clean(row); /* because they will be printed on terminals */
     const json_t *node = json_object_get(object, "node_warning"); /* added by --merge */
     if (node && !json_is_string(node))
         return lb_fail(err, LB_INVALID, "node_warning: it must be text");
-    if (node) {
-        char text[LB_ROW_TEXT_SIZE];
-        snprintf(text, sizeof(text), "%s", json_string_value(node));
-        lb_clean_text(text);
-        lb_row_warn(row, text);
-    }
+    if (node)
+        lb_row_warn(row, json_string_value(node));
     const json_t *hash = json_object_get(object, "hash");
     const char *digits = json_string_value(hash);
     if (hash && !json_is_null(hash) &&
@@ -488,30 +451,7 @@ static enum lb_status get_texts(const json_t *object, struct lb_row *row, struct
     return LB_OK;
 }
 
-/* Reads one block: the next count samples of the array. */
-static enum lb_status get_block(const json_t *samples, size_t count, struct lb_row *row,
-                                struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    double *values = malloc((count + 1) * sizeof(*values));
-    if (!values)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", count);
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_array_get(samples, row->samples + i);
-        values[i] = json_number_value(value);
-        if (!json_is_number(value) || !(values[i] > 0)) {
-            st = lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number above 0",
-                         row->samples + i);
-            goto done;
-        }
-    }
-    st = lb_row_add_block(row, values, count, err);
-done:
-    free(values);
-    return st;
-}
-
-/* Reads the count at array[i], which may be at most `left`. */
+/* Reads element i of an array of counts, which may be at most `left`. */
 static enum lb_status get_count(const json_t *array, const char *key, size_t i, size_t left,
                                 size_t *count, struct lb_error *err)
 {
@@ -523,74 +463,83 @@ static enum lb_status get_count(const json_t *array, const char *key, size_t i, 
     return LB_OK;
 }
 
-/* Reads how many of the blocks, which have been read before, each process has. */
-static enum lb_status get_processes(const json_t *object, struct lb_row *row, struct lb_error *err)
+/* Reads the next block of `count` samples, and the time of the fixed loop around it. values [count]
+ * is scratch. */
+static enum lb_status get_block(const json_t *samples, const json_t *references, size_t count,
+                                double *values, struct lb_row *row, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    const json_t *processes = json_object_get(object, "processes");
-    size_t total = 0;
-    if (!processes)
-        return LB_OK; /* adding the blocks made one process */
-    if (!json_is_array(processes))
-        return lb_fail(err, LB_INVALID, "processes: it must be an array");
-    row->process_count = 0;
-    for (size_t i = 0; i < json_array_size(processes); i++) {
-        size_t count = 0;
-        LB_TRY(get_count(processes, "processes", i, row->block_count - total, &count, err));
-        LB_TRY(lb_row_add_process(row, err));
-        row->processes[i] = count;
-        total += count;
+    size_t block = row->block_count;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = json_number_value(json_array_get(samples, row->samples + i));
+        if (!(values[i] > 0))
+            return lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number above 0",
+                           row->samples + i);
     }
-    if (total != row->block_count)
-        st = lb_fail(err, LB_INVALID, "processes: they have %zu blocks in all, but there are %zu",
-                     total, row->block_count);
-done:
-    return st;
-}
-
-/* Reads the time of the fixed loop around each block, which have been read before. */
-static enum lb_status get_references(const json_t *object, struct lb_row *row, struct lb_error *err)
-{
-    const json_t *array = json_object_get(object, "reference_ns");
-    if (!array || json_is_null(array))
-        return LB_OK;
-    if (json_array_size(array) != row->block_count)
-        return lb_fail(err, LB_INVALID, "reference_ns: it must be an array of %zu, one per block",
-                       row->block_count);
-    for (size_t i = 0; i < row->block_count; i++) {
-        const json_t *value = json_array_get(array, i);
-        row->reference_ns[i] = json_is_number(value) ? json_number_value(value) : (double)NAN;
-        if (!json_is_null(value) && !(row->reference_ns[i] > 0))
-            return lb_fail(err, LB_INVALID,
-                           "reference_ns[%zu]: it must be null or a number above 0", i);
-    }
+    enum lb_status st = lb_row_add_block(row, values, count, err);
+    const json_t *reference = json_array_get(references, block);
+    if (st != LB_OK || !reference || json_is_null(reference))
+        return st;
+    lb_row_set_reference(row, json_number_value(reference));
+    if (!(json_number_value(reference) > 0))
+        return lb_fail(err, LB_INVALID, "reference_ns[%zu]: it must be null or a number above 0",
+                       block);
     return LB_OK;
 }
 
+/* Reads an array of the object, empty where the key is missing. */
+static enum lb_status get_array(const json_t *object, const char *key, const json_t **array,
+                                struct lb_error *err)
+{
+    *array = json_object_get(object, key);
+    if (*array && !json_is_array(*array))
+        return lb_fail(err, LB_INVALID, "%s: it must be an array", key);
+    return LB_OK;
+}
+
+/* Reads the samples, how many each block has, and how many blocks each process has. Without the
+ * latter two, all samples are one block, and all blocks one process. */
 static enum lb_status get_samples(const json_t *object, struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const json_t *samples = json_object_get(object, "samples_ns");
-    const json_t *blocks = json_object_get(object, "blocks");
-    size_t total = json_array_size(samples), count = 0;
-    if (samples && !json_is_array(samples))
-        return lb_fail(err, LB_INVALID, "samples_ns: it must be an array");
-    if (blocks && !json_is_array(blocks))
-        return lb_fail(err, LB_INVALID, "blocks: it must be an array");
-
-    for (size_t i = 0; i < json_array_size(blocks); i++) {
-        LB_TRY(get_count(blocks, "blocks", i, total - row->samples, &count, err));
-        LB_TRY(get_block(samples, count, row, err));
-    }
+    const json_t *samples, *blocks, *references, *processes;
+    size_t count = 0, of_process = 0;
+    double *values = NULL;
+    LB_TRY(get_array(object, "samples_ns", &samples, err));
+    LB_TRY(get_array(object, "blocks", &blocks, err));
+    LB_TRY(get_array(object, "reference_ns", &references, err));
+    LB_TRY(get_array(object, "processes", &processes, err));
+    size_t total = json_array_size(samples), block_count = json_array_size(blocks);
+    values = malloc((total + 1) * sizeof(*values));
+    if (!values)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu samples", total));
     if (!blocks && total > 0)
-        LB_TRY(get_block(samples, total, row, err));
+        LB_TRY(get_block(samples, references, total, values, row, err));
+    for (size_t i = 0; i < json_array_size(processes); i++) {
+        LB_TRY(
+            get_count(processes, "processes", i, block_count - row->block_count, &of_process, err));
+        LB_TRY(lb_row_add_process(row, err));
+        for (size_t b = 0; b < of_process; b++) {
+            size_t left = total - row->samples;
+            LB_TRY(get_count(blocks, "blocks", row->block_count, left, &count, err));
+            LB_TRY(get_block(samples, references, count, values, row, err));
+        }
+    }
+    for (size_t b = 0; !processes && b < block_count; b++) {
+        LB_TRY(get_count(blocks, "blocks", b, total - row->samples, &count, err));
+        LB_TRY(get_block(samples, references, count, values, row, err));
+    }
+    if (row->block_count < block_count)
+        LB_TRY(lb_fail(err, LB_INVALID, "processes: they have %zu blocks in all, but there are %zu",
+                       row->block_count, block_count));
     if (row->samples != total)
         LB_TRY(lb_fail(err, LB_INVALID,
                        "blocks: they have %zu samples in all, but samples_ns has %zu", row->samples,
                        total));
-    LB_TRY(get_processes(object, row, err));
-    st = get_references(object, row, err);
+    if (references && json_array_size(references) != row->block_count)
+        st = lb_fail(err, LB_INVALID, "reference_ns: it must be an array of %zu, one per block",
+                     row->block_count);
 done:
+    free(values);
     return st;
 }
 

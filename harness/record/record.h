@@ -123,7 +123,8 @@ struct lb_row lb_row_make(const struct lb_case *c);
 void lb_row_free(struct lb_row *row); /* accepts a zeroed row; its texts become "" */
 
 /* Sets a text of a row, such as &row->reason, to what the format makes, or appends that to it.
- * What is beyond LB_ROW_TEXT_SIZE is cut off. */
+ * Control characters and what is not UTF-8 are replaced (lb_clean_text), and what is beyond
+ * LB_ROW_TEXT_SIZE is cut off. */
 void lb_row_print(const char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lb_row_append(const char **text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -152,9 +153,6 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
  * processes of the row. A row that was skipped or absent gives way to one that was not, and one
  * that is ok to one that failed. other may be empty afterwards, but must still be freed. LB_OOM. */
 enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err);
-
-/* Replaces control characters, and what is not UTF-8, in the row's texts (lb_clean_text). */
-void lb_row_clean(struct lb_row *row);
 
 /* The text of the row's case, with " on LABEL" behind it where it has a label. */
 void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);

@@ -125,78 +125,67 @@ bool lb_loss_overflow(const struct lb_problem *problem, double scale,
     return found > 0;
 }
 
-void lb_loss_scaler_step(struct lb_loss_scaler *scaler, bool overflow)
-{
-    if (overflow) {
-        scaler->scale /= 2;
-        scaler->good_steps = 0;
-    } else if (++scaler->good_steps == LB_LOSS_SCALE_INTERVAL) {
-        scaler->scale *= 2;
-        scaler->good_steps = 0;
-    }
-}
+/* The dynamic scale is start * 2^doublings. A start below 2^1023 is halved 1022 times at most. */
+enum { MOST_HALVINGS = 1022, MOST_DOUBLINGS = LB_LOSS_SCALE_STEPS / LB_LOSS_SCALE_INTERVAL };
 
-/* Outcomes of the steps that were tried: a start below 2^128 is halved 127 times at most, and the
- * steps double it 5 times. */
-enum { MOST_SCALES = 128 + LB_LOSS_SCALE_STEPS / LB_LOSS_SCALE_INTERVAL };
+enum outcome { UNKNOWN, FINE, OVERFLOWS };
 
-struct tried {
-    double scale;
-    bool known[LB_INPUT_SETS], overflow[LB_INPUT_SETS];
-};
-
-struct trials {
+struct schedule {
     lb_loss_trial *trial;
     void *user;
-    struct tried items[MOST_SCALES];
-    size_t count;
+    double start;
+    int doublings, good_steps; /* good_steps: in a row, since the scale last changed */
+    enum outcome outcomes[MOST_HALVINGS + MOST_DOUBLINGS + 1][LB_INPUT_SETS];
 };
 
-static enum lb_status overflows(struct trials *trials, double scale, int set, bool *overflow,
-                                struct lb_error *err)
+static double scale_of(const struct schedule *s)
 {
-    size_t i = 0;
+    return ldexp(s->start, s->doublings);
+}
+
+/* Whether a step on the set overflows at the scale; tried once. */
+static enum lb_status overflows(struct schedule *s, int set, bool *overflow, struct lb_error *err)
+{
+    enum outcome *outcome = &s->outcomes[MOST_HALVINGS + s->doublings][set];
     enum lb_status st = LB_OK;
-    while (i < trials->count && trials->items[i].scale != scale)
-        i++;
-    if (i == MOST_SCALES)
-        return lb_fail(err, LB_INVALID, "loss scale %g: it took more than %d other values", scale,
-                       (int)MOST_SCALES);
-    struct tried *tried = &trials->items[i];
-    if (i == trials->count)
-        trials->items[trials->count++] = (struct tried){.scale = scale};
-    if (!tried->known[set])
-        st = trials->trial(trials->user, scale, set, &tried->overflow[set], err);
-    tried->known[set] = true;
-    *overflow = tried->overflow[set];
+    *overflow = *outcome == OVERFLOWS;
+    if (*outcome == UNKNOWN)
+        st = s->trial(s->user, scale_of(s), set, overflow, err);
+    *outcome = *overflow ? OVERFLOWS : FINE;
     return st;
+}
+
+/* Takes the outcome of one step into the scale. */
+static void take_step(struct schedule *s, bool overflow)
+{
+    bool grows = !overflow && s->good_steps + 1 == LB_LOSS_SCALE_INTERVAL;
+    s->doublings += grows - overflow;
+    s->good_steps = grows || overflow ? 0 : s->good_steps + 1;
 }
 
 enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *user,
                                     struct lb_loss_schedule *schedule, struct lb_error *err)
 {
-    struct trials trials = {.trial = trial, .user = user};
-    struct lb_loss_scaler scaler = {.scale = start};
+    struct schedule s = {.trial = trial, .user = user, .start = start};
     enum lb_status st = LB_OK;
     bool overflow = false, ended = false;
     int steps = 0, skipped = 0, fine = 0;
     while (steps < LB_LOSS_SCALE_STEPS && !ended) {
-        LB_TRY(overflows(&trials, scaler.scale, steps % LB_INPUT_SETS, &overflow, err));
+        LB_TRY(overflows(&s, steps % LB_INPUT_SETS, &overflow, err));
         steps++;
         skipped += overflow;
-        ended = overflow && scaler.scale < 2;
+        ended = overflow && scale_of(&s) < 2;
         if (!ended)
-            lb_loss_scaler_step(&scaler, overflow);
+            take_step(&s, overflow);
     }
     /* The last step may have doubled the scale, or was of the set that does not overflow. */
     while (!ended && fine < LB_INPUT_SETS) {
-        LB_TRY(overflows(&trials, scaler.scale, fine, &overflow, err));
-        ended = overflow && scaler.scale < 2;
-        if (overflow && !ended)
-            scaler.scale /= 2;
+        LB_TRY(overflows(&s, fine, &overflow, err));
+        ended = overflow && scale_of(&s) < 2;
+        s.doublings -= overflow && !ended;
         fine = overflow ? 0 : fine + 1;
     }
-    *schedule = (struct lb_loss_schedule){scaler.scale, (double)skipped / steps};
+    *schedule = (struct lb_loss_schedule){scale_of(&s), (double)skipped / steps};
 done:
     return st;
 }

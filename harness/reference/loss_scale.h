@@ -42,14 +42,6 @@ size_t lb_weight_gradients_non_finite(const struct lb_problem *problem,
 #define LB_LOSS_SCALE_START 65536.0
 enum { LB_LOSS_SCALE_INTERVAL = 2000, LB_LOSS_SCALE_STEPS = 10000 };
 
-struct lb_loss_scaler {
-    double scale;
-    int good_steps; /* in a row, since the scale last changed */
-};
-
-/* Takes the outcome of one step into the scale. */
-void lb_loss_scaler_step(struct lb_loss_scaler *scaler, bool overflow);
-
 /* Makes one training step on an input set at a scale: *overflow says whether its gradients
  * overflowed. */
 typedef enum lb_status lb_loss_trial(void *user, double scale, int set, bool *overflow,

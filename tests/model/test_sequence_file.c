@@ -1,17 +1,8 @@
 /* Sequences from a .npy file: what is read, and which byte of a made-up or damaged file the message
  * names. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/sequence_file.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 #define HEADER "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3, 1), }"
 
@@ -42,9 +33,8 @@ static struct lb_sequence_file *read_file(const char *path, bool batch_first)
     return file;
 }
 
-static void both_orders_are_read(void **state)
+TEST_WITH(both_orders_are_read, scratch_setup, scratch_teardown)
 {
-    (void)state;
     struct lb_sequence_file *steps = read_file(make(HEADER, six, sizeof(six)), false);
     assert_true(steps->seq_len == 2 && steps->batch == 3 && steps->width == 1);
     for (int i = 0; i < 6; i++)
@@ -60,9 +50,8 @@ static void both_orders_are_read(void **state)
     lb_sequence_file_free(steps);
 }
 
-static void each_type_is_read(void **state)
+TEST_WITH(each_type_is_read, scratch_setup, scratch_teardown)
 {
-    (void)state;
     const double wide[2] = {1.0 / 3, -2};
     struct lb_sequence_file *file = read_file(
         make("{\"shape\":(1,1,2),\"fortran_order\":False,\"descr\":\"<f8\"}\n", wide, sizeof(wide)),
@@ -78,9 +67,8 @@ static void each_type_is_read(void **state)
     lb_sequence_file_free(file);
 }
 
-static void what_was_written_is_read_back(void **state)
+TEST_WITH(what_was_written_is_read_back, scratch_setup, scratch_teardown)
 {
-    (void)state;
     const double values[6] = {1.0 / 3, -1e300, 5e-324, 0, 4, -5};
     struct lb_error err = {""};
     const char *path = scratch_path("written.npy");
@@ -111,42 +99,43 @@ static void header_refused(const char *header, const char *at, const char *said)
     refused(make(header, six, sizeof(six)), message);
 }
 
-static void a_made_up_header_is_named_with_the_byte(void **state)
+TEST_WITH(a_made_up_header_is_named_with_the_byte, scratch_setup, scratch_teardown)
 {
-    (void)state;
-    header_refused("{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3, 1), }", "'>f4'",
-                   "elements of type >f4");
-    header_refused("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }", "[",
-                   "the elements are records");
-    header_refused("{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 1), }", "True",
-                   "the array is in Fortran order");
-    header_refused("{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3, 1), }", "0,",
-                   "fortran_order must be False");
-    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "2, 3",
-                   "a shape of 2 axes");
-    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 3), }", "0, 3",
-                   "a size of the shape must be");
-    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 99999999999, 3), }",
-                   "99999999999", "a size of the shape must be");
-    header_refused("{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1, 3), }", "-1",
-                   "a size or ')' is expected");
-    header_refused("{'descr': '<f4', 'descr': '<f4', 'shape': (2, 3, 1), }", "'descr': '<f4', 's",
-                   "the key descr is there twice");
-    header_refused("{'descr': '<f4', 'order': False, 'shape': (2, 3, 1), }", "'order'",
-                   "the key order is none of the format's");
-    header_refused("{'descr': '<f4', 'shape': (2, 3, 1), }", "}",
-                   "the header ends without fortran_order");
-    header_refused(HEADER "7", "7", "the header goes on");
-    header_refused("['descr']", "[", "'{' is expected");
-    header_refused("{descr: '<f4'}", "descr", "a text in quotes is expected");
+    static const struct {
+        const char *header, *at, *said;
+    } refusals[] = {
+        {"{'descr': '>f4', 'fortran_order': False, 'shape': (2, 3, 1), }", "'>f4'",
+         "elements of type '>f4'"},
+        {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (6,), }", "[",
+         "elements of type [('a'"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3, 1), }", "True",
+         "the array is in Fortran order"},
+        {"{'descr': '<f4', 'fortran_order': 0, 'shape': (2, 3, 1), }", "0,",
+         "fortran_order must be False"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }", "(2, 3",
+         "a shape of 2 axes"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 0, 3), }", "0, 3",
+         "a size of the shape must be"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 99999999999, 3), }", "99999999999",
+         "a size of the shape must be"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1, 3), }", "-1",
+         "a size or ')' is expected"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3; 1), }", "; 1",
+         "',' or ')' is expected"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': 6, }", "6, }", "'(' is expected"},
+        {"{'descr': '<f4', 'order': False, 'shape': (2, 3, 1), }", "{",
+         "the header has no fortran_order"},
+        {"{descr: '<f4'}", "{", "the header has no descr"},
+    };
+    for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
+        header_refused(refusals[i].header, refusals[i].at, refusals[i].said);
 }
 
-static void a_truncated_file_is_named_with_the_byte(void **state)
+TEST_WITH(a_truncated_file_is_named_with_the_byte, scratch_setup, scratch_teardown)
 {
     enum { WHOLE = 10 + sizeof(HEADER) - 1 + sizeof(six) };
     unsigned char whole[WHOLE];
     char said[64];
-    (void)state;
     FILE *file = fopen(make(HEADER, six, sizeof(six)), "rb");
     assert_non_null(file);
     assert_int_equal(fread(whole, 1, WHOLE, file), WHOLE);
@@ -165,9 +154,8 @@ static void a_truncated_file_is_named_with_the_byte(void **state)
     refused(make(HEADER, seven, sizeof(seven)), said);
 }
 
-static void what_is_no_number_is_named_with_its_place(void **state)
+TEST_WITH(what_is_no_number_is_named_with_its_place, scratch_setup, scratch_teardown)
 {
-    (void)state;
     float values[6] = {0, 1, 2, 3, 4, 5};
     char said[100];
     memset(&values[4], 0xff, sizeof(values[4]));
@@ -177,9 +165,8 @@ static void what_is_no_number_is_named_with_its_place(void **state)
     refused(make(HEADER, "text", 4), "it ends within the data: 4 bytes of 24 are there");
 }
 
-static void another_file_is_named_with_its_first_byte(void **state)
+TEST_WITH(another_file_is_named_with_its_first_byte, scratch_setup, scratch_teardown)
 {
-    (void)state;
     FILE *file = fopen(scratch_path("zip"), "wb");
     assert_non_null(file);
     fputs("PK\3\4 as numpy.savez makes it", file);
@@ -193,20 +180,4 @@ static void another_file_is_named_with_its_first_byte(void **state)
     struct lb_sequence_file *none;
     assert_int_equal(lb_sequence_file_read(scratch_path("missing"), false, &none, NULL), LB_IO);
     assert_int_equal(lb_sequence_file_read("/", false, &none, NULL), LB_IO);
-}
-
-#define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        IN_SCRATCH(both_orders_are_read),
-        IN_SCRATCH(each_type_is_read),
-        IN_SCRATCH(what_was_written_is_read_back),
-        IN_SCRATCH(a_made_up_header_is_named_with_the_byte),
-        IN_SCRATCH(a_truncated_file_is_named_with_the_byte),
-        IN_SCRATCH(what_is_no_number_is_named_with_its_place),
-        IN_SCRATCH(another_file_is_named_with_its_first_byte),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

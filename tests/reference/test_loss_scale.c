@@ -52,24 +52,6 @@ TEST(the_gradients_of_a_projection_count_with_their_own_sizes)
     lb_results_destroy(&results);
 }
 
-TEST(an_overflow_halves_the_scale_and_2000_good_steps_double_it)
-{
-    struct lb_loss_scaler scaler = {.scale = 65536};
-    lb_loss_scaler_step(&scaler, true);
-    lb_loss_scaler_step(&scaler, true);
-    assert_true(scaler.scale == 16384);
-    for (int i = 0; i < 1999; i++)
-        lb_loss_scaler_step(&scaler, false);
-    assert_true(scaler.scale == 16384);
-    lb_loss_scaler_step(&scaler, true); /* one step before it would have grown */
-    assert_true(scaler.scale == 8192);
-    for (int i = 0; i < 1999; i++)
-        lb_loss_scaler_step(&scaler, false);
-    assert_true(scaler.scale == 8192);
-    lb_loss_scaler_step(&scaler, false);
-    assert_true(scaler.scale == 16384);
-}
-
 /* Steps that overflow above a scale, of each input set. */
 struct made_up {
     double limits[LB_INPUT_SETS];
