@@ -37,10 +37,6 @@ static struct lb_series series_of(const struct lb_row *row)
     struct lb_series series = {.example = &row->c};
     const char *label = label_of(row, true);
     lb_impl_label(&row->c, series.name);
-    if (row->c.launch == LB_GRAPH)
-        lb_append(series.name, sizeof(series.name), "/graph");
-    if (row->c.threads > 1)
-        lb_append(series.name, sizeof(series.name), "/th%d", row->c.threads);
     if (label)
         lb_append(series.name, sizeof(series.name), " on %s", label);
     return series;
@@ -163,9 +159,11 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
         lb_append(page, SIZE, "_P%" PRId32, p->projection);
     else if (p->cell != LB_CELL_STANDARD)
         lb_append(page, SIZE, "_%s", lb_cell_name((enum lb_cell_kind)p->cell));
-    lb_append(page, SIZE, "%s%s%s%s", p->ragged ? "_ragged" : "",
-              p->act == LB_ACT_RELU ? "_act-relu" : "", c->cache == LB_COLD ? "_cold" : "",
-              c->timing == LB_BATCHED ? "_batched" : "");
+    lb_append(page, SIZE, "%s%s%s%s%s", p->ragged ? "_ragged" : "",
+              p->act == LB_ACT_RELU ? "_act-relu" : "", c->launch == LB_GRAPH ? "_graph" : "",
+              c->cache == LB_COLD ? "_cold" : "", c->timing == LB_BATCHED ? "_batched" : "");
+    if (c->threads > 1)
+        lb_append(page, SIZE, "_th%d", c->threads);
     if (label_of(row, false))
         append_label(row->label, page);
 }
@@ -201,10 +199,13 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
         lb_append(rest, sizeof(rest), ", %s", lb_cell_name((enum lb_cell_kind)p->cell));
     if (p->cell == LB_CELL_PROJECTION)
         lb_append(rest, sizeof(rest), " to %" PRId32, p->projection);
-    lb_append(rest, sizeof(rest), "%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
+    lb_append(rest, sizeof(rest), "%s%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
               p->ragged ? ", ragged" : "", p->act == LB_ACT_RELU ? ", relu" : "",
+              c->launch == LB_GRAPH ? ", CUDA graph" : "",
               c->cache == LB_COLD ? ", cold caches" : "",
               c->timing == LB_BATCHED ? ", batched timing" : "");
+    if (c->threads > 1)
+        lb_append(rest, sizeof(rest), ", %d threads", c->threads);
     if (label_of(row, false))
         lb_append(rest, sizeof(rest), ", %s", row->label);
     snprintf(heading, size, "LSTM %s, %s%s", passes[p->pass], lb_dtype_name(p->dtype), rest);

@@ -9,12 +9,11 @@
 
 enum lb_size { LB_SIZE_T, LB_SIZE_B, LB_SIZE_I, LB_SIZE_H, LB_SIZE_COUNT };
 
-/* A line in the pictures: one variant of an implementation, launched in one way with one number of
- * threads, and where devices are side by side, on one of these. Colour, mark and dash count from 1
- * into the arrays of plots/style.gp. */
+/* A line in the pictures: one variant of an implementation and, where devices are side by side, on
+ * one of these. Colour, mark and dash count from 1 into the arrays of plots/style.gp. */
 struct lb_series {
     char name[3 * LB_NAME_SIZE + LB_LABEL_SIZE]; /* "cpu_simd", "cudnn:persist_static",
-                                                    "cpu_simd/th2", "cudnn on NVIDIA H100" */
+                                                    "cudnn on NVIDIA H100" */
     const struct lb_case *example;
     int color, mark, dash;
 };
@@ -33,7 +32,8 @@ struct lb_candidate {
     enum lb_rank rank;
 };
 
-/* One problem with its state of caches and way of timing, which all candidates share. */
+/* One problem with its threads, launch form, state of caches and way of timing, which all candidates
+ * share: speed-ups are over the baseline of the same group. */
 struct lb_group {
     char page[LB_PAGE_NAME_SIZE]; /* everything but sizes, as in lb_page_name */
     int64_t sizes[LB_SIZE_COUNT];
@@ -50,8 +50,8 @@ struct lb_grouped_run {
     size_t count;
     struct lb_candidate *candidates; /* of all groups, owned */
     char baseline[2 * LB_NAME_SIZE]; /* impl[:variant] that speed-ups are relative to; "": none */
-    size_t baseline_series; /* the series of this name or else the first of this implementation and
-                               variant; series_count where the run has none */
+    size_t baseline_series; /* the first of this implementation and variant; series_count where the
+                               run has none */
 };
 
 /* Groups the rows of the run, which must outlive it. baseline: impl[:variant], or NULL for that of
@@ -91,9 +91,8 @@ bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 /* "impl" or "impl:variant". */
 void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE]);
 
-/* The part of a page's name that its rows determine: dtype, pass and everything else but sizes,
- * implementation, launch form and threads; where devices are apart, the device:
- * "f32_infer", "f32_train_L2". */
+/* The part of a page's name that its rows determine: dtype, pass and everything else but sizes and
+ * implementation; where devices are apart, the device: "f32_infer", "f32_train_L2_th2". */
 void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE]);
 
 /* Compares pages for sorting: f32, f16, bf16, f64, then by name. */

@@ -22,16 +22,13 @@ static int by_first(const void *a, const void *b)
     return (p->first > q->first) - (p->first < q->first);
 }
 
-/* The problem of all rows of the group: "T16_B1_I64_H64/f32/infer", and the device where devices
- * are shown apart. */
+/* What all rows of the group share: "T16_B1_I64_H64/f32/infer/th2", and the device where devices are
+ * shown apart. */
 static void print_problem(FILE *out, const struct lb_group *group)
 {
     const struct lb_row *row = group->candidates[0].row;
-    struct lb_case c = row->c;
     char problem[LB_CASE_ID_SIZE];
-    c.launch = LB_STREAM; /* belongs to the series, as the threads do */
-    c.threads = 1;
-    lb_case_print_problem(&c, problem);
+    lb_case_print_problem(&row->c, problem);
     bool apart = row->label && !row->beside;
     fprintf(out, "\n%s%s%s\n", problem, apart ? " on " : "", apart ? row->label : "");
 }

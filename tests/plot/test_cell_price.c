@@ -30,6 +30,7 @@ static struct lb_run run_of_cells(void)
     add(&run, "cpu_ref/T8_B1_I16_H16_P4/f32/train", 500);
     add(&run, "cpu_ref/T8_B1_I16_H16/f32/infer/cell-peephole", 9000); /* no standard cell, */
     add(&run, "onednn/T8_B1_I16_H16/f32/train/cell-peephole", 9000);  /* here neither, */
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train/cell-peephole/th2", 9000);
     add(&run, "cpu_ref/T8_B1_I16_H16/bf16/train/cell-peephole", 9000);
     synthetic_add(&run, synthetic_row("cpu_ref/T8_B1_I16_H16/bf16/train", LB_VERDICT_WRONG, NAN, 0,
                                       0)); /* and here none with a time */

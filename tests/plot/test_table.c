@@ -167,6 +167,34 @@ static void updates_have_a_column_where_a_row_has_one(void **state)
     free(text);
 }
 
+/* A case with two threads is not compared with a baseline with one, nor a graph with a stream. */
+static void speed_ups_are_over_the_baseline_in_the_same_state(void **state)
+{
+    static const char *const tails[] = {"infer", "infer/th2", "infer/graph", "infer/cold",
+                                        "infer/batched"};
+    enum { TAILS = sizeof(tails) / sizeof(tails[0]) };
+    struct lb_run run = synthetic_empty();
+    char id[LB_CASE_ID_SIZE], expected[32];
+    (void)state;
+    for (int i = 0; i < 2 * TAILS; i++) {
+        snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/%s", i % 2 ? "cpu_simd" : "cpu_ref",
+                 tails[i / 2]);
+        struct lb_row row = synthetic_row(id, LB_VERDICT_OK, 1e6, 1, 20);
+        row.median_ns = i % 2 ? 1e6 : (2 + i / 2) * 1e6;
+        synthetic_add(&run, row);
+    }
+    char *text = print_and_free(&run, "cpu_ref");
+    for (int i = 0; i < TAILS; i++) {
+        snprintf(id, sizeof(id), "\nT16_B1_I64_H64/f32/%s\n", tails[i]);
+        snprintf(expected, sizeof(expected), " %d.00x ", 2 + i);
+        const char *problem = strstr(text, id);
+        assert_non_null(problem);
+        assert_rank(problem, "cpu_simd", expected);
+        assert_rank(problem, "cpu_ref", " 1.00x ");
+    }
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +204,7 @@ int main(void)
         cmocka_unit_test(rows_with_too_few_samples_are_neither_fastest_nor_tied),
         cmocka_unit_test(rows_with_too_few_processes_are_neither_fastest_nor_tied),
         cmocka_unit_test(updates_have_a_column_where_a_row_has_one),
+        cmocka_unit_test(speed_ups_are_over_the_baseline_in_the_same_state),
         cmocka_unit_test(the_only_one_is_no_winner),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
