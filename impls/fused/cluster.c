@@ -85,7 +85,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
 static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_cluster_tile *t = tile_of(plan);
-    size_t shared = plan->backward ? lb_cluster_backward_shared(t) : lb_cluster_forward_shared(t);
+    size_t shared = lb_cluster_shared(t, plan->backward);
     return lb_cluster_units(t) >= v->problem->hidden && plan->resident > 0 &&
            t->blocks <= v->machine.cluster && (double)shared <= v->device->shared_bytes;
 }
@@ -140,18 +140,10 @@ static void cluster_describe(const struct lb_problem *problem, const struct lb_f
              fragments - t->resident);
 }
 
-static size_t cluster_weight_bytes(const struct lb_problem *problem,
-                                   const struct lb_fused_plan *plan)
-{
-    (void)problem;
-    return lb_cluster_weight_bytes(tile_of(plan));
-}
-
 static struct lb_weight_layout cluster_layout(const struct lb_problem *problem,
                                               const struct lb_fused_plan *plan)
 {
-    return plan->backward ? lb_cluster_backward_layout(tile_of(plan), (int)problem->hidden)
-                          : lb_cluster_forward_layout(tile_of(plan), (int)problem->hidden);
+    return lb_cluster_layout(tile_of(plan), plan->backward, (int)problem->hidden);
 }
 
 static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
@@ -170,27 +162,12 @@ static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_
     return st;
 }
 
-static enum lb_status cluster_forward(const struct lb_fused_plan *plan,
-                                      const struct lb_fused_forward_args *args, void *stream,
-                                      struct lb_error *err)
-{
-    return lb_cluster_forward(&plan->kernel.cluster, args, stream, err);
-}
-
-static enum lb_status cluster_backward(const struct lb_fused_plan *plan,
-                                       const struct lb_fused_backward_args *args, void *stream,
-                                       struct lb_error *err)
-{
-    return lb_cluster_backward(&plan->kernel.cluster, args, stream, err);
-}
-
 const struct lb_fused_family lb_fused_cluster = {
     .name = "cluster",
     .plan = cluster_plan,
     .describe = cluster_describe,
-    .weight_bytes = cluster_weight_bytes,
     .layout = cluster_layout,
     .ready = cluster_ready,
-    .forward = cluster_forward,
-    .backward = cluster_backward,
+    .forward = lb_cluster_forward,
+    .backward = lb_cluster_backward,
 };

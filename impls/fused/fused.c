@@ -166,11 +166,6 @@ struct fused_carvers {
     struct lb_arena weights, gradients, reserve, workspace;
 };
 
-static size_t packed_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
-{
-    return plan->family->weight_bytes(p, plan);
-}
-
 static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
 {
     return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
@@ -200,7 +195,8 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
     size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
     l->w_ih = lb_arena_take(&carvers->weights, rows * (size_t)l->input * storage);
     l->bias = lb_arena_take(&carvers->weights, rows * real);
-    l->w_hh = lb_arena_take(&carvers->weights, directions * packed_bytes(p, &self->choice.forward));
+    l->w_hh = lb_arena_take(&carvers->weights,
+                            directions * lb_fused_weight_bytes(p, &self->choice.forward));
     carve_between(self, carvers, l);
     /* In inference, layers that follow each other share one buffer of pre-activations and two of
      * outputs. */
@@ -212,8 +208,8 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
             trains || apart || i < 2 ? lb_arena_take(keep, cells * storage) : self->layers[i - 2].y;
     if (!lb_has_backward(p))
         return;
-    l->w_hh_t =
-        lb_arena_take(&carvers->weights, directions * packed_bytes(p, &self->choice.backward));
+    l->w_hh_t = lb_arena_take(&carvers->weights,
+                              directions * lb_fused_weight_bytes(p, &self->choice.backward));
     l->dgates = apart || i == 0 ? lb_arena_take(&carvers->workspace, 4 * cells * storage)
                                 : self->layers[0].dgates;
     l->sums = apart || i == 0 ? lb_arena_take(&carvers->workspace, LB_CELL_PARTS * rows * real)

@@ -66,9 +66,8 @@ struct lb_fused_family {
     void (*describe)(const struct lb_problem *problem, const struct lb_fused_plan *plan, char *text,
                      size_t size);
 
-    /* One direction's recurrent weights w_hh [4H, H], in the problem's dtype, in the order in which
-     * the pass reads them: their size, and their layout. */
-    size_t (*weight_bytes)(const struct lb_problem *problem, const struct lb_fused_plan *plan);
+    /* The layout of one direction's recurrent weights w_hh [4H, H], in the problem's dtype, in the
+     * order in which the pass reads them. */
     struct lb_weight_layout (*layout)(const struct lb_problem *problem,
                                       const struct lb_fused_plan *plan);
 
@@ -81,13 +80,12 @@ struct lb_fused_family {
     enum lb_status (*ready)(const struct lb_problem *problem, struct lb_fused_plan *plan,
                             struct lb_error *err);
 
-    /* Enqueue steps [from, to) of a layer, both directions side by side; capturable. */
-    enum lb_status (*forward)(const struct lb_fused_plan *plan,
-                              const struct lb_fused_forward_args *args, void *stream,
-                              struct lb_error *err);
-    enum lb_status (*backward)(const struct lb_fused_plan *plan,
-                               const struct lb_fused_backward_args *args, void *stream,
-                               struct lb_error *err);
+    /* Enqueue steps [from, to) of a layer, both directions side by side, by plan->kernel, which
+     * `ready` has prepared; capturable. */
+    enum lb_status (*forward)(const void *kernel, const struct lb_fused_forward_args *args,
+                              void *stream, struct lb_error *err);
+    enum lb_status (*backward)(const void *kernel, const struct lb_fused_backward_args *args,
+                               void *stream, struct lb_error *err);
 };
 
 extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
@@ -95,6 +93,9 @@ extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_st
 /* The families' names after "auto"; NULL at the end. */
 #define LB_FUSED_VARIANTS {"auto", "cluster", "grid", "step", NULL}
 extern const char *const lb_fused_variants[];
+
+/* Bytes of one direction's packed recurrent weights. */
+size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan);
 
 /* ---- Choice ------------------------------------------------------------------------------------
  */

@@ -70,12 +70,6 @@ static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct 
     return k;
 }
 
-static size_t shared_of(const struct lb_grid_kernel *k)
-{
-    return k->backward ? lb_grid_backward_shared(&k->tile, k->math, k->split.chunks)
-                       : lb_grid_forward_shared(&k->tile, k->math, k->split.chunks);
-}
-
 /* ---- Cost ---------------------------------------------------------------------------------------
  */
 
@@ -272,7 +266,8 @@ static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     struct lb_grid_kernel *k = &plan->kernel.grid;
     *k = kernel_of(p, plan, room);
     plan->needed = k->split.groups * blocks * beside;
-    if (p->hidden > lb_grid_reach(t, k->math) || (double)shared_of(k) > v->device->shared_bytes)
+    double shared = (double)lb_grid_shared(t, k->math, k->backward, k->split.chunks);
+    if (p->hidden > lb_grid_reach(t, k->math) || shared > v->device->shared_bytes)
         return false;
     plan->step_ns = step_ns(v, plan, k);
     return true;
@@ -320,26 +315,18 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
 /* ---- Family -------------------------------------------------------------------------------------
  */
 
-static size_t grid_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
-{
-    const struct lb_grid_kernel k = plan->kernel.grid;
-    return lb_grid_weight_bytes(&k.tile, (int)problem->hidden);
-}
-
 static struct lb_weight_layout grid_layout(const struct lb_problem *problem,
                                            const struct lb_fused_plan *plan)
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
-    return plan->backward ? lb_grid_backward_layout(&k.tile, k.math, (int)problem->hidden)
-                          : lb_grid_forward_layout(&k.tile, k.math, (int)problem->hidden);
+    return lb_grid_layout(&k.tile, k.math, k.backward, (int)problem->hidden);
 }
 
 static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
 {
     const struct lb_grid_kernel k = plan->kernel.grid;
-    int hidden = (int)problem->hidden, directions = (int)problem->directions;
-    return k.backward ? lb_grid_backward_exchange(&k.tile, k.math, hidden, &k.split, directions)
-                      : lb_grid_forward_exchange(&k.tile, k.math, hidden, &k.split, directions);
+    return lb_grid_exchange(&k.tile, k.math, k.backward, (int)problem->hidden, &k.split,
+                            (int)problem->directions);
 }
 
 static enum lb_status grid_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
@@ -349,29 +336,14 @@ static enum lb_status grid_ready(const struct lb_problem *problem, struct lb_fus
     return lb_grid_ready(&plan->kernel.grid, plan->needed, &plan->resident, err);
 }
 
-static enum lb_status grid_forward(const struct lb_fused_plan *plan,
-                                   const struct lb_fused_forward_args *args, void *stream,
-                                   struct lb_error *err)
-{
-    return lb_grid_forward(&plan->kernel.grid, args, stream, err);
-}
-
-static enum lb_status grid_backward(const struct lb_fused_plan *plan,
-                                    const struct lb_fused_backward_args *args, void *stream,
-                                    struct lb_error *err)
-{
-    return lb_grid_backward(&plan->kernel.grid, args, stream, err);
-}
-
 const struct lb_fused_family lb_fused_grid = {
     .name = "grid",
     .cooperative = true,
     .plan = grid_plan,
     .describe = grid_describe,
-    .weight_bytes = grid_weight_bytes,
     .layout = grid_layout,
     .scratch_bytes = grid_scratch_bytes,
     .ready = grid_ready,
-    .forward = grid_forward,
-    .backward = grid_backward,
+    .forward = lb_grid_forward,
+    .backward = lb_grid_backward,
 };

@@ -115,8 +115,8 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
     };
     LB_TRY(input_gemm(self, layer, io->x, first, end, err));
     LB_TRY(wait_for_gemms(self, layer, err));
-    LB_TRY(
-        plan->family->forward(plan, &args, stream_of(self, recurrence_stream(self, layer)), err));
+    LB_TRY(plan->family->forward(&plan->kernel, &args,
+                                 stream_of(self, recurrence_stream(self, layer)), err));
 done:
     return st;
 }
@@ -291,8 +291,8 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .lengths = self->device_lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
-    LB_TRY(
-        plan->family->backward(plan, &args, stream_of(self, recurrence_stream(self, layer)), err));
+    LB_TRY(plan->family->backward(&plan->kernel, &args,
+                                  stream_of(self, recurrence_stream(self, layer)), err));
     LB_TRY(wait_for_recurrence(self, layer, err));
     LB_TRY(input_gradient(self, layer, io, first, end, err));
 done:

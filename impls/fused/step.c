@@ -176,12 +176,6 @@ static void step_describe(const struct lb_problem *problem, const struct lb_fuse
              units);
 }
 
-static size_t step_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
-{
-    return lb_step_weight_bytes(&tiles[plan->tile], plan->backward, problem->dtype,
-                                problem->hidden);
-}
-
 static struct lb_weight_layout step_layout(const struct lb_problem *problem,
                                            const struct lb_fused_plan *plan)
 {
@@ -202,27 +196,12 @@ static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fus
     return lb_step_ready(&plan->kernel.step, &plan->resident, err);
 }
 
-static enum lb_status step_forward(const struct lb_fused_plan *plan,
-                                   const struct lb_fused_forward_args *args, void *stream,
-                                   struct lb_error *err)
-{
-    return lb_step_forward(&plan->kernel.step, args, stream, err);
-}
-
-static enum lb_status step_backward(const struct lb_fused_plan *plan,
-                                    const struct lb_fused_backward_args *args, void *stream,
-                                    struct lb_error *err)
-{
-    return lb_step_backward(&plan->kernel.step, args, stream, err);
-}
-
 const struct lb_fused_family lb_fused_step = {
     .name = "step",
     .plan = step_plan,
     .describe = step_describe,
-    .weight_bytes = step_weight_bytes,
     .layout = step_layout,
     .ready = step_ready,
-    .forward = step_forward,
-    .backward = step_backward,
+    .forward = lb_step_forward,
+    .backward = lb_step_backward,
 };

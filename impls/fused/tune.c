@@ -47,7 +47,7 @@ static bool take_value(const struct lb_problem *p, const char *value,
         return false;
     for (int i = 0; i < count; i++) {
         if (strcmp(plans[i].family->name, family) != 0 || plans[i].tile != tile ||
-            plans[i].family->weight_bytes(p, &plans[i]) != bytes)
+            lb_fused_weight_bytes(p, &plans[i]) != bytes)
             continue;
         *plan = plans[i];
         plan->step_ns = ns;
@@ -75,7 +75,7 @@ static size_t lay_out(struct trial *t, char *base)
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t cells = (size_t)p->seq_len * states;
     const struct lb_fused_family *family = t->plan.family;
-    void *weights = lb_arena_take(&c, (size_t)p->directions * family->weight_bytes(p, &t->plan));
+    void *weights = lb_arena_take(&c, (size_t)p->directions * lb_fused_weight_bytes(p, &t->plan));
     void *gates = lb_arena_take(&c, 4 * cells * real), *kept = lb_arena_take(&c, cells * real);
     void *y = lb_arena_take(&c, cells * size), *dgates = lb_arena_take(&c, 4 * cells * size);
     void *bias = lb_arena_take(&c, 4 * (size_t)(p->directions * p->hidden) * real);
@@ -120,8 +120,8 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     struct trial *t = user;
     const struct lb_fused_family *family = t->plan.family;
     void *stream = lb_device()->stream();
-    return t->plan.backward ? family->backward(&t->plan, &t->backward, stream, err)
-                            : family->forward(&t->plan, &t->forward, stream, err);
+    return t->plan.backward ? family->backward(&t->plan.kernel, &t->backward, stream, err)
+                            : family->forward(&t->plan.kernel, &t->forward, stream, err);
 }
 
 static int by_size(const void *a, const void *b)
@@ -238,7 +238,7 @@ static enum lb_status tune(const struct lb_fused_view *view, const char *key,
         return st;
     *plan = *best;
     snprintf(value, sizeof(value), "%s %d %zu %.1f", plan->family->name, plan->tile,
-             plan->family->weight_bytes(view->problem, plan), plan->step_ns);
+             lb_fused_weight_bytes(view->problem, plan), plan->step_ns);
     return lb_tuned_store(key, value, err);
 }
 

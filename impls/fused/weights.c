@@ -39,6 +39,11 @@ static enum lb_status upload_matrix(const struct lb_problem *p,
     return st;
 }
 
+size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    return plan->family->layout(problem, plan).elements * lb_dtype_size(problem->dtype);
+}
+
 /* The packed weights of one direction of a layer, in device memory, and their layouts. */
 struct packed {
     struct lb_weight_layout input, forward, backward;
@@ -56,11 +61,11 @@ static struct packed packed_of(const struct lb_fused *self, int64_t layer, int64
         .forward = forward->family->layout(p, forward),
         .w_ih = (char *)l->w_ih + d * rows * (size_t)l->input * lb_dtype_size(p->dtype),
         .bias = (char *)l->bias + d * rows * lb_dtype_size(lb_fused_real(p)),
-        .w_hh = (char *)l->w_hh + d * forward->family->weight_bytes(p, forward),
+        .w_hh = (char *)l->w_hh + d * lb_fused_weight_bytes(p, forward),
     };
     if (l->w_hh_t) {
         to.backward = backward->family->layout(p, backward);
-        to.w_hh_t = (char *)l->w_hh_t + d * backward->family->weight_bytes(p, backward);
+        to.w_hh_t = (char *)l->w_hh_t + d * lb_fused_weight_bytes(p, backward);
     }
     return to;
 }

@@ -1,19 +1,31 @@
-/* A table of named tests and one assertion, for the tests in this folder. */
+/* Named tests and one assertion, for the tests in this folder. check.cpp runs them. */
 #ifndef LB_SIMT_CHECK_H
 #define LB_SIMT_CHECK_H
 
 #include "simt.h"
 
 #include <cstdio>
-#include <cstring>
 
 namespace simt_test
 {
 
+/* TEST(name) { ... } defines a test and adds it to the program's list, which check.cpp runs. */
 struct test {
     const char *name;
     void (*body)();
+    test *next;
+
+    static inline test *first = nullptr, **end = &first;
+    test(const char *name_, void (*body_)()) : name(name_), body(body_), next(nullptr)
+    {
+        *end = this;
+        end = &next;
+    }
 };
+#define TEST(name)                                       \
+    static void name();                                  \
+    static simt_test::test entry_of_##name(#name, name); \
+    static void name()
 
 inline int failures;
 
@@ -42,22 +54,6 @@ inline simt::launch_config grid_of(unsigned blocks, unsigned threads, uint64_t s
     config.cluster = cluster;
     config.shared_bytes = shared_bytes;
     return config;
-}
-
-/* Runs all tests of the table, or the one that the first argument names. */
-template <size_t count> int run_tests(const test (&tests)[count], int argc, char **argv)
-{
-    int run = 0;
-    for (const test &t : tests) {
-        if (argc > 1 && strcmp(argv[1], t.name) != 0)
-            continue;
-        int before = failures;
-        simt::device_reset();
-        t.body();
-        printf("%s %s\n", failures == before ? "ok" : "FAILED", t.name);
-        run++;
-    }
-    return run == 0 || failures ? 1 : 0;
 }
 
 } // namespace simt_test

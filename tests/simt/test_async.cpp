@@ -1,5 +1,5 @@
 /* test_async.cpp: what the race detector finds in asynchronous copies, mbarriers and the async
- * proxy. As in test_order.cpp, each correct case has a broken twin. It runs in check mode. */
+ * proxy. As in test_order.cpp, each correct case has a mutant. It runs in check mode. */
 #include "check.h"
 
 #include <cooperative_groups.h>
@@ -27,7 +27,7 @@ static float *some_floats()
     return simt::device_copy(std::vector<float>(32, 1.0f), "some floats");
 }
 
-static void a_copy_is_read_after_its_wait()
+TEST(a_copy_is_read_after_its_wait)
 {
     auto body = [](bool waits_first) {
         float *from = some_floats();
@@ -45,7 +45,7 @@ static void a_copy_is_read_after_its_wait()
     CHECK(body(false).has(fault::race));
 }
 
-static void a_source_is_kept_until_its_copy_is_done()
+TEST(a_source_is_kept_until_its_copy_is_done)
 {
     auto body = [](bool waits_first) {
         float *from = some_floats();
@@ -64,7 +64,7 @@ static void a_source_is_kept_until_its_copy_is_done()
 }
 
 /* When one lane has waited, the others know nothing of it until a barrier. */
-static void a_wait_is_the_waiting_threads_own()
+TEST(a_wait_is_the_waiting_threads_own)
 {
     auto body = [](bool meets) {
         float *from = some_floats();
@@ -103,7 +103,7 @@ static uint32_t at_peer(const void *address)
 
 /* PTX ISA, "Program Order: Asynchronous Operations": complete-tx orders its own copy and nothing
  * else, so the receiver may not read what the sender wrote before it. */
-static void completion_publishes_its_own_copy_alone()
+TEST(completion_publishes_its_own_copy_alone)
 {
     auto body = [](bool reads_other) {
         return under_seeds(2, 1, [=] {
@@ -124,7 +124,7 @@ static void completion_publishes_its_own_copy_alone()
 }
 
 /* When the data of a sender have arrived, the reads that it made before sending are over. */
-static void what_was_read_before_sending_may_be_overwritten()
+TEST(what_was_read_before_sending_may_be_overwritten)
 {
     auto body = [](bool reads_first) {
         return under_seeds(2, 1, [=] {
@@ -145,7 +145,7 @@ static void what_was_read_before_sending_may_be_overwritten()
     CHECK(body(false).has(fault::race));
 }
 
-static void an_arrival_publishes_at_its_scope()
+TEST(an_arrival_publishes_at_its_scope)
 {
     auto body = [](auto wait) {
         return under_seeds(2, 1, [=] {
@@ -162,7 +162,7 @@ static void an_arrival_publishes_at_its_scope()
     CHECK(body([](uint64_t *b) { lb_ptx::mbarrier_wait<scope::cta>(b, 0); }).has(fault::race));
 }
 
-static void an_mbarrier_is_used_after_its_initialisation()
+TEST(an_mbarrier_is_used_after_its_initialisation)
 {
     simt::outcome o = under_seeds(1, 64, [] {
         LB_DYNAMIC_SHARED(uint64_t, barrier);
@@ -181,7 +181,7 @@ static void an_mbarrier_is_used_after_its_initialisation()
     CHECK(o.has(fault::misuse));
 }
 
-static void the_async_proxy_needs_a_fence_in_its_block()
+TEST(the_async_proxy_needs_a_fence_in_its_block)
 {
     enum { before_barrier, after_barrier, nowhere };
     auto body = [](int fence) {
@@ -207,7 +207,7 @@ static void the_async_proxy_needs_a_fence_in_its_block()
     CHECK(body(nowhere).has(fault::proxy));
 }
 
-static void a_bulk_source_is_kept_until_it_was_read()
+TEST(a_bulk_source_is_kept_until_it_was_read)
 {
     auto body = [](bool waits) {
         float *to = some_floats();
@@ -232,7 +232,7 @@ static void a_bulk_source_is_kept_until_it_was_read()
 }
 
 /* Among the seeds, a copy lands both before and after the accesses that follow it. */
-static void copies_land_early_and_late()
+TEST(copies_land_early_and_late)
 {
     bool early = false, late = false;
     for (uint64_t seed = 0; seed < 16; seed++) {
@@ -247,23 +247,4 @@ static void copies_land_early_and_late()
         });
     }
     CHECK(early && late);
-}
-
-static const test tests[] = {
-    {"a_copy_is_read_after_its_wait", a_copy_is_read_after_its_wait},
-    {"a_source_is_kept_until_its_copy_is_done", a_source_is_kept_until_its_copy_is_done},
-    {"a_wait_is_the_waiting_threads_own", a_wait_is_the_waiting_threads_own},
-    {"completion_publishes_its_own_copy_alone", completion_publishes_its_own_copy_alone},
-    {"what_was_read_before_sending_may_be_overwritten",
-     what_was_read_before_sending_may_be_overwritten},
-    {"an_arrival_publishes_at_its_scope", an_arrival_publishes_at_its_scope},
-    {"an_mbarrier_is_used_after_its_initialisation", an_mbarrier_is_used_after_its_initialisation},
-    {"the_async_proxy_needs_a_fence_in_its_block", the_async_proxy_needs_a_fence_in_its_block},
-    {"a_bulk_source_is_kept_until_it_was_read", a_bulk_source_is_kept_until_it_was_read},
-    {"copies_land_early_and_late", copies_land_early_and_late},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

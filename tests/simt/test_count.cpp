@@ -38,7 +38,7 @@ template <class T, class Place> static access_cost shared_store(const Place &pla
     });
 }
 
-static void words_of_one_bank_take_a_wavefront_each()
+TEST(words_of_one_bank_take_a_wavefront_each)
 {
     CHECK(is(shared_store<float>([](int lane) { return lane * 4; }), 1, 1, 1));
     CHECK(is(shared_store<float>([](int lane) { return lane * 8; }), 1, 2, 1));
@@ -47,7 +47,7 @@ static void words_of_one_bank_take_a_wavefront_each()
 }
 
 /* The operand of the cluster kernels, without and with their exchange of columns. */
-static void eight_bytes_are_served_by_half_warps()
+TEST(eight_bytes_are_served_by_half_warps)
 {
     CHECK(is(shared_store<uint2>([](int lane) { return lane * 8; }), 1, 2, 2));
     CHECK(is(shared_store<uint2>([](int lane) { return lane % 4 * 64 + lane / 4 * 8; }), 1, 4, 2));
@@ -57,14 +57,14 @@ static void eight_bytes_are_served_by_half_warps()
 }
 
 /* The slices of the grid kernels, in their former order and in the order of the lanes. */
-static void sixteen_bytes_are_served_by_quarter_warps()
+TEST(sixteen_bytes_are_served_by_quarter_warps)
 {
     CHECK(is(shared_store<uint4>([](int lane) { return lane * 16; }), 1, 4, 4));
     CHECK(
         is(shared_store<uint4>([](int lane) { return (lane % 4 * 8 + lane / 4) * 16; }), 1, 16, 4));
 }
 
-static void sectors_and_lines_of_global_memory_are_counted()
+TEST(sectors_and_lines_of_global_memory_are_counted)
 {
     auto load = [](int stride) {
         return cost_of("global load", [=](unsigned char *shared, uint32_t *global, int lane) {
@@ -77,7 +77,7 @@ static void sectors_and_lines_of_global_memory_are_counted()
 }
 
 /* How often a waiting thread reads depends on the schedule, so its reads count once. */
-static void a_wait_is_counted_once()
+TEST(a_wait_is_counted_once)
 {
     CHECK(is(cost_of("global load strong",
                      [](unsigned char *, uint32_t *global, int lane) {
@@ -90,7 +90,7 @@ static void a_wait_is_counted_once()
 }
 
 /* Collectives between two executions of a source line separate them into two instructions. */
-static void turns_of_a_loop_are_instructions_of_their_own()
+TEST(turns_of_a_loop_are_instructions_of_their_own)
 {
     CHECK(is(cost_of("shared store",
                      [](unsigned char *shared, uint32_t *, int lane) {
@@ -101,20 +101,4 @@ static void turns_of_a_loop_are_instructions_of_their_own()
                          }
                      }),
              3, 3, 3));
-}
-
-static const test tests[] = {
-    {"words_of_one_bank_take_a_wavefront_each", words_of_one_bank_take_a_wavefront_each},
-    {"eight_bytes_are_served_by_half_warps", eight_bytes_are_served_by_half_warps},
-    {"sixteen_bytes_are_served_by_quarter_warps", sixteen_bytes_are_served_by_quarter_warps},
-    {"sectors_and_lines_of_global_memory_are_counted",
-     sectors_and_lines_of_global_memory_are_counted},
-    {"a_wait_is_counted_once", a_wait_is_counted_once},
-    {"turns_of_a_loop_are_instructions_of_their_own",
-     turns_of_a_loop_are_instructions_of_their_own},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

@@ -42,7 +42,7 @@ static std::vector<unsigned char> made_up(size_t count)
     return bytes;
 }
 
-static void the_grid_and_the_order_do_not_matter()
+TEST(the_grid_and_the_order_do_not_matter)
 {
     for (size_t count : {1, 7, 8, 9, 2048, 5003})
         for (unsigned blocks : {1u, 3u})
@@ -50,7 +50,7 @@ static void the_grid_and_the_order_do_not_matter()
                 CHECK(hash_on_device(made_up(count), blocks, seed) == hash_on_host(made_up(count)));
 }
 
-static void any_changed_byte_changes_it()
+TEST(any_changed_byte_changes_it)
 {
     const std::vector<unsigned char> bytes = made_up(43);
     const word before = hash_on_device(bytes, 1, 0);
@@ -61,7 +61,7 @@ static void any_changed_byte_changes_it()
     }
 }
 
-static void swapped_words_change_it()
+TEST(swapped_words_change_it)
 {
     std::vector<unsigned char> bytes = made_up(32), swapped(bytes.begin() + 8, bytes.end());
     swapped.insert(swapped.end(), bytes.begin(), bytes.begin() + 8);
@@ -69,7 +69,7 @@ static void swapped_words_change_it()
 }
 
 /* Numbers, and at every place in turn an infinity or a NaN. */
-static void each_value_that_overflowed_counts()
+TEST(each_value_that_overflowed_counts)
 {
     for (size_t count : {1, 2, 3, 4, 5, 1023, 2051})
         for (unsigned blocks : {1u, 2u}) {
@@ -92,24 +92,11 @@ static void each_value_that_overflowed_counts()
 }
 
 /* Each step halves the sum and adds 1, so it approaches 2. Every block does the same work. */
-static void fixed_work_is_done_by_each_thread()
+TEST(fixed_work_is_done_by_each_thread)
 {
     float *out = simt::device_array<float>(2 * lb_device_kernels::block_threads, "out");
     CHECK(clean(simt::launch(grid_of(2, lb_device_kernels::block_threads),
                              [=] { lb_device_kernels::fixed_kernel(out); })));
     for (int i = 0; i < 2 * lb_device_kernels::block_threads; i++)
         CHECK(out[i] == 2.0f);
-}
-
-static const test tests[] = {
-    {"the_grid_and_the_order_do_not_matter", the_grid_and_the_order_do_not_matter},
-    {"any_changed_byte_changes_it", any_changed_byte_changes_it},
-    {"swapped_words_change_it", swapped_words_change_it},
-    {"each_value_that_overflowed_counts", each_value_that_overflowed_counts},
-    {"fixed_work_is_done_by_each_thread", fixed_work_is_done_by_each_thread},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

@@ -89,19 +89,19 @@ template <class Type> static void check_rounding(double (*value)(Type), double l
     CHECK(tried > 100000);
 }
 
-static void half_rounds_once()
+TEST(half_rounds_once)
 {
     check_rounding(half_value, 65504);
 }
 
-static void bfloat16_rounds_once()
+TEST(bfloat16_rounds_once)
 {
     check_rounding(bfloat_value, 3e38);
 }
 
 /* There are operands for which rounding a fused multiply-add to float first gives another
  * result. */
-static void fused_half_differs_from_float_then_half()
+TEST(fused_half_differs_from_float_then_half)
 {
     uint64_t state = 1;
     int differ = 0;
@@ -115,7 +115,7 @@ static void fused_half_differs_from_float_then_half()
     CHECK(differ > 0);
 }
 
-static void pairs_work_on_both_halves()
+TEST(pairs_work_on_both_halves)
 {
     __half2 a = __floats2half2_rn(1.5f, -2), b = __floats2half2_rn(3, 0.5f);
     __half2 sum = __hadd2(a, b), fused = __hfma2(a, b, a);
@@ -126,7 +126,7 @@ static void pairs_work_on_both_halves()
     CHECK(__high2float(h2tanh(__floats2half2_rn(0, 20))) == 1.0f);
 }
 
-static void functions_are_near_their_double()
+TEST(functions_are_near_their_double)
 {
     for (int i = 1; i < 128; i += 3) {
         __half h = __float2half_rn(static_cast<float>(i) / 16);
@@ -136,17 +136,4 @@ static void functions_are_near_their_double()
         CHECK(std::fabs(half_value(htanh(h)) / std::tanh(exact) - 1) <= half_unit);
         CHECK(std::fabs(half_value(hsqrt(h)) / std::sqrt(exact) - 1) <= half_unit);
     }
-}
-
-static const test tests[] = {
-    {"half_rounds_once", half_rounds_once},
-    {"bfloat16_rounds_once", bfloat16_rounds_once},
-    {"fused_half_differs_from_float_then_half", fused_half_differs_from_float_then_half},
-    {"pairs_work_on_both_halves", pairs_work_on_both_halves},
-    {"functions_are_near_their_double", functions_are_near_their_double},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

@@ -1,5 +1,5 @@
 /* test_order.cpp: litmus tests that compare the race detector with the memory model. Each
- * correct case has a broken twin that must be found, because a detector that finds nothing would
+ * correct case has a mutant that must be found, because a detector that finds nothing would
  * pass all correct ones. It runs in check mode. */
 #include "litmus.h"
 
@@ -30,7 +30,7 @@ static void acquiring_consumer(cells *c)
     spin_then_read(c, acquire_gpu);
 }
 
-static void release_and_acquire_order()
+TEST(release_and_acquire_order)
 {
     auto producer = [](cells *c) {
         c->data[0] = 1;
@@ -46,7 +46,7 @@ static void release_and_acquire_order()
     CHECK(pair_of(false, relaxed_producer, acquiring_consumer).has(fault::race));
 }
 
-static void fences_order_on_both_sides()
+TEST(fences_order_on_both_sides)
 {
     auto producer = [](cells *c) {
         c->data[0] = 1;
@@ -68,7 +68,7 @@ static void fences_order_on_both_sides()
     CHECK(pair_of(false, fence_too_early, consumer).has(fault::race));
 }
 
-static void a_block_fence_orders_one_block_only()
+TEST(a_block_fence_orders_one_block_only)
 {
     auto producer = [](cells *c) {
         c->data[0] = 1;
@@ -79,14 +79,14 @@ static void a_block_fence_orders_one_block_only()
     CHECK(pair_of(false, producer, acquiring_consumer).has(fault::race));
 }
 
-static void a_block_atomic_is_strong_in_one_block_only()
+TEST(a_block_atomic_is_strong_in_one_block_only)
 {
     auto add = [](cells *c) { atomicAdd_block(&c->flag[0], 1u); };
     CHECK(clean(pair_of(true, add, add)));
     CHECK(pair_of(false, add, add).has(fault::race));
 }
 
-static void an_acquire_of_block_scope_hears_its_block_only()
+TEST(an_acquire_of_block_scope_hears_its_block_only)
 {
     auto producer = [](cells *c) {
         c->data[0] = 1;
@@ -101,7 +101,7 @@ static void an_acquire_of_block_scope_hears_its_block_only()
     CHECK(pair_of(false, producer, consumer).has(fault::race));
 }
 
-static void loads_publish_nothing()
+TEST(loads_publish_nothing)
 {
     auto producer = [](cells *c) {
         lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
@@ -145,7 +145,7 @@ template <class Change> static simt::outcome relay(Change change)
     return all;
 }
 
-static void an_atomic_carries_a_release_on_and_a_store_ends_it()
+TEST(an_atomic_carries_a_release_on_and_a_store_ends_it)
 {
     CHECK(clean(relay([](uint32_t *flag) { atomicAdd(flag, 1u); })));
     CHECK(relay([](uint32_t *flag) {
@@ -171,13 +171,13 @@ template <class Meet> static simt::outcome told_for_others(Meet meet)
     });
 }
 
-static void order_is_transitive_through_barriers()
+TEST(order_is_transitive_through_barriers)
 {
     CHECK(clean(told_for_others([] { __syncthreads(); })));
     CHECK(told_for_others([] {}).has(fault::race));
 }
 
-static void shuffles_do_not_order_and_syncwarp_does()
+TEST(shuffles_do_not_order_and_syncwarp_does)
 {
     auto exchange = [](auto meet) {
         cells *c = fresh();
@@ -203,7 +203,7 @@ static void shuffles_do_not_order_and_syncwarp_does()
     CHECK(exchange(exit_late([] { __shfl_sync(~0u, 1, 0); })).has(fault::race));
 }
 
-static void copies_by_memcpy_are_seen()
+TEST(copies_by_memcpy_are_seen)
 {
     using copier = void (*)(void *, const void *);
     static const copier copiers[] = {
@@ -231,7 +231,7 @@ struct large {
     int values[40];
 };
 
-static void copies_of_structures_are_seen()
+TEST(copies_of_structures_are_seen)
 {
     large *buffer = simt::device_copy(std::vector<large>(2), "buffer");
     simt::outcome o = simt::launch(grid_of(1, 64, 1), [=] {
@@ -243,7 +243,7 @@ static void copies_of_structures_are_seen()
     CHECK(o.has(fault::race));
 }
 
-static void neighbouring_bytes_are_apart()
+TEST(neighbouring_bytes_are_apart)
 {
     unsigned char *bytes = simt::device_array<unsigned char>(64, "bytes");
     CHECK(clean(simt::launch(grid_of(1, 64, 1), [=] { bytes[threadIdx.x] = 1; })));
@@ -257,7 +257,7 @@ static void neighbouring_bytes_are_apart()
     CHECK(o.has(fault::race));
 }
 
-static void poison_and_bounds_are_reported()
+TEST(poison_and_bounds_are_reported)
 {
     float *values = simt::device_array<float>(4, "values");
     float *sink = simt::device_array<float>(4, "sink");
@@ -268,7 +268,7 @@ static void poison_and_bounds_are_reported()
     CHECK(o.has(fault::bounds));
 }
 
-static void a_report_names_kernel_threads_and_both_lines()
+TEST(a_report_names_kernel_threads_and_both_lines)
 {
     int *value = simt::device_copy(std::vector<int>(1, 0), "value");
     int line = __LINE__ + 3;
@@ -287,7 +287,7 @@ static void a_report_names_kernel_threads_and_both_lines()
         CHECK(text.find(part) != std::string::npos);
 }
 
-static void a_weak_access_races_with_an_atomic()
+TEST(a_weak_access_races_with_an_atomic)
 {
     auto add = [](cells *c) { atomicAdd(&c->flag[0], 1u); };
     auto store = [](cells *c) { c->flag[0] = 5; };
@@ -313,37 +313,11 @@ template <class Before, class After> static simt::outcome remote_write(Before be
     return all;
 }
 
-static void remote_memory_lives_from_start_to_exit()
+TEST(remote_memory_lives_from_start_to_exit)
 {
     auto meet = [] { cg::this_cluster().sync(); };
     auto pass = [] {};
     CHECK(clean(remote_write(meet, meet)));
     CHECK(remote_write(pass, meet).has(fault::remote_start));
     CHECK(remote_write(meet, pass).has(fault::remote_exit));
-}
-
-static const test tests[] = {
-    {"release_and_acquire_order", release_and_acquire_order},
-    {"fences_order_on_both_sides", fences_order_on_both_sides},
-    {"a_block_fence_orders_one_block_only", a_block_fence_orders_one_block_only},
-    {"a_block_atomic_is_strong_in_one_block_only", a_block_atomic_is_strong_in_one_block_only},
-    {"an_acquire_of_block_scope_hears_its_block_only",
-     an_acquire_of_block_scope_hears_its_block_only},
-    {"loads_publish_nothing", loads_publish_nothing},
-    {"an_atomic_carries_a_release_on_and_a_store_ends_it",
-     an_atomic_carries_a_release_on_and_a_store_ends_it},
-    {"order_is_transitive_through_barriers", order_is_transitive_through_barriers},
-    {"shuffles_do_not_order_and_syncwarp_does", shuffles_do_not_order_and_syncwarp_does},
-    {"copies_by_memcpy_are_seen", copies_by_memcpy_are_seen},
-    {"copies_of_structures_are_seen", copies_of_structures_are_seen},
-    {"neighbouring_bytes_are_apart", neighbouring_bytes_are_apart},
-    {"poison_and_bounds_are_reported", poison_and_bounds_are_reported},
-    {"a_report_names_kernel_threads_and_both_lines", a_report_names_kernel_threads_and_both_lines},
-    {"a_weak_access_races_with_an_atomic", a_weak_access_races_with_an_atomic},
-    {"remote_memory_lives_from_start_to_exit", remote_memory_lives_from_start_to_exit},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

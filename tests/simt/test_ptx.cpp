@@ -112,25 +112,25 @@ template <class Multiply> static void check_mma(const mma_form &form, Multiply m
     })));
 }
 
-static void mma_f16_multiplies()
+TEST(mma_f16_multiplies)
 {
     check_mma({2, 16, half_bits, a_16, b_16},
               [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_f16(d, a, b, c); });
 }
 
-static void mma_bf16_multiplies()
+TEST(mma_bf16_multiplies)
 {
     check_mma({2, 16, bfloat_bits, a_16, b_16},
               [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_bf16(d, a, b, c); });
 }
 
-static void mma_tf32_multiplies()
+TEST(mma_tf32_multiplies)
 {
     check_mma({1, 8, float_bits, a_tf32, b_tf32},
               [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_tf32(d, a, b, c); });
 }
 
-static void mma_sums_in_f32()
+TEST(mma_sums_in_f32)
 {
     CHECK(clean(simt::launch(grid_of(1, lanes, 1), [] {
         uint32_t a[4], b[2];
@@ -146,7 +146,7 @@ static void mma_sums_in_f32()
 }
 
 /* The tensor core would drop the low 13 bits, so an operand with such bits was not rounded. */
-static void mma_tf32_refuses_an_operand_that_is_not_rounded()
+TEST(mma_tf32_refuses_an_operand_that_is_not_rounded)
 {
     for (bool in_a : {false, true}) {
         simt::outcome o = simt::launch(grid_of(1, lanes, 1), [=] {
@@ -159,7 +159,7 @@ static void mma_tf32_refuses_an_operand_that_is_not_rounded()
     }
 }
 
-static void to_tf32_rounds_to_nearest_ties_away()
+TEST(to_tf32_rounds_to_nearest_ties_away)
 {
     const float unit = std::ldexp(1.0f, -10); /* the spacing of TF32 at 1 */
     struct {
@@ -203,21 +203,21 @@ template <int count, bool transposed> static void check_ldmatrix()
     })));
 }
 
-static void ldmatrix_deals_rows_to_lanes()
+TEST(ldmatrix_deals_rows_to_lanes)
 {
     check_ldmatrix<1, false>();
     check_ldmatrix<2, false>();
     check_ldmatrix<4, false>();
 }
 
-static void ldmatrix_transposed_deals_columns()
+TEST(ldmatrix_transposed_deals_columns)
 {
     check_ldmatrix<1, true>();
     check_ldmatrix<2, true>();
     check_ldmatrix<4, true>();
 }
 
-static void ldmatrix_wants_aligned_rows()
+TEST(ldmatrix_wants_aligned_rows)
 {
     simt::outcome o = simt::launch(grid_of(1, lanes, 1, 1, 1024), [] {
         LB_DYNAMIC_SHARED(uint16_t, matrix);
@@ -227,7 +227,7 @@ static void ldmatrix_wants_aligned_rows()
     CHECK(o.has(simt::fault::misuse));
 }
 
-static void tanh_approx_is_within_its_error()
+TEST(tanh_approx_is_within_its_error)
 {
     for (int i = -24; i <= 24; i++) {
         float x = 0.37f * static_cast<float>(i), exact = std::tanh(x);
@@ -235,7 +235,7 @@ static void tanh_approx_is_within_its_error()
     }
 }
 
-static void exp2_and_reciprocal_flush_denormals_and_keep_their_limits()
+TEST(exp2_and_reciprocal_flush_denormals_and_keep_their_limits)
 {
     CHECK(lb_ptx::exp2_approx(3.0f) == 8.0f && lb_ptx::exp2_approx(-1.0f) == 0.5f);
     CHECK(lb_ptx::exp2_approx(-130.0f) == 0.0f); /* 2^-130 is denormal */
@@ -261,7 +261,7 @@ template <scope S, class T> static void check_strong()
     CHECK(place[0] == 12 && place[1] == 6);
 }
 
-static void strong_operations_load_store_and_add()
+TEST(strong_operations_load_store_and_add)
 {
     check_strong<scope::cta, uint32_t>();
     check_strong<scope::cluster, uint32_t>();
@@ -270,7 +270,7 @@ static void strong_operations_load_store_and_add()
     check_strong<scope::gpu, uint64_t>();
 }
 
-static void copy_async_copies_and_fills_with_zeros()
+TEST(copy_async_copies_and_fills_with_zeros)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         std::vector<unsigned char> source(64);
@@ -319,7 +319,7 @@ struct chain {
     }
 };
 
-static void a_launch_that_waits_finds_what_the_one_before_has_written()
+TEST(a_launch_that_waits_finds_what_the_one_before_has_written)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         chain c(seed, [](const int *, const int *, int) { return 1; });
@@ -329,7 +329,7 @@ static void a_launch_that_waits_finds_what_the_one_before_has_written()
     }
 }
 
-static void a_launch_that_does_not_wait_finds_nothing()
+TEST(a_launch_that_does_not_wait_finds_nothing)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         chain reads(seed, [](const int *values, const int *, int i) { return values[i]; });
@@ -350,7 +350,7 @@ static void a_launch_that_does_not_wait_finds_nothing()
     }
 }
 
-static void every_thread_of_a_launch_that_follows_waits()
+TEST(every_thread_of_a_launch_that_follows_waits)
 {
     simt::written written;
     simt::launch_config config = grid_of(1, 32);
@@ -362,7 +362,7 @@ static void every_thread_of_a_launch_that_follows_waits()
     CHECK(o.has(simt::fault::misuse));
 }
 
-static void cluster_addresses_reach_the_peer()
+TEST(cluster_addresses_reach_the_peer)
 {
     CHECK(clean(simt::launch(grid_of(4, 1, 3, 2, 64), [] {
         LB_DYNAMIC_SHARED(float, own);
@@ -381,7 +381,7 @@ static void cluster_addresses_reach_the_peer()
     })));
 }
 
-static void mbarrier_ends_a_phase_at_its_counts()
+TEST(mbarrier_ends_a_phase_at_its_counts)
 {
     CHECK(clean(simt::launch(grid_of(1, 1, 0, 1, 64), [] {
         LB_DYNAMIC_SHARED(uint64_t, barrier);
@@ -403,7 +403,7 @@ static void mbarrier_ends_a_phase_at_its_counts()
     })));
 }
 
-static void mbarrier_waits_for_expected_bytes()
+TEST(mbarrier_waits_for_expected_bytes)
 {
     for (uint64_t seed = 0; seed < 6; seed++) {
         CHECK(clean(simt::launch(grid_of(2, 1, seed, 2, 64), [] {
@@ -428,7 +428,7 @@ static void mbarrier_waits_for_expected_bytes()
     }
 }
 
-static void bulk_copies_go_in_across_and_out()
+TEST(bulk_copies_go_in_across_and_out)
 {
     std::vector<float> values(8);
     std::iota(values.begin(), values.end(), 1.0f);
@@ -465,7 +465,7 @@ static void bulk_copies_go_in_across_and_out()
     }
 }
 
-static void vectors_of_strong_accesses_keep_their_order_and_alignment()
+TEST(vectors_of_strong_accesses_keep_their_order_and_alignment)
 {
     auto *words = simt::device_copy(std::vector<uint32_t>{0, 0, 0, 0, 1, 2, 3, 4}, "words");
     CHECK(clean(simt::launch(grid_of(1, 1), [=] {
@@ -489,7 +489,7 @@ static void vectors_of_strong_accesses_keep_their_order_and_alignment()
 
 /* A vector access consists of four accesses, so a reader may see only some of the words of a
  * store. */
-static void vectors_of_strong_accesses_are_not_one_access()
+TEST(vectors_of_strong_accesses_are_not_one_access)
 {
     bool torn = false;
     for (uint64_t seed = 1; seed < 64 && !torn; seed++) {
@@ -508,7 +508,7 @@ static void vectors_of_strong_accesses_are_not_one_access()
     CHECK(torn);
 }
 
-static void barriers_of_some_warps_meet()
+TEST(barriers_of_some_warps_meet)
 {
     CHECK(clean(simt::launch(grid_of(1, 96, 1, 1, 64), [] {
         LB_DYNAMIC_SHARED(int, word);
@@ -521,40 +521,4 @@ static void barriers_of_some_warps_meet()
         if (threadIdx.x == 40)
             CHECK(*word == 7);
     })));
-}
-
-static const test tests[] = {
-    {"mma_f16_multiplies", mma_f16_multiplies},
-    {"mma_bf16_multiplies", mma_bf16_multiplies},
-    {"mma_tf32_multiplies", mma_tf32_multiplies},
-    {"mma_sums_in_f32", mma_sums_in_f32},
-    {"mma_tf32_refuses_an_operand_that_is_not_rounded",
-     mma_tf32_refuses_an_operand_that_is_not_rounded},
-    {"to_tf32_rounds_to_nearest_ties_away", to_tf32_rounds_to_nearest_ties_away},
-    {"ldmatrix_deals_rows_to_lanes", ldmatrix_deals_rows_to_lanes},
-    {"ldmatrix_transposed_deals_columns", ldmatrix_transposed_deals_columns},
-    {"ldmatrix_wants_aligned_rows", ldmatrix_wants_aligned_rows},
-    {"tanh_approx_is_within_its_error", tanh_approx_is_within_its_error},
-    {"exp2_and_reciprocal_flush_denormals_and_keep_their_limits",
-     exp2_and_reciprocal_flush_denormals_and_keep_their_limits},
-    {"strong_operations_load_store_and_add", strong_operations_load_store_and_add},
-    {"copy_async_copies_and_fills_with_zeros", copy_async_copies_and_fills_with_zeros},
-    {"a_launch_that_waits_finds_what_the_one_before_has_written",
-     a_launch_that_waits_finds_what_the_one_before_has_written},
-    {"a_launch_that_does_not_wait_finds_nothing", a_launch_that_does_not_wait_finds_nothing},
-    {"every_thread_of_a_launch_that_follows_waits", every_thread_of_a_launch_that_follows_waits},
-    {"cluster_addresses_reach_the_peer", cluster_addresses_reach_the_peer},
-    {"mbarrier_ends_a_phase_at_its_counts", mbarrier_ends_a_phase_at_its_counts},
-    {"mbarrier_waits_for_expected_bytes", mbarrier_waits_for_expected_bytes},
-    {"bulk_copies_go_in_across_and_out", bulk_copies_go_in_across_and_out},
-    {"vectors_of_strong_accesses_keep_their_order_and_alignment",
-     vectors_of_strong_accesses_keep_their_order_and_alignment},
-    {"vectors_of_strong_accesses_are_not_one_access",
-     vectors_of_strong_accesses_are_not_one_access},
-    {"barriers_of_some_warps_meet", barriers_of_some_warps_meet},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

@@ -11,7 +11,7 @@ using namespace simt_test;
 namespace cg = cooperative_groups;
 using lb_ptx::scope;
 
-static void threads_see_their_indices()
+TEST(threads_see_their_indices)
 {
     simt::launch_config config = grid_of(1, 1);
     config.grid = {2, 3, 1};
@@ -37,7 +37,7 @@ template <int length> static void reverse(int *values)
     values[blockIdx.x * length + i] = copy[length - 1 - i];
 }
 
-static void each_block_has_its_own_static_shared_memory()
+TEST(each_block_has_its_own_static_shared_memory)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         std::vector<int> values(4 * 64);
@@ -50,7 +50,7 @@ static void each_block_has_its_own_static_shared_memory()
     }
 }
 
-static void memory_starts_as_poison()
+TEST(memory_starts_as_poison)
 {
     float *global = simt::device_array<float>(1, "global");
     bool nan_global = false, nan_shared = false;
@@ -62,7 +62,7 @@ static void memory_starts_as_poison()
     CHECK(nan_global && nan_shared);
 }
 
-static void grid_barrier_waits_for_all_blocks()
+TEST(grid_barrier_waits_for_all_blocks)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         int *arrived = simt::device_copy(std::vector<int>(4, 0), "arrived");
@@ -76,7 +76,7 @@ static void grid_barrier_waits_for_all_blocks()
     }
 }
 
-static void cluster_maps_its_peers_shared_memory()
+TEST(cluster_maps_its_peers_shared_memory)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         CHECK(clean(simt::launch(grid_of(6, 32, seed, 3, 4 * sizeof(unsigned)), [] {
@@ -97,7 +97,7 @@ static void cluster_maps_its_peers_shared_memory()
     }
 }
 
-static void cluster_arrival_does_not_wait()
+TEST(cluster_arrival_does_not_wait)
 {
     int *log = simt::device_copy(std::vector<int>(2, 0), "log");
     CHECK(clean(simt::launch(grid_of(2, 1, 0, 2), [=] {
@@ -122,7 +122,7 @@ static simt::outcome in_a_cluster(const std::function<void(unsigned rank)> &body
     return simt::launch(grid_of(3, 1, 0, 3), [=] { body(blockIdx.x); });
 }
 
-static void one_that_arrived_and_exited_does_not_stand_for_another()
+TEST(one_that_arrived_and_exited_does_not_stand_for_another)
 {
     int *log = simt::device_copy(std::vector<int>(1, 0), "log");
     CHECK(clean(in_a_cluster([=](unsigned rank) {
@@ -139,7 +139,7 @@ static void one_that_arrived_and_exited_does_not_stand_for_another()
     })));
 }
 
-static void a_cluster_arrives_once_and_waits_once()
+TEST(a_cluster_arrives_once_and_waits_once)
 {
     auto sync_and = [](auto rest) {
         return in_a_cluster([=](unsigned) {
@@ -156,7 +156,7 @@ static void a_cluster_arrives_once_and_waits_once()
           }).has(simt::fault::misuse));
 }
 
-static void named_barrier_takes_the_count_it_is_given()
+TEST(named_barrier_takes_the_count_it_is_given)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         int *handed = simt::device_array<int>(32, "handed");
@@ -173,7 +173,7 @@ static void named_barrier_takes_the_count_it_is_given()
     }
 }
 
-static void shuffles_follow_their_definition()
+TEST(shuffles_follow_their_definition)
 {
     for (int width = 4; width <= 32; width *= 2) {
         CHECK(clean(simt::launch(grid_of(1, 32, 3), [=] {
@@ -193,7 +193,7 @@ static void shuffles_follow_their_definition()
     }
 }
 
-static void halves_of_a_warp_shuffle_apart()
+TEST(halves_of_a_warp_shuffle_apart)
 {
     CHECK(clean(simt::launch(grid_of(1, 32, 5), [] {
         int lane = threadIdx.x;
@@ -206,7 +206,7 @@ static void halves_of_a_warp_shuffle_apart()
 
 /* The lanes of one half of the warp shuffle again and again before some lanes of the other half
  * have read the result of the first shuffle. */
-static void a_slow_lane_reads_what_its_own_shuffle_brought()
+TEST(a_slow_lane_reads_what_its_own_shuffle_brought)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         CHECK(clean(simt::launch(grid_of(1, 32, seed), [] {
@@ -235,7 +235,7 @@ template <class Meet> static simt::outcome without_the_last_stream(int naps, Mee
     return all;
 }
 
-static void lanes_that_exited_do_not_vote()
+TEST(lanes_that_exited_do_not_vote)
 {
     for (int naps : {0, 300}) {
         CHECK(clean(without_the_last_stream(naps, [] {
@@ -248,7 +248,7 @@ static void lanes_that_exited_do_not_vote()
     }
 }
 
-static void a_lane_that_exited_cannot_be_read_from()
+TEST(a_lane_that_exited_cannot_be_read_from)
 {
     for (int naps : {0, 300}) {
         CHECK(clean(without_the_last_stream(
@@ -259,7 +259,7 @@ static void a_lane_that_exited_cannot_be_read_from()
     }
 }
 
-static void a_matrix_product_needs_all_lanes()
+TEST(a_matrix_product_needs_all_lanes)
 {
     auto product = [] {
         float d[4];
@@ -273,7 +273,7 @@ static void a_matrix_product_needs_all_lanes()
         CHECK(without_the_last_stream(naps, product).has(simt::fault::misuse));
 }
 
-static void votes_count_the_mask_alone()
+TEST(votes_count_the_mask_alone)
 {
     CHECK(clean(simt::launch(grid_of(1, 32, 2), [] {
         int lane = threadIdx.x;
@@ -285,7 +285,7 @@ static void votes_count_the_mask_alone()
     })));
 }
 
-static void atomics_lose_nothing()
+TEST(atomics_lose_nothing)
 {
     for (uint64_t seed = 0; seed < 4; seed++) {
         unsigned *sum = simt::device_copy(std::vector<unsigned>(2, 0), "sum");
@@ -310,13 +310,13 @@ static std::vector<unsigned> arrival_order(uint64_t seed)
     return std::vector<unsigned>(order, order + 128);
 }
 
-static void a_seed_is_a_schedule()
+TEST(a_seed_is_a_schedule)
 {
     CHECK(arrival_order(7) == arrival_order(7));
     CHECK(arrival_order(7) != arrival_order(8));
 }
 
-static void exited_threads_are_not_waited_for()
+TEST(exited_threads_are_not_waited_for)
 {
     CHECK(clean(simt::launch(grid_of(1, 64, 1), [] {
         if (threadIdx.x >= 40)
@@ -331,7 +331,7 @@ static bool names_line(const simt::outcome &o, int line)
     return o.text().find("test_runtime.cpp:" + std::to_string(line)) != std::string::npos;
 }
 
-static void deadlock_names_where_threads_wait()
+TEST(deadlock_names_where_threads_wait)
 {
     int line = __LINE__ + 3;
     simt::outcome o = simt::launch(grid_of(2, 32, 1), [] {
@@ -343,7 +343,7 @@ static void deadlock_names_where_threads_wait()
     CHECK(o.has(simt::fault::deadlock) && names_line(o, line) && names_line(o, line + 2));
 }
 
-static void spinning_for_ever_is_found_out()
+TEST(spinning_for_ever_is_found_out)
 {
     uint32_t *flag = simt::device_copy(std::vector<uint32_t>(1, 0), "flag");
     simt::outcome o = simt::launch(grid_of(1, 1, 1), [=] {
@@ -353,7 +353,7 @@ static void spinning_for_ever_is_found_out()
     CHECK(o.has(simt::fault::livelock));
 }
 
-static void a_lock_that_nobody_frees_is_found_out()
+TEST(a_lock_that_nobody_frees_is_found_out)
 {
     uint32_t *lock = simt::device_copy(std::vector<uint32_t>(1, 1), "lock");
     CHECK(simt::launch(grid_of(2, 32, 1), [=] {
@@ -366,7 +366,7 @@ static void a_lock_that_nobody_frees_is_found_out()
           }).has(simt::fault::livelock));
 }
 
-static void a_divergent_barrier_is_found_out()
+TEST(a_divergent_barrier_is_found_out)
 {
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] {
         if (threadIdx.x % 2)
@@ -376,13 +376,13 @@ static void a_divergent_barrier_is_found_out()
     CHECK(o.has(simt::fault::misuse));
 }
 
-static void a_lane_outside_its_mask_is_found_out()
+TEST(a_lane_outside_its_mask_is_found_out)
 {
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] { __shfl_sync(0xffffu, 1, 0); });
     CHECK(o.has(simt::fault::misuse));
 }
 
-static void a_write_past_the_end_is_found_out()
+TEST(a_write_past_the_end_is_found_out)
 {
     int *values = simt::device_array<int>(3, "values");
     simt::outcome o = simt::launch(grid_of(1, 4), [=] { values[threadIdx.x] = 1; });
@@ -391,7 +391,7 @@ static void a_write_past_the_end_is_found_out()
 }
 
 /* A load and a store of a vector, plain ones and one with a cache hint. */
-static void a_vector_that_is_not_aligned_is_found_out()
+TEST(a_vector_that_is_not_aligned_is_found_out)
 {
     auto *bytes = simt::device_copy(std::vector<unsigned char>(64), "bytes");
     auto load = [=](int at) { return *reinterpret_cast<const uint4 *>(bytes + at); };
@@ -408,7 +408,7 @@ static void a_vector_that_is_not_aligned_is_found_out()
           }).has(simt::fault::misuse));
 }
 
-static void a_peer_that_has_exited_cannot_be_mapped()
+TEST(a_peer_that_has_exited_cannot_be_mapped)
 {
     simt::outcome o = simt::launch(grid_of(2, 1, 0, 2, 16), [] {
         LB_DYNAMIC_SHARED(int, shared);
@@ -418,41 +418,4 @@ static void a_peer_that_has_exited_cannot_be_mapped()
         }
     });
     CHECK(o.has(simt::fault::remote_exit));
-}
-
-static const test tests[] = {
-    {"threads_see_their_indices", threads_see_their_indices},
-    {"each_block_has_its_own_static_shared_memory", each_block_has_its_own_static_shared_memory},
-    {"memory_starts_as_poison", memory_starts_as_poison},
-    {"grid_barrier_waits_for_all_blocks", grid_barrier_waits_for_all_blocks},
-    {"cluster_maps_its_peers_shared_memory", cluster_maps_its_peers_shared_memory},
-    {"cluster_arrival_does_not_wait", cluster_arrival_does_not_wait},
-    {"one_that_arrived_and_exited_does_not_stand_for_another",
-     one_that_arrived_and_exited_does_not_stand_for_another},
-    {"a_cluster_arrives_once_and_waits_once", a_cluster_arrives_once_and_waits_once},
-    {"named_barrier_takes_the_count_it_is_given", named_barrier_takes_the_count_it_is_given},
-    {"shuffles_follow_their_definition", shuffles_follow_their_definition},
-    {"halves_of_a_warp_shuffle_apart", halves_of_a_warp_shuffle_apart},
-    {"a_slow_lane_reads_what_its_own_shuffle_brought",
-     a_slow_lane_reads_what_its_own_shuffle_brought},
-    {"lanes_that_exited_do_not_vote", lanes_that_exited_do_not_vote},
-    {"a_lane_that_exited_cannot_be_read_from", a_lane_that_exited_cannot_be_read_from},
-    {"a_matrix_product_needs_all_lanes", a_matrix_product_needs_all_lanes},
-    {"votes_count_the_mask_alone", votes_count_the_mask_alone},
-    {"atomics_lose_nothing", atomics_lose_nothing},
-    {"a_seed_is_a_schedule", a_seed_is_a_schedule},
-    {"exited_threads_are_not_waited_for", exited_threads_are_not_waited_for},
-    {"deadlock_names_where_threads_wait", deadlock_names_where_threads_wait},
-    {"spinning_for_ever_is_found_out", spinning_for_ever_is_found_out},
-    {"a_lock_that_nobody_frees_is_found_out", a_lock_that_nobody_frees_is_found_out},
-    {"a_divergent_barrier_is_found_out", a_divergent_barrier_is_found_out},
-    {"a_lane_outside_its_mask_is_found_out", a_lane_outside_its_mask_is_found_out},
-    {"a_write_past_the_end_is_found_out", a_write_past_the_end_is_found_out},
-    {"a_vector_that_is_not_aligned_is_found_out", a_vector_that_is_not_aligned_is_found_out},
-    {"a_peer_that_has_exited_cannot_be_mapped", a_peer_that_has_exited_cannot_be_mapped},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

@@ -1,4 +1,4 @@
-/* test_strong.cpp: litmus tests, each with a broken twin, for strong accesses to a place that
+/* test_strong.cpp: litmus tests, each with a mutant, for strong accesses to a place that
  * other accesses touch too. Whether a pair of accesses races must not depend on accesses between
  * them. It runs in check mode. */
 #include "litmus.h"
@@ -31,7 +31,7 @@ template <class Arrive> static simt::outcome last_block_resets(Arrive arrive)
 
 /* The last atomic observes the earlier ones, which therefore precede what follows it. Stores do
  * not observe one another. */
-static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
+TEST(an_atomic_stands_for_those_it_observes_and_a_store_does_not)
 {
     CHECK(clean(
         last_block_resets([](cells *c) { return atomicAdd(&c->flag[0], 1u) == gridDim.x - 1; })));
@@ -43,7 +43,7 @@ static void an_atomic_stands_for_those_it_observes_and_a_store_does_not()
 
 /* Blocks 0 and 1 set the flag or add to it. Later block 2 adds to it and then sets it by a plain
  * store. */
-static void an_atomic_does_not_observe_what_was_overwritten()
+TEST(an_atomic_does_not_observe_what_was_overwritten)
 {
     auto three = [](auto change) {
         return last_block_resets([=](cells *c) {
@@ -64,7 +64,7 @@ static void an_atomic_does_not_observe_what_was_overwritten()
 }
 
 /* Block 0 reads the counter, or the word beside it, and the other blocks count later. */
-static void an_atomic_does_not_hide_a_read_by_another()
+TEST(an_atomic_does_not_hide_a_read_by_another)
 {
     auto look_at = [](int word) {
         return last_block_resets([=](cells *c) {
@@ -82,7 +82,7 @@ static void an_atomic_does_not_hide_a_read_by_another()
 }
 
 /* The producer may set the cell by a plain store, and then adds to it. The consumer adds later. */
-static void an_atomic_does_not_hide_its_threads_plain_store()
+TEST(an_atomic_does_not_hide_its_threads_plain_store)
 {
     auto produce = [](bool plain) {
         return [=](cells *c) {
@@ -100,7 +100,7 @@ static void an_atomic_does_not_hide_its_threads_plain_store()
     CHECK(pair_of(false, produce(true), consume).has(fault::race));
 }
 
-static void a_strong_read_does_not_hide_its_threads_plain_read()
+TEST(a_strong_read_does_not_hide_its_threads_plain_read)
 {
     auto produce = [](bool plain) {
         return [=](cells *c) {
@@ -120,7 +120,7 @@ static void a_strong_read_does_not_hide_its_threads_plain_read()
 
 /* A thread does an atomic of block scope and then one of device scope: the first one still
  * races. */
-static void an_atomic_does_not_hide_one_of_less_scope()
+TEST(an_atomic_does_not_hide_one_of_less_scope)
 {
     auto produce = [](bool narrow) {
         return [=](cells *c) {
@@ -138,7 +138,7 @@ static void an_atomic_does_not_hide_one_of_less_scope()
     CHECK(pair_of(false, produce(true), consume).has(fault::race));
 }
 
-static void strong_accesses_of_other_bytes_are_not_morally_strong()
+TEST(strong_accesses_of_other_bytes_are_not_morally_strong)
 {
     auto wide = [](cells *c) { atomicAdd(reinterpret_cast<unsigned long long *>(c->data), 1ull); };
     auto narrow = [](cells *c) { lb_ptx::store_relaxed<scope::gpu>(&c->data[0], 1u); };
@@ -149,7 +149,7 @@ static void strong_accesses_of_other_bytes_are_not_morally_strong()
 }
 
 /* The producer's compare-and-swap expects the value that is there, or another one. */
-static void a_failing_swap_publishes_nothing()
+TEST(a_failing_swap_publishes_nothing)
 {
     auto produce = [](uint32_t expected) {
         return [=](cells *c) {
@@ -168,7 +168,7 @@ static void a_failing_swap_publishes_nothing()
     CHECK(pair_of(false, produce(7), consume).has(fault::race));
 }
 
-static void a_failing_swap_is_a_read()
+TEST(a_failing_swap_is_a_read)
 {
     auto swap = [](uint32_t expected) {
         return [=](cells *c) { atomicCAS(&c->data[0], expected, 1u); };
@@ -178,26 +178,4 @@ static void a_failing_swap_is_a_read()
     CHECK(pair_of(false, swap(0), look).has(fault::race));
     auto write = [](cells *c) { c->data[0] = 0; };
     CHECK(pair_of(false, swap(7), write).has(fault::race));
-}
-
-static const test tests[] = {
-    {"an_atomic_stands_for_those_it_observes_and_a_store_does_not",
-     an_atomic_stands_for_those_it_observes_and_a_store_does_not},
-    {"an_atomic_does_not_observe_what_was_overwritten",
-     an_atomic_does_not_observe_what_was_overwritten},
-    {"an_atomic_does_not_hide_a_read_by_another", an_atomic_does_not_hide_a_read_by_another},
-    {"an_atomic_does_not_hide_its_threads_plain_store",
-     an_atomic_does_not_hide_its_threads_plain_store},
-    {"a_strong_read_does_not_hide_its_threads_plain_read",
-     a_strong_read_does_not_hide_its_threads_plain_read},
-    {"an_atomic_does_not_hide_one_of_less_scope", an_atomic_does_not_hide_one_of_less_scope},
-    {"strong_accesses_of_other_bytes_are_not_morally_strong",
-     strong_accesses_of_other_bytes_are_not_morally_strong},
-    {"a_failing_swap_publishes_nothing", a_failing_swap_publishes_nothing},
-    {"a_failing_swap_is_a_read", a_failing_swap_is_a_read},
-};
-
-int main(int argc, char **argv)
-{
-    return run_tests(tests, argc, argv);
 }

@@ -9,13 +9,11 @@
 namespace lb_cluster
 {
 
-/* Dynamic shared memory of a block; lb_cluster_backward_shared returns its size. */
+/* Dynamic shared memory of a block; lb_cluster_shared returns its size. */
 template <class Tile> struct backward_shared {
     static constexpr int sums = Tile::cells * Tile::own_units * 8; /* floats from one block */
     static constexpr int sums_bytes = Tile::blocks * sums * 4;
     static constexpr int operand_bytes = Tile::warps * Tile::cells * slice_bytes;
-    static constexpr int bytes =
-        Tile::warps * Tile::spilled * lanes * 16 + 2 * (sums_bytes + operand_bytes) + 2 * 8;
     uint4 *weights;        /* [warps, spilled, 32] */
     float *sums_of;        /* [2, blocks, cells, own units, 8] parts of dh from each block */
     unsigned char *dgates; /* [2, warps, cells] slices: 4 gates of a warp's 4 units */
@@ -223,7 +221,7 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
  * and of the initial state from dy and from what the training forward wrote.
  * lb_fused_backward_args has the shapes.
  *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
- *   Dynamic shared memory: lb_cluster_backward_shared.
+ *   Dynamic shared memory: lb_cluster_shared.
  *   Cost per step and block: the flops of the forward kernel; it sends 4 * units * columns bytes
  *   and receives as many. Per cell it reads 22 bytes of global memory and writes 8.
  * It is compiled for every architecture, because host code names it. Before sm_90, and where shared
@@ -233,7 +231,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     fused_cluster_backward_kernel(lb_fused_backward_args a)
 {
 #ifdef LB_PTX_SM90
-    if constexpr (backward_shared<Tile>::bytes <= shared_limit)
+    if constexpr (lb_cluster_shared(&Tile::figures, true) <= shared_limit)
         backward_run<T, Tile>(a);
 #endif
 }

@@ -29,12 +29,10 @@ enum lb_status lb_cluster_ready(struct lb_cluster_kernel *kernel, int *clusters,
 
 /* Enqueue steps [from, to) of a layer, all directions in one launch. lb_cluster_ready comes first.
  */
-enum lb_status lb_cluster_forward(const struct lb_cluster_kernel *kernel,
-                                  const struct lb_fused_forward_args *args, void *stream,
-                                  struct lb_error *err);
-enum lb_status lb_cluster_backward(const struct lb_cluster_kernel *kernel,
-                                   const struct lb_fused_backward_args *args, void *stream,
-                                   struct lb_error *err);
+enum lb_status lb_cluster_forward(const void *kernel, const struct lb_fused_forward_args *args,
+                                  void *stream, struct lb_error *err);
+enum lb_status lb_cluster_backward(const void *kernel, const struct lb_fused_backward_args *args,
+                                   void *stream, struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -8,12 +8,10 @@
 namespace lb_cluster
 {
 
-/* Dynamic shared memory of a block; lb_cluster_forward_shared returns its size. */
+/* Dynamic shared memory of a block; lb_cluster_shared returns its size. */
 template <class Tile> struct forward_shared {
     static constexpr int h_bytes = Tile::units * Tile::columns * 2;
     static constexpr int sums = Tile::warps * (Tile::split - 1) * Tile::cells * lanes;
-    static constexpr int bytes =
-        (Tile::warps * Tile::spilled * lanes + sums) * 16 + 2 * h_bytes + 2 * 8;
     uint4 *weights;   /* [warps, spilled, 32] */
     unsigned char *h; /* [2, units / 16, cells] slices; states use the two buffers in turn */
     float4
@@ -288,7 +286,7 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
  * pre-activations; with `train` it also writes the activated gates and the cells.
  * lb_fused_forward_args has the shapes.
  *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
- *   Dynamic shared memory: lb_cluster_forward_shared.
+ *   Dynamic shared memory: lb_cluster_shared.
  *   Cost per step and block: 2 * 16 * units * columns * warps flops on the tensor cores; it reads
  *   units * columns * 2 * warps / split bytes of h from shared memory and sends 8 * warps * columns
  *   bytes to each peer, fewer where columns have no batch row. Per cell it reads 16 bytes of global
@@ -300,7 +298,7 @@ __global__ void __launch_bounds__(Tile::threads, 1)
     fused_cluster_forward_kernel(lb_fused_forward_args a)
 {
 #ifdef LB_PTX_SM90
-    if constexpr (forward_shared<Tile>::bytes <= shared_limit)
+    if constexpr (lb_cluster_shared(&Tile::figures, false) <= shared_limit)
         forward_run<T, Tile, train>(a);
 #endif
 }

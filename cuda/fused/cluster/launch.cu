@@ -50,7 +50,7 @@ static lb_fused_launch::shape shape_of(const lb_cluster_kernel &k, int batch, in
             static_cast<unsigned>(lanes * k.tile.warps),
             blocks,
             false,
-            k.backward ? lb_cluster_backward_shared(&k.tile) : lb_cluster_forward_shared(&k.tile)};
+            lb_cluster_shared(&k.tile, k.backward)};
 }
 
 template <class Row, size_t count>
@@ -64,9 +64,10 @@ static enum lb_status ready(const Row (&rows)[count], struct lb_cluster_kernel *
 }
 
 template <class Row, class Args>
-static enum lb_status launch(const struct lb_cluster_kernel *k, const Args &args, void *stream,
+static enum lb_status launch(const void *kernel, const Args &args, void *stream,
                              struct lb_error *err)
 {
+    const auto *k = static_cast<const lb_cluster_kernel *>(kernel);
     return lb_fused_launch::enqueue(static_cast<const Row *>(k->row)->kernel,
                                     shape_of(*k, args.batch, args.directions), stream, err, args);
 }
@@ -80,16 +81,14 @@ enum lb_status lb_cluster_ready(struct lb_cluster_kernel *kernel, int *clusters,
                             : lb_cluster::ready(lb_cluster::forward_rows, kernel, clusters, err);
 }
 
-enum lb_status lb_cluster_forward(const struct lb_cluster_kernel *kernel,
-                                  const struct lb_fused_forward_args *args, void *stream,
-                                  struct lb_error *err)
+enum lb_status lb_cluster_forward(const void *kernel, const struct lb_fused_forward_args *args,
+                                  void *stream, struct lb_error *err)
 {
     return lb_cluster::launch<lb_cluster::forward_row>(kernel, *args, stream, err);
 }
 
-enum lb_status lb_cluster_backward(const struct lb_cluster_kernel *kernel,
-                                   const struct lb_fused_backward_args *args, void *stream,
-                                   struct lb_error *err)
+enum lb_status lb_cluster_backward(const void *kernel, const struct lb_fused_backward_args *args,
+                                   void *stream, struct lb_error *err)
 {
     return lb_cluster::launch<lb_cluster::backward_row>(kernel, *args, stream, err);
 }

@@ -1,37 +1,14 @@
-/* The order in which the lanes of the cluster kernels hold recurrent weights, and the sizes of
- * shared memory. */
+/* The order in which the lanes of the cluster kernels hold recurrent weights. */
 #include "cuda/fused/cluster/tile.h"
 
-enum { lanes = 32, depth = 16 };
-
-/* Shared memory has the weights that do not stay in registers, then the buffers of a step, then two
- * mbarriers. */
-static size_t spilled_bytes(const struct lb_cluster_tile *tile)
-{
-    return (size_t)tile->warps * (size_t)(lb_cluster_fragments(tile) - tile->resident) * lanes * 16;
-}
-
-size_t lb_cluster_forward_shared(const struct lb_cluster_tile *tile)
-{
-    size_t h = (size_t)lb_cluster_units(tile) * (size_t)tile->columns * 2;
-    size_t sums = (size_t)tile->warps * (size_t)(tile->split - 1) * 16 * (size_t)tile->columns * 4;
-    return spilled_bytes(tile) + 2 * h + sums + 2 * sizeof(uint64_t);
-}
-
-size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile)
-{
-    size_t units = 4 * (size_t)tile->warps, columns = (size_t)tile->columns;
-    size_t sums = (size_t)tile->blocks * units * columns * 4; /* from all blocks, for own units */
-    size_t gradients = 4 * units * columns * 2;
-    return spilled_bytes(tile) + 2 * sums + 2 * gradients + 2 * sizeof(uint64_t);
-}
+enum { depth = 16 };
 
 /* A fragment holds 16 rows and 16 columns of operand A in 32 lanes of four registers of two halves,
  * after the permutation that gives lane t of four the columns 4t to 4t + 3. Half h of register r of
  * lane 4 g + t is row g + r % 2 * 8, column 4 t + r / 2 * 2 + h. Source: PTX ISA, "Matrix Fragments
  * for mma.m16n8k16". */
 
-struct lb_weight_layout lb_cluster_forward_layout(const struct lb_cluster_tile *tile, int hidden)
+static struct lb_weight_layout forward_layout(const struct lb_cluster_tile *tile, int hidden)
 {
     struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
     int slices = lb_cluster_fragments(tile) / tile->split;
@@ -48,7 +25,7 @@ struct lb_weight_layout lb_cluster_forward_layout(const struct lb_cluster_tile *
     return layout;
 }
 
-struct lb_weight_layout lb_cluster_backward_layout(const struct lb_cluster_tile *tile, int hidden)
+static struct lb_weight_layout backward_layout(const struct lb_cluster_tile *tile, int hidden)
 {
     struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
     int rows = tile->blocks / 4;               /* row tiles of a warp */
@@ -62,4 +39,10 @@ struct lb_weight_layout lb_cluster_backward_layout(const struct lb_cluster_tile 
     lb_weight_layout_add(&layout, tile->warps, 0, 0, 16 * rows);
     lb_weight_layout_add(&layout, tile->blocks, 0, 4 * tile->warps, 0);
     return layout;
+}
+
+struct lb_weight_layout lb_cluster_layout(const struct lb_cluster_tile *tile, bool backward,
+                                          int hidden)
+{
+    return backward ? backward_layout(tile, hidden) : forward_layout(tile, hidden);
 }

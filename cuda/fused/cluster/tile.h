@@ -23,6 +23,7 @@
 #ifndef LB_FUSED_TILE_H
 #define LB_FUSED_TILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,33 +54,35 @@ struct lb_cluster_tile {
 #define LB_CLUSTER_BACKWARD_TILES(X) LB_CLUSTER_TILES(X) X(16, 12, 3, 26, 8)
 
 /* Returns the largest H that the tile takes. */
-static inline int lb_cluster_units(const struct lb_cluster_tile *tile)
+LB_TILE_FUNCTION int lb_cluster_units(const struct lb_cluster_tile *tile)
 {
     return 4 * tile->warps * tile->blocks;
 }
 
 /* Returns the fragments per warp, in registers and shared memory together, equal in both passes. */
-static inline int lb_cluster_fragments(const struct lb_cluster_tile *tile)
+LB_TILE_FUNCTION int lb_cluster_fragments(const struct lb_cluster_tile *tile)
 {
     return lb_cluster_units(tile) / 16;
 }
 
-/* Returns the bytes of one direction's packed weights: 16 per lane and fragment. */
-static inline size_t lb_cluster_weight_bytes(const struct lb_cluster_tile *tile)
+/* Returns the bytes of dynamic shared memory per block: the weights that do not stay in registers,
+ * then the buffers of a step, then two mbarriers. */
+LB_TILE_FUNCTION size_t lb_cluster_shared(const struct lb_cluster_tile *tile, bool backward)
 {
-    return (size_t)tile->blocks * (size_t)tile->warps * (size_t)lb_cluster_fragments(tile) * 32 *
-           16;
+    size_t spilled = (size_t)(lb_cluster_fragments(tile) - tile->resident) * 32 * 16;
+    size_t warps = (size_t)tile->warps, columns = (size_t)tile->columns, units = 4 * warps;
+    size_t h = (size_t)lb_cluster_units(tile) * columns * 2;
+    size_t swapped = warps * (size_t)(tile->split - 1) * 16 * columns * 4;
+    size_t sums = (size_t)tile->blocks * units * columns * 4; /* from all blocks, for own units */
+    size_t gradients = 4 * units * columns * 2;
+    return warps * spilled + (backward ? 2 * sums + 2 * gradients : 2 * h + swapped) +
+           2 * sizeof(uint64_t);
 }
 
-/* Return the bytes of dynamic shared memory per block. Kernels lay it out in the order in which
- * these functions add it up. */
-size_t lb_cluster_forward_shared(const struct lb_cluster_tile *tile);
-size_t lb_cluster_backward_shared(const struct lb_cluster_tile *tile);
-
-/* Return the layout of w_hh [4H, H], of a 2-byte dtype, as packed [blocks, warps, fragments, 32
+/* Returns the layout of w_hh [4H, H], of a 2-byte dtype, as packed [blocks, warps, fragments, 32
  * lanes, 8], with zeros where the tile is larger than H. */
-struct lb_weight_layout lb_cluster_forward_layout(const struct lb_cluster_tile *tile, int hidden);
-struct lb_weight_layout lb_cluster_backward_layout(const struct lb_cluster_tile *tile, int hidden);
+struct lb_weight_layout lb_cluster_layout(const struct lb_cluster_tile *tile, bool backward,
+                                          int hidden);
 
 #ifdef __cplusplus
 }

@@ -24,11 +24,11 @@ constexpr int lanes = 32;
  * compiled with an empty body. Source: CUDA C++ Programming Guide, "Technical Specifications per
  * Compute Capability". */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-constexpr int shared_limit = 99 << 10;
+constexpr size_t shared_limit = 99 << 10;
 #elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr int shared_limit = 163 << 10;
+constexpr size_t shared_limit = 163 << 10;
 #else
-constexpr int shared_limit = 227 << 10;
+constexpr size_t shared_limit = 227 << 10;
 #endif
 
 /* ---- Numbers ----------------------------------------------------------------------------------

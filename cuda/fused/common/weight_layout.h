@@ -17,8 +17,13 @@
 #define LB_HOST_DEVICE
 #endif
 
+/* Begins a function of the numbers of a tile, which host code calls and kernels use as a constant.
+ */
 #ifdef __cplusplus
+#define LB_TILE_FUNCTION LB_HOST_DEVICE static constexpr inline
 extern "C" {
+#else
+#define LB_TILE_FUNCTION static inline
 #endif
 
 enum { LB_WEIGHT_DIGITS = 11 };

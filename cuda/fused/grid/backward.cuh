@@ -13,13 +13,10 @@
 namespace lb_grid
 {
 
-/* Dynamic shared memory of a block; lb_grid_backward_shared returns its size. */
+/* Dynamic shared memory of a block; lb_grid_shared returns its size. */
 template <class Math, class Tile> struct backward_shared {
     static constexpr int packets = 4 * Tile::units / deep<Math>; /* of the block's gate gradients */
     static constexpr int operand_bytes = packets * Tile::eights * slice_bytes;
-    static constexpr int chunk_bytes = Tile::cells * 8; /* added for each chunk */
-    static constexpr int bytes =
-        Tile::warps * Tile::spilled * lanes * 16 + Tile::threads * 16 + operand_bytes + 2 * 4;
     uint4 *weights;        /* [warps, spilled, 32] */
     float4 *parts;         /* [shares, quads] sums of dh over a share of the blocks */
     unsigned char *dgates; /* [packets, eights] slices: 4 gates of each own unit */
@@ -666,7 +663,7 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
  * of the initial state from dy and from what the training forward wrote.
  * lb_fused_backward_args has the shapes.
  *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
- *   Dynamic shared memory: lb_grid_backward_shared.
+ *   Dynamic shared memory: lb_grid_shared.
  *   Cost per step, block and chunk: the flops of the forward kernel; it sends 4 * H * columns bytes
  *   through the second-level cache, half as many in 16-bit types, and receives as many. Per cell it
  * reads 26 bytes of global memory and writes 8. Where shared memory is too small for one chunk, its
@@ -675,8 +672,7 @@ template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_backward_kernel(lb_grid_backward_args a)
 {
-    using shared = backward_shared<Math, Tile>;
-    if constexpr (shared::bytes + shared::chunk_bytes <= shared_limit)
+    if constexpr (lb_grid_shared(&Tile::figures, Math::figure, true, 1) <= shared_limit)
         backward_run<Math, Tile>(a);
 }
 

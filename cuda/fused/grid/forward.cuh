@@ -8,13 +8,10 @@
 namespace lb_grid
 {
 
-/* Dynamic shared memory of a block; lb_grid_forward_shared returns its size. */
+/* Dynamic shared memory of a block; lb_grid_shared returns its size. */
 template <class Math, class Tile> struct forward_shared {
     static constexpr int sums = Tile::warps * Tile::cells; /* per buffer */
     static constexpr int staged = Math::staged ? Tile::warps * Tile::window * Tile::eights : 0;
-    static constexpr int chunk_bytes = Tile::cells * 8; /* added for each chunk */
-    static constexpr int bytes = Tile::warps * Tile::spilled * lanes * 16 + 2 * sums * 16 +
-                                 Tile::cells * 16 + staged * slice_bytes + 2 * 4;
     uint4 *weights;       /* [warps, spilled, 32] */
     float4 *partial;      /* [2, warps, cells] gates from a warp's part of the depth */
     float4 *pre;          /* [cells] of the next chunk; a thread reads only what it copied itself */
@@ -35,14 +32,7 @@ template <class Math, class Tile> struct forward_shared {
     }
 };
 
-/* After how many packets of its last window a warp begins to request those of the next chunk, where
- * a group has several chunks; 0: never, because the f32 product of 16 units leaves no registers.
- * lb_grid_ahead returns the same. */
-template <class Math, class Tile>
-constexpr int ahead = Math::staged &&Tile::units > 8 ? 0
-                      : Tile::window > 4             ? Tile::window / 2
-                      : Tile::window > 1             ? 2
-                                                     : 1;
+template <class Math, class Tile> constexpr int ahead = lb_grid_ahead(&Tile::figures, Math::figure);
 
 /* What a thread keeps from step to step. */
 template <class Math, class Tile> struct forward_thread {
@@ -581,7 +571,7 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
  * pre-activations; where `cells` is not NULL it also writes the activated gates and the cells.
  * lb_fused_forward_args has the shapes.
  *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
- *   Dynamic shared memory: lb_grid_forward_shared.
+ *   Dynamic shared memory: lb_grid_shared.
  *   Cost per step, block and chunk: 8 * H * units * columns flops; it reads H * columns values of h
  *   through the second-level cache, and it writes 16 * cells * warps bytes of partial sums to
  *   shared memory and reads them. Per cell it reads 16 bytes of global memory and writes 2 or 4,
@@ -591,8 +581,7 @@ template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_forward_kernel(lb_grid_forward_args a)
 {
-    using shared = forward_shared<Math, Tile>;
-    if constexpr (shared::bytes + shared::chunk_bytes <= shared_limit)
+    if constexpr (lb_grid_shared(&Tile::figures, Math::figure, false, 1) <= shared_limit)
         forward_run<Math, Tile>(a);
 }
 

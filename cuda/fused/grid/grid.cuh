@@ -28,8 +28,7 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static constexpr bool roomy = spilled == 0;   /* there are registers left beside the weights */
     static constexpr int cells = units * columns; /* per block and chunk */
     static constexpr int cells_thread = (cells + threads - 1) / threads;
-    static constexpr int window =
-        packets < 8 / eights ? packets : 8 / eights; /* packets read at once */
+    static constexpr int window = lb_grid_window(&figures); /* packets read at once */
     static_assert(units == 8 || units % 16 == 0, "whole packets and row tiles");
     static_assert(columns == 8 || columns == 16, "a window holds 8 packets of 8 columns");
     static_assert(resident <= fragments && packets % window == 0, "windows are whole");

@@ -46,12 +46,10 @@ enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *res
                              struct lb_error *err);
 
 /* Enqueue steps [from, to) of a layer, all directions. lb_grid_ready comes first. */
-enum lb_status lb_grid_forward(const struct lb_grid_kernel *kernel,
-                               const struct lb_fused_forward_args *args, void *stream,
-                               struct lb_error *err);
-enum lb_status lb_grid_backward(const struct lb_grid_kernel *kernel,
-                                const struct lb_fused_backward_args *args, void *stream,
-                                struct lb_error *err);
+enum lb_status lb_grid_forward(const void *kernel, const struct lb_fused_forward_args *args,
+                               void *stream, struct lb_error *err);
+enum lb_status lb_grid_backward(const void *kernel, const struct lb_fused_backward_args *args,
+                                void *stream, struct lb_error *err);
 
 #ifdef __cplusplus
 }

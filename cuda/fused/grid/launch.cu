@@ -48,8 +48,7 @@ static lb_fused_launch::shape shape_of(const lb_grid_kernel &k, int hidden, int 
             static_cast<unsigned>(lanes * k.tile.warps),
             0,
             true,
-            k.backward ? lb_grid_backward_shared(&k.tile, k.math, k.split.chunks)
-                       : lb_grid_forward_shared(&k.tile, k.math, k.split.chunks)};
+            lb_grid_shared(&k.tile, k.math, k.backward, k.split.chunks)};
 }
 
 template <class Row, size_t count>
@@ -73,10 +72,13 @@ done:
 
 /* Enqueues all directions of a layer: in one launch, or in one launch per direction. */
 template <class Args, class Layer>
-static enum lb_status launch(const struct lb_grid_kernel *k, size_t exchange, const Layer &layer,
-                             void *stream, struct lb_error *err)
+static enum lb_status launch(const void *kernel, const Layer &layer, void *stream,
+                             struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const auto *k = static_cast<const lb_grid_kernel *>(kernel);
+    size_t exchange =
+        lb_grid_exchange(&k->tile, k->math, k->backward, layer.hidden, &k->split, layer.directions);
     const auto *row = static_cast<const lb_fused_launch::row<key, Args> *>(k->row);
     lb_fused_launch::shape shape = shape_of(*k, layer.hidden, layer.directions);
     Args args = {};
@@ -99,20 +101,14 @@ enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *res
                             : lb_grid::ready(lb_grid::forward_rows, kernel, needed, resident, err);
 }
 
-enum lb_status lb_grid_forward(const struct lb_grid_kernel *kernel,
-                               const struct lb_fused_forward_args *args, void *stream,
-                               struct lb_error *err)
+enum lb_status lb_grid_forward(const void *kernel, const struct lb_fused_forward_args *args,
+                               void *stream, struct lb_error *err)
 {
-    size_t exchange = lb_grid_forward_exchange(&kernel->tile, kernel->math, args->hidden,
-                                               &kernel->split, args->directions);
-    return lb_grid::launch<lb_grid_forward_args>(kernel, exchange, *args, stream, err);
+    return lb_grid::launch<lb_grid_forward_args>(kernel, *args, stream, err);
 }
 
-enum lb_status lb_grid_backward(const struct lb_grid_kernel *kernel,
-                                const struct lb_fused_backward_args *args, void *stream,
-                                struct lb_error *err)
+enum lb_status lb_grid_backward(const void *kernel, const struct lb_fused_backward_args *args,
+                                void *stream, struct lb_error *err)
 {
-    size_t exchange = lb_grid_backward_exchange(&kernel->tile, kernel->math, args->hidden,
-                                                &kernel->split, args->directions);
-    return lb_grid::launch<lb_grid_backward_args>(kernel, exchange, *args, stream, err);
+    return lb_grid::launch<lb_grid_backward_args>(kernel, *args, stream, err);
 }

@@ -1,20 +1,8 @@
-/* The order in which the lanes of the grid kernels hold recurrent weights, and the sizes of the
- * memory that the kernels use. */
+/* The order in which the lanes of the grid kernels hold recurrent weights, and the sizes of
+ * what blocks exchange. */
 #include "cuda/fused/grid/tile.h"
 
-enum { lanes = 32, lane_bytes = 16, registers = 4, k_steps = 2, sum_bytes = 4 };
-
-static size_t spilled_bytes(const struct lb_grid_tile *tile)
-{
-    return (size_t)tile->warps * (size_t)(lb_grid_fragments(tile) - tile->resident) * lanes *
-           lane_bytes;
-}
-
-size_t lb_grid_weight_bytes(const struct lb_grid_tile *tile, int hidden)
-{
-    return (size_t)lb_grid_blocks(tile, hidden) * (size_t)tile->warps *
-           (size_t)lb_grid_fragments(tile) * lanes * lane_bytes;
-}
+enum { lanes = 32, lane_bytes = 16, registers = 4, k_steps = 2 };
 
 struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch, int room)
 {
@@ -26,74 +14,23 @@ struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch
     return split;
 }
 
-/* ---- Sizes ------------------------------------------------------------------------------------
- */
-
 /* Returns the number of buffers: for two states of each chunk. */
 static size_t buffers(const struct lb_grid_split *split, int directions)
 {
     return 2 * (size_t)directions * (size_t)split->groups * (size_t)split->chunks;
 }
 
-size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
-                                const struct lb_grid_split *split, int directions)
+size_t lb_grid_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math, bool backward,
+                        int hidden, const struct lb_grid_split *split, int directions)
 {
-    int deep = lb_grid_deep(math), units = lb_grid_blocks(tile, hidden) * tile->units;
-    size_t packets = (size_t)((units + deep - 1) / deep);
-    return LB_GRID_COPIES * buffers(split, directions) * packets * (size_t)(tile->columns / 8) *
-           lanes * lane_bytes;
-}
-
-/* Returns the bytes of a value of the storage type. */
-static size_t element_bytes(enum lb_grid_math math)
-{
-    return (size_t)(lane_bytes / lb_grid_lane_units(math));
-}
-
-size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math,
-                                 int hidden, const struct lb_grid_split *split, int directions)
-{
-    size_t blocks = (size_t)lb_grid_blocks(tile, hidden);
-    return buffers(split, directions) * blocks * blocks * (size_t)tile->units *
-           (size_t)tile->columns * element_bytes(math);
-}
-
-static size_t cells(const struct lb_grid_tile *tile)
-{
-    return (size_t)tile->units * (size_t)tile->columns;
-}
-
-/* Returns how many packets a forward warp requests at the same time. */
-static int window(const struct lb_grid_tile *tile)
-{
-    int most = 8 / (tile->columns / 8);
-    return most < tile->packets ? most : tile->packets;
-}
-
-int lb_grid_ahead(const struct lb_grid_tile *tile, enum lb_grid_math math)
-{
-    if (math == LB_GRID_F32 && tile->units > 8)
-        return 0;
-    return window(tile) > 4 ? window(tile) / 2 : window(tile) > 1 ? 2 : 1;
-}
-
-size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks)
-{
-    size_t loads = (size_t)window(tile);
-    size_t sums = 2 * (size_t)tile->warps * cells(tile) * 4 * sum_bytes;
-    size_t stage = (size_t)tile->warps * loads * (size_t)(tile->columns / 8) * lanes * lane_bytes;
-    size_t state = (size_t)chunks * cells(tile) * 2 * sum_bytes;
-    size_t pre = cells(tile) * 4 * sum_bytes;
-    return spilled_bytes(tile) + sums + pre + (math == LB_GRID_F32 ? stage : 0) +
-           2 * sizeof(uint32_t) + state;
-}
-
-size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks)
-{
-    size_t parts = (size_t)tile->warps * lanes * lane_bytes;
-    size_t operand = 4 * cells(tile) * element_bytes(math);
-    size_t state = (size_t)chunks * cells(tile) * 2 * sum_bytes;
-    return spilled_bytes(tile) + parts + operand + 2 * sizeof(uint32_t) + state;
+    size_t blocks = (size_t)lb_grid_blocks(tile, hidden), units = (size_t)tile->units;
+    size_t columns = (size_t)tile->columns, deep = (size_t)lb_grid_deep(math);
+    size_t packets = (blocks * units + deep - 1) / deep;
+    if (backward)
+        return buffers(split, directions) * blocks * blocks * units * columns *
+               lb_grid_element_bytes(math);
+    return LB_GRID_COPIES * buffers(split, directions) * packets * (columns / 8) * lanes *
+           lane_bytes;
 }
 
 /* ---- Weights ----------------------------------------------------------------------------------
@@ -104,8 +41,8 @@ size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_mat
  * for mma.m16n8k16" and "m16n8k8". */
 
 /* Fragments are ordered by packet of depth, row tile, k-step. */
-struct lb_weight_layout lb_grid_forward_layout(const struct lb_grid_tile *tile,
-                                               enum lb_grid_math math, int hidden)
+static struct lb_weight_layout forward_layout(const struct lb_grid_tile *tile,
+                                              enum lb_grid_math math, int hidden)
 {
     struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
     int each = lb_grid_lane_units(math) / registers, deep = lb_grid_deep(math);
@@ -132,8 +69,8 @@ static void add_depth(struct lb_weight_layout *layout, int count, int step)
 
 /* Fragments are ordered by row tile, packet of depth, k-step. Rows g and g + 8 are units 2 g and
  * 2 g + 1, so that a lane's sums are of two neighbouring units. */
-struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
-                                                enum lb_grid_math math, int hidden)
+static struct lb_weight_layout backward_layout(const struct lb_grid_tile *tile,
+                                               enum lb_grid_math math, int hidden)
 {
     struct lb_weight_layout layout = lb_weight_layout_begin(hidden, hidden);
     int each = lb_grid_lane_units(math) / registers, deep = lb_grid_deep(math);
@@ -151,4 +88,10 @@ struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
     lb_weight_layout_add(&layout, tile->warps, 0, 0, 16);
     lb_weight_layout_add(&layout, lb_grid_blocks(tile, hidden), 0, tile->units, 0);
     return layout;
+}
+
+struct lb_weight_layout lb_grid_layout(const struct lb_grid_tile *tile, enum lb_grid_math math,
+                                       bool backward, int hidden)
+{
+    return (backward ? backward_layout : forward_layout)(tile, math, hidden);
 }

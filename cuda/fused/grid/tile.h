@@ -53,37 +53,34 @@ struct lb_grid_tile {
 enum lb_grid_math { LB_GRID_F16, LB_GRID_BF16, LB_GRID_TF32, LB_GRID_F32, LB_GRID_MATHS };
 
 /* Return the units of one column in a lane's 16 bytes, and the units in a packet. */
-static inline int lb_grid_lane_units(enum lb_grid_math math)
+LB_TILE_FUNCTION int lb_grid_lane_units(enum lb_grid_math math)
 {
     return math == LB_GRID_F16 || math == LB_GRID_BF16 ? 8 : 4;
 }
 
-static inline int lb_grid_deep(enum lb_grid_math math)
+LB_TILE_FUNCTION int lb_grid_deep(enum lb_grid_math math)
 {
     return 4 * lb_grid_lane_units(math);
 }
 
 /* Returns the blocks per group. */
-static inline int lb_grid_blocks(const struct lb_grid_tile *tile, int hidden)
+LB_TILE_FUNCTION int lb_grid_blocks(const struct lb_grid_tile *tile, int hidden)
 {
     return (hidden + tile->units - 1) / tile->units;
 }
 
 /* Returns the largest H that the tile takes with any number of blocks. */
-static inline int lb_grid_reach(const struct lb_grid_tile *tile, enum lb_grid_math math)
+LB_TILE_FUNCTION int lb_grid_reach(const struct lb_grid_tile *tile, enum lb_grid_math math)
 {
     return lb_grid_deep(math) * tile->packets * tile->warps;
 }
 
 /* Returns the fragments per warp, in registers and shared memory together: two per packet and row
  * tile. */
-static inline int lb_grid_fragments(const struct lb_grid_tile *tile)
+LB_TILE_FUNCTION int lb_grid_fragments(const struct lb_grid_tile *tile)
 {
     return 2 * tile->packets * (tile->units / 4);
 }
-
-/* Returns the bytes of one direction's packed weights: 16 per lane and fragment. */
-size_t lb_grid_weight_bytes(const struct lb_grid_tile *tile, int hidden);
 
 /* How a launch divides the batch: into `groups` of `rows` rows, of which the last may have fewer. A
  * group computes its rows in `chunks`. */
@@ -98,29 +95,53 @@ struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch
  * few slices of the second-level cache that hold the most of its lines would serve all blocks. */
 enum { LB_GRID_COPIES = 4 };
 
-/* Return the bytes of the exchange buffers of all directions and groups. */
-size_t lb_grid_forward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math, int hidden,
-                                const struct lb_grid_split *split, int directions);
-size_t lb_grid_backward_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math,
-                                 int hidden, const struct lb_grid_split *split, int directions);
+/* Returns the bytes of the exchange buffers of all directions and groups. */
+size_t lb_grid_exchange(const struct lb_grid_tile *tile, enum lb_grid_math math, bool backward,
+                        int hidden, const struct lb_grid_split *split, int directions);
 
-/* Returns after how many of its packets a forward warp begins to request those of the next chunk,
- * where a group has several chunks. 0: never, because the f32 product of 16 units leaves no
- * registers for packets that arrive meanwhile. */
-int lb_grid_ahead(const struct lb_grid_tile *tile, enum lb_grid_math math);
+/* Returns how many packets a forward warp requests at the same time. */
+LB_TILE_FUNCTION int lb_grid_window(const struct lb_grid_tile *tile)
+{
+    int most = 8 / (tile->columns / 8);
+    return most < tile->packets ? most : tile->packets;
+}
 
-/* Return the bytes of dynamic shared memory per block. Kernels lay it out in the order in which
- * these functions add it up. */
-size_t lb_grid_forward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks);
-size_t lb_grid_backward_shared(const struct lb_grid_tile *tile, enum lb_grid_math math, int chunks);
+/* Returns after how many packets of its last window a forward warp begins to request those of the
+ * next chunk, where a group has several chunks. 0: never, because the f32 product of 16 units
+ * leaves no registers for packets that arrive meanwhile. */
+LB_TILE_FUNCTION int lb_grid_ahead(const struct lb_grid_tile *tile, enum lb_grid_math math)
+{
+    int window = lb_grid_window(tile);
+    if (math == LB_GRID_F32 && tile->units > 8)
+        return 0;
+    return window > 4 ? window / 2 : window > 1 ? 2 : 1;
+}
 
-/* Return the layout of w_hh [4H, H], in the storage type of `math`, as packed [blocks, warps,
+/* Returns the bytes of a value of the storage type. */
+LB_TILE_FUNCTION size_t lb_grid_element_bytes(enum lb_grid_math math)
+{
+    return (size_t)(16 / lb_grid_lane_units(math));
+}
+
+/* Returns the bytes of dynamic shared memory per block: the weights that do not stay in registers,
+ * the buffers of a chunk, two words, and 8 bytes per cell of each chunk. */
+LB_TILE_FUNCTION size_t lb_grid_shared(const struct lb_grid_tile *tile, enum lb_grid_math math,
+                                       bool backward, int chunks)
+{
+    size_t spilled = (size_t)(lb_grid_fragments(tile) - tile->resident) * 32 * 16;
+    size_t warps = (size_t)tile->warps, cells = (size_t)tile->units * (size_t)tile->columns;
+    size_t stage = warps * (size_t)lb_grid_window(tile) * (size_t)(tile->columns / 8) * 32 * 16;
+    size_t forward = (2 * warps + 1) * cells * 16 + (math == LB_GRID_F32 ? stage : 0);
+    size_t operand = 4 * cells * lb_grid_element_bytes(math);
+    return warps * spilled + (backward ? warps * 32 * 16 + operand : forward) +
+           2 * sizeof(uint32_t) + (size_t)chunks * cells * 8;
+}
+
+/* Returns the layout of w_hh [4H, H], in the storage type of `math`, as packed [blocks, warps,
  * fragments, 32 lanes, 16 bytes], with zeros where the tile is larger than H. For LB_GRID_TF32
  * weights are rounded to TF32. */
-struct lb_weight_layout lb_grid_forward_layout(const struct lb_grid_tile *tile,
-                                               enum lb_grid_math math, int hidden);
-struct lb_weight_layout lb_grid_backward_layout(const struct lb_grid_tile *tile,
-                                                enum lb_grid_math math, int hidden);
+struct lb_weight_layout lb_grid_layout(const struct lb_grid_tile *tile, enum lb_grid_math math,
+                                       bool backward, int hidden);
 
 #ifdef __cplusplus
 }

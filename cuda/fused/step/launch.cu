@@ -66,9 +66,10 @@ static enum lb_status ready(const Row (&rows)[count], struct lb_step_kernel *k, 
 /* Launches one step. Where it is not the first of a call, it follows the launch of another step;
  * what is in front of the first does not let anything begin before it has ended. */
 template <class Row, class Args>
-static enum lb_status launch(const struct lb_step_kernel *k, const Args &args, int step, bool first,
+static enum lb_status launch(const void *kernel, const Args &args, int step, bool first,
                              void *stream, struct lb_error *err)
 {
+    const auto *k = static_cast<const lb_step_kernel *>(kernel);
     lb_fused_launch::shape shape = shape_of(*k, args.hidden, args.batch, args.directions);
     shape.follows = k->follows && !first;
     return lb_fused_launch::enqueue(static_cast<const Row *>(k->row)->kernel, shape, stream, err,
@@ -83,9 +84,8 @@ enum lb_status lb_step_ready(struct lb_step_kernel *kernel, int *resident, struc
                             : lb_step::ready(lb_step::forward_rows, kernel, resident, err);
 }
 
-enum lb_status lb_step_forward(const struct lb_step_kernel *kernel,
-                               const struct lb_fused_forward_args *args, void *stream,
-                               struct lb_error *err)
+enum lb_status lb_step_forward(const void *kernel, const struct lb_fused_forward_args *args,
+                               void *stream, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     for (int step = args->from; step < args->to && st == LB_OK; step++)
@@ -94,9 +94,8 @@ enum lb_status lb_step_forward(const struct lb_step_kernel *kernel,
     return st;
 }
 
-enum lb_status lb_step_backward(const struct lb_step_kernel *kernel,
-                                const struct lb_fused_backward_args *args, void *stream,
-                                struct lb_error *err)
+enum lb_status lb_step_backward(const void *kernel, const struct lb_fused_backward_args *args,
+                                void *stream, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     int last = args->from > 0 ? args->from : -1; /* step -1 is the initial state */

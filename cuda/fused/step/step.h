@@ -31,12 +31,10 @@ enum lb_status lb_step_ready(struct lb_step_kernel *kernel, int *resident, struc
 /* Enqueue steps [args->from, args->to) of a layer, all directions in one launch per step. Where
  * from is 0, backward also computes the gradients of the initial state. lb_step_ready comes
  * first. */
-enum lb_status lb_step_forward(const struct lb_step_kernel *kernel,
-                               const struct lb_fused_forward_args *args, void *stream,
-                               struct lb_error *err);
-enum lb_status lb_step_backward(const struct lb_step_kernel *kernel,
-                                const struct lb_fused_backward_args *args, void *stream,
-                                struct lb_error *err);
+enum lb_status lb_step_forward(const void *kernel, const struct lb_fused_forward_args *args,
+                               void *stream, struct lb_error *err);
+enum lb_status lb_step_backward(const void *kernel, const struct lb_fused_backward_args *args,
+                                void *stream, struct lb_error *err);
 
 #ifdef __cplusplus
 }

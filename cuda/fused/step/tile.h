@@ -38,21 +38,21 @@ enum {
     LB_STEP_GROUP = 4,  /* cells whose inputs a thread requests at the same time in backward */
 };
 
-static inline int lb_step_threads(const struct lb_step_tile *tile)
+LB_TILE_FUNCTION int lb_step_threads(const struct lb_step_tile *tile)
 {
     return 32 * tile->row_tiles * tile->split;
 }
 
 /* Returns the number of units whose cells a block computes. */
-static inline int lb_step_units(const struct lb_step_tile *tile, bool backward)
+LB_TILE_FUNCTION int lb_step_units(const struct lb_step_tile *tile, bool backward)
 {
     return (backward ? 16 : 4) * tile->row_tiles;
 }
 
 /* Returns whether registers suffice for two blocks per SM, so that blocks of the next step can be
  * resident while those of a step run. */
-static inline bool lb_step_pairs(const struct lb_step_tile *tile, enum lb_dtype dtype,
-                                 enum lb_math math)
+LB_TILE_FUNCTION bool lb_step_pairs(const struct lb_step_tile *tile, enum lb_dtype dtype,
+                                    enum lb_math math)
 {
     bool plain = dtype == LB_F32 && math == LB_IEEE;
     return dtype != LB_F64 && tile->row_tiles <= (plain ? 2 : 4);
@@ -61,7 +61,7 @@ static inline bool lb_step_pairs(const struct lb_step_tile *tile, enum lb_dtype 
 /* Returns the bytes of what a block receives from its cluster: an mbarrier in 16 bytes, and from
  * each block the f32 sums of all rows and every blocks-th column, with 16 bytes more per 4 rows, so
  * that these start in different banks. */
-static inline size_t lb_step_received(const struct lb_step_tile *tile)
+LB_TILE_FUNCTION size_t lb_step_received(const struct lb_step_tile *tile)
 {
     return tile->blocks == 1
                ? 0
@@ -70,7 +70,7 @@ static inline size_t lb_step_received(const struct lb_step_tile *tile)
 
 /* Returns the bytes of dynamic shared memory per block: the slices, then what it receives. A row
  * has 16 bytes more than its slice, so that rows start in different banks. */
-static inline size_t lb_step_shared(const struct lb_step_tile *tile)
+LB_TILE_FUNCTION size_t lb_step_shared(const struct lb_step_tile *tile)
 {
     return (size_t)LB_STEP_STAGES * (size_t)(16 * tile->row_tiles + tile->columns) *
                (size_t)(64 * tile->split + 16) +

@@ -7,9 +7,9 @@ The kernels have no test code: a row of the table names the text to find, which 
 source exactly once, and its replacement. Each mutant is a namespace of its own in OUT.CPP, so that all
 are compiled together. The table at the end of OUT.CPP is what its main runs.
 
-Columns: number, kernel (a key of the family's kernels), tile (its numbers), shape (T B H D ragged),
-the detectors that must catch it in check and in fast mode (as in ../mutants.csv), what it breaks,
-find, replace. Both may contain \\n.
+Columns: number, kernel (pass and kind), tile (its numbers), shape (T B H D ragged), manner (fields of
+struct manner), the detectors that must catch it in check and in fast mode (as in ../mutants.csv), what it
+breaks, find, replace. Both may contain \\n.
 """
 
 import csv
@@ -17,54 +17,42 @@ import os
 import re
 import sys
 
-STEP = {"f64": ("plain_product<double>", "LB_F64, LB_IEEE"),
-        "f32": ("plain_product<float>", "LB_F32, LB_IEEE"),
-        "tf32": ("tensor_product<float>", "LB_F32, LB_TF32"),
-        "f16": ("tensor_product<__half>", "LB_F16, LB_IEEE")}
+# The kinds of kernels of a family: the template argument, and the dtype and the math of the subject.
+HALF = {"f16": ("__half", "LB_F16, LB_IEEE")}
+GRID = {"f16": ("{S}f16_math", "LB_F16, LB_IEEE"), "bf16": ("{S}bf16_math", "LB_BF16, LB_IEEE"),
+        "f32": ("{S}f32_math", "LB_F32, LB_IEEE"), "tf32": ("{S}tf32_math", "LB_F32, LB_TF32")}
+STEP = {"f64": ("{S}plain_product<double>", "LB_F64, LB_IEEE"),
+        "f32": ("{S}plain_product<float>", "LB_F32, LB_IEEE"),
+        "tf32": ("{S}tensor_product<float>", "LB_F32, LB_TF32"),
+        "f16": ("{S}tensor_product<__half>", "LB_F16, LB_IEEE")}
 
-GRID = ["f16", "bf16", "f32", "tf32"]
-
-# How the mutants of a family are made. {S} is the scope of a mutant, {tile} its tile as a type,
-# {figures} its tile as numbers, and {manner} how it is launched, in a table with that column. Includes
-# may not be inside a namespace, so that those of the sources are listed here.
+# How the mutants of a family are made: each pass's subject behind its name. {S} is the scope of a mutant,
+# {kind} and {types} are those of a kind, {tile} is its tile as a type and {figures} as numbers. Includes may
+# not be inside a namespace, so that those of the sources are listed here.
 FAMILIES = {
     "cluster": {
         "headers": ["../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
-        "includes": ["<cooperative_groups.h>", "<cuda_bf16.h>", "<cuda_fp16.h>",
-                     '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"'],
-        "run": "cluster_run.h", "subject": "simt_cluster::subject", "scope": "lb_cluster",
-        "kernels": {
-            "forward": "{S}fused_cluster_forward_kernel<__half, {tile}, false>, nullptr, {figures}, LB_F16, "
-                       "false",
-            "train": "{S}fused_cluster_forward_kernel<__half, {tile}, true>, nullptr, {figures}, LB_F16, true",
-            "backward": "nullptr, {S}fused_cluster_backward_kernel<__half, {tile}>, {figures}, LB_F16, false",
-        },
+        "includes": ["<cooperative_groups.h>"], "kinds": HALF,
+        "forward": "cluster_kernel{{figures}, {S}fused_cluster_forward_kernel<{kind}, {tile}, false>, nullptr}, "
+                   "{types}, false",
+        "train": "cluster_kernel{{figures}, {S}fused_cluster_forward_kernel<{kind}, {tile}, true>, nullptr}, "
+                 "{types}, true",
+        "backward": "cluster_kernel{{figures}, nullptr, {S}fused_cluster_backward_kernel<{kind}, {tile}>}, {types}",
     },
     "grid": {
         "headers": ["../common/recurrence.cuh", "grid.cuh", "forward.cuh", "backward.cuh"],
-        "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", '"cuda/fused/grid/grid.h"',
-                     '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"'],
-        "run": "grid_run.h", "subject": "simt_grid::mutated", "scope": "lb_grid",
-        "kernels": {
-            **{"forward " + name: "{S}fused_grid_forward_kernel<{S}%s_math, {tile}>, nullptr, "
-                                  "{figures}, {S}%s_math::figure, true, simt_grid::{manner}"
-                                  % (name, name) for name in GRID},
-            **{"backward " + name: "nullptr, {S}fused_grid_backward_kernel<{S}%s_math, {tile}>, "
-                                   "{figures}, {S}%s_math::figure, true, simt_grid::{manner}"
-                                   % (name, name) for name in GRID},
-        },
+        "includes": [], "kinds": GRID,
+        "forward": "grid_kernel{{figures}, {kind}::figure, {S}fused_grid_forward_kernel<{kind}, {tile}>, nullptr}, "
+                   "{types}, true",
+        "backward": "grid_kernel{{figures}, {kind}::figure, nullptr, {S}fused_grid_backward_kernel<{kind}, {tile}>}, "
+                    "{types}",
     },
     "step": {
         "headers": ["step.cuh", "forward.cuh", "backward.cuh"],
-        "includes": ["<cuda_bf16.h>", "<cuda_fp16.h>", 
-                     '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"'],
-        "run": "step_run.h", "subject": "simt_step::subject", "scope": "lb_step",
-        "kernels": {
-            **{"forward " + name: "{S}fused_step_forward_kernel<{S}%s, {tile}>, nullptr, {figures}, "
-                                  "%s, LB_ACT_TANH, true" % kind for name, kind in STEP.items()},
-            **{"backward " + name: "nullptr, {S}fused_step_backward_kernel<{S}%s, {tile}>, {figures}, "
-                                   "%s, LB_ACT_RELU, true" % kind for name, kind in STEP.items()},
-        },
+        "includes": [], "kinds": STEP,
+        "forward": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true",
+        "backward": "step_kernel{{figures}, nullptr, {S}fused_step_backward_kernel<{kind}, {tile}>}, {types}, "
+                    "false, LB_ACT_RELU",
     },
 }
 
@@ -89,33 +77,34 @@ def mutate(source, row):
     return source.replace(find, replace)
 
 
-def table_row(family, row):
-    scope = "mutant_%s::%s::" % (row["number"], family["scope"])
+def table_row(name, row):
+    family, scope = FAMILIES[name], "mutant_%s::lb_%s::" % (row["number"], name)
     figures = row["tile"].replace(" ", ", ")
-    subject = family["kernels"][row["kernel"]]
-    for name, value in (("{S}", scope), ("{tile}", "%stile<%s>" % (scope, figures)),
-                        ("{figures}", "{%s}" % figures), ("{manner}", row.get("manner", ""))):
-        subject = subject.replace(name, value)
-    return "{%s, \"%s\", \"%s\", \"%s\", {\"mutant %s\", %s}, {%s}}" % (
+    which, _, kind = row["kernel"].partition(" ")
+    kind, types = family["kinds"][kind or "f16"]
+    subject = family[which]
+    for part, value in (("{kind}", kind), ("{types}", types), ("{S}", scope),
+                        ("{tile}", "%stile<%s>" % (scope, figures)), ("{figures}", "{%s}" % figures)):
+        subject = subject.replace(part, value)
+    manner = ", ".join("." + word.replace("=", " = ") for word in row["manner"].split())
+    return "{%s, \"%s\", \"%s\", \"%s\", {{\"mutant %s\", %s}, {%s}, {%s}}}" % (
         row["number"], row["check"], row["fast"], row["breaks"], row["number"], subject,
-        row["shape"].replace(" ", ", "))
+        row["shape"].replace(" ", ", "), manner)
 
 
 def main():
     name, table, folder, out = sys.argv[1:5]
-    family = FAMILIES[name]
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
-    source = read_source(os.path.join(folder, "fused", name), family["headers"])
+    source = read_source(os.path.join(folder, "fused", name), FAMILIES[name]["headers"])
+    includes = FAMILIES[name]["includes"] + [
+        "<cuda_bf16.h>", "<cuda_fp16.h>", "<cstdlib>", '"run.h"', '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"']
     with open(out, "w") as file:
-        file.write("/* Generated by mutate.py. */\n#include \"family.h\"\n#include \"%s\"\n\n#include <cstdlib>\n"
-                   % family["run"])
-        for include in family["includes"]:
-            file.write("#include %s\n" % include)
+        file.write("/* Generated by mutate.py. */\n" + "".join("#include %s\n" % include for include in includes))
         for row in rows:
             file.write("\nnamespace mutant_%s\n{\n%s}\n" % (row["number"], mutate(source, row)))
-        file.write("\nstatic const simt_fused::mutant<%s> mutants[] = {\n    %s};\n"
-                   % (family["subject"], ",\n    ".join(table_row(family, row) for row in rows)))
+        file.write("\nusing namespace simt_fused;\nstatic const mutant mutants[] = {\n    %s};\n"
+                   % ",\n    ".join(table_row(name, row) for row in rows))
         file.write("\nint main(int argc, char **argv)\n{\n"
                    "    return simt_test::test_mutants(mutants, argc > 1 ? atoi(argv[1]) : 0);\n}\n")
 

@@ -1,193 +1,126 @@
-/* Checks that the fused cluster kernels are right and clean under many schedules.
- *
- *   test_simt_cluster_fast clean SEEDS      runs small tiles on odd sizes
- *   test_simt_cluster_fast builtin          runs every built-in tile once; compares sizes of memory
- *   test_simt_cluster_fast paths            runs every built-in tile on the paths of bench/cases
- *   test_simt_cluster_fast list             prints which paths the cases of `paths` take
- *   test_simt_cluster_check counts TABLE    compares what accesses cost with a table
- *
- * test_simt_cluster_check also takes `clean`, and looks for races there. */
-#include "cluster_run.h"
-#include "family.h"
-#include "paths.h"
-
+/* The cases of the fused cluster kernels. */
 #include "cuda/fused/cluster/backward.cuh"
 #include "cuda/fused/cluster/forward.cuh"
+#include "run.h"
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
-using namespace simt_cluster;
-using simt_fused::test_clean;
+namespace simt_fused
+{
 
 namespace
 {
 
 /* blocks, warps, split, resident, columns: at most 512 threads where shapes have D = 1. */
-using plain = lb_cluster::tile<4, 2, 1, 2, 8>; /* H up to 32 */
-using shared =
-    lb_cluster::tile<4, 2, 2, 1, 16>; /* the depth is split, half of the weights are spilled */
-using wide = lb_cluster::tile<16, 1, 1, 4, 8>; /* each lane sends to two peers; H up to 64 */
+using plain = lb_cluster::tile<4, 2, 1, 2, 8>;   /* H up to 32 */
+using shared = lb_cluster::tile<4, 2, 2, 1, 16>; /* a depth is split, half of the weights spill */
+using wide = lb_cluster::tile<16, 1, 1, 4, 8>;   /* each lane sends to two peers; H up to 64 */
 
 template <class T> constexpr lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
 
-template <class T, class Tile, bool train> subject forward(const char *name)
+template <class T, class Tile, bool train> subject forward(const std::string &name)
 {
-    return {name,        lb_cluster::fused_cluster_forward_kernel<T, Tile, train>,
-            nullptr,     Tile::figures,
-            dtype_of<T>, train};
+    auto *kernel = lb_cluster::fused_cluster_forward_kernel<T, Tile, train>;
+    return {name, cluster_kernel{Tile::figures, kernel, nullptr}, dtype_of<T>, LB_IEEE, train};
 }
 
-template <class T, class Tile> subject backward(const char *name)
+template <class T, class Tile> subject backward(const std::string &name)
 {
-    return {name,          nullptr,     lb_cluster::fused_cluster_backward_kernel<T, Tile>,
-            Tile::figures, dtype_of<T>, false};
+    auto *kernel = lb_cluster::fused_cluster_backward_kernel<T, Tile>;
+    return {name, cluster_kernel{Tile::figures, nullptr, kernel}, dtype_of<T>, LB_IEEE};
 }
 
-struct check_case {
-    subject kernel;
-    shape size; /* T, B, H, D, ragged */
-};
+template <int... figures> using tile = lb_cluster::tile<figures...>;
 
-const check_case cases[] = {
-    {forward<__half, plain, false>("forward f16"), {5, 9, 29, 1, false}},
-    {forward<__half, plain, true>("forward f16 train"), {4, 3, 32, 2, true}},
-    {forward<__nv_bfloat16, plain, true>("forward bf16"), {1, 1, 1, 1, false}},
-    {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
-    {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
-    {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
-    {forward<__half, plain, false>("forward f16 long"), {12, 5, 29, 1, false}},
-    {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false, 2}},
-    {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true, 3}},
-    {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
-    {backward<__half, plain>("backward f16 ragged"), {4, 3, 32, 2, true}},
-    {backward<__nv_bfloat16, plain>("backward bf16"), {1, 1, 1, 1, false}},
-    {backward<__nv_bfloat16, shared>("backward bf16 spilled"), {4, 11, 31, 2, true}},
-    {backward<__half, shared>("backward f16 spilled"), {6, 13, 32, 1, true}},
-    {backward<__half, wide>("backward f16 wide"), {5, 7, 61, 1, false}},
-    {backward<__half, plain>("backward f16 cut"), {5, 3, 29, 1, false, 2}},
-    {backward<__half, shared>("backward f16 spilled cut"), {6, 11, 31, 2, true, 3}},
-};
+/* A second cluster with one row, and units of padding. */
+template <class Tile> constexpr shape uneven = {2, Tile::columns + 1, Tile::units - 3, 1, false};
 
-verdict run_case(const check_case &c, uint64_t seed)
+template <int... figures> void add_forward(cases &to)
 {
-    return run(c.kernel, c.size, seed);
+    using one = tile<figures...>;
+    to.push_back(
+        {forward<__half, one, true>("forward f16" + figures_text({figures...})), uneven<one>});
 }
 
-#define LB_BUILTIN_FORWARD(blocks, warps, split, resident, columns)                    \
-    {forward<__half, lb_cluster::tile<blocks, warps, split, resident, columns>, true>( \
-         "forward f16 " #blocks "x" #warps " columns " #columns),                      \
-     {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
-#define LB_BUILTIN_BACKWARD(blocks, warps, split, resident, columns)                     \
-    {backward<__nv_bfloat16, lb_cluster::tile<blocks, warps, split, resident, columns>>( \
-         "backward bf16 " #blocks "x" #warps " columns " #columns),                      \
-     {2, columns + 1, 4 * blocks * warps - 3, 1, false}},
-
-/* Without a table it runs every built-in tile once. With a table, or "print", it counts what
- * accesses cost. */
-int test_builtin(const char *table = nullptr)
+template <int... figures> void add_backward(cases &to)
 {
-    const check_case builtin[] = {LB_CLUSTER_FORWARD_TILES(LB_BUILTIN_FORWARD)
-                                      LB_CLUSTER_BACKWARD_TILES(LB_BUILTIN_BACKWARD)};
-    if (table)
-        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
-    return test_clean(builtin, 1, 2, run_case);
+    using one = tile<figures...>;
+    to.push_back(
+        {backward<__nv_bfloat16, one>("backward bf16" + figures_text({figures...})), uneven<one>});
 }
 
-/* Both types of every built-in tile, on the smallest shapes that take the paths of bench/cases. The
- * first has a second cluster with one row, a block without units, units of padding, and a sequence
- * in two launches; the second is full and has two directions. */
-#define LB_FULL(...)                                                \
-    {                                                               \
-        2, columns_of<__VA_ARGS__>, units_of<__VA_ARGS__>, 2, false \
-    }
-#define LB_PADDED(...)                                                                            \
-    {                                                                                             \
-        2, columns_of<__VA_ARGS__> + 1, units_of<__VA_ARGS__> - 4 * warps_of<__VA_ARGS__> - 1, 1, \
-            false, 1                                                                              \
-    }
-template <int blocks, int warps, int split, int resident, int columns>
-constexpr int columns_of = columns;
-template <int blocks, int warps, int split, int resident, int columns>
-constexpr int warps_of = warps;
-template <int blocks, int warps, int split, int resident, int columns>
-constexpr int units_of = 4 * blocks *warps;
-
-#define LB_PATHS_FORWARD_OF(T, ...)                                                            \
-    {forward<T, lb_cluster::tile<__VA_ARGS__>, true>("forward " #T " " #__VA_ARGS__ " train"), \
-     LB_PADDED(__VA_ARGS__)},                                                                  \
-        {forward<T, lb_cluster::tile<__VA_ARGS__>, false>("forward " #T " " #__VA_ARGS__),     \
-         LB_FULL(__VA_ARGS__)},
-#define LB_PATHS_BACKWARD_OF(T, ...)                                                          \
-    {backward<T, lb_cluster::tile<__VA_ARGS__>>("backward " #T " " #__VA_ARGS__),             \
-     LB_PADDED(__VA_ARGS__)},                                                                 \
-        {backward<T, lb_cluster::tile<__VA_ARGS__>>("backward " #T " " #__VA_ARGS__ " full"), \
-         LB_FULL(__VA_ARGS__)},
-#define LB_PATHS_FORWARD(...)                \
-    LB_PATHS_FORWARD_OF(__half, __VA_ARGS__) \
-    LB_PATHS_FORWARD_OF(__nv_bfloat16, __VA_ARGS__)
-#define LB_PATHS_BACKWARD(...)                \
-    LB_PATHS_BACKWARD_OF(__half, __VA_ARGS__) \
-    LB_PATHS_BACKWARD_OF(__nv_bfloat16, __VA_ARGS__)
-
-/* `list`: prints which paths each case takes. Else runs them. */
-int test_paths(bool list)
+/* One type of a built-in tile. The first case has a second cluster with one row, a block without
+ * units, units of padding, and a sequence in two launches; the second is full and has two
+ * directions. */
+template <class Tile> void add_paths(cases &to, const subject &padded, const subject &full)
 {
-    const check_case on_paths[] = {LB_CLUSTER_FORWARD_TILES(LB_PATHS_FORWARD)
-                                       LB_CLUSTER_BACKWARD_TILES(LB_PATHS_BACKWARD)};
-    if (!list)
-        return test_clean(on_paths, 1, 2, run_case);
-    for (const check_case &c : on_paths) {
-        const shape &s = c.size;
-        const path_shape taken = {s.batch,  s.hidden,       s.directions,
-                                  s.ragged, c.kernel.train, s.cut > 0};
-        printf("case\n");
-        print_cluster_paths(stdout, &c.kernel.tile, c.kernel.dtype, c.kernel.backward != nullptr,
-                            &taken);
-    }
-    return 0;
+    to.push_back(
+        {padded, {2, Tile::columns + 1, Tile::units - Tile::own_units - 1, 1, false}, {1}});
+    to.push_back({full, {2, Tile::columns, Tile::units, 2, false}});
 }
 
-/* Checks that host code allocates what the kernels lay out, and no more than a block may have. */
-#define LB_SIZE_FORWARD(blocks, warps, split, resident, columns)                              \
-    {lb_cluster_forward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
-     lb_cluster::forward_shared<                                                              \
-         lb_cluster::tile<blocks, warps, split, resident, columns>>::bytes},
-#define LB_SIZE_BACKWARD(blocks, warps, split, resident, columns)                              \
-    {lb_cluster_backward_shared(&lb_fused_tiles_one<blocks, warps, split, resident, columns>), \
-     lb_cluster::backward_shared<                                                              \
-         lb_cluster::tile<blocks, warps, split, resident, columns>>::bytes},
-template <int... figures> constexpr lb_cluster_tile lb_fused_tiles_one = {figures...};
-
-int test_shared_memory()
+template <int... figures> void add_forward_paths(cases &to)
 {
-    const size_t sizes[][2] = {LB_CLUSTER_FORWARD_TILES(LB_SIZE_FORWARD)
-                                   LB_CLUSTER_BACKWARD_TILES(LB_SIZE_BACKWARD)};
-    int failures = 0;
-    for (const auto &s : sizes) {
-        bool right = s[0] == s[1] && s[0] <= lb_cluster::shared_limit;
-        failures += !right;
-        printf("%s %zu bytes by the host, %zu by the kernel\n", right ? "ok" : "FAILED", s[0],
-               s[1]);
-    }
-    return failures != 0;
+    using one = tile<figures...>;
+    add_paths<one>(to, forward<__half, one, true>("train"), forward<__half, one, false>("infer"));
+    add_paths<one>(to, forward<__nv_bfloat16, one, true>("train"),
+                   forward<__nv_bfloat16, one, false>("infer"));
+}
+
+template <int... figures> void add_backward_paths(cases &to)
+{
+    using one = tile<figures...>;
+    for (const subject &s :
+         {backward<__half, one>("backward f16"), backward<__nv_bfloat16, one>("backward bf16")})
+        add_paths<one>(to, s, s);
 }
 
 } // namespace
 
-int main(int argc, char **argv)
+cases clean_cases()
 {
-    if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case);
-    if (argc == 2 && !strcmp(argv[1], "builtin"))
-        return test_builtin() | test_shared_memory();
-    if (argc == 2 && (!strcmp(argv[1], "paths") || !strcmp(argv[1], "list")))
-        return test_paths(!strcmp(argv[1], "list"));
-    if (argc == 3 && !strcmp(argv[1], "counts"))
-        return test_builtin(argv[2]);
-    fprintf(stderr,
-            "usage: %s clean SEEDS | builtin | paths | list | counts TABLE.CSV | counts print\n",
-            argv[0]);
-    return 2;
+    return {
+        {forward<__half, plain, false>("forward f16"), {5, 9, 29, 1, false}},
+        {forward<__half, plain, true>("forward f16 train"), {4, 3, 32, 2, true}},
+        {forward<__nv_bfloat16, plain, true>("forward bf16"), {1, 1, 1, 1, false}},
+        {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
+        {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
+        {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
+        {forward<__half, plain, false>("forward f16 long"), {12, 5, 29, 1, false}},
+        {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false}, {2}},
+        {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true}, {3}},
+        {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
+        {backward<__half, plain>("backward f16 ragged"), {4, 3, 32, 2, true}},
+        {backward<__nv_bfloat16, plain>("backward bf16"), {1, 1, 1, 1, false}},
+        {backward<__nv_bfloat16, shared>("backward bf16 spilled"), {4, 11, 31, 2, true}},
+        {backward<__half, shared>("backward f16 spilled"), {6, 13, 32, 1, true}},
+        {backward<__half, wide>("backward f16 wide"), {5, 7, 61, 1, false}},
+        {backward<__half, plain>("backward f16 cut"), {5, 3, 29, 1, false}, {2}},
+        {backward<__half, shared>("backward f16 spilled cut"), {6, 11, 31, 2, true}, {3}},
+    };
 }
+
+cases builtin_cases()
+{
+    cases all;
+#define LB_FORWARD(...)  add_forward<__VA_ARGS__>(all);
+#define LB_BACKWARD(...) add_backward<__VA_ARGS__>(all);
+    LB_CLUSTER_FORWARD_TILES(LB_FORWARD)
+    LB_CLUSTER_BACKWARD_TILES(LB_BACKWARD)
+    return all;
+}
+
+cases path_cases()
+{
+    cases all;
+#define LB_FORWARD_PATHS(...)  add_forward_paths<__VA_ARGS__>(all);
+#define LB_BACKWARD_PATHS(...) add_backward_paths<__VA_ARGS__>(all);
+    LB_CLUSTER_FORWARD_TILES(LB_FORWARD_PATHS)
+    LB_CLUSTER_BACKWARD_TILES(LB_BACKWARD_PATHS)
+    return all;
+}
+
+int test_more()
+{
+    return 0;
+}
+
+} // namespace simt_fused

@@ -1,36 +1,25 @@
-/* Checks that the fused grid kernels are right and clean under many schedules.
- *
- *   test_simt_grid_fast clean SEEDS      runs small tiles on odd sizes; checks packing by kernels
- *   test_simt_grid_fast waits            checks that endless waits are reported
- *   test_simt_grid_fast builtin          runs every built-in tile once; checks packing and sizes
- *   test_simt_grid_fast paths [I N]      runs every built-in tile on the paths of bench/cases, or
- *                                        the I-th of N parts of these cases
- *   test_simt_grid_fast list             prints which paths the cases of `paths` take
- *   test_simt_grid_check counts TABLE    compares what accesses cost with a table
- *
- * test_simt_grid_check also takes `clean` and `waits`, and looks for races there. */
-#include "grid_run.h"
-#include "paths.h"
-
+/* The cases of the fused grid kernels, and what else they need: waits that end, numbers that are
+ * none, messages, and the kernels that pack weights. */
 #include "cuda/fused/grid/backward.cuh"
 #include "cuda/fused/grid/forward.cuh"
+#include "run.h"
 
 #include "cuda/fused/common/weights.cuh" /* behind what brings the names of CUDA */
 
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-using namespace simt_grid;
+namespace simt_fused
+{
+
+namespace
+{
+
 using lb_grid::bf16_math;
 using lb_grid::f16_math;
 using lb_grid::f32_math;
 using lb_grid::tf32_math;
-using simt_fused::test_clean;
-
-namespace
-{
 
 /* units, warps, packets, resident, columns: at most 512 threads. */
 using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* H up to 64 in f16 and bf16, up to 32 in f32 */
@@ -40,24 +29,31 @@ using deep = lb_grid::tile<8, 1, 4, 8, 8>;     /* a warp has up to four packets 
 using windows = lb_grid::tile<8, 1, 8, 8, 8>;  /* backward reads from 16 blocks at the same time */
 using halves = lb_grid::tile<8, 1, 8, 8, 16>;  /* forward reads its packets in two windows */
 
-template <class Math, class Tile> subject forward(const char *name, bool train)
+template <class Math> subject of(const std::string &name, const grid_kernel &kernel, bool train)
 {
-    return {name,         lb_grid::fused_grid_forward_kernel<Math, Tile>,
-            nullptr,      Tile::figures,
-            Math::figure, train};
+    constexpr lb_grid_math math = Math::figure;
+    lb_dtype dtype = math == LB_GRID_F16 ? LB_F16 : math == LB_GRID_BF16 ? LB_BF16 : LB_F32;
+    return {name, kernel, dtype, math == LB_GRID_TF32 ? LB_TF32 : LB_IEEE, train};
 }
 
-template <class Math, class Tile> subject backward(const char *name)
+template <class Math, class Tile> subject forward(const std::string &name, bool train)
 {
-    return {name,          nullptr,      lb_grid::fused_grid_backward_kernel<Math, Tile>,
-            Tile::figures, Math::figure, false};
+    auto *kernel = lb_grid::fused_grid_forward_kernel<Math, Tile>;
+    return of<Math>(name, {Tile::figures, Math::figure, kernel, nullptr}, train);
 }
 
-struct check_case {
-    subject kernel;
-    shape size; /* T, B, H, D, ragged */
-    manner how;
-};
+template <class Math, class Tile> subject backward(const std::string &name)
+{
+    auto *kernel = lb_grid::fused_grid_backward_kernel<Math, Tile>;
+    return of<Math>(name, {Tile::figures, Math::figure, nullptr, kernel}, false);
+}
+
+manner groups_of(int groups)
+{
+    manner m;
+    m.groups = groups;
+    return m;
+}
 
 manner apart()
 {
@@ -66,48 +62,13 @@ manner apart()
     return m;
 }
 
-const check_case cases[] = {
-    {forward<f16_math, narrow>("forward f16", false), {6, 5, 29, 1, false}, {}},
-    {forward<f16_math, narrow>("forward f16 chunks", true), {4, 19, 33, 1, true}, {}},
-    {forward<bf16_math, narrow>("forward bf16", true), {1, 1, 1, 1, false}, {}},
-    {forward<bf16_math, spilled>("forward bf16 spilled", true), {4, 3, 37, 2, true}, {}},
-    {forward<f16_math, wide>("forward f16 wide", false), {5, 13, 41, 1, false}, {}},
-    {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, with_groups(2)},
-    {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, cut_at(3)},
-    {forward<bf16_math, narrow>("forward bf16 apart", false), {5, 9, 20, 2, true}, apart()},
-    {forward<f16_math, narrow>("forward f16 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
-    {forward<bf16_math, narrow>("forward bf16 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
-    {forward<f32_math, narrow>("forward f32 saturated", true), {9, 5, 29, 1, false, 0, true}, {}},
-    {forward<f16_math, narrow>("forward f16 four chunks", false), {4, 27, 33, 1, false}, {}},
-    {forward<f16_math, deep>("forward f16 three packets", false), {5, 5, 90, 1, false}, {}},
-    {forward<f16_math, deep>("forward f16 packets, chunks", true), {5, 19, 90, 1, true}, {}},
-    {forward<f32_math, halves>("forward f32 windows, chunks", true), {4, 27, 93, 1, true}, {}},
-    {forward<f16_math, deep>("forward f16 chunks cut", true), {6, 11, 61, 2, true}, cut_at(3)},
-    {forward<f32_math, narrow>("forward f32", true), {6, 5, 29, 1, false}, {}},
-    {forward<f32_math, wide>("forward f32 wide", false), {4, 11, 35, 2, true}, {}},
-    {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, cut_at(2)},
-    {forward<tf32_math, narrow>("forward tf32", true), {6, 5, 29, 1, false}, {}},
-    {forward<tf32_math, spilled>("forward tf32 spilled", false), {4, 9, 31, 2, true}, {}},
-    {backward<f16_math, narrow>("backward f16"), {6, 5, 29, 1, false}, {}},
-    {backward<f16_math, narrow>("backward f16 chunks"), {4, 19, 33, 1, true}, {}},
-    {backward<bf16_math, narrow>("backward bf16"), {1, 1, 1, 1, false}, {}},
-    {backward<bf16_math, spilled>("backward bf16 spilled"), {4, 3, 37, 2, true}, {}},
-    {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}, {}},
-    {backward<f16_math, windows>("backward f16 windows"), {3, 5, 137, 1, false}, {}},
-    {backward<f16_math, windows>("backward f16 windows chunks"), {4, 13, 137, 1, true}, {}},
-    {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, with_groups(2)},
-    {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, cut_at(3)},
-    {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
-    {backward<f32_math, narrow>("backward f32"), {6, 5, 29, 1, false}, {}},
-    {backward<f32_math, wide>("backward f32 wide"), {4, 11, 35, 2, true}, {}},
-    {backward<f32_math, spilled>("backward f32 cut"), {5, 9, 21, 1, true}, cut_at(2)},
-    {backward<tf32_math, narrow>("backward tf32"), {6, 5, 29, 1, false}, {}},
-    {backward<tf32_math, spilled>("backward tf32 spilled"), {4, 9, 31, 2, true}, {}},
-};
-
-verdict run_case(const check_case &c, uint64_t seed)
+/* spin_limit is just high enough that no schedule of a complete launch reaches it. */
+manner without_block(int block)
 {
-    return run(c.kernel, c.size, c.how, seed);
+    manner m;
+    m.missing = block;
+    m.spin_limit = 1000;
+    return m;
 }
 
 /* When a block never runs, a block that waits for it reports that, and the launch ends. */
@@ -127,17 +88,18 @@ int test_waits()
     int failures = 0;
     for (const auto &s : stuck) {
         for (uint64_t seed = 0; seed < 4; seed++) {
-            verdict v = run(s.c.kernel, s.c.size, s.c.how, seed);
+            verdict v = run(s.c, seed);
             const lb_fused_fault &f = v.fault;
-            bool backward = s.c.kernel.backward;
-            int step = backward ? s.c.size.seq_len - 2 : 1; /* the first that needs another block */
+            int step = s.c.kernel.backward() ? s.c.size.seq_len - 2
+                                             : 1; /* the first that needs another block */
             bool right = v.outcome.ok() && f.raised && f.awaited == s.c.how.missing &&
                          f.block != f.awaited && f.block >= s.first && f.block <= s.last &&
                          f.step == step;
             failures += !right;
             printf("%s %s seed %lu: block %d waited at step %d for block %d\n%s",
-                   right ? "ok" : "FAILED", s.c.kernel.name, static_cast<unsigned long>(seed),
-                   f.block, f.step, f.awaited, v.outcome.text().c_str());
+                   right ? "ok" : "FAILED", s.c.kernel.name.c_str(),
+                   static_cast<unsigned long>(seed), f.block, f.step, f.awaited,
+                   v.outcome.text().c_str());
         }
     }
     return failures != 0;
@@ -146,16 +108,16 @@ int test_waits()
 /* A block gives up once another block has, whatever its own limit is. */
 int test_others_gave_up()
 {
-    const check_case waiting[] = {
-        {forward<f16_math, narrow>("forward f16", false), {5, 5, 29, 1, false}, after_giving_up(2)},
-        {backward<f16_math, narrow>("backward f16"), {5, 5, 29, 1, false}, after_giving_up(2)},
-    };
     int failures = 0;
-    for (const check_case &c : waiting) {
-        verdict v = run_case(c, 1);
+    manner how;
+    how.missing = 2; /* no wait reaches its own limit: only the record of another block ends it */
+    how.given_up = true;
+    for (const subject &kernel : {forward<f16_math, narrow>("forward f16", false),
+                                  backward<f16_math, narrow>("backward f16")}) {
+        verdict v = run({kernel, {5, 5, 29, 1, false}, how}, 1);
         failures += !v.outcome.ok();
         printf("%s %s leaves once others gave up\n%s", v.outcome.ok() ? "ok" : "FAILED",
-               c.kernel.name, v.outcome.text().c_str());
+               kernel.name.c_str(), v.outcome.text().c_str());
     }
     return failures != 0;
 }
@@ -172,11 +134,13 @@ int test_no_number()
                                backward<f32_math, narrow>("backward f32"),
                                backward<tf32_math, spilled>("backward tf32")};
     int failures = 0;
+    manner how;
+    how.spoiled = 2;
     for (const subject &kernel : kernels) {
-        verdict v = run(kernel, {6, 5, 29, 1, false}, with_spoiled(2), 3);
+        verdict v = run({kernel, {6, 5, 29, 1, false}, how}, 3);
         failures += !v.ok() || !v.spread;
         printf("%s %s: no number %s its row, others %.2g of the limit\n%s",
-               v.ok() && v.spread ? "ok" : "FAILED", kernel.name,
+               v.ok() && v.spread ? "ok" : "FAILED", kernel.name.c_str(),
                v.spread ? "spreads over" : "is lost in", v.excess, v.outcome.text().c_str());
     }
     return failures != 0;
@@ -185,8 +149,9 @@ int test_no_number()
 /* Infinite sums must arrive as what they are. */
 int test_overflow()
 {
-    verdict v =
-        run(backward<f16_math, narrow>("backward f16"), {1, 5, 13, 1, false}, with_loud(2), 3);
+    manner how;
+    how.loud = 2;
+    verdict v = run({backward<f16_math, narrow>("backward f16"), {1, 5, 13, 1, false}, how}, 3);
     printf("%s infinite sums %s\n%s", v.ok() && v.spread ? "ok" : "FAILED",
            v.spread ? "arrive" : "become something else", v.outcome.text().c_str());
     return !v.ok() || !v.spread;
@@ -242,44 +207,27 @@ int test_messages(const char *name, int digits, double smallest, double above, d
     return wrong != 0;
 }
 
-/* ---- What ships -------------------------------------------------------------------------------
- */
+/* ---- What ships ------------------------------------------------------------------------------ */
 
-#define LB_BUILTIN_HALF(units, warps, packets, resident, columns)                                \
-    check_case{forward<f16_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
-                   "forward f16 " #units "x" #packets " columns " #columns, true),               \
-               {2, columns + 1, 12 * units - 3, 1, false},                                       \
-               {}},                                                                              \
-        check_case{backward<bf16_math, lb_grid::tile<units, warps, packets, resident, columns>>( \
-                       "backward bf16 " #units "x" #packets " columns " #columns),               \
-                   {2, columns + 1, 12 * units - 3, 1, false},                                   \
-                   {}},
-#define LB_BUILTIN_FLOAT(units, warps, packets, resident, columns)                               \
-    check_case{forward<f32_math, lb_grid::tile<units, warps, packets, resident, columns>>(       \
-                   "forward f32 " #units "x" #packets " columns " #columns, true),               \
-               {2, columns + 1, 12 * units - 3, 1, false},                                       \
-               {}},                                                                              \
-        check_case{backward<tf32_math, lb_grid::tile<units, warps, packets, resident, columns>>( \
-                       "backward tf32 " #units "x" #packets " columns " #columns),               \
-                   {2, columns + 1, 12 * units - 3, 1, false},                                   \
-                   {}},
-
-/* Without a table it runs every built-in tile once. With a table, or "print", it counts what
- * accesses cost. */
-int test_builtin(const char *table = nullptr)
+/* One pass in two types, of which the other pass has none. */
+template <class Forward, class Backward, int... figures> void add_builtin(cases &to)
 {
-    const check_case builtin[] = {LB_GRID_HALF_TILES(LB_BUILTIN_HALF)
-                                      LB_GRID_FLOAT_TILES(LB_BUILTIN_FLOAT)};
-    if (table)
-        return test_counts(builtin, strcmp(table, "print") ? table : nullptr, run_case);
-    return test_clean(builtin, 1, 2, run_case);
+    using one = lb_grid::tile<figures...>;
+    const std::string text = figures_text({figures...});
+    const shape size = {2, one::columns + 1, 12 * one::units - 3, 1, false};
+    auto name = [&](lb_grid_math math) {
+        static const char *const names[] = {"f16", "bf16", "tf32", "f32"};
+        return names[math] + text;
+    };
+    to.push_back({forward<Forward, one>("forward " + name(Forward::figure), true), size});
+    to.push_back({backward<Backward, one>("backward " + name(Backward::figure)), size});
 }
 
 /* Both passes of a built-in tile in one type, on the smallest shapes that take the paths of
  * bench/cases: chunks, groups, directions, padding and two launches at a small H; then two packets
  * or row tiles per warp, then three and more, windows and weights in shared memory, as far as the
  * tile goes, forward in two chunks. */
-template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
+template <class Math, class Tile> void add_paths(cases &to)
 {
     constexpr int columns = Tile::columns, units = Tile::units, small = 7 * units - 3;
     constexpr int level = lb_grid::deep<Math> * Tile::warps; /* units of a packet of each warp */
@@ -293,100 +241,24 @@ template <class Math, class Tile> void add_paths(std::vector<check_case> &to)
             return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
         };
         to.push_back({kernel(true), {2, columns + 1, small, 2, false}, apart()});
-        to.push_back({kernel(false), {3, 3 * columns + 1, small, 1, false}, cut_at(1)});
-        to.push_back({kernel(true), {2, two, 7 * units, 2, false}, with_groups(2)});
-        to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}, {}});
+        to.push_back({kernel(false), {3, 3 * columns + 1, small, 1, false}, {1}});
+        to.push_back({kernel(true), {2, two, 7 * units, 2, false}, groups_of(2)});
+        to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}});
         bool several = !back || (sixteen && large > window * units); /* chunks as well as windows */
-        to.push_back(
-            {kernel(false), {back ? 2 : 3, several ? columns + 1 : 3, large, 1, false}, {}});
+        to.push_back({kernel(false), {back ? 2 : 3, several ? columns + 1 : 3, large, 1, false}});
     }
 }
 
-template <int... figures> void add_half_paths(std::vector<check_case> &to)
+template <int... figures> void add_half_paths(cases &to)
 {
     add_paths<f16_math, lb_grid::tile<figures...>>(to);
     add_paths<bf16_math, lb_grid::tile<figures...>>(to);
 }
 
-template <int... figures> void add_float_paths(std::vector<check_case> &to)
+template <int... figures> void add_float_paths(cases &to)
 {
     add_paths<tf32_math, lb_grid::tile<figures...>>(to);
     add_paths<f32_math, lb_grid::tile<figures...>>(to);
-}
-
-void print_paths(const check_case &c)
-{
-    const shape &s = c.size;
-    const path_shape taken = {s.batch,  s.hidden,       s.directions,
-                              s.ragged, c.kernel.train, c.how.cut > 0};
-    lb_grid_kernel k = {};
-    k.tile = c.kernel.tile;
-    k.math = c.kernel.math;
-    k.split = lb_grid_split_of(&k.tile, s.batch, c.how.groups);
-    k.backward = c.kernel.backward != nullptr;
-    k.beside = !c.how.apart;
-    printf("case\n");
-    print_grid_paths(stdout, &k, &taken);
-}
-
-std::vector<check_case> path_cases()
-{
-    std::vector<check_case> on_paths;
-#define LB_PATHS_HALF(...)  add_half_paths<__VA_ARGS__>(on_paths);
-#define LB_PATHS_FLOAT(...) add_float_paths<__VA_ARGS__>(on_paths);
-    LB_GRID_HALF_TILES(LB_PATHS_HALF)
-    LB_GRID_FLOAT_TILES(LB_PATHS_FLOAT)
-    return on_paths;
-}
-
-/* Runs each parts-th case of `paths`, from the case `part` on, which counts from 1. */
-int test_paths(size_t part, size_t parts)
-{
-    std::vector<check_case> all = path_cases(), chosen;
-    if (part < 1 || part > parts)
-        return 2;
-    for (size_t i = part - 1; i < all.size(); i += parts)
-        chosen.push_back(all[i]);
-    return test_clean(chosen, 1, 2, run_case);
-}
-
-/* Prints which paths each case of `paths` takes. */
-int list_paths()
-{
-    for (const check_case &c : path_cases())
-        print_paths(c);
-    return 0;
-}
-
-/* Checks that host code allocates what the kernels lay out, and no more than a block may have, and
- * that both know when packets are requested early. */
-template <class Math, class Tile> int wrong_sizes()
-{
-    using there = lb_grid::forward_shared<Math, Tile>;
-    using back = lb_grid::backward_shared<Math, Tile>;
-    int wrong = lb_grid_ahead(&Tile::figures, Math::figure) != lb_grid::ahead<Math, Tile>;
-    for (int chunks = 1; chunks <= 3; chunks++) {
-        size_t forward = there::bytes + static_cast<size_t>(chunks * there::chunk_bytes);
-        size_t backward = back::bytes + static_cast<size_t>(chunks * back::chunk_bytes);
-        wrong += lb_grid_forward_shared(&Tile::figures, Math::figure, chunks) != forward ||
-                 lb_grid_backward_shared(&Tile::figures, Math::figure, chunks) != backward ||
-                 forward > lb_grid::shared_limit || backward > lb_grid::shared_limit;
-    }
-    return wrong;
-}
-
-#define LB_SIZES_HALF(...)                                 \
-    +wrong_sizes<f16_math, lb_grid::tile<__VA_ARGS__>>() + \
-        wrong_sizes<bf16_math, lb_grid::tile<__VA_ARGS__>>()
-#define LB_SIZES_FLOAT(...)                                \
-    +wrong_sizes<f32_math, lb_grid::tile<__VA_ARGS__>>() + \
-        wrong_sizes<tf32_math, lb_grid::tile<__VA_ARGS__>>()
-
-int test_sizes()
-{
-    int wrong = 0 LB_GRID_HALF_TILES(LB_SIZES_HALF) LB_GRID_FLOAT_TILES(LB_SIZES_FLOAT);
-    printf("%s sizes of shared memory, by the host and by the kernels\n", wrong ? "FAILED" : "ok");
-    return wrong;
 }
 
 /* Checks that packed weights have each element of w_hh exactly once, and else zeros. */
@@ -395,15 +267,15 @@ int test_round_trip(bool backward, lb_grid_math math, int hidden)
     const lb_grid_tile tile = {16, 2, 2, 3, 8};
     size_t count = 4 * static_cast<size_t>(hidden) * static_cast<size_t>(hidden);
     size_t element = 16 / static_cast<size_t>(lb_grid_lane_units(math));
-    std::vector<unsigned char> w_hh(count * element), packed(lb_grid_weight_bytes(&tile, hidden));
+    std::vector<unsigned char> w_hh(count * element);
     std::vector<int> seen(count + 1);
     for (size_t i = 0; i < count;
          i++) { /* element i has the value i + 1, in TF32 in the upper bits */
         uint32_t bits = static_cast<uint32_t>(i + 1) << (math == LB_GRID_TF32 ? 13 : 0);
         memcpy(&w_hh[i * element], &bits, element);
     }
-    const lb_weight_layout layout =
-        (backward ? lb_grid_backward_layout : lb_grid_forward_layout)(&tile, math, hidden);
+    const lb_weight_layout layout = lb_grid_layout(&tile, math, backward, hidden);
+    std::vector<unsigned char> packed(layout.elements * element);
     lb_weight_pack(&layout, element, w_hh.data(), packed.data());
     for (size_t i = 0; i < packed.size(); i += element) {
         uint32_t bits = 0;
@@ -447,8 +319,7 @@ template <class Body> bool converts(const lb_weight_layout &layout, const Body &
 template <class Bits> int test_pack_kernel(bool backward, lb_grid_math math, int hidden)
 {
     const lb_grid_tile tile = {16, 2, 2, 3, 8};
-    const lb_weight_layout layout =
-        (backward ? lb_grid_backward_layout : lb_grid_forward_layout)(&tile, math, hidden);
+    const lb_weight_layout layout = lb_grid_layout(&tile, math, backward, hidden);
     std::vector<Bits> w_hh(4 * static_cast<size_t>(hidden * hidden)), expected(layout.elements);
     for (size_t i = 0; i < w_hh.size(); i++)
         w_hh[i] = static_cast<Bits>(0x3f812345u + 97 * i);
@@ -489,40 +360,83 @@ int test_unpack_kernel()
     return !right;
 }
 
-int test_weight_kernels()
+} // namespace
+
+cases clean_cases()
 {
-    int failures = test_unpack_kernel();
+    return {
+        {forward<f16_math, narrow>("forward f16", false), {6, 5, 29, 1, false}},
+        {forward<f16_math, narrow>("forward f16 chunks", true), {4, 19, 33, 1, true}},
+        {forward<bf16_math, narrow>("forward bf16", true), {1, 1, 1, 1, false}},
+        {forward<bf16_math, spilled>("forward bf16 spilled", true), {4, 3, 37, 2, true}},
+        {forward<f16_math, wide>("forward f16 wide", false), {5, 13, 41, 1, false}},
+        {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, groups_of(2)},
+        {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, {3}},
+        {forward<bf16_math, narrow>("forward bf16 apart", false), {5, 9, 20, 2, true}, apart()},
+        {forward<f16_math, narrow>("forward f16 saturated", true), {9, 5, 29, 1, false}, {0, true}},
+        {forward<bf16_math, narrow>("forward bf16 saturated", true),
+         {9, 5, 29, 1, false},
+         {0, true}},
+        {forward<f32_math, narrow>("forward f32 saturated", true), {9, 5, 29, 1, false}, {0, true}},
+        {forward<f16_math, narrow>("forward f16 four chunks", false), {4, 27, 33, 1, false}},
+        {forward<f16_math, deep>("forward f16 three packets", false), {5, 5, 90, 1, false}},
+        {forward<f16_math, deep>("forward f16 packets, chunks", true), {5, 19, 90, 1, true}},
+        {forward<f32_math, halves>("forward f32 windows, chunks", true), {4, 27, 93, 1, true}},
+        {forward<f16_math, deep>("forward f16 chunks cut", true), {6, 11, 61, 2, true}, {3}},
+        {forward<f32_math, narrow>("forward f32", true), {6, 5, 29, 1, false}},
+        {forward<f32_math, wide>("forward f32 wide", false), {4, 11, 35, 2, true}},
+        {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, {2}},
+        {forward<tf32_math, narrow>("forward tf32", true), {6, 5, 29, 1, false}},
+        {forward<tf32_math, spilled>("forward tf32 spilled", false), {4, 9, 31, 2, true}},
+        {backward<f16_math, narrow>("backward f16"), {6, 5, 29, 1, false}},
+        {backward<f16_math, narrow>("backward f16 chunks"), {4, 19, 33, 1, true}},
+        {backward<bf16_math, narrow>("backward bf16"), {1, 1, 1, 1, false}},
+        {backward<bf16_math, spilled>("backward bf16 spilled"), {4, 3, 37, 2, true}},
+        {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}},
+        {backward<f16_math, windows>("backward f16 windows"), {3, 5, 137, 1, false}},
+        {backward<f16_math, windows>("backward f16 windows chunks"), {4, 13, 137, 1, true}},
+        {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, groups_of(2)},
+        {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, {3}},
+        {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
+        {backward<f32_math, narrow>("backward f32"), {6, 5, 29, 1, false}},
+        {backward<f32_math, wide>("backward f32 wide"), {4, 11, 35, 2, true}},
+        {backward<f32_math, spilled>("backward f32 cut"), {5, 9, 21, 1, true}, {2}},
+        {backward<tf32_math, narrow>("backward tf32"), {6, 5, 29, 1, false}},
+        {backward<tf32_math, spilled>("backward tf32 spilled"), {4, 9, 31, 2, true}},
+    };
+}
+
+cases builtin_cases()
+{
+    cases all;
+#define LB_HALF(...)  add_builtin<f16_math, bf16_math, __VA_ARGS__>(all);
+#define LB_FLOAT(...) add_builtin<f32_math, tf32_math, __VA_ARGS__>(all);
+    LB_GRID_HALF_TILES(LB_HALF)
+    LB_GRID_FLOAT_TILES(LB_FLOAT)
+    return all;
+}
+
+cases path_cases()
+{
+    cases all;
+#define LB_PATHS_HALF(...)  add_half_paths<__VA_ARGS__>(all);
+#define LB_PATHS_FLOAT(...) add_float_paths<__VA_ARGS__>(all);
+    LB_GRID_HALF_TILES(LB_PATHS_HALF)
+    LB_GRID_FLOAT_TILES(LB_PATHS_FLOAT)
+    return all;
+}
+
+int test_more()
+{
+    int failures = test_waits() | test_others_gave_up() | test_no_number() | test_overflow() |
+                   test_packing() | test_unpack_kernel() |
+                   test_messages<__half>("f16", 11, 0x1p-14, 0x1p16, HUGE_VAL) |
+                   test_messages<__nv_bfloat16>("bf16", 8, 0x1p-126, 0x1p128, 0x1p105);
     for (bool backward : {false, true}) {
-        failures += test_pack_kernel<uint16_t>(backward, LB_GRID_BF16, 61);
-        failures += test_pack_kernel<uint32_t>(backward, LB_GRID_TF32, 33);
+        failures |= test_pack_kernel<uint16_t>(backward, LB_GRID_BF16, 61);
+        failures |= test_pack_kernel<uint32_t>(backward, LB_GRID_TF32, 33);
     }
     return failures;
 }
 
-} // namespace
-
-int main(int argc, char **argv)
-{
-    if (argc == 3 && !strcmp(argv[1], "clean"))
-        return test_clean(cases, 0, strtoul(argv[2], nullptr, 10), run_case) | test_no_number() |
-               test_overflow() | test_weight_kernels() |
-               test_messages<__half>("f16", 11, 0x1p-14, 0x1p16, HUGE_VAL) |
-               test_messages<__nv_bfloat16>("bf16", 8, 0x1p-126, 0x1p128, 0x1p105);
-    if (argc == 2 && !strcmp(argv[1], "waits"))
-        return test_waits() | test_others_gave_up();
-    if (argc == 2 && !strcmp(argv[1], "builtin"))
-        return test_builtin() || test_sizes() || test_packing();
-    if (argc == 2 && !strcmp(argv[1], "paths"))
-        return test_paths(1, 1);
-    if (argc == 4 && !strcmp(argv[1], "paths"))
-        return test_paths(strtoul(argv[2], nullptr, 10), strtoul(argv[3], nullptr, 10));
-    if (argc == 2 && !strcmp(argv[1], "list"))
-        return list_paths();
-    if (argc == 3 && !strcmp(argv[1], "counts"))
-        return test_builtin(argv[2]);
-    fprintf(stderr,
-            "usage: %s clean SEEDS | waits | builtin | paths [I N] | list | counts TABLE.CSV | "
-            "counts print\n",
-            argv[0]);
-    return 2;
-}
+} // namespace simt_fused

@@ -291,7 +291,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     int count = lb_fused_plans(&view, "step", false, plans);
     assert_true(count >= 2);
     for (int i = 0; i < count; i++) { /* each plan is taken, whichever was the fastest */
-        size_t bytes = lb_fused_step.weight_bytes(&c.problem, &plans[i]);
+        size_t bytes = lb_fused_weight_bytes(&c.problem, &plans[i]);
         char says[200];
         snprintf(value, sizeof(value), "step %d %zu 123400", plans[i].tile, bytes);
         write_tuned(path, value);

@@ -1,5 +1,4 @@
-/* Runs the oracle for one layer, brings its arrays to the layout of the kernels, and compares
- * results. */
+/* Runs the oracle for one layer, and brings its arrays to the layout of the kernels. */
 #include "truth.h"
 
 #include "reference/input_data.h"
@@ -71,13 +70,13 @@ void set_inputs(truth &r, const doubles &x, size_t d, const weights &w)
     r.w_hh.insert(r.w_hh.end(), w.w_hh.begin(), w.w_hh.end());
     for (size_t u = 0; u < hidden; u++)
         for (size_t q = 0; q < 4; q++)
-            r.wide_bias.push_back(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]);
+            r.bias.push_back(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]);
     for_all(p, [&](size_t t, size_t b, size_t of, size_t u) {
         for (size_t q = 0; of == d && q < 4; q++) {
             double sum = 0;
             for (size_t k = 0; k < input; k++)
                 sum += w.w_ih[(q * hidden + u) * input + k] * x[(t * batch + b) * input + k];
-            r.wide_pre[4 * place(p, t, b, d, u) + q] = sum;
+            r.pre[4 * place(p, t, b, d, u) + q] = sum;
         }
     });
 }
@@ -108,29 +107,7 @@ void set_past(const truth &r, doubles &of, size_t parts, double value)
 
 } // namespace
 
-std::vector<uint16_t> stored(lb_dtype dtype, const doubles &values)
-{
-    std::vector<uint16_t> halves(values.size());
-    lb_store(dtype, halves.data(), values.data(), values.size());
-    return halves;
-}
-
-void verdict::compare(const char *name, const double *got, const doubles &expected, double limit)
-{
-    double largest = 0.25, most = 0;
-    for (double e : expected)
-        largest = std::fmax(largest, std::fabs(e));
-    for (size_t i = 0; i < expected.size(); i++) {
-        double error = std::isnan(expected[i]) ? 0 : std::fabs(got[i] - expected[i]);
-        most = std::isnan(error) ? HUGE_VAL : std::fmax(most, error);
-    }
-    if (most / (limit * largest) >= excess) {
-        excess = most / (limit * largest);
-        worst = name;
-    }
-}
-
-truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
+truth make_truth(const shape &s, lb_dtype dtype, lb_act act, bool saturated)
 {
     truth r = {};
     lb_problem &p = r.problem;
@@ -148,7 +125,7 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
     r.h0 = draw(p, LB_DRAWN_H0, n.state), r.c0 = draw(p, LB_DRAWN_C0, n.state);
     r.dy = draw(p, LB_DRAWN_DY, n.y);
     r.dhn = draw(p, LB_DRAWN_DHN, n.state), r.dcn = draw(p, LB_DRAWN_DCN, n.state);
-    r.y.resize(m.y), r.wide_pre.resize(4 * n.y);
+    r.y.resize(m.y), r.pre.resize(4 * n.y);
     for (doubles *state : {&r.hn, &r.cn, &r.dh0, &r.dc0})
         state->resize(n.state);
 
@@ -162,13 +139,11 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act)
     net.dx = dx.data(), net.dh0 = r.dh0.data(), net.dc0 = r.dc0.data();
     net.between = between.data(), net.operand = operand.data();
     for (size_t d = 0; d < static_cast<size_t>(s.directions); d++) {
-        weights w(p, d, s.saturated);
+        weights w(p, d, saturated);
         lb_oracle_pack(&net, d, w.w_ih.data(), w.w_hh.data(), w.b_ih.data(), w.b_hh.data(),
                        nullptr);
         set_inputs(r, x, d, w);
     }
-    r.pre.assign(r.wide_pre.begin(), r.wide_pre.end());
-    r.bias.assign(r.wide_bias.begin(), r.wide_bias.end());
     lb_oracle_forward(&net);
     r.gates = to_layout(p, gates, 4), r.cells = to_layout(p, cells, 1);
     lb_oracle_backward(&net);
