@@ -367,6 +367,7 @@ static enum lb_status tune(const char *text, char description[512], struct lb_er
         snprintf(description, 512, "%s", lb_impl_fused.describe(self));
     lb_impl_fused.destroy(self);
     free(self);
+    assert_int_equal(lb_give_files(&(struct lb_given_files){0}, NULL), LB_OK);
     return st;
 }
 
@@ -377,7 +378,8 @@ static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
     (void)state;
     install("h100");
     refused_kernels = 2;
-    assert_int_equal(tune("T4_B16_H256/f16/infer", description, &err), LB_OK);
+    if (tune("T4_B16_H256/f16/infer", description, &err) != LB_OK)
+        fail_msg("%s", err.text);
     assert_int_equal(refused_kernels, 0);
     assert_non_null(strstr(description, "tuned, "));
     refused_kernels = 1 << 20; /* all plans are refused, so the reason is that of the last one */
