@@ -39,12 +39,10 @@ void lb_merge_free(struct lb_merge *merge)
     free(merge->paths);
     free(merge->fds);
     free(merge->lines);
-    free(merge->shard_environments);
     json_decref(merge->environments);
     json_decref(merge->warnings);
     json_decref(merge->header);
     json_decref(merge->shards);
-    json_decref(merge->finished);
 }
 
 /* ---- Reading ---- */
@@ -98,10 +96,8 @@ done:
     return st;
 }
 
-/* Notes which shard of the plan a run is. first: the number of its first environment; merged: the
- * run is a result of merging, and may have been merged from runs that are given too. */
-static enum lb_status take_shard(struct lb_merge *merge, json_t *shard, size_t first, bool merged,
-                                 struct lb_error *err)
+/* Notes that the runs have a shard of the plan. */
+static enum lb_status take_shard(struct lb_merge *merge, json_t *shard, struct lb_error *err)
 {
     const char *plan = json_string_value(json_object_get(shard, "plan"));
     json_int_t index = json_integer_value(json_object_get(shard, "index")),
@@ -110,74 +106,51 @@ static enum lb_status take_shard(struct lb_merge *merge, json_t *shard, size_t f
         return lb_fail(err, LB_INVALID, "the header's shard has no plan, index or count");
     if (!merge->plan[0]) {
         snprintf(merge->plan, sizeof(merge->plan), "%s", plan);
-        merge->shard_environments = calloc((size_t)count, sizeof(*merge->shard_environments));
         for (json_int_t i = 0; i < count; i++)
             json_array_append_new(merge->shards, json_null());
     }
-    if (!merge->shard_environments)
-        return no_memory(err);
     if (strcmp(plan, merge->plan) != 0 || (size_t)count != json_array_size(merge->shards))
         return lb_fail(err, LB_INVALID,
                        "it is a shard of the plan %.16s in %d parts, but the runs before it are "
                        "shards of the plan %.16s in %d: they can't be one run",
                        plan, (int)count, merge->plan, (int)json_array_size(merge->shards));
-    size_t at = (size_t)index - 1;
-    if (!merged && json_is_object(json_array_get(merge->shards, at)) &&
-        merge->shard_environments[at] == first)
-        return lb_fail(err, LB_INVALID,
-                       "shard %d of %d was given before, from the same machine: leave one of them "
-                       "out",
-                       (int)index, (int)count);
-    merge->shard_environments[at] = first;
     json_t *kept = json_pack("{s:I, s:I, s:s}", "index", index, "count", count, "plan", plan);
-    return json_array_set_new(merge->shards, at, kept) == 0 ? LB_OK : no_memory(err);
+    return json_array_set_new(merge->shards, (size_t)index - 1, kept) == 0 ? LB_OK : no_memory(err);
 }
 
-/* The hash of the values that a file gave; "none" where they were drawn. */
-static const char *hash_of(const json_t *header, const char *key)
+/* Writes what the run's values come from: the seed, or the hash of a file of weights or inputs. */
+static void print_source(const json_t *header, const char *key, char text[32])
 {
-    const char *hash = json_string_value(json_object_get(json_object_get(header, key), "hash"));
-    return hash ? hash : "none";
+    const json_t *value = json_object_get(header, key);
+    const char *hash = json_string_value(json_object_get(value, "hash"));
+    if (json_is_integer(value))
+        snprintf(text, 32, "%lld", (long long)json_integer_value(value));
+    else
+        snprintf(text, 32, "%.20s", hash ? hash : "none");
 }
 
-/* Keeps what the headers have in common. Runs whose inputs differ are not one run. */
+/* Keeps the header of the first run, and when the earliest began. Runs whose inputs differ are not
+ * one run. */
 static enum lb_status take_header(struct lb_merge *merge, const json_t *header,
                                   struct lb_error *err)
 {
-    static const char *const given[] = {"weights", "inputs"};
-    static const char *const ours[] = {"started", "weights", "inputs"}; /* kept of the first run */
-    json_t *value, *kept = merge->header;
-    const char *key;
-    void *next;
-    for (size_t i = 0; i < 2; i++) {
-        const char *is = hash_of(header, given[i]), *was = hash_of(kept, given[i]);
-        if (merge->files > 1 && strcmp(is, was) != 0)
-            return lb_fail(err, LB_INVALID,
-                           "the hash of its %s from a file is %.20s, but that of %s is %.20s "
-                           "(none: they were drawn): they can't be one run",
-                           given[i], is, merge->paths[0], was);
-    }
-    json_t *seed = json_object_get(header, "seed"), *known = json_object_get(kept, "seed");
-    if (known && !json_equal(seed, known))
-        return lb_fail(err, LB_INVALID,
-                       "its seed is %lld, but that of %s is %lld: their inputs differ, so they "
-                       "can't be one run",
-                       (long long)json_integer_value(seed), merge->paths[0],
-                       (long long)json_integer_value(known));
-    if (merge->files == 1 && json_object_update_missing(kept, (json_t *)(uintptr_t)header) != 0)
+    static const char *const keys[] = {"seed", "weights", "inputs"};
+    if (merge->files == 1 && json_object_update(merge->header, (json_t *)(uintptr_t)header) != 0)
         return no_memory(err);
-    json_object_foreach_safe(kept, next, key, value)
-    {
-        bool gone = !json_equal(value, json_object_get(header, key));
-        for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-            gone &= strcmp(key, ours[i]) != 0;
-        if (gone)
-            json_object_del(kept, key);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char is[32], was[32];
+        print_source(header, keys[i], is);
+        print_source(merge->header, keys[i], was);
+        if (strcmp(is, was) != 0)
+            return lb_fail(err, LB_INVALID,
+                           "%s of its %s is %s, but that of %s is %s%s: they can't be one run",
+                           i == 0 ? "the value" : "the hash", keys[i], is, merge->paths[0], was,
+                           i == 0 ? "" : " (none: they were drawn)");
     }
     json_t *started = json_object_get(header, "started");
-    if (json_is_string(started) &&
-        strcmp(json_string_value(started), json_string_value(json_object_get(kept, "started"))) < 0)
-        json_object_set(kept, "started", started);
+    const char *first = json_string_value(json_object_get(merge->header, "started"));
+    if (json_is_string(started) && first && strcmp(json_string_value(started), first) < 0)
+        json_object_set(merge->header, "started", started);
     return LB_OK;
 }
 
@@ -186,7 +159,7 @@ static enum lb_status take_run(struct lb_merge *merge, const struct lb_run *run,
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t environment = 0, i;
+    size_t i;
     json_t *shard = json_object_get(run->header, "shard");
     if (json_object_get(run->header, "interleaved"))
         return lb_fail(err, LB_INVALID,
@@ -194,24 +167,14 @@ static enum lb_status take_run(struct lb_merge *merge, const struct lb_run *run,
                        "merged");
     LB_TRY(take_header(merge, run->header, err));
     LB_TRY(number_environments(merge, run, first, err));
-    if (shard) {
-        LB_TRY(lb_run_find_environment(merge->environments, json_array_get(run->environments, 0),
-                                       &environment, err));
-        LB_TRY(take_shard(merge, shard, environment, false, err));
-    }
+    if (shard)
+        LB_TRY(take_shard(merge, shard, err));
     json_array_foreach(json_object_get(run->header, "shards"), i, shard)
-    {
-        if (json_is_object(shard))
-            LB_TRY(take_shard(merge, shard, SIZE_MAX, true, err));
-    }
+        LB_TRY(take_shard(merge, shard, err));
     merge->unfinished += !run->finished || run->interrupted;
-    json_t *finished = json_object_get(run->footer, "finished");
-    if (json_is_string(finished) &&
-        (!merge->finished ||
-         strcmp(json_string_value(finished), json_string_value(merge->finished)) > 0)) {
-        json_decref(merge->finished);
-        merge->finished = json_incref(finished);
-    }
+    const char *finished = json_string_value(json_object_get(run->footer, "finished"));
+    if (finished && strcmp(finished, merge->finished) > 0)
+        snprintf(merge->finished, sizeof(merge->finished), "%s", finished);
 done:
     return st;
 }
@@ -438,8 +401,9 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
         if (!merge->lines[i].dropped)
             LB_TRY(write_line(merge, &merge->lines[i], out, err));
     st = write_object(
-        json_pack("{s:s, s:O, s:I, s:b}", "kind", "footer", "finished",
-                  merge->finished ? merge->finished : json_object_get(merge->header, "started"),
+        json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished",
+                  merge->finished[0] ? merge->finished
+                                     : json_string_value(json_object_get(merge->header, "started")),
                   "rows", (json_int_t)merge->rows, "interrupted", merge->unfinished > 0),
         out, err);
 done:

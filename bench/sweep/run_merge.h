@@ -30,15 +30,14 @@ struct lb_merge {
     size_t count, capacity;
     json_t *environments; /* array of objects */
     json_t *warnings;     /* object: from an environment's number, as text, to its warning */
-    json_t *header;       /* what the headers have in common */
-    json_t *finished;     /* when the last of the runs ended, a string; NULL: unknown */
+    json_t *header;       /* of the first run, but for "started": that of the earliest */
+    char finished[32];    /* when the last of the runs ended; "": unknown */
     char plan[17];        /* hash of the plan that runs are shards of; "": none is a shard */
     json_t *shards;       /* array, one per shard of the plan: the shard, or null while missing */
-    size_t *shard_environments; /* [size of shards] where each was measured; owned */
-    size_t rows;                /* of the result */
-    size_t replaced;   /* rows that a later row of the same case and environment replaced */
-    size_t skipped;    /* rows of skipped cases that another row has */
-    size_t unfinished; /* runs without a footer, or interrupted */
+    size_t rows;          /* of the result */
+    size_t replaced;      /* rows that a later row of the same case and environment replaced */
+    size_t skipped;       /* rows of skipped cases that another row has */
+    size_t unfinished;    /* runs without a footer, or interrupted */
 };
 
 void lb_merge_free(struct lb_merge *merge);
@@ -46,8 +45,7 @@ void lb_merge_free(struct lb_merge *merge);
 /* Indexes one run.jsonl, which may be a result of merging. The file must not change until
  * lb_merge_write has returned. LB_INVALID, with both values: its seed, the hash of the weights or
  * inputs that a file gave, or the plan that it is a shard of is another one than that of the runs
- * before it; or it is a shard that one of these is, too, from the same machine; or it is one side
- * of --ab. Other errors are those of lb_run_read. */
+ * before it; or it is one side of --ab. Other errors are those of lb_run_read. */
 enum lb_status lb_merge_add(struct lb_merge *merge, const char *path, struct lb_error *err);
 
 /* Sorts the lines and drops those that others replace: a row that ran replaces one that was

@@ -37,7 +37,6 @@ void lb_settings_free(struct lb_settings *settings)
 {
     free_strings(settings->command);
     free_strings(settings->plugins);
-    free_strings(settings->benchmark);
     free(settings->baseline);
     free(settings->tuned);
     free(settings->weights);
@@ -105,7 +104,6 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .limits = {options->call_limit_s, options->memory_bytes, options->device},
         .tune = options->tune,
         .plugin_count = options->plugin_count,
-        .benchmark_count = options->benchmark_count,
     };
     if (options->baseline && !(settings->baseline = strdup(options->baseline)))
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
@@ -121,7 +119,6 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
     LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
                         &settings->command, err));
     LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
-    LB_TRY(copy_strings(options->benchmark, options->benchmark_count, &settings->benchmark, err));
     for (size_t i = 0; i < settings->plugin_count; i++) {
         char *absolute = absolute_path(settings->plugins[i]);
         if (!absolute)
@@ -146,15 +143,6 @@ static json_t *string_array(char *const *strings, size_t count)
         free(text);
     }
     return array;
-}
-
-/* What workers run under. */
-static json_t *limits_json(const struct lb_settings *settings)
-{
-    const struct lb_worker_limits *limits = &settings->limits;
-    return json_pack("{s:f, s:f, s:i, s:b, s:s?}", "call_limit_s", limits->call_s, "memory_bytes",
-                     limits->memory_bytes, "device", limits->device, "tune", settings->tune,
-                     "tuned", settings->tuned);
 }
 
 /* Adds which file, and a hash of what was in it; the object is taken over. */
@@ -258,6 +246,7 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      json_t **header, struct lb_error *err)
 {
     const struct lb_sampler_options *sampler = &settings->sampler;
+    const struct lb_worker_limits *limits = &settings->limits;
     json_t *texts = json_array();
     for (size_t i = 0; i < count; i++) {
         char id[LB_CASE_ID_SIZE];
@@ -265,22 +254,23 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
         json_array_append_new(texts, json_string(id));
     }
     *header = json_pack(
-        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:s?, s:o, s:o, s:o}", "environment",
+        "{s:o, s:I, s:{s:I, s:I, s:f, s:f}, s:i, s:i, s:f, s:s?, s:o, s:o}", "environment",
         environment_json(settings, libraries), "seed", (json_int_t)settings->seed, "sampler",
         "min_samples", (json_int_t)sampler->min_samples, "max_samples",
         (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
         sampler->max_ns, "repetitions", settings->repetitions, "processes", settings->processes,
         "loss_scale", settings->loss_scale, "baseline", settings->baseline, "plugins",
-        string_array(settings->plugins, settings->plugin_count), "benchmark",
-        string_array(settings->benchmark, settings->benchmark_count), "cases", texts);
-    json_t *limits = limits_json(settings);
-    if (!*header || !limits || json_object_update(*header, limits) != 0) {
-        json_decref(limits);
+        string_array(settings->plugins, settings->plugin_count), "cases", texts);
+    json_t *more = json_pack("{s:f, s:f, s:i, s:b, s:s?}", "call_limit_s", limits->call_s,
+                             "memory_bytes", limits->memory_bytes, "device", limits->device, "tune",
+                             settings->tune, "tuned", settings->tuned);
+    bool made = *header && more && json_object_update(*header, more) == 0;
+    json_decref(more);
+    if (!made) {
         json_decref(*header);
         *header = NULL;
         return lb_fail(err, LB_OOM, "out of memory for the header");
     }
-    json_decref(limits);
     json_object_set_new(*header, "command",
                         string_array(settings->command, settings->command_count));
     if (settings->kernels)
@@ -296,29 +286,30 @@ enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
                                      const struct lb_options *options, json_t *libraries,
                                      json_t **details, struct lb_error *err)
 {
-    json_t *limits = limits_json(settings);
     *details = json_pack("{s:o, s:o}", "environment", environment_json(settings, libraries),
                          "command", string_array(options->argv, (size_t)options->argc));
-    bool made = *details && limits && json_object_update(*details, limits) == 0;
-    json_decref(limits);
-    return made ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");
+    return *details ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the resume line");
 }
 
-static enum lb_status read_strings(const json_t *header, const char *key, char ***strings,
-                                   size_t *count, struct lb_error *err)
+static enum lb_status read_plugins(const json_t *header, struct lb_settings *settings,
+                                   struct lb_error *err)
 {
-    const json_t *array = json_object_get(header, key);
-    *count = json_array_size(array);
-    *strings = calloc(*count + 1, sizeof(**strings));
-    for (size_t i = 0; *strings && i < *count; i++) {
-        const char *text = json_string_value(json_array_get(array, i));
-        if (!text)
-            return lb_fail(err, LB_INVALID, "header: %s[%zu] must be a string", key, i);
-        (*strings)[i] = strdup(text);
-        if (!(*strings)[i])
-            return lb_fail(err, LB_OOM, "out of memory");
+    const json_t *array = json_object_get(header, "plugins");
+    size_t count = json_array_size(array);
+    const char **paths = calloc(count + 1, sizeof(*paths));
+    enum lb_status st = LB_OK;
+    if (!paths)
+        return lb_fail(err, LB_OOM, "out of memory");
+    for (size_t i = 0; i < count; i++) {
+        paths[i] = json_string_value(json_array_get(array, i));
+        if (!paths[i])
+            LB_TRY(lb_fail(err, LB_INVALID, "header: plugins[%zu] must be a string", i));
     }
-    return *strings ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+    settings->plugin_count = count;
+    st = copy_strings(paths, count, &settings->plugins, err);
+done:
+    free(paths);
+    return st;
 }
 
 static enum lb_status read_cases(const json_t *header, struct lb_case **cases, size_t *count,
@@ -345,100 +336,61 @@ done:
     return st;
 }
 
-/* Google Benchmark's arguments that only say how a run is done or shown. Others, of which some name
- * files to write, are not taken from a record: it may be somebody else's. */
-static enum lb_status check_benchmark(const struct lb_settings *settings, struct lb_error *err)
-{
-    static const char *const data[] = {"filter",
-                                       "repetitions",
-                                       "enable_random_interleaving",
-                                       "context",
-                                       "counters_tabular",
-                                       "color",
-                                       "time_unit",
-                                       "dry_run",
-                                       "format",
-                                       "report_aggregates_only",
-                                       "display_aggregates_only",
-                                       NULL};
-    static const char prefix[] = "--benchmark_";
-    for (size_t i = 0; i < settings->benchmark_count; i++) {
-        const char *name = settings->benchmark[i] + strlen(prefix);
-        const char *const *known = data;
-        bool begins = strncmp(settings->benchmark[i], prefix, strlen(prefix)) == 0;
-        while (begins && *known &&
-               (strlen(*known) != strcspn(name, "=") || strncmp(*known, name, strlen(*known)) != 0))
-            known++;
-        if (!begins || !*known)
-            return lb_fail(err, LB_INVALID,
-                           "header: benchmark[%zu]: %.200s: this is not taken from "
-                           "a record",
-                           i, settings->benchmark[i]);
-    }
-    return LB_OK;
-}
-
-/* The value of the key in the latest session of the run that has it; NULL when none has. */
-static const json_t *latest(const struct lb_run *run, const char *key)
-{
-    for (size_t i = json_array_size(run->resumes); i-- > 0;) {
-        const json_t *value = json_object_get(json_array_get(run->resumes, i), key);
-        if (value)
-            return value;
-    }
-    return json_object_get(run->header, key);
-}
-
-/* The limits of workers: each as the command line gives it, else as the run has it. */
-static enum lb_status read_limits(const struct lb_run *run, const struct lb_options *options,
+/* The limits of workers and tuning: each as the command line gives it, else as the run has it. */
+static enum lb_status read_limits(const json_t *header, const struct lb_options *options,
                                   struct lb_settings *settings, struct lb_error *err)
 {
-    const json_t *call_limit = latest(run, "call_limit_s"), *memory = latest(run, "memory_bytes"),
-                 *device = latest(run, "device");
-    const char *tuned = options->tuned;
     struct lb_worker_limits *limits = &settings->limits;
-    *limits =
-        (struct lb_worker_limits){options->call_limit_s, options->memory_bytes, options->device};
-    if (call_limit && !lb_option_given(options, "--call-limit"))
-        limits->call_s = json_number_value(call_limit);
-    if (memory && !lb_option_given(options, "--memory"))
-        limits->memory_bytes = json_number_value(memory);
-    if (device && !lb_option_given(options, "--device"))
-        limits->device = json_integer_value(device) < 1024 ? (int)json_integer_value(device) : -1;
+    const char *tuned = json_string_value(json_object_get(header, "tuned"));
+    json_error_t why;
+    int tune;
+    if (json_unpack_ex((json_t *)(uintptr_t)header, &why, 0, "{s:F, s:F, s:i, s:b}", "call_limit_s",
+                       &limits->call_s, "memory_bytes", &limits->memory_bytes, "device",
+                       &limits->device, "tune", &tune) != 0)
+        return lb_fail(err, LB_INVALID, "header: %s", why.text);
+    if (lb_option_given(options, "--call-limit"))
+        limits->call_s = options->call_limit_s;
+    if (lb_option_given(options, "--memory"))
+        limits->memory_bytes = options->memory_bytes;
+    if (lb_option_given(options, "--device"))
+        limits->device = options->device;
     if (!(limits->call_s > 0 && limits->call_s <= 1e8) ||
-        !(limits->memory_bytes >= 0 && limits->memory_bytes <= 0x1p60) || limits->device < 0)
+        !(limits->memory_bytes >= 0 && limits->memory_bytes <= 0x1p60) || limits->device < 0 ||
+        limits->device > 1023)
         return lb_fail(err, LB_INVALID,
                        "call_limit_s must be above 0, up to 1e8, memory_bytes 0 or more, up to "
                        "2^60, device 0 to 1023");
-    settings->tune = options->tune || json_is_true(latest(run, "tune"));
-    if (!tuned)
-        tuned = json_string_value(latest(run, "tuned"));
+    settings->tune = options->tune || tune;
     if (tuned && settings->tune && !options->tuned)
         return lb_fail(err, LB_INVALID,
                        "--resume: the run writes tuned choices into %.300s, which a run's file may "
                        "not name by itself: give --tuned with that file again, or with another",
                        tuned);
+    tuned = options->tuned ? options->tuned : tuned;
     return tuned ? set_tuned(settings, tuned, err) : LB_OK;
 }
 
+/* What is measured of each case, and how often. */
 static enum lb_status read_sampler(const json_t *header, struct lb_settings *settings,
                                    struct lb_error *err)
 {
     json_int_t seed, min_samples, max_samples;
     json_error_t why;
     struct lb_sampler_options *sampler = &settings->sampler;
-    if (json_unpack_ex((json_t *)header, &why, 0, "{s:I, s:{s:I, s:I, s:F, s:F}, s:i, s?i}", "seed",
-                       &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
-                       "precision", &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
-                       &settings->repetitions, "processes", &settings->processes) != 0)
+    if (json_unpack_ex((json_t *)(uintptr_t)header, &why, 0,
+                       "{s:I, s:{s:I, s:I, s:F, s:F}, s:i, s:i, s:F}", "seed", &seed, "sampler",
+                       "min_samples", &min_samples, "max_samples", &max_samples, "precision",
+                       &sampler->precision, "max_ns", &sampler->max_ns, "repetitions",
+                       &settings->repetitions, "processes", &settings->processes, "loss_scale",
+                       &settings->loss_scale) != 0)
         return lb_fail(err, LB_INVALID, "header: %s", why.text);
     if (min_samples < 1 || max_samples < min_samples || max_samples > 1000000000 ||
         !(sampler->max_ns > 0 && sampler->max_ns <= 1e17) || !(sampler->precision > 0) ||
         settings->repetitions < 1 || settings->repetitions > 10000 || settings->processes < 1 ||
-        settings->processes > 1000)
+        settings->processes > 1000 || !(settings->loss_scale > 0))
         return lb_fail(err, LB_INVALID,
-                       "header: sampler, repetitions and processes must be positive counts and "
-                       "times, with at most 10000 repetitions and 1000 processes");
+                       "header: sampler, repetitions, processes and loss_scale must be positive, "
+                       "with at most 10000 repetitions and 1000 processes");
     settings->seed = (uint64_t)seed;
     sampler->min_samples = (size_t)min_samples;
     sampler->max_samples = (size_t)max_samples;
@@ -451,25 +403,16 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
 {
     enum lb_status st = LB_OK;
     const json_t *header = run->header;
-    *settings = (struct lb_settings){.processes = 1};
+    *settings = (struct lb_settings){0};
     *cases = NULL;
     LB_TRY(read_sampler(header, settings, err));
-    LB_TRY(read_limits(run, options, settings, err));
-    const json_t *loss_scale = json_object_get(header, "loss_scale"); /* older runs have none */
-    settings->loss_scale = json_is_number(loss_scale) ? json_number_value(loss_scale) : 1;
-    if (!(settings->loss_scale > 0))
-        LB_TRY(lb_fail(err, LB_INVALID, "header: loss_scale must be a number above 0"));
+    LB_TRY(read_limits(header, options, settings, err));
     settings->dynamic_loss_scale = json_is_true(json_object_get(header, "loss_scale_dynamic"));
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     settings->shard = json_incref(json_object_get(header, "shard"));
     LB_TRY(files_from_header(header, settings, err));
-    const char *baseline = json_string_value(json_object_get(header, "baseline"));
-    if (baseline && !(settings->baseline = strdup(baseline)))
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    LB_TRY(read_strings(header, "plugins", &settings->plugins, &settings->plugin_count, err));
-    LB_TRY(
-        read_strings(header, "benchmark", &settings->benchmark, &settings->benchmark_count, err));
-    LB_TRY(check_benchmark(settings, err));
+    LB_TRY(copy_text(header, "baseline", &settings->baseline, err));
+    LB_TRY(read_plugins(header, settings, err));
     LB_TRY(read_cases(header, cases, count, err));
 done:
     if (st != LB_OK)

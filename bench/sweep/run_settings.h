@@ -32,8 +32,6 @@ struct lb_settings {
     size_t plugin_count;
     json_t
         *shard; /* which part of a plan this is, and the texts of its canaries; NULL: a whole one */
-    char **benchmark; /* [benchmark_count] arguments for Google Benchmark */
-    size_t benchmark_count;
 };
 
 enum lb_status lb_settings_from_options(const struct lb_options *options,
@@ -50,14 +48,13 @@ enum lb_status lb_settings_to_header(const struct lb_settings *settings,
                                      json_t **header, struct lb_error *err);
 
 /* Reads the settings of a run. The caller frees *cases [*count]. Limits, device and tuning are
- * those of the command line where it gives them, else those of the run's latest session. An older
- * run that lacks them gets the defaults. LB_INVALID names what is missing. */
+ * those of the command line where it gives them, else those with which the run began. LB_INVALID
+ * names what is missing. */
 enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_options *options,
                                     struct lb_settings *settings, struct lb_case **cases,
                                     size_t *count, struct lb_error *err);
 
-/* A new object for lb_run_resume: environment, command line, and the limits of workers from now
- * on. */
+/* A new object for lb_run_resume: environment and command line. */
 enum lb_status lb_settings_to_resume(const struct lb_settings *settings,
                                      const struct lb_options *options, json_t *libraries,
                                      json_t **details, struct lb_error *err);

@@ -37,23 +37,24 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
     return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
 }
 
-/* Hands the arguments in the settings to Google Benchmark. The processes of a case are spread over
- * its chunk in random order, so that a drift of the machine shows as a difference between them. */
-static enum lb_status configure_gbench(const struct lb_settings *settings, struct lb_error *err)
+/* Hands the arguments of the command line to Google Benchmark, and how often each case is measured.
+ * The processes of a case are spread over its chunk in random order, so that a drift of the machine
+ * shows as a difference between them. */
+static enum lb_status configure_gbench(const struct lb_options *options,
+                                       const struct lb_settings *settings, struct lb_error *err)
 {
     char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
-    size_t count = settings->benchmark_count;
+    size_t count = options->benchmark_count;
     char **all = calloc(count + 2, sizeof(*all));
     if (!all)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < count; i++)
-        all[i] = settings->benchmark[i];
-    if (settings->processes > 1) {
-        snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
-                 lb_sweep_rounds(settings));
-        all[count++] = repetitions;
+        all[i] = (char *)(uintptr_t)options->benchmark[i];
+    snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
+             lb_sweep_rounds(settings));
+    all[count++] = repetitions;
+    if (settings->processes > 1)
         all[count++] = interleaving;
-    }
     enum lb_status st = lb_gbench_configure(count, all, err);
     free(all);
     return st;
@@ -93,7 +94,7 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
     enum lb_status st = LB_OK;
     struct lb_settings settings = {0};
     LB_TRY(lb_settings_from_options(options, &settings, err));
-    LB_TRY(configure_gbench(&settings, err));
+    LB_TRY(configure_gbench(options, &settings, err));
     if (options->benchmark_filter && plan->count > 0)
         LB_TRY(filter_cases(plan->cases, &plan->count, err));
 done:
@@ -158,7 +159,7 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
     LB_TRY(note_shard(sweep, &plan->shard, err));
     LB_TRY(take_canaries(sweep, err));
     LB_TRY(lb_check_derived_outputs(session->options, err));
-    LB_TRY(configure_gbench(&sweep->settings, err));
+    LB_TRY(configure_gbench(session->options, &sweep->settings, err));
     LB_TRY(lb_settings_to_header(&sweep->settings, sweep->cases, sweep->count, session->libraries,
                                  &header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
@@ -300,7 +301,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     LB_TRY(lb_settings_give(settings, err));
     lb_pool_limit(session->pool, &settings->limits);
     lb_pool_renew(session->pool); /* those that loaded plug-ins began before the device was known */
-    LB_TRY(configure_gbench(settings, err));
+    LB_TRY(configure_gbench(session->options, settings, err));
     if (lb_gpu_wanted(session, NULL))
         LB_TRY(lb_gpu_find(session, err));
     LB_TRY(lb_settings_to_resume(settings, session->options, session->libraries, &details, err));

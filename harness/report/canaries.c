@@ -46,79 +46,41 @@ void lb_canaries_choose(const struct lb_registry *registry, bool device, int thr
     }
 }
 
-static int compare_ids(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
 {
     const struct lb_canary_time *p = a, *q = b;
     int order = strcmp(p->id, q->id);
     return order ? order : (p->node > q->node) - (p->node < q->node);
 }
 
-/* What the canaries say of one node: in how many it is faster [0] and slower [1] than the others,
- * by which sum of logarithms, and the largest spread among these. */
-struct tally {
-    size_t off[2];
-    double sum[2], spread[2];
-};
-
-/* One node's times of one canary. */
-struct center {
-    size_t node;
-    double value, spread; /* of the logarithms; the spread of a single time is 0 */
-};
-
-/* Returns 1.4826 times the median absolute deviation of the values, which are sorted in place, and
- * their median. */
-static double spread_of(double *values, size_t count, double *median)
+/* Compares a node with the others of its device by the times of one canary [count], which are
+ * sorted by node. scratch [2 * count] */
+static void compare_node(const struct lb_canary_time *times, size_t count, const size_t *devices,
+                         size_t node, double *scratch, struct lb_canary_verdict *verdict)
 {
-    lb_sort(values, count);
-    *median = lb_median(values, count);
-    return 1.4826 * lb_mad(values, count);
-}
-
-/* Summarizes the times of one canary [count], which are sorted by node, for the nodes of one
- * device. Returns how many nodes have a center. */
-static size_t find_centers(const struct lb_canary_time *times, size_t count, const size_t *devices,
-                           size_t device, double *scratch, struct center *centers)
-{
-    size_t nodes = 0;
-    for (size_t i = 0, end; i < count; i = end) {
-        for (end = i; end < count && times[end].node == times[i].node; end++)
-            ;
-        if (devices[times[i].node] != device)
-            continue;
-        for (size_t k = i; k < end; k++)
-            scratch[k - i] = log(times[k].median_ns);
-        struct center *center = &centers[nodes++];
-        center->node = times[i].node;
-        center->spread = spread_of(scratch, end - i, &center->value);
-    }
-    return nodes;
-}
-
-/* Compares the nodes of one device by one canary. tallies and verdicts: of all nodes. */
-static void compare_nodes(const struct center *centers, size_t count, double *scratch,
-                          struct tally *tallies, struct lb_canary_verdict *verdicts)
-{
-    double device, within;
-    for (size_t i = 0; i < count; i++)
-        scratch[i] = centers[i].spread;
-    spread_of(scratch, count, &within);
-    for (size_t i = 0; i < count; i++)
-        scratch[i] = centers[i].value;
-    double between = spread_of(scratch, count, &device);
+    double *own = scratch, *others = scratch + count;
+    size_t own_count = 0, other_count = 0, nodes = 1;
     for (size_t i = 0; i < count; i++) {
-        double shift = centers[i].value - device;
-        double spread = fmax(fmax(between, within), centers[i].spread);
-        struct tally *tally = &tallies[centers[i].node];
-        struct lb_canary_verdict *verdict = &verdicts[centers[i].node];
-        verdict->nodes = count > verdict->nodes ? count : verdict->nodes;
-        if (count < LB_CANARY_NODES ||
-            fabs(shift) <= fmax(LB_CANARY_SPREADS * spread, log1p(LB_CANARY_LEAST)))
-            continue;
-        tally->off[shift > 0]++;
-        tally->sum[shift > 0] += shift;
-        tally->spread[shift > 0] = fmax(tally->spread[shift > 0], spread);
+        if (times[i].node == node) {
+            own[own_count++] = log(times[i].median_ns);
+        } else if (devices[times[i].node] == devices[node]) {
+            nodes += i == 0 || times[i - 1].node != times[i].node;
+            others[other_count++] = log(times[i].median_ns);
+        }
     }
+    if (own_count == 0)
+        return;
+    verdict->nodes = nodes > verdict->nodes ? nodes : verdict->nodes;
+    if (nodes < LB_CANARY_NODES)
+        return;
+    lb_sort(own, own_count);
+    lb_sort(others, other_count);
+    double shift = lb_median(own, own_count) - lb_median(others, other_count);
+    double spread = 1.4826 * fmax(lb_mad(own, own_count), lb_mad(others, other_count));
+    verdict->shift += shift / LB_CANARY_COUNT;
+    verdict->spread = fmax(verdict->spread, spread);
+    if (fabs(shift) > fmax(LB_CANARY_SPREADS * spread, log1p(LB_CANARY_LEAST)))
+        verdict->balance += shift > 0 ? 1 : -1;
 }
 
 enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
@@ -126,35 +88,22 @@ enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t coun
                                  struct lb_canary_verdict *verdicts, struct lb_error *err)
 {
     struct lb_canary_time *sorted = calloc(count + 1, sizeof(*sorted));
-    struct center *centers = calloc(nodes + 1, sizeof(*centers));
-    struct tally *tallies = calloc(nodes + 1, sizeof(*tallies));
-    double *scratch = calloc(count + nodes + 1, sizeof(*scratch));
-    bool done = sorted && centers && tallies && scratch;
-    memset(verdicts, 0, nodes * sizeof(*verdicts));
-    if (done && count > 0) {
-        memcpy(sorted, times, count * sizeof(*sorted));
-        qsort(sorted, count, sizeof(*sorted), compare_ids);
-    }
-    for (size_t i = 0, end; done && i < count; i = end) {
-        for (end = i; end < count && strcmp(sorted[end].id, sorted[i].id) == 0; end++)
-            ;
-        for (size_t device = 0; device < nodes; device++) /* numbers of devices are below it */
-            compare_nodes(centers,
-                          find_centers(sorted + i, end - i, devices, device, scratch, centers),
-                          scratch, tallies, verdicts);
-    }
-    for (size_t n = 0; done && n < nodes; n++)
-        for (int slower = 0; slower < 2; slower++) {
-            const struct tally *tally = &tallies[n];
-            if (tally->off[slower] < 2)
-                continue;
-            verdicts[n].off = true;
-            verdicts[n].shift = tally->sum[slower] / (double)tally->off[slower];
-            verdicts[n].spread = tally->spread[slower];
+    double *scratch = calloc(2 * count + 1, sizeof(*scratch));
+    bool done = sorted && scratch;
+    for (size_t i = 0; done && i < count; i++)
+        sorted[i] = times[i];
+    if (done)
+        qsort(sorted, count, sizeof(*sorted), by_id);
+    for (size_t n = 0; done && n < nodes; n++) {
+        verdicts[n] = (struct lb_canary_verdict){0};
+        for (size_t i = 0, end; i < count; i = end) {
+            for (end = i; end < count && strcmp(sorted[end].id, sorted[i].id) == 0; end++)
+                ;
+            compare_node(sorted + i, end - i, devices, n, scratch, &verdicts[n]);
         }
+        verdicts[n].off = abs(verdicts[n].balance) >= 2;
+    }
     free(scratch);
-    free(tallies);
-    free(centers);
     free(sorted);
     return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu canaries", count);
 }

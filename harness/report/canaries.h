@@ -28,27 +28,22 @@ struct lb_canary_time {
 /* How a node compares with the others of its device. */
 struct lb_canary_verdict {
     bool off;
-    double shift;  /* logarithm of its time over the median of its device's nodes; above 0 means
-                      slower. It is the mean over the canaries that are off */
-    double spread; /* the spread that the shift was compared with, as a logarithm */
+    int balance;   /* canaries in which it is slower, minus those in which it is faster */
+    double shift;  /* logarithm of its time over that of the others, above 0 when it is slower: the
+                      mean over the canaries */
+    double spread; /* the largest that a shift was compared with, as a logarithm */
     size_t nodes;  /* measured nodes of its device, including itself */
 };
 
 /* Compares the nodes of each device by their canaries. devices [nodes]: nodes with the same
- * number, below `nodes`, have the same device. verdicts [nodes] receives the result.
+ * number have the same device. verdicts [nodes] receives the result.
  *
- * For each canary, the time of a node is the median of the logarithms of its times, and the time
- * of a device is the median of its nodes' times. The spread is the largest of three values, each
- * 1.4826 times a median absolute deviation: that of the nodes' times; that of one node's times,
- * as the median over all nodes; and that of the judged node's own times. A node is off in a
- * canary when it differs from its device by more than LB_CANARY_SPREADS spreads and by more than
- * LB_CANARY_LEAST. It is off when that holds for two or more canaries in the same direction.
- * Devices with fewer than LB_CANARY_NODES nodes are not judged.
- *
- * This was simulated with 4,000 sweeps for each of several combinations of 3 to 24 nodes and
- * normal noise of 0.5 to 10 %. A node was wrongly called off in at most 0.3 % of the sweeps. A
- * node that took 1.5 times as long was found in at least 99 % of the sweeps when the noise was
- * at most 3 %. LB_OOM. */
+ * In a canary, a node is slower or faster when the median of its times (as logarithms) differs from
+ * the median of all times of the device's other nodes by more than LB_CANARY_SPREADS spreads, and
+ * by more than LB_CANARY_LEAST. The spread is 1.4826 times the median absolute deviation of the
+ * node's own times or of the others', whichever is larger. A node is off when it is slower, or
+ * faster, in at least two canaries more than not. Devices with fewer than LB_CANARY_NODES nodes are
+ * not judged. LB_OOM. */
 enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
                                  const size_t *devices, size_t nodes,
                                  struct lb_canary_verdict *verdicts, struct lb_error *err);

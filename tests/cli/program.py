@@ -1,5 +1,6 @@
 """How the command-line tests call bench-lstm and read its results."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -122,11 +123,32 @@ def profiling_recipes():
     return [part for part in parts if " | " not in part]
 
 
+@contextlib.contextmanager
+def started(out, *arguments, lines=2, **options):
+    """A command that writes a run, from when the run has so many lines. Its stderr can be read."""
+    with subprocess.Popen([PROGRAM, *arguments, "--out", out],
+                          **{"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True,
+                             **options}) as process:
+        wait_until(lambda: line_count(os.path.join(out, "run.jsonl")) >= lines)
+        yield process
+
+
+def read_lines(folder):
+    """The lines of a run."""
+    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def write_lines(folder, entries):
+    """Writes the lines of a run as the program does."""
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "run.jsonl"), "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
+
+
 def read_rows(folder):
     """The rows of a run, by case."""
-    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as lines:
-        entries = [json.loads(line) for line in lines]
-    rows = [entry for entry in entries if entry["kind"] == "row"]
+    rows = [entry for entry in read_lines(folder) if entry["kind"] == "row"]
     by_case = {row["case"]: row for row in rows}
     assert len(by_case) == len(rows), "a case has two rows"
     return by_case

@@ -8,18 +8,13 @@ import signal
 import subprocess
 import unittest
 
-from program import BUILD, PROGRAM, ProgramTest, line_count, read_rows, run, wait_until, without_libraries
+from program import BUILD, PROGRAM, ProgramTest, line_count, read_lines, read_rows, run, wait_until, without_libraries
 
 FAKE = os.path.join(BUILD, "tests", "fake_devices.so")
 PLUGIN = ["--plugin", FAKE, "--plots", "none"]
 # 12 problems; the host's implementation has a case of each, too.
 GRID = ["-T", "2,3,5,7", "-B", "1", "-H", "8,16,24", "--impl", "fake_gpu,cpu_ref", "--case-time", "0.02"]
 GPU_GRID = [word.replace(",cpu_ref", "") for word in GRID]
-
-
-def read_lines(folder):
-    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines]
 
 
 class DevicesTest(ProgramTest):

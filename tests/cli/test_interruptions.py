@@ -1,7 +1,6 @@
 """What happens to a sweep from outside: a worker that is killed or stands still, a terminal that goes
 away, an output folder that vanishes, formats that can't be written, names with escape sequences."""
 
-import json
 import os
 import shutil
 import signal
@@ -9,8 +8,8 @@ import subprocess
 import time
 import unittest
 
-from program import (PROGRAM, ProgramTest, TINY, catches, children_of, line_count, plugin, read_rows,
-                     run, wait_until)
+from program import (PROGRAM, ProgramTest, TINY, catches, children_of, line_count, plugin, read_lines,
+                     read_rows, run, started, wait_until, write_lines)
 
 # 500 cases, so many that a signal meets one of the first.
 LONG = ["--sweep", "-T", "64:563:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", "--plots", "none",
@@ -66,16 +65,11 @@ class Innocent(ProgramTest):
 class Ends(ProgramTest):
     """Ways in which a sweep is told to end, all in good order: whole rows, a footer, exit code 130."""
 
-    def interrupted(self, tell, **streams):
-        out = self.path("run")
-        with subprocess.Popen([PROGRAM, *LONG, "--out", out],
-                              **{"stderr": subprocess.PIPE, "stdout": subprocess.DEVNULL, **streams},
-                              start_new_session=True) as process:
-            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+    def interrupted(self, tell):
+        with started(self.path("run"), *LONG, start_new_session=True) as process:
             tell(process)
             process.wait(timeout=30)
-        with open(out + "/run.jsonl", encoding="utf-8") as lines:
-            entries = [json.loads(line) for line in lines]
+        entries = read_lines(self.path("run"))
         self.assertEqual(process.returncode, 130)
         self.assertEqual((entries[-1]["kind"], entries[-1]["interrupted"]), ("footer", True))
         self.assertLess(len(entries), 500)
@@ -109,16 +103,11 @@ class Ends(ProgramTest):
 
     def test_an_export_ends_at_the_first_interrupt(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
-        with open(self.path("run/run.jsonl"), encoding="utf-8") as file:
-            header, row = map(json.loads, file.readlines()[:2])
-        header, row = json.dumps(header), json.dumps(
-            {**row, "samples_ns": [1, 2, 3], "blocks": [3], "reference_ns": [None]})
-        os.mkdir(self.path("large"))
-        with open(self.path("large/run.jsonl"), "w", encoding="utf-8") as file:
-            file.write(header + "\n")
-            for steps in range(1, 10001):
-                file.write(row.replace("T3_B2", f"T{steps}_B2").replace('"seq_len": 3', f'"seq_len": {steps}')
-                           + "\n")
+        header, row, _ = read_lines(self.path("run"))
+        row.update(samples_ns=[1, 2, 3], blocks=[3], reference_ns=[None])
+        write_lines(self.path("large"), [header] + [
+            {**row, "case": row["case"].replace("T3_B2", f"T{steps}_B2"), "seq_len": steps}
+            for steps in range(1, 10001)])
         for command, code in ((["--export", "csv", self.path("large")], -signal.SIGINT),
                               (["--report", self.path("large"), "-o", self.path("page.html")], 130)):
             with subprocess.Popen([PROGRAM, *command], stdout=subprocess.DEVNULL,
@@ -143,9 +132,7 @@ class Ends(ProgramTest):
     def test_a_folder_that_vanishes_ends_the_sweep_with_the_reason(self):
         out = self.path("run")
         for vanish in (lambda: shutil.rmtree(out), lambda: os.rename(out, self.path("moved"))):
-            with subprocess.Popen([PROGRAM, *LONG, "--out", out], stderr=subprocess.PIPE,
-                                  stdout=subprocess.DEVNULL, text=True) as process:
-                wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+            with started(out, *LONG) as process:
                 vanish()
                 _, err = process.communicate(timeout=30)
             self.assertEqual(process.returncode, 1, err)
@@ -198,9 +185,7 @@ class Outputs(ProgramTest):
 
     def test_the_hint_of_a_folder_with_escape_sequences_is_a_command(self):
         out = self.path("a\033[2Jb'c")
-        with subprocess.Popen([PROGRAM, *LONG, "--out", out, "--plugin", plugin("misbehave_none")],
-                              stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
-            wait_until(lambda: line_count(out + "/run.jsonl") >= 2)
+        with started(out, *LONG, "--plugin", plugin("misbehave_none")) as process:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         hint = next(line for line in err.splitlines() if "continue with: " in line)

@@ -15,7 +15,8 @@ try:
 except ImportError:
     jsonschema = None
 
-from program import PROGRAM, ProgramTest, TINY, line_count, plugin, read_rows, run, wait_until
+from program import (PROGRAM, ProgramTest, TINY, line_count, plugin, read_lines, read_rows, run, started,
+                     write_lines)
 
 CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.005",
          "--impl", "cpu_ref,cpu_simd"]
@@ -59,12 +60,8 @@ class Resume(ProgramTest):
 
     def test_a_resumed_run_keeps_settings_and_plugins(self):
         path = plugin("misbehave_none")
-        arguments = ["--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time", "0.005",
-                     "--impl", "misbehave_none", "--plugin", path, "--seed", "7",
-                     "--out", self.path("run")]
-        with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
-            wait_until(lambda: line_count(self.path("run/run.jsonl")) >= 2)
+        with started(self.path("run"), "--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time",
+                     "0.005", "--impl", "misbehave_none", "--plugin", path, "--seed", "7") as process:
             process.kill()
         before = self.entries()
         refused = run("--resume", self.path("run"), cwd="/")
@@ -98,8 +95,7 @@ class Resume(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, f"{40 - len(skipped)} cases? (is|are) done, {len(skipped)} "
                          "cases? (is|are) left to run")
-        with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
-            entries = [json.loads(line) for line in lines]
+        entries = self.entries()
         latest = {entry["case"]: entry for entry in entries if entry["kind"] == "row"}
         self.assertEqual({row["verdict"] for row in latest.values()}, {"ok"})
         self.assertEqual((len(latest), entries[-1]["rows"]), (40, 40))
@@ -108,16 +104,26 @@ class Resume(ProgramTest):
         self.assertNotIn("skipped", exported)
         self.assertIn("0 cases are left to run", run("--resume", self.path("run"), *NO_PLOTS).stderr)
 
-    def entries(self, name="run"):
-        with open(self.path(name + "/run.jsonl"), encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
+    def entries(self):
+        return read_lines(self.path("run"))
+
+    def small_run(self, *arguments):
+        """A sweep of small cases; its header, its rows and its footer."""
+        self.sweep(*arguments, "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
+        header, *rows, footer = self.entries()
+        return header, rows, footer
 
     def change_header(self, **changes):
         """Rewrites the run's header; a value of None takes the key away."""
         header, *rest = self.entries()
         header = {key: value for key, value in {**header, **changes}.items() if value is not None}
-        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rest))
+        write_lines(self.path("run"), [header, *rest])
+
+    def resume(self, *arguments, exit_code=0, said=""):
+        done = run("--resume", self.path("run"), *arguments, *NO_PLOTS)
+        self.assertEqual(done.returncode, exit_code, done.stderr)
+        self.assertRegex(done.stderr, said)
+        return done
 
     @unittest.skipUnless(jsonschema, "python3-jsonschema is not installed")
     def test_every_line_of_a_resumed_run_is_of_the_schema(self):
@@ -141,13 +147,10 @@ class Resume(ProgramTest):
         more = [*whole["cases"], "misbehave_none/T4_B2_I4_H4/f32/infer"]
         written = self.path("written")
         broken = [({"plugins": ["/no/such.so"], "cases": more}, "--plugin /no/such.so"),
-                  ({"benchmark": ["--benchmark_out=" + written]}, "benchmark[0]"),
-                  ({"benchmark": ["--v=9"]}, "benchmark[0]"),
                   ({"tune": True, "tuned": written}, "give --tuned with that file again"),
                   ({"processes": 1001}, "1000 processes"), ({"repetitions": 10001}, "10000"),
                   ({"call_limit_s": 1e9}, "call_limit_s"), ({"memory_bytes": 1e30}, "memory_bytes"),
                   ({"loss_scale": -1}, "loss_scale"),
-                  ({"benchmark": ["--benchmark_nonsense=1"]}, "--benchmark_nonsense"),
                   ({"cases": ["cpu_ref/T0_B1_H1"]}, "cases[0]"),
                   ({"device": -1}, "device"), ({"call_limit_s": 0}, "call_limit_s"),
                   ({"interleaved": "with another"}, "run --ab again")]
@@ -162,7 +165,7 @@ class Resume(ProgramTest):
                 self.change_header(**{**dict.fromkeys(changes), **whole})
                 self.assertFalse(os.path.exists(written))
 
-    def test_limits_of_workers_are_kept_until_they_are_given_anew(self):
+    def test_limits_of_workers_are_kept_unless_they_are_given_anew(self):
         name = "misbehave_hang"
         self.sweep(*TINY, "--impl", name, "--plugin", plugin(name), "--call-limit", "0.5",
                    "--memory", "3G", "--device", "2", "--tune", "--tuned", "choices.txt",
@@ -173,9 +176,8 @@ class Resume(ProgramTest):
                          {"call_limit_s": 0.5, "memory_bytes": 3 << 30, "device": 2, "tune": True,
                           "tuned": self.path("choices.txt")})
         entries = [header, footer]
-        for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7"), ([], "0.7")):
-            with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(entry) + "\n" for entry in entries)
+        for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7"), ([], "0.5")):
+            write_lines(self.path("run"), entries)
             done = run("--resume", self.path("run"), *arguments, "--plugin", plugin(name), "--tuned",
                        self.path("choices.txt"))
             self.assertEqual(done.returncode, 1, done.stderr)
@@ -184,62 +186,53 @@ class Resume(ProgramTest):
             self.assertEqual(latest["case"], row["case"])
             self.assertIn(f"did not return within {limit} s", latest["reason"])
 
-    def test_only_noisy_cases_are_measured_again(self):
-        self.sweep("-T", "3,4,5", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
-        header, *rows, footer = self.entries()
+    def test_cases_that_others_disturbed_are_named_and_measured_again(self):
+        header, rows, footer = self.small_run("-T", "3,4,5")
         for share, row in zip((0.5, 0.04, 0), rows):
             row["others_share"] = share
-        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rows, footer))
-        self.assertIn("0 cases are left to run", run("--resume", self.path("run")).stderr)
-        done = run("--resume", self.path("run"), "--retry", "noisy")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("2 cases are done, 1 case is left to run", done.stderr)
+        write_lines(self.path("run"), [header, *rows, footer])
+        done = self.resume(said="0 cases are left to run")
+        for words in ("noisy     1 of 3 cases was measured while other programs used more than 5 %",
+                      rows[0]["case"] + " (others 50 %)",
+                      f"bench-lstm --resume {self.path('run')} --retry noisy"):
+            self.assertIn(words, done.stderr)
+        self.resume("--retry", "noisy", said="2 cases are done, 1 case is left to run")
         again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][3:]
         self.assertEqual(again, [rows[0]["case"]])
         self.assertEqual(run("--sweep", "--retry", "noisy").returncode, 2)
 
     def test_cases_of_a_slow_moment_are_measured_again(self):
-        self.sweep("-T", "3:10:+1", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
-        header, *rows, footer = self.entries()
+        header, rows, footer = self.small_run("-T", "3:10:+1")
         for row in rows:
             row.update(reference_ns=[1e6], others_share=0)
         rows[2]["reference_ns"] = [1.3e6] # the fixed loop takes longer there
         rows[3]["reference_ns"] = [1.1e6]
-        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rows, footer))
-        done = run("--resume", self.path("run"), *NO_PLOTS)
-        self.assertIn("noisy     1 of 8 cases was measured", done.stderr)
+        write_lines(self.path("run"), [header, *rows, footer])
+        done = self.resume(said="noisy     1 of 8 cases was measured")
         self.assertIn(rows[2]["case"] + " (30 % slower)", done.stderr)
         self.assertIn("the machine was 30 % slower", run("--export", "csv", self.path("run")).stdout)
-        done = run("--resume", self.path("run"), "--retry", "noisy", *NO_PLOTS)
-        self.assertIn("7 cases are done, 1 case is left to run", done.stderr)
+        self.resume("--retry", "noisy", said="7 cases are done, 1 case is left to run")
         again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][8:]
         self.assertEqual(again, [rows[2]["case"]])
 
     def test_verdicts_that_are_named_are_run_again(self):
-        self.sweep("-T", "3:6:+1", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
-        header, *rows, footer = self.entries()
+        header, rows, footer = self.small_run("-T", "3:6:+1")
         for verdict, row in zip(("timeout", "crash", "oom", "ok"), rows):
             row["verdict"] = verdict
-        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in (header, *rows, footer))
+        write_lines(self.path("run"), [header, *rows, footer])
         for verdicts, left in ((None, 0), ("error", 0), ("oom", 1), ("timeout,oom,crash", 2)):
             retry = ["--retry", verdicts] if verdicts else []
-            done = run("--resume", self.path("run"), *retry, *NO_PLOTS)
-            self.assertRegex(done.stderr, f"{4 - left} cases are done, {left} cases? (is|are) left to run")
-            self.assertEqual(done.returncode, 0 if left == 2 else 1, done.stderr)
+            done = self.resume(*retry, exit_code=0 if left == 2 else 1,
+                               said=f"{4 - left} cases are done, {left} cases? (is|are) left to run")
         self.assertNotIn("warning: " + self.path(""), done.stderr) # each session wrote a case once
         self.assertEqual(run("--export", "csv", self.path("run")).stdout.count(",ok,"), 4)
 
     def test_half_data_is_named_and_not_compared(self):
-        self.sweep("-T", "3,4", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
+        self.small_run("-T", "3,4")
         lines = self.entries()
-        os.makedirs(self.path("half"))
         for kept, words in ((lines[:2] + lines[3:], "are missing: 1"), (lines + lines, "one file: 2"),
                             (lines[:2] + lines[1:], "the same session: 1")):
-            with open(self.path("half/run.jsonl"), "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(entry) + "\n" for entry in kept)
+            write_lines(self.path("half"), kept)
             for pair in (("run", "half"), ("half", "run")):
                 done = run("--compare", *map(self.path, pair))
                 self.assertEqual(done.returncode, 2, done.stderr)
@@ -253,32 +246,10 @@ class Resume(ProgramTest):
             with open(self.path("page.html"), encoding="utf-8") as file:
                 self.assertIn(words, file.read())
 
-    def test_a_sweep_lists_the_cases_that_others_disturbed(self):
-        self.sweep("-T", "3", "-B", "2", "-H", "4", "--case-time", "0.02", "--impl", "cpu_ref")
-        header, row, footer = self.entries()
-        row["others_share"] = 0.5
-        with open(self.path("run/run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(entry) + "\n" for entry in (header, row, footer))
-        done = run("--resume", self.path("run"))
-        self.assertIn("noisy     1 of 1 case was measured while other programs used more than 5 %",
-                      done.stderr)
-        self.assertIn(row["case"] + " (others 50 %)", done.stderr)
-        self.assertIn(f"bench-lstm --resume {self.path('run')} --retry noisy", done.stderr)
-
-    def test_a_run_of_an_older_header_is_resumed(self):
-        self.sweep(*TINY, "--impl", "cpu_ref")
-        self.change_header(**dict.fromkeys(("call_limit_s", "memory_bytes", "device", "tune", "tuned",
-                                            "processes", "loss_scale")))
-        done = run("--resume", self.path("run"))
-        self.assertEqual(done.returncode, 0, done.stderr)
-
     def test_the_hint_of_an_interrupted_sweep_is_a_command(self):
         out = self.path("a run of mine's")
-        with subprocess.Popen([PROGRAM, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64",
-                               "--impl", "cpu_ref", "--out", out, *NO_PLOTS], stderr=subprocess.PIPE,
-                              stdout=subprocess.DEVNULL, text=True) as process:
-            while not os.path.exists(out + "/run.jsonl"):
-                time.sleep(0.01)
+        with started(out, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", *NO_PLOTS,
+                     lines=1) as process:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=30)
         hint = next(line for line in err.splitlines() if "continue with: " in line)

@@ -321,46 +321,6 @@ class Signals(Cluster):
         self.assertIn("these shards are missing or have cases left: 2\n", self.merge("warned", 2)[1])
 
 
-# Runs the program on CPU 0; on the third node beside other programs that use that CPU.
-SLOW_PROGRAM = """#!/bin/bash
-loops=()
-if [ "$(hostname)" = bench-n3 ]; then
-  for _ in 1 2 3 4 5 6 7 8; do
-    taskset -c 0 sh -c 'while :; do :; done' &
-    loops+=($!)
-  done
-fi
-taskset -c 0 "{program}" "$@"
-status=$?
-[ ${{#loops[@]}} -eq 0 ] || kill "${{loops[@]}}"
-exit $status
-"""
-
-
-class SlowNode(Cluster):
-    """Of three nodes, one has programs beside the sweep. One task runs at a time, as all nodes are this machine."""
-
-    def named(self, folder):
-        """Sweeps a shard on each node in turn, and merges; the nodes that the merging job calls slower."""
-        for number, node in enumerate(NODES, 1):
-            self.submit(f"--array={number}", "--nodelist=" + node, TASK, folder, "3", "-T", "2,3,4", "-B", "1",
-                        "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.5",
-                        LB_PROGRAM=self.path("slow"))
-            self.slurm.wait_all(240)
-        done, said = self.merge(folder, 3)
-        self.assertTrue(done, said)
-        return re.findall("(?m)^node (\\S+) is .* slower than the median of 3 nodes", said)
-
-    def test_a_slow_node_is_named_by_the_merging_job(self):
-        if not can_name_hosts():
-            self.skipTest("this user cannot name hosts, so all nodes are one")
-        with open(self.path("slow"), "w", encoding="utf-8") as file:
-            file.write(SLOW_PROGRAM.format(program=PROGRAM))
-        os.chmod(self.path("slow"), 0o755)
-        # On a machine that is busy by itself, any node may be the slow one: three trials.
-        self.assertTrue(any(self.named(f"slow{trial}") == ["bench-n3"] for trial in range(3)))
-
-
 class Page(Cluster):
     """Runs the commands of bench/cluster/README.md as they stand."""
 
