@@ -1,4 +1,4 @@
-"""Includes point one way between rooms, files form no circle, and every header compiles alone."""
+"""Includes point one way between modules, files form no circle, and every header compiles alone."""
 
 import os
 import re
@@ -9,8 +9,8 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-# The rooms of a folder, in order: a room may include itself and those before it.
-ROOMS = {
+# The modules of a folder, in order: a module may include itself and those before it.
+MODULES = {
     "harness": ["api", "base", "stats", "model", "host", "device", "machine", "reference", "record",
                 "trace", "measure", "case", "report"],
     "bench": ["frameworks", "support", "cli", "plot", "html", "run", "sweep", "commands"],
@@ -19,10 +19,10 @@ IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
                if os.path.isdir(os.path.join(ROOT, "impls", name)) and name != "common")
 FAMILIES = ["cluster", "grid", "step"]
 
-# How an include is written: rooms of harness and bench by their own name, the rest from the top.
+# How an include is written: modules of harness and bench by their own name, the rest from the top.
 # What each folder may include of the others: harness nothing, the program all of harness.
 HARNESS_FOR_IMPLS = {"api", "base", "host", "device", "machine", "reference"}
-MAX_FILES_OF_A_ROOM = 25
+MAX_FILES_OF_A_MODULE = 25
 
 # Outside cuda/: the device layer, and the implementation that wraps a vendor's library.
 CUDA_USERS = {"harness/device/device_cuda.c", "harness/device/cublas.h",
@@ -51,7 +51,7 @@ def read(path):
         return file.read()
 
 
-def room_of(path):
+def folder_of(path):
     """("harness", "stats"), ("impls", "cudnn"), ("cuda", "fused/grid"), ("bench", "") for main.c."""
     parts = path.split("/")
     return parts[0], "/".join(parts[1:-1])
@@ -59,7 +59,7 @@ def room_of(path):
 
 def resolve(path, include):
     """The file of this tree that an include in the file at path means, from ROOT; None: none."""
-    if room_of(path) == ("harness", "api") and "/" not in include:
+    if folder_of(path) == ("harness", "api") and "/" not in include:
         return "harness/api/" + include  # installed as they are, so they name each other alone
     for folder in ("harness/", "bench/", ""):
         if os.path.exists(os.path.join(ROOT, folder + include)) and "/" in include:
@@ -68,15 +68,15 @@ def resolve(path, include):
 
 
 def may_include(path, target):
-    """Whether the file at path may include the file at target, by their rooms."""
-    (folder, room), (other, there) = room_of(path), room_of(target)
-    if folder == other and folder in ROOMS:
-        order = ROOMS[folder]
-        return room == "" or order.index(there) <= order.index(room)
+    """Whether the file at path may include the file at target, by their modules."""
+    (folder, module), (other, there) = folder_of(path), folder_of(target)
+    if folder == other and folder in MODULES:
+        order = MODULES[folder]
+        return module == "" or order.index(there) <= order.index(module)
     if folder == other == "impls":
-        return there in (room, "common")
+        return there in (module, "common")
     if folder == other == "cuda":
-        return there in (room, "common", "fused/common")
+        return there in (module, "common", "fused/common")
     if other == "harness":
         return folder == "bench" or (folder == "impls" and there in HARNESS_FOR_IMPLS) or \
             (folder == "cuda" and there == "api")
@@ -91,9 +91,9 @@ def complaints(path, text):
         if include in ("build_info.h", "machines.inc", "simd_kernels_list.h"):
             continue
         if not target:
-            wrong.append(f"{path}: \"{include}\" does not name a room of this tree")
+            wrong.append(f"{path}: \"{include}\" does not name a module of this tree")
         elif not may_include(path, target):
-            wrong.append(f"{path}: {'/'.join(room_of(path))} must not include {target}")
+            wrong.append(f"{path}: {'/'.join(folder_of(path))} must not include {target}")
     return wrong
 
 
@@ -142,7 +142,7 @@ def complaint_alone(path, flags, scratch):
 
 
 class Includes(unittest.TestCase):
-    def test_includes_name_their_room_and_point_one_way(self):
+    def test_includes_name_their_module_and_point_one_way(self):
         for path in files(*FOLDERS):
             self.assertEqual(complaints(path, read(path)), [])
 
@@ -179,11 +179,11 @@ class Includes(unittest.TestCase):
         self.assertEqual(find_circle({"a": {"b", "c"}, "b": {"c"}, "c": set()}), [])
 
     def test_a_room_holds_no_more_files_than_one_can_look_over(self):
-        rooms = {}
+        modules = {}
         for path in files(*FOLDERS):
-            rooms.setdefault(room_of(path), []).append(path)
-        crowded = {room: len(held) for room, held in rooms.items()
-                   if len(held) > MAX_FILES_OF_A_ROOM}
+            modules.setdefault(folder_of(path), []).append(path)
+        crowded = {module: len(held) for module, held in modules.items()
+                   if len(held) > MAX_FILES_OF_A_MODULE}
         self.assertEqual(crowded, {})
 
     def test_every_header_compiles_alone_as_c11_and_cxx17(self):
