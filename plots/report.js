@@ -1,5 +1,5 @@
 // The report: its headline, what changed since earlier runs, filters, summary, pictures and table
-// of the run's cases, what did not run, and the machine. bench/html/page_data.c writes the data
+// of the run's cases, what did not run, and the machine. bench/html/report_page.c writes the data
 // that it reads. Parts, in order: small helpers, the records, the state and its link, filters,
 // summary, pictures, table, the card, what did not run, headline, changes, machine, and drawing all
 // of them.
@@ -75,17 +75,16 @@ const shellWord = (text) =>
 
 const text = (index) => (index >= 0 ? data.texts[index] : "");
 const SERIES = data.series.map(([name, color, mark, dash]) => ({name, color, mark, dash}));
-// infer and plain are the numbers of the settings that differ in the pass alone, which is
-// inference, and in the precision alone, which is f32; -1 where the run has none.
-const SETTINGS = data.settings.map(([heading, dtype, math, pass, others, infer, plain], order) => ({
-    heading,
-    dtype: dtype + (math && "/" + math),
-    pass,
-    others,
-    infer,
-    plain,
-    order,
-}));
+const SETTINGS = data.settings.map(([heading, dtype, math, pass, others], order) =>
+    ({heading, dtype: dtype + (math && "/" + math), pass, others, order}));
+// The settings that differ in the pass alone, which is inference, and in the precision alone, which
+// is f32; undefined where the run has none.
+for (const setting of SETTINGS) {
+    const find = (pass, dtype) => SETTINGS.find((one) =>
+        one.pass === pass && one.dtype === dtype && one.others === setting.others);
+    setting.infer = find("infer", setting.dtype);
+    setting.plain = find(setting.pass, "f32");
+}
 const RANKS = ["", "fastest", "tied"];
 // What a case with a time has: times of a call in ns, with lo and hi of the 95 % interval or else
 // of the range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a
@@ -113,10 +112,10 @@ for (const problem of PROBLEMS) {
     for (const c of problem.cases) c.problem = problem;
 }
 CASES.forEach((c, i) => { c.index = i; });
-const keyOf = (setting, p) => [setting, p.T, p.B, p.I, p.H].join();
-const BY_KEY = new Map(PROBLEMS.map((problem) => [keyOf(problem.setting.order, problem), problem]));
+const keyOf = (setting, p) => [setting.order, p.T, p.B, p.I, p.H].join();
+const BY_KEY = new Map(PROBLEMS.map((problem) => [keyOf(problem.setting, problem), problem]));
 // The problem of the same sizes in another setting, and the case of a series in a problem.
-const like = (c, setting) => BY_KEY.get(keyOf(setting, c));
+const like = (c, setting) => setting && BY_KEY.get(keyOf(setting, c));
 const timedOf = (problem, series) => problem && problem.timed.find((c) => c.series === series);
 const idOf = (c) =>
     c.series.name.split(/[/ ]/)[0] + "/T" + c.T + "_B" + c.B + "_I" + c.I + "_H" + c.H + c.tail;
@@ -360,7 +359,7 @@ const widest = (above, below) =>
 const inference = (c) => timedOf(like(c, c.setting.infer), c.series);
 const inF32 = (c) => timedOf(like(c, c.setting.plain), c.series);
 const bestInF32 = (c) => (like(c, c.setting.plain) || {timed: []}).timed[0];
-const isF32 = (c) => c.setting.plain === c.setting.order;
+const isF32 = (c) => c.setting.plain === c.setting;
 // What each kind shows of a case: value, interval and value at the lower bound of the time. Without
 // x it is drawn over the size that the reader chose; with x, a mark per case; map draws cells.
 const CHARTS = {
@@ -446,7 +445,7 @@ const lineOf = ({color, dash}, d) => svg("path",
 function panelsOf(points, chart, axes) {
     const held = (c) => (chart.x ? []
         : SIZES.filter((size) => !axes.includes(size) && (size !== "I" || c.I !== c.H)));
-    const setting = (c) => SETTINGS[chart.acrossPrecisions ? c.setting.plain : c.setting.order];
+    const setting = (c) => (chart.acrossPrecisions ? c.setting.plain : c.setting);
     const key = ({c}) => setting(c).order +
         held(c).map((size) => "|" + size + String(c[size]).padStart(12, "0")).join("");
     return Array.from(groupBy(points, key), ([name, own]) => ({
@@ -913,6 +912,46 @@ function drawReasons({shown}) {
             note(plural(list.length - MOST, "more reason") + " are left out: use the filters."));
 }
 
+// Regions in which one implementation serves best: the leaves of a small decision tree over the
+// problems of a setting. A leaf chooses one series. It costs the sum of log(time of the choice /
+// best time) over its problems: nothing where the choice ties with the fastest, and log 4 where it
+// has no time. A split must save at least 2 % per problem and a third of the cost.
+
+function costOf(problem, series) {
+    const TIE = 1e-6;  // decides between tied series by their medians
+    const own = timedOf(problem, series), best = problem.timed[0];
+    if (!own) return Math.log(4);
+    return own === best ? 0 : own.rank === "tied" ? TIE : Math.log(own.median / best.median);
+}
+function bestChoice(problems) {
+    const sums = SERIES.map((series) => problems.reduce((sum, p) => sum + costOf(p, series), 0));
+    const cost = least(sums);
+    return {cost, series: SERIES[sums.indexOf(cost)]};
+}
+// The best split between two values of a size that occur; null: none leaves two problems on both
+// sides.
+function bestSplit(problems) {
+    let best = null;
+    for (const size of ["H", "B", "T", "I"])
+        for (const at of distinct(problems.map((p) => p[size])).slice(0, -1)) {
+            const below = problems.filter((p) => p[size] <= at);
+            const above = problems.filter((p) => p[size] > at);
+            const cost = bestChoice(below).cost + bestChoice(above).cost;
+            if (below.length > 1 && above.length > 1 && (!best || cost < best.cost - 1e-9))
+                best = {size, cost, below, above};
+        }
+    return best;
+}
+// cuts has the keys "H below" and "H above" for a region that was cut from the others at a size H.
+function regionsOf(problems, cuts = {}, depth = 0) {
+    const {series, cost} = bestChoice(problems), split = depth < 2 ? bestSplit(problems) : null;
+    const saved = split ? cost - split.cost : 0;
+    if (!split || saved < 0.02 * problems.length || saved < cost / 3)
+        return [{series, problems, cuts}];
+    return ["below", "above"].flatMap((side) =>
+        regionsOf(split[side], {...cuts, [split.size + " " + side]: true}, depth + 1));
+}
+
 // Headline: which implementation is fastest where, in sentences
 
 const strong = (words) => h("strong", {}, words);
@@ -924,12 +963,13 @@ function spreadWords(ratios, other) {
 }
 // "for B ≤ 8 and H ≥ 256": the sizes that occur on this side of each cut.
 function cutWords(problems, cuts) {
-    const words = cuts.map(([above, below], i) => {
-        const values = problems.map((p) => p[SIZES[i]]), low = least(values), high = most(values);
+    const words = SIZES.map((size) => {
+        const values = problems.map((p) => p[size]), low = least(values), high = most(values);
+        const above = cuts[size + " above"], below = cuts[size + " below"];
         if (!above && !below) return null;
-        if (low === high) return SIZES[i] + " = " + low;
-        return above && below ? SIZES[i] + " " + low + " to " + high
-                              : SIZES[i] + (above ? " ≥ " + low : " ≤ " + high);
+        if (low === high) return size + " = " + low;
+        return size + (above && below ? " " + low + " to " + high
+            : above ? " ≥ " + low : " ≤ " + high);
     }).filter(Boolean);
     return words.length ? " for " + words.join(" and ") : "";
 }
@@ -950,8 +990,7 @@ function exceptionWords(problems, series) {
     const more = list.length > MOST ? " and " + (list.length - MOST) + " more" : "";
     return list.length ? " Exceptions: " + words.join(", ") + more + "." : "";
 }
-function regionItem([number, members, cuts]) {
-    const series = SERIES[number], problems = members.map((i) => PROBLEMS[i]);
+function regionItem({series, problems, cuts}) {
     const item = h("li", {}, h("span", {class: "dot c" + series.color}), strong(series.name),
         cutWords(problems, cuts));
     const own = problems.map((p) => timedOf(p, series)).filter(Boolean);
@@ -1000,20 +1039,17 @@ function leadSentence() {
         " for which at least two implementations have a time.";
 }
 function drawHeadline() {
-    const settings = SETTINGS.map((setting) => ({
-        setting,
-        problems: PROBLEMS.filter((p) => p.setting === setting),
-        regions: data.regions.filter((region) => PROBLEMS[region[1][0]].setting === setting),
-    }));
+    const settings = Array.from(groupBy(PROBLEMS, (p) => p.setting), ([setting, problems]) =>
+        ({setting, problems, timed: problems.filter((p) => p.timed.length)}));
     const compares = ({problems}) => problems.some((p) => p.timed.length > 1);
     settings.sort((a, b) => compares(b) - compares(a));  // settings with a choice come first
     $("headline").replaceChildren(h("p", {class: "lead"}, leadSentence()),
         data.prices.length ? h("p", {}, "What leaving the standard cell costs:") : "",
         h("ul", {class: "cells"}, data.prices.map((price) => h("li", {}, price))),
-        h("div", {class: "settings"}, settings.map(({setting, problems, regions}) => {
-            const untimed = problems.filter((p) => !p.timed.length).length;
+        h("div", {class: "settings"}, settings.map(({setting, problems, timed}) => {
+            const untimed = problems.length - timed.length;
             return h("div", {class: "setting"}, h("h3", {}, setting.heading),
-                h("ul", {class: "regions"}, regions.map(regionItem), untimed > 0 && h("li", {},
+                h("ul", {class: "regions"}, timed.length > 0 && regionsOf(timed).map(regionItem), untimed > 0 && h("li", {},
                     plural(untimed, "problem") + (untimed === 1 ? " has" : " have") +
                         " no time: see ",
                     h("a", {href: "#not-run"}, "what did not run"), ".")));

@@ -191,8 +191,6 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
     const struct lb_case *c = &row->c;
     const struct lb_problem *p = &c->problem;
     char rest[256] = "";
-    if (p->math != LB_IEEE)
-        lb_append(rest, sizeof(rest), " with %s GEMMs", lb_math_name(p->math));
     if (p->layers > 1)
         lb_append(rest, sizeof(rest), ", %" PRId64 " layers", p->layers);
     if (p->cell != LB_CELL_STANDARD)
@@ -208,7 +206,10 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
         lb_append(rest, sizeof(rest), ", %d threads", c->threads);
     if (label_of(row, false))
         lb_append(rest, sizeof(rest), ", %s", row->label);
-    snprintf(heading, size, "LSTM %s, %s%s", passes[p->pass], lb_dtype_name(p->dtype), rest);
+    snprintf(heading, size, "LSTM %s, %s", passes[p->pass], lb_dtype_name(p->dtype));
+    if (p->math != LB_IEEE)
+        lb_append(heading, size, " with %s GEMMs", lb_math_name(p->math));
+    lb_append(heading, size, "%s", rest);
     if (others)
         snprintf(others, size, "%s", rest);
 }
@@ -353,14 +354,6 @@ const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t s
 const struct lb_candidate *lb_group_best(const struct lb_group *group)
 {
     return group->timed > 0 ? &group->candidates[0] : NULL;
-}
-
-const struct lb_candidate *lb_group_best_other(const struct lb_group *group, size_t series)
-{
-    for (size_t i = 0; i < group->timed; i++)
-        if (group->candidates[i].series != series)
-            return &group->candidates[i];
-    return NULL;
 }
 
 static int compare_with_group(const void *key, const void *item)

@@ -66,9 +66,8 @@ void lb_grouped_run_free(struct lb_grouped_run *grouped); /* accepts a zeroed on
 const struct lb_candidate *lb_group_find(const struct lb_group *group, size_t series);
 const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t series);
 
-/* The fastest candidate of the group, or of all other series in it; NULL when none has a time. */
+/* The fastest candidate of the group; NULL when none has a time. */
 const struct lb_candidate *lb_group_best(const struct lb_group *group);
-const struct lb_candidate *lb_group_best_other(const struct lb_group *group, size_t series);
 
 /* The group that a row of this case and label belongs to, whether or not the run has such a row;
  * NULL when the run has no such group. */
@@ -99,7 +98,7 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE]);
 int lb_page_compare(const char *a, const char *b);
 
 /* "LSTM inference, f32": the start of a page's heading, to which its kind adds. others [size]
- * receives the part behind dtype and pass, such as ", 2 layers, ragged"; NULL: it is not wanted. */
+ * receives the part behind pass and precision, such as ", 2 layers, ragged"; NULL: it is not wanted. */
 void lb_page_heading(const struct lb_row *row, char *heading, char *others, size_t size);
 
 /* Sorts the values in place and removes duplicates. Returns how many are left. */

@@ -511,6 +511,38 @@ class InBrowser(unittest.TestCase):
                 self.assertRegex(self.text("#headline"), sentence)
             self.assertNotIn("tied with another", self.text("#headline"))
 
+    def test_regions_are_found_where_they_are(self):
+        fast = {"large H": lambda t, b, h: 0.5 if h >= 256 else 2, # onednn's time over cpu_ref's; 0: none
+                "small B, large H": lambda t, b, h: 0.5 if h >= 256 and b <= 8 else 2,
+                "noise": lambda t, b, h: 1.001 if (t + b + h) % 3 == 0 else 0.999,
+                "one cell": lambda t, b, h: 0.9 if (t, b, h) == (64, 8, 256) else 1.5,
+                "small H alone": lambda t, b, h: 0.2 if h == 64 else 0}
+        found = {"large H": ["cpu_ref for H = 64: fastest in 9 of 9 ", "onednn for H ≥ 256: fastest in 18 of 18 "],
+                 "small B, large H": ["cpu_ref for H = 64: ", "onednn for B ≤ 8 and H ≥ 256: fastest in 12 of 12 ",
+                                      "cpu_ref for B = 64 and H ≥ 256: "],
+                 "noise": ["(cpu_ref|onednn): fastest in 27 of 27 "],
+                 "one cell": ["cpu_ref: fastest in 26 of 27 "],
+                 "small H alone": ["onednn for H = 64: fastest in 9 of 9 ",
+                                   "cpu_ref for H ≥ 256: it is the only one with a time in 18 problems"]}
+        header = read_header(os.path.join(self.scratch.name, "single"))
+        for name, law in fast.items():
+            lines = [header]
+            for t, b, h in itertools.product((16, 64, 256), (1, 8, 64), (64, 256, 1024)):
+                for impl, times in (("cpu_ref", 1), ("onednn", law(t, b, h))):
+                    samples = [1000 * t * b * h * times * (0.97 + 0.003 * k) for k in range(20)]
+                    verdict = {"verdict": "ok", "samples_ns": samples} if times else {"verdict": "unsupported"}
+                    lines.append({"kind": "row", "case": f"{impl}/T{t}_B{b}_H{h}/f32/infer", **verdict})
+            path = os.path.join(self.scratch.name, "regions")
+            with open(path + ".jsonl", "w", encoding="utf-8") as file:
+                file.writelines(json.dumps(line) + "\n" for line in lines)
+            done = run("--report", path + ".jsonl", "-o", path + ".html")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.open("regions")
+            items = self.evaluate("Array.from(document.querySelectorAll('.regions li'), item => item.innerText)")
+            self.assertEqual(len(items), len(found[name]), items)
+            for item, words in zip(items, found[name]):
+                self.assertRegex(item, "^" + words, name)
+
     def test_lower_bounds_are_drawn_or_said_to_be_missing(self):
         for kind, note in (("floors", "The dotted line is the lower bound"), ("usual", "no lower bounds")):
             self.open(kind)
