@@ -213,7 +213,7 @@ class WithoutADevice(unittest.TestCase):
         """--explain and the commands answer for the model."""
         done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", model)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, rf"  floor +[\d.]+ us on {name}: 25 steps of ")
+        self.assertRegex(done.stdout, rf"  floor +[\d.]+ us on \d+ SMs of {name}: 25 steps of ")
         for command in commands:
             done = run(command, "-T", "5", "-B", "8", "-H", "8", "--device-model", model)
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -228,7 +228,7 @@ class WithoutADevice(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "gpu.txt")
             with open(path, "w", encoding="utf-8") as file:
-                file.write("like = rtx4090\nname = My GPU\nsm_count = 76\n")
+                file.write("like = rtx4090\nname = My GPU\ncores = 76\n")
             self.answers(path, "My GPU", ["--list", "--plan"])
             with open(path, "a", encoding="utf-8") as file:
                 file.write("l2_byte = 3\n")
@@ -305,11 +305,13 @@ class Criteria(unittest.TestCase):
     def test_fused_says_choice_tiles_residency_and_floor(self):
         done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
         self.assertEqual(done.returncode, 0, done.stderr)
-        floor = re.search(r"floor +([\d.]+) us on h100: 1024 steps of ([\d.]+) us, weights in all "
-                          r"SMs; GEMMs ([\d.]+) us, traffic ([\d.]+) us\n +per step: wait "
-                          r"([\d.]+) us, h ([\d.]+), weights ([\d.]+), GEMM "
-                          r"([\d.]+), cell ([\d.]+)\n", done.stdout)
-        total, step, gemms, traffic, *parts = map(float, floor.groups())
+        time = r"([\d.]+ [nu]s)"
+        floor = re.search(rf"floor +{time} on \d+ SMs of h100: 1024 steps of {time}, weights in registers of \d+; "
+                          rf"GEMMs {time}, traffic {time}\n +per step: wait {time}, h {time}, weights {time}, "
+                          rf"GEMM {time}, cell {time}\n", done.stdout)
+        self.assertIsNotNone(floor, done.stdout)
+        total, step, gemms, traffic, *parts = (float(text.split()[0]) * (1e-3 if text.endswith("ns") else 1)
+                                               for text in floor.groups())
         self.assertTrue(max(parts) <= step <= sum(parts) + 0.002, floor.group())
         self.assertAlmostEqual(max(1024 * step, gemms, traffic), total, delta=0.01 * total)
         _, _, auto = done.stdout.partition("  fused: ok")

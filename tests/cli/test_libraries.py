@@ -97,6 +97,8 @@ class Broken(ProgramTest):
 
     def test_files_that_are_no_library(self):
         for impl, soname in libraries().items():
+            if impl not in ("openblas", "onednn"):
+                continue # without a driver no library of a GPU is loaded
             folder = self.path(impl)
             os.mkdir(folder)
             with open(os.path.join(folder, soname), "w", encoding="utf-8") as file:
