@@ -1,10 +1,12 @@
 /* The step after the samples: checks the last timed call, and finds what explains the times. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "case/context.h"
 #include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
@@ -146,6 +148,71 @@ static void time_overflow_check(struct lb_case_context *context)
     context->row->overflow_check_ns = lb_median(ns, PASSES);
 }
 
+/* Times one call on buffer 0, whose x becomes the given one first. */
+static enum lb_status time_call_on(struct lb_case_context *context, const void *x, double *ns,
+                                   struct lb_error *err)
+{
+    const struct lb_tensors *tensors = &context->tensors;
+    enum lb_status st = context->space->upload(tensors->at[0][LB_X], x, tensors->bytes[LB_X], err);
+    lb_case_set_order(context, 0, 1);
+    if (st == LB_OK)
+        st = lb_case_call_before(context, err);
+    return st == LB_OK ? lb_timer_measure(&context->timer, lb_case_call, context, 1, ns, err) : st;
+}
+
+/* Gives each number of x [bytes / size] a random sign. */
+static void draw_signs(unsigned char *x, size_t bytes, size_t size, uint64_t *random)
+{
+    uint64_t bits = 0;
+    for (size_t i = 0; i < bytes / size; i++) {
+        bits = i % 64 == 0 ? lb_random_next(random) : bits >> 1;
+        x[(i + 1) * size - 1] ^=
+            (unsigned char)((bits & 1) << 7); /* the highest byte is the last */
+    }
+}
+
+/* Adds a warning when calls are slower on inputs that were in no call before: the timed calls then
+ * looked up results that the implementation remembers. One such call that is not slower suffices.
+ * Else calls on both kinds of inputs take turns, because the machine may be slower than before.
+ * Batches, and calls that are long for the time of a case, are left out. */
+static enum lb_status compare_with_new_inputs(struct lb_case_context *context, struct lb_error *err)
+{
+    enum { FEWEST = 3, PAIRS = 20 };
+    static const double slower = 2; /* than what noise does to the fastest of so many calls */
+    const double most_ns = context->options->sampler.max_ns / 20, median = context->row->median_ns;
+    const void *known_x = context->inputs[context->held[0]].at[LB_X];
+    const size_t bytes = context->tensors.bytes[LB_X];
+    double start = lb_now_ns(), ns, fastest = INFINITY, known = INFINITY;
+    enum lb_status st = LB_OK;
+    if (context->calls > 1 || median > most_ns)
+        return LB_OK;
+    unsigned char *new_x = malloc(bytes);
+    if (!new_x)
+        return lb_fail(err, LB_OOM, "out of memory for another x");
+    memcpy(new_x, known_x, bytes);
+    lb_case_phase(context, "new inputs");
+    for (int i = 0; fastest > slower * median &&
+                    (i < FEWEST || (i < PAIRS && lb_now_ns() - start < 2 * most_ns));
+         i++) {
+        draw_signs(new_x, bytes, lb_dtype_size(context->c->problem.dtype), &context->checks.state);
+        LB_TRY(time_call_on(context, new_x, &ns, err));
+        fastest = fmin(fastest, ns);
+        LB_TRY(time_call_on(context, known_x, &ns, err));
+        known = fmin(known, ns);
+    }
+    if (fastest > slower * fmax(median, known)) {
+        char text[120];
+        snprintf(text, sizeof(text),
+                 "a call takes %.1f times as long with inputs that were in no call before",
+                 fastest / median);
+        lb_row_warn(context->row, text);
+    }
+done:
+    free(new_x);
+    context->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
+
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -168,6 +235,8 @@ enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error
         LB_TRY(time_update(context, err));
     if (lb_case_has_dynamic_scale(context))
         time_overflow_check(context);
+    if (!profiles)
+        LB_TRY(compare_with_new_inputs(context, err));
 done:
     return st;
 }

@@ -32,6 +32,7 @@ CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none"
 # What must be said where a verdict that is not ok would not do. A plug-in without an entry is caught by
 # any verdict that is a failure, any warning, or a refusal of its plug-in.
 EXPECTED = {
+    "cheats_cached_and_slow": r"times as long with inputs that were in no call before",
     "leftovers_spinning_pool": r"left behind: threads that spin",
     "leftovers_spins_at_load": r"left behind: threads that spin",
     "leftovers_idle_threads": r"left behind: 1 more thread",

@@ -142,6 +142,12 @@ class Cheats(ProgramTest):
             else:
                 self.assertEqual(row["verdict"], "ok", row["reason"])
 
+    def test_results_that_are_remembered_are_a_warning_however_slow_they_are(self):
+        for row in self.run_cheats(["cached_and_slow", "none"], exit_code=0).values():
+            said = "with inputs that were in no call before" in row["warning"]
+            self.assertEqual(row["verdict"], "ok", row["reason"])
+            self.assertEqual(said, row["impl"] == "cheats_cached_and_slow", row["warning"])
+
     @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "no thread can use another CPU")
     def test_threads_on_other_cpus_than_those_given_are_a_warning(self):
         for row in self.run_cheats(["uses_more_cpus", "none"], exit_code=0).values():

@@ -26,6 +26,7 @@ enum fault {
     same_pointers,      /* returns at once when all pointers are those of the previous call */
     cached_by_pointer,  /* copies the results of the first call with the same x */
     cached_by_contents, /* the same by the first numbers of x: correct, and impossibly fast */
+    cached_and_slow,    /* the same, slowly: in a quarter of the time that computing takes */
     finishes_in_check,  /* forward does nothing, and check, which is not timed, does its work */
     uses_more_cpus, /* computes beside a thread that is not bound to the CPUs that --threads gives
                      */
@@ -54,7 +55,8 @@ enum { MEMORIES = 4 };
 static struct state {
     size_t calls, backwards;
     size_t y_bytes, state_bytes, x_bytes, element;
-    bool unfinished; /* of finishes_in_check: the last call, `before` */
+    double computed_ns; /* how long the last computed call took */
+    bool unfinished;    /* of finishes_in_check: the last call, `before` */
     struct lb_forward_io before;
     float *weight; /* a canonical one */
     struct memory {
@@ -152,7 +154,7 @@ static bool copied_result(const struct lb_forward_io *io)
     for (size_t i = 0; i < state.memory_count; i++) {
         const struct memory *memory = &state.memories[i];
         if (fault == cached_result || (fault == cached_by_pointer && memory->x == io->x) ||
-            (fault == cached_by_contents &&
+            ((fault == cached_by_contents || fault == cached_and_slow) &&
              memcmp(memory->start, io->x, sizeof(memory->start)) == 0)) {
             copy(memory, io);
             return true;
@@ -236,10 +238,14 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     if (fault == writes_inputs && state.before.x)
         flip(state.before.x);
     state.before = *io;
-    if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same) ||
-        copied_result(io))
+    if ((fault == idle_from_third && call >= 3) || (fault == same_pointers && call >= 3 && same))
         return LB_OK;
     double start = now();
+    if (copied_result(io)) {
+        if (fault == cached_and_slow)
+            wait_until(start + state.computed_ns / 4);
+        return LB_OK;
+    }
     if (fault == finishes_in_check) {
         state.unfinished = true;
         return LB_OK;
@@ -247,6 +253,7 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     if (fault == unsupported_late && call >= 5)
         return lb_fail(err, LB_UNSUPPORTED, "not today");
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    state.computed_ns = now() - start;
     if (fault == slow_start && call <= 100)
         wait_until(now() + 2 * (now() - start));
     spoil(io);
