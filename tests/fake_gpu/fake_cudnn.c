@@ -79,11 +79,6 @@ void fake_cudnn_set_time(int algorithm, double forward_ns, double backward_ns)
     library.backward_ns[algorithm] = backward_ns;
 }
 
-const char *fake_cudnn_said(void)
-{
-    return library.said;
-}
-
 /* ---- Answers ------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static cudnnStatus_t refuse(cudnnStatus_t status,

@@ -17,8 +17,7 @@
 
 #include "cuda/common/cell.h"
 #include "impls/cudnn/layout.h"
-#include "impls/cudnn/library.h"
-#include "impls/cudnn/rules.h"
+#include "impls/cudnn/rnn.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/conformance_trial.h"
@@ -51,7 +50,11 @@ static enum {
     NO_ZEROED_TAILS,
     NO_WORKSPACE,
     SMALL_WORKSPACE,
+    SLOW_WORKSPACE,
     SHORT_ROWS,
+    SHORT_WEIGHTS,
+    SHORT_SCRATCH,
+    SHORT_RESERVE,
     TRANSPOSED_PROJECTION,
     TRANSPOSED_PROJECTION_GRADIENT
 } left_out;
@@ -107,6 +110,21 @@ void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
     free(turned);
 }
 
+typedef enum lb_status load_function(struct lb_cudnn_rnn *rnn, const struct lb_cudnn_memory *memory,
+                                     const struct lb_weights *weights, struct lb_error *err);
+load_function __real_lb_cudnn_rnn_load, __wrap_lb_cudnn_rnn_load;
+
+enum lb_status __wrap_lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn,
+                                        const struct lb_cudnn_memory *memory,
+                                        const struct lb_weights *weights, struct lb_error *err)
+{
+    enum lb_status st = __real_lb_cudnn_rnn_load(rnn, memory, weights, err);
+    rnn->weights -= left_out == SHORT_WEIGHTS;
+    rnn->workspace -= left_out == SHORT_SCRATCH;
+    rnn->reserve -= left_out == SHORT_RESERVE;
+    return st;
+}
+
 cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
 cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
 cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
@@ -135,7 +153,9 @@ cublasStatus_t __real_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory,
 cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
 cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes)
 {
-    size_t given = left_out == SMALL_WORKSPACE ? 4096 : bytes;
+    size_t given = left_out == SMALL_WORKSPACE  ? 4096
+                   : left_out == SLOW_WORKSPACE ? bytes - 1
+                                                : bytes;
     return left_out == NO_WORKSPACE ? CUBLAS_STATUS_SUCCESS
                                     : __real_cublasSetWorkspace_v2(handle, memory, given);
 }
@@ -337,12 +357,7 @@ static void auto_times_what_is_measured(void **state)
     expect_choice("cudnn/T5_B2_H4/f32/forward", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/train", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/backward", "standard;");
-}
-
-/* The other algorithms refuse projections, in the rules and in the library. */
-static void auto_projects_with_the_standard_algorithm(void **state)
-{
-    (void)state;
+    /* The other algorithms refuse projections, in the rules and in the library. */
     expect_choice("cudnn/T5_B2_H4_P2/f32/train", "standard;");
 }
 
@@ -364,12 +379,12 @@ static void ragged_calls_are_not_captured(void **state)
     expect("cudnn/T5_B2_H4/f32/infer/ragged/graph", LB_VERDICT_UNSUPPORTED, "lengths");
 }
 
-/* Runs a twin of the library whose answers differ in one function. */
-static void expect_twin(struct lb_cudnn twin, const char *text, enum lb_verdict verdict,
-                        const char *says)
+/* Runs the library with one faulty function. */
+static void expect_faulty(struct lb_cudnn faulty, const char *text, enum lb_verdict verdict,
+                          const char *says)
 {
     struct lb_cudnn sound = lb_cudnn;
-    lb_cudnn = twin;
+    lb_cudnn = faulty;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect(text, verdict, says);
     lb_cudnn = sound;
@@ -387,17 +402,51 @@ static cudnnStatus_t give_another_matrix(cudnnHandle_t handle, cudnnRNNDescripto
                                    bias_descriptor, bias);
 }
 
-/* Describes the RNN without its projection. */
-static cudnnStatus_t leave_out_projection(
-    cudnnRNNDescriptor_t d, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
-    cudnnDirectionMode_t direction, cudnnRNNInputMode_t input, cudnnDataType_t type,
-    cudnnDataType_t precision, cudnnMathType_t math, int32_t input_size, int32_t hidden_size,
-    int32_t projection_size, int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags)
+static enum { NO_PROJECTION, NO_PADDING, WRONG_MATH } wrong_rnn;
+
+/* Describes the RNN with one argument that is wrong. */
+static cudnnStatus_t describe_wrongly(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t algorithm,
+                                      cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
+                                      cudnnDirectionMode_t direction, cudnnRNNInputMode_t input,
+                                      cudnnDataType_t type, cudnnDataType_t precision,
+                                      cudnnMathType_t math, int32_t input_size, int32_t hidden_size,
+                                      int32_t projection_size, int32_t layers,
+                                      cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
-    (void)projection_size;
-    return cudnnSetRNNDescriptor_v8(d, algorithm, cell, bias, direction, input, type, precision,
-                                    math, input_size, hidden_size, hidden_size, layers, dropout,
-                                    flags);
+    return cudnnSetRNNDescriptor_v8(
+        d, algorithm, cell, bias, direction, input, type, precision,
+        wrong_rnn == WRONG_MATH ? CUDNN_TENSOR_OP_MATH : math, input_size, hidden_size,
+        wrong_rnn == NO_PROJECTION ? hidden_size : projection_size, layers, dropout,
+        wrong_rnn == NO_PADDING ? CUDNN_RNN_PADDED_IO_DISABLED : flags);
+}
+
+static cudnnStatus_t build_for_more(cudnnHandle_t handle, cudnnRNNDescriptor_t d, int batch)
+{
+    return cudnnBuildRNNDynamic(handle, d, batch + 1);
+}
+
+/* Describes y, which is wider than x, with rows that have not ended. */
+static cudnnStatus_t forget_lengths(cudnnRNNDataDescriptor_t d, cudnnDataType_t type,
+                                    cudnnRNNDataLayout_t layout, int steps, int batch, int width,
+                                    const int lengths[], void *padding)
+{
+    const int full[] = {steps, steps, steps};
+    return cudnnSetRNNDataDescriptor(d, type, layout, steps, batch, width,
+                                     width > 2 ? full : lengths, padding);
+}
+
+/* Overwrites the weight gradients, which the library can only add to. */
+static cudnnStatus_t
+overwrite_gradients(cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudnnWgradMode_t mode,
+                    const int32_t lengths[], cudnnRNNDataDescriptor_t x_data, const void *x,
+                    cudnnTensorDescriptor_t h, const void *hx, cudnnRNNDataDescriptor_t y_data,
+                    const void *y, size_t weight_bytes, void *gradients, size_t workspace_bytes,
+                    void *workspace, size_t reserve_bytes, void *reserve)
+{
+    (void)mode;
+    return cudnnRNNBackwardWeights_v8(handle, d, CUDNN_WGRAD_MODE_SET, lengths, x_data, x, h, hx,
+                                      y_data, y, weight_bytes, gradients, workspace_bytes,
+                                      workspace, reserve_bytes, reserve);
 }
 
 /* Describes states of h with H columns, as those of c. */
@@ -414,15 +463,38 @@ static void a_projection_in_the_wrong_place_is_found(void **state)
     struct lb_cudnn other_matrix = lb_cudnn, none = lb_cudnn, wide = lb_cudnn;
     (void)state;
     other_matrix.cudnnGetRNNWeightParams = give_another_matrix;
-    none.cudnnSetRNNDescriptor_v8 = leave_out_projection;
+    none.cudnnSetRNNDescriptor_v8 = describe_wrongly;
+    wrong_rnn = NO_PROJECTION;
     wide.cudnnSetTensorNdDescriptor = widen_states;
-    expect_twin(lb_cudnn, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_OK, "");
-    expect_twin(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
-    expect_twin(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_WRONG, "");
-    expect_twin(none, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
-                "cuDNN has no part 8 of layer_dir 0");
-    expect_twin(wide, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
-                "the states' descriptor has other sizes");
+    expect_faulty(lb_cudnn, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_OK, "");
+    expect_faulty(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
+    expect_faulty(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_WRONG, "");
+    expect_faulty(none, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
+                  "cuDNN has no part 8 of layer_dir 0");
+    expect_faulty(wide, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
+                  "the states' descriptor has other sizes");
+}
+
+/* The library refuses what its manual does not allow. */
+static void a_wrong_argument_is_refused(void **state)
+{
+    struct lb_cudnn rnn = lb_cudnn, build = lb_cudnn, data = lb_cudnn, gradients = lb_cudnn;
+    (void)state;
+    rnn.cudnnSetRNNDescriptor_v8 = describe_wrongly;
+    build.cudnnBuildRNNDynamic = build_for_more;
+    data.cudnnSetRNNDataDescriptor = forget_lengths;
+    gradients.cudnnRNNBackwardWeights_v8 = overwrite_gradients;
+    wrong_rnn = NO_PADDING;
+    expect_faulty(rnn, "cudnn:standard/T5_B2_H4/f32/infer", LB_VERDICT_UNSUPPORTED,
+                  "CUDNN_RNN_PADDED_IO_ENABLED");
+    wrong_rnn = WRONG_MATH;
+    expect_faulty(rnn, "cudnn:standard/T5_B2_H4/f64/infer", LB_VERDICT_UNSUPPORTED, "mathType");
+    expect_faulty(build, "cudnn:persist_dynamic/T5_B2_H4/f32/infer", LB_VERDICT_UNSUPPORTED,
+                  "built for batch 3, called with 2");
+    expect_faulty(data, "cudnn:standard/T5_B3_I2_H4/f32/infer/ragged", LB_VERDICT_ERROR,
+                  "the descriptors of x and y do not match");
+    expect_faulty(gradients, "cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_UNSUPPORTED,
+                  "gradients can only be added");
 }
 
 static void a_transposed_projection_is_found(void **state)
@@ -578,6 +650,16 @@ static void an_implementation_that_leaves_something_out_is_found(void **state)
     left_out = SHORT_ROWS;
     expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
            "an unsupported value or parameter was passed to the function");
+    left_out = SHORT_WEIGHTS;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_ERROR, "bytes of weights are too few");
+    left_out = SHORT_SCRATCH;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_ERROR, "4095 bytes of workspace");
+    left_out = SHORT_RESERVE;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_ERROR,
+           "bytes of reserve space are too few");
+    left_out = SLOW_WORKSPACE;
+    expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
+    assert_true(fake_cublas_counts()->with_small_workspace > 0);
     left_out = NO_WORKSPACE;
     expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
     assert_true(fake_cublas_counts()->without_workspace > 0);
@@ -613,8 +695,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_algorithm_of_cudnn_agrees_with_the_oracle),
         cmocka_unit_test(a_projection_in_the_wrong_place_is_found),
+        cmocka_unit_test(a_wrong_argument_is_refused),
         cmocka_unit_test(a_transposed_projection_is_found),
-        cmocka_unit_test(auto_projects_with_the_standard_algorithm),
         cmocka_unit_test(loops_on_cublas_agree_with_the_oracle),
         cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
         cmocka_unit_test(auto_times_what_is_measured),
