@@ -1,15 +1,6 @@
 /* What the fakes of a GPU's libraries refuse: each call is right, and with one thing changed it is
  * refused, as the library's manual says. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
@@ -18,6 +9,7 @@
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/launch_limits.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 static cudaStream_t stream;
 
@@ -45,11 +37,10 @@ static void *memory_of(size_t bytes)
 /* ---- The device ------------------------------------------------------------------------------ */
 
 /* NVML and nvidia-smi find a device by this name; a part of a GPU has one of its own kind. */
-static void a_device_is_named_as_nvml_names_it(void **state)
+TEST_WITH(a_device_is_named_as_nvml_names_it, install, NULL)
 {
     static const char *const names[][2] = {{"NVIDIA H100 80GB HBM3", "GPU-"},
                                            {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", "MIG-"}};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct lb_device_info info = *fake_device_info();
         snprintf(info.name, sizeof(info.name), "%s", names[i][0]);
@@ -62,10 +53,9 @@ static void a_device_is_named_as_nvml_names_it(void **state)
 
 /* NVIDIA's libraries obey one of these before the math mode that a case names, and would make every
  * launch wait by the other. */
-static void the_environment_does_not_change_what_a_case_measures(void **state)
+TEST_WITH(the_environment_does_not_change_what_a_case_measures, install, NULL)
 {
     struct lb_device_info info = *fake_device_info();
-    (void)state;
     assert_int_equal(setenv("NVIDIA_TF32_OVERRIDE", "0", 1), 0);
     assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
     assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
@@ -74,12 +64,11 @@ static void the_environment_does_not_change_what_a_case_measures(void **state)
 }
 
 /* Where the memory for readings is missing, nothing may be launched that writes to it. */
-static void clocks_are_read_only_into_memory(void **state)
+TEST_WITH(clocks_are_read_only_into_memory, install, NULL)
 {
     struct lb_device_info info = *fake_device_info();
     struct lb_error err = {""};
     double mhz = 0;
-    (void)state;
     assert_int_equal(cudaStreamDestroy(stream), cudaSuccess); /* the device's own is the first */
     assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
     fake_device_break(FAKE_OOM_LATE);
@@ -97,7 +86,7 @@ static void clocks_are_read_only_into_memory(void **state)
 
 /* ---- Launches ------------------------------------------------------------------------------ */
 
-static void launches_have_limits(void **state)
+TEST_WITH(launches_have_limits, install, NULL)
 {
     static const struct {
         const char *device;
@@ -144,7 +133,6 @@ static void launches_have_limits(void **state)
           .shared_allowed = 227 << 10},
          FAKE_COOPERATIVE_TOO_LARGE},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_device_info device;
         assert_int_equal(lb_device_model(cases[i].device, &device, NULL), LB_OK);
@@ -173,11 +161,10 @@ static cudaError_t call(enum captured which, char *memory, cudaEvent_t before)
     }
 }
 
-static void captures_take_what_is_enqueued_alone(void **state)
+TEST_WITH(captures_take_what_is_enqueued_alone, install, NULL)
 {
     char *memory = memory_of(128);
     cudaEvent_t before;
-    (void)state;
     assert_int_equal(cudaEventCreate(&before), cudaSuccess);
     assert_int_equal(cudaEventRecord(before, stream), cudaSuccess);
     for (int i = CLEAR; i <= WAIT_FOR_BEFORE; i++) {
@@ -198,13 +185,12 @@ static void captures_take_what_is_enqueued_alone(void **state)
     assert_int_equal(cudaFree(memory), cudaSuccess);
 }
 
-static void a_stream_that_does_not_come_back_spoils_the_capture(void **state)
+TEST_WITH(a_stream_that_does_not_come_back_spoils_the_capture, install, NULL)
 {
     char *memory = memory_of(64);
     cudaStream_t other;
     cudaEvent_t event;
     cudaGraph_t graph;
-    (void)state;
     assert_int_equal(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), cudaSuccess);
     assert_int_equal(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), cudaSuccess);
     for (int joins = 0; joins < 2; joins++) {
@@ -253,7 +239,7 @@ static cublasHandle_t handle_of_stream(void)
     return handle;
 }
 
-static void products_have_their_arguments_checked(void **state)
+TEST_WITH(products_have_their_arguments_checked, install, NULL)
 {
     static const struct {
         struct product product;
@@ -277,7 +263,6 @@ static void products_have_their_arguments_checked(void **state)
     };
     cublasHandle_t handle = handle_of_stream();
     char *memory = memory_of(2048);
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         if (multiply(handle, &cases[i].product, memory) != cases[i].expected)
             fail_msg("product %zu is not answered by %d", i, (int)cases[i].expected);
@@ -285,11 +270,10 @@ static void products_have_their_arguments_checked(void **state)
     assert_int_equal(cudaFree(memory), cudaSuccess);
 }
 
-static void a_library_without_memory_gives_no_handle(void **state)
+TEST_WITH(a_library_without_memory_gives_no_handle, install, NULL)
 {
     struct lb_streams *streams;
     struct lb_error err = {""};
-    (void)state;
     fake_cublas_reset(true);
     assert_int_equal(lb_streams_create(1, stream, &streams, &err), LB_OOM);
     assert_non_null(strstr(err.text, "opening cuBLAS"));
@@ -297,13 +281,12 @@ static void a_library_without_memory_gives_no_handle(void **state)
 
 /* ---- Several devices ----------------------------------------------------------------------- */
 
-static void a_process_opens_one_of_several_devices(void **state)
+TEST_WITH(a_process_opens_one_of_several_devices, install_in_scratch, scratch_teardown)
 {
     struct lb_device_info info;
     struct lb_error err = {""};
     struct cudaDeviceProp properties;
     int count, device;
-    (void)state;
     scratch_setenv("LB_FAKE_DEVICES", "4");
     assert_int_equal(cudaGetDeviceCount(&count), cudaSuccess);
     assert_int_equal(count, 4);
@@ -321,10 +304,9 @@ static void a_process_opens_one_of_several_devices(void **state)
 }
 
 /* A wrong address is not seen in the call: whoever waits learns of it, and everybody after that. */
-static void a_wrong_address_shows_in_the_next_wait(void **state)
+TEST(a_wrong_address_shows_in_the_next_wait)
 {
     static const size_t wrong[] = {2 /* not aligned */, 1024 /* past the end of memory */};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         void *more;
         (void)install(NULL);
@@ -337,22 +319,4 @@ static void a_wrong_address_shows_in_the_next_wait(void **state)
         assert_int_equal(cudaGetLastError(), cudaErrorIllegalAddress); /* it stays */
         (void)cudaFree(memory);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(a_device_is_named_as_nvml_names_it, install),
-        cmocka_unit_test_setup(the_environment_does_not_change_what_a_case_measures, install),
-        cmocka_unit_test_setup(clocks_are_read_only_into_memory, install),
-        cmocka_unit_test_setup(launches_have_limits, install),
-        cmocka_unit_test_setup(captures_take_what_is_enqueued_alone, install),
-        cmocka_unit_test_setup(a_stream_that_does_not_come_back_spoils_the_capture, install),
-        cmocka_unit_test_setup(products_have_their_arguments_checked, install),
-        cmocka_unit_test_setup(a_library_without_memory_gives_no_handle, install),
-        cmocka_unit_test_setup_teardown(a_process_opens_one_of_several_devices, install_in_scratch,
-                                        scratch_teardown),
-        cmocka_unit_test(a_wrong_address_shows_in_the_next_wait),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

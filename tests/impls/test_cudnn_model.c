@@ -1,17 +1,9 @@
 /* Tests the GPU implementations that call libraries. Their host code and that of the device
  * layer run on fakes of the CUDA runtime, cuBLAS and cuDNN. The tests cover conformance, and the
  * result of each fault of a library or an implementation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <cublas_v2.h>
 #include <cudnn.h>
 
@@ -21,6 +13,7 @@
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cudnn, lb_impl_cuda_step, lb_impl_cuda_naive;
 extern const struct lb_impl *lb_plugin(uint32_t abi); /* tests/plugins/bad_address.c */
@@ -70,12 +63,7 @@ static float *transpose_projection(const struct lb_problem *p, const float *w_hr
     return turned;
 }
 
-void __real_lb_cudnn_layout_pack(const struct lb_problem *problem,
-                                 const struct lb_cudnn_offsets *offsets,
-                                 const struct lb_weights *weights, void *image);
-void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
-                                 const struct lb_cudnn_offsets *offsets,
-                                 const struct lb_weights *weights, void *image);
+__typeof__(lb_cudnn_layout_pack) __real_lb_cudnn_layout_pack, __wrap_lb_cudnn_layout_pack;
 void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
                                  const struct lb_cudnn_offsets *offsets,
                                  const struct lb_weights *weights, void *image)
@@ -91,12 +79,7 @@ void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
     free(turned);
 }
 
-void __real_lb_cudnn_layout_unpack(const struct lb_problem *problem,
-                                   const struct lb_cudnn_offsets *offsets, const void *image,
-                                   const struct lb_gradients *gradients);
-void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
-                                   const struct lb_cudnn_offsets *offsets, const void *image,
-                                   const struct lb_gradients *gradients);
+__typeof__(lb_cudnn_layout_unpack) __real_lb_cudnn_layout_unpack, __wrap_lb_cudnn_layout_unpack;
 void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
                                    const struct lb_cudnn_offsets *offsets, const void *image,
                                    const struct lb_gradients *gradients)
@@ -110,9 +93,7 @@ void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
     free(turned);
 }
 
-typedef enum lb_status load_function(struct lb_cudnn_rnn *rnn, const struct lb_cudnn_memory *memory,
-                                     const struct lb_weights *weights, struct lb_error *err);
-load_function __real_lb_cudnn_rnn_load, __wrap_lb_cudnn_rnn_load;
+__typeof__(lb_cudnn_rnn_load) __real_lb_cudnn_rnn_load, __wrap_lb_cudnn_rnn_load;
 
 enum lb_status __wrap_lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn,
                                         const struct lb_cudnn_memory *memory,
@@ -125,8 +106,7 @@ enum lb_status __wrap_lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn,
     return st;
 }
 
-cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
-cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+__typeof__(cudaMemsetAsync) __real_cudaMemsetAsync, __wrap_cudaMemsetAsync;
 cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
     return left_out == NO_ZEROED_GRADIENTS && byte == 0
@@ -134,12 +114,7 @@ cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_
                : __real_cudaMemsetAsync(to, byte, bytes, stream);
 }
 
-enum lb_status __real_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
-                                         int64_t steps, int64_t batch, int64_t width, void *stream,
-                                         struct lb_error *err);
-enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
-                                         int64_t steps, int64_t batch, int64_t width, void *stream,
-                                         struct lb_error *err);
+__typeof__(lb_cell_zero_tails) __real_lb_cell_zero_tails, __wrap_lb_cell_zero_tails;
 enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
                                          int64_t steps, int64_t batch, int64_t width, void *stream,
                                          struct lb_error *err)
@@ -149,8 +124,7 @@ enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, cons
                                                                    batch, width, stream, err);
 }
 
-cublasStatus_t __real_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
-cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
+__typeof__(cublasSetWorkspace_v2) __real_cublasSetWorkspace_v2, __wrap_cublasSetWorkspace_v2;
 cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes)
 {
     size_t given = left_out == SMALL_WORKSPACE  ? 4096
@@ -160,12 +134,7 @@ cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory,
                                     : __real_cublasSetWorkspace_v2(handle, memory, given);
 }
 
-typedef cublasStatus_t gemm_function(cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t,
-                                     int64_t, int64_t, const void *, const void *, cudaDataType,
-                                     int64_t, const void *, cudaDataType, int64_t, const void *,
-                                     void *, cudaDataType, int64_t, cublasComputeType_t,
-                                     cublasGemmAlgo_t);
-gemm_function __real_cublasGemmEx_64, __wrap_cublasGemmEx_64;
+__typeof__(cublasGemmEx_64) __real_cublasGemmEx_64, __wrap_cublasGemmEx_64;
 
 cublasStatus_t __wrap_cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a,
                                       cublasOperation_t transpose_b, int64_t m, int64_t n,
@@ -273,10 +242,9 @@ static void name_case(const char *impl, int shape, int kind, char text[LB_CASE_I
 /* Runs each pass and dtype of all shapes with the standard algorithm, and of the first shapes,
  * of which the third is ragged, with the others. The model must accept every case that the rules
  * accept. */
-static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
+TEST(every_algorithm_of_cudnn_agrees_with_the_oracle)
 {
     int right = 0, unsupported = 0;
-    (void)state;
     for (int v = 0; v < CUDNN_VARIANT_COUNT; v++) {
         for (int i = 0; i < (v == CUDNN_STANDARD ? SHAPES : 3) * KINDS; i++) {
             char text[LB_CASE_ID_SIZE], name[32];
@@ -299,14 +267,13 @@ static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
 }
 
 /* test_gpu_loops.c tests all orders of streams and all shapes without the library. */
-static void loops_on_cublas_agree_with_the_oracle(void **state)
+TEST(loops_on_cublas_agree_with_the_oracle)
 {
     static const char *const problems[] = {
         "T7_B3_I5_H6/f64/train",           "T9_B5_I4_H8/f32/train/ragged",
         "T6_B5_I3_H5_D2/f16/train/ragged", "T11_B3_I4_H5_L3/bf16/train",
         "T8_B3_I5_H6/f32/infer/tf32",      "T8_B3_I5_H6/f32/backward/half"};
     static const char *const impls[] = {"cuda_step", "cuda_naive"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
             char text[LB_CASE_ID_SIZE];
@@ -317,13 +284,12 @@ static void loops_on_cublas_agree_with_the_oracle(void **state)
     }
 }
 
-static void graphs_cold_caches_and_batches_are_timed(void **state)
+TEST(graphs_cold_caches_and_batches_are_timed)
 {
     static const char *const impls[] = {"cudnn:standard", "cudnn", "cuda_step", "cuda_naive"};
     static const char *const kinds[] = {"f32/train/graph", "f16/backward/graph/cold",
                                         "f32/infer/batched"};
     char text[LB_CASE_ID_SIZE];
-    (void)state;
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
             snprintf(text, sizeof(text), "%s/T4_B2_H4_L2/%s", impls[i], kinds[k]);
@@ -350,9 +316,8 @@ static void expect_choice(const char *text, const char *expected)
 
 /* persist_static is the fastest in forward calls and in both together; standard is the fastest
  * in backward calls. */
-static void auto_times_what_is_measured(void **state)
+TEST(auto_times_what_is_measured)
 {
-    (void)state;
     expect_choice("cudnn/T5_B2_H4/f32/infer", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/forward", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/train", "persist_static;");
@@ -361,9 +326,8 @@ static void auto_times_what_is_measured(void **state)
     expect_choice("cudnn/T5_B2_H4_P2/f32/train", "standard;");
 }
 
-static void auto_times_replays_where_graphs_are_measured(void **state)
+TEST(auto_times_replays_where_graphs_are_measured)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect("cudnn:standard/T5_B2_H4/f32/infer/graph", LB_VERDICT_OK, "");
     int alone = fake_device_counts()->captures;
@@ -372,9 +336,8 @@ static void auto_times_replays_where_graphs_are_measured(void **state)
     assert_int_equal(fake_device_counts()->captures, alone + 4);
 }
 
-static void ragged_calls_are_not_captured(void **state)
+TEST(ragged_calls_are_not_captured)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect("cudnn/T5_B2_H4/f32/infer/ragged/graph", LB_VERDICT_UNSUPPORTED, "lengths");
 }
@@ -458,10 +421,9 @@ static cudnnStatus_t widen_states(cudnnTensorDescriptor_t descriptor, cudnnDataT
     return cudnnSetTensorNdDescriptor(descriptor, type, count, wide, their_strides);
 }
 
-static void a_projection_in_the_wrong_place_is_found(void **state)
+TEST(a_projection_in_the_wrong_place_is_found)
 {
     struct lb_cudnn other_matrix = lb_cudnn, none = lb_cudnn, wide = lb_cudnn;
-    (void)state;
     other_matrix.cudnnGetRNNWeightParams = give_another_matrix;
     none.cudnnSetRNNDescriptor_v8 = describe_wrongly;
     wrong_rnn = NO_PROJECTION;
@@ -476,10 +438,9 @@ static void a_projection_in_the_wrong_place_is_found(void **state)
 }
 
 /* The library refuses what its manual does not allow. */
-static void a_wrong_argument_is_refused(void **state)
+TEST(a_wrong_argument_is_refused)
 {
     struct lb_cudnn rnn = lb_cudnn, build = lb_cudnn, data = lb_cudnn, gradients = lb_cudnn;
-    (void)state;
     rnn.cudnnSetRNNDescriptor_v8 = describe_wrongly;
     build.cudnnBuildRNNDynamic = build_for_more;
     data.cudnnSetRNNDataDescriptor = forget_lengths;
@@ -497,9 +458,8 @@ static void a_wrong_argument_is_refused(void **state)
                   "gradients can only be added");
 }
 
-static void a_transposed_projection_is_found(void **state)
+TEST(a_transposed_projection_is_found)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     left_out = TRANSPOSED_PROJECTION;
     expect("cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
@@ -511,7 +471,7 @@ static void a_transposed_projection_is_found(void **state)
 
 /* ---- Faults -------------------------------------------------------------------------------- */
 
-static void faults_of_cudnn_end_in_a_verdict(void **state)
+TEST(faults_of_cudnn_end_in_a_verdict)
 {
     static const struct {
         enum fake_cudnn_fault fault;
@@ -533,7 +493,6 @@ static void faults_of_cudnn_end_in_a_verdict(void **state)
         {FAKE_CUDNN_GROWS, "cudnn:standard/T5_B2_H4/f32/infer/ragged", LB_VERDICT_ERROR,
          "needs 8192 bytes of workspace"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         install(FAKE_NONE, cases[i].fault);
         expect(cases[i].text, cases[i].verdict, cases[i].says);
@@ -559,10 +518,9 @@ static void expect_elsewhere(enum fake_fault fault, const char *text, enum lb_ve
     assert_int_equal(status, 0);
 }
 
-static void faults_of_the_device_end_in_a_verdict(void **state)
+TEST(faults_of_the_device_end_in_a_verdict)
 {
     static const char *const impls[] = {"cudnn:standard", "cudnn", "cuda_step", "cuda_naive"};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         char text[LB_CASE_ID_SIZE];
         snprintf(text, sizeof(text), "%s/T4_B2_H4/f32/train", impls[i]);
@@ -581,9 +539,8 @@ static void faults_of_the_device_end_in_a_verdict(void **state)
 }
 
 /* As in gpu-check.sh on a real device, the case costs one row and the device is lost. */
-static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
+TEST(a_kernel_that_reads_nowhere_costs_one_row)
 {
-    (void)state;
     expect_elsewhere(FAKE_NONE, "bad_address/T7_B2_H4/f32/infer", LB_VERDICT_ERROR,
                      "an illegal memory access was encountered", true);
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
@@ -592,7 +549,7 @@ static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
 
 /* The project's kernels are built for compute capability 8.0 and later; cuDNN has kernels for
  * older devices. */
-static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
+TEST(an_older_device_runs_what_it_can_and_says_why_not)
 {
     const struct lb_device_info t4 = {.name = "Tesla T4",
                                       .uuid = "GPU-t4",
@@ -615,7 +572,6 @@ static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
         {"cudnn/T4_B2_H4/f16/train", LB_VERDICT_OK, ""},
         {"cudnn:standard/T4_B2_H4/f32/train/graph", LB_VERDICT_OK, ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char says[128] = "";
         install_device(&t4, FAKE_NONE, FAKE_CUDNN_SOUND);
@@ -627,9 +583,8 @@ static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
 }
 
 /* The library loads its kernels in the first call, which must not become a sample. */
-static void a_slow_first_call_is_no_sample(void **state)
+TEST(a_slow_first_call_is_no_sample)
 {
-    (void)state;
     install(FAKE_SLOW_FIRST, FAKE_CUDNN_SOUND);
     struct lb_row row = run("cuda_step/T4_B2_H4/f32/infer");
     assert_int_equal(row.verdict, LB_VERDICT_OK);
@@ -639,9 +594,8 @@ static void a_slow_first_call_is_no_sample(void **state)
     lb_row_free(&row);
 }
 
-static void an_implementation_that_leaves_something_out_is_found(void **state)
+TEST(an_implementation_that_leaves_something_out_is_found)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     left_out = NO_ZEROED_GRADIENTS;
     expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_WRONG, "dw_ih");
@@ -676,13 +630,12 @@ static enum lb_status backward_twice(void *self, const struct lb_backward_io *io
     return st == LB_OK ? lb_impl_cudnn.backward(self, io, err) : st;
 }
 
-static void a_reserve_space_serves_one_backward_pass(void **state)
+TEST(a_reserve_space_serves_one_backward_pass)
 {
     struct lb_impl twice = lb_impl_cudnn;
     struct lb_run_options options = {
         .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
     struct lb_row row;
-    (void)state;
     twice.backward = backward_twice;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     trial_case_run(&twice, "cudnn:standard/T5_B2_H4/f32/train", &options, &row);
@@ -690,25 +643,4 @@ static void a_reserve_space_serves_one_backward_pass(void **state)
     lb_row_free(&row);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_of_cudnn_agrees_with_the_oracle),
-        cmocka_unit_test(a_projection_in_the_wrong_place_is_found),
-        cmocka_unit_test(a_wrong_argument_is_refused),
-        cmocka_unit_test(a_transposed_projection_is_found),
-        cmocka_unit_test(loops_on_cublas_agree_with_the_oracle),
-        cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
-        cmocka_unit_test(auto_times_what_is_measured),
-        cmocka_unit_test(auto_times_replays_where_graphs_are_measured),
-        cmocka_unit_test(ragged_calls_are_not_captured),
-        cmocka_unit_test(faults_of_cudnn_end_in_a_verdict),
-        cmocka_unit_test(faults_of_the_device_end_in_a_verdict),
-        cmocka_unit_test(a_kernel_that_reads_nowhere_costs_one_row),
-        cmocka_unit_test(an_older_device_runs_what_it_can_and_says_why_not),
-        cmocka_unit_test(a_slow_first_call_is_no_sample),
-        cmocka_unit_test(an_implementation_that_leaves_something_out_is_found),
-        cmocka_unit_test(a_reserve_space_serves_one_backward_pass),
-    };
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
-}
+TEST_GROUP(open_cache, close_cache)

@@ -1,14 +1,6 @@
 /* Tests the rules of what cuDNN supports, by variant and problem and against the library where
  * it answers without a device. Also tests the conversion to its weight layout and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
 #include <cudnn.h>
 
 #include "impls/cudnn/layout.h"
@@ -18,6 +10,7 @@
 #include "model/case.h"
 #include "reference/reference.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 static struct lb_device_info h100(void)
 {
@@ -46,10 +39,9 @@ static const struct {
     {"T65536_B1_H8/f32/infer", {"seq_len", "seq_len", "seq_len", "seq_len"}},
 };
 
-static void each_variant_names_its_limit(void **state)
+TEST(each_variant_names_its_limit)
 {
     struct lb_device_info device = h100();
-    (void)state;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct lb_problem p = trial_problem(limits[i].problem);
         bool any = false;
@@ -67,11 +59,10 @@ static void each_variant_names_its_limit(void **state)
     }
 }
 
-static void bf16_and_ragged_backward_need_ampere(void **state)
+TEST(bf16_and_ragged_backward_need_ampere)
 {
     struct lb_device_info volta = {.major = 7, .sm_count = 80};
     struct lb_problem p = trial_problem("T25_B16_H128/bf16/infer");
-    (void)state;
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
     p = trial_problem("T25_B16_H128/f32/train/ragged"); /* needs a kernel of the project */
@@ -82,7 +73,7 @@ static void bf16_and_ragged_backward_need_ampere(void **state)
 
 /* On a V100 the choice of persist_static also depends on batch and length; Turing and sm_86
  * never get it. */
-static void the_usual_choice_is_pytorchs(void **state)
+TEST(the_usual_choice_is_pytorchs)
 {
     static const struct {
         const char *problem;
@@ -120,7 +111,6 @@ static void the_usual_choice_is_pytorchs(void **state)
         {"T100_B64_H512/f16/infer", 86, CUDNN_STANDARD, "compute capability 8.6"},
         {"T9_B24_H512/f16/infer", 80, CUDNN_PERSIST_STATIC, "f16, one layer"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
         struct lb_problem p = trial_problem(choices[i].problem);
         struct lb_device_info device = {.major = choices[i].capability / 10,
@@ -140,7 +130,7 @@ static void the_usual_choice_is_pytorchs(void **state)
 
 /* The library refuses some problems as soon as they are described, which needs no device. It
  * must refuse there exactly what the rules refuse. */
-static void descriptors_agree_with_the_rules(void **state)
+TEST(descriptors_agree_with_the_rules)
 {
     static const cudnnDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDNN_DATA_DOUBLE,
                                                           [LB_F32] = CUDNN_DATA_FLOAT,
@@ -149,7 +139,6 @@ static void descriptors_agree_with_the_rules(void **state)
     static const cudnnRNNAlgo_t algorithms[] = {
         CUDNN_RNN_ALGO_STANDARD, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
         CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H};
-    (void)state;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         for (int a = 0; a < 8; a++) {
             cudnnRNNDescriptor_t descriptor;
@@ -176,7 +165,7 @@ static void descriptors_agree_with_the_rules(void **state)
 /* Each status of the library becomes a verdict and a message with the call, the status's name
  * and the library's explanation. A probe that fails must not count as "unsupported", or an
  * algorithm would be missing from a comparison unnoticed. */
-static void the_librarys_answers_become_verdicts(void **state)
+TEST(the_librarys_answers_become_verdicts)
 {
     static const struct {
         cudnnStatus_t status;
@@ -195,7 +184,6 @@ static void the_librarys_answers_become_verdicts(void **state)
     struct lb_cudnn_shapes shapes;
     struct lb_problem p = trial_problem("T3_B2_H4/f32/infer");
     struct lb_error err;
-    (void)state;
     assert_int_equal(lb_cudnn_check(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
         assert_int_equal(lb_cudnn_probed(answers[i].status, "asking", &err), answers[i].probed);
@@ -274,20 +262,18 @@ static void weights_survive_packing(const char *problem)
     lb_reference_cache_destroy(cache);
 }
 
-static void weights_survive_the_way_there_and_back(void **state)
+TEST(weights_survive_the_way_there_and_back)
 {
-    (void)state;
     weights_survive_packing("T3_B2_I5_H4_L3_D2/f16/train");
     weights_survive_packing("T3_B2_I5_H4_P3_L3_D2/f16/train");
 }
 
-static void a_part_outside_the_weight_space_is_found(void **state)
+TEST(a_part_outside_the_weight_space_is_found)
 {
     struct lb_problem p = trial_problem("T3_B2_I5_H4/f32/train");
     struct lb_cudnn_offsets offsets[1];
     struct lb_error err = {""};
     size_t bytes = make_offsets(&p, offsets);
-    (void)state;
     offsets[0].matrix[3] = bytes - 4;
     assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "part 3 of layer 0"));
@@ -310,16 +296,4 @@ static int load(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_variant_names_its_limit),
-        cmocka_unit_test(bf16_and_ragged_backward_need_ampere),
-        cmocka_unit_test(the_usual_choice_is_pytorchs),
-        cmocka_unit_test(descriptors_agree_with_the_rules),
-        cmocka_unit_test(the_librarys_answers_become_verdicts),
-        cmocka_unit_test(weights_survive_the_way_there_and_back),
-        cmocka_unit_test(a_part_outside_the_weight_space_is_found),
-    };
-    return cmocka_run_group_tests(tests, load, NULL);
-}
+TEST_GROUP(load, NULL)
