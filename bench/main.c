@@ -150,7 +150,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
                     plan.left_out == 1 ? " was" : "s were", plan.because.text);
-        st = session->options->devices ? lb_devices_sweep(session, &plan, exit_code, err)
+        st = session->options->devices ? lb_devices_sweep(session, exit_code, err)
                                        : lb_sweep(session, &plan, exit_code, err);
     }
 done:
@@ -192,7 +192,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     LB_TRY(lb_pool_libraries(pool, &registry, &session.libraries, err));
     LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->subject))
-        LB_TRY(lb_devices_resume(&session, exit_code, err));
+        LB_TRY(lb_devices_sweep(&session, exit_code, err));
     else if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
     else if (options->command == LB_CMD_AB)

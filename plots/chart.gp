@@ -9,6 +9,29 @@ gap_across = lines ? 24 : 30
 gap_down = 56
 left = 84
 pad = lines ? 1.25 : 1.3
+
+# A unit that suits the values.
+units = unit eq 'time' ? 'ns µs ms s' : unit eq 'bytes' ? 'B KiB MiB GiB' : ''
+unit_step = unit eq 'bytes' ? 1024.0 : 1000.0
+order = int(floor(log(sqrt(low) * sqrt(high) / 500) / log(unit_step))) + 1
+order = larger(0, smaller(order, words(units) - 1))
+unit_size = units eq '' ? 1.0 : unit_step ** order
+y_label = y_label.(units eq '' ? '' : ', '.word(units, order + 1))
+
+# The series that the panels show, in as many columns as fit the width.
+legend = ''
+longest = 1
+do for [s = 1 : |series_name|] {
+    shown = 0
+    do for [panel = 1 : panels] { shown = shown || strstrt(' '.panel_series[panel], sprintf(' %d ', s)) }
+    if (shown) {
+        legend = legend.sprintf('%d ', s)
+        longest = larger(longest, strlen(series_name[s]))
+    }
+}
+legend_width = 60 + 8 * longest
+legend_columns = larger(1, int((lines ? 60 + 300 * columns : 600) / legend_width))
+
 y_low = low / unit_size / pad
 y_high = high / unit_size * (lines ? pad : 1.6)
 x_pad = lines ? 1.12 : 1.6

@@ -85,6 +85,8 @@ for (const setting of SETTINGS) {
     setting.infer = find("infer", setting.dtype);
     setting.plain = find(setting.pass, "f32");
 }
+// A style for elements whose colour is that of a series.
+const colorOf = ({color}) => "--own:var(--c" + color + ")";
 const RANKS = ["", "fastest", "tied"];
 // What a case with a time has: times of a call in ns, with lo and hi of the 95 % interval or else
 // of the range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a
@@ -251,7 +253,7 @@ function makeFilters() {
                 change({[facet.key]: chosen});
             });
             return h("label", {class: "chip"}, input,
-                series && h("span", {class: "dot c" + series.color}), value,
+                series && dotOf(series), value,
                 ["impl", "verdict"].includes(facet.key) &&
                     h("small", {}, String(facet.groups.get(value).length)));
         });
@@ -280,8 +282,8 @@ function syncFilters({shown}) {
     $("filter-note").textContent =  // on paper, where the controls are not
         filters.length ? $("count").textContent + ", filtered by " + filters.join("; ") : "";
 }
-const nameOf = (series) =>
-    h("span", {class: "name"}, h("span", {class: "dot c" + series.color}), series.name);
+const dotOf = (series) => h("span", {class: "dot", style: colorOf(series)});
+const nameOf = (series) => h("span", {class: "name"}, dotOf(series), series.name);
 
 // Summary: one line per implementation
 
@@ -313,8 +315,8 @@ function summaryTrack({low, high, middle, series}, {at, marks}) {
     const span = "left:" + at(low) + ";right:calc(100% - " + at(high) + ")";
     const said = "from " + times(low) + " to " + times(high);
     return h("div", {class: "track", role: "img", "aria-label": said}, marks.map(rule),
-        h("span", {class: "span c" + series.color, style: span}),
-        h("span", {class: "middle c" + series.color, style: "left:" + at(middle)}));
+        h("span", {class: "span", style: colorOf(series) + ";" + span}),
+        h("span", {class: "middle", style: colorOf(series) + ";left:" + at(middle)}));
 }
 function drawSummary({timed}) {
     const compares = (c) => c.problem.timed.length > 1;
@@ -435,10 +437,10 @@ const CIRCLE = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", SQUARE = "M-3.6 -3.6h7.2v7.
       PENTAGON = "M0 -4.8L4.6 -1.5L2.8 3.9H-2.8L-4.6 -1.5z";
 const MARKS = [CIRCLE, SQUARE, UP, DIAMOND, DOWN, PENTAGON, SQUARE, CIRCLE, UP, DIAMOND];
 const DASHES = [null, "6 4", "2 3", "8 3 2 3"];
-const markOf = ({mark, color}) => svg("path",
-    {d: MARKS[(mark - 1) % 10], class: (mark > 6 ? "open s" : "f") + color, "stroke-width": 1.6});
-const lineOf = ({color, dash}, d) => svg("path",
-    {class: "line s" + color, "stroke-dasharray": DASHES[(dash - 1) % 4], d});
+const markOf = (series) => svg("path", {d: MARKS[(series.mark - 1) % 10],
+    class: series.mark > 6 ? "mark open" : "mark", style: colorOf(series)});
+const lineOf = (series, d) => svg("path",
+    {class: "line", style: colorOf(series), "stroke-dasharray": DASHES[(series.dash - 1) % 4], d});
 
 // Panels: one per setting and set of the sizes that the chart holds constant. I counts as a size
 // where it is not H.
@@ -509,7 +511,7 @@ function drawPoint(point, {chart, X, Y, say}) {
     if (lo > 0 && hi > 0 && Y(lo) - Y(hi) > 3) {
         const from = (Y(lo) - y).toFixed(1), to = (Y(hi) - y).toFixed(1);
         group.append(svg("path", {
-            class: "whisker s" + c.series.color,
+            class: "whisker", style: colorOf(c.series),
             d: "M-3 " + from + "h6M-3 " + to + "h6M0 " + from + "V" + to
         }));
     }
@@ -991,7 +993,7 @@ function exceptionWords(problems, series) {
     return list.length ? " Exceptions: " + words.join(", ") + more + "." : "";
 }
 function regionItem({series, problems, cuts}) {
-    const item = h("li", {}, h("span", {class: "dot c" + series.color}), strong(series.name),
+    const item = h("li", {}, dotOf(series), strong(series.name),
         cutWords(problems, cuts));
     const own = problems.map((p) => timedOf(p, series)).filter(Boolean);
     const others = (c) => c.problem.timed.find((other) => other.series !== series);

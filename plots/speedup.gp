@@ -20,7 +20,15 @@ speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
 state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
 
+columns_most = 2
+rows_most = 2
+do for [panel = 1 : panels] {
+    columns_most = larger(columns_most, words(panel_x[panel]))
+    rows_most = larger(rows_most, words(panel_y[panel]))
+}
 pitch = columns_most * cell_width + gap_across
+fitting = int(larger(1, smaller(4, 1400 / pitch))) # as many columns of panels as fit a screen
+columns = smaller(columns, fitting)
 do for [panel = 1 : panels] { pitch = larger(pitch, 7 * strlen(panel_title[panel]) + 30) }
 down_count = (panels + columns - 1) / columns
 width = larger(larger(words_width, left + columns * pitch - 40), left + bar + 24)
@@ -41,17 +49,17 @@ do for [format in 'svg png'] {
         x0 = left + column_of(panel) * pitch
         y0 = top + row_of(panel) * (rows_most * cell_height + gap_down)
         set lmargin at screen across(x0)
-        set rmargin at screen across(x0 + panel_columns[panel] * cell_width)
+        set rmargin at screen across(x0 + words(panel_x[panel]) * cell_width)
         set tmargin at screen down(y0)
-        set bmargin at screen down(y0 + panel_rows[panel] * cell_height)
-        set xrange [-0.5 : panel_columns[panel] - 0.5]
-        set yrange [-0.5 : panel_rows[panel] - 0.5]
+        set bmargin at screen down(y0 + words(panel_y[panel]) * cell_height)
+        set xrange [-0.5 : words(panel_x[panel]) - 0.5]
+        set yrange [-0.5 : words(panel_y[panel]) - 0.5]
         set xtics () nomirror scale 0 offset 0, 0.3
-        do for [k = 1 : panel_columns[panel]] {
+        do for [k = 1 : words(panel_x[panel])] {
             set xtics add (word(panel_x[panel], k) k - 1)
         }
         set ytics () nomirror scale 0 offset 0.5, 0
-        do for [k = 1 : panel_rows[panel]] {
+        do for [k = 1 : words(panel_y[panel])] {
             set ytics add (word(panel_y[panel], k) k - 1)
         }
         set xlabel 'hidden size H' tc rgb ink offset 0, 0.6

@@ -22,6 +22,7 @@ down(px) = 1 - px / real(height)
 
 # The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
+smaller(a, b) = a < b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
 words_width = 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590)))
 

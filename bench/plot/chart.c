@@ -23,29 +23,27 @@ struct point {
     double bound; /* y at the lower bound of the time; NaN: unknown */
 };
 
-enum unit { UNIT_TIME, UNIT_BYTES, UNIT_NONE };
-
 /* A kind of chart: how a row of the run becomes a point. */
 struct chart {
     const char *kind;
     enum lb_size x;      /* or NO_AXIS */
     const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
-    const char *reading; /* which direction is better, and what the marks are */
-    const char *y_label; /* a unit follows where there is one */
-    enum unit unit;
+    const char *reading; /* which direction is better, and what the marks are: two lines */
+    const char *y_label;
+    const char *unit;    /* of y: "time" in ns, "bytes", or "" */
     const char *missing; /* what a run lacks when it has no such picture */
 
     /* Sets y and what else differs from a row without a time. False: the row takes no part. */
-    bool (*take)(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                 const struct lb_candidate *it, struct point *point);
+    bool (*take)(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                 struct point *point);
 };
 
-static bool take_time(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                      const struct lb_candidate *it, struct point *point)
+static bool take_time(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                      struct point *point)
 {
     const struct lb_row *row = it->row;
     double steps = (double)row->c.problem.seq_len;
-    (void)grouped, (void)group;
+    (void)grouped;
     if (!lb_row_is_timed(row))
         return true;
     point->y = row->median_ns / steps;
@@ -85,11 +83,10 @@ static const struct lb_row *row_in(const struct lb_group *group, size_t series)
 }
 
 /* The time of training divided by that of inference. The row is the training case. */
-static bool take_training(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                          const struct lb_candidate *it, struct point *point)
+static bool take_training(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                          struct point *point)
 {
     const struct lb_problem *p = &it->row->c.problem;
-    (void)group;
     if (p->pass != LB_TRAIN)
         return false;
     const struct lb_group *infer = group_like(grouped, it->row, LB_INFER, p->dtype, p->math);
@@ -102,10 +99,9 @@ static bool is_plain(const struct lb_row *row)
 }
 
 /* The time in f32 divided by that in the row's own precision. */
-static bool take_precision(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                           const struct lb_candidate *it, struct point *point)
+static bool take_precision(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                           struct point *point)
 {
-    (void)group;
     if (is_plain(it->row))
         return false;
     const struct lb_group *plain =
@@ -113,21 +109,21 @@ static bool take_precision(const struct lb_grouped_run *grouped, const struct lb
     return take_ratio(row_in(plain, it->series), it->row, point);
 }
 
-static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                        const struct lb_candidate *it, struct point *point)
+static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                        struct point *point)
 {
-    (void)grouped, (void)group;
+    (void)grouped;
     if (it->row->verdict == LB_VERDICT_OK && it->row->peak_bytes > 0)
         point->y = it->row->peak_bytes;
     return true;
 }
 
 /* The rate of the GEMMs in GFLOP/s over the arithmetic intensity. */
-static bool take_rate(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                      const struct lb_candidate *it, struct point *point)
+static bool take_rate(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                      struct point *point)
 {
     const struct lb_row *row = it->row;
-    (void)grouped, (void)group;
+    (void)grouped;
     if (!lb_row_is_timed(row) || !(row->flops > 0) || !(row->bytes > 0))
         return false;
     point->x = row->flops / row->bytes;
@@ -141,13 +137,12 @@ static bool take_rate(const struct lb_grouped_run *grouped, const struct lb_grou
 /* How many times as fast as the fastest in f32 of the same sizes, over the error in norm, which of
  * a pass with a backward is that of the gradients. One page has all precisions: its name is that of
  * f32 without the dtype. */
-static bool take_error(const struct lb_grouped_run *grouped, const struct lb_group *group,
-                       const struct lb_candidate *it, struct point *point)
+static bool take_error(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                       struct point *point)
 {
     const struct lb_row *row = it->row;
     const struct lb_group *plain = group_like(grouped, row, row->c.problem.pass, LB_F32, LB_IEEE);
     const struct lb_candidate *best = plain ? lb_group_best(plain) : NULL;
-    (void)group;
     point->x = row->gradient_err_norm > 0 ? row->gradient_err_norm : row->err_norm;
     if (!lb_row_is_timed(row) || !(point->x > 0) || !best)
         return false;
@@ -155,41 +150,39 @@ static bool take_error(const struct lb_grouped_run *grouped, const struct lb_gro
     return take_ratio(best->row, row, point);
 }
 
-#define TIME_READING                                                                         \
-    "Lower is better. The median time of a call divided by T; bars show its 95 % interval. " \
+#define TIME_READING                                                                          \
+    "Lower is better. The median time of a call divided by T; bars show its 95 % interval.\n" \
     "A gap is a case without a time."
 
 static const struct chart charts[] = {
-    {"time-t", LB_SIZE_T, "time per step over", TIME_READING, "time per step", UNIT_TIME,
+    {"time-t", LB_SIZE_T, "time per step over", TIME_READING, "time per step", "time",
      "no implementation has times", take_time},
-    {"time-b", LB_SIZE_B, "time per step over", TIME_READING, "time per step", UNIT_TIME,
+    {"time-b", LB_SIZE_B, "time per step over", TIME_READING, "time per step", "time",
      "no implementation has times", take_time},
-    {"time-h", LB_SIZE_H, "time per step over", TIME_READING, "time per step", UNIT_TIME,
+    {"time-h", LB_SIZE_H, "time per step over", TIME_READING, "time per step", "time",
      "no implementation has times", take_time},
     {"training", LB_SIZE_H, "training time relative to inference, over",
-     "Lower is better. The median of a training call divided by that of inference of the same "
+     "Lower is better. The median of a training call divided by that of inference of the same\n"
      "implementation; bars show the widest interval that both allow.",
-     "training / inference", UNIT_NONE, "no implementation has times for both passes",
-     take_training},
+     "training / inference", "", "no implementation has times for both passes", take_training},
     {"precision", LB_SIZE_H, "speed-up over f32, over",
-     "Higher is better. The median in f32 divided by that in this precision, for the same "
+     "Higher is better. The median in f32 divided by that in this precision, for the same\n"
      "implementation; bars show the widest interval that both allow.",
-     "f32 / this precision", UNIT_NONE, "no implementation has times in f32 and another precision",
+     "f32 / this precision", "", "no implementation has times in f32 and another precision",
      take_precision},
     {"memory", LB_SIZE_H, "peak memory over",
-     "Lower is better. The most memory that the case used at a time: tensors, packed weights, "
+     "Lower is better. The most memory that the case used at a time: tensors, packed weights,\n"
      "reserve and workspace.",
-     "peak memory", UNIT_BYTES, "no implementation has a recorded peak of memory", take_memory},
+     "peak memory", "bytes", "no implementation has a recorded peak of memory", take_memory},
     {"roofline", NO_AXIS, "rate over arithmetic intensity",
-     "Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and "
+     "Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and\n"
      "outputs. The dashed line is the best rate of this run.",
-     "rate, GFLOP/s", UNIT_NONE, "no two cases of one setting have a time, flops and bytes",
-     take_rate},
+     "rate, GFLOP/s", "", "no two cases of one setting have a time, flops and bytes", take_rate},
     {"error", NO_AXIS, "speed over error",
-     "Left and up is better. The fastest median in f32 of the same sizes divided by the median, "
+     "Left and up is better. The fastest median in f32 of the same sizes divided by the median,\n"
      "over |result - oracle| / |oracle| of the worst output or, in training, the worst gradient.",
-     "speed-up over the fastest in f32", UNIT_NONE,
-     "no problem has times in f32 and in another precision", take_error},
+     "speed-up over the fastest in f32", "", "no problem has times in f32 and in another precision",
+     take_error},
 };
 
 static const char *axis_words(enum lb_size axis)
@@ -248,7 +241,7 @@ static size_t collect(const struct lb_grouped_run *grouped, const struct chart *
                         order[i] == LB_SIZE_I && square ? 0 : group->sizes[order[i]];
             if (chart->x != NO_AXIS)
                 point.x = (double)group->sizes[chart->x];
-            if (chart->take(grouped, group, it, &point))
+            if (chart->take(grouped, it, &point))
                 points[count++] = point;
         }
     }
@@ -334,8 +327,7 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
     size_t set = 0, n = page->panel_count;
     fprintf(data, "# %s. nan: unknown.\n# x y y_lo y_hi case y_at_lower_bound\n",
             page->chart->heading);
-    fprintf(script, "array panel_title[%zu]\narray panel_first[%zu]\narray panel_series[%zu]\n", n,
-            n, n);
+    fprintf(script, "array panel_first[%zu]\narray panel_series[%zu]\n", n, n);
     for (size_t p = 0; p < n; p++) {
         const struct panel *panel = &page->panels[p];
         char title[128];
@@ -383,28 +375,7 @@ static void extend(struct range *range, double value)
     }
 }
 
-/* Writes the label of the y axis, with a unit that suits the values. */
-static void write_unit(struct lb_picture_job *job, const struct chart *chart, double middle)
-{
-    static const struct {
-        const char *name;
-        double size;
-    } units[][5] = {
-        [UNIT_TIME] = {{"ns", 1}, {"µs", 1e3}, {"ms", 1e6}, {"s", 1e9}},
-        [UNIT_BYTES] = {{"B", 1}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}},
-        [UNIT_NONE] = {{"", 1}},
-    };
-    size_t unit = 0;
-    char label[128];
-    while (units[chart->unit][unit + 1].name && middle >= 500 * units[chart->unit][unit].size)
-        unit++;
-    const char *name = units[chart->unit][unit].name;
-    snprintf(label, sizeof(label), "%s%s%s", chart->y_label, name[0] ? ", " : "", name);
-    lb_picture_text(&job->drawing, "y_label", label);
-    fprintf(job->drawing.script, "unit_size = %.0f.0\n", units[chart->unit][unit].size);
-}
-
-/* Writes the ranges of both axes, the unit, whether lower bounds are known, and the dashed line. */
+/* Writes the ranges of both axes, whether lower bounds are known, and the dashed line. */
 static void write_ranges(struct lb_picture_job *job, const struct page *page)
 {
     struct range x = {INFINITY, 0}, y = {INFINITY, 0};
@@ -430,7 +401,6 @@ static void write_ranges(struct lb_picture_job *job, const struct page *page)
             page->chart->take == take_rate    ? best
             : page->chart->take == take_error ? 1
                                               : 0);
-    write_unit(job, page->chart, sqrt(y.low) * sqrt(y.high));
 }
 
 /* Writes the sizes that the x axis labels; none where marks have no size. values [all points] */
@@ -445,26 +415,6 @@ static void write_x_values(struct lb_picture_job *job, const struct page *page, 
     for (size_t i = 0; i < count && i < MOST_TICKS; i++)
         fprintf(job->drawing.script, "%" PRId64 " ", values[lb_evenly(i, count, MOST_TICKS)]);
     fputs("'\n", job->drawing.script);
-}
-
-/* Writes the series that the picture shows, in as many columns of names as fit its width. */
-static void write_legend(struct lb_picture_job *job, const struct page *page, size_t columns)
-{
-    size_t longest = 1, width = page->chart->x == NO_AXIS ? 600 : 60 + 300 * columns;
-    fputs("legend = '", job->drawing.script);
-    for (size_t s = 0; s < job->grouped->series_count; s++) {
-        bool shown = false;
-        for (size_t p = 0; p < page->panel_count; p++)
-            for (size_t i = 0; i < page->panels[p].count; i++)
-                shown |= page->panels[p].points[i].series == s && page->panels[p].points[i].y > 0;
-        size_t length = strlen(job->grouped->series[s].name);
-        longest = shown && length > longest ? length : longest;
-        if (shown)
-            fprintf(job->drawing.script, "%zu ", s + 1);
-    }
-    size_t each = 60 + 8 * longest, fitting = width / each;
-    fprintf(job->drawing.script, "'\nlegend_width = %zu\nlegend_columns = %zu\n", each,
-            fitting ? fitting : 1);
 }
 
 /* Writes the names of the precisions in a chart of errors, and the mean error of the cases of each.
@@ -535,7 +485,8 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
                     chart->take == take_rate    ? "arithmetic intensity, flops per byte"
                     : chart->take == take_error ? "error in norm against the oracle"
                                                 : axis_words(chart->x));
-    write_legend(job, &page, columns);
+    lb_picture_text(&job->drawing, "y_label", chart->y_label);
+    lb_picture_text(&job->drawing, "unit", chart->unit);
     write_ranges(job, &page);
     write_x_values(job, &page, values);
     write_precisions(job, &page);

@@ -51,9 +51,9 @@ static void close_files(struct lb_drawing *drawing)
 void lb_drawing_free(struct lb_drawing *drawing)
 {
     close_files(drawing);
-    for (size_t i = 0; i < drawing->count; i++)
-        free(drawing->names[i]);
-    free(drawing->names);
+    for (size_t i = 1; i <= drawing->count; i++)
+        free(drawing->arguments[i]);
+    free(drawing->arguments);
     *drawing = (struct lb_drawing){.count = 0};
 }
 
@@ -69,24 +69,30 @@ static enum lb_status open_file(const char *folder, const char *name, const char
 enum lb_status lb_picture_open(struct lb_drawing *drawing, const char *name, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char **names = realloc(drawing->names, (drawing->count + 1) * sizeof(*names));
-    if (!names)
-        return lb_fail(err, LB_OOM, "%s: out of memory", name);
-    drawing->names = names;
+    size_t count = drawing->count, size = strlen(name) + sizeof(".gp");
+    char **arguments = realloc(drawing->arguments, (count + 3) * sizeof(*arguments));
+    char *script = malloc(size);
+    if (arguments)
+        drawing->arguments = arguments;
+    if (!arguments || !script)
+        LB_TRY(lb_fail(err, LB_OOM, "%s: out of memory", name));
     LB_TRY(open_file(drawing->folder, name, ".dat", "w", &drawing->data, err));
     LB_TRY(open_file(drawing->folder, name, ".gp", "w", &drawing->script, err));
-    names[drawing->count] = strdup(name);
-    if (!names[drawing->count])
-        st = lb_fail(err, LB_OOM, "%s: out of memory", name);
-    drawing->count += st == LB_OK;
+    snprintf(script, size, "%s.gp", name);
+    arguments[0] = (char *)"gnuplot";
+    arguments[count + 1] = script;
+    arguments[count + 2] = NULL;
+    drawing->count++;
     fprintf(drawing->script,
             "# Draws %s.svg and %s.png from %s.dat. Edit it as you like, then run in this\n"
             "# folder: gnuplot %s.gp\nreset session\n",
             name, name, name, name);
     lb_picture_text(drawing, "name", name);
 done:
-    if (st != LB_OK)
+    if (st != LB_OK) {
+        free(script);
         close_files(drawing);
+    }
     return st;
 }
 
@@ -126,8 +132,7 @@ static enum lb_status append_template(struct lb_drawing *drawing, const char *na
     return st;
 }
 
-enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body,
-                                 struct lb_error *err)
+enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     LB_TRY(append_template(drawing, "style.gp", err));
@@ -135,7 +140,7 @@ enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body,
     bool failed = ferror(drawing->data) || ferror(drawing->script);
     failed |= fflush(drawing->data) != 0 || fflush(drawing->script) != 0;
     if (failed)
-        st = lb_fail(err, LB_IO, "%s/%s: %s", drawing->folder, drawing->names[drawing->count - 1],
+        st = lb_fail(err, LB_IO, "%s/%s: %s", drawing->folder, drawing->arguments[drawing->count],
                      strerror(errno));
 done:
     close_files(drawing);
@@ -144,53 +149,17 @@ done:
 
 /* Drawing */
 
-/* The arguments of gnuplot -e "cd 'FOLDER'" a.gp b.gp, in one array that ends with NULL. NULL when
- * memory runs out. */
-static char **make_arguments(const struct lb_drawing *drawing)
-{
-    char **arguments = calloc(drawing->count + 4, sizeof(*arguments));
-    char *at = malloc(2 * strlen(drawing->folder) + sizeof("cd ''"));
-    for (size_t i = 0; arguments && at && i < drawing->count; i++) {
-        size_t size = strlen(drawing->names[i]) + sizeof(".gp");
-        char *script = malloc(size);
-        if (script)
-            snprintf(script, size, "%s.gp", drawing->names[i]);
-        arguments[3 + i] = script;
-    }
-    if (!arguments || !at || (drawing->count > 0 && !arguments[2 + drawing->count])) {
-        free(at);
-        free(arguments);
-        return NULL;
-    }
-    arguments[0] = (char *)"gnuplot";
-    arguments[1] = (char *)"-e";
-    arguments[2] = at;
-    at += sprintf(at, "cd '");
-    for (const char *c = drawing->folder; *c; c++) {
-        if (*c == '\'')
-            *at++ = '\''; /* a quote in gnuplot's single quotes is written twice */
-        *at++ = *c;
-    }
-    memcpy(at, "'", 2);
-    return arguments;
-}
-
-static void free_arguments(char **arguments)
-{
-    for (char **at = arguments + 2; *at; at++)
-        free(*at);
-    free(arguments);
-}
-
-/* Starts gnuplot, whose messages go to the stream. */
-static enum lb_status start(char **arguments, FILE *messages, pid_t *child, struct lb_error *err)
+/* Starts gnuplot in the drawing's folder. Its messages go to the stream. */
+static enum lb_status start(const struct lb_drawing *drawing, FILE *messages, pid_t *child,
+                            struct lb_error *err)
 {
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, fileno(messages), 1);
     posix_spawn_file_actions_adddup2(&actions, fileno(messages), 2);
-    int reason = lb_spawn(arguments[0], &actions, arguments, child);
+    posix_spawn_file_actions_addchdir_np(&actions, drawing->folder);
+    int reason = lb_spawn("gnuplot", &actions, drawing->arguments, child);
     posix_spawn_file_actions_destroy(&actions);
     if (reason == 0)
         return LB_OK;
@@ -247,8 +216,8 @@ static enum lb_status visit_pictures(const struct lb_drawing *drawing, bool remo
     for (size_t i = 0; i < 2 * drawing->count; i++) {
         char path[4600];
         struct stat status;
-        snprintf(path, sizeof(path), "%s/%s%s", drawing->folder, drawing->names[i / 2],
-                 i % 2 ? ".png" : ".svg");
+        snprintf(path, sizeof(path), "%s/%s", drawing->folder, drawing->arguments[1 + i / 2]);
+        memcpy(strrchr(path, '.'), i % 2 ? ".png" : ".svg", sizeof(".png"));
         if (remove)
             unlink(path);
         else if (stat(path, &status) != 0 || status.st_size == 0) {
@@ -267,11 +236,10 @@ enum lb_status lb_drawing_draw(struct lb_drawing *drawing, double time_limit_s,
     int status = 0;
     pid_t child = 0;
     FILE *messages = tmpfile();
-    char **arguments = make_arguments(drawing);
     visit_pictures(drawing, true, NULL);
-    if (!arguments || !messages)
+    if (!messages)
         LB_TRY(lb_fail(err, LB_IO, "gnuplot: %s", strerror(errno)));
-    LB_TRY(start(arguments, messages, &child, err));
+    LB_TRY(start(drawing, messages, &child, err));
     LB_TRY(watch(child, time_limit_s, &status, err));
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
         LB_TRY(explain_failure(messages, status, err));
@@ -281,7 +249,5 @@ done:
         visit_pictures(drawing, true, NULL);
     if (messages)
         fclose(messages);
-    if (arguments)
-        free_arguments(arguments);
     return st;
 }

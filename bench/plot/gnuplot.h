@@ -15,7 +15,7 @@
 struct lb_drawing {
     char folder[4200];    /* where the files are */
     char templates[4300]; /* folder of style.gp and of the scripts of each kind */
-    char **names;         /* [count] of the pictures that were finished, owned */
+    char **arguments;     /* [count + 2] "gnuplot", "NAME.gp" of each picture, NULL; owned */
     size_t count;
     FILE *data, *script; /* of the picture that is being written, or NULL */
 };

@@ -168,10 +168,10 @@ static void find_blocks(struct page *page, struct place *places, size_t count, i
 static void write_sizes(FILE *script, const char *name, size_t panel, const int64_t *values,
                         size_t count)
 {
-    fprintf(script, "; %s[%zu] = '", name, panel);
+    fprintf(script, "%s[%zu] = '", name, panel);
     for (size_t i = 0; i < count; i++)
         fprintf(script, "%" PRId64 " ", values[i]);
-    fputc('\'', script);
+    fputs("'\n", script);
 }
 
 /* Writes one panel: its settings, and its cells as one data set. */
@@ -187,11 +187,8 @@ static void write_panel(struct lb_picture_job *job, const struct page *page,
         lb_append(title, sizeof(title), ", I = %" PRId64, place->input);
     snprintf(setting, sizeof(setting), "panel_title[%zu]", panel);
     lb_picture_text(&job->drawing, setting, title);
-    fprintf(script, "panel_columns[%zu] = %zu; panel_rows[%zu] = %zu", panel, block->columns, panel,
-            block->rows);
     write_sizes(script, "panel_x", panel, block->x, block->columns);
     write_sizes(script, "panel_y", panel, block->y, block->rows);
-    fputc('\n', script);
     fprintf(data, "%s# %s\n", panel > 1 ? "\n\n" : "", title);
     for (size_t i = 0; i < block->columns * block->rows; i++) {
         size_t column = i % block->columns, row = i / block->columns;
@@ -208,38 +205,20 @@ static void write_panel(struct lb_picture_job *job, const struct page *page,
 
 static void write_panels(struct lb_picture_job *job, const struct page *page)
 {
-    size_t count = page->block_count * page->shown_count, most_x = 0, most_y = 0, panel = 0;
+    size_t count = page->block_count * page->shown_count, panel = 0;
     FILE *script = job->drawing.script;
     fprintf(job->drawing.data,
             "# Speed-up over %s: its median time divided by that of the panel's implementation.\n"
             "# H %c column row speedup state text baseline_ns median_ns\n"
             "# state: 0 speed-up, 1 not run, 2 failed, 3 no baseline, 4 no row\n",
             page->grouped->baseline, page->by_batch ? 'B' : 'T');
-    fprintf(script,
-            "array panel_title[%zu]\narray panel_columns[%zu]\narray panel_rows[%zu]\n"
-            "array panel_x[%zu]\narray panel_y[%zu]\n",
-            count, count, count, count, count);
-    for (size_t b = 0; b < page->block_count; b++) {
-        const struct block *block = &page->blocks[b];
-        most_x = block->columns > most_x ? block->columns : most_x;
-        most_y = block->rows > most_y ? block->rows : most_y;
-        for (size_t s = 0; s < page->shown_count; s++)
-            write_panel(job, page, block, page->shown[s], ++panel);
-    }
-    fprintf(script, "columns_most = %zu\nrows_most = %zu\nrange = %.0f\nclipped = %d\n", most_x,
-            most_y, fmin(page->range, 7), page->clipped || page->range > 7);
-    lb_picture_text(&job->drawing, "y_label", page->by_batch ? "batch B" : "length T");
-}
-
-/* As many columns of panels as fit a screen, and no more than there are implementations. */
-static size_t choose_columns(const struct page *page)
-{
-    size_t most_x = 2, wanted = page->shown_count > 1 ? page->shown_count : page->block_count;
+    fprintf(script, "array panel_x[%zu]\narray panel_y[%zu]\n", count, count);
     for (size_t b = 0; b < page->block_count; b++)
-        most_x = page->blocks[b].columns > most_x ? page->blocks[b].columns : most_x;
-    size_t fitting = 1400 / (most_x * 58 + 94); /* as wide as in plots/speedup.gp */
-    fitting = fitting < 1 ? 1 : fitting > 4 ? 4 : fitting;
-    return wanted < fitting ? wanted : fitting;
+        for (size_t s = 0; s < page->shown_count; s++)
+            write_panel(job, page, &page->blocks[b], page->shown[s], ++panel);
+    fprintf(script, "range = %.0f\nclipped = %d\n", fmin(page->range, 7),
+            page->clipped || page->range > 7);
+    lb_picture_text(&job->drawing, "y_label", page->by_batch ? "batch B" : "length T");
 }
 
 /* Writes the picture of the groups [count] of one page. */
@@ -270,17 +249,14 @@ static enum lb_status write_page(struct lb_picture_job *job, const char *kind, b
               by_batch ? 'B' : 'T');
     snprintf(reading, sizeof(reading),
              "Higher is better (blue). The median time of %s divided by that of the panel's "
-             "implementation.",
+             "implementation.\n",
              grouped->baseline);
     if (page.found > page.block_count)
-        lb_append(reading, sizeof(reading), " %zu of %zu values of %c are shown.", page.block_count,
+        lb_append(reading, sizeof(reading), "%zu of %zu values of %c are shown.", page.block_count,
                   page.found, by_batch ? 'T' : 'B');
-    const struct lb_picture_words words = {kind,
-                                           groups->page,
-                                           heading,
-                                           reading,
-                                           page.block_count * page.shown_count,
-                                           choose_columns(&page)};
+    size_t panels = page.block_count * page.shown_count;
+    size_t columns = page.shown_count > 1 ? page.shown_count : page.block_count;
+    const struct lb_picture_words words = {kind, groups->page, heading, reading, panels, columns};
     LB_TRY(lb_picture_begin(job, &words, err));
     write_panels(job, &page);
     st = lb_picture_finish(&job->drawing, "speedup.gp", err);

@@ -72,44 +72,11 @@ static void write_source(struct lb_picture_job *job)
     lb_picture_text(&job->drawing, "program", text);
 }
 
-/* Writes how to read the picture in one line or, where it is long, in two: the first ends with the
- * last sentence that fits, else with the last word. */
-static void write_reading(struct lb_picture_job *job, const char *reading)
-{
-    enum { LINE = 96 };
-    char first[512];
-    size_t sentence = 0, space = 0, length = strlen(reading);
-    for (size_t i = 1; length > LINE && i < LINE; i++) {
-        if (reading[i] == ' ')
-            space = i;
-        if (reading[i] == ' ' && reading[i - 1] == '.' && i > LINE / 3)
-            sentence = i;
-    }
-    if (length > LINE)
-        length = sentence ? sentence : space;
-    snprintf(first, sizeof(first), "%.*s", (int)length, reading);
-    lb_picture_text(&job->drawing, "reading", first);
-    lb_picture_text(&job->drawing, "reading_more", reading[length] ? reading + length + 1 : "");
-}
-
-static void write_looks(FILE *script, const struct lb_grouped_run *grouped)
-{
-    static const char *const names[] = {"color", "mark", "dash"};
-    for (int look = 0; look < 3; look++) {
-        fprintf(script, "array series_%s[%zu] = [", names[look], grouped->series_count);
-        for (size_t i = 0; i < grouped->series_count; i++) {
-            const struct lb_series *series = &grouped->series[i];
-            const int looks[] = {series->color, series->mark, series->dash};
-            fprintf(script, "%s%d", i ? ", " : "", looks[look]);
-        }
-        fputs("]\n", script);
-    }
-}
-
 enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_picture_words *words,
                                 struct lb_error *err)
 {
-    char name[LB_PAGE_NAME_SIZE + 32];
+    char name[LB_PAGE_NAME_SIZE + 32], reading[512];
+    size_t n = job->grouped->series_count;
     snprintf(name, sizeof(name), "%s_%s", words->kind, words->page);
     enum lb_status st = lb_picture_open(&job->drawing, name, err);
     if (st != LB_OK)
@@ -117,15 +84,22 @@ enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_pict
     FILE *script = job->drawing.script;
     write_source(job);
     lb_picture_text(&job->drawing, "heading", words->heading);
-    write_reading(job, words->reading);
-    fprintf(script, "panels = %zu\ncolumns = %zu\narray series_name[%zu]\n", words->panels,
-            words->columns, job->grouped->series_count);
-    for (size_t i = 0; i < job->grouped->series_count; i++) {
-        char setting[64];
-        snprintf(setting, sizeof(setting), "series_name[%zu]", i + 1);
-        lb_picture_text(&job->drawing, setting, job->grouped->series[i].name);
+    snprintf(reading, sizeof(reading), "%s", words->reading);
+    char *more = reading + strcspn(reading, "\n");
+    lb_picture_text(&job->drawing, "reading_more", *more ? more + 1 : "");
+    *more = '\0';
+    lb_picture_text(&job->drawing, "reading", reading);
+    fprintf(script,
+            "panels = %zu\ncolumns = %zu\narray panel_title[%zu]\narray series_name[%zu]\n"
+            "array series_color[%zu]\narray series_mark[%zu]\narray series_dash[%zu]\n",
+            words->panels, words->columns, words->panels, n, n, n, n);
+    for (size_t i = 0; i < n; i++) {
+        const struct lb_series *series = &job->grouped->series[i];
+        snprintf(name, sizeof(name), "series_name[%zu]", i + 1);
+        lb_picture_text(&job->drawing, name, series->name);
+        fprintf(script, "series_color[%zu] = %d; series_mark[%zu] = %d; series_dash[%zu] = %d\n",
+                i + 1, series->color, i + 1, series->mark, i + 1, series->dash);
     }
-    write_looks(script, job->grouped);
     return LB_OK;
 }
 

@@ -34,7 +34,8 @@ struct lb_picture_job {
  * from, its heading and how to read it, the looks of all series, and the number of panels and of
  * their columns. LB_IO, LB_OOM. */
 struct lb_picture_words {
-    const char *kind, *page, *heading, *reading;
+    const char *kind, *page, *heading;
+    const char *reading; /* in one or two lines */
     size_t panels, columns;
 };
 enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_picture_words *words,

@@ -22,8 +22,8 @@ static int by_first(const void *a, const void *b)
     return (p->first > q->first) - (p->first < q->first);
 }
 
-/* What all rows of the group share: "T16_B1_I64_H64/f32/infer/th2", and the device where devices are
- * shown apart. */
+/* What all rows of the group share: "T16_B1_I64_H64/f32/infer/th2", and the device where devices
+ * are shown apart. */
 static void print_problem(FILE *out, const struct lb_group *group)
 {
     const struct lb_row *row = group->candidates[0].row;

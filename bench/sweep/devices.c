@@ -22,11 +22,11 @@
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 
-enum { HOST = -1, POLL_MS = 200, LINE_SIZE = 1024, IMPLS_SIZE = 8192 };
+enum { POLL_MS = 200, LINE_SIZE = 1024 };
 
 /* A process of this program, and the run that it writes. */
 struct part {
-    int device;                  /* number of its GPU, or HOST */
+    int device;                  /* number of its GPU */
     json_t *gpu;                 /* its record; owned */
     char folder[4200];           /* of its run */
     char cpus[LB_CPU_LIST_SIZE]; /* that it may use; "": all of the program's */
@@ -36,13 +36,13 @@ struct part {
     size_t used; /* bytes of the line that it has written so far */
 };
 
-/* A run on several devices. Its last part is the host, where that has cases. */
+/* A run on several devices. */
 struct launch {
     struct lb_session *session;
     char folder[4096];
-    struct part parts[LB_MAX_DEVICES + 1]; /* [gpus + has_host] */
-    size_t gpus;
-    bool has_host, failed; /* failed: one of the processes */
+    struct part parts[LB_MAX_DEVICES]; /* [count] */
+    size_t count;
+    bool failed; /* one of the processes */
     double start_ns;
 };
 
@@ -59,8 +59,7 @@ struct words {
 static enum lb_status begin_words(const struct lb_options *options, enum lb_command command,
                                   struct words *words, struct lb_error *err)
 {
-    static const char *const dropped[] = {"--devices", "--device", "--impl", "--time-budget",
-                                          "--verbose"};
+    static const char *const dropped[] = {"--devices", "--device", "--time-budget", "--verbose"};
     words->count = 0;
     words->items = calloc((size_t)options->argc + 18, sizeof(*words->items));
     if (!words->items)
@@ -116,13 +115,10 @@ static enum lb_status start(struct part *part, struct words *words, struct lb_er
 /* Shows a line of the part's stderr with the part's name before it. */
 static void show_line(struct part *part)
 {
-    char name[32] = "host";
     part->line[part->used] = '\0';
     lb_clean_text(part->line);
-    if (part->device != HOST)
-        snprintf(name, sizeof(name), "device %d", part->device);
     if (part->used > 0)
-        fprintf(stderr, "%-8s  %s\n", name, part->line);
+        fprintf(stderr, "device %d  %s\n", part->device, part->line);
     part->used = 0;
 }
 
@@ -144,116 +140,67 @@ static void take_output(struct part *part)
     part->output = -1;
 }
 
-/* Waits for the processes of some parts [count], and passes an interruption on. Those that could
- * not be started have no output. */
-static void wait_for(struct launch *launch, struct part *parts, size_t count)
+/* Waits for the processes of all parts, and passes an interruption on. Those that could not be
+ * started have no output. */
+static void wait_for_parts(struct launch *launch)
 {
-    struct pollfd polled[LB_MAX_DEVICES + 1];
+    struct pollfd polled[LB_MAX_DEVICES];
     bool told = false;
     int status;
-    for (size_t open = count; open > 0;) {
+    for (size_t open = launch->count; open > 0;) {
         open = 0;
-        for (size_t i = 0; i < count; i++) {
-            polled[i] = (struct pollfd){.fd = parts[i].output, .events = POLLIN};
-            open += parts[i].output >= 0;
+        for (size_t i = 0; i < launch->count; i++) {
+            polled[i] = (struct pollfd){.fd = launch->parts[i].output, .events = POLLIN};
+            open += launch->parts[i].output >= 0;
         }
-        if (open > 0 && poll(polled, count, POLL_MS) > 0)
-            for (size_t i = 0; i < count; i++)
+        if (open > 0 && poll(polled, launch->count, POLL_MS) > 0)
+            for (size_t i = 0; i < launch->count; i++)
                 if (polled[i].revents)
-                    take_output(&parts[i]);
+                    take_output(&launch->parts[i]);
         bool stops = lb_sweep_interrupted(launch->session);
-        for (size_t i = 0; i < count && stops && !told; i++)
-            if (parts[i].pid > 0)
-                kill(parts[i].pid, SIGINT);
+        for (size_t i = 0; i < launch->count && stops && !told; i++)
+            if (launch->parts[i].pid > 0)
+                kill(launch->parts[i].pid, SIGINT);
         told = stops;
     }
-    for (size_t i = 0; i < count; i++) {
-        if (parts[i].pid <= 0)
+    for (size_t i = 0; i < launch->count; i++) {
+        if (launch->parts[i].pid <= 0)
             continue;
-        while (waitpid(parts[i].pid, &status, 0) < 0 && errno == EINTR)
+        while (waitpid(launch->parts[i].pid, &status, 0) < 0 && errno == EINTR)
             ;
         int code = WIFEXITED(status) ? WEXITSTATUS(status) : LB_EXIT_FAILED;
         launch->failed |=
             code != LB_EXIT_FINE && code != LB_EXIT_NOTHING && code != LB_EXIT_INTERRUPTED;
-        parts[i].pid = 0;
+        launch->parts[i].pid = 0;
     }
 }
 
-/* ---- What the processes do ---- */
-
-/* Lists implementations with variants for --impl: those of the plan that run on GPUs, or the
- * others. Each name stands between commas, ",a:auto,b:auto,"; "": there is none. */
-static void list_impls(const struct lb_registry *registry, const struct lb_plan *plan, bool on_gpus,
-                       char list[IMPLS_SIZE])
-{
-    list[0] = '\0';
-    for (size_t i = 0; i < plan->count; i++) {
-        const struct lb_case *c = &plan->cases[i];
-        const struct lb_impl_entry *impl_entry = lb_registry_find(registry, c->impl);
-        bool gpu = impl_entry && !impl_entry->absent && impl_entry->memory == LB_DEVICE;
-        char name[2 * LB_NAME_SIZE + 4];
-        snprintf(name, sizeof(name), ",%s:%s,", c->impl, c->variant[0] ? c->variant : "auto");
-        if (gpu == on_gpus && !strstr(list, name))
-            lb_append(list, IMPLS_SIZE, "%s", list[0] ? name + 1 : name);
-    }
-}
-
-/* The precisions that the plan took because the user named no sizes; "" when he did. */
-static void default_dtypes(const struct lb_options *options, char *list, size_t size)
-{
-    const struct lb_axis *dtypes = &options->selection.axes[LB_AXIS_DTYPE];
-    list[0] = '\0';
-    for (size_t i = 0; !options->sized && !lb_option_given(options, "--dtype") && i < dtypes->count;
-         i++)
-        lb_append(list, size, "%s%s", i > 0 ? "," : "",
-                  lb_dtype_name((enum lb_dtype)dtypes->values[i]));
-}
-
-/* Starts a process that plans the run of a part, a shard of the GPUs' cases or those of the host,
- * and records all as skipped: whatever happens later, a resume finds the run. */
-static enum lb_status start_plan(struct launch *launch, struct part *part, const char *impls,
+/* Starts a process for a part. plans: it plans the run of a shard and records all cases as skipped:
+ * whatever happens later, a resume finds the run. Otherwise it continues the run for the time that
+ * is left. */
+static enum lb_status start_part(struct launch *launch, struct part *part, bool plans,
                                  struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const struct lb_options *options = launch->session->options;
-    struct words words = {NULL, 0};
-    char shard[48], device[16], dtypes[64], list[IMPLS_SIZE];
-    bool host = part->device == HOST;
-    snprintf(list, sizeof(list), "%.*s", (int)strlen(impls) - 2, impls + 1);
-    snprintf(shard, sizeof(shard), "%zu/%zu", (size_t)(part - launch->parts) + 1, launch->gpus);
-    snprintf(device, sizeof(device), "%d", host ? launch->parts[0].device : part->device);
-    default_dtypes(options, dtypes, sizeof(dtypes));
-    LB_TRY(begin_words(options, LB_CMD_SWEEP, &words, err));
-    add_words(&words, "--sweep", "--quiet");
-    add_words(&words, "--impl", list);
-    add_words(&words, "--device", device);
-    add_words(&words, "--out", part->folder);
-    add_words(&words, "--plots", "none");
-    add_words(&words, "--time-budget", "1e-9");
-    if (dtypes[0])
-        add_words(&words, "--dtype", dtypes);
-    if (!host)
-        add_words(&words, "--shard", shard);
-    st = start(part, &words, err);
-done:
-    free(words.items);
-    return st;
-}
-
-/* Starts a process that continues the run of a part, for the time that is left. */
-static enum lb_status start_run(struct launch *launch, struct part *part, struct lb_error *err)
-{
     enum lb_status st = LB_OK;
-    const struct lb_options *options = launch->session->options;
     struct words words = {NULL, 0};
-    char budget[32];
-    double left = options->time_budget_s - (lb_now_ns() - launch->start_ns) / 1e9;
+    char shard[48], device[16], budget[32];
+    double left = plans ? 0 : options->time_budget_s - (lb_now_ns() - launch->start_ns) / 1e9;
+    snprintf(shard, sizeof(shard), "%zu/%zu", (size_t)(part - launch->parts) + 1, launch->count);
+    snprintf(device, sizeof(device), "%d", part->device);
     snprintf(budget, sizeof(budget), "%g", fmax(left, 1e-9));
-    LB_TRY(begin_words(options, LB_CMD_RESUME, &words, err));
-    add_words(&words, "--resume", part->folder);
+    LB_TRY(begin_words(options, plans ? LB_CMD_SWEEP : LB_CMD_RESUME, &words, err));
+    if (plans) {
+        add_words(&words, "--sweep", "--quiet");
+        add_words(&words, "--shard", shard);
+        add_words(&words, "--device", device);
+        add_words(&words, "--out", part->folder);
+    } else {
+        add_words(&words, "--resume", part->folder);
+        if (options->verbose)
+            words.items[words.count++] = "--verbose";
+    }
     add_words(&words, "--plots", "none");
-    if (options->verbose)
-        words.items[words.count++] = "--verbose";
     if (isfinite(left))
         add_words(&words, "--time-budget", budget);
     st = start(part, &words, err);
@@ -262,24 +209,25 @@ done:
     return st;
 }
 
-/* Runs the cases of all GPUs at once, then those of the host, merges what was written, and finishes
- * as any sweep does. */
-static enum lb_status run_parts(struct launch *launch, int *exit_code, struct lb_error *err)
+/* Starts a process for each part, and waits until all have ended. */
+static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const char *runs[LB_MAX_DEVICES + 1];
-    size_t count = launch->gpus + launch->has_host, rows;
-    for (size_t i = 0; i < launch->gpus && st == LB_OK; i++)
-        st = start_run(launch, &launch->parts[i], err);
-    wait_for(launch, launch->parts, launch->gpus);
-    LB_TRY(st);
-    if (launch->has_host && !lb_sweep_interrupted(launch->session)) {
-        LB_TRY(start_run(launch, &launch->parts[launch->gpus], err));
-        wait_for(launch, &launch->parts[launch->gpus], 1);
-    }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < launch->count && st == LB_OK; i++)
+        st = start_part(launch, &launch->parts[i], plans, err);
+    wait_for_parts(launch);
+    return st;
+}
+
+/* Merges what the parts have written, and finishes as any sweep does. */
+static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const char *runs[LB_MAX_DEVICES];
+    size_t rows;
+    for (size_t i = 0; i < launch->count; i++)
         runs[i] = launch->parts[i].folder;
-    LB_TRY(lb_merge_runs(runs, count, launch->folder, stderr, &rows, err));
+    LB_TRY(lb_merge_runs(runs, launch->count, launch->folder, stderr, &rows, err));
     LB_TRY(lb_sweep_finish(launch->session, launch->folder, exit_code, err));
     if (launch->failed && *exit_code != LB_EXIT_INTERRUPTED)
         *exit_code = LB_EXIT_FAILED;
@@ -294,7 +242,7 @@ static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error
 {
     const struct lb_options *options = launch->session->options;
     const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes, device};
-    struct part *part = &launch->parts[launch->gpus++];
+    struct part *part = &launch->parts[launch->count++];
     struct lb_pool *pool = NULL;
     struct lb_error why = {""};
     enum lb_status st = LB_OK;
@@ -306,12 +254,6 @@ static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error
 done:
     lb_pool_destroy(pool);
     return st;
-}
-
-static void add_host(struct launch *launch)
-{
-    launch->parts[launch->gpus] = (struct part){.device = HOST, .output = -1};
-    launch->has_host = true;
 }
 
 /* Adds the GPUs of the command line; all: as many as there are. */
@@ -343,11 +285,11 @@ static enum lb_status divide_cpus(struct launch *launch, struct lb_error *err)
     const char *addresses[LB_MAX_DEVICES];
     struct lb_device_cpus cpus[LB_MAX_DEVICES];
     char allowed[LB_CPU_LIST_SIZE];
-    for (size_t i = 0; i < launch->gpus; i++)
+    for (size_t i = 0; i < launch->count; i++)
         addresses[i] = text_of(launch->parts[i].gpu, "pci");
     lb_allowed_cpus(allowed);
-    enum lb_status st = lb_divide_cpus("", allowed, addresses, launch->gpus, cpus, err);
-    for (size_t i = 0; i < launch->gpus && st == LB_OK; i++) {
+    enum lb_status st = lb_divide_cpus("", allowed, addresses, launch->count, cpus, err);
+    for (size_t i = 0; i < launch->count && st == LB_OK; i++) {
         struct part *part = &launch->parts[i];
         memcpy(part->cpus, cpus[i].list, sizeof(part->cpus));
         if (cpus[i].shared || !launch->session->options->quiet)
@@ -360,14 +302,11 @@ static enum lb_status divide_cpus(struct launch *launch, struct lb_error *err)
     return st;
 }
 
-/* Names the folders of all parts. */
 static void name_folders(struct launch *launch)
 {
-    for (size_t i = 0; i < launch->gpus; i++)
+    for (size_t i = 0; i < launch->count; i++)
         snprintf(launch->parts[i].folder, sizeof(launch->parts[i].folder), "%s/devices/%d",
                  launch->folder, launch->parts[i].device);
-    snprintf(launch->parts[launch->gpus].folder, sizeof(launch->parts[0].folder), "%s/devices/host",
-             launch->folder);
 }
 
 bool lb_is_devices_run(const char *folder)
@@ -378,35 +317,28 @@ bool lb_is_devices_run(const char *folder)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Plans the runs of all parts. LB_INVALID: one of the GPUs can't be used, no case runs on a GPU, or
- * the folder has a run. */
-static enum lb_status plan_parts(struct launch *launch, const struct lb_plan *plan,
-                                 struct lb_error *err)
+/* Plans the runs of all parts. LB_INVALID: one of the GPUs can't be used, or the folder has a run.
+ */
+static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char on_gpus[IMPLS_SIZE], others[IMPLS_SIZE];
-    const struct lb_options *options = launch->session->options;
     LB_TRY(add_gpus(launch, err));
-    list_impls(launch->session->registry, plan, true, on_gpus);
-    list_impls(launch->session->registry, plan, false, others);
-    if (!on_gpus[0])
-        LB_TRY(lb_fail(err, LB_INVALID,
-                       "--devices: no case runs on a GPU: leave it out, or choose implementations "
-                       "that do with --impl"));
-    if (others[0])
-        add_host(launch);
-    LB_TRY(lb_name_folder(options->out, launch->folder, sizeof(launch->folder), err));
+    LB_TRY(
+        lb_name_folder(launch->session->options->out, launch->folder, sizeof(launch->folder), err));
     name_folders(launch);
     if (lb_is_devices_run(launch->folder))
         LB_TRY(lb_fail(err, LB_INVALID,
                        "%s: this run exists already: resume it with --resume, or choose another "
                        "folder with --out",
                        launch->folder));
-    for (size_t i = 0; i < launch->gpus + launch->has_host && st == LB_OK; i++)
-        st = start_plan(launch, &launch->parts[i], i < launch->gpus ? on_gpus : others, err);
-    wait_for(launch, launch->parts, launch->gpus + launch->has_host);
+    st = start_parts(launch, true, err);
 done:
     return st;
+}
+
+static int is_number(const struct dirent *entry)
+{
+    return entry->d_name[strspn(entry->d_name, "0123456789")] == '\0';
 }
 
 static int by_number(const struct dirent **a, const struct dirent **b)
@@ -420,30 +352,22 @@ static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
     char path[4200];
     struct dirent **entries;
     enum lb_status st = LB_OK;
-    bool has_host = false;
     snprintf(launch->folder, sizeof(launch->folder), "%s", launch->session->options->subject);
     snprintf(path, sizeof(path), "%s/devices", launch->folder);
-    int count = scandir(path, &entries, NULL, by_number);
+    int count = scandir(path, &entries, is_number, by_number);
     if (count < 0)
         return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
     for (int i = 0; i < count; i++) {
-        const char *name = entries[i]->d_name;
-        has_host |= strcmp(name, "host") == 0;
-        if (strspn(name, "0123456789") == strlen(name) && launch->gpus < LB_MAX_DEVICES &&
-            st == LB_OK)
-            st = add_gpu(launch, atoi(name), err);
+        if (i < LB_MAX_DEVICES && st == LB_OK)
+            st = add_gpu(launch, atoi(entries[i]->d_name), err);
         free(entries[i]);
     }
     free(entries);
-    if (has_host)
-        add_host(launch);
     name_folders(launch);
     return st;
 }
 
-/* Runs a sweep on several devices; plan: NULL to continue one. */
-static enum lb_status carry_out(struct lb_session *session, const struct lb_plan *plan,
-                                int *exit_code, struct lb_error *err)
+enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct launch *launch = calloc(1, sizeof(*launch));
@@ -452,23 +376,14 @@ static enum lb_status carry_out(struct lb_session *session, const struct lb_plan
     launch->session = session;
     launch->start_ns = lb_now_ns();
     lb_pool_renew(session->pool); /* a worker there may hold a device */
-    LB_TRY(plan ? plan_parts(launch, plan, err) : find_parts(launch, err));
+    LB_TRY(session->options->command == LB_CMD_RESUME ? find_parts(launch, err)
+                                                      : plan_parts(launch, err));
     LB_TRY(divide_cpus(launch, err));
-    st = run_parts(launch, exit_code, err);
+    LB_TRY(start_parts(launch, false, err));
+    st = merge_parts(launch, exit_code, err);
 done:
-    for (size_t i = 0; i < launch->gpus; i++)
+    for (size_t i = 0; i < launch->count; i++)
         json_decref(launch->parts[i].gpu);
     free(launch);
     return st;
-}
-
-enum lb_status lb_devices_sweep(struct lb_session *session, const struct lb_plan *plan,
-                                int *exit_code, struct lb_error *err)
-{
-    return carry_out(session, plan, exit_code, err);
-}
-
-enum lb_status lb_devices_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
-{
-    return carry_out(session, NULL, exit_code, err);
 }

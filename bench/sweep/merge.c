@@ -1,22 +1,245 @@
 /* --merge: combines the runs of several machines into one, and reports the machines that differ
- * by their canaries. */
+ * by their canaries.
+ *
+ * Rows are read one at a time: an index keeps about 150 bytes of each, whatever the number of its
+ * samples, and their lines are read again when the result is written. */
 #include "sweep/merge.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/text.h"
+#include "cli/shard.h"
 #include "record/environment.h"
+#include "record/run_file.h"
 #include "report/canaries.h"
 #include "support/exit_code.h"
-#include "sweep/run_merge.h"
+#include "support/terminal.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
+
+/* Where a row or a canary is, and what identifies it. */
+struct line {
+    char *id;         /* the case's text; owned */
+    json_t *started;  /* when its session began; NULL: unknown; owned */
+    double median_ns; /* NaN: it has no time */
+    off_t offset;     /* of the line in its file */
+    uint32_t length, file, environment;
+    bool canary;
+    bool ran; /* false: its verdict is "skipped" */
+    bool dropped;
+};
+
+struct merge {
+    char **paths; /* [files] owned */
+    size_t files;
+    int fd;             /* of the file whose lines are read again; -1: none is */
+    size_t fd_file;     /* its number */
+    struct line *lines; /* [count]; owned */
+    size_t count, capacity;
+    json_t *environments; /* array of objects */
+    json_t *warnings;     /* object: from an environment's number, as text, to its warning */
+    json_t *header;       /* of the first run, but for "started": that of the earliest */
+    char finished[32];    /* when the last of the runs ended; "": unknown */
+    char plan[17];        /* hash of the plan that runs are shards of; "": none is a shard */
+    json_t *shards;       /* array, one per shard of the plan: the shard, or null while missing */
+    size_t rows;          /* of the result */
+    size_t replaced;      /* rows that a later row of the same case and environment replaced */
+    size_t skipped;       /* rows of skipped cases that another row has */
+    size_t unfinished;    /* runs without a footer, or interrupted */
+};
+
+static enum lb_status no_memory(struct lb_error *err)
+{
+    return lb_fail(err, LB_OOM, "--merge: out of memory");
+}
+
+static void free_merge(struct merge *merge)
+{
+    if (merge->fd >= 0)
+        close(merge->fd);
+    for (size_t i = 0; i < merge->files; i++)
+        free(merge->paths[i]);
+    for (size_t i = 0; i < merge->count; i++) {
+        free(merge->lines[i].id);
+        json_decref(merge->lines[i].started);
+    }
+    free(merge->paths);
+    free(merge->lines);
+    json_decref(merge->environments);
+    json_decref(merge->warnings);
+    json_decref(merge->header);
+    json_decref(merge->shards);
+}
+
+/* ---- Reading ---- */
+
+/* lb_run_visitor: adds a line to the index. Its environment is still a number of its own run. */
+static enum lb_status add_line(void *user, const struct lb_run_line *line, struct lb_error *err)
+{
+    struct merge *merge = user;
+    char id[LB_CASE_ID_SIZE];
+    if (merge->count == merge->capacity) {
+        size_t capacity = merge->capacity ? merge->capacity + merge->capacity / 2 : 1024;
+        struct line *grown = realloc(merge->lines, capacity * sizeof(*grown));
+        if (!grown)
+            return no_memory(err);
+        merge->lines = grown;
+        merge->capacity = capacity;
+    }
+    lb_case_print(&line->row->c, id);
+    struct line *added = &merge->lines[merge->count];
+    *added = (struct line){
+        .id = strdup(id),
+        .started = json_is_string(line->started) ? json_incref(line->started) : NULL,
+        .median_ns = lb_row_is_timed(line->row) ? line->row->median_ns : (double)NAN,
+        .offset = line->offset,
+        .length = (uint32_t)line->length,
+        .file = (uint32_t)(merge->files - 1),
+        .environment = (uint32_t)line->row->environment,
+        .canary = line->canary,
+        .ran = line->row->verdict != LB_VERDICT_SKIPPED,
+    };
+    merge->count++;
+    return added->id && line->length < UINT32_MAX ? LB_OK : no_memory(err);
+}
+
+/* Gives the lines from `first` on the numbers that their environments have in the result. */
+static enum lb_status number_environments(struct merge *merge, const struct lb_run *run,
+                                          size_t first, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t count = json_array_size(run->environments);
+    size_t *numbers = calloc(count + 1, sizeof(*numbers));
+    if (!numbers)
+        return no_memory(err);
+    for (size_t i = 0; i < count; i++)
+        LB_TRY(lb_run_find_environment(merge->environments, json_array_get(run->environments, i),
+                                       &numbers[i], err));
+    for (size_t i = first; i < merge->count; i++)
+        merge->lines[i].environment = (uint32_t)numbers[merge->lines[i].environment];
+done:
+    free(numbers);
+    return st;
+}
+
+/* Notes that the runs have a shard of the plan. */
+static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_error *err)
+{
+    const char *plan = json_string_value(json_object_get(shard, "plan"));
+    json_int_t index = json_integer_value(json_object_get(shard, "index")),
+               count = json_integer_value(json_object_get(shard, "count"));
+    if (!plan || index < 1 || index > count || count > LB_SHARD_MAX_COUNT)
+        return lb_fail(err, LB_INVALID, "the header's shard has no plan, index or count");
+    if (!merge->plan[0]) {
+        snprintf(merge->plan, sizeof(merge->plan), "%s", plan);
+        for (json_int_t i = 0; i < count; i++)
+            json_array_append_new(merge->shards, json_null());
+    }
+    if (strcmp(plan, merge->plan) != 0 || (size_t)count != json_array_size(merge->shards))
+        return lb_fail(err, LB_INVALID,
+                       "it is a shard of the plan %.16s in %d parts, but the runs before it are "
+                       "shards of the plan %.16s in %d: they can't be one run",
+                       plan, (int)count, merge->plan, (int)json_array_size(merge->shards));
+    json_t *kept = json_pack("{s:I, s:I, s:s}", "index", index, "count", count, "plan", plan);
+    return json_array_set_new(merge->shards, (size_t)index - 1, kept) == 0 ? LB_OK : no_memory(err);
+}
+
+/* Writes what the run's values come from: the seed, or the hash of a file of weights or inputs. */
+static void print_source(const json_t *header, const char *key, char text[32])
+{
+    const json_t *value = json_object_get(header, key);
+    const char *hash = json_string_value(json_object_get(value, "hash"));
+    if (json_is_integer(value))
+        snprintf(text, 32, "%lld", (long long)json_integer_value(value));
+    else
+        snprintf(text, 32, "%.20s", hash ? hash : "none");
+}
+
+/* Keeps the header of the first run, and when the earliest began. Runs whose inputs differ are not
+ * one run. */
+static enum lb_status take_header(struct merge *merge, const json_t *header, struct lb_error *err)
+{
+    static const char *const keys[] = {"seed", "weights", "inputs"};
+    if (merge->files == 1 && json_object_update(merge->header, (json_t *)(uintptr_t)header) != 0)
+        return no_memory(err);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        char is[32], was[32];
+        print_source(header, keys[i], is);
+        print_source(merge->header, keys[i], was);
+        if (strcmp(is, was) != 0)
+            return lb_fail(err, LB_INVALID,
+                           "%s of its %s is %s, but that of %s is %s%s: they can't be one run",
+                           i == 0 ? "the value" : "the hash", keys[i], is, merge->paths[0], was,
+                           i == 0 ? "" : " (none: they were drawn)");
+    }
+    json_t *started = json_object_get(header, "started");
+    const char *first = json_string_value(json_object_get(merge->header, "started"));
+    if (json_is_string(started) && first && strcmp(json_string_value(started), first) < 0)
+        json_object_set(merge->header, "started", started);
+    return LB_OK;
+}
+
+/* Takes a run whose lines from `first` on are indexed. */
+static enum lb_status take_run(struct merge *merge, const struct lb_run *run, size_t first,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t i;
+    json_t *shard = json_object_get(run->header, "shard");
+    if (json_object_get(run->header, "interleaved"))
+        return lb_fail(err, LB_INVALID,
+                       "it is one side of --ab, measured in turn with the other side, and can't be "
+                       "merged");
+    LB_TRY(take_header(merge, run->header, err));
+    LB_TRY(number_environments(merge, run, first, err));
+    if (shard)
+        LB_TRY(take_shard(merge, shard, err));
+    json_array_foreach(json_object_get(run->header, "shards"), i, shard)
+        LB_TRY(take_shard(merge, shard, err));
+    merge->unfinished += !run->finished || run->interrupted;
+    const char *finished = json_string_value(json_object_get(run->footer, "finished"));
+    if (finished && strcmp(finished, merge->finished) > 0)
+        snprintf(merge->finished, sizeof(merge->finished), "%s", finished);
+done:
+    return st;
+}
+
+/* Indexes one run.jsonl, which may be a result of merging. The file must not change until
+ * lb_merge_write has returned. LB_INVALID, with both values: its seed, the hash of the weights or
+ * inputs that a file gave, or the plan that it is a shard of is another one than that of the runs
+ * before it; or it is one side of --ab. Other errors are those of lb_run_read. */
+static enum lb_status add_file(struct merge *merge, const char *path, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run run = {0};
+    struct lb_error why;
+    size_t first = merge->count;
+    char **paths = realloc(merge->paths, (merge->files + 1) * sizeof(*paths));
+    merge->paths = paths ? paths : merge->paths;
+    if (!paths || !(paths[merge->files] = strdup(path)))
+        return no_memory(err);
+    merge->files++;
+    LB_TRY(lb_run_visit(path, add_line, merge, &run, err));
+    st = take_run(merge, &run, first, &why);
+    if (st != LB_OK)
+        st = lb_fail(err, st, "--merge: %s: %.400s", path, why.text);
+    else
+        lb_warn(run.doubt);
+done:
+    lb_run_free(&run);
+    return st;
+}
+
+/* ---- Finding runs ---- */
 
 /* Whether the path names the folder of the result. */
 static bool is_result(const char *path, const char *out)
@@ -34,7 +257,7 @@ static int leave_out_dots(const struct dirent *entry)
 /* Adds the run in the folder or, when it has none, the runs in the folders below it, except the
  * folder `out` of the result. depth: levels below the named folder. Raises *found by the number of
  * runs that were added. */
-static enum lb_status add_folder(struct lb_merge *merge, const char *folder, const char *out,
+static enum lb_status add_folder(struct merge *merge, const char *folder, const char *out,
                                  int depth, size_t *found, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -43,9 +266,9 @@ static enum lb_status add_folder(struct lb_merge *merge, const char *folder, con
     char *path = lb_run_path(folder);
     int count = 0;
     if (!path)
-        return lb_fail(err, LB_OOM, "--merge: out of memory");
+        return no_memory(err);
     if (stat(path, &status) == 0) {
-        st = lb_merge_add(merge, path, err);
+        st = add_file(merge, path, err);
         *found += 1;
         goto done;
     }
@@ -66,7 +289,7 @@ done:
     return st;
 }
 
-static enum lb_status add_run(struct lb_merge *merge, const char *run, const char *out,
+static enum lb_status add_run(struct merge *merge, const char *run, const char *out,
                               struct lb_error *err)
 {
     struct stat status;
@@ -74,13 +297,109 @@ static enum lb_status add_run(struct lb_merge *merge, const char *run, const cha
     if (stat(run, &status) != 0)
         return lb_fail(err, LB_IO, "--merge: %s: %s", run, strerror(errno));
     if (!S_ISDIR(status.st_mode))
-        return lb_merge_add(merge, run, err);
+        return add_file(merge, run, err);
     enum lb_status st = add_folder(merge, run, out, 0, &found, err);
     if (st == LB_OK && found == 0)
         return lb_fail(err, LB_INVALID, "--merge: %s: neither it nor a folder in it holds a %s",
                        run, LB_RUN_FILE_NAME);
     return st;
 }
+
+/* ---- Sorting ---- */
+
+/* Compares texts so that T2 comes before T10. */
+static int compare_naturally(const char *a, const char *b)
+{
+    while (*a && *b) {
+        size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
+        if (n > 0 && m > 0) {
+            int order = n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
+            if (order)
+                return order;
+            a += n;
+            b += m;
+        } else if (*a == *b) {
+            a++;
+            b++;
+        } else {
+            break;
+        }
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+/* Sorts canaries first, then rows by problem, implementation and environment; of one case and
+ * environment, the row that counts comes last. */
+static int compare_lines(const void *a, const void *b)
+{
+    const struct line *p = a, *q = b;
+    const char *x = strchr(p->id, '/'), *y = strchr(q->id, '/');
+    if (p->canary != q->canary)
+        return p->canary ? -1 : 1;
+    int order = compare_naturally(x ? x : "", y ? y : "");
+    if (!order)
+        order = strcmp(p->id, q->id);
+    if (!order && p->environment != q->environment)
+        order = p->environment < q->environment ? -1 : 1;
+    if (!order)
+        order = p->ran - q->ran;
+    if (!order && p->started && q->started)
+        order = strcmp(json_string_value(p->started), json_string_value(q->started));
+    if (!order && p->canary)
+        order = (p->median_ns > q->median_ns) - (p->median_ns < q->median_ns);
+    if (!order && p->file != q->file)
+        order = p->file < q->file ? -1 : 1;
+    return order ? order : (p->offset > q->offset) - (p->offset < q->offset);
+}
+
+/* Drops the lines [from, end) of one case, but for the last one of each environment and, where one
+ * of them ran, those that were skipped. */
+static void drop_replaced(struct merge *merge, size_t from, size_t end)
+{
+    bool ran = false;
+    for (size_t i = from; i < end; i++)
+        ran |= merge->lines[i].ran;
+    for (size_t i = from, kept = 0; i < end; i++) {
+        struct line *line = &merge->lines[i];
+        bool replaced = i + 1 < end && line[1].environment == line->environment;
+        bool skipped = !line->ran && (ran || kept > 0);
+        line->dropped = replaced || skipped;
+        merge->replaced += replaced && line->ran;
+        merge->skipped += !replaced && skipped;
+        kept += !line->dropped;
+    }
+}
+
+/* Whether the canary is the one before it once more, from a run and the merged run that has it. */
+static bool is_repeated(const struct line *canary)
+{
+    const struct line *before = canary - 1;
+    return before->canary && before->environment == canary->environment &&
+           strcmp(before->id, canary->id) == 0 && before->median_ns == canary->median_ns &&
+           json_equal(before->started, canary->started);
+}
+
+/* Sorts the lines and drops those that others replace: a row that ran replaces one that was
+ * skipped, and one of a later session replaces one of the same case and environment. */
+static void sort_lines(struct merge *merge)
+{
+    if (merge->count > 1)
+        qsort(merge->lines, merge->count, sizeof(*merge->lines), compare_lines);
+    for (size_t i = 0, end; i < merge->count; i = end) {
+        struct line *line = &merge->lines[i];
+        for (end = i + 1;
+             end < merge->count && !line->canary && strcmp(merge->lines[end].id, line->id) == 0;)
+            end++;
+        if (line->canary)
+            line->dropped = i > 0 && is_repeated(line);
+        else
+            drop_replaced(merge, i, end);
+    }
+    for (size_t i = 0; i < merge->count; i++)
+        merge->rows += !merge->lines[i].canary && !merge->lines[i].dropped;
+}
+
+/* ---- Nodes ---- */
 
 /* Writes a number for the device of each environment into devices [size of environments]. Equal
  * devices (lb_environment_kind) get the same number. LB_OOM. */
@@ -99,15 +418,15 @@ static enum lb_status number_devices(const json_t *environments, size_t *devices
         done = done && json_array_append_new(kinds, kind) == 0;
     }
     json_decref(kinds);
-    return done ? LB_OK : lb_fail(err, LB_OOM, "--merge: out of memory");
+    return done ? LB_OK : no_memory(err);
 }
 
 /* Says that a node is slower or faster than the others, and adds a warning to its rows. */
-static enum lb_status report_node(struct lb_merge *merge, size_t number,
+static enum lb_status report_node(struct merge *merge, size_t number,
                                   const struct lb_canary_verdict *verdict, FILE *report,
                                   struct lb_error *err)
 {
-    char node[256], device[256], words[128], warning[512];
+    char node[256], device[256], words[128], warning[512], key[32];
     const json_t *environment = json_array_get(merge->environments, number);
     lb_environment_node(environment, node, sizeof(node));
     lb_environment_device(environment, device, sizeof(device));
@@ -117,11 +436,13 @@ static enum lb_status report_node(struct lb_merge *merge, size_t number,
     fprintf(report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words,
             device, 100 * expm1(verdict->spread));
     snprintf(warning, sizeof(warning), "its node %.100s is %s, by its canaries", node, words);
-    return lb_merge_warn(merge, number, warning, err);
+    snprintf(key, sizeof(key), "%zu", number);
+    return json_object_set_new(merge->warnings, key, json_string(warning)) == 0 ? LB_OK
+                                                                                : no_memory(err);
 }
 
 /* Compares the nodes by their canaries, and says which of them differ. */
-static enum lb_status check_nodes(struct lb_merge *merge, FILE *report, struct lb_error *err)
+static enum lb_status check_nodes(struct merge *merge, FILE *report, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t count = 0, judged = 0, off = 0, nodes = json_array_size(merge->environments);
@@ -129,9 +450,9 @@ static enum lb_status check_nodes(struct lb_merge *merge, FILE *report, struct l
     size_t *devices = calloc(nodes + 1, sizeof(*devices));
     struct lb_canary_verdict *verdicts = calloc(nodes + 1, sizeof(*verdicts));
     if (!times || !devices || !verdicts)
-        LB_TRY(lb_fail(err, LB_OOM, "--merge: out of memory"));
+        LB_TRY(no_memory(err));
     for (size_t i = 0; i < merge->count; i++) {
-        const struct lb_merge_line *line = &merge->lines[i];
+        const struct line *line = &merge->lines[i];
         if (line->canary && !line->dropped && isfinite(line->median_ns))
             times[count++] = (struct lb_canary_time){line->environment, line->id, line->median_ns};
     }
@@ -155,8 +476,137 @@ done:
     return st;
 }
 
+/* ---- Writing ---- */
+
+/* Reads an indexed line again. The lines are sorted so that most of one problem, which a shard has
+ * whole, follow each other in one file. */
+static enum lb_status read_again(struct merge *merge, const struct line *line, json_t **object,
+                                 struct lb_error *err)
+{
+    const char *path = merge->paths[line->file];
+    char *text = malloc((size_t)line->length + 1);
+    if (merge->fd < 0 || merge->fd_file != line->file) {
+        if (merge->fd >= 0)
+            close(merge->fd);
+        merge->fd = open(path, O_RDONLY | O_CLOEXEC);
+        merge->fd_file = line->file;
+    }
+    *object = NULL;
+    if (text && merge->fd >= 0 &&
+        pread(merge->fd, text, line->length, line->offset) == (ssize_t)line->length)
+        *object = json_loadb(text, line->length, 0, NULL);
+    free(text);
+    return *object ? LB_OK
+                   : lb_fail(err, LB_IO, "--merge: %s: it can't be read again; merge again", path);
+}
+
+/* Writes the object as a line and drops the reference to it. */
+static enum lb_status write_object(json_t *object, FILE *out, struct lb_error *err)
+{
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    bool done = text && fputs(text, out) != EOF && fputc('\n', out) != EOF;
+    free(text);
+    json_decref(object);
+    return done ? LB_OK : no_memory(err);
+}
+
+/* Writes an indexed line with the number of its environment, the time of its session, and the
+ * warning about its node. */
+static enum lb_status write_line(struct merge *merge, const struct line *line, FILE *out,
+                                 struct lb_error *err)
+{
+    char number[32];
+    json_t *object;
+    enum lb_status st = read_again(merge, line, &object, err);
+    if (st != LB_OK)
+        return st;
+    snprintf(number, sizeof(number), "%u", (unsigned)line->environment);
+    json_t *warning = line->canary ? NULL : json_object_get(merge->warnings, number);
+    json_object_del(object, "node_warning");
+    bool done = json_object_set_new(object, "environment", json_integer(line->environment)) == 0 &&
+                (!line->started || json_object_set(object, "started", line->started) == 0) &&
+                (!warning || json_object_set(object, "node_warning", warning) == 0);
+    return done ? write_object(object, out, err) : no_memory(err);
+}
+
+static json_t *make_header(const struct merge *merge)
+{
+    json_t *header = json_pack("{s:s}", "kind", "header"), *shards = json_array(), *shard;
+    size_t i;
+    json_array_foreach(merge->shards, i, shard)
+    {
+        if (json_is_object(shard))
+            json_array_append(shards, shard);
+    }
+    json_object_update(header, merge->header);
+    json_object_del(header, "cases");
+    json_object_del(header, "shard");
+    json_object_set_new(header, "command", json_pack("[ss]", "bench-lstm", "--merge"));
+    json_object_set(header, "environment", json_array_get(merge->environments, 0));
+    json_object_set(header, "environments", merge->environments);
+    json_object_set_new(header, "shards", shards);
+    return json_object_set_new(header, "merged", json_true()) == 0 ? header : NULL;
+}
+
+/* lb_file_writer */
+static enum lb_status write_run(FILE *out, const void *user, struct lb_error *err)
+{
+    struct merge *merge = (struct merge *)(uintptr_t)user;
+    enum lb_status st = LB_OK;
+    LB_TRY(write_object(make_header(merge), out, err));
+    for (size_t i = 0; i < merge->count; i++)
+        if (!merge->lines[i].dropped)
+            LB_TRY(write_line(merge, &merge->lines[i], out, err));
+    st = write_object(
+        json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished",
+                  merge->finished[0] ? merge->finished
+                                     : json_string_value(json_object_get(merge->header, "started")),
+                  "rows", (json_int_t)merge->rows, "interrupted", merge->unfinished > 0),
+        out, err);
+done:
+    return st;
+}
+
+/* LB_INVALID when the file is a run that is not a result of merging, since it would be lost. */
+static enum lb_status check_replaceable(const char *path, struct lb_error *err)
+{
+    char *line = NULL;
+    size_t size = 0;
+    FILE *stream = fopen(path, "r");
+    if (!stream)
+        return errno == ENOENT ? LB_OK : lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+    json_t *header = getline(&line, &size, stream) > 0 ? json_loads(line, 0, NULL) : NULL;
+    bool merged = json_is_true(json_object_get(header, "merged"));
+    fclose(stream);
+    free(line);
+    json_decref(header);
+    return merged ? LB_OK
+                  : lb_fail(err, LB_INVALID,
+                            "--merge: %s is a run of its own, which the result would replace; name "
+                            "another folder for the result",
+                            path);
+}
+
+/* Writes the result into the folder, which is created if it is missing. An earlier result of
+ * merging in it is replaced. LB_INVALID: the folder holds a run that is not a result of merging. */
+static enum lb_status write_merged(struct merge *merge, const char *folder, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    char *path = lb_run_path(folder);
+    if (!path)
+        return no_memory(err);
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", folder, strerror(errno)));
+    LB_TRY(check_replaceable(path, err));
+    st = lb_write_file_atomically(path, write_run, merge, err);
+done:
+    free(path);
+    return st;
+}
+/* ---- Reports ---- */
+
 /* Says which shards of the plan are missing: "shards 3, 7 of 8 are missing". */
-static void report_missing(const struct lb_merge *merge, FILE *report)
+static void report_missing(const struct merge *merge, FILE *report)
 {
     enum { NAMED = 20 };
     char names[20 * NAMED] = "";
@@ -176,7 +626,7 @@ static void report_missing(const struct lb_merge *merge, FILE *report)
                 json_array_size(merge->shards), missing > 1 ? "are" : "is");
 }
 
-static void report_counts(const struct lb_merge *merge, const char *out, FILE *report)
+static void report_counts(const struct merge *merge, const char *out, FILE *report)
 {
     size_t environments = json_array_size(merge->environments);
     fprintf(report, "%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
@@ -198,16 +648,20 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
                              size_t *rows, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_merge merge = {0};
+    struct merge merge = {.fd = -1,
+                          .environments = json_array(),
+                          .warnings = json_object(),
+                          .header = json_object(),
+                          .shards = json_array()};
     for (size_t i = 0; i < count; i++)
         LB_TRY(add_run(&merge, runs[i], out, err));
-    lb_merge_sort(&merge);
+    sort_lines(&merge);
     LB_TRY(check_nodes(&merge, report, err));
-    LB_TRY(lb_merge_write(&merge, out, err));
+    LB_TRY(write_merged(&merge, out, err));
     report_counts(&merge, out, report);
     *rows = merge.rows;
 done:
-    lb_merge_free(&merge);
+    free_merge(&merge);
     return st;
 }
 

@@ -14,29 +14,11 @@
 #include "model/weights_file.h"
 #include "support/framework_plugins.h"
 
-static enum lb_status copy_strings(const char *const *from, size_t count, char ***to,
-                                   struct lb_error *err)
-{
-    *to = calloc(count + 1, sizeof(**to));
-    for (size_t i = 0; *to && i < count; i++) {
-        (*to)[i] = strdup(from[i]);
-        if (!(*to)[i])
-            return lb_fail(err, LB_OOM, "out of memory");
-    }
-    return *to ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
-}
-
-static void free_strings(char **strings)
-{
-    for (size_t i = 0; strings && strings[i]; i++)
-        free(strings[i]);
-    free(strings);
-}
-
 void lb_settings_free(struct lb_settings *settings)
 {
-    free_strings(settings->command);
-    free_strings(settings->plugins);
+    for (size_t i = 0; settings->plugins && i < settings->plugin_count; i++)
+        free(settings->plugins[i]);
+    free(settings->plugins);
     free(settings->baseline);
     free(settings->tuned);
     free(settings->weights);
@@ -61,14 +43,21 @@ static char *absolute_path(const char *path)
     return joined;
 }
 
+/* Copies a text, or makes it an absolute path; NULL stays NULL. */
+static enum lb_status copy_text(const char *from, bool is_path, char **to, struct lb_error *err)
+{
+    *to = !from ? NULL : is_path ? absolute_path(from) : strdup(from);
+    return *to || !from ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+}
+
 /* Sets the file of tuned choices. LB_INVALID: the record, which is JSON, could not keep its path.
  */
 static enum lb_status set_tuned(struct lb_settings *settings, const char *path,
                                 struct lb_error *err)
 {
-    settings->tuned = absolute_path(path);
-    if (!settings->tuned)
-        return lb_fail(err, LB_OOM, "out of memory");
+    enum lb_status st = copy_text(path, true, &settings->tuned, err);
+    if (st != LB_OK)
+        return st;
     json_t *text = json_string(settings->tuned);
     bool kept = text != NULL;
     json_decref(text);
@@ -93,6 +82,7 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
 {
     enum lb_status st = LB_OK;
     *settings = (struct lb_settings){
+        .command = options->argv,
         .command_count = (size_t)options->argc,
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
@@ -105,27 +95,18 @@ enum lb_status lb_settings_from_options(const struct lb_options *options,
         .tune = options->tune,
         .plugin_count = options->plugin_count,
     };
-    if (options->baseline && !(settings->baseline = strdup(options->baseline)))
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    if (options->weights && !(settings->weights = absolute_path(options->weights)))
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    if (options->prefix && !(settings->prefix = strdup(options->prefix)))
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     settings->batch_first = options->batch_first;
-    if (options->inputs && !(settings->inputs = absolute_path(options->inputs)))
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    LB_TRY(copy_text(options->baseline, false, &settings->baseline, err));
+    LB_TRY(copy_text(options->prefix, false, &settings->prefix, err));
+    LB_TRY(copy_text(options->weights, true, &settings->weights, err));
+    LB_TRY(copy_text(options->inputs, true, &settings->inputs, err));
     if (options->tuned)
         LB_TRY(set_tuned(settings, options->tuned, err));
-    LB_TRY(copy_strings((const char *const *)options->argv, settings->command_count,
-                        &settings->command, err));
-    LB_TRY(copy_strings(options->plugins, options->plugin_count, &settings->plugins, err));
-    for (size_t i = 0; i < settings->plugin_count; i++) {
-        char *absolute = absolute_path(settings->plugins[i]);
-        if (!absolute)
-            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-        free(settings->plugins[i]);
-        settings->plugins[i] = absolute;
-    }
+    settings->plugins = calloc(options->plugin_count + 1, sizeof(*settings->plugins));
+    if (!settings->plugins)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    for (size_t i = 0; i < options->plugin_count; i++)
+        LB_TRY(copy_text(options->plugins[i], true, &settings->plugins[i], err));
 done:
     if (st != LB_OK)
         lb_settings_free(settings);
@@ -193,15 +174,6 @@ static enum lb_status check_file(const json_t *object, uint64_t now, const char 
                          json_string_value(json_object_get(object, "file")), what);
 }
 
-/* A copy of the object's text; NULL when it has none. */
-static enum lb_status copy_text(const json_t *object, const char *key, char **text,
-                                struct lb_error *err)
-{
-    const char *from = json_string_value(json_object_get(object, key));
-    *text = from ? strdup(from) : NULL;
-    return *text || !from ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
-}
-
 /* The files back, for --resume. LB_INVALID when one holds something else by now. */
 static enum lb_status files_from_header(const json_t *header, struct lb_settings *settings,
                                         struct lb_error *err)
@@ -211,9 +183,12 @@ static enum lb_status files_from_header(const json_t *header, struct lb_settings
     const struct lb_weights_file *given;
     const struct lb_sequence_file *x;
     enum lb_status st = LB_OK;
-    LB_TRY(copy_text(weights, "file", &settings->weights, err));
-    LB_TRY(copy_text(weights, "prefix", &settings->prefix, err));
-    LB_TRY(copy_text(inputs, "file", &settings->inputs, err));
+    LB_TRY(copy_text(json_string_value(json_object_get(weights, "file")), false, &settings->weights,
+                     err));
+    LB_TRY(copy_text(json_string_value(json_object_get(weights, "prefix")), false,
+                     &settings->prefix, err));
+    LB_TRY(copy_text(json_string_value(json_object_get(inputs, "file")), false, &settings->inputs,
+                     err));
     settings->batch_first = json_is_true(json_object_get(inputs, "batch_first"));
     LB_TRY(lb_settings_give(settings, err));
     LB_TRY(lb_weights_given(&given, err));
@@ -295,20 +270,19 @@ static enum lb_status read_plugins(const json_t *header, struct lb_settings *set
                                    struct lb_error *err)
 {
     const json_t *array = json_object_get(header, "plugins");
-    size_t count = json_array_size(array);
-    const char **paths = calloc(count + 1, sizeof(*paths));
     enum lb_status st = LB_OK;
-    if (!paths)
+    size_t count = json_array_size(array);
+    settings->plugins = calloc(count + 1, sizeof(*settings->plugins));
+    settings->plugin_count = settings->plugins ? count : 0;
+    if (!settings->plugins)
         return lb_fail(err, LB_OOM, "out of memory");
     for (size_t i = 0; i < count; i++) {
-        paths[i] = json_string_value(json_array_get(array, i));
-        if (!paths[i])
+        const char *path = json_string_value(json_array_get(array, i));
+        if (!path)
             LB_TRY(lb_fail(err, LB_INVALID, "header: plugins[%zu] must be a string", i));
+        LB_TRY(copy_text(path, false, &settings->plugins[i], err));
     }
-    settings->plugin_count = count;
-    st = copy_strings(paths, count, &settings->plugins, err);
 done:
-    free(paths);
     return st;
 }
 
@@ -411,7 +385,8 @@ enum lb_status lb_settings_from_run(const struct lb_run *run, const struct lb_op
     settings->kernels = json_is_true(json_object_get(header, "kernels"));
     settings->shard = json_incref(json_object_get(header, "shard"));
     LB_TRY(files_from_header(header, settings, err));
-    LB_TRY(copy_text(header, "baseline", &settings->baseline, err));
+    LB_TRY(copy_text(json_string_value(json_object_get(header, "baseline")), false,
+                     &settings->baseline, err));
     LB_TRY(read_plugins(header, settings, err));
     LB_TRY(read_cases(header, cases, count, err));
 done:

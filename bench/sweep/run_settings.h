@@ -11,7 +11,8 @@
 #include "run/worker.h"
 
 struct lb_settings {
-    char **command; /* [command_count] the command line, for a reader; owned, as are all below */
+    char *const *command; /* [command_count] the command line, for a reader; borrowed, but all
+                             below is owned */
     size_t command_count;
     uint64_t seed;
     struct lb_sampler_options sampler;

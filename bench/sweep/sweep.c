@@ -29,6 +29,7 @@ void lb_sweep_free(struct lb_sweep_run *sweep)
 {
     lb_run_close(&sweep->file);
     lb_settings_free(&sweep->settings);
+    json_decref(sweep->hangs);
     free(sweep->cases);
 }
 

@@ -1,6 +1,6 @@
 /* A step of a sweep: measures one case in a worker. */
 #include <math.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "sweep/sweep_steps.h"
@@ -9,34 +9,27 @@ enum {
     CANARY_NS = 500000000 /* sampling time of a canary, at most, but never more than a case's */
 };
 
-/* The count of the case's variant; NULL when none of its cases has hung. */
-static struct lb_hang_count *find_hangs(const struct lb_sweep_run *sweep, const struct lb_case *c)
+static void print_variant(const struct lb_case *c, char name[2 * LB_NAME_SIZE])
 {
-    for (size_t i = 0; i < sweep->hang_count; i++) {
-        const struct lb_hang_count *hangs = &sweep->hangs[i];
-        if (strcmp(hangs->impl, c->impl) == 0 && strcmp(hangs->variant, c->variant) == 0)
-            return (struct lb_hang_count *)(uintptr_t)hangs;
-    }
-    return NULL;
+    snprintf(name, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
 }
 
 static void count_hang(struct lb_sweep_run *sweep, const struct lb_case *c)
 {
-    struct lb_hang_count *hangs = find_hangs(sweep, c);
-    if (!hangs && sweep->hang_count < LB_HANG_VARIANTS) {
-        hangs = &sweep->hangs[sweep->hang_count++];
-        snprintf(hangs->impl, sizeof(hangs->impl), "%s", c->impl);
-        snprintf(hangs->variant, sizeof(hangs->variant), "%s", c->variant);
-    }
-    if (hangs)
-        hangs->count++;
+    char name[2 * LB_NAME_SIZE];
+    print_variant(c, name);
+    if (!sweep->hangs)
+        sweep->hangs = json_object();
+    json_int_t before = json_integer_value(json_object_get(sweep->hangs, name));
+    json_object_set_new(sweep->hangs, name, json_integer(before + 1));
 }
 
 bool lb_sweep_reached_hang_limit(const struct lb_sweep_run *sweep, const struct lb_case *c)
 {
     int limit = sweep->session->options->hang_limit;
-    const struct lb_hang_count *hangs = limit > 0 ? find_hangs(sweep, c) : NULL;
-    return hangs && hangs->count >= limit;
+    char name[2 * LB_NAME_SIZE];
+    print_variant(c, name);
+    return limit > 0 && json_integer_value(json_object_get(sweep->hangs, name)) >= limit;
 }
 
 static bool out_of_time(const struct lb_sweep_run *sweep)
@@ -50,6 +43,7 @@ static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c
 {
     const struct lb_session *session = sweep->session;
     const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
+    char name[2 * LB_NAME_SIZE];
     if (!impl_entry) {
         row->verdict = LB_VERDICT_ABSENT;
         lb_row_print(&row->reason, "this program has no %s", c->impl);
@@ -62,9 +56,10 @@ static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c
                      session->options->time_budget_s);
     } else if (lb_sweep_reached_hang_limit(sweep, c)) {
         row->verdict = LB_VERDICT_SKIPPED;
+        print_variant(c, name);
         lb_row_print(&row->reason,
-                     "%s%s%s has hung %d times: its other cases are not run (--hang-limit)",
-                     c->impl, c->variant[0] ? ":" : "", c->variant, session->options->hang_limit);
+                     "%s has hung %d times: its other cases are not run (--hang-limit)", name,
+                     session->options->hang_limit);
     } else {
         return false;
     }

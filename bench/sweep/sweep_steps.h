@@ -10,14 +10,6 @@
 #include "support/progress.h"
 #include "sweep/run_settings.h"
 
-enum { LB_HANG_VARIANTS = 64 /* variants whose hangs are counted */ };
-
-/* How often the cases of one variant of an implementation have hung. */
-struct lb_hang_count {
-    char impl[LB_NAME_SIZE], variant[LB_NAME_SIZE];
-    int count;
-};
-
 /* A sweep that runs. Zero it before the first step. */
 struct lb_sweep_run {
     const struct lb_session *session;
@@ -30,8 +22,7 @@ struct lb_sweep_run {
     size_t canary_count;
     double start_ns; /* when the first case began */
     struct lb_progress progress;
-    struct lb_hang_count hangs[LB_HANG_VARIANTS]; /* [hang_count] */
-    size_t hang_count;
+    json_t *hangs; /* object: how often cases of "impl:variant" have hung; NULL: none has; owned */
 };
 
 void lb_sweep_free(struct lb_sweep_run *sweep);

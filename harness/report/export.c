@@ -1,34 +1,483 @@
-/* The table of export formats, and writing an export into the folder of its run. */
+/* Exports of a run, and writing one into the folder of its run. */
 #include "report/export.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic_file.h"
+#include "base/json_out.h"
+#include "base/xml.h"
+#include "record/run_devices.h"
+#include "report/compare_report.h"
+#include "stats/order_stats.h"
+
+/* Google Benchmark, with its key names, units and flat counters */
+
+/* A new reference to the environment's value. When it has none: the fallback, whose reference the
+ * caller gives away in both cases. */
+static json_t *copy_or(const json_t *environment, const char *key, json_t *fallback)
+{
+    json_t *value = json_object_get(environment, key);
+    if (!value || json_is_null(value))
+        return fallback;
+    json_decref(fallback);
+    return json_incref(value);
+}
+
+/* Unknown values are 0 or empty, because readers need every key. */
+static json_t *context_json(const struct lb_run *run)
+{
+    const json_t *environment = json_object_get(run->header, "environment");
+    const char *governor = json_string_value(json_object_get(environment, "governor"));
+    const char *build = json_string_value(json_object_get(environment, "build_type"));
+    const json_t *command = json_object_get(run->header, "command");
+    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b, s:[], s:[], s:s, s:o, s:o}", "date",
+                     copy_or(run->header, "started", json_string("")), "host_name",
+                     copy_or(environment, "host", json_string("")), "executable",
+                     json_array_size(command) > 0 ? json_incref(json_array_get(command, 0))
+                                                  : json_string(""),
+                     "num_cpus", copy_or(environment, "threads", json_integer(0)), "mhz_per_cpu", 0,
+                     "cpu_scaling_enabled", governor && strcmp(governor, "performance") != 0,
+                     "caches", "load_avg", "library_build_type",
+                     build && strcmp(build, "Debug") == 0 ? "debug" : "release",
+                     "bench_lstm_version", copy_or(environment, "version", json_string("")), "cpu",
+                     copy_or(environment, "cpu", json_string("")));
+}
+
+/* One entry. cpu_time repeats real_time, because only that is measured. */
+struct measurement {
+    size_t family, repetitions, repetition;
+    double iterations, real_time_ns;
+};
+
+static json_t *row_json(const struct lb_row *row, const struct measurement *m)
+{
+    char id[LB_ROW_ID_SIZE];
+    lb_row_print_id(row, id);
+    return json_pack("{s:s, s:I, s:i, s:s, s:s, s:I, s:I, s:i, s:I, s:f, s:f, s:s}", "name", id,
+                     "family_index", (json_int_t)m->family, "per_family_instance_index", 0,
+                     "run_name", id, "run_type", "iteration", "repetitions",
+                     (json_int_t)m->repetitions, "repetition_index", (json_int_t)m->repetition,
+                     "threads", row->c.threads, "iterations", (json_int_t)m->iterations,
+                     "real_time", m->real_time_ns, "cpu_time", m->real_time_ns, "time_unit", "ns");
+}
+
+/* Adds the known numbers of the record as counters, without those that the entry has anyway. */
+static bool add_counters(json_t *object, const struct lb_row *row)
+{
+    static const char *const keys[] = {
+        "min_ns",         "median_lo_ns",  "median_hi_ns",    "p5_ns",
+        "p95_ns",         "prepare_ns",    "update_ns",       "floor_ns",
+        "floor_multiple", "err_max_abs",   "err_max_rel",     "err_norm",
+        "weights_bytes",  "reserve_bytes", "workspace_bytes", "peak_bytes"};
+    json_t *record = lb_row_to_json(row);
+    bool done =
+        record && json_object_set_new(object, "samples", json_real((double)row->samples)) == 0;
+    for (size_t i = 0; done && i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_t *value = json_object_get(record, keys[i]);
+        if (json_is_number(value))
+            done = json_object_set_new(object, keys[i], json_real(json_number_value(value))) == 0;
+    }
+    const double rates[] = {row->flops / row->median_ns * 1e9, row->bytes / row->median_ns * 1e9};
+    static const char *const names[] = {"flops_per_second", "bytes_per_second"};
+    for (int i = 0; i < 2; i++)
+        if (isfinite(rates[i]))
+            done = json_object_set_new(object, names[i], json_real(rates[i])) == 0 && done;
+    json_decref(record);
+    return done;
+}
+
+/* Adds an error as the library's own reporter writes it; the entry's time is then 0. */
+static bool add_error(json_t *object, const struct lb_row *row)
+{
+    char message[LB_ROW_TEXT_SIZE + 32];
+    snprintf(message, sizeof(message), "%s: %s", lb_verdict_name(row->verdict), row->reason);
+    json_t *text = json_string(message);
+    return json_object_set_new(object, "error_occurred", json_true()) == 0 &&
+           json_object_set_new(object, "error_message",
+                               text ? text : json_string(lb_verdict_name(row->verdict))) == 0;
+}
+
+/* How many calls so many samples are made of. A foreign record may name any number: the most is
+ * what every reader of JSON keeps exactly. */
+static double calls_of(const struct lb_row *row, size_t samples)
+{
+    double calls = row->calls_per_sample >= 1 ? row->calls_per_sample : 1;
+    return fmin(round((double)samples * calls), 0x1p53);
+}
+
+/* Appends the entry of a case, if it has one. */
+static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
+{
+    struct measurement m = {.family = family, .repetitions = 1};
+    bool timed = lb_row_is_timed(row);
+    if (!timed && !lb_verdict_is_failure(row->verdict))
+        return true;
+    if (timed) {
+        m.real_time_ns = row->median_ns;
+        m.iterations = calls_of(row, row->samples);
+    }
+    json_t *object = row_json(row, &m);
+    bool done = object && (timed ? add_counters(object, row) : add_error(object, row));
+    return json_array_append_new(rows, object) == 0 && done;
+}
+
+/* Appends one entry per block, whose time is the median of the block. */
+static bool add_repetitions(json_t *rows, const struct lb_row *row, size_t family)
+{
+    if (!lb_row_is_timed(row))
+        return true;
+    double *sorted = malloc(row->samples * sizeof(*sorted));
+    bool done = sorted != NULL;
+    size_t first = 0;
+    for (size_t i = 0; done && i < row->block_count; i++) {
+        size_t count = row->blocks[i];
+        if (count > 0)
+            memcpy(sorted, row->samples_ns + first, count * sizeof(*sorted));
+        first += count;
+        lb_sort(sorted, count);
+        struct measurement m = {
+            .family = family,
+            .repetitions = row->block_count,
+            .repetition = i,
+            .iterations = calls_of(row, count),
+            .real_time_ns = lb_median(sorted, count),
+        };
+        done = count == 0 || json_array_append_new(rows, row_json(row, &m)) == 0;
+    }
+    free(sorted);
+    return done;
+}
+
+static enum lb_status write_all(const struct lb_run *run,
+                                bool (*add)(json_t *rows, const struct lb_row *row, size_t family),
+                                FILE *out, struct lb_error *err)
+{
+    json_t *rows = json_array();
+    bool done = rows != NULL;
+    for (size_t i = 0; done && i < run->count; i++)
+        done = add(rows, &run->rows[i], i);
+    json_t *document = json_pack("{s:o, s:o}", "context", context_json(run), "benchmarks", rows);
+    return lb_json_write(document, done, "gbench", out, err);
+}
+
+enum lb_status lb_export_gbench(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    return write_all(run, add_case, out, err);
+}
+
+/* One entry per block of samples, as repetitions for compare.py. Cases without a time are left out,
+ * because compare.py includes every entry in its geometric mean. */
+static enum lb_status gbench_repetitions(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    return write_all(run, add_repetitions, out, err);
+}
+
+/* CSV */
+
+/* Writes the text behind prefix, all of it in quotes. */
+static void write_quoted(const char *prefix, const char *text, FILE *out)
+{
+    fprintf(out, "\"%s", prefix);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}
+
+/* Writes one field; text is quoted when RFC 4180 requires it, and null becomes empty. Spreadsheets
+ * take text that begins with = + - @ for a formula, which a foreign record must not bring: such
+ * text gets an apostrophe in front, which they take for the mark of text. */
+static enum lb_status write_field(const json_t *value, FILE *out)
+{
+    const char *text = json_string_value(value);
+    if (json_is_array(value)) {
+        fprintf(out, "%zu", json_array_size(value));
+    } else if (text && text[0] && strchr("=+-@", text[0])) {
+        write_quoted("'", text, out);
+    } else if (text && strpbrk(text, ",\"\r\n")) {
+        write_quoted("", text, out);
+    } else if (text) {
+        fputs(text, out);
+    } else if (!json_is_null(value)) {
+        char *number = json_dumps(value, JSON_ENCODE_ANY);
+        if (!number)
+            return LB_OOM;
+        fputs(number, out);
+        free(number);
+    }
+    return LB_OK;
+}
+
+/* Whether the key has no column: the kind of the line is always row, and of the times of the fixed
+ * loop nothing would be left but their number, which is that of the blocks. */
+static bool is_left_out(const char *key)
+{
+    return strcmp(key, "kind") == 0 || strcmp(key, "reference_ns") == 0;
+}
+
+/* Writes the names of the columns. The column of samples_ns, which has the number of samples, loses
+ * the unit. */
+static void write_names(json_t *columns, FILE *out)
+{
+    const char *key, *separator = "";
+    json_t *value;
+    json_object_foreach(columns, key, value)
+    {
+        if (is_left_out(key))
+            continue;
+        fprintf(out, "%s%s", separator, strcmp(key, "samples_ns") == 0 ? "samples" : key);
+        separator = ",";
+    }
+    fputc('\n', out);
+}
+
+static enum lb_status write_row(const struct lb_row *row, FILE *out)
+{
+    const char *key, *separator = "";
+    json_t *value, *record = lb_row_to_json(row);
+    if (record && row->label)
+        json_object_set_new(record, "device", json_string(row->label));
+    enum lb_status st = record ? LB_OK : LB_OOM;
+    json_object_foreach(record, key, value)
+    {
+        if (st != LB_OK || is_left_out(key))
+            continue;
+        fputs(separator, out);
+        separator = ",";
+        st = write_field(value, out);
+    }
+    fputc('\n', out);
+    json_decref(record);
+    return st;
+}
+
+/* CSV: a header line, then one line per case. The columns are the keys of the record in their
+ * order. Of an array only the length is written. Unknown values are empty. Fields are quoted as in
+ * RFC 4180, and lines end with LF. */
+static enum lb_status csv(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c = lb_case_defaults();
+    struct lb_row empty = lb_row_make(&c);
+    json_t *columns = lb_row_to_json(&empty);
+    if (columns && run->count > 0 && run->rows[0].label)
+        json_object_set_new(columns, "device", json_null());
+    write_names(columns, out);
+    st = columns ? LB_OK : LB_OOM;
+    for (size_t i = 0; st == LB_OK && i < run->count; i++)
+        st = write_row(&run->rows[i], out);
+    json_decref(columns);
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "csv: out of memory");
+}
+
+/* JUnit XML and Markdown */
+
+#define LONGEST_S 1e12 /* of a case that is believed: a sum of such times has an end */
+
+static const char *junit_element(enum lb_verdict verdict)
+{
+    if (verdict == LB_VERDICT_OK)
+        return NULL;
+    if (verdict == LB_VERDICT_WRONG)
+        return "failure";
+    return lb_verdict_is_failure(verdict) ? "error" : "skipped";
+}
+
+static double seconds_of(const struct lb_row *row)
+{
+    double seconds = row->elapsed_ns / 1e9;
+    return seconds < LONGEST_S ? seconds : 0;
+}
+
+static void write_testcase(const struct lb_row *row, FILE *out)
+{
+    const char *element = junit_element(row->verdict);
+    char id[LB_ROW_ID_SIZE];
+    lb_row_print_id(row, id);
+    fputs("    <testcase classname=\"bench-lstm.", out);
+    lb_xml_text(row->c.impl, out);
+    fputs("\" name=\"", out);
+    lb_xml_text(id, out);
+    fprintf(out, "\" time=\"%.6f\"", seconds_of(row));
+    if (element) {
+        fprintf(out, "><%s message=\"%s: ", element, lb_verdict_name(row->verdict));
+        lb_xml_text(row->reason, out);
+        fputs("\"/></testcase>\n", out);
+    } else {
+        fputs("/>\n", out);
+    }
+}
+
+/* One test per case: wrong is a failure; timeout, crash and error are errors; a case that did not
+ * run is skipped. The time of a test is that of the whole case. */
+static enum lb_status junit(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    (void)err;
+    struct lb_junit_counts counts = {0};
+    double seconds = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        lb_junit_count(&counts, junit_element(run->rows[i].verdict), 1);
+        seconds += seconds_of(&run->rows[i]);
+    }
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
+          "  <testsuite name=\"bench-lstm\"",
+          out);
+    lb_junit_attributes(&counts, out);
+    fprintf(out, " time=\"%.6f\">\n", seconds);
+    for (size_t i = 0; i < run->count; i++)
+        write_testcase(&run->rows[i], out);
+    fputs("  </testsuite>\n</testsuites>\n", out);
+    return LB_OK;
+}
+
+/* Writes text into a cell of a table, with blanks for characters that are markup. Returns its
+ * length. */
+static size_t write_cell(const char *text, FILE *out)
+{
+    size_t length = 0;
+    for (; *text; text++, length++)
+        fputc(strchr("|<>`\r\n", *text) ? ' ' : *text, out);
+    return length;
+}
+
+static size_t write_line(const struct lb_row *row, FILE *out)
+{
+    char id[LB_ROW_ID_SIZE];
+    lb_row_print_id(row, id);
+    int length = fprintf(out, "| `%s` | ", id);
+    if (lb_row_is_timed(row) && isfinite(row->median_lo_ns))
+        length += fprintf(out, "%.4g | %.4g to %.4g | ok |", row->median_ns / 1e3,
+                          row->median_lo_ns / 1e3, row->median_hi_ns / 1e3);
+    else if (lb_row_is_timed(row))
+        length += fprintf(out, "%.4g | | ok |", row->median_ns / 1e3);
+    else
+        length += fprintf(out, "| | %s: ", lb_verdict_name(row->verdict));
+    size_t reason = lb_row_is_timed(row) ? 0 : write_cell(row->reason, out) + 2;
+    fputs(lb_row_is_timed(row) ? "\n" : " |\n", out);
+    return (size_t)(length > 0 ? length : 0) + reason + 1;
+}
+
+/* A table with one line per case, up to LB_MARKDOWN_LIMIT bytes. */
+static enum lb_status markdown(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    (void)err;
+    const size_t longest = LB_ROW_TEXT_SIZE + LB_ROW_ID_SIZE + 128;
+    char machine[1024];
+    size_t written = sizeof(machine);
+    lb_run_machine_line(run, machine, sizeof(machine));
+    fputs("### LSTM times: ", out);
+    write_cell(machine, out);
+    fputs("\n\n| case | median us | 95 % interval us | verdict |\n|---|---:|---:|---|\n", out);
+    for (size_t i = 0; i < run->count; i++) {
+        if (written + longest > LB_MARKDOWN_LIMIT) {
+            fprintf(out, "\n%zu more cases are in run.jsonl.\n", run->count - i);
+            break;
+        }
+        written += write_line(&run->rows[i], out);
+    }
+    return LB_OK;
+}
+
+/* The JSON of other tools: Bencher, github-action-benchmark, hyperfine. Cases without a time are
+ * left out. */
+
+/* Bencher Metric Format with the measure latency: the median in ns and its interval. */
+static enum lb_status bmf(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    json_t *document = json_object();
+    bool whole = document != NULL;
+    for (size_t i = 0; whole && i < run->count; i++) {
+        const struct lb_row *row = &run->rows[i];
+        char id[LB_ROW_ID_SIZE];
+        if (!lb_row_is_timed(row))
+            continue;
+        lb_row_print_id(row, id);
+        json_t *value = json_pack("{s:f}", "value", row->median_ns);
+        if (isfinite(row->median_lo_ns))
+            whole = json_object_set_new(value, "lower_value", json_real(row->median_lo_ns)) == 0 &&
+                    json_object_set_new(value, "upper_value", json_real(row->median_hi_ns)) == 0;
+        whole =
+            whole && json_object_set_new(document, id, json_pack("{s:o}", "latency", value)) == 0;
+    }
+    return lb_json_write(document, whole, "bmf", out, err);
+}
+
+/* github-action-benchmark's customSmallerIsBetter: the median in ns. */
+static enum lb_status github(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    json_t *document = json_array();
+    bool whole = document != NULL;
+    for (size_t i = 0; whole && i < run->count; i++) {
+        const struct lb_row *row = &run->rows[i];
+        char id[LB_ROW_ID_SIZE], range[64] = "", extra[256];
+        if (!lb_row_is_timed(row))
+            continue;
+        lb_row_print_id(row, id);
+        if (isfinite(row->median_lo_ns))
+            snprintf(range, sizeof(range), "± %.0f", (row->median_hi_ns - row->median_lo_ns) / 2);
+        snprintf(extra, sizeof(extra), "%zu samples, min %.0f ns, p95 %.0f ns", row->samples,
+                 row->min_ns, row->p95_ns);
+        whole = json_array_append_new(document, json_pack("{s:s, s:s, s:f, s:s, s:s}", "name", id,
+                                                          "unit", "ns", "value", row->median_ns,
+                                                          "range", range, "extra", extra)) == 0;
+    }
+    return lb_json_write(document, whole, "github", out, err);
+}
+
+/* One result as hyperfine writes it: times in seconds, and one exit code per time. */
+static json_t *hyperfine_json(const struct lb_row *row)
+{
+    char id[LB_ROW_ID_SIZE];
+    double mean = 0, squares = 0, largest = 0, n = (double)row->samples;
+    json_t *times = json_array(), *codes = json_array();
+    for (size_t i = 0; i < row->samples; i++) {
+        mean += row->samples_ns[i] / n; /* the sum of foreign samples may overflow */
+        largest = fmax(largest, row->samples_ns[i]);
+        json_array_append_new(times, json_real(row->samples_ns[i] / 1e9));
+        json_array_append_new(codes, json_integer(0));
+    }
+    for (size_t i = 0; i < row->samples; i++)
+        squares += pow((row->samples_ns[i] - mean) / largest, 2);
+    lb_row_print_id(row, id);
+    return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "command", id, "mean",
+                     mean / 1e9, "stddev",
+                     n > 1 ? json_real(sqrt(squares / (n - 1)) * (largest / 1e9)) : json_null(),
+                     "median", row->median_ns / 1e9, "user", 0.0, "system", 0.0, "min",
+                     row->min_ns / 1e9, "max", largest / 1e9, "times", times, "exit_codes", codes);
+}
+
+/* Every sample, in seconds. The user and system times, which are not measured, are 0. */
+static enum lb_status hyperfine(const struct lb_run *run, FILE *out, struct lb_error *err)
+{
+    json_t *results = json_array();
+    bool whole = results != NULL;
+    for (size_t i = 0; whole && i < run->count; i++)
+        if (lb_row_is_timed(&run->rows[i]))
+            whole = json_array_append_new(results, hyperfine_json(&run->rows[i])) == 0;
+    return lb_json_write(json_pack("{s:o}", "results", results), whole, "hyperfine", out, err);
+}
+
+/* The table of formats */
 
 const struct lb_export_format lb_export_formats[] = {
     {"gbench", "benchmark.json", "Google Benchmark JSON, one entry per case, for trackers",
      lb_export_gbench},
     {"gbench-repetitions", "benchmark_repetitions.json",
      "Google Benchmark JSON, one entry per block of samples, for its compare.py",
-     lb_export_gbench_repetitions},
-    {"csv", "run.csv", "CSV, one line per case", lb_export_csv},
-    {"bmf", "bmf.json", "Bencher Metric Format", lb_export_bmf},
+     gbench_repetitions},
+    {"csv", "run.csv", "CSV, one line per case", csv},
+    {"bmf", "bmf.json", "Bencher Metric Format", bmf},
     {"github", "github_action_benchmark.json", "github-action-benchmark, customSmallerIsBetter",
-     lb_export_github},
-    {"hyperfine", "hyperfine.json", "hyperfine's JSON, for its scripts", lb_export_hyperfine},
-    {"junit", "junit.xml", "JUnit XML, one test per case", lb_export_junit},
-    {"markdown", "run.md", "Markdown, a table under 60 KB", lb_export_markdown},
+     github},
+    {"hyperfine", "hyperfine.json", "hyperfine's JSON, for its scripts", hyperfine},
+    {"junit", "junit.xml", "JUnit XML, one test per case", junit},
+    {"markdown", "run.md", "Markdown, a table under 60 KB", markdown},
     {NULL, NULL, NULL, NULL},
 };
-
-const struct lb_export_format *lb_export_find(const char *name)
-{
-    for (const struct lb_export_format *format = lb_export_formats; format->name; format++)
-        if (strcmp(format->name, name) == 0)
-            return format;
-    return NULL;
-}
 
 /* A format and the run to write in it. */
 struct export
@@ -48,12 +497,8 @@ enum lb_status lb_export_to_folder(const struct lb_export_format *format, const 
                                    const char *folder, struct lb_error *err)
 {
     const struct export export = {format, run};
-    size_t size = strlen(folder) + strlen(format->file_name) + sizeof("/");
-    char *path = malloc(size);
-    if (!path)
-        return lb_fail(err, LB_OOM, "%s: out of memory", folder);
-    snprintf(path, size, "%s/%s", folder, format->file_name);
-    enum lb_status st = lb_write_file_atomically(path, write_export, &export, err);
-    free(path);
-    return st;
+    char path[4400];
+    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, format->file_name) >= sizeof(path))
+        return lb_fail(err, LB_IO, "%.200s...: the path of this folder is too long", folder);
+    return lb_write_file_atomically(path, write_export, &export, err);
 }

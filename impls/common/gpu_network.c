@@ -139,6 +139,17 @@ void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base, int64_t
     return (char *)base + lb_gpu_real(net, index);
 }
 
+enum lb_status lb_gpu_gemm(const struct lb_gpu_network *net, int stream_index, struct lb_gemm gemm,
+                           struct lb_error *err)
+{
+    gemm.in = net->problem->dtype;
+    gemm.math = net->problem->math;
+    gemm.lda = gemm.transpose_a ? gemm.m : gemm.k;
+    gemm.ldb = gemm.transpose_b ? gemm.k : gemm.n;
+    gemm.ldc = gemm.n;
+    return lb_stream_gemm(net->streams, stream_index, &gemm, err);
+}
+
 /* ---- State ---------------------------------------------------------------------------------- */
 
 /* Elements of c, and of h, of one layer_dir. */

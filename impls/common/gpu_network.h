@@ -72,6 +72,11 @@ struct lb_gpu_weights {
 
 struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_t layer_dir);
 
+/* Enqueues the GEMM (device/streams.h) of two T matrices with the problem's math. All rows follow
+ * one another: in, math and the rows' lengths are filled in here. */
+enum lb_status lb_gpu_gemm(const struct lb_gpu_network *net, int stream_index, struct lb_gemm gemm,
+                           struct lb_error *err);
+
 /* ---- State of a layer_dir, enqueued on one of the network's streams ----------------------------
  * h [B, P] T, dh [B, P] R; c, dc [B, H] R. The case's own tensors are h0 and hn [L*D, B, P] T, c0
  * and cn [L*D, B, H] T, and likewise their gradients. */

@@ -6,6 +6,7 @@
 /* One layer and direction in one call. */
 struct layer_pass {
     struct lb_cuda_naive *self;
+    const struct lb_gpu_network *net;
     const struct lb_problem *p;
     struct lb_naive_layer_dir *e;
     struct lb_naive_scratch *scratch;
@@ -23,6 +24,7 @@ static struct layer_pass layer_pass_make(struct lb_cuda_naive *self, int64_t lay
     int64_t index = layer * p->directions + direction;
     return (struct layer_pass){
         .self = self,
+        .net = &self->net,
         .p = p,
         .e = &self->layer_dirs[index],
         .scratch = &self->scratch,
@@ -46,70 +48,70 @@ static int64_t time_of(const struct layer_pass *w, int64_t s)
 static void *gate_at(const struct layer_pass *w, int64_t s, int gate)
 {
     int64_t slot = lb_trains(w->p) ? s : 0;
-    return lb_gpu_real_at(&w->self->net, w->e->gates, (slot * 4 + gate) * w->state);
+    return lb_gpu_real_at(w->net, w->e->gates, (slot * 4 + gate) * w->state);
 }
 
 static void *inner_at(const struct layer_pass *w, int64_t s)
 {
-    return lb_gpu_real_at(&w->self->net, w->e->inner, lb_trains(w->p) ? s * w->state : 0);
+    return lb_gpu_real_at(w->net, w->e->inner, lb_trains(w->p) ? s * w->state : 0);
 }
 
 static void *c_at(const struct layer_pass *w, int64_t s)
 {
-    return lb_gpu_real_at(&w->self->net, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
+    return lb_gpu_real_at(w->net, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
 }
 
 static void *h_at(const struct layer_pass *w, int64_t s)
 {
-    return lb_gpu_storage_at(&w->self->net, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->h_state);
+    return lb_gpu_storage_at(w->net, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->h_state);
 }
 
 /* o tanh(c) of the cell projection. */
 static void *unprojected_at(const struct layer_pass *w, int64_t s)
 {
-    return lb_gpu_storage_at(&w->self->net, w->e->unprojected, lb_trains(w->p) ? s * w->state : 0);
+    return lb_gpu_storage_at(w->net, w->e->unprojected, lb_trains(w->p) ? s * w->state : 0);
 }
 
 /* What layernorm keeps of vector `which` of i f g o c. */
 static void *normalised_at(const struct layer_pass *w, int64_t s, int which)
 {
     int64_t slot = lb_trains(w->p) ? s : 0;
-    return lb_gpu_real_at(&w->self->net, w->e->normalised, (slot * 5 + which) * w->state);
+    return lb_gpu_real_at(w->net, w->e->normalised, (slot * 5 + which) * w->state);
 }
 
 static void *factors_at(const struct layer_pass *w, int64_t s, int which)
 {
     int64_t slot = lb_trains(w->p) ? s : 0;
-    return lb_gpu_real_at(&w->self->net, w->e->factors, (slot * 5 + which) * w->p->batch);
+    return lb_gpu_real_at(w->net, w->e->factors, (slot * 5 + which) * w->p->batch);
 }
 
 /* Vector number `index` [H] R of w_cell of peephole or layernorm, and its gradient. */
 static const void *vector_at(const struct layer_pass *w, int index)
 {
-    return lb_gpu_real_at(&w->self->net, w->e->vectors, index * w->p->hidden);
+    return lb_gpu_real_at(w->net, w->e->vectors, index * w->p->hidden);
 }
 
 static void *dvector_at(const struct layer_pass *w, int index)
 {
-    return lb_gpu_real_at(&w->self->net, w->e->weights.dweights[LB_W_CELL], index * w->p->hidden);
+    return lb_gpu_real_at(w->net, w->e->weights.dweights[LB_W_CELL], index * w->p->hidden);
 }
 
 static const void *x_at(const struct layer_pass *w, int64_t t)
 {
-    return lb_gpu_storage_at(&w->self->net, w->x, t * w->p->batch * w->input);
+    return lb_gpu_storage_at(w->net, w->x, t * w->p->batch * w->input);
 }
 
 /* One gate's rows of w_ih or w_hh. */
 static const void *rows_of(const struct layer_pass *w, const void *weights, int gate,
                            int64_t columns)
 {
-    return lb_gpu_storage_at(&w->self->net, weights, gate * w->p->hidden * columns);
+    return lb_gpu_storage_at(w->net, weights, gate * w->p->hidden * columns);
 }
 
 static enum lb_status elementwise(const struct layer_pass *w, enum lb_elementwise_op op, void *to,
                                   const void *a, const void *b, struct lb_error *err)
 {
-    return lb_elementwise(w->self->net.real, op, to, a, b, w->state, w->self->net.stream, err);
+    return lb_elementwise(w->net->real, op, to, a, b, w->state, w->net->stream, err);
 }
 
 /* to [B, H] = from [B, H] op vector, which is [B] with per_row, else [H]. */
@@ -117,8 +119,8 @@ static enum lb_status broadcast(const struct layer_pass *w, enum lb_elementwise_
                                 void *to, const void *from, const void *vector,
                                 struct lb_error *err)
 {
-    return lb_elementwise_broadcast(w->self->net.real, op, per_row, to, from, vector, w->p->batch,
-                                    w->p->hidden, w->self->net.stream, err);
+    return lb_elementwise_broadcast(w->net->real, op, per_row, to, from, vector, w->p->batch,
+                                    w->p->hidden, w->net->stream, err);
 }
 
 /* Copies batch rows that have not ended at time t from `from` to `to`, and the others from `other`,
@@ -131,15 +133,14 @@ static enum lb_status keep_columns(const struct layer_pass *w, enum lb_dtype dty
         .rows = w->p->batch,
         .columns = columns,
         .step = t,
-        .lengths = w->self->net.lengths,
+        .lengths = w->net->lengths,
         .to = to,
         .to_stride = columns,
         .from = from,
         .from_stride = columns,
         .other = other,
     };
-    return w->p->ragged ? lb_elementwise_select_rows(dtype, &select, w->self->net.stream, err)
-                        : LB_OK;
+    return w->p->ragged ? lb_elementwise_select_rows(dtype, &select, w->net->stream, err) : LB_OK;
 }
 
 /* The same for [B, H]. */
@@ -156,8 +157,8 @@ static enum lb_status keep_running(const struct layer_pass *w, enum lb_dtype dty
 static enum lb_status row_means(const struct layer_pass *w, void *to, const void *from,
                                 struct lb_error *err)
 {
-    const struct lb_gemm g = {.in = w->self->net.real,
-                              .out = w->self->net.real,
+    const struct lb_gemm g = {.in = w->net->real,
+                              .out = w->net->real,
                               .math = LB_IEEE,
                               .m = w->p->batch,
                               .n = 1,
@@ -168,14 +169,13 @@ static enum lb_status row_means(const struct layer_pass *w, void *to, const void
                               .ldb = 1,
                               .c = to,
                               .ldc = 1};
-    return lb_stream_gemm(w->self->net.streams, 0, &g, err);
+    return lb_stream_gemm(w->net->streams, 0, &g, err);
 }
 
 /* v [B, H] R = LN(v), vector `which` of i f g o c. Uses scratch->second. */
 static enum lb_status layernorm_forward(const struct layer_pass *w, int64_t s, int which, void *v,
                                         struct lb_error *err)
 {
-    const struct lb_gpu_network *net = &w->self->net;
     struct lb_naive_scratch *x = w->scratch;
     void *normalised = normalised_at(w, s, which), *factors = factors_at(w, s, which);
     enum lb_status st = LB_OK;
@@ -183,12 +183,12 @@ static enum lb_status layernorm_forward(const struct layer_pass *w, int64_t s, i
     LB_TRY(broadcast(w, LB_OP_SUBTRACT, true, normalised, v, x->mean, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->second, normalised, normalised, err));
     LB_TRY(row_means(w, x->mean, x->second, err));
-    LB_TRY(lb_elementwise(net->real, LB_OP_INVERSE_ROOT, factors, x->mean, NULL, w->p->batch,
-                          net->stream, err));
+    LB_TRY(lb_elementwise(w->net->real, LB_OP_INVERSE_ROOT, factors, x->mean, NULL, w->p->batch,
+                          w->net->stream, err));
     LB_TRY(broadcast(w, LB_OP_MULTIPLY, true, normalised, normalised, factors, err));
     LB_TRY(broadcast(w, LB_OP_MULTIPLY, false, v, normalised, vector_at(w, which), err));
-    LB_TRY(lb_elementwise_add_bias(net->real, v, v, vector_at(w, 5 + which), w->p->batch,
-                                   w->p->hidden, net->stream, err));
+    LB_TRY(lb_elementwise_add_bias(w->net->real, v, v, vector_at(w, 5 + which), w->p->batch,
+                                   w->p->hidden, w->net->stream, err));
 done:
     return st;
 }
@@ -198,16 +198,15 @@ done:
 static enum lb_status layernorm_backward(const struct layer_pass *w, int64_t s, int which, void *d,
                                          void *other, struct lb_error *err)
 {
-    const struct lb_gpu_network *net = &w->self->net;
     struct lb_naive_scratch *x = w->scratch;
     const void *normalised = normalised_at(w, s, which);
     enum lb_status st = LB_OK;
-    LB_TRY(keep_running(w, net->real, time_of(w, s), d, d, NULL, err));
+    LB_TRY(keep_running(w, w->net->real, time_of(w, s), d, d, NULL, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, other, d, normalised, err));
-    LB_TRY(lb_elementwise_add_row_sums(net->real, dvector_at(w, which), other, w->p->batch,
-                                       w->p->hidden, net->stream, err));
-    LB_TRY(lb_elementwise_add_row_sums(net->real, dvector_at(w, 5 + which), d, w->p->batch,
-                                       w->p->hidden, net->stream, err));
+    LB_TRY(lb_elementwise_add_row_sums(w->net->real, dvector_at(w, which), other, w->p->batch,
+                                       w->p->hidden, w->net->stream, err));
+    LB_TRY(lb_elementwise_add_row_sums(w->net->real, dvector_at(w, 5 + which), d, w->p->batch,
+                                       w->p->hidden, w->net->stream, err));
     LB_TRY(broadcast(w, LB_OP_MULTIPLY, false, d, d, vector_at(w, which), err));
     LB_TRY(row_means(w, x->mean, d, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, other, d, normalised, err));
@@ -237,8 +236,8 @@ static enum lb_status add_peephole_gradient(const struct layer_pass *w, int inde
 {
     enum lb_status st = LB_OK;
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, other, da, c, err));
-    LB_TRY(lb_elementwise_add_row_sums(w->self->net.real, dvector_at(w, index), other, w->p->batch,
-                                       w->p->hidden, w->self->net.stream, err));
+    LB_TRY(lb_elementwise_add_row_sums(w->net->real, dvector_at(w, index), other, w->p->batch,
+                                       w->p->hidden, w->net->stream, err));
 done:
     return st;
 }
@@ -248,17 +247,17 @@ done:
 static enum lb_status recurrent_operand(const struct layer_pass *w, int64_t s, const void **operand,
                                         struct lb_error *err)
 {
-    const struct lb_gpu_network *net = &w->self->net;
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
     *operand = h_at(w, s);
     if (!x->mask)
         return LB_OK;
     *operand = x->masked;
-    LB_TRY(lb_cell_convert_to_sums(w->p->dtype, x->first, h_at(w, s), w->state, net->stream, err));
-    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->first, x->first, x->mask, err));
     LB_TRY(
-        lb_cell_convert_to_storage(w->p->dtype, x->masked, x->first, w->state, net->stream, err));
+        lb_cell_convert_to_sums(w->p->dtype, x->first, h_at(w, s), w->state, w->net->stream, err));
+    LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->first, x->first, x->mask, err));
+    LB_TRY(lb_cell_convert_to_storage(w->p->dtype, x->masked, x->first, w->state, w->net->stream,
+                                      err));
 done:
     return st;
 }
@@ -266,35 +265,29 @@ done:
 /* Sets scratch->mask to the mask of the layer_dir. */
 static enum lb_status load_mask(const struct layer_pass *w, struct lb_error *err)
 {
-    const struct lb_gpu_network *net = &w->self->net;
     if (!w->scratch->mask)
         return LB_OK;
     return lb_cell_convert_to_sums(w->p->dtype, w->scratch->mask,
-                                   lb_gpu_storage_at(net, w->mask, w->index * w->state), w->state,
-                                   net->stream, err);
+                                   lb_gpu_storage_at(w->net, w->mask, w->index * w->state),
+                                   w->state, w->net->stream, err);
 }
 
 /* h of step s + 1 = w_hr times the unprojected o tanh(c) of step s. Uses scratch->second. */
 static enum lb_status project(const struct layer_pass *w, int64_t s, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    const struct lb_gemm g = {.in = p->dtype,
-                              .out = w->self->net.real,
-                              .math = p->math,
+    const struct lb_gemm g = {.out = w->net->real,
                               .transpose_b = true,
                               .m = p->batch,
                               .n = w->h_size,
                               .k = p->hidden,
                               .a = unprojected_at(w, s),
-                              .lda = p->hidden,
                               .b = w->e->weights.w_cell,
-                              .ldb = p->hidden,
-                              .c = w->scratch->second,
-                              .ldc = w->h_size};
+                              .c = w->scratch->second};
     enum lb_status st = LB_OK;
-    LB_TRY(lb_stream_gemm(w->self->net.streams, 0, &g, err));
+    LB_TRY(lb_gpu_gemm(w->net, 0, g, err));
     LB_TRY(lb_cell_convert_to_storage(p->dtype, h_at(w, s + 1), w->scratch->second, w->h_state,
-                                      w->self->net.stream, err));
+                                      w->net->stream, err));
 done:
     return st;
 }
@@ -304,31 +297,25 @@ done:
 static enum lb_status project_backward(const struct layer_pass *w, int64_t s, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    const struct lb_gpu_network *net = &w->self->net;
     void *dh = w->scratch->dh_stored;
-    struct lb_gemm g = {.in = p->dtype,
-                        .out = net->real,
-                        .math = p->math,
+    struct lb_gemm g = {.out = w->net->real,
                         .m = p->batch,
                         .n = p->hidden,
                         .k = w->h_size,
                         .a = dh,
-                        .lda = w->h_size,
                         .b = w->e->weights.w_cell,
-                        .ldb = p->hidden,
-                        .c = w->scratch->first,
-                        .ldc = p->hidden};
+                        .c = w->scratch->first};
     enum lb_status st = LB_OK;
-    LB_TRY(
-        lb_cell_convert_to_storage(p->dtype, dh, w->scratch->first, w->h_state, net->stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, dh, w->scratch->first, w->h_state, w->net->stream,
+                                      err));
     LB_TRY(keep_columns(w, p->dtype, w->h_size, time_of(w, s), dh, dh, NULL, err));
-    LB_TRY(lb_stream_gemm(net->streams, 0, &g, err));
+    LB_TRY(lb_gpu_gemm(w->net, 0, g, err));
     g.transpose_a = g.accumulate = true;
     g.m = w->h_size;
     g.k = p->batch;
     g.b = unprojected_at(w, s);
     g.c = w->e->weights.dweights[LB_W_CELL];
-    LB_TRY(lb_stream_gemm(net->streams, 0, &g, err));
+    LB_TRY(lb_gpu_gemm(w->net, 0, g, err));
 done:
     return st;
 }
@@ -338,7 +325,6 @@ done:
 static enum lb_status add_skip(const struct layer_pass *w, int64_t s, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    const struct lb_gpu_network *net = &w->self->net;
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
     const struct lb_elementwise_select own_columns = {
@@ -346,15 +332,16 @@ static enum lb_status add_skip(const struct layer_pass *w, int64_t s, struct lb_
         .columns = p->hidden,
         .to = x->stored,
         .to_stride = p->hidden,
-        .from = lb_gpu_storage_at(net, x_at(w, time_of(w, s)), w->direction * p->hidden),
+        .from = lb_gpu_storage_at(w->net, x_at(w, time_of(w, s)), w->direction * p->hidden),
         .from_stride = w->input,
     };
-    LB_TRY(lb_elementwise_select_rows(p->dtype, &own_columns, net->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->state, net->stream, err));
-    LB_TRY(
-        lb_cell_convert_to_sums(p->dtype, x->second, h_at(w, s + 1), w->state, net->stream, err));
+    LB_TRY(lb_elementwise_select_rows(p->dtype, &own_columns, w->net->stream, err));
+    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->state, w->net->stream, err));
+    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->second, h_at(w, s + 1), w->state, w->net->stream,
+                                   err));
     LB_TRY(elementwise(w, LB_OP_ADD, x->first, x->first, x->second, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, x->stored, x->first, w->state, net->stream, err));
+    LB_TRY(
+        lb_cell_convert_to_storage(p->dtype, x->stored, x->first, w->state, w->net->stream, err));
 done:
     return st;
 }
@@ -364,7 +351,6 @@ static enum lb_status add_skip_gradient(const struct layer_pass *w, int64_t t, c
                                         struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    const struct lb_gpu_network *net = &w->self->net;
     struct lb_naive_scratch *x = w->scratch;
     int64_t count = p->batch * w->input;
     enum lb_status st = LB_OK;
@@ -372,16 +358,16 @@ static enum lb_status add_skip_gradient(const struct layer_pass *w, int64_t t, c
         .rows = p->batch,
         .columns = w->input,
         .step = t,
-        .lengths = net->lengths,
+        .lengths = w->net->lengths,
         .to = x->wide,
         .to_stride = w->input,
-        .from = lb_gpu_storage_at(net, dy, t * count),
+        .from = lb_gpu_storage_at(w->net, dy, t * count),
         .from_stride = w->input,
     };
-    LB_TRY(lb_elementwise_select_rows(p->dtype, &running, net->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->dx_other, x->wide, count, net->stream, err));
-    LB_TRY(
-        lb_elementwise(net->real, LB_OP_ADD, x->dx, x->dx, x->dx_other, count, net->stream, err));
+    LB_TRY(lb_elementwise_select_rows(p->dtype, &running, w->net->stream, err));
+    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->dx_other, x->wide, count, w->net->stream, err));
+    LB_TRY(lb_elementwise(w->net->real, LB_OP_ADD, x->dx, x->dx, x->dx_other, count, w->net->stream,
+                          err));
 done:
     return st;
 }
@@ -393,19 +379,16 @@ static enum lb_status gate_gemm(const struct layer_pass *w, void *to, const void
                                 const void *rows, int64_t columns, struct lb_error *err)
 {
     const struct lb_gemm g = {.in = w->p->dtype,
-                              .out = w->self->net.real,
+                              .out = w->net->real,
                               .math = w->p->math,
                               .transpose_b = true,
                               .m = w->p->batch,
                               .n = w->p->hidden,
                               .k = columns,
                               .a = from,
-                              .lda = columns,
                               .b = rows,
-                              .ldb = columns,
-                              .c = to,
-                              .ldc = w->p->hidden};
-    return lb_stream_gemm(w->self->net.streams, 0, &g, err);
+                              .c = to};
+    return lb_gpu_gemm(w->net, 0, g, err);
 }
 
 /* recurrent [B, P] T: what w_hh multiplies. */
@@ -413,7 +396,6 @@ static enum lb_status forward_gate(const struct layer_pass *w, int64_t s, int ga
                                    const void *recurrent, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_cuda_naive *self = w->self;
     void *sum = w->scratch->first, *other = w->scratch->second;
     enum lb_status st = LB_OK;
     enum lb_elementwise_op act = p->act == LB_ACT_RELU ? LB_OP_RELU : LB_OP_TANH;
@@ -422,12 +404,12 @@ static enum lb_status forward_gate(const struct layer_pass *w, int64_t s, int ga
     LB_TRY(gate_gemm(w, other, recurrent, rows_of(w, w->e->weights.w_hh, gate, w->h_size),
                      w->h_size, err));
     LB_TRY(elementwise(w, LB_OP_ADD, sum, sum, other, err));
-    LB_TRY(lb_elementwise_add_bias(self->net.real, sum, sum,
-                                   lb_gpu_real_at(&self->net, w->e->b_ih, gate * p->hidden),
-                                   p->batch, p->hidden, self->net.stream, err));
-    LB_TRY(lb_elementwise_add_bias(self->net.real, sum, sum,
-                                   lb_gpu_real_at(&self->net, w->e->b_hh, gate * p->hidden),
-                                   p->batch, p->hidden, self->net.stream, err));
+    LB_TRY(lb_elementwise_add_bias(w->net->real, sum, sum,
+                                   lb_gpu_real_at(w->net, w->e->b_ih, gate * p->hidden), p->batch,
+                                   p->hidden, w->net->stream, err));
+    LB_TRY(lb_elementwise_add_bias(w->net->real, sum, sum,
+                                   lb_gpu_real_at(w->net, w->e->b_hh, gate * p->hidden), p->batch,
+                                   p->hidden, w->net->stream, err));
     if (p->cell == LB_CELL_PEEPHOLE && gate != 2) /* gate o looks at the new c */
         LB_TRY(
             add_peephole(w, gate == 3 ? 2 : gate, sum, c_at(w, gate == 3 ? s + 1 : s), other, err));
@@ -448,8 +430,8 @@ static enum lb_status write_y(const struct layer_pass *w, int64_t s, void *y, st
         .rows = p->batch,
         .columns = w->h_size,
         .step = t,
-        .lengths = w->self->net.lengths,
-        .to = lb_gpu_storage_at(&w->self->net, y, t * p->batch * width + w->direction * w->h_size),
+        .lengths = w->net->lengths,
+        .to = lb_gpu_storage_at(w->net, y, t * p->batch * width + w->direction * w->h_size),
         .to_stride = width,
         .from = skips ? w->scratch->stored : h_at(w, s + 1),
         .from_stride = w->h_size,
@@ -457,7 +439,7 @@ static enum lb_status write_y(const struct layer_pass *w, int64_t s, void *y, st
     enum lb_status st = LB_OK;
     if (skips)
         LB_TRY(add_skip(w, s, err));
-    LB_TRY(lb_elementwise_select_rows(p->dtype, &select, w->self->net.stream, err));
+    LB_TRY(lb_elementwise_select_rows(p->dtype, &select, w->net->stream, err));
 done:
     return st;
 }
@@ -484,10 +466,10 @@ static enum lb_status forward_step(const struct layer_pass *w, int64_t s, void *
     LB_TRY(elementwise(w, act, inner_at(w, s), c, NULL, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s), err));
     LB_TRY(lb_cell_convert_to_storage(p->dtype, projects ? unprojected_at(w, s) : h_at(w, s + 1),
-                                      first, w->state, w->self->net.stream, err));
+                                      first, w->state, w->net->stream, err));
     if (projects)
         LB_TRY(project(w, s, err));
-    LB_TRY(keep_running(w, w->self->net.real, t, c, c, c_at(w, s), err));
+    LB_TRY(keep_running(w, w->net->real, t, c, c, c_at(w, s), err));
     LB_TRY(
         keep_columns(w, p->dtype, w->h_size, t, h_at(w, s + 1), h_at(w, s + 1), h_at(w, s), err));
     LB_TRY(write_y(w, s, y, err));
@@ -499,18 +481,17 @@ static enum lb_status forward_layer_dir(const struct layer_pass *w, const struct
                                         struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_cuda_naive *self = w->self;
     enum lb_status st = LB_OK;
     int64_t h_first = w->index * w->h_state, c_first = w->index * w->state;
-    size_t bytes = lb_gpu_storage(&self->net, w->h_state);
+    size_t bytes = lb_gpu_storage(w->net, w->h_state);
     LB_TRY(load_mask(w, err));
-    LB_TRY(lb_gpu_start_state(&self->net, 0, w->index, io, h_at(w, 0), c_at(w, 0), err));
+    LB_TRY(lb_gpu_start_state(w->net, 0, w->index, io, h_at(w, 0), c_at(w, 0), err));
     for (int64_t s = 0; s < p->seq_len; s++)
         LB_TRY(forward_step(w, s, w->e->y ? w->e->y : io->y, err));
-    LB_TRY(lb_stream_copy(self->net.streams, 0, lb_gpu_storage_at(&self->net, io->hn, h_first),
+    LB_TRY(lb_stream_copy(w->net->streams, 0, lb_gpu_storage_at(w->net, io->hn, h_first),
                           h_at(w, p->seq_len), bytes, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(&self->net, io->cn, c_first),
-                                      c_at(w, p->seq_len), w->state, self->net.stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(w->net, io->cn, c_first),
+                                      c_at(w, p->seq_len), w->state, w->net->stream, err));
 done:
     return st;
 }
@@ -562,13 +543,13 @@ static enum lb_status backward_cell(const struct layer_pass *w, int64_t s, struc
     for (int gate = 0; w->p->cell == LB_CELL_PEEPHOLE && gate < 2; gate++)
         LB_TRY(add_peephole(w, gate, x->dc_next, x->da[gate], x->second, err));
     if (!w->p->ragged) { /* no row has ended: all of dc is replaced */
-        LB_TRY(lb_stream_copy(w->self->net.streams, 0, x->dc, x->dc_next,
-                              lb_gpu_real(&w->self->net, w->state), err));
+        LB_TRY(lb_stream_copy(w->net->streams, 0, x->dc, x->dc_next, lb_gpu_real(w->net, w->state),
+                              err));
         goto done;
     }
-    LB_TRY(keep_running(w, w->self->net.real, t, x->dc, x->dc_next, x->dc, err));
+    LB_TRY(keep_running(w, w->net->real, t, x->dc, x->dc_next, x->dc, err));
     for (int gate = 0; gate < 4; gate++)
-        LB_TRY(keep_running(w, w->self->net.real, t, x->da[gate], x->da[gate], NULL, err));
+        LB_TRY(keep_running(w, w->net->real, t, x->da[gate], x->da[gate], NULL, err));
 done:
     return st;
 }
@@ -578,21 +559,16 @@ static enum lb_status da_gemm(const struct layer_pass *w, bool transpose, void *
                               int64_t columns, bool accumulate, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    const struct lb_gemm g = {.in = p->dtype,
-                              .out = w->self->net.real,
-                              .math = p->math,
+    const struct lb_gemm g = {.out = w->net->real,
                               .transpose_a = transpose,
                               .accumulate = accumulate,
                               .m = transpose ? p->hidden : p->batch,
                               .n = columns,
                               .k = transpose ? p->batch : p->hidden,
                               .a = w->scratch->da_stored,
-                              .lda = p->hidden,
                               .b = b,
-                              .ldb = columns,
-                              .c = c,
-                              .ldc = columns};
-    return lb_stream_gemm(w->self->net.streams, 0, &g, err);
+                              .c = c};
+    return lb_gpu_gemm(w->net, 0, g, err);
 }
 
 /* Adds what one gate's gradient contributes to dx, dh and the weights. recurrent [B, P] T: what
@@ -601,7 +577,6 @@ static enum lb_status backward_gate(const struct layer_pass *w, int64_t s, int g
                                     const void *recurrent, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_cuda_naive *self = w->self;
     struct lb_naive_scratch *x = w->scratch;
     struct lb_naive_layer_dir *e = w->e;
     enum lb_status st = LB_OK;
@@ -611,22 +586,20 @@ static enum lb_status backward_gate(const struct layer_pass *w, int64_t s, int g
                                      c_at(w, gate == 3 ? s + 1 : s), x->second, err));
     if (p->cell == LB_CELL_LAYERNORM)
         LB_TRY(layernorm_backward(w, s, gate, x->da[gate], x->second, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, x->da_stored, x->da[gate], w->state,
-                                      self->net.stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, x->da_stored, x->da[gate], w->state, w->net->stream,
+                                      err));
     LB_TRY(da_gemm(w, false, x->dx, rows_of(w, e->weights.w_ih, gate, w->input), w->input, gate > 0,
                    err));
     LB_TRY(da_gemm(w, false, x->dh_next, rows_of(w, e->weights.w_hh, gate, w->h_size), w->h_size,
                    gate > 0, err));
-    LB_TRY(da_gemm(w, true,
-                   lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_IH], rows * w->input),
+    LB_TRY(da_gemm(w, true, lb_gpu_real_at(w->net, e->weights.dweights[LB_W_IH], rows * w->input),
                    x_at(w, time_of(w, s)), w->input, true, err));
     LB_TRY(da_gemm(
-        w, true,
-        lb_gpu_real_at(&self->net, e->weights.dweights[LB_W_HH], gate * p->hidden * w->h_size),
+        w, true, lb_gpu_real_at(w->net, e->weights.dweights[LB_W_HH], gate * p->hidden * w->h_size),
         recurrent, w->h_size, true, err));
-    LB_TRY(lb_elementwise_add_row_sums(
-        self->net.real, lb_gpu_real_at(&self->net, e->weights.dweights[LB_B_IH], rows), x->da[gate],
-        p->batch, p->hidden, self->net.stream, err));
+    LB_TRY(lb_elementwise_add_row_sums(w->net->real,
+                                       lb_gpu_real_at(w->net, e->weights.dweights[LB_B_IH], rows),
+                                       x->da[gate], p->batch, p->hidden, w->net->stream, err));
 done:
     return st;
 }
@@ -637,19 +610,18 @@ static enum lb_status write_dx(const struct layer_pass *w, int64_t t, const void
                                struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_cuda_naive *self = w->self;
     enum lb_status st = LB_OK;
     int64_t count = p->batch * w->input;
-    void *stored = lb_gpu_storage_at(&self->net, to, t * count), *dx = w->scratch->dx;
+    void *stored = lb_gpu_storage_at(w->net, to, t * count), *dx = w->scratch->dx;
     if (p->cell == LB_CELL_RESIDUAL && w->index >= p->directions && w->direction == 0)
         LB_TRY(add_skip_gradient(w, t, dy, err));
     if (w->direction == 1) {
         LB_TRY(lb_cell_convert_to_sums(p->dtype, w->scratch->dx_other, stored, count,
-                                       self->net.stream, err));
-        LB_TRY(lb_elementwise(self->net.real, LB_OP_ADD, dx, dx, w->scratch->dx_other, count,
-                              self->net.stream, err));
+                                       w->net->stream, err));
+        LB_TRY(lb_elementwise(w->net->real, LB_OP_ADD, dx, dx, w->scratch->dx_other, count,
+                              w->net->stream, err));
     }
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, stored, dx, count, self->net.stream, err));
+    LB_TRY(lb_cell_convert_to_storage(p->dtype, stored, dx, count, w->net->stream, err));
 done:
     return st;
 }
@@ -658,7 +630,6 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, const
                                     struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_cuda_naive *self = w->self;
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
     int64_t t = time_of(w, s), width = p->directions * w->h_size;
@@ -667,18 +638,17 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, const
         .rows = p->batch,
         .columns = w->h_size,
         .step = t,
-        .lengths = self->net.lengths,
+        .lengths = w->net->lengths,
         .to = x->stored,
         .to_stride = w->h_size,
-        .from = lb_gpu_storage_at(&self->net, dy, t * p->batch * width + w->direction * w->h_size),
+        .from = lb_gpu_storage_at(w->net, dy, t * p->batch * width + w->direction * w->h_size),
         .from_stride = width,
     };
     LB_TRY(recurrent_operand(w, s, &recurrent, err));
-    LB_TRY(lb_elementwise_select_rows(p->dtype, &incoming, self->net.stream, err));
-    LB_TRY(
-        lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->h_state, self->net.stream, err));
-    LB_TRY(lb_elementwise(self->net.real, LB_OP_ADD, x->first, x->first, x->dh, w->h_state,
-                          self->net.stream, err)); /* the complete gradient of h */
+    LB_TRY(lb_elementwise_select_rows(p->dtype, &incoming, w->net->stream, err));
+    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->h_state, w->net->stream, err));
+    LB_TRY(lb_elementwise(w->net->real, LB_OP_ADD, x->first, x->first, x->dh, w->h_state,
+                          w->net->stream, err)); /* the complete gradient of h */
     if (p->cell == LB_CELL_PROJECTION)
         LB_TRY(project_backward(w, s, err));
     LB_TRY(backward_cell(w, s, err));
@@ -688,10 +658,10 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, const
         LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->dh_next, x->dh_next, x->mask, err));
     LB_TRY(write_dx(w, t, dy, dx, err));
     if (p->ragged)
-        LB_TRY(keep_columns(w, self->net.real, w->h_size, t, x->dh, x->dh_next, x->dh, err));
+        LB_TRY(keep_columns(w, w->net->real, w->h_size, t, x->dh, x->dh_next, x->dh, err));
     else
-        LB_TRY(lb_stream_copy(self->net.streams, 0, x->dh, x->dh_next,
-                              lb_gpu_real(&self->net, w->h_state), err));
+        LB_TRY(lb_stream_copy(w->net->streams, 0, x->dh, x->dh_next,
+                              lb_gpu_real(w->net, w->h_state), err));
 done:
     return st;
 }
@@ -701,17 +671,16 @@ static enum lb_status backward_layer_dir(const struct layer_pass *w,
                                          struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_cuda_naive *self = w->self;
     struct lb_naive_scratch *x = w->scratch;
     enum lb_status st = LB_OK;
     LB_TRY(load_mask(w, err));
-    LB_TRY(lb_gpu_start_gradients(&self->net, 0, w->index, io, x->dh, x->dc, err));
+    LB_TRY(lb_gpu_start_gradients(w->net, 0, w->index, io, x->dh, x->dc, err));
     for (int64_t s = p->seq_len - 1; s >= 0; s--)
         LB_TRY(backward_step(w, s, w->e->dy ? w->e->dy : io->dy, dx, err));
-    LB_TRY(lb_stream_copy(self->net.streams, 0, w->e->weights.dweights[LB_B_HH],
-                          w->e->weights.dweights[LB_B_IH], lb_gpu_real(&self->net, 4 * p->hidden),
+    LB_TRY(lb_stream_copy(w->net->streams, 0, w->e->weights.dweights[LB_B_HH],
+                          w->e->weights.dweights[LB_B_IH], lb_gpu_real(w->net, 4 * p->hidden),
                           err));
-    LB_TRY(lb_gpu_finish_gradients(&self->net, 0, w->index, io, x->dh, x->dc, err));
+    LB_TRY(lb_gpu_finish_gradients(w->net, 0, w->index, io, x->dh, x->dc, err));
 done:
     return st;
 }

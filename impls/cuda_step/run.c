@@ -2,16 +2,10 @@
 #include "cuda/common/cell.h"
 #include "impls/cuda_step/cuda_step.h"
 
-/* A GEMM of two T matrices with sums in R and a result of type `out`. */
-static struct lb_gemm gemm_of(const struct lb_cuda_step *self, enum lb_dtype out)
-{
-    return (struct lb_gemm){
-        .in = self->net.problem->dtype, .out = out, .math = self->net.problem->math};
-}
-
 /* One layer and direction in one call. */
 struct layer_pass {
     struct lb_cuda_step *self;
+    const struct lb_gpu_network *net;
     const struct lb_problem *p;
     struct lb_cuda_step_layer_dir *e;
     int64_t layer, direction, index; /* index of the layer_dir */
@@ -29,6 +23,7 @@ static struct layer_pass layer_pass_make(struct lb_cuda_step *self, int64_t laye
     int stream_index = lb_cuda_step_stream(self, layer, direction);
     return (struct layer_pass){
         .self = self,
+        .net = &self->net,
         .p = p,
         .e = &self->layer_dirs[layer * p->directions + direction],
         .layer = layer,
@@ -71,19 +66,18 @@ static enum lb_status input_gemm(const struct layer_pass *w, int64_t first, int6
                                  int64_t slot, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = gemm_of(w->self, w->self->net.real);
     int64_t input = lb_layer_input(p, w->layer);
-    g.transpose_b = true;
-    g.m = steps * p->batch;
-    g.n = 4 * p->hidden;
-    g.k = input;
-    g.a = lb_gpu_storage_at(&w->self->net, w->x, first * p->batch * input);
-    g.lda = input;
-    g.b = w->e->weights.w_ih;
-    g.ldb = input;
-    g.c = lb_gpu_real_at(&w->self->net, w->e->gates, slot * p->batch * 4 * p->hidden);
-    g.ldc = 4 * p->hidden;
-    return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
+    const struct lb_gemm g = {
+        .out = w->net->real,
+        .transpose_b = true,
+        .m = steps * p->batch,
+        .n = 4 * p->hidden,
+        .k = input,
+        .a = lb_gpu_storage_at(w->net, w->x, first * p->batch * input),
+        .b = w->e->weights.w_ih,
+        .c = lb_gpu_real_at(w->net, w->e->gates, slot * p->batch * 4 * p->hidden),
+    };
+    return lb_gpu_gemm(w->net, w->stream_index, g, err);
 }
 
 /* Computes the s-th step, whose pre-activations are at index `slot` of gates. */
@@ -97,18 +91,16 @@ static enum lb_status forward_step(const struct layer_pass *w, const struct lb_f
     bool last = s + 1 == p->seq_len;
     void *pre = lb_gpu_real_at(&self->net, w->e->gates, slot * p->batch * 4 * p->hidden);
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, h_slot(w, s) * state);
-    struct lb_gemm g = gemm_of(self, self->net.real);
-
-    g.transpose_b = g.accumulate = true;
-    g.m = self->active[t];
-    g.n = 4 * p->hidden;
-    g.k = p->hidden;
-    g.a = h_prev;
-    g.lda = g.ldb = p->hidden;
-    g.b = w->e->weights.w_hh;
-    g.c = pre;
-    g.ldc = 4 * p->hidden;
-    LB_TRY(lb_stream_gemm(self->net.streams, w->stream_index, &g, err));
+    const struct lb_gemm g = {.out = self->net.real,
+                              .transpose_b = true,
+                              .accumulate = true,
+                              .m = self->active[t],
+                              .n = 4 * p->hidden,
+                              .k = p->hidden,
+                              .a = h_prev,
+                              .b = w->e->weights.w_hh,
+                              .c = pre};
+    LB_TRY(lb_gpu_gemm(&self->net, w->stream_index, g, err));
 
     int64_t y_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
     const struct lb_cell_forward cell = {
@@ -211,20 +203,16 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, struc
         .dc = w->e->dc,
         .dgates = dgates,
     };
-    struct lb_gemm g = gemm_of(self, self->net.real);
-    LB_TRY(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
-
     /* A batch row past its end keeps dh, which is dhn until its last step. */
-    g.m = self->active[t];
-    g.n = p->hidden;
-    g.k = gates;
-    g.a = dgates;
-    g.lda = gates;
-    g.b = w->e->weights.w_hh;
-    g.ldb = p->hidden;
-    g.c = w->e->dh;
-    g.ldc = p->hidden;
-    LB_TRY(lb_stream_gemm(self->net.streams, w->stream_index, &g, err));
+    const struct lb_gemm g = {.out = self->net.real,
+                              .m = self->active[t],
+                              .n = p->hidden,
+                              .k = gates,
+                              .a = dgates,
+                              .b = w->e->weights.w_hh,
+                              .c = w->e->dh};
+    LB_TRY(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
+    LB_TRY(lb_gpu_gemm(&self->net, w->stream_index, g, err));
 done:
     return st;
 }
@@ -234,19 +222,18 @@ static enum lb_status input_gradient(const struct layer_pass *w, void *dx, int64
                                      int64_t steps, bool accumulate, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = gemm_of(w->self, p->dtype);
     int64_t input = lb_layer_input(p, w->layer);
-    g.accumulate = accumulate;
-    g.m = steps * p->batch;
-    g.n = input;
-    g.k = 4 * p->hidden;
-    g.a = lb_gpu_storage_at(&w->self->net, w->e->dgates, first * p->batch * 4 * p->hidden);
-    g.lda = 4 * p->hidden;
-    g.b = w->e->weights.w_ih;
-    g.ldb = input;
-    g.c = lb_gpu_storage_at(&w->self->net, dx, first * p->batch * input);
-    g.ldc = input;
-    return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
+    const struct lb_gemm g = {
+        .out = p->dtype,
+        .accumulate = accumulate,
+        .m = steps * p->batch,
+        .n = input,
+        .k = 4 * p->hidden,
+        .a = lb_gpu_storage_at(w->net, w->e->dgates, first * p->batch * 4 * p->hidden),
+        .b = w->e->weights.w_ih,
+        .c = lb_gpu_storage_at(w->net, dx, first * p->batch * input),
+    };
+    return lb_gpu_gemm(w->net, w->stream_index, g, err);
 }
 
 /* Computes steps first + steps - 1 down to first of a layer_dir. */
@@ -292,18 +279,15 @@ static enum lb_status weight_gemm(const struct layer_pass *w, enum lb_weight whi
                                   const void *from, int64_t columns, struct lb_error *err)
 {
     const struct lb_problem *p = w->p;
-    struct lb_gemm g = gemm_of(w->self, p->dtype);
-    g.transpose_a = true;
-    g.m = 4 * p->hidden;
-    g.n = columns;
-    g.k = p->seq_len * p->batch;
-    g.a = w->e->dgates;
-    g.lda = 4 * p->hidden;
-    g.b = from;
-    g.ldb = columns;
-    g.c = w->e->weights.dweights[which];
-    g.ldc = columns;
-    return lb_stream_gemm(w->self->net.streams, w->stream_index, &g, err);
+    const struct lb_gemm g = {.out = p->dtype,
+                              .transpose_a = true,
+                              .m = 4 * p->hidden,
+                              .n = columns,
+                              .k = p->seq_len * p->batch,
+                              .a = w->e->dgates,
+                              .b = from,
+                              .c = w->e->weights.dweights[which]};
+    return lb_gpu_gemm(w->net, w->stream_index, g, err);
 }
 
 /* Computes the weight gradients of one layer_dir and the gradients of its initial state. */

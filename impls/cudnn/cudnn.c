@@ -34,12 +34,13 @@ struct cudnn {
 static enum lb_status cudnn_supports(const struct lb_problem *problem,
                                      const struct lb_exec_config *config, struct lb_error *why)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_cudnn_rules_check(lb_cudnn_variant_of(config->variant), problem,
-                                lb_device_known(NULL), why));
-    LB_TRY(lb_cudnn_rules_capture(problem, config->graph, why));
-done:
-    return st;
+    if (config->graph && problem->ragged)
+        return lb_fail(
+            why, LB_UNSUPPORTED,
+            "launch graph, ragged: cuDNN takes the rows' lengths from host memory during "
+            "a call, which a replayed graph may read too late");
+    return lb_cudnn_rules_check(lb_cudnn_variant_of(config->variant), problem,
+                                lb_device_known(NULL), why);
 }
 
 /* Says which algorithm PyTorch would choose. */

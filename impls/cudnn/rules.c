@@ -76,17 +76,6 @@ done:
     return st;
 }
 
-enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool graph,
-                                      struct lb_error *why)
-{
-    if (graph && problem->ragged)
-        return lb_fail(
-            why, LB_UNSUPPORTED,
-            "launch graph, ragged: cuDNN takes the rows' lengths from host memory during "
-            "a call, which a replayed graph may read too late");
-    return LB_OK;
-}
-
 /* why may be NULL. */
 __attribute__((format(printf, 2, 3))) static void note(struct lb_cudnn_note *why,
                                                        const char *format, ...)

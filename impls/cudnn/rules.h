@@ -17,8 +17,10 @@ enum lb_cudnn_variant {
 };
 
 /* "auto", "standard", ...; NULL behind the last. */
-#define LB_CUDNN_VARIANTS                                                                          \
-    {"auto", "standard", "persist_static", "persist_dynamic", "small_h", NULL}
+#define LB_CUDNN_VARIANTS                                                        \
+    {                                                                            \
+        "auto", "standard", "persist_static", "persist_dynamic", "small_h", NULL \
+    }
 extern const char *const lb_cudnn_variant_names[CUDNN_VARIANT_COUNT + 1];
 
 /* The variant of that name; CUDNN_AUTO for NULL and unknown names. */
@@ -28,10 +30,6 @@ enum lb_cudnn_variant lb_cudnn_variant_of(const char *name);
  * depends on it is let pass. AUTO takes what any variant takes. */
 enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct lb_problem *problem,
                                     const struct lb_device_info *device, struct lb_error *why);
-
-/* LB_UNSUPPORTED where calls shall be captured into a graph and must not be. */
-enum lb_status lb_cudnn_rules_capture(const struct lb_problem *problem, bool graph,
-                                      struct lb_error *why);
 
 /* Half a sentence on why something is chosen, or not: "hidden 1100 is above 1024". */
 struct lb_cudnn_note {

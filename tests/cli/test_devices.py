@@ -1,7 +1,6 @@
 """--devices on fake devices: one process per device, whose runs are merged; every case once."""
 
 import collections
-import json
 import os
 import re
 import signal
@@ -48,15 +47,10 @@ class Healthy(DevicesTest):
             if row["impl"] == "fake_gpu":
                 self.assertTrue(row["description"].startswith(f"on fake device {gpu},"))
             ran[row["impl"], gpu] += 1
-        self.assertEqual([ran["fake_gpu", gpu] for gpu in range(4)], [3, 3, 3, 3])
-        self.assertEqual(ran["cpu_ref", 0], 12)
-        self.assertEqual(sorted(os.listdir(self.path("run/devices"))), ["0", "1", "2", "3", "host"])
+        self.assertEqual(ran, {(impl, gpu): 3 for impl in ("fake_gpu", "cpu_ref") for gpu in range(4)})
+        self.assertEqual(sorted(os.listdir(self.path("run/devices"))), ["0", "1", "2", "3"])
         for gpu in range(4):
             self.assertEqual(read_lines(self.path(f"run/devices/{gpu}"))[0]["shard"]["index"], gpu + 1)
-        # Cases of the host are timed when no device is busy any more.
-        ended = max(read_lines(self.path(f"run/devices/{gpu}"))[-1]["finished"] for gpu in range(4))
-        resumed = [line for line in read_lines(self.path("run/devices/host")) if line["kind"] == "resume"]
-        self.assertLessEqual(ended, resumed[0]["started"])
         self.assertIn("no node is off by its canaries", done.stderr)
         self.assertIn("4 environments: 4 x Fake GPU", done.stdout)
 
@@ -94,8 +88,8 @@ class Planted(DevicesTest):
         with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               text=True, env=self.environment(hangs=1)) as process:
             # Device 1 hangs in its first case of T 5; device 0 has run its cases.
-            wait_until(lambda: line_count(self.path("run/devices/0/run.jsonl")) == 28
-                       and line_count(self.path("run/devices/1/run.jsonl")) > 18, seconds=300)
+            wait_until(lambda: line_count(self.path("run/devices/0/run.jsonl")) == 40
+                       and line_count(self.path("run/devices/1/run.jsonl")) > 24, seconds=300)
             process.send_signal(signal.SIGINT)
             err = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 130, err)
@@ -112,10 +106,8 @@ class Refused(DevicesTest):
                             (["--devices", "0,1", "--device", "1"], "exclude each other"),
                             (["--devices", "0,1", "--shard", "1/2"], "exclude each other"),
                             (["--devices", "0,1", "--tune"], "--tune: with --devices"),
-                            (["--devices=0,0"], "--devices 0,0: it takes all, or up to 64 different numbers"),
-                            (["--devices", "0,1", "--impl", "cpu_ref"], "no case runs on a GPU")):
-            grid = GPU_GRID[:6] if "--impl" in words else GPU_GRID
-            done = self.fake("--sweep", *PLUGIN, *grid, "--out", self.path("run"), *words, exit_code=2)
+                            (["--devices=0,0"], "--devices 0,0: it takes all, or up to 64 different numbers")):
+            done = self.fake("--sweep", *PLUGIN, *GPU_GRID, "--out", self.path("run"), *words, exit_code=2)
             self.assertIn(said, done.stderr)
         done = self.fake("--sweep", *PLUGIN, *GPU_GRID, "--devices", "all", exit_code=2, count=0)
         self.assertIn("there are 0", done.stderr)

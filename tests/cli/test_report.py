@@ -4,6 +4,7 @@ import html.parser
 import itertools
 import json
 import os
+import random
 import re
 import shlex
 import shutil
@@ -13,7 +14,7 @@ import tempfile
 import unittest
 
 import browser
-from program import BUILD, TINY, ProgramTest, run
+from program import BUILD, TINY, ProgramTest, read_lines, read_rows, run, write_lines
 
 WRITE_RUN = os.path.join(BUILD, "tests", "write_run")
 VOID = {"meta", "link", "br", "input", "img", "source"}
@@ -51,10 +52,56 @@ class Page(html.parser.HTMLParser):
             self.texts.append(data)
 
 
-def read_header(folder):
-    """The header of a run."""
-    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
-        return json.loads(file.readline())
+def timed(case, ns, count=20, **others):
+    """A row whose samples lie evenly within 3 % of a time."""
+    return {"kind": "row", "case": case, "verdict": "ok", "err_norm": 1e-7,
+            "samples_ns": [ns * (0.97 + 0.06 * k / count) for k in range(count)], **others}
+
+
+def untimed(case, verdict, reason=""):
+    return {"kind": "row", "case": case, "verdict": verdict, "reason": reason}
+
+
+def rows_with_lower_bounds():
+    """onednn is faster from H = 128 on, cpu_simd below."""
+    for impl, t, b, h in itertools.product(("cpu_simd", "onednn"), (16, 64, 256), (1, 8, 32), (64, 128, 256)):
+        ns, times = 1000 * t * b * h / 64, 1 if (impl == "onednn") == (h >= 128) else 1.48 if t == 16 else 1.52
+        yield timed(f"{impl}/T{t}_B{b}_H{h}/f32/infer", times * ns, floor_ns=0.4 * ns)
+
+
+def rows_of_random_cases():
+    """Hardly two of them share all sizes but one."""
+    draw = random.Random(7)
+    for i in range(240):
+        sizes = f"T{draw.randint(1, 256)}_B{draw.randint(1, 64)}_H{draw.randint(8, 519)}{draw.choice(('', '_L2', '_D2'))}"
+        yield timed(f"{('cpu_ref', 'cpu_simd', 'onednn')[i % 3]}/{sizes}/f32/{draw.choice(('infer', 'train'))}", 1e5 + i)
+
+
+T16 = "/T16_B1_H64/f32/infer"
+MADE_UP = { # the rows of runs of few kinds of rows
+    "single": [timed("cpu_simd" + T16, 5e5)],
+    "failed": [untimed("cpu_ref" + T16, "wrong"), untimed("cpu_simd" + T16, "crash")],
+    "ties": [timed("cpu_ref" + T16, 1e6), timed("cpu_simd" + T16, 0.99e6), timed("onednn" + T16, 2e6, count=1)],
+    # Without six processes there is no interval.
+    "few-processes": [timed(impl + T16, ns, count=30, blocks=[10, 10, 10], processes=[1, 1, 1])
+                      for impl, ns in (("cpu_ref", 1e6), ("cpu_simd", 0.999e6))],
+    "random": list(rows_of_random_cases()),
+    "floors": list(rows_with_lower_bounds()),
+    "absent": [timed(f"{impl}/T{8 << i}_B1_H64/f32/infer", 1e6 * (1 + i)) for impl in ("onednn", "cpu_simd")
+               for i in range(8)] +
+              [untimed(f"{impl}/T{1 + i}_B1_H64/f32/infer", "absent", "CUDA is not in this build")
+               for impl, count in (("cudnn", 80), ("cuda_step", 80), ("fused", 40)) for i in range(count)] +
+              [untimed(f"fused/T{1 + i}_B1_H65/f32/infer", "unsupported", "hidden 65 is not a multiple of 8")
+               for i in range(64)]}
+
+
+def make_run(folder, kind):
+    """Makes a run of this kind up in the folder, which it returns."""
+    subprocess.run([WRITE_RUN, folder, "empty" if kind in MADE_UP else kind], check=True)
+    if kind in MADE_UP:
+        header, footer = read_lines(folder)
+        write_lines(folder, [header, *MADE_UP[kind], {**footer, "rows": len(MADE_UP[kind])}])
+    return folder
 
 
 class Report(ProgramTest):
@@ -68,8 +115,7 @@ class Report(ProgramTest):
 
     def made_up(self, kind):
         """The folder of a made-up run."""
-        subprocess.run([WRITE_RUN, self.path(kind), kind], check=True)
-        return self.path(kind)
+        return make_run(self.path(kind), kind)
 
     def test_the_file_is_whole_and_loads_nothing(self):
         for kind in ("whole", "names", "empty", "failed"):
@@ -110,9 +156,7 @@ class Report(ProgramTest):
     def test_problems_are_the_records(self):
         folder = self.made_up("whole")
         data = self.report(folder).data
-        with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
-        rows = {row["case"]: row for row in records if row["kind"] == "row"}
+        rows = read_rows(folder)
         self.assertEqual(len(data["problems"]), 108)
         for _, T, B, I, H, cases in data["problems"]:
             medians = [case[7] for case in cases]
@@ -139,44 +183,35 @@ class Report(ProgramTest):
                    "--benchmark_repetitions=3", "--loss-scale", scale, "--kernels", "--call-limit",
                    "60.5", "--memory", "3G", "--tune", "--tuned", self.path("it's tuned"))
         repeat = self.report(self.path("run")).data["run"]["repeat"]
-        case = read_header(self.path("run"))["cases"][0]
+        case = read_lines(self.path("run"))[0]["cases"][0]
         words = shlex.split("--sweep --case " + shlex.quote(case) + repeat)
         done = run(*words, "--out", self.path("again"))
         self.assertEqual(done.returncode, 0, done.stderr)
-        was, now = read_header(self.path("run")), read_header(self.path("again"))
+        was, now = read_lines(self.path("run"))[0], read_lines(self.path("again"))[0]
         own = {"started", "environment", "command"}
         self.assertEqual({key: value for key, value in was.items() if key not in own},
                          {key: value for key, value in now.items() if key not in own})
 
     def test_what_a_sweep_of_its_own_would_not_repeat_names_no_command(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
-        path = self.path("run/run.jsonl")
-        with open(path, encoding="utf-8") as file:
-            lines = file.readlines()
-        header = json.loads(lines[0])
+        header, *rows = read_lines(self.path("run"))
         peers = {key: value for key, value in header.items() if key != "sampler"}
         for made_by, first, named in (("sweep", header, True), ("bench/peers.py", peers, False),
                                       ("ab", header | {"interleaved": "1", "side": "a"}, False)):
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines([json.dumps(first) + "\n", *lines[1:]])
+            write_lines(self.path("run"), [first, *rows])
             repeat = self.report(self.path("run")).data["run"]["repeat"]
             self.assertEqual(repeat is not None, named, made_by)
 
     def test_kernels_beyond_the_room_are_counted(self):
         self.sweep(*TINY, "--impl", "cpu_ref", "--pass", "infer")
-        path = self.path("run/run.jsonl")
-        with open(path, encoding="utf-8") as file:
-            lines = file.readlines()
-        number = next(i for i, line in enumerate(lines) if "median_ns" in json.loads(line))
-        row = json.loads(lines[number])
+        lines = read_lines(self.path("run"))
+        row = next(line for line in lines if "median_ns" in line)
         kernel = {"tensor_cores": "no", "persistent": False, "count": 1, "total_ns": 1000,
                   "longest_ns": 1000, "grid": [1, 1, 1], "block": [1, 1, 1], "cluster": [1, 1, 1],
                   "registers": 1, "shared_bytes": 0}
         for length in range(60, 80): # of the first name: some lengths put the limit inside a "×"
             row["kernels"] = [kernel | {"name": "k" * (length if i == 0 else 1)} for i in range(200)]
-            lines[number] = json.dumps(row) + "\n"
-            with open(path, "w", encoding="utf-8") as file:
-                file.writelines(lines)
+            write_lines(self.path("run"), lines)
             texts = self.report(self.path("run")).data["texts"]
         words = next(text for text in texts if " × k" in text)
         left_out = re.search(r"; and (\d+) more$", words)
@@ -187,7 +222,7 @@ class Report(ProgramTest):
         done = run("--report", self.path("none"), "-o", self.path("a.html"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("none", done.stderr)
-        subprocess.run([WRITE_RUN, self.path("run"), "single"], check=True)
+        make_run(self.path("run"), "single")
         done = run("--report", self.path("run"), "-o", self.path("no/such/a.html"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("no/such/a.html", done.stderr)
@@ -229,11 +264,19 @@ class InBrowser(unittest.TestCase):
             if kind in recorded:
                 shutil.copytree(os.path.join(results, recorded[kind]), folder)
             else:
-                subprocess.run([WRITE_RUN, folder, kind], check=True)
-            done = run("--report", folder, "-o", folder + ".html")
-            assert done.returncode == 0, done.stderr
+                make_run(folder, kind)
+            cls.report(kind, folder)
         cls.browser = browser.Browser(browser.find())
         cls.addClassCleanup(cls.browser.close)
+
+    @classmethod
+    def report(cls, kind, *runs):
+        """Writes the page of the runs, the last of which is reported."""
+        done = run("--report", *runs, "-o", os.path.join(cls.scratch.name, kind + ".html"))
+        assert done.returncode == 0, done.stderr
+
+    def path(self, kind):
+        return os.path.join(self.scratch.name, kind)
 
     def open(self, kind, link="", **how):
         path = os.path.join(self.scratch.name, kind + ".html")
@@ -468,18 +511,14 @@ class InBrowser(unittest.TestCase):
                     self.assertRegex(label, words[kind])
 
     def test_pictures_show_the_records(self):
-        with open(os.path.join(self.scratch.name, "whole", "run.jsonl"), encoding="utf-8") as file:
-            lines = list(map(json.loads, file))
-        rows = {row["case"]: row for row in lines if row["kind"] == "row"}
+        lines = read_lines(self.path("whole"))
+        rows = {line["case"]: line for line in lines if line["kind"] == "row"}
         for case, row in rows.items():
             if "/bf16/" in case: # else as fast as f32
                 row["samples_ns"] = [sample / 4 for sample in row["samples_ns"]]
                 row["median_ns"] /= 4
-        folder = os.path.join(self.scratch.name, "quarters")
-        os.mkdir(folder)
-        with open(os.path.join(folder, "run.jsonl"), "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
-        self.assertEqual(run("--report", folder, "-o", folder + ".html").returncode, 0)
+        write_lines(self.path("quarters"), lines)
+        self.report("quarters", self.path("quarters"))
         start = "cpu_simd, T = 64, B = 8, I = 128, H = 128: "
         infer, train, bf16 = (rows["cpu_simd/T64_B8_I128_H128/" + tail]["median_ns"]
                               for tail in ("f32/infer", "f32/train", "bf16/infer"))
@@ -524,19 +563,15 @@ class InBrowser(unittest.TestCase):
                  "one cell": ["cpu_ref: fastest in 26 of 27 "],
                  "small H alone": ["onednn for H = 64: fastest in 9 of 9 ",
                                    "cpu_ref for H ≥ 256: it is the only one with a time in 18 problems"]}
-        header = read_header(os.path.join(self.scratch.name, "single"))
+        header = read_lines(self.path("single"))[0]
         for name, law in fast.items():
-            lines = [header]
+            rows = []
             for t, b, h in itertools.product((16, 64, 256), (1, 8, 64), (64, 256, 1024)):
                 for impl, times in (("cpu_ref", 1), ("onednn", law(t, b, h))):
-                    samples = [1000 * t * b * h * times * (0.97 + 0.003 * k) for k in range(20)]
-                    verdict = {"verdict": "ok", "samples_ns": samples} if times else {"verdict": "unsupported"}
-                    lines.append({"kind": "row", "case": f"{impl}/T{t}_B{b}_H{h}/f32/infer", **verdict})
-            path = os.path.join(self.scratch.name, "regions")
-            with open(path + ".jsonl", "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(line) + "\n" for line in lines)
-            done = run("--report", path + ".jsonl", "-o", path + ".html")
-            self.assertEqual(done.returncode, 0, done.stderr)
+                    case = f"{impl}/T{t}_B{b}_H{h}/f32/infer"
+                    rows.append(timed(case, 1000 * t * b * h * times) if times else untimed(case, "unsupported"))
+            write_lines(self.path("regions"), [header, *rows])
+            self.report("regions", self.path("regions"))
             self.open("regions")
             items = self.evaluate("Array.from(document.querySelectorAll('.regions li'), item => item.innerText)")
             self.assertEqual(len(items), len(found[name]), items)
@@ -550,10 +585,8 @@ class InBrowser(unittest.TestCase):
             self.assertEqual(self.evaluate("document.querySelectorAll('#chart .bound').length > 0"), kind == "floors")
 
     def test_earlier_runs_are_compared(self):
-        page = os.path.join(self.scratch.name, "both.html")
-        base = os.path.join(self.scratch.name, "single")
-        done = run("--report", base, os.path.join(self.scratch.name, "whole"), "-o", page)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        base = self.path("single")
+        self.report("both", base, self.path("whole"))
         self.open("both")
         changes = self.text("#changes")
         self.assertIn("Against " + base, changes)
@@ -564,15 +597,10 @@ class InBrowser(unittest.TestCase):
 
     def test_machines_and_settings_are_listed(self):
         environments = [{"host": f"node{i}"} for i in range(23)]
-        header = {**read_header(os.path.join(self.scratch.name, "single")), "merged": True,
-                  "environment": environments[0], "environments": environments}
-        lines = [header] + [{"kind": "row", "case": "cpu_ref/T2_B1_H3", "verdict": "ok", "environment": i,
-                             "samples_ns": [1e5 + k for k in range(9)]} for i in range(23)]
-        path = os.path.join(self.scratch.name, "nodes")
-        with open(path + ".jsonl", "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
-        done = run("--report", path + ".jsonl", "-o", path + ".html")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        header = {**read_lines(self.path("single"))[0], "merged": True, "environment": environments[0],
+                  "environments": environments}
+        write_lines(self.path("nodes"), [header] + [timed("cpu_ref/T2_B1_H3", 1e5, environment=i) for i in range(23)])
+        self.report("nodes", self.path("nodes"))
         self.open("nodes")
         words = self.text("#machine")
         self.assertIn("Machine 20 of 23: node19", words)

@@ -1,26 +1,20 @@
 /* The device layer notices a fault of the device whichever of its files made the call. This file
  * replaces the runtime's functions by its own (the linker's --wrap), so no device is needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
 #include "device/device.h"
 #include "device/streams.h"
 #include "measure/gpu_latency.h"
+#include "tests/helpers/test.h"
 
 static cudaError_t result; /* of the calls below */
 
-cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes);
-cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
+__typeof__(cudaMalloc) __wrap_cudaMalloc;
+__typeof__(cudaEventCreateWithFlags) __wrap_cudaEventCreateWithFlags;
 
 cudaError_t __wrap_cudaMalloc(void **memory, size_t bytes)
 {
@@ -42,10 +36,10 @@ static struct {
     int version, compute_mode;
 } driver;
 
-cudaError_t __wrap_cudaGetDeviceCount(int *count);
-cudaError_t __wrap_cudaSetDevice(int ordinal);
-cudaError_t __wrap_cudaDriverGetVersion(int *version);
-cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal);
+__typeof__(cudaGetDeviceCount) __wrap_cudaGetDeviceCount;
+__typeof__(cudaSetDevice) __wrap_cudaSetDevice;
+__typeof__(cudaDriverGetVersion) __wrap_cudaDriverGetVersion;
+__typeof__(cudaDeviceGetAttribute) __wrap_cudaDeviceGetAttribute;
 
 cudaError_t __wrap_cudaGetDeviceCount(int *count)
 {
@@ -75,8 +69,8 @@ cudaError_t __wrap_cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attrib
 static cublasStatus_t opened; /* of cublasCreate, with so much memory free: */
 static size_t free_memory;
 
-cublasStatus_t __wrap_cublasCreate_v2(cublasHandle_t *handle);
-cudaError_t __wrap_cudaMemGetInfo(size_t *free_bytes, size_t *all_bytes);
+__typeof__(cublasCreate_v2) __wrap_cublasCreate_v2;
+__typeof__(cudaMemGetInfo) __wrap_cudaMemGetInfo;
 
 cublasStatus_t __wrap_cublasCreate_v2(cublasHandle_t *handle)
 {
@@ -121,9 +115,8 @@ static int try_call(enum lb_status (*call)(struct lb_error *), cudaError_t error
 }
 
 /* Each call is made in a process of its own, because a lost device stays lost. */
-static void a_fault_is_noticed_in_every_file_of_the_layer(void **state)
+TEST(a_fault_is_noticed_in_every_file_of_the_layer)
 {
-    (void)state;
     enum lb_status (*const calls[])(struct lb_error *) = {allocate, measure_latencies,
                                                           create_streams};
     static const struct {
@@ -144,7 +137,7 @@ static void a_fault_is_noticed_in_every_file_of_the_layer(void **state)
     }
 }
 
-static void cublas_without_memory_is_out_of_memory(void **state)
+TEST(cublas_without_memory_is_out_of_memory)
 {
     static const struct {
         cublasStatus_t status;
@@ -156,7 +149,6 @@ static void cublas_without_memory_is_out_of_memory(void **state)
         {CUBLAS_STATUS_NOT_INITIALIZED, (size_t)1 << 30, LB_FAILED},
         {CUBLAS_STATUS_ARCH_MISMATCH, (size_t)3 << 20, LB_FAILED},
     };
-    (void)state;
     result = cudaSuccess;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_error err = {""};
@@ -167,7 +159,7 @@ static void cublas_without_memory_is_out_of_memory(void **state)
     }
 }
 
-static void a_driver_that_gives_no_device_is_told_with_its_reason(void **state)
+TEST(a_driver_that_gives_no_device_is_told_with_its_reason)
 {
     static const struct {
         cudaError_t count, set;
@@ -192,7 +184,6 @@ static void a_driver_that_gives_no_device_is_told_with_its_reason(void **state)
          {"compute mode is prohibited", ""}},
         {cudaErrorNoDevice, cudaSuccess, 13000, 0, {"CUDA_VISIBLE_DEVICES", ""}},
     };
-    (void)state;
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_device_info info;
@@ -205,14 +196,4 @@ static void a_driver_that_gives_no_device_is_told_with_its_reason(void **state)
         if (!strstr(err.text, cases[i].says[0]) || !strstr(err.text, cases[i].says[1]))
             fail_msg("%s", err.text);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_fault_is_noticed_in_every_file_of_the_layer),
-        cmocka_unit_test(cublas_without_memory_is_out_of_memory),
-        cmocka_unit_test(a_driver_that_gives_no_device_is_told_with_its_reason),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,36 +1,27 @@
 /* The device layer and its users: what is known of a device, the timer, packing. */
-#include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
+#include "case/probe.h"
 #include "device/nvml.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
-#include "case/probe.h"
 #include "machine/machine.h"
 #include "model/case.h"
 #include "record/device_record.h"
 #include "tests/fake_gpu/fake_device.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
-static void nothing_is_known_before_it_is_asked_for(void **state)
+TEST(nothing_is_known_before_it_is_asked_for)
 {
     struct lb_error why = {""};
-    (void)state;
     fake_device_install(FAKE_NONE);
     assert_null(lb_device_known(&why));
     assert_non_null(strstr(why.text, "no device has been looked for"));
@@ -38,10 +29,9 @@ static void nothing_is_known_before_it_is_asked_for(void **state)
     assert_string_equal(lb_device_known(NULL)->name, "Fake GPU");
 }
 
-static void an_absent_device_keeps_its_reason(void **state)
+TEST(an_absent_device_keeps_its_reason)
 {
     struct lb_error why = {""};
-    (void)state;
     fake_device_install(FAKE_ABSENT);
     assert_int_equal(lb_device_open(0, &why), LB_ABSENT);
     memset(&why, 0, sizeof(why));
@@ -53,10 +43,9 @@ static void an_absent_device_keeps_its_reason(void **state)
     assert_string_equal(why.text, "seen elsewhere");
 }
 
-static void a_device_survives_its_record(void **state)
+TEST(a_device_survives_its_record)
 {
     struct lb_device_info info, back;
-    (void)state;
     assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
     strcpy(info.uuid, "GPU-1");
     strcpy(info.pci, "0000:3b:00.0");
@@ -126,12 +115,11 @@ static void open_timer(enum fake_fault fault, struct lb_timer *timer)
     assert_int_equal(lb_timer_create(LB_DEVICE, true, timer, NULL), LB_OK);
 }
 
-static void timers_capture_once_and_replay(void **state)
+TEST(timers_capture_once_and_replay)
 {
     struct lb_timer timer;
     int calls = 0;
     double ns;
-    (void)state;
     open_timer(FAKE_NONE, &timer);
     assert_int_equal(lb_timer_bytes(LB_DEVICE, true), 2 << 20);
     assert_int_equal(lb_timer_measure(&timer, work, &calls, 3, &ns, NULL), LB_OK);
@@ -147,11 +135,10 @@ static void timers_capture_once_and_replay(void **state)
 }
 
 /* A sample includes neither the fill that flushes the caches nor work that was enqueued before. */
-static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
+TEST(a_sample_is_the_time_of_one_call_and_no_more)
 {
     struct lb_timer timer;
     double ns;
-    (void)state;
     open_timer(FAKE_NONE, &timer);
     assert_int_equal(enqueue_two(NULL, NULL), LB_OK);
     assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 4, &ns, NULL), LB_OK);
@@ -164,11 +151,10 @@ static void a_sample_is_the_time_of_one_call_and_no_more(void **state)
 }
 
 /* Found by this: a hold after the start event, or none; a hold of calls by single launches. */
-static void the_launch_of_a_graph_is_not_part_of_its_time(void **state)
+TEST(the_launch_of_a_graph_is_not_part_of_its_time)
 {
     struct lb_timer timer;
     double ns;
-    (void)state;
     open_timer(FAKE_NONE, &timer);
     assert_int_equal(lb_timer_measure(&timer, enqueue_two, NULL, 1, &ns, NULL), LB_OK);
     assert_int_equal(fake_device_counts()->holds, 0);
@@ -185,11 +171,10 @@ static void the_launch_of_a_graph_is_not_part_of_its_time(void **state)
 }
 
 /* The time then has the launch in it, is marked, and no later one is held. */
-static void a_stream_that_cannot_be_held_long_enough_is_not_held_again(void **state)
+TEST(a_stream_that_cannot_be_held_long_enough_is_not_held_again)
 {
     struct lb_timer timer;
     double ns;
-    (void)state;
     open_timer(FAKE_HOLD_EXPIRES, &timer);
     assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
     for (int i = 0; i < 3; i++) {
@@ -220,10 +205,9 @@ static void expect_spin(struct lb_timer *timer, int calls)
     assert_true(ns < 2 * SPIN_NS);
 }
 
-static void a_sample_on_the_host_is_one_call_too(void **state)
+TEST(a_sample_on_the_host_is_one_call_too)
 {
     struct lb_timer hot = {.memory = LB_HOST}, cold = {.memory = LB_HOST};
-    (void)state;
     only_own_time = true;
     expect_spin(&hot, 5);
     cold.flush_bytes = 128 << 20; /* far longer than the call */
@@ -233,12 +217,11 @@ static void a_sample_on_the_host_is_one_call_too(void **state)
     lb_timer_destroy(&cold);
 }
 
-static void a_failed_capture_is_ended_and_reports_the_first_failure(void **state)
+TEST(a_failed_capture_is_ended_and_reports_the_first_failure)
 {
     struct lb_timer timer = {.memory = LB_DEVICE};
     struct lb_error err = {""};
     void *memory;
-    (void)state;
     fake_device_install(FAKE_NONE);
     assert_int_equal(lb_timer_capture(&timer, refuse, NULL, &err), LB_FAILED);
     assert_string_equal(err.text, "the call's own reason");
@@ -248,10 +231,9 @@ static void a_failed_capture_is_ended_and_reports_the_first_failure(void **state
     lb_timer_destroy(&timer);
 }
 
-static void packed_tensors_are_aligned_and_do_not_overlap(void **state)
+TEST(packed_tensors_are_aligned_and_do_not_overlap)
 {
     struct lb_case c;
-    (void)state;
     assert_int_equal(lb_case_parse("T3_B2_I5_H3_L2_D2/f16/train", &c, NULL, NULL, NULL), LB_OK);
     size_t end = 0;
     for (size_t e = 0; e < 4; e++) {
@@ -276,11 +258,10 @@ static struct lb_problem problem_of(const char *text)
 }
 
 /* Sizes, flops and bytes of a projection and of peepholes, counted by hand. */
-static void cells_have_their_own_sizes_and_costs(void **state)
+TEST(cells_have_their_own_sizes_and_costs)
 {
     struct lb_problem p = problem_of("T3_B2_I5_H8_P2_L2_D2/f32/infer");
     struct lb_counts n;
-    (void)state;
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_IH), 32 * 5);
     assert_int_equal(lb_weight_elements(&p, 3, LB_W_IH), 32 * 4);
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_HH), 32 * 2);
@@ -307,21 +288,19 @@ static void cells_have_their_own_sizes_and_costs(void **state)
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 10 * 8);
 }
 
-static void throttling_is_described_in_words(void **state)
+TEST(throttling_is_described_in_words)
 {
     char text[96];
-    (void)state;
     lb_throttle_text(0, text, sizeof(text));
     assert_string_equal(text, "");
     lb_throttle_text(0x44, text, sizeof(text));
     assert_string_equal(text, "power cap, hot");
 }
 
-static void too_old_a_device_is_named_with_its_version(void **state)
+TEST(too_old_a_device_is_named_with_its_version)
 {
     const struct lb_device_info t4 = {.name = "Tesla T4", .major = 7, .minor = 5};
     struct lb_error why = {""};
-    (void)state;
     assert_int_equal(lb_device_needs(&t4, 8, 0, "", &why), LB_UNSUPPORTED);
     assert_string_equal(why.text, "needs compute capability 8.0, this is a Tesla T4 (7.5)");
     assert_int_equal(lb_device_needs(&t4, 8, 0, "dtype bf16", &why), LB_UNSUPPORTED);
@@ -353,12 +332,11 @@ static void read_device_memory(void)
 }
 
 /* What the fake refuses, as a real device does. */
-static void host_and_device_memory_are_apart(void **state)
+TEST(host_and_device_memory_are_apart)
 {
     void *memory, *other;
     char host[64] = "text";
     void *graph;
-    (void)state;
     fake_device_install(FAKE_NONE);
     assert_int_equal(fake_device.allocate(100, &memory, NULL), LB_OK);
     assert_int_equal(fake_device.allocate(100, &other, NULL), LB_OK);
@@ -390,33 +368,10 @@ static void host_and_device_memory_are_apart(void **state)
 }
 
 /* Readings of four multiprocessors: one was read only before, one only after. */
-static void mean_clock_is_that_of_multiprocessors_read_twice(void **state)
+TEST(mean_clock_is_that_of_multiprocessors_read_twice)
 {
-    (void)state;
     static const struct lb_clock_reading from[] = {{100, 1000}, {0, 0}, {7, 2000}, {500, 1000}};
     static const struct lb_clock_reading to[] = {{3100, 3000}, {9, 3000}, {0, 0}, {4500, 3000}};
     assert_true(fabs(lb_mean_clock_mhz(from, to, 4) - (1500 + 2000) / 2.0) < 1e-9);
     assert_true(isnan(lb_mean_clock_mhz(from + 1, to + 1, 2)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(host_and_device_memory_are_apart),
-        cmocka_unit_test(too_old_a_device_is_named_with_its_version),
-        cmocka_unit_test(nothing_is_known_before_it_is_asked_for),
-        cmocka_unit_test(an_absent_device_keeps_its_reason),
-        cmocka_unit_test(a_device_survives_its_record),
-        cmocka_unit_test(mean_clock_is_that_of_multiprocessors_read_twice),
-        cmocka_unit_test(timers_capture_once_and_replay),
-        cmocka_unit_test(a_sample_is_the_time_of_one_call_and_no_more),
-        cmocka_unit_test(the_launch_of_a_graph_is_not_part_of_its_time),
-        cmocka_unit_test(a_stream_that_cannot_be_held_long_enough_is_not_held_again),
-        cmocka_unit_test(a_sample_on_the_host_is_one_call_too),
-        cmocka_unit_test(a_failed_capture_is_ended_and_reports_the_first_failure),
-        cmocka_unit_test(packed_tensors_are_aligned_and_do_not_overlap),
-        cmocka_unit_test(cells_have_their_own_sizes_and_costs),
-        cmocka_unit_test(throttling_is_described_in_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,32 +1,21 @@
 /* The host's memory: guard bands, huge pages, and how much memory is counted as available. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "case/probe.h"
 #include "device/memory.h"
 #include "device/timer.h"
 #include "host/cgroup.h"
-#include "case/probe.h"
 #include "model/registry.h"
 #include "reference/case_tensors.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;
 
-static void blocks_are_aligned_and_report_no_overrun(void **state)
+TEST(blocks_are_aligned_and_report_no_overrun)
 {
-    (void)state;
     for (size_t bytes = 1; bytes < 5000; bytes = 3 * bytes + 1) {
         void *memory;
         assert_int_equal(lb_host_space.allocate(bytes, &memory, NULL), LB_OK);
@@ -38,9 +27,8 @@ static void blocks_are_aligned_and_report_no_overrun(void **state)
     }
 }
 
-static void too_large_a_block_is_refused(void **state)
+TEST(too_large_a_block_is_refused)
 {
-    (void)state;
     struct lb_error err = {""};
     void *memory = &err;
     if (!lb_host_space.overrun) /* the sanitizer's allocator would end the process */
@@ -51,9 +39,8 @@ static void too_large_a_block_is_refused(void **state)
 }
 
 /* Changes one byte at a time, over the full width of both bands. */
-static void a_changed_byte_outside_a_block_is_found(void **state)
+TEST(a_changed_byte_outside_a_block_is_found)
 {
-    (void)state;
     enum { BYTES = 1000 };
     char *memory;
     if (!lb_host_space.overrun)
@@ -103,9 +90,8 @@ static bool offers_huge_pages(void)
     return offered;
 }
 
-static void large_blocks_are_in_huge_pages(void **state)
+TEST(large_blocks_are_in_huge_pages)
 {
-    (void)state;
     const size_t huge = 2 << 20, before = lb_host_space.overrun ? 256 : 0;
     bool offered = offers_huge_pages();
     for (size_t bytes = 2 * huge - 1; bytes <= 16 * huge; bytes = 2 * bytes + 1) {
@@ -127,9 +113,8 @@ static void large_blocks_are_in_huge_pages(void **state)
     }
 }
 
-static void weight_gradients_have_guard_bands(void **state)
+TEST(weight_gradients_have_guard_bands)
 {
-    (void)state;
     struct lb_case c;
     struct lb_results results;
     if (!lb_host_space.overrun)
@@ -144,9 +129,8 @@ static void weight_gradients_have_guard_bands(void **state)
 }
 
 /* The buffer that flushes the caches before each sample counts as memory that a case needs. */
-static void cold_caches_need_more_memory(void **state)
+TEST(cold_caches_need_more_memory)
 {
-    (void)state;
     static const char *const texts[] = {"cpu_ref/T2_B1_H3/f32/infer",
                                         "cpu_ref/T2_B1_H3/f32/infer/cold"};
     for (size_t i = 0; i < 2; i++) {
@@ -172,9 +156,8 @@ static struct lb_case_plan plan_of(const char *text)
 }
 
 /* The plan is what a case later allocates by, so its parts must add up. */
-static void a_plan_says_how_a_case_runs_and_what_it_needs(void **state)
+TEST(a_plan_says_how_a_case_runs_and_what_it_needs)
 {
-    (void)state;
     struct lb_case c;
     assert_int_equal(lb_case_parse("cpu_ref/T2_B1_H3/f32/train", &c, NULL, NULL, NULL), LB_OK);
     struct lb_case_plan train = plan_of("cpu_ref/T2_B1_H3/f32/train");
@@ -211,9 +194,8 @@ static void write_below(const char *root, const char *name, const char *text)
  * group or for one above it, inactive page cache counts as free, and missing files and "max" mean
  * no limit.
  */
-static void control_groups_limit_what_is_available(void **state)
+TEST_WITH(control_groups_limit_what_is_available, scratch_setup, scratch_teardown)
 {
-    (void)state;
     enum { FILES = 9 };
     static const struct {
         const char *files[FILES][2];
@@ -267,7 +249,7 @@ static void control_groups_limit_what_is_available(void **state)
 }
 
 /* The count rises with the machine's and with that of any group of the process, and no other's. */
-static void kills_for_memory_are_counted(void **state)
+TEST_WITH(kills_for_memory_are_counted, scratch_setup, scratch_teardown)
 {
     static const struct {
         const char *file, *text;
@@ -280,7 +262,6 @@ static void kills_for_memory_are_counted(void **state)
         {"sys/fs/cgroup/memory/slurm/job/memory.oom_control",
          "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 6},
     };
-    (void)state;
     const char *root = scratch_path("kills");
     assert_int_equal(mkdir(root, 0777), 0);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
@@ -288,22 +269,4 @@ static void kills_for_memory_are_counted(void **state)
         double kills = lb_oom_kills(root);
         assert_true(isnan(steps[i].kills) ? isnan(kills) : kills == steps[i].kills);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_aligned_and_report_no_overrun),
-        cmocka_unit_test(too_large_a_block_is_refused),
-        cmocka_unit_test(a_changed_byte_outside_a_block_is_found),
-        cmocka_unit_test(large_blocks_are_in_huge_pages),
-        cmocka_unit_test(weight_gradients_have_guard_bands),
-        cmocka_unit_test_setup_teardown(control_groups_limit_what_is_available, scratch_setup,
-                                        scratch_teardown),
-        cmocka_unit_test_setup_teardown(kills_for_memory_are_counted, scratch_setup,
-                                        scratch_teardown),
-        cmocka_unit_test(cold_caches_need_more_memory),
-        cmocka_unit_test(a_plan_says_how_a_case_runs_and_what_it_needs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* Cold caches: the CPUs on which they are flushed. */
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "device/timer.h"
 #include "host/cpu_affinity.h"
+#include "tests/helpers/test.h"
 
 /* The CPUs that were visited, in order. */
 struct visits {
@@ -49,11 +43,10 @@ static void bind_to_one_of_two(cpu_set_t *two, cpu_set_t *one)
     assert_int_equal(sched_setaffinity(0, sizeof(*one), one), 0);
 }
 
-static void every_cpu_of_the_case_is_visited_and_the_current_one_last(void **state)
+TEST(every_cpu_of_the_case_is_visited_and_the_current_one_last)
 {
     cpu_set_t two, one, seen, after;
     struct visits v = {.count = 0};
-    (void)state;
     bind_to_one_of_two(&two, &one);
     lb_visit_cpus(note, &v);
     after = mask();
@@ -67,10 +60,9 @@ static void every_cpu_of_the_case_is_visited_and_the_current_one_last(void **sta
     assert_true(CPU_ISSET((size_t)v.cpus[1], &one) && v.last[1]);
 }
 
-static void where_nothing_is_pinned_only_the_current_cpu_is_visited(void **state)
+TEST(where_nothing_is_pinned_only_the_current_cpu_is_visited)
 {
     struct visits v = {.count = 0};
-    (void)state;
     lb_unpin();
     lb_visit_cpus(note, &v);
     assert_true(v.count == 1 && v.last[0]);
@@ -82,12 +74,11 @@ static enum lb_status nothing(void *user, struct lb_error *err)
     return LB_OK;
 }
 
-static void a_cold_sample_flushes_from_every_cpu(void **state)
+TEST(a_cold_sample_flushes_from_every_cpu)
 {
     cpu_set_t two, one;
     struct lb_timer timer;
     double ns;
-    (void)state;
     bind_to_one_of_two(&two, &one);
     assert_int_equal(lb_timer_create(LB_HOST, true, &timer, NULL), LB_OK);
     unsigned char *flush = timer.flush;
@@ -97,14 +88,4 @@ static void a_cold_sample_flushes_from_every_cpu(void **state)
     assert_int_equal(flush[0], 2); /* one write per CPU */
     assert_true(flush[(timer.flush_bytes - 1) / 64 * 64] >= 1);
     lb_timer_destroy(&timer);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cpu_of_the_case_is_visited_and_the_current_one_last),
-        cmocka_unit_test(where_nothing_is_pinned_only_the_current_cpu_is_visited),
-        cmocka_unit_test(a_cold_sample_flushes_from_every_cpu),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

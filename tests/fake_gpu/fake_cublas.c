@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/dtype.h"
+#include "device/streams.h"
 #include "fake_libraries.h"
 #include "queue.h"
 
@@ -73,23 +74,19 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle)
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
 {
-    (void)mode;
-    return handle ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+    (void)handle, (void)mode;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 /* As in cuBLAS, setting the stream makes the workspace the library's own again. */
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
-    if (!handle)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
     *handle = (struct cublasContext){.stream = stream};
     return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t bytes)
 {
-    if (!handle)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
     if ((size_t)workspace % WORKSPACE_ALIGNMENT != 0 ||
         (workspace && !fake_device_holds(workspace, bytes)))
         return CUBLAS_STATUS_INVALID_VALUE;
@@ -107,18 +104,8 @@ static size_t recommended_workspace(void)
 
 /* ---- GEMMs ------------------------------------------------------------------------------ */
 
-/* A matrix as the library sees it, column-major: element (row, column) is at row + column * ld. */
-struct matrix {
-    const void *data;
-    enum lb_dtype dtype;
-    int64_t rows, columns, ld; /* as stored */
-    bool transposed;
-};
-
 struct gemm {
-    struct matrix a, b, c;
-    int64_t m, n, k;
-    double alpha, beta;
+    struct lb_gemm gemm; /* row-major, so that the library's a is its b */
     char *workspace;
     size_t workspace_bytes;
 };
@@ -151,70 +138,54 @@ static bool is_supported(cublasComputeType_t compute, enum lb_dtype in, enum lb_
     }
 }
 
-static int64_t offset_of(const struct matrix *m, int64_t row, int64_t column)
+/* Whether all rows lie in one block of the device's memory and their elements are aligned. */
+static bool reachable(const void *data, enum lb_dtype dtype, int64_t rows, int64_t columns,
+                      int64_t ld)
 {
-    return m->transposed ? column + row * m->ld : row + column * m->ld;
-}
-
-static double element(const struct matrix *m, int64_t row, int64_t column)
-{
-    double value;
-    lb_load(m->dtype,
-            (const char *)m->data + (size_t)offset_of(m, row, column) * lb_dtype_size(m->dtype),
-            &value, 1);
-    return value;
-}
-
-/* Whether the whole matrix lies in one block of the device's memory and its elements are
- * aligned. */
-static bool reachable(const struct matrix *m)
-{
-    size_t size = lb_dtype_size(m->dtype);
-    size_t last = (size_t)((m->columns - 1) * m->ld + m->rows);
-    return (size_t)m->data % size == 0 && fake_device_holds(m->data, last * size);
+    size_t size = lb_dtype_size(dtype), last = (size_t)((rows - 1) * ld + columns);
+    return (size_t)data % size == 0 && fake_device_holds(data, last * size);
 }
 
 /* fake_work. A wrong address has its effect here and not in the call that enqueues the GEMM. */
 static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
 {
-    const struct gemm *g = arguments;
-    if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(&g->a) || !reachable(&g->b) ||
-        !reachable(&g->c))
+    const struct gemm *call = arguments;
+    const struct lb_gemm *g = &call->gemm;
+    if (fake_device_strikes(FAKE_LIBRARY_FAULT) ||
+        !reachable(g->a, g->in, g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k,
+                   g->lda) ||
+        !reachable(g->b, g->in, g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n,
+                   g->ldb) ||
+        !reachable(g->c, g->out, g->m, g->n, g->ldc))
         return fake_device_lose(err);
     if (!library.has_run && fake_device_strikes(FAKE_SLOW_FIRST))
         fake_clock_add(FAKE_SLOW_NS); /* the library loads its kernels */
     library.has_run = true;
     if (fake_device_hollow())
         return LB_OK;
-    if (g->workspace_bytes >= SCRIBBLE) { /* no caller may keep anything there */
-        memset(g->workspace, 0xff, SCRIBBLE);
-        memset(g->workspace + g->workspace_bytes - SCRIBBLE, 0xff, SCRIBBLE);
+    if (call->workspace_bytes >= SCRIBBLE) { /* no caller may keep anything there */
+        memset(call->workspace, 0xff, SCRIBBLE);
+        memset(call->workspace + call->workspace_bytes - SCRIBBLE, 0xff, SCRIBBLE);
     }
-    for (int64_t j = 0; j < g->n; j++) {
-        for (int64_t i = 0; i < g->m; i++) {
-            double sum = 0;
-            for (int64_t k = 0; k < g->k; k++)
-                sum += element(&g->a, i, k) * element(&g->b, k, j);
-            sum = g->alpha * sum + (g->beta != 0 ? g->beta * element(&g->c, i, j) : 0);
-            lb_store(g->c.dtype,
-                     (char *)g->c.data + (size_t)offset_of(&g->c, i, j) * lb_dtype_size(g->c.dtype),
-                     &sum, 1);
-        }
-    }
-    return LB_OK;
+    return fake_gemm(g, err);
 }
 
 /* Checks the arguments as the manual requires. */
-static cublasStatus_t check_gemm(const struct gemm *g, cublasComputeType_t compute)
+static cublasStatus_t check_gemm(const struct lb_gemm *g, cublasComputeType_t compute)
 {
-    if (g->m < 0 || g->n < 0 || g->k < 0 || g->a.ld < g->a.rows || g->b.ld < g->b.rows ||
-        g->c.ld < g->c.rows || g->a.ld < 1 || g->b.ld < 1 || g->c.ld < 1)
+    if (g->m < 1 || g->n < 1 || g->k < 1 || g->lda < (g->transpose_a ? g->m : g->k) ||
+        g->ldb < (g->transpose_b ? g->k : g->n) || g->ldc < g->n)
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (g->a.dtype != g->b.dtype || !is_supported(compute, g->a.dtype, g->c.dtype))
+    if (!is_supported(compute, g->in, g->out))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (g->a.dtype == LB_BF16 && fake_device_info()->major < 8)
-        return CUBLAS_STATUS_ARCH_MISMATCH;
-    return CUBLAS_STATUS_SUCCESS;
+    return g->in == LB_BF16 && fake_device_info()->major < 8 ? CUBLAS_STATUS_ARCH_MISMATCH
+                                                             : CUBLAS_STATUS_SUCCESS;
+}
+
+/* alpha and beta have the type of the sums; the project multiplies by 1 and adds all or nothing. */
+static double factor(cublasComputeType_t compute, const void *value)
+{
+    return compute == CUBLAS_COMPUTE_64F ? *(const double *)value : (double)*(const float *)value;
 }
 
 cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a,
@@ -224,38 +195,35 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
                                void *c, cudaDataType c_type, int64_t ldc,
                                cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
-    bool ta = transpose_a == CUBLAS_OP_T, tb = transpose_b == CUBLAS_OP_T;
-    struct gemm g = {.a = {a, LB_F32, ta ? k : m, ta ? m : k, lda, ta},
-                     .b = {b, LB_F32, tb ? n : k, tb ? k : n, ldb, tb},
-                     .c = {c, LB_F32, m, n, ldc, false},
-                     .m = m,
-                     .n = n,
-                     .k = k};
+    double add = factor(compute, beta);
+    struct gemm call = {.gemm = {.transpose_a = transpose_b == CUBLAS_OP_T,
+                                 .transpose_b = transpose_a == CUBLAS_OP_T,
+                                 .accumulate = add == 1,
+                                 .m = n,
+                                 .n = m,
+                                 .k = k,
+                                 .a = b,
+                                 .lda = ldb,
+                                 .b = a,
+                                 .ldb = lda,
+                                 .c = c,
+                                 .ldc = ldc}};
     (void)algorithm;
-    if (!handle)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    if (!alpha || !beta || (!ta && transpose_a != CUBLAS_OP_N) ||
-        (!tb && transpose_b != CUBLAS_OP_N))
-        return CUBLAS_STATUS_INVALID_VALUE;
-    if (!dtype_of(a_type, &g.a.dtype) || !dtype_of(b_type, &g.b.dtype) ||
-        !dtype_of(c_type, &g.c.dtype))
+    if (a_type != b_type || !dtype_of(a_type, &call.gemm.in) || !dtype_of(c_type, &call.gemm.out) ||
+        factor(compute, alpha) != 1 || (add != 0 && add != 1))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    cublasStatus_t status = check_gemm(&g, compute);
-    if (status != CUBLAS_STATUS_SUCCESS || m == 0 || n == 0)
+    cublasStatus_t status = check_gemm(&call.gemm, compute);
+    if (status != CUBLAS_STATUS_SUCCESS)
         return status;
     if (handle->workspace && handle->workspace_bytes < WORKSPACE_LEAST)
         return CUBLAS_STATUS_ALLOC_FAILED;
-    /* alpha and beta have the type of the sums. */
-    bool in_double = compute == CUBLAS_COMPUTE_64F;
-    g.alpha = in_double ? *(const double *)alpha : (double)*(const float *)alpha;
-    g.beta = in_double ? *(const double *)beta : (double)*(const float *)beta;
-    g.workspace = handle->workspace;
-    g.workspace_bytes = handle->workspace_bytes;
+    call.workspace = handle->workspace;
+    call.workspace_bytes = handle->workspace_bytes;
     library.counts.gemms++;
     library.counts.without_workspace += !handle->workspace;
     library.counts.with_small_workspace +=
         handle->workspace && handle->workspace_bytes < recommended_workspace();
-    return fake_enqueue(handle->stream, run_gemm, &g, sizeof(g), NULL) == LB_OK
+    return fake_enqueue(handle->stream, run_gemm, &call, sizeof(call), NULL) == LB_OK
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;
 }

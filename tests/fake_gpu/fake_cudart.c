@@ -17,7 +17,6 @@ enum { FUNCTIONS_MAX = 4096, CONFIGURATIONS_MAX = 8, EVENTS_MAX = 64 };
 
 struct function {
     const void *host; /* the address that launches name */
-    const char *name;
     size_t shared_allowed;
     bool wide_clusters;
 };
@@ -44,12 +43,10 @@ static int function_count;
 static struct configuration configurations[CONFIGURATIONS_MAX];
 static int configuration_count;
 
-/* The device that a thread has chosen; 0 in a new thread. */
-static _Thread_local int current;
+static int current; /* the device that was chosen */
 
 static struct {
     cudaError_t last;
-    int device; /* number, from 1, of the device that the process uses; 0: none yet */
     bool streams[LB_STREAMS_MAX];
     struct CUevent_st events[EVENTS_MAX];
     bool spoiled; /* a call that a capture does not allow has invalidated it */
@@ -178,16 +175,6 @@ static bool exists(int ordinal)
     return ordinal >= 0 && ordinal < (count ? atoi(count) : 1);
 }
 
-/* Called by what works on a device. Whether the calling thread's device is another one than that
- * of the first such call: the project uses one device per process, so that is refused here, where
- * CUDA would do the work on the wrong device, or refuse it only where a stream or event is used. */
-static bool is_elsewhere(void)
-{
-    if (runtime.device == 0)
-        runtime.device = current + 1;
-    return runtime.device != current + 1;
-}
-
 cudaError_t cudaGetDeviceCount(int *count)
 {
     struct lb_device_info info;
@@ -261,16 +248,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
 
 cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     return spoils_capture() ? answer(cudaErrorStreamCaptureUnsupported)
                             : answer_status(fake_device.allocate(bytes, memory, NULL));
 }
 
 cudaError_t cudaFree(void *memory)
 {
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     if (spoils_capture())
         return answer(cudaErrorStreamCaptureUnsupported);
     fake_device.release(memory);
@@ -313,8 +296,6 @@ cudaError_t cudaFreeHost(void *memory)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     if (kind == cudaMemcpyDeviceToDevice)
         return answer_status(fake_enqueue_copy(stream, to, from, bytes, NULL));
     if (spoils_capture()) /* copies to and from memory that is not pinned */
@@ -328,8 +309,6 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     return answer_status(fake_enqueue_fill(stream, to, byte, bytes, NULL));
 }
 
@@ -338,8 +317,6 @@ cudaError_t cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t strea
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     (void)flags;
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     for (int i = 0; i < LB_STREAMS_MAX; i++) {
         if (runtime.streams[i])
             continue;
@@ -369,8 +346,6 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     (void)stream;
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     return spoils_capture() ? answer(cudaErrorStreamCaptureUnsupported)
                             : answer_status(fake_device.synchronize(NULL));
 }
@@ -412,8 +387,6 @@ static enum lb_status run_stamp(const void *arguments, struct lb_error *err)
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     enum lb_status st = LB_OK;
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     if (event->timed)
         st = fake_enqueue(stream, run_stamp, &event, sizeof(event), NULL);
     event->point = fake_queue_point(fake_queue_index(stream));
@@ -497,8 +470,6 @@ cudaError_t cudaGraphUpload(cudaGraphExec_t ready, cudaStream_t stream)
 cudaError_t cudaGraphLaunch(cudaGraphExec_t ready, cudaStream_t stream)
 {
     (void)stream;
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     return answer_status(fake_device.replay(ready, NULL));
 }
 
@@ -593,8 +564,6 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     (void)arguments;
     if (!f)
         return answer(cudaErrorInvalidDeviceFunction);
-    if (is_elsewhere())
-        return answer(cudaErrorInvalidResourceHandle);
     if (!config->stream && spoils_capture())
         return answer(cudaErrorStreamCaptureImplicit);
     struct fake_launch launch = launch_of(f, config);
@@ -683,11 +652,12 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
                             int thread_limit, uint3 *thread, uint3 *block, struct dim3 *block_size,
                             struct dim3 *grid_size, int *warp_size)
 {
-    (void)handle, (void)device, (void)thread_limit, (void)thread, (void)block, (void)block_size;
+    (void)handle, (void)device, (void)name, (void)thread_limit, (void)thread, (void)block,
+        (void)block_size;
     (void)grid_size, (void)warp_size;
     if (function_count == FUNCTIONS_MAX)
         abort();
-    functions[function_count++] = (struct function){.host = host, .name = name};
+    functions[function_count++] = (struct function){.host = host};
 }
 
 unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,

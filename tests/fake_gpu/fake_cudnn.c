@@ -79,11 +79,6 @@ void fake_cudnn_set_time(int algorithm, double forward_ns, double backward_ns)
     library.backward_ns[algorithm] = backward_ns;
 }
 
-const char *fake_cudnn_said(void)
-{
-    return library.said;
-}
-
 /* ---- Answers ------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static cudnnStatus_t refuse(cudnnStatus_t status,
@@ -133,11 +128,20 @@ static cudnnStatus_t make(void **object, size_t bytes)
     return *object ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
-static cudnnStatus_t destroy(void *object)
-{
-    free(object);
-    return CUDNN_STATUS_SUCCESS;
-}
+#define DESCRIPTOR(name)                                                               \
+    cudnnStatus_t cudnnCreate##name##Descriptor(cudnn##name##Descriptor_t *created)    \
+    {                                                                                  \
+        return make((void **)created, sizeof(**created));                              \
+    }                                                                                  \
+    cudnnStatus_t cudnnDestroy##name##Descriptor(cudnn##name##Descriptor_t descriptor) \
+    {                                                                                  \
+        free(descriptor);                                                              \
+        return CUDNN_STATUS_SUCCESS;                                                   \
+    }
+DESCRIPTOR(Dropout)
+DESCRIPTOR(Tensor)
+DESCRIPTOR(RNNData)
+DESCRIPTOR(RNN)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
@@ -155,11 +159,6 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t *descriptor)
-{
-    return make((void **)descriptor, sizeof(**descriptor));
-}
-
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t descriptor, cudnnHandle_t handle,
                                         float dropout, void *states, size_t bytes,
                                         unsigned long long seed)
@@ -168,16 +167,6 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t descriptor, cud
     descriptor->dropout = dropout;
     return dropout == 0 ? CUDNN_STATUS_SUCCESS
                         : refuse(CUDNN_STATUS_BAD_PARAM, "dropout needs states");
-}
-
-cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t descriptor)
-{
-    return destroy(descriptor);
-}
-
-cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t *descriptor)
-{
-    return make((void **)descriptor, sizeof(**descriptor));
 }
 
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor, cudnnDataType_t type,
@@ -194,21 +183,6 @@ cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor, cud
             return refuse(CUDNN_STATUS_BAD_PARAM, "dimension %d is %d", i, dims[i]);
     }
     return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t descriptor)
-{
-    return destroy(descriptor);
-}
-
-cudnnStatus_t cudnnCreateRNNDataDescriptor(cudnnRNNDataDescriptor_t *descriptor)
-{
-    return make((void **)descriptor, sizeof(**descriptor));
-}
-
-cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t descriptor)
-{
-    return destroy(descriptor);
 }
 
 static bool in_double(cudnnDataType_t type)
@@ -240,16 +214,6 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d, cudnnDataTyp
     if (padding && in_double(type))
         memcpy(&d->padding, padding, sizeof(d->padding));
     return CUDNN_STATUS_SUCCESS;
-}
-
-cudnnStatus_t cudnnCreateRNNDescriptor(cudnnRNNDescriptor_t *descriptor)
-{
-    return make((void **)descriptor, sizeof(**descriptor));
-}
-
-cudnnStatus_t cudnnDestroyRNNDescriptor(cudnnRNNDescriptor_t descriptor)
-{
-    return destroy(descriptor);
 }
 
 /* Whether the compute type and the tensor-core option are allowed for the type of data. */

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "device/streams.h"
 #include "queue.h"
 
 /* Each block of device memory is a mapping of its own that ends at an inaccessible page. The
@@ -214,6 +215,29 @@ enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
     const struct fill fill = {to, byte, bytes};
     return fake_device_holds(to, bytes) ? fake_enqueue(stream, run_fill, &fill, sizeof(fill), err)
                                         : lb_fail(err, LB_FAILED, "filling: invalid argument");
+}
+
+static double element(enum lb_dtype dtype, const void *base, int64_t index)
+{
+    double value;
+    lb_load(dtype, (const char *)base + (size_t)index * lb_dtype_size(dtype), &value, 1);
+    return value;
+}
+
+enum lb_status fake_gemm(const struct lb_gemm *g, struct lb_error *err)
+{
+    (void)err;
+    for (int64_t i = 0; g->k > 0 && i < g->m; i++) {
+        for (int64_t j = 0; j < g->n; j++) {
+            char *c = (char *)g->c + (size_t)(i * g->ldc + j) * lb_dtype_size(g->out);
+            double sum = g->accumulate ? element(g->out, c, 0) : 0;
+            for (int64_t k = 0; k < g->k; k++)
+                sum += element(g->in, g->a, g->transpose_a ? k * g->lda + i : i * g->lda + k) *
+                       element(g->in, g->b, g->transpose_b ? j * g->ldb + k : k * g->ldb + j);
+            lb_store(g->out, c, &sum, 1);
+        }
+    }
+    return LB_OK;
 }
 
 /* ---- The device's functions ---------------------------------------------------------------------

@@ -85,6 +85,10 @@ enum lb_status fake_enqueue_copy(void *stream, void *to, const void *from, size_
 enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
                                  struct lb_error *err);
 
+/* Computes a GEMM of the device's memory on the host, with sums in double. */
+struct lb_gemm;
+enum lb_status fake_gemm(const struct lb_gemm *gemm, struct lb_error *err);
+
 /* Calls visit for each block of the device's memory. */
 void fake_device_each_block(void (*visit)(void *memory, size_t bytes, void *context),
                             void *context);

@@ -50,7 +50,4 @@ void fake_cudnn_reset(enum fake_cudnn_fault fault);
  * take. */
 void fake_cudnn_set_time(int algorithm, double forward_ns, double backward_ns);
 
-/* The reason of the fake cuDNN's last refusal; "" when there was none. */
-const char *fake_cudnn_said(void);
-
 #endif

@@ -1,20 +1,12 @@
 /* Checks that cpu_simd gives the same bits on several threads as on one, that pools of pinned
  * threads can be opened and closed again, and that it is right on each SIMD unit for bf16 and
  * f16. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/thread_pool.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 #include "tests/impls/amx_model.h"
 
 /* Expected results, which the oracle computes once for all units, divisions and threads. */
@@ -36,12 +28,7 @@ static int close_cache(void **state)
 /* True while cpu_simd gets the AMX kernels that run on a model of the tiles. */
 static bool tiles_are_modelled;
 
-enum lb_status __real_lb_simd_kernels_choose(enum lb_dtype dtype,
-                                             const struct lb_simd_kernels **kernels,
-                                             struct lb_error *err);
-enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
-                                             const struct lb_simd_kernels **kernels,
-                                             struct lb_error *err);
+__typeof__(lb_simd_kernels_choose) __real_lb_simd_kernels_choose, __wrap_lb_simd_kernels_choose;
 
 enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
                                              const struct lb_simd_kernels **kernels,
@@ -79,10 +66,9 @@ static int cpus(void)
     return count < MEMBERS ? (int)count : MEMBERS;
 }
 
-static void threads_meet(void **state)
+TEST(threads_meet)
 {
     struct lb_error err;
-    (void)state;
     if (cpus() < 2)
         skip();
     for (int round = 0; round < 3; round++)
@@ -96,24 +82,30 @@ static void threads_meet(void **state)
         }
 }
 
-static void more_threads_than_cpus_are_refused(void **state)
+TEST(more_threads_than_cpus_are_refused)
 {
     struct lb_pinned_threads *threads;
     struct lb_error err = {""};
-    (void)state;
     assert_int_equal(lb_pinned_threads_open(256, NULL, &threads, &err), LB_UNSUPPORTED);
     assert_non_null(strstr(err.text, "threads 256"));
     assert_null(threads);
 }
 
-/* Runs a case, checks its verdict, and returns the hash of its results. */
-static uint64_t hash_of(const char *text)
+/* Runs a case; the caller frees the row. */
+static struct lb_row run(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_simd;
     struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults(), .cache = cache};
     struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
+    return row;
+}
+
+/* Runs a case, checks its verdict, and returns the hash of its results. */
+static uint64_t hash_of(const char *text)
+{
+    struct lb_row row = run(text);
     if (row.verdict != LB_VERDICT_OK)
         fail_msg("%s: %s", text, row.reason);
     uint64_t hash = row.hash;
@@ -121,7 +113,16 @@ static uint64_t hash_of(const char *text)
     return hash;
 }
 
-static void results_do_not_depend_on_threads_where_rows_stay_whole(void **state)
+/* Runs a case and checks that its reason says something. */
+static void expect_reason(const char *text, const char *says)
+{
+    struct lb_row row = run(text);
+    if (!strstr(row.reason, says))
+        fail_msg("%s: %s", text, row.reason);
+    lb_row_free(&row);
+}
+
+TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
 {
     static const char *const problems[] = {
         "T9_B13_I37_H100_L2_D2/f32/infer",    "T9_B13_I37_H100_L2_D2/f32/infer/ragged",
@@ -130,7 +131,6 @@ static void results_do_not_depend_on_threads_where_rows_stay_whole(void **state)
         "T7_B31_I20_H200/f16/forward/ragged", "T12_B20_I64_H64/bf16/infer",
     };
     char one[128], two[128];
-    (void)state;
     if (cpus() < 2)
         skip();
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
@@ -142,7 +142,7 @@ static void results_do_not_depend_on_threads_where_rows_stay_whole(void **state)
 
 /* Every problem has padding, ragged rows or several layers, and fewer panels or rows than some
  * divisions have threads, so that some of them have no work. More threads than CPUs take turns. */
-static void results_are_the_same_for_every_division(void **state)
+TEST(results_are_the_same_for_every_division)
 {
     static const char *const divisions[] = {"1x2", "2x1", "1x3", "3x1",  "2x2",  "1x8",  "2x4",
                                             "4x2", "8x1", "3x5", "1x16", "4x16", "16x4", "64x1"};
@@ -151,7 +151,6 @@ static void results_are_the_same_for_every_division(void **state)
         "T5_B29_I20_H200_L3/f32/infer/ragged",    "T3_B9_I45_H80_D2/bf16/train",
         "T4_B20_I7_H290/f16/forward/ragged",      "T2_B3_I300_H17/f32/train",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         char text[128];
         snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
@@ -168,65 +167,43 @@ static void results_are_the_same_for_every_division(void **state)
     }
 }
 
-static char *reason_of(const char *text)
-{
-    extern const struct lb_impl lb_impl_cpu_simd;
-    static char reason[512];
-    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults(), .cache = cache};
-    struct lb_row row;
-    options.sampler.min_samples = options.sampler.max_samples = 2;
-    trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
-    snprintf(reason, sizeof(reason), "%s", row.reason);
-    lb_row_free(&row);
-    return reason;
-}
-
-static void a_division_must_have_as_many_threads_as_the_case(void **state)
+TEST(a_division_must_have_as_many_threads_as_the_case)
 {
     static const char *const wrong[] = {"2x3", "4", "0x4", "-2x-2", "2x2x1", ""};
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         setenv("LB_CPU_DIVISION", wrong[i], 1);
-        const char *reason = reason_of("cpu_simd/T2_B4_H64/f32/infer/th4");
-        unsetenv("LB_CPU_DIVISION");
-        if (!strstr(reason, "it must be TEAMSxSIZE, such as 2x4"))
-            fail_msg("LB_CPU_DIVISION=%s: %s", wrong[i], reason);
+        expect_reason("cpu_simd/T2_B4_H64/f32/infer/th4", "it must be TEAMSxSIZE, such as 2x4");
     }
+    unsetenv("LB_CPU_DIVISION");
 }
 
 /* Without the tests' variable nobody measures threads that take turns on a CPU. */
-static void a_benchmark_has_no_more_threads_than_cpus(void **state)
+TEST(a_benchmark_has_no_more_threads_than_cpus)
 {
-    (void)state;
-    assert_non_null(strstr(reason_of("cpu_simd/T2_B64_H256/f32/infer/th2000"), "threads 2000"));
+    expect_reason("cpu_simd/T2_B64_H256/f32/infer/th2000", "threads 2000");
     if (sysconf(_SC_NPROCESSORS_ONLN) < 255)
-        assert_non_null(strstr(reason_of("cpu_simd/T2_B64_H256/f32/infer/th255"),
-                               "threads 255: this process may use only"));
+        expect_reason("cpu_simd/T2_B64_H256/f32/infer/th255",
+                      "threads 255: this process may use only");
 }
 
-static void training_is_right_on_two_threads(void **state)
+/* The inputs of the first problems are so large that they are packed for the weight gradients in
+ * more than one block of rows, and the gates so many that backward sums them in blocks. The last
+ * has too little work for two threads, so it runs on one. */
+TEST(training_is_right_beyond_the_caches_and_on_two_threads)
 {
-    (void)state;
-    if (cpus() < 2)
-        skip();
-    hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/th2");
-    hash_of("cpu_simd/T9_B13_I37_H100_L2_D2/f32/train/ragged/th2");
-    hash_of("cpu_simd/T5_B7_I33_H130_D2/f64/backward/ragged/th2");
-    hash_of("cpu_simd/T5_B40_I3_H17_L3/f32/train/th2"); /* has too little work for two threads, so
-                                                           it runs on one */
-}
-
-/* The inputs are so large that they are packed for the weight gradients in more than one block
- * of rows, and the gates are so many that backward sums them in blocks. */
-static void training_is_right_beyond_the_caches(void **state)
-{
-    (void)state;
-    hash_of("cpu_simd/T40_B14_I420_H40_D2/f32/train");
-    hash_of("cpu_simd/T3_B7_I9_H500/f32/train/ragged");
-    if (cpus() < 2)
-        return;
-    hash_of("cpu_simd/T40_B14_I420_H40_D2/f32/train/th2");
-    hash_of("cpu_simd/T3_B7_I9_H500/f32/train/ragged/th2");
+    static const char *const problems[] = {
+        "T40_B14_I420_H40_D2/f32/train",         "T3_B7_I9_H500/f32/train/ragged",
+        "T9_B13_I37_H100_L2_D2/f32/train",       "T9_B13_I37_H100_L2_D2/f32/train/ragged",
+        "T5_B7_I33_H130_D2/f64/backward/ragged", "T5_B40_I3_H17_L3/f32/train",
+    };
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
+        char text[LB_CASE_ID_SIZE];
+        snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
+        hash_of(text);
+        snprintf(text, sizeof(text), "cpu_simd/%s/th2", problems[i]);
+        if (cpus() >= 2)
+            hash_of(text);
+    }
 }
 
 /* These problems have padding in every size, several layers, both directions, ragged rows, more
@@ -250,10 +227,9 @@ static void half_problems_are_right(const char *suffix)
         }
 }
 
-static void bf16_and_f16_are_right_on_every_unit_of_this_cpu(void **state)
+TEST(bf16_and_f16_are_right_on_every_unit_of_this_cpu)
 {
     static const char *const units[] = {"amx", "avx512bf16", "avx512", "avx2", "plain"};
-    (void)state;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         setenv("LB_SIMD_UNIT", units[i], 1);
         half_problems_are_right("");
@@ -264,9 +240,8 @@ static void bf16_and_f16_are_right_on_every_unit_of_this_cpu(void **state)
     hash_of("cpu_simd/T3_B7_I9_H800/bf16/train");
 }
 
-static void bf16_and_f16_are_right_on_modelled_tiles(void **state)
+TEST(bf16_and_f16_are_right_on_modelled_tiles)
 {
-    (void)state;
     tiles_are_modelled = true;
     half_problems_are_right("");
     if (cpus() >= 2)
@@ -275,33 +250,11 @@ static void bf16_and_f16_are_right_on_modelled_tiles(void **state)
     assert_true(amx_model_dot_count() > 1000);
 }
 
-static void an_unknown_unit_is_refused(void **state)
+TEST(an_unknown_unit_is_refused)
 {
-    extern const struct lb_impl lb_impl_cpu_simd;
-    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults()};
-    struct lb_row row;
-    (void)state;
     setenv("LB_SIMD_UNIT", "mmx", 1);
-    trial_case_run(&lb_impl_cpu_simd, "cpu_simd/T2_B1_H4/f32/infer", &options, &row);
+    expect_reason("cpu_simd/T2_B1_H4/f32/infer", "LB_SIMD_UNIT=mmx: allowed are plain, avx2");
     unsetenv("LB_SIMD_UNIT");
-    assert_non_null(strstr(row.reason, "LB_SIMD_UNIT=mmx: allowed are plain, avx2"));
-    lb_row_free(&row);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_meet),
-        cmocka_unit_test(more_threads_than_cpus_are_refused),
-        cmocka_unit_test(results_do_not_depend_on_threads_where_rows_stay_whole),
-        cmocka_unit_test(results_are_the_same_for_every_division),
-        cmocka_unit_test(a_division_must_have_as_many_threads_as_the_case),
-        cmocka_unit_test(a_benchmark_has_no_more_threads_than_cpus),
-        cmocka_unit_test(training_is_right_on_two_threads),
-        cmocka_unit_test(training_is_right_beyond_the_caches),
-        cmocka_unit_test(bf16_and_f16_are_right_on_every_unit_of_this_cpu),
-        cmocka_unit_test(bf16_and_f16_are_right_on_modelled_tiles),
-        cmocka_unit_test(an_unknown_unit_is_refused),
-    };
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
-}
+TEST_GROUP(open_cache, close_cache)

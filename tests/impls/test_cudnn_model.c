@@ -1,27 +1,19 @@
 /* Tests the GPU implementations that call libraries. Their host code and that of the device
  * layer run on fakes of the CUDA runtime, cuBLAS and cuDNN. The tests cover conformance, and the
  * result of each fault of a library or an implementation. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <cublas_v2.h>
 #include <cudnn.h>
 
 #include "cuda/common/cell.h"
 #include "impls/cudnn/layout.h"
-#include "impls/cudnn/library.h"
-#include "impls/cudnn/rules.h"
+#include "impls/cudnn/rnn.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cudnn, lb_impl_cuda_step, lb_impl_cuda_naive;
 extern const struct lb_impl *lb_plugin(uint32_t abi); /* tests/plugins/bad_address.c */
@@ -51,7 +43,11 @@ static enum {
     NO_ZEROED_TAILS,
     NO_WORKSPACE,
     SMALL_WORKSPACE,
+    SLOW_WORKSPACE,
     SHORT_ROWS,
+    SHORT_WEIGHTS,
+    SHORT_SCRATCH,
+    SHORT_RESERVE,
     TRANSPOSED_PROJECTION,
     TRANSPOSED_PROJECTION_GRADIENT
 } left_out;
@@ -67,12 +63,7 @@ static float *transpose_projection(const struct lb_problem *p, const float *w_hr
     return turned;
 }
 
-void __real_lb_cudnn_layout_pack(const struct lb_problem *problem,
-                                 const struct lb_cudnn_offsets *offsets,
-                                 const struct lb_weights *weights, void *image);
-void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
-                                 const struct lb_cudnn_offsets *offsets,
-                                 const struct lb_weights *weights, void *image);
+__typeof__(lb_cudnn_layout_pack) __real_lb_cudnn_layout_pack, __wrap_lb_cudnn_layout_pack;
 void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
                                  const struct lb_cudnn_offsets *offsets,
                                  const struct lb_weights *weights, void *image)
@@ -88,12 +79,7 @@ void __wrap_lb_cudnn_layout_pack(const struct lb_problem *problem,
     free(turned);
 }
 
-void __real_lb_cudnn_layout_unpack(const struct lb_problem *problem,
-                                   const struct lb_cudnn_offsets *offsets, const void *image,
-                                   const struct lb_gradients *gradients);
-void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
-                                   const struct lb_cudnn_offsets *offsets, const void *image,
-                                   const struct lb_gradients *gradients);
+__typeof__(lb_cudnn_layout_unpack) __real_lb_cudnn_layout_unpack, __wrap_lb_cudnn_layout_unpack;
 void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
                                    const struct lb_cudnn_offsets *offsets, const void *image,
                                    const struct lb_gradients *gradients)
@@ -107,8 +93,20 @@ void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
     free(turned);
 }
 
-cudaError_t __real_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
-cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream);
+__typeof__(lb_cudnn_rnn_load) __real_lb_cudnn_rnn_load, __wrap_lb_cudnn_rnn_load;
+
+enum lb_status __wrap_lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn,
+                                        const struct lb_cudnn_memory *memory,
+                                        const struct lb_weights *weights, struct lb_error *err)
+{
+    enum lb_status st = __real_lb_cudnn_rnn_load(rnn, memory, weights, err);
+    rnn->weights -= left_out == SHORT_WEIGHTS;
+    rnn->workspace -= left_out == SHORT_SCRATCH;
+    rnn->reserve -= left_out == SHORT_RESERVE;
+    return st;
+}
+
+__typeof__(cudaMemsetAsync) __real_cudaMemsetAsync, __wrap_cudaMemsetAsync;
 cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_t stream)
 {
     return left_out == NO_ZEROED_GRADIENTS && byte == 0
@@ -116,12 +114,7 @@ cudaError_t __wrap_cudaMemsetAsync(void *to, int byte, size_t bytes, cudaStream_
                : __real_cudaMemsetAsync(to, byte, bytes, stream);
 }
 
-enum lb_status __real_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
-                                         int64_t steps, int64_t batch, int64_t width, void *stream,
-                                         struct lb_error *err);
-enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
-                                         int64_t steps, int64_t batch, int64_t width, void *stream,
-                                         struct lb_error *err);
+__typeof__(lb_cell_zero_tails) __real_lb_cell_zero_tails, __wrap_lb_cell_zero_tails;
 enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, const int32_t *lengths,
                                          int64_t steps, int64_t batch, int64_t width, void *stream,
                                          struct lb_error *err)
@@ -131,21 +124,17 @@ enum lb_status __wrap_lb_cell_zero_tails(enum lb_dtype dtype, void *tensor, cons
                                                                    batch, width, stream, err);
 }
 
-cublasStatus_t __real_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
-cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes);
+__typeof__(cublasSetWorkspace_v2) __real_cublasSetWorkspace_v2, __wrap_cublasSetWorkspace_v2;
 cublasStatus_t __wrap_cublasSetWorkspace_v2(cublasHandle_t handle, void *memory, size_t bytes)
 {
-    size_t given = left_out == SMALL_WORKSPACE ? 4096 : bytes;
+    size_t given = left_out == SMALL_WORKSPACE  ? 4096
+                   : left_out == SLOW_WORKSPACE ? bytes - 1
+                                                : bytes;
     return left_out == NO_WORKSPACE ? CUBLAS_STATUS_SUCCESS
                                     : __real_cublasSetWorkspace_v2(handle, memory, given);
 }
 
-typedef cublasStatus_t gemm_function(cublasHandle_t, cublasOperation_t, cublasOperation_t, int64_t,
-                                     int64_t, int64_t, const void *, const void *, cudaDataType,
-                                     int64_t, const void *, cudaDataType, int64_t, const void *,
-                                     void *, cudaDataType, int64_t, cublasComputeType_t,
-                                     cublasGemmAlgo_t);
-gemm_function __real_cublasGemmEx_64, __wrap_cublasGemmEx_64;
+__typeof__(cublasGemmEx_64) __real_cublasGemmEx_64, __wrap_cublasGemmEx_64;
 
 cublasStatus_t __wrap_cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a,
                                       cublasOperation_t transpose_b, int64_t m, int64_t n,
@@ -253,10 +242,9 @@ static void name_case(const char *impl, int shape, int kind, char text[LB_CASE_I
 /* Runs each pass and dtype of all shapes with the standard algorithm, and of the first shapes,
  * of which the third is ragged, with the others. The model must accept every case that the rules
  * accept. */
-static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
+TEST(every_algorithm_of_cudnn_agrees_with_the_oracle)
 {
     int right = 0, unsupported = 0;
-    (void)state;
     for (int v = 0; v < CUDNN_VARIANT_COUNT; v++) {
         for (int i = 0; i < (v == CUDNN_STANDARD ? SHAPES : 3) * KINDS; i++) {
             char text[LB_CASE_ID_SIZE], name[32];
@@ -279,14 +267,13 @@ static void every_algorithm_of_cudnn_agrees_with_the_oracle(void **state)
 }
 
 /* test_gpu_loops.c tests all orders of streams and all shapes without the library. */
-static void loops_on_cublas_agree_with_the_oracle(void **state)
+TEST(loops_on_cublas_agree_with_the_oracle)
 {
     static const char *const problems[] = {
         "T7_B3_I5_H6/f64/train",           "T9_B5_I4_H8/f32/train/ragged",
         "T6_B5_I3_H5_D2/f16/train/ragged", "T11_B3_I4_H5_L3/bf16/train",
         "T8_B3_I5_H6/f32/infer/tf32",      "T8_B3_I5_H6/f32/backward/half"};
     static const char *const impls[] = {"cuda_step", "cuda_naive"};
-    (void)state;
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
             char text[LB_CASE_ID_SIZE];
@@ -297,13 +284,12 @@ static void loops_on_cublas_agree_with_the_oracle(void **state)
     }
 }
 
-static void graphs_cold_caches_and_batches_are_timed(void **state)
+TEST(graphs_cold_caches_and_batches_are_timed)
 {
     static const char *const impls[] = {"cudnn:standard", "cudnn", "cuda_step", "cuda_naive"};
     static const char *const kinds[] = {"f32/train/graph", "f16/backward/graph/cold",
                                         "f32/infer/batched"};
     char text[LB_CASE_ID_SIZE];
-    (void)state;
     for (int i = 0; i < 4; i++)
         for (int k = 0; k < 3; k++) {
             snprintf(text, sizeof(text), "%s/T4_B2_H4_L2/%s", impls[i], kinds[k]);
@@ -330,25 +316,18 @@ static void expect_choice(const char *text, const char *expected)
 
 /* persist_static is the fastest in forward calls and in both together; standard is the fastest
  * in backward calls. */
-static void auto_times_what_is_measured(void **state)
+TEST(auto_times_what_is_measured)
 {
-    (void)state;
     expect_choice("cudnn/T5_B2_H4/f32/infer", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/forward", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/train", "persist_static;");
     expect_choice("cudnn/T5_B2_H4/f32/backward", "standard;");
-}
-
-/* The other algorithms refuse projections, in the rules and in the library. */
-static void auto_projects_with_the_standard_algorithm(void **state)
-{
-    (void)state;
+    /* The other algorithms refuse projections, in the rules and in the library. */
     expect_choice("cudnn/T5_B2_H4_P2/f32/train", "standard;");
 }
 
-static void auto_times_replays_where_graphs_are_measured(void **state)
+TEST(auto_times_replays_where_graphs_are_measured)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect("cudnn:standard/T5_B2_H4/f32/infer/graph", LB_VERDICT_OK, "");
     int alone = fake_device_counts()->captures;
@@ -357,19 +336,18 @@ static void auto_times_replays_where_graphs_are_measured(void **state)
     assert_int_equal(fake_device_counts()->captures, alone + 4);
 }
 
-static void ragged_calls_are_not_captured(void **state)
+TEST(ragged_calls_are_not_captured)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect("cudnn/T5_B2_H4/f32/infer/ragged/graph", LB_VERDICT_UNSUPPORTED, "lengths");
 }
 
-/* Runs a twin of the library whose answers differ in one function. */
-static void expect_twin(struct lb_cudnn twin, const char *text, enum lb_verdict verdict,
-                        const char *says)
+/* Runs the library with one faulty function. */
+static void expect_faulty(struct lb_cudnn faulty, const char *text, enum lb_verdict verdict,
+                          const char *says)
 {
     struct lb_cudnn sound = lb_cudnn;
-    lb_cudnn = twin;
+    lb_cudnn = faulty;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     expect(text, verdict, says);
     lb_cudnn = sound;
@@ -387,17 +365,51 @@ static cudnnStatus_t give_another_matrix(cudnnHandle_t handle, cudnnRNNDescripto
                                    bias_descriptor, bias);
 }
 
-/* Describes the RNN without its projection. */
-static cudnnStatus_t leave_out_projection(
-    cudnnRNNDescriptor_t d, cudnnRNNAlgo_t algorithm, cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
-    cudnnDirectionMode_t direction, cudnnRNNInputMode_t input, cudnnDataType_t type,
-    cudnnDataType_t precision, cudnnMathType_t math, int32_t input_size, int32_t hidden_size,
-    int32_t projection_size, int32_t layers, cudnnDropoutDescriptor_t dropout, uint32_t flags)
+static enum { NO_PROJECTION, NO_PADDING, WRONG_MATH } wrong_rnn;
+
+/* Describes the RNN with one argument that is wrong. */
+static cudnnStatus_t describe_wrongly(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t algorithm,
+                                      cudnnRNNMode_t cell, cudnnRNNBiasMode_t bias,
+                                      cudnnDirectionMode_t direction, cudnnRNNInputMode_t input,
+                                      cudnnDataType_t type, cudnnDataType_t precision,
+                                      cudnnMathType_t math, int32_t input_size, int32_t hidden_size,
+                                      int32_t projection_size, int32_t layers,
+                                      cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
-    (void)projection_size;
-    return cudnnSetRNNDescriptor_v8(d, algorithm, cell, bias, direction, input, type, precision,
-                                    math, input_size, hidden_size, hidden_size, layers, dropout,
-                                    flags);
+    return cudnnSetRNNDescriptor_v8(
+        d, algorithm, cell, bias, direction, input, type, precision,
+        wrong_rnn == WRONG_MATH ? CUDNN_TENSOR_OP_MATH : math, input_size, hidden_size,
+        wrong_rnn == NO_PROJECTION ? hidden_size : projection_size, layers, dropout,
+        wrong_rnn == NO_PADDING ? CUDNN_RNN_PADDED_IO_DISABLED : flags);
+}
+
+static cudnnStatus_t build_for_more(cudnnHandle_t handle, cudnnRNNDescriptor_t d, int batch)
+{
+    return cudnnBuildRNNDynamic(handle, d, batch + 1);
+}
+
+/* Describes y, which is wider than x, with rows that have not ended. */
+static cudnnStatus_t forget_lengths(cudnnRNNDataDescriptor_t d, cudnnDataType_t type,
+                                    cudnnRNNDataLayout_t layout, int steps, int batch, int width,
+                                    const int lengths[], void *padding)
+{
+    const int full[] = {steps, steps, steps};
+    return cudnnSetRNNDataDescriptor(d, type, layout, steps, batch, width,
+                                     width > 2 ? full : lengths, padding);
+}
+
+/* Overwrites the weight gradients, which the library can only add to. */
+static cudnnStatus_t
+overwrite_gradients(cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudnnWgradMode_t mode,
+                    const int32_t lengths[], cudnnRNNDataDescriptor_t x_data, const void *x,
+                    cudnnTensorDescriptor_t h, const void *hx, cudnnRNNDataDescriptor_t y_data,
+                    const void *y, size_t weight_bytes, void *gradients, size_t workspace_bytes,
+                    void *workspace, size_t reserve_bytes, void *reserve)
+{
+    (void)mode;
+    return cudnnRNNBackwardWeights_v8(handle, d, CUDNN_WGRAD_MODE_SET, lengths, x_data, x, h, hx,
+                                      y_data, y, weight_bytes, gradients, workspace_bytes,
+                                      workspace, reserve_bytes, reserve);
 }
 
 /* Describes states of h with H columns, as those of c. */
@@ -409,25 +421,45 @@ static cudnnStatus_t widen_states(cudnnTensorDescriptor_t descriptor, cudnnDataT
     return cudnnSetTensorNdDescriptor(descriptor, type, count, wide, their_strides);
 }
 
-static void a_projection_in_the_wrong_place_is_found(void **state)
+TEST(a_projection_in_the_wrong_place_is_found)
 {
     struct lb_cudnn other_matrix = lb_cudnn, none = lb_cudnn, wide = lb_cudnn;
-    (void)state;
     other_matrix.cudnnGetRNNWeightParams = give_another_matrix;
-    none.cudnnSetRNNDescriptor_v8 = leave_out_projection;
+    none.cudnnSetRNNDescriptor_v8 = describe_wrongly;
+    wrong_rnn = NO_PROJECTION;
     wide.cudnnSetTensorNdDescriptor = widen_states;
-    expect_twin(lb_cudnn, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_OK, "");
-    expect_twin(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
-    expect_twin(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_WRONG, "");
-    expect_twin(none, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
-                "cuDNN has no part 8 of layer_dir 0");
-    expect_twin(wide, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
-                "the states' descriptor has other sizes");
+    expect_faulty(lb_cudnn, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_OK, "");
+    expect_faulty(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
+    expect_faulty(other_matrix, "cudnn:standard/T5_B2_H6_P3/f32/train", LB_VERDICT_WRONG, "");
+    expect_faulty(none, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
+                  "cuDNN has no part 8 of layer_dir 0");
+    expect_faulty(wide, "cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_ERROR,
+                  "the states' descriptor has other sizes");
 }
 
-static void a_transposed_projection_is_found(void **state)
+/* The library refuses what its manual does not allow. */
+TEST(a_wrong_argument_is_refused)
 {
-    (void)state;
+    struct lb_cudnn rnn = lb_cudnn, build = lb_cudnn, data = lb_cudnn, gradients = lb_cudnn;
+    rnn.cudnnSetRNNDescriptor_v8 = describe_wrongly;
+    build.cudnnBuildRNNDynamic = build_for_more;
+    data.cudnnSetRNNDataDescriptor = forget_lengths;
+    gradients.cudnnRNNBackwardWeights_v8 = overwrite_gradients;
+    wrong_rnn = NO_PADDING;
+    expect_faulty(rnn, "cudnn:standard/T5_B2_H4/f32/infer", LB_VERDICT_UNSUPPORTED,
+                  "CUDNN_RNN_PADDED_IO_ENABLED");
+    wrong_rnn = WRONG_MATH;
+    expect_faulty(rnn, "cudnn:standard/T5_B2_H4/f64/infer", LB_VERDICT_UNSUPPORTED, "mathType");
+    expect_faulty(build, "cudnn:persist_dynamic/T5_B2_H4/f32/infer", LB_VERDICT_UNSUPPORTED,
+                  "built for batch 3, called with 2");
+    expect_faulty(data, "cudnn:standard/T5_B3_I2_H4/f32/infer/ragged", LB_VERDICT_ERROR,
+                  "the descriptors of x and y do not match");
+    expect_faulty(gradients, "cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_UNSUPPORTED,
+                  "gradients can only be added");
+}
+
+TEST(a_transposed_projection_is_found)
+{
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     left_out = TRANSPOSED_PROJECTION;
     expect("cudnn:standard/T5_B2_H6_P3/f32/infer", LB_VERDICT_WRONG, "y");
@@ -439,7 +471,7 @@ static void a_transposed_projection_is_found(void **state)
 
 /* ---- Faults -------------------------------------------------------------------------------- */
 
-static void faults_of_cudnn_end_in_a_verdict(void **state)
+TEST(faults_of_cudnn_end_in_a_verdict)
 {
     static const struct {
         enum fake_cudnn_fault fault;
@@ -461,7 +493,6 @@ static void faults_of_cudnn_end_in_a_verdict(void **state)
         {FAKE_CUDNN_GROWS, "cudnn:standard/T5_B2_H4/f32/infer/ragged", LB_VERDICT_ERROR,
          "needs 8192 bytes of workspace"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         install(FAKE_NONE, cases[i].fault);
         expect(cases[i].text, cases[i].verdict, cases[i].says);
@@ -487,10 +518,9 @@ static void expect_elsewhere(enum fake_fault fault, const char *text, enum lb_ve
     assert_int_equal(status, 0);
 }
 
-static void faults_of_the_device_end_in_a_verdict(void **state)
+TEST(faults_of_the_device_end_in_a_verdict)
 {
     static const char *const impls[] = {"cudnn:standard", "cudnn", "cuda_step", "cuda_naive"};
-    (void)state;
     for (int i = 0; i < 4; i++) {
         char text[LB_CASE_ID_SIZE];
         snprintf(text, sizeof(text), "%s/T4_B2_H4/f32/train", impls[i]);
@@ -509,9 +539,8 @@ static void faults_of_the_device_end_in_a_verdict(void **state)
 }
 
 /* As in gpu-check.sh on a real device, the case costs one row and the device is lost. */
-static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
+TEST(a_kernel_that_reads_nowhere_costs_one_row)
 {
-    (void)state;
     expect_elsewhere(FAKE_NONE, "bad_address/T7_B2_H4/f32/infer", LB_VERDICT_ERROR,
                      "an illegal memory access was encountered", true);
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
@@ -520,7 +549,7 @@ static void a_kernel_that_reads_nowhere_costs_one_row(void **state)
 
 /* The project's kernels are built for compute capability 8.0 and later; cuDNN has kernels for
  * older devices. */
-static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
+TEST(an_older_device_runs_what_it_can_and_says_why_not)
 {
     const struct lb_device_info t4 = {.name = "Tesla T4",
                                       .uuid = "GPU-t4",
@@ -543,7 +572,6 @@ static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
         {"cudnn/T4_B2_H4/f16/train", LB_VERDICT_OK, ""},
         {"cudnn:standard/T4_B2_H4/f32/train/graph", LB_VERDICT_OK, ""},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char says[128] = "";
         install_device(&t4, FAKE_NONE, FAKE_CUDNN_SOUND);
@@ -555,9 +583,8 @@ static void an_older_device_runs_what_it_can_and_says_why_not(void **state)
 }
 
 /* The library loads its kernels in the first call, which must not become a sample. */
-static void a_slow_first_call_is_no_sample(void **state)
+TEST(a_slow_first_call_is_no_sample)
 {
-    (void)state;
     install(FAKE_SLOW_FIRST, FAKE_CUDNN_SOUND);
     struct lb_row row = run("cuda_step/T4_B2_H4/f32/infer");
     assert_int_equal(row.verdict, LB_VERDICT_OK);
@@ -567,9 +594,8 @@ static void a_slow_first_call_is_no_sample(void **state)
     lb_row_free(&row);
 }
 
-static void an_implementation_that_leaves_something_out_is_found(void **state)
+TEST(an_implementation_that_leaves_something_out_is_found)
 {
-    (void)state;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     left_out = NO_ZEROED_GRADIENTS;
     expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_WRONG, "dw_ih");
@@ -578,6 +604,16 @@ static void an_implementation_that_leaves_something_out_is_found(void **state)
     left_out = SHORT_ROWS;
     expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_ERROR,
            "an unsupported value or parameter was passed to the function");
+    left_out = SHORT_WEIGHTS;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_ERROR, "bytes of weights are too few");
+    left_out = SHORT_SCRATCH;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_ERROR, "4095 bytes of workspace");
+    left_out = SHORT_RESERVE;
+    expect("cudnn:standard/T5_B2_H4/f32/train", LB_VERDICT_ERROR,
+           "bytes of reserve space are too few");
+    left_out = SLOW_WORKSPACE;
+    expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
+    assert_true(fake_cublas_counts()->with_small_workspace > 0);
     left_out = NO_WORKSPACE;
     expect("cuda_step/T5_B2_H4/f32/infer", LB_VERDICT_OK, "");
     assert_true(fake_cublas_counts()->without_workspace > 0);
@@ -594,13 +630,12 @@ static enum lb_status backward_twice(void *self, const struct lb_backward_io *io
     return st == LB_OK ? lb_impl_cudnn.backward(self, io, err) : st;
 }
 
-static void a_reserve_space_serves_one_backward_pass(void **state)
+TEST(a_reserve_space_serves_one_backward_pass)
 {
     struct lb_impl twice = lb_impl_cudnn;
     struct lb_run_options options = {
         .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
     struct lb_row row;
-    (void)state;
     twice.backward = backward_twice;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
     trial_case_run(&twice, "cudnn:standard/T5_B2_H4/f32/train", &options, &row);
@@ -608,25 +643,4 @@ static void a_reserve_space_serves_one_backward_pass(void **state)
     lb_row_free(&row);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_algorithm_of_cudnn_agrees_with_the_oracle),
-        cmocka_unit_test(a_projection_in_the_wrong_place_is_found),
-        cmocka_unit_test(a_transposed_projection_is_found),
-        cmocka_unit_test(auto_projects_with_the_standard_algorithm),
-        cmocka_unit_test(loops_on_cublas_agree_with_the_oracle),
-        cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
-        cmocka_unit_test(auto_times_what_is_measured),
-        cmocka_unit_test(auto_times_replays_where_graphs_are_measured),
-        cmocka_unit_test(ragged_calls_are_not_captured),
-        cmocka_unit_test(faults_of_cudnn_end_in_a_verdict),
-        cmocka_unit_test(faults_of_the_device_end_in_a_verdict),
-        cmocka_unit_test(a_kernel_that_reads_nowhere_costs_one_row),
-        cmocka_unit_test(an_older_device_runs_what_it_can_and_says_why_not),
-        cmocka_unit_test(a_slow_first_call_is_no_sample),
-        cmocka_unit_test(an_implementation_that_leaves_something_out_is_found),
-        cmocka_unit_test(a_reserve_space_serves_one_backward_pass),
-    };
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
-}
+TEST_GROUP(open_cache, close_cache)

@@ -1,23 +1,16 @@
 /* Tests the rules of what cuDNN supports, by variant and problem and against the library where
  * it answers without a device. Also tests the conversion to its weight layout and back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
 #include <cudnn.h>
 
-#include "machine/machine.h"
 #include "impls/cudnn/layout.h"
 #include "impls/cudnn/rnn.h"
 #include "impls/cudnn/rules.h"
+#include "machine/machine.h"
 #include "model/case.h"
 #include "reference/reference.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 static struct lb_device_info h100(void)
 {
@@ -46,10 +39,9 @@ static const struct {
     {"T65536_B1_H8/f32/infer", {"seq_len", "seq_len", "seq_len", "seq_len"}},
 };
 
-static void each_variant_names_its_limit(void **state)
+TEST(each_variant_names_its_limit)
 {
     struct lb_device_info device = h100();
-    (void)state;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct lb_problem p = trial_problem(limits[i].problem);
         bool any = false;
@@ -67,11 +59,10 @@ static void each_variant_names_its_limit(void **state)
     }
 }
 
-static void bf16_and_ragged_backward_need_ampere(void **state)
+TEST(bf16_and_ragged_backward_need_ampere)
 {
     struct lb_device_info volta = {.major = 7, .sm_count = 80};
     struct lb_problem p = trial_problem("T25_B16_H128/bf16/infer");
-    (void)state;
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
     p = trial_problem("T25_B16_H128/f32/train/ragged"); /* needs a kernel of the project */
@@ -80,97 +71,66 @@ static void bf16_and_ragged_backward_need_ampere(void **state)
     assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_OK);
 }
 
-static void the_usual_choice_is_pytorchs(void **state)
-{
-    static const struct {
-        const char *problem;
-        enum lb_cudnn_variant variant;
-        const char *why;
-    } choices[] = {
-        {"T1024_B16_H768/f16/infer", CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T25_B16_H192/bf16/infer", CUDNN_SMALL_H, "hidden 192 is at most 192"},
-        {"T25_B16_H192/f32/train", CUDNN_STANDARD, "dtype f32"},
-        {"T25_B16_H128/f32/train", CUDNN_SMALL_H, "hidden 128 is at most 128"},
-        {"T25_B16_H512/bf16/infer", CUDNN_STANDARD, "dtype bf16 is not f16"},
-        {"T25_B16_H512_L4/f16/infer", CUDNN_STANDARD, "layers 4 is not 1"},
-        {"T25_B16_H512_D2/f16/infer", CUDNN_STANDARD, "directions 2 is not 1"},
-        {"T25_B16_I128_H1100/f16/infer", CUDNN_STANDARD, "hidden 1100 is above 1024"},
-        {"T25_B16_I128_H320/f16/infer", CUDNN_STANDARD, "hidden 320 is not a multiple of 128"},
-        {"T25_B16_I100_H256/f16/infer", CUDNN_STANDARD, "input 100 is not a multiple of 128"},
-        {"T25_B12_H256/f16/infer", CUDNN_STANDARD, "batch 12 is not a multiple of 8"},
-        {"T25_B136_H256/f16/infer", CUDNN_STANDARD, "batch 136 is above 128"},
-        {"T25_B16_H128/f16/infer/ragged", CUDNN_STANDARD, "rows of different lengths"},
-        {"T25_B16_H128_P64/f16/infer", CUDNN_STANDARD, "only that algorithm has projections"},
-        {"T25_B16_H128_P64/f16/infer/ragged", CUDNN_STANDARD, "only that algorithm"},
-    };
-    struct lb_device_info device = h100();
-    (void)state;
-    for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
-        struct lb_problem p = trial_problem(choices[i].problem);
-        struct lb_cudnn_note why = {""};
-        assert_int_equal(lb_cudnn_rules_usual(&p, &device, &why), choices[i].variant);
-        if (strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
-            fail_msg("%s: '%s', not '%s'", choices[i].problem, why.text, choices[i].why);
-        assert_false(lb_cudnn_rules_left_out(choices[i].variant, &p, &device, NULL));
-    }
-    struct lb_problem p = trial_problem("T1024_B16_H768/f16/infer");
-    device.sm_count = 56;
-    assert_int_equal(lb_cudnn_rules_usual(&p, &device, NULL), CUDNN_STANDARD);
-}
-
 /* On a V100 the choice of persist_static also depends on batch and length; Turing and sm_86
  * never get it. */
-static void older_devices_have_gates_of_their_own(void **state)
+TEST(the_usual_choice_is_pytorchs)
 {
     static const struct {
         const char *problem;
-        int major, minor;
+        int capability;
         enum lb_cudnn_variant variant;
         const char *why;
     } choices[] = {
-        {"T100_B64_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T40_B128_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T39_B128_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 128 with seq_len 39"},
-        {"T20_B96_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T19_B96_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 96 with seq_len 19"},
-        {"T10_B32_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T9_B32_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 32 with seq_len 9"},
-        {"T100_B8_H512/f16/infer", 7, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T100_B24_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 24 with"},
-        {"T100_B80_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 80 with"},
-        {"T100_B112_H512/f16/infer", 7, 0, CUDNN_STANDARD, "batch 112 with"},
-        {"T100_B64_H512/f16/infer", 7, 5, CUDNN_STANDARD, "compute capability 7.5"},
-        {"T100_B64_H512/f16/infer", 8, 6, CUDNN_STANDARD, "compute capability 8.6"},
-        {"T9_B24_H512/f16/infer", 8, 0, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T1024_B16_H768/f16/infer", 90, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T25_B16_H192/bf16/infer", 90, CUDNN_SMALL_H, "hidden 192 is at most 192"},
+        {"T25_B16_H192/f32/train", 90, CUDNN_STANDARD, "dtype f32"},
+        {"T25_B16_H128/f32/train", 90, CUDNN_SMALL_H, "hidden 128 is at most 128"},
+        {"T25_B16_H512/bf16/infer", 90, CUDNN_STANDARD, "dtype bf16 is not f16"},
+        {"T25_B16_H512_L4/f16/infer", 90, CUDNN_STANDARD, "layers 4 is not 1"},
+        {"T25_B16_H512_D2/f16/infer", 90, CUDNN_STANDARD, "directions 2 is not 1"},
+        {"T25_B16_I128_H1100/f16/infer", 90, CUDNN_STANDARD, "hidden 1100 is above 1024"},
+        {"T25_B16_I128_H320/f16/infer", 90, CUDNN_STANDARD, "hidden 320 is not a multiple of 128"},
+        {"T25_B16_I100_H256/f16/infer", 90, CUDNN_STANDARD, "input 100 is not a multiple of 128"},
+        {"T25_B12_H256/f16/infer", 90, CUDNN_STANDARD, "batch 12 is not a multiple of 8"},
+        {"T25_B136_H256/f16/infer", 90, CUDNN_STANDARD, "batch 136 is above 128"},
+        {"T25_B16_H128/f16/infer/ragged", 90, CUDNN_STANDARD, "rows of different lengths"},
+        {"T25_B16_H128_P64/f16/infer", 90, CUDNN_STANDARD, "only that algorithm has projections"},
+        {"T25_B16_H128_P64/f16/infer/ragged", 90, CUDNN_STANDARD, "only that algorithm"},
+        {"T100_B64_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T40_B128_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T39_B128_H512/f16/infer", 70, CUDNN_STANDARD, "batch 128 with seq_len 39"},
+        {"T20_B96_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T19_B96_H512/f16/infer", 70, CUDNN_STANDARD, "batch 96 with seq_len 19"},
+        {"T10_B32_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T9_B32_H512/f16/infer", 70, CUDNN_STANDARD, "batch 32 with seq_len 9"},
+        {"T100_B8_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
+        {"T100_B24_H512/f16/infer", 70, CUDNN_STANDARD, "batch 24 with"},
+        {"T100_B80_H512/f16/infer", 70, CUDNN_STANDARD, "batch 80 with"},
+        {"T100_B112_H512/f16/infer", 70, CUDNN_STANDARD, "batch 112 with"},
+        {"T100_B64_H512/f16/infer", 75, CUDNN_STANDARD, "compute capability 7.5"},
+        {"T100_B64_H512/f16/infer", 86, CUDNN_STANDARD, "compute capability 8.6"},
+        {"T9_B24_H512/f16/infer", 80, CUDNN_PERSIST_STATIC, "f16, one layer"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(choices) / sizeof(choices[0]); i++) {
         struct lb_problem p = trial_problem(choices[i].problem);
-        struct lb_device_info device = {
-            .major = choices[i].major, .minor = choices[i].minor, .sm_count = 108};
+        struct lb_device_info device = {.major = choices[i].capability / 10,
+                                        .minor = choices[i].capability % 10,
+                                        .sm_count = 108};
         struct lb_cudnn_note why = {""};
         if (lb_cudnn_rules_usual(&p, &device, &why) != choices[i].variant ||
             strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
-            fail_msg("%s on %d.%d: '%s', not '%s'", choices[i].problem, choices[i].major,
-                     choices[i].minor, why.text, choices[i].why);
+            fail_msg("%s on %d: '%s', not '%s'", choices[i].problem, choices[i].capability,
+                     why.text, choices[i].why);
+        assert_false(lb_cudnn_rules_left_out(choices[i].variant, &p, &device, NULL));
     }
-}
-
-static void ragged_calls_are_not_captured(void **state)
-{
-    struct lb_problem full = trial_problem("T25_B16_H128/f16/infer");
-    struct lb_problem ragged = trial_problem("T25_B16_H128/f16/infer/ragged");
-    struct lb_error why = {""};
-    (void)state;
-    assert_int_equal(lb_cudnn_rules_capture(&full, true, NULL), LB_OK);
-    assert_int_equal(lb_cudnn_rules_capture(&ragged, false, NULL), LB_OK);
-    assert_int_equal(lb_cudnn_rules_capture(&ragged, true, &why), LB_UNSUPPORTED);
-    assert_non_null(strstr(why.text, "lengths"));
+    struct lb_problem p = trial_problem("T1024_B16_H768/f16/infer");
+    const struct lb_device_info small = {.major = 9, .sm_count = 56};
+    assert_int_equal(lb_cudnn_rules_usual(&p, &small, NULL), CUDNN_STANDARD);
 }
 
 /* The library refuses some problems as soon as they are described, which needs no device. It
  * must refuse there exactly what the rules refuse. */
-static void descriptors_agree_with_the_rules(void **state)
+TEST(descriptors_agree_with_the_rules)
 {
     static const cudnnDataType_t types[LB_DTYPE_COUNT] = {[LB_F64] = CUDNN_DATA_DOUBLE,
                                                           [LB_F32] = CUDNN_DATA_FLOAT,
@@ -179,7 +139,6 @@ static void descriptors_agree_with_the_rules(void **state)
     static const cudnnRNNAlgo_t algorithms[] = {
         CUDNN_RNN_ALGO_STANDARD, CUDNN_RNN_ALGO_PERSIST_STATIC, CUDNN_RNN_ALGO_PERSIST_DYNAMIC,
         CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H};
-    (void)state;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         for (int a = 0; a < 8; a++) {
             cudnnRNNDescriptor_t descriptor;
@@ -204,27 +163,30 @@ static void descriptors_agree_with_the_rules(void **state)
 }
 
 /* Each status of the library becomes a verdict and a message with the call, the status's name
- * and the library's explanation. */
-static void the_librarys_answers_become_verdicts(void **state)
+ * and the library's explanation. A probe that fails must not count as "unsupported", or an
+ * algorithm would be missing from a comparison unnoticed. */
+TEST(the_librarys_answers_become_verdicts)
 {
     static const struct {
         cudnnStatus_t status;
-        enum lb_status verdict;
+        enum lb_status verdict, probed;
         const char *says;
     } answers[] = {
-        {CUDNN_STATUS_NOT_SUPPORTED, LB_UNSUPPORTED, "asking: CUDNN_STATUS_NOT_SUPPORTED"},
-        {CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, LB_OOM, "ALLOCATION_FAILED"},
-        {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, LB_OOM, "ALLOCATION_FAILED"},
-        {CUDNN_STATUS_EXECUTION_FAILED, LB_FAILED, "CUDNN_STATUS_EXECUTION_FAILED"},
-        {CUDNN_STATUS_BAD_PARAM, LB_FAILED, "CUDNN_STATUS_BAD_PARAM"},
+        {CUDNN_STATUS_NOT_SUPPORTED, LB_UNSUPPORTED, LB_UNSUPPORTED,
+         "asking: CUDNN_STATUS_NOT_SUPPORTED"},
+        {CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED, LB_OOM, LB_OOM, "ALLOCATION_FAILED"},
+        {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, LB_OOM, LB_OOM, "ALLOCATION_FAILED"},
+        {CUDNN_STATUS_EXECUTION_FAILED, LB_FAILED, LB_FAILED, "CUDNN_STATUS_EXECUTION_FAILED"},
+        {CUDNN_STATUS_INTERNAL_ERROR, LB_FAILED, LB_FAILED, "CUDNN_STATUS_INTERNAL_ERROR"},
+        {CUDNN_STATUS_BAD_PARAM, LB_FAILED, LB_UNSUPPORTED, "CUDNN_STATUS_BAD_PARAM"},
     };
     cudnnRNNDescriptor_t descriptor;
     struct lb_cudnn_shapes shapes;
     struct lb_problem p = trial_problem("T3_B2_H4/f32/infer");
     struct lb_error err;
-    (void)state;
     assert_int_equal(lb_cudnn_check(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
     for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        assert_int_equal(lb_cudnn_probed(answers[i].status, "asking", &err), answers[i].probed);
         assert_int_equal(lb_cudnn_check(answers[i].status, "asking", &err), answers[i].verdict);
         assert_non_null(strstr(err.text, answers[i].says));
     }
@@ -242,20 +204,6 @@ static void the_librarys_answers_become_verdicts(void **state)
     assert_non_null(words);
     assert_true(strlen(words) > 8);
     cudnnDestroyRNNDescriptor(descriptor);
-}
-
-/* A probe that fails must not count as "unsupported", or an algorithm would be missing from a
- * comparison unnoticed. */
-static void a_probe_that_fails_is_no_refusal(void **state)
-{
-    struct lb_error err;
-    (void)state;
-    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_SUCCESS, "asking", &err), LB_OK);
-    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_NOT_SUPPORTED, "asking", &err), LB_UNSUPPORTED);
-    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_BAD_PARAM, "asking", &err), LB_UNSUPPORTED);
-    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_EXECUTION_FAILED, "asking", &err), LB_FAILED);
-    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_INTERNAL_ERROR, "asking", &err), LB_FAILED);
-    assert_int_equal(lb_cudnn_probed(CUDNN_STATUS_NOT_INITIALIZED, "asking", &err), LB_FAILED);
 }
 
 /* Makes a layout that the library might give: biases first, parts in reverse order, with gaps. */
@@ -314,20 +262,18 @@ static void weights_survive_packing(const char *problem)
     lb_reference_cache_destroy(cache);
 }
 
-static void weights_survive_the_way_there_and_back(void **state)
+TEST(weights_survive_the_way_there_and_back)
 {
-    (void)state;
     weights_survive_packing("T3_B2_I5_H4_L3_D2/f16/train");
     weights_survive_packing("T3_B2_I5_H4_P3_L3_D2/f16/train");
 }
 
-static void a_part_outside_the_weight_space_is_found(void **state)
+TEST(a_part_outside_the_weight_space_is_found)
 {
     struct lb_problem p = trial_problem("T3_B2_I5_H4/f32/train");
     struct lb_cudnn_offsets offsets[1];
     struct lb_error err = {""};
     size_t bytes = make_offsets(&p, offsets);
-    (void)state;
     offsets[0].matrix[3] = bytes - 4;
     assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "part 3 of layer 0"));
@@ -350,19 +296,4 @@ static int load(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_variant_names_its_limit),
-        cmocka_unit_test(bf16_and_ragged_backward_need_ampere),
-        cmocka_unit_test(the_usual_choice_is_pytorchs),
-        cmocka_unit_test(older_devices_have_gates_of_their_own),
-        cmocka_unit_test(ragged_calls_are_not_captured),
-        cmocka_unit_test(descriptors_agree_with_the_rules),
-        cmocka_unit_test(the_librarys_answers_become_verdicts),
-        cmocka_unit_test(a_probe_that_fails_is_no_refusal),
-        cmocka_unit_test(weights_survive_the_way_there_and_back),
-        cmocka_unit_test(a_part_outside_the_weight_space_is_found),
-    };
-    return cmocka_run_group_tests(tests, load, NULL);
-}
+TEST_GROUP(load, NULL)

@@ -1,17 +1,9 @@
 /* Checks every launch of `fused`, for the shapes that GPUs are compared on, against the limits
  * of several devices. The launchers' own code runs. The fake runtime accepts or refuses the
  * launches, and no kernel runs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
 #include <cuda_runtime_api.h>
 
 #include "api/impl.h"
@@ -21,6 +13,7 @@
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_fused;
 
@@ -30,17 +23,13 @@ extern const struct lb_impl lb_impl_fused;
 static bool readies_nothing;
 static int refused_kernels;
 
-cudaError_t __real_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value);
-cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value);
+__typeof__(cudaFuncSetAttribute) __real_cudaFuncSetAttribute, __wrap_cudaFuncSetAttribute;
 cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value)
 {
     return readies_nothing ? cudaSuccess : __real_cudaFuncSetAttribute(kernel, what, value);
 }
 
-cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
-                                       void **arguments);
-cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
-                                       void **arguments);
+__typeof__(cudaLaunchKernelExC) __real_cudaLaunchKernelExC, __wrap_cudaLaunchKernelExC;
 cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *kernel,
                                        void **arguments)
 {
@@ -54,8 +43,7 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
 
 /* Weights are not packed: the device has no memory that could hold them, and no kernel reads them.
  */
-void __wrap_lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
-                           void *packed);
+__typeof__(lb_weight_pack) __wrap_lb_weight_pack;
 void __wrap_lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
                            void *packed)
 {
@@ -180,10 +168,9 @@ static int launch_shape(const char *device, const char *shape)
     return launched;
 }
 
-static void every_launch_of_the_gpu_cases_is_within_the_limits(void **state)
+TEST_WITH(every_launch_of_the_gpu_cases_is_within_the_limits, scratch_setup, scratch_teardown)
 {
     static const char *const devices[] = {"a100", "rtx4090", "h100", "h200", "b200", "rtx5090"};
-    (void)state;
     for (size_t d = 0; d < sizeof(devices) / sizeof(devices[0]); d++) {
         char line[256];
         int launched = 0;
@@ -218,13 +205,12 @@ static int streams_in(unsigned set)
 /* A wavefront puts layers on streams of their own. Each launch of a recurrence has the highest
  * priority, while the GEMMs and element-wise kernels of other layers have the lowest. Cooperative
  * launches follow one another on one stream. */
-static void recurrences_come_first_and_cooperative_ones_stay_on_one_stream(void **state)
+TEST(recurrences_come_first_and_cooperative_ones_stay_on_one_stream)
 {
     static const char shape[] = "T1024_B4_H128_L3/f16/train";
     struct lb_problem p = trial_problem(shape);
     struct lb_error err = {""};
     const struct fake_cudart_counts *counts = fake_cudart_counts();
-    (void)state;
     install("h100");
     assert_int_equal(launch("cluster", &p, &err), LB_OK);
     assert_true(counts->clusters > 3 * 2);
@@ -241,11 +227,10 @@ static void recurrences_come_first_and_cooperative_ones_stay_on_one_stream(void 
     assert_true(counts->urgent >= 3 * 2 * 1024);
 }
 
-static void a_kernel_that_is_not_readied_is_refused(void **state)
+TEST(a_kernel_that_is_not_readied_is_refused)
 {
     struct lb_problem p = trial_problem("T4_B16_H1024/f32/infer");
     struct lb_error err = {""};
-    (void)state;
     install("h100");
     assert_int_equal(launch("grid", &p, &err), LB_OK);
     assert_true(fake_cudart_counts()->beyond_48k > 0);
@@ -258,7 +243,7 @@ static void a_kernel_that_is_not_readied_is_refused(void **state)
 
 /* The first step of a call follows what is no step, so that it must begin after that. Backward has
  * a fifth launch, for step -1; wide ones are of clusters, which follow each other too. */
-static void steps_follow_each_other_where_the_device_can(void **state)
+TEST(steps_follow_each_other_where_the_device_can)
 {
     static const char narrow[] = "T4_B16_H256/f16/train", wide[] = "T4_B64_H1024/f16/train";
     static const struct {
@@ -270,7 +255,6 @@ static void steps_follow_each_other_where_the_device_can(void **state)
         {"h100", wide, 12030, 3 + 4, 5},   {"h100", wide, 12020, 0, 5},
         {"a100", wide, 13000, 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_problem p = trial_problem(cases[i].text);
         struct lb_error err = {""};
@@ -285,7 +269,7 @@ static void steps_follow_each_other_where_the_device_can(void **state)
     }
 }
 
-static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
+TEST(a_device_older_than_the_kernels_is_told_by_its_name)
 {
     const struct lb_device_info t4 = {.name = "Tesla T4",
                                       .major = 7,
@@ -295,7 +279,6 @@ static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
                                       .l2_bytes = 4 << 20,
                                       .shared_bytes = 64 << 10};
     struct lb_problem p = trial_problem("T4_B16_H256/f16/infer");
-    (void)state;
     install_device(&t4);
     for (int i = 0; i < VARIANTS; i++) {
         struct lb_error err = {""};
@@ -307,7 +290,7 @@ static void a_device_older_than_the_kernels_is_told_by_its_name(void **state)
 
 /* A device that no model describes has clusters as wide as its architecture forms, not an H100's.
  */
-static void clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms(void **state)
+TEST(clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms)
 {
     static const struct {
         const char *name;
@@ -317,7 +300,6 @@ static void clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms(
                    {"NVIDIA B300 SXM6 AC", 10, 227, LB_OK},
                    {"NVIDIA RTX PRO 6000 Blackwell", 12, 99, LB_UNSUPPORTED}};
     struct lb_problem p = trial_problem("T4_B8_H512/f16/infer");
-    (void)state;
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
         struct lb_device_info info = {.major = devices[i].major,
                                       .sm_count = 132,
@@ -335,12 +317,11 @@ static void clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms(
 
 /* Whatever the model promised: what the device refuses is no failure of the case, and auto takes
  * another family. */
-static void a_cluster_that_the_device_does_not_form_is_unsupported(void **state)
+TEST(a_cluster_that_the_device_does_not_form_is_unsupported)
 {
     struct lb_problem p = trial_problem("T4_B8_H512/f16/train");
     struct lb_device_info info;
     struct lb_error err = {""};
-    (void)state;
     assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
     info.modelled = false;
     info.major = 12;
@@ -371,11 +352,10 @@ static enum lb_status tune(const char *text, char description[512], struct lb_er
     return st;
 }
 
-static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
+TEST_WITH(a_plan_that_can_not_be_launched_is_passed_over, scratch_setup, scratch_teardown)
 {
     char description[512] = "";
     struct lb_error err = {""};
-    (void)state;
     install("h100");
     refused_kernels = 2;
     if (tune("T4_B16_H256/f16/infer", description, &err) != LB_OK)
@@ -390,10 +370,10 @@ static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
 }
 
 /* Runs in a process of its own, because a lost device stays lost. */
-static void a_plan_that_loses_the_device_ends_the_case_with_its_reason(void **state)
+TEST_WITH(a_plan_that_loses_the_device_ends_the_case_with_its_reason, scratch_setup,
+          scratch_teardown)
 {
     int status = -1;
-    (void)state;
     pid_t child = fork();
     if (child == 0) {
         struct lb_error err = {""};
@@ -408,21 +388,4 @@ static void a_plan_that_loses_the_device_ends_the_case_with_its_reason(void **st
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-}
-
-int main(void)
-{
-#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        SCRATCH(every_launch_of_the_gpu_cases_is_within_the_limits),
-        SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
-        SCRATCH(a_plan_that_loses_the_device_ends_the_case_with_its_reason),
-        cmocka_unit_test(recurrences_come_first_and_cooperative_ones_stay_on_one_stream),
-        cmocka_unit_test(a_kernel_that_is_not_readied_is_refused),
-        cmocka_unit_test(steps_follow_each_other_where_the_device_can),
-        cmocka_unit_test(a_device_older_than_the_kernels_is_told_by_its_name),
-        cmocka_unit_test(clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms),
-        cmocka_unit_test(a_cluster_that_the_device_does_not_form_is_unsupported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

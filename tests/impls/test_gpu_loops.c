@@ -1,18 +1,10 @@
 /* The GPU implementations that are made of GEMMs and pointwise kernels, run on the host: their own
  * source on a fake device, with GEMMs as plain loops and kernels as loops over threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/random.h"
 #include "tests/fake_gpu/gpu_case.h"
 #include "tests/fake_gpu/queue.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cuda_step, lb_impl_cuda_naive;
 static const struct lb_impl *const impls[] = {&lb_impl_cuda_step, &lb_impl_cuda_naive};
@@ -43,7 +35,7 @@ static void expect_ok(const struct lb_impl *impl, const char *problem)
         expect_ok_in_order(impl, problem, order);
 }
 
-static void a_loop_without_one_of_its_waits_is_found(void **state)
+TEST(a_loop_without_one_of_its_waits_is_found)
 {
     static const struct gpu_case_waits waits[] = {
         {"cuda_step/T19_B2_I4_H3_L3/f64/train", FAKE_WAIT, FAKE_FORWARD, 14},
@@ -57,13 +49,12 @@ static void a_loop_without_one_of_its_waits_is_found(void **state)
         {"cuda_step/T4_B2_H4_D2/f64/train/graph", FAKE_FORK, FAKE_FORWARD, 1},
         {"cuda_step/T19_B2_H4_L2/f64/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
     };
-    (void)state;
     gpu_case_expect_waits_needed(&lb_impl_cuda_step, waits, sizeof(waits) / sizeof(waits[0]));
 }
 
 /* Each pass of a shape runs in every order of the streams, because it takes the next one with each
  * dtype. The streams do not depend on the dtype. */
-static void every_shape_agrees_with_the_oracle(void **state)
+TEST(every_shape_agrees_with_the_oracle)
 {
     static const char *const problems[] = {
         "T1_B1_I1_H1",
@@ -77,7 +68,6 @@ static void every_shape_agrees_with_the_oracle(void **state)
     };
     static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
     static const char *const passes[] = {"infer", "forward", "backward", "train"};
-    (void)state;
     for (size_t i = 0; i < IMPL_COUNT; i++) {
         for (size_t p = 0; p < sizeof(problems) / sizeof(problems[0]); p++) {
             for (int k = 0; k < 16; k++) {
@@ -93,12 +83,11 @@ static void every_shape_agrees_with_the_oracle(void **state)
 }
 
 /* Sizes from 1 to 12, any dtype, pass and kind, and the orders of the streams in turn. */
-static void random_problems_agree_with_the_oracle(void **state)
+TEST(random_problems_agree_with_the_oracle)
 {
     static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
     static const char *const passes[] = {"infer", "forward", "backward", "train"};
     enum { PROBLEMS = 150 };
-    (void)state;
     for (uint64_t seed = 0; seed < PROBLEMS; seed++) {
         char text[LB_CASE_ID_SIZE];
         uint64_t n[10];
@@ -113,9 +102,8 @@ static void random_problems_agree_with_the_oracle(void **state)
     }
 }
 
-static void relu_gates_and_math_modes_agree_too(void **state)
+TEST(relu_gates_and_math_modes_agree_too)
 {
-    (void)state;
     for (size_t i = 0; i < IMPL_COUNT; i++) {
         expect_ok(impls[i], "T8_B3_I5_H6_L2/f32/train/act-relu");
         expect_ok(impls[i], "T8_B3_I5_H6_D2/f16/train/ragged/act-relu");
@@ -126,7 +114,7 @@ static void relu_gates_and_math_modes_agree_too(void **state)
 
 /* Every cell and dtype, with and without ragged rows, in the loop that has them. The other two
  * passes are parts of these; they are tried in one dtype. */
-static void every_cell_agrees_with_the_oracle(void **state)
+TEST(every_cell_agrees_with_the_oracle)
 {
     static const char *const problems[][2] = {
         {"T7_B3_I5_H6_P2", ""},
@@ -142,7 +130,6 @@ static void every_cell_agrees_with_the_oracle(void **state)
     };
     static const char *const dtypes[] = {"f64", "f32", "f16", "bf16"};
     static const char *const passes[] = {"infer", "train", "forward", "backward"};
-    (void)state;
     for (size_t p = 0; p < sizeof(problems) / sizeof(problems[0]); p++)
         for (int k = 0; k < 32; k++) {
             char text[LB_CASE_ID_SIZE];
@@ -157,19 +144,17 @@ static void every_cell_agrees_with_the_oracle(void **state)
     expect_ok(&lb_impl_cuda_naive, "T4_B2_H8/f32/train/cell-layernorm/graph");
 }
 
-static void a_loop_without_the_cell_says_so(void **state)
+TEST(a_loop_without_the_cell_says_so)
 {
     struct lb_row row;
-    (void)state;
     gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5_P2/f32/train", FAKE_NONE, 1, &row);
     assert_int_equal(row.verdict, LB_VERDICT_UNSUPPORTED);
     assert_string_equal(row.reason, "cell projection: cuda_step needs the standard cell");
     lb_row_free(&row);
 }
 
-static void graphs_cold_caches_and_batches_are_timed(void **state)
+TEST(graphs_cold_caches_and_batches_are_timed)
 {
-    (void)state;
     for (size_t i = 0; i < IMPL_COUNT; i++) {
         expect_ok(impls[i], "T4_B2_H4/f32/train/graph");
         assert_int_equal(fake_device_counts()->captures, 2); /* one per input set */
@@ -181,19 +166,17 @@ static void graphs_cold_caches_and_batches_are_timed(void **state)
     }
 }
 
-static void loss_scaling_gives_the_same_gradients(void **state)
+TEST(loss_scaling_gives_the_same_gradients)
 {
     struct lb_row row;
-    (void)state;
     gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f32/train", FAKE_NONE, 1024, &row);
     assert_int_equal(row.verdict, LB_VERDICT_OK);
     lb_row_free(&row);
 }
 
-static void overflow_is_reported_not_hidden(void **state)
+TEST(overflow_is_reported_not_hidden)
 {
     struct lb_row row;
-    (void)state;
     gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", FAKE_NONE, 1048576, &row);
     assert_int_equal(row.verdict, LB_VERDICT_WRONG);
     assert_non_null(strstr(row.reason, "gradients overflow at loss scale 1.04858e+06"));
@@ -202,10 +185,9 @@ static void overflow_is_reported_not_hidden(void **state)
 
 /* The scale falls until the gradients of both input sets fit, and the check for overflow is timed
  * on the device, where it finds none. */
-static void dynamic_loss_scale_settles_on_a_device(void **state)
+TEST(dynamic_loss_scale_settles_on_a_device)
 {
     struct lb_row row;
-    (void)state;
     gpu_case_run_dynamic(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", 1048576, &row);
     if (row.verdict != LB_VERDICT_OK)
         fail_msg("%s", row.reason);
@@ -215,7 +197,7 @@ static void dynamic_loss_scale_settles_on_a_device(void **state)
     lb_row_free(&row);
 }
 
-static void device_faults_end_in_a_verdict(void **state)
+TEST(device_faults_end_in_a_verdict)
 {
     static const struct {
         enum fake_fault fault;
@@ -227,7 +209,6 @@ static void device_faults_end_in_a_verdict(void **state)
         {FAKE_ILLEGAL_ADDRESS, LB_VERDICT_ERROR, "illegal memory access", "T4_B2_H4/f32/train"},
         {FAKE_NO_CAPTURE, LB_VERDICT_ERROR, "capturing a graph", "T4_B2_H4/f32/train/graph"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         const char *text = case_of(&lb_impl_cuda_step, faults[i].problem);
         struct lb_row row;
@@ -240,20 +221,4 @@ static void device_faults_end_in_a_verdict(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_shape_agrees_with_the_oracle),
-        cmocka_unit_test(a_loop_without_one_of_its_waits_is_found),
-        cmocka_unit_test(random_problems_agree_with_the_oracle),
-        cmocka_unit_test(relu_gates_and_math_modes_agree_too),
-        cmocka_unit_test(every_cell_agrees_with_the_oracle),
-        cmocka_unit_test(a_loop_without_the_cell_says_so),
-        cmocka_unit_test(graphs_cold_caches_and_batches_are_timed),
-        cmocka_unit_test(loss_scaling_gives_the_same_gradients),
-        cmocka_unit_test(overflow_is_reported_not_hidden),
-        cmocka_unit_test(dynamic_loss_scale_settles_on_a_device),
-        cmocka_unit_test(device_faults_end_in_a_verdict),
-    };
-    return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
-}
+TEST_GROUP(gpu_case_open_cache, gpu_case_close_cache)

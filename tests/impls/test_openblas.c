@@ -1,16 +1,11 @@
 /* Tests openblas on several threads, and the state in which it leaves the library for the next
  * case. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <cblas.h>
-#include <cmocka.h>
 
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_openblas;
 
@@ -39,9 +34,8 @@ static int cpus(void)
 
 /* One thread comes first: that case is pinned to one CPU, and the library might conclude that the
  * machine has only that one. */
-static void two_threads_are_right_after_one(void **state)
+TEST(two_threads_are_right_after_one)
 {
-    (void)state;
     if (cpus() < 2)
         skip();
     is_right("openblas/T7_B5_I37_H100_L2_D2/f32/train");
@@ -51,16 +45,15 @@ static void two_threads_are_right_after_one(void **state)
     is_right("openblas/T40_B20_I64_H64_L3/f32/infer/ragged/th2");
 }
 
-static void more_threads_than_cpus_are_refused(void **state)
+TEST(more_threads_than_cpus_are_refused)
 {
     struct lb_row row = run("openblas/T2_B1_H4/f32/infer/th2000");
-    (void)state;
     assert_int_equal(row.verdict, LB_VERDICT_UNSUPPORTED);
     assert_non_null(strstr(row.reason, "threads 2000: this process may use "));
     lb_row_free(&row);
 }
 
-static void sides_beyond_an_int_are_refused(void **state)
+TEST(sides_beyond_an_int_are_refused)
 {
     struct lb_exec_config config = {.threads = 1};
     struct lb_problem problem = {.seq_len = 65536,
@@ -71,7 +64,6 @@ static void sides_beyond_an_int_are_refused(void **state)
                                  .directions = 1,
                                  .dtype = LB_F32};
     struct lb_error why;
-    (void)state;
     assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_UNSUPPORTED);
     assert_string_equal(why.text, "a matrix side of 2147483648: OpenBLAS takes at most 2147483647");
     problem.seq_len--;
@@ -80,22 +72,10 @@ static void sides_beyond_an_int_are_refused(void **state)
     assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_UNSUPPORTED);
 }
 
-static void one_thread_is_left(void **state)
+TEST(one_thread_is_left)
 {
-    (void)state;
     if (cpus() < 2)
         skip();
     is_right("openblas/T5_B40_I200_H200/f32/train/th2");
     assert_int_equal(openblas_get_num_threads(), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_threads_are_right_after_one),
-        cmocka_unit_test(more_threads_than_cpus_are_refused),
-        cmocka_unit_test(sides_beyond_an_int_are_refused),
-        cmocka_unit_test(one_thread_is_left),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

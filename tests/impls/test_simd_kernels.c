@@ -1,18 +1,39 @@
 /* Compares the vector kernels with plain loops at each width that this CPU supports, and
  * measures the error of their sigmoid and tanh over the range of f32. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "impls/common/simd_kernels.h"
+#include "tests/helpers/test.h"
 #include "tests/impls/amx_model.h"
+
+/* A check of the kernels of one SIMD unit for one dtype. */
+typedef void check_kernels(const struct lb_simd_kernels *kernels, enum lb_dtype dtype);
+
+/* A check of all kernels for some dtypes. */
+struct check {
+    const char *property;
+    unsigned dtypes; /* bit d: of dtype d */
+    check_kernels *kernels;
+};
+
+enum { F32 = 1 << LB_F32, F64 = 1 << LB_F64, BF16 = 1 << LB_BF16, F16 = 1 << LB_F16 };
+
+/* Makes the check for every SIMD unit that this CPU has, and for bf16 and f16 also for the model of
+ * AMX, which every CPU runs. */
+static void run_check(void **state)
+{
+    const struct check *check = *state;
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
+        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+        enum lb_dtype dtype = (enum lb_dtype)d;
+        size_t count = check->dtypes >> d & 1 ? lb_simd_kernels_all(dtype, list) : 0;
+        for (size_t i = 0; i < count; i++)
+            check->kernels(list[i], dtype);
+        if (count > 0 && dtype == LB_BF16)
+            check->kernels(&lb_simd_kernels_amx_model_bf16, dtype);
+        if (count > 0 && dtype == LB_F16)
+            check->kernels(&lb_simd_kernels_amx_model_f16, dtype);
+    }
+}
 
 enum { BATCH = 960 }; /* a multiple of every simd_width */
 
@@ -80,45 +101,30 @@ static void hold_over_f32(const struct function *f)
     assert_true(worst <= f->allowed);
 }
 
-static void hold_functions(const struct lb_simd_kernels *kernels, double sigmoid, double tangent)
+static void hold_functions(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
+    bool bf16 = dtype == LB_BF16;
     print_message("%s\n", kernels->name);
-    hold_over_f32(&(struct function){kernels->sigmoid, right_sigmoid, sigmoid, 0x1p-125});
-    hold_over_f32(&(struct function){kernels->tanh, tanh, tangent, 0});
-}
-
-static void sigmoid_and_tanh_keep_their_bounds(void **state)
-{
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-    size_t count = lb_simd_kernels_all(LB_F32, list);
-    (void)state;
-    for (size_t i = 0; i < count; i++)
-        hold_functions(list[i], LB_CPU_SIGMOID_ULP, LB_CPU_TANH_ULP);
-    count = lb_simd_kernels_all(LB_BF16, list);
-    for (size_t i = 0; i < count; i++)
-        hold_functions(list[i], LB_CPU_BF16_ULP, LB_CPU_BF16_ULP);
-    count = lb_simd_kernels_all(LB_F16, list);
-    for (size_t i = 0; i < count; i++)
-        hold_functions(list[i], LB_CPU_SIGMOID_ULP, LB_CPU_TANH_ULP);
+    hold_over_f32(&(struct function){kernels->sigmoid, right_sigmoid,
+                                     bf16 ? LB_CPU_BF16_ULP : LB_CPU_SIGMOID_ULP, 0x1p-125});
+    hold_over_f32(
+        &(struct function){kernels->tanh, tanh, bf16 ? LB_CPU_BF16_ULP : LB_CPU_TANH_ULP, 0});
 }
 
 /* 1 - tanh^2 is a factor of every gradient, so it must not become negative. */
-static void tanh_is_never_beyond_one(void **state)
+static void try_tanh_near_one(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-    size_t count = lb_simd_kernels_all(LB_F32, list);
-    (void)state;
-    for (size_t i = 0; i < count; i++)
-        for (float start = 7; start < 12; start += 1e-3f) {
-            float v[BATCH], out[BATCH];
-            for (size_t j = 0; j < BATCH; j++)
-                v[j] = (j % 2 ? 1 : -1) * (start + (float)j * 1e-6f);
-            list[i]->tanh(v, out, BATCH);
-            for (size_t j = 0; j < BATCH; j++) {
-                assert_true(fabsf(out[j]) <= 1);
-                assert_true(fabsf(v[j]) < 9.02f || fabsf(out[j]) == 1);
-            }
+    (void)dtype;
+    for (float start = 7; start < 12; start += 1e-3f) {
+        float v[BATCH], out[BATCH];
+        for (size_t j = 0; j < BATCH; j++)
+            v[j] = (j % 2 ? 1 : -1) * (start + (float)j * 1e-6f);
+        kernels->tanh(v, out, BATCH);
+        for (size_t j = 0; j < BATCH; j++) {
+            assert_true(fabsf(out[j]) <= 1);
+            assert_true(fabsf(v[j]) < 9.02f || fabsf(out[j]) == 1);
         }
+    }
 }
 
 /* Sizes of a problem for one panel. */
@@ -142,6 +148,9 @@ static double get(enum lb_dtype dtype, const void *array, size_t index)
     return value;
 }
 
+static void *all_drawn[16]; /* the arrays of one check */
+static size_t drawn_count;
+
 static void *drawn(enum lb_dtype dtype, size_t count, double scale, unsigned *seed)
 {
     void *array = NULL;
@@ -149,7 +158,37 @@ static void *drawn(enum lb_dtype dtype, size_t count, double scale, unsigned *se
     memset(array, 0, count * sizeof(double));
     for (size_t i = 0; i < count; i++)
         put(dtype, array, i, scale * draw(seed));
+    all_drawn[drawn_count++] = array;
     return array;
+}
+
+/* A copy of an array that was drawn. */
+static void *copy_of(enum lb_dtype dtype, const void *array, size_t count)
+{
+    unsigned seed = 0;
+    return memcpy(drawn(dtype, count, 0, &seed), array, count * lb_dtype_size(dtype));
+}
+
+static void free_drawn(void)
+{
+    while (drawn_count > 0)
+        free(all_drawn[--drawn_count]);
+}
+
+static size_t round_up(size_t count, size_t to)
+{
+    return (count + to - 1) / to * to;
+}
+
+/* Kernels for bf16 and f16 have packed operands and sums in f32. */
+static bool is_half(enum lb_dtype dtype)
+{
+    return lb_dtype_size(dtype) == 2;
+}
+
+static enum lb_dtype sums_of(enum lb_dtype dtype)
+{
+    return is_half(dtype) ? LB_F32 : dtype;
 }
 
 /* Computes one element of start + a w in double. A row of w has `width` elements. */
@@ -167,7 +206,7 @@ static double right_sum(enum lb_dtype dtype, const struct lb_cpu_gemm *p, size_t
 
 static double allowed(enum lb_dtype dtype)
 {
-    return dtype == LB_F32 ? 2e-5 : 1e-13;
+    return dtype == LB_F64 ? 1e-13 : 2e-5;
 }
 
 /* The shape of a GEMM, whether its sums start from a bias, and whether `a` has segments. */
@@ -176,66 +215,55 @@ struct shape {
     bool bias, segments;
 };
 
-static void try_accumulate(const struct lb_simd_kernels *kernels, enum lb_dtype dtype,
-                           const struct shape *s)
+static void try_gemm(const struct lb_simd_kernels *kernels, enum lb_dtype dtype,
+                     const struct shape *s)
 {
     unsigned seed = (unsigned)(s->rows * 1000 + s->k);
-    size_t simd_width = kernels->simd_width, rows = s->rows, k = s->k, stride = 4 * simd_width + 8;
-    size_t width = (s->columns + simd_width - 1) / simd_width * simd_width,
-           segments = k / (4 * simd_width) + 1;
-    size_t segment_stride = rows * 4 * simd_width + 24;
-    void *a = drawn(dtype, rows * (k + 3) + segments * segment_stride, 1, &seed);
-    void *w = drawn(dtype, k * width, 1, &seed), *start = drawn(dtype, width, 1, &seed);
-    void *sums = drawn(dtype, rows * stride, 1, &seed);
-    void *before = drawn(dtype, rows * stride, 0, &seed);
-    memcpy(before, sums, rows * stride * lb_dtype_size(dtype));
+    enum lb_dtype sum = sums_of(dtype);
+    size_t panel = 4 * kernels->simd_width, rows = s->rows, k = s->k, stride = panel + 8;
+    size_t width = round_up(s->columns, kernels->simd_width), pair = kernels->pair;
+    size_t padded = round_up(k, kernels->k_multiple), segment_stride = rows * panel + 24;
+    void *a = drawn(dtype, rows * (k + 3) + (k / panel + 1) * segment_stride, 1, &seed);
+    void *plain = drawn(dtype, k * width, 1, &seed), *start = drawn(sum, width, 1, &seed);
+    void *sums = drawn(sum, rows * stride, 1, &seed), *w = drawn(dtype, padded * width, 0, &seed);
+    void *operand = drawn(LB_F64, rows * padded, 0, &seed);
+    const void *before = copy_of(sum, sums, rows * stride);
+    double tolerance = allowed(dtype) * (is_half(dtype) ? 1 + (double)k / 500 : 1);
+    for (size_t i = 0; i < k; i++)
+        for (size_t j = 0; j < width; j++)
+            put(dtype, w, (i / pair * width + j) * pair + i % pair,
+                get(dtype, plain, i * width + j));
     struct lb_cpu_gemm p = {.rows = rows,
                             .k = k,
                             .columns = s->columns,
                             .a = {.base = a, .stride = k + 3},
-                            .w = w,
+                            .w = plain,
                             .bias = s->bias ? start : NULL,
                             .sums = sums,
                             .stride = stride};
     if (s->segments)
-        p.a = (struct lb_cpu_rows){.base = a,
-                                   .stride = 4 * simd_width,
-                                   .segment = 4 * simd_width,
-                                   .segment_stride = segment_stride};
-    kernels->accumulate(&p);
+        p.a = (struct lb_cpu_rows){
+            .base = a, .stride = panel, .segment = panel, .segment_stride = segment_stride};
+    struct lb_cpu_gemm packed = p;
+    packed.w = w;
+    if (kernels->pack_operand) {
+        kernels->pack_operand(&p.a, rows, k, operand);
+        packed.a = (struct lb_cpu_rows){.base = operand, .stride = padded};
+    }
+    kernels->accumulate(&packed);
+    if (kernels->release)
+        kernels->release();
     for (size_t r = 0; r < rows; r++)
         for (size_t j = 0; j < stride; j++) {
-            double old = get(dtype, before, r * stride + j), now = get(dtype, sums, r * stride + j);
+            double old = get(sum, before, r * stride + j), now = get(sum, sums, r * stride + j);
             if (j >= s->columns)
                 assert_true(now == old); /* elements outside the columns must not change */
             else
                 assert_true(fabs(now - right_sum(dtype, &p, width,
-                                                 s->bias ? get(dtype, start, j) : old, r, j)) <=
-                            allowed(dtype));
+                                                 s->bias ? get(sum, start, j) : old, r, j)) <=
+                            tolerance);
         }
-    free(before);
-    free(sums);
-    free(start);
-    free(w);
-    free(a);
-}
-
-/* A check of the kernels of one SIMD unit for one dtype. */
-typedef void check_kernels(const struct lb_simd_kernels *kernels, enum lb_dtype dtype);
-
-/* Calls check for every SIMD unit that this CPU has. */
-static void for_each_unit(enum lb_dtype dtype, check_kernels *check)
-{
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-    size_t count = lb_simd_kernels_all(dtype, list);
-    for (size_t i = 0; i < count; i++)
-        check(list[i], dtype);
-}
-
-static void for_each_kernels(check_kernels *check)
-{
-    for_each_unit(LB_F32, check);
-    for_each_unit(LB_F64, check);
+    free_drawn();
 }
 
 static void try_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
@@ -245,48 +273,32 @@ static void try_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
         for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
             for (int which = 0; which < 4; which++)
-                try_accumulate(kernels, dtype,
-                               &(struct shape){.rows = rows[r],
-                                               .k = depths[k],
-                                               .columns = 4 * kernels->simd_width,
-                                               .bias = which % 2 == 1,
-                                               .segments = which / 2 == 1});
-}
-
-static void gemms_are_those_of_plain_loops(void **state)
-{
-    (void)state;
-    for_each_kernels(try_gemms);
+                try_gemm(kernels, dtype,
+                         &(struct shape){.rows = rows[r],
+                                         .k = depths[k],
+                                         .columns = 4 * kernels->simd_width,
+                                         .bias = which % 2 == 1,
+                                         .segments = which / 2 == 1});
 }
 
 /* Tries every number of columns, so that the last vector is partly filled. */
 static void try_columns(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
     for (size_t columns = 1; columns <= 4 * kernels->simd_width; columns++)
-        try_accumulate(kernels, dtype,
-                       &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
-}
-
-static void nothing_is_written_beyond_the_columns(void **state)
-{
-    (void)state;
-    for_each_kernels(try_columns);
+        try_gemm(kernels, dtype,
+                 &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
 }
 
 /* k is so large that it is divided into several blocks; with and without segments. */
-static void a_panel_beyond_the_cache_is_summed_in_blocks(void **state)
+static void try_long_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-    size_t count = lb_simd_kernels_all(LB_F64, list);
-    (void)state;
-    for (size_t i = 0; i < count; i++)
-        for (int segments = 0; segments < 2; segments++)
-            try_accumulate(list[i], LB_F64,
-                           &(struct shape){.rows = 7,
-                                           .k = 13000 / list[i]->simd_width * 2,
-                                           .columns = 4 * list[i]->simd_width,
-                                           .bias = true,
-                                           .segments = segments});
+    for (int segments = 0; segments < 2; segments++)
+        try_gemm(kernels, dtype,
+                 &(struct shape){.rows = 7,
+                                 .k = 13000 / kernels->simd_width * 2,
+                                 .columns = 4 * kernels->simd_width,
+                                 .bias = true,
+                                 .segments = segments});
 }
 
 /* Computes one element of dw in double. */
@@ -299,18 +311,19 @@ static double right_outer(enum lb_dtype dtype, const struct lb_cpu_outer *o, con
     return sum;
 }
 
+/* dw [columns, width] (+)= in [rows, columns] transposed times da [rows, width]. */
 static void try_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t columns,
                       bool packed, bool add)
 {
     unsigned seed = (unsigned)columns;
-    size_t width = 4 * kernels->simd_width, rows = 37, stride = columns + 2, group = kernels->group;
+    enum lb_dtype sum = sums_of(dtype);
+    size_t width = 4 * kernels->simd_width, rows = is_half(dtype) ? 301 : 37, stride = columns + 2;
+    size_t padded = round_up(rows, kernels->k_multiple), size = (columns + 1) * width;
+    double tolerance = allowed(dtype) * (is_half(dtype) ? 2 : 1);
     void *in = drawn(dtype, rows * stride, 1, &seed), *da = drawn(dtype, rows * width, 1, &seed);
-    void *dw = drawn(dtype, (columns + 1) * width, 1, &seed), *db = drawn(dtype, width, 1, &seed);
-    void *old = drawn(dtype, (columns + 1) * width, 0, &seed);
-    void *old_db = drawn(dtype, width, 0, &seed);
-    void *order = drawn(dtype, (columns + group) * rows, 0, &seed);
-    memcpy(old, dw, (columns + 1) * width * lb_dtype_size(dtype));
-    memcpy(old_db, db, width * lb_dtype_size(dtype));
+    void *dw = drawn(sum, size, 1, &seed), *db = drawn(sum, width, 1, &seed);
+    void *order = drawn(LB_F64, (columns + kernels->group) * padded, 0, &seed);
+    const void *old = copy_of(sum, dw, size), *old_db = copy_of(sum, db, width);
     struct lb_cpu_outer o = {.rows = rows,
                              .columns = columns,
                              .in = in,
@@ -325,21 +338,21 @@ static void try_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype
         o.packed = true;
     }
     kernels->outer(&o);
+    if (kernels->release)
+        kernels->release();
     for (size_t j = 0; j < width; j++) {
-        double sum = add ? get(dtype, old_db, j) : 0;
+        double right_db = add ? get(sum, old_db, j) : 0;
         for (size_t r = 0; r < rows; r++)
-            sum += get(dtype, da, r * width + j);
-        assert_true(fabs(get(dtype, db, j) - sum) <= allowed(dtype));
+            right_db += get(dtype, da, r * width + j);
+        assert_true(fabs(get(sum, db, j) - right_db) <= tolerance * (is_half(dtype) ? 5 : 1));
         for (size_t c = 0; c < columns; c++) {
             double right = right_outer(dtype, &o, in, width, c, j);
-            right += add ? get(dtype, old, c * width + j) : 0;
-            assert_true(fabs(get(dtype, dw, c * width + j) - right) <= allowed(dtype));
+            right += add ? get(sum, old, c * width + j) : 0;
+            assert_true(fabs(get(sum, dw, c * width + j) - right) <= tolerance);
         }
-        assert_true(get(dtype, dw, columns * width + j) == get(dtype, old, columns * width + j));
+        assert_true(get(sum, dw, columns * width + j) == get(sum, old, columns * width + j));
     }
-    void *const arrays[] = {in, da, dw, db, old, old_db, order};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
+    free_drawn();
 }
 
 static void try_outers(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
@@ -349,46 +362,30 @@ static void try_outers(const struct lb_simd_kernels *kernels, enum lb_dtype dtyp
             try_outer(kernels, dtype, columns, which % 2 == 1, which / 2 == 1);
 }
 
-static void weight_gradients_are_those_of_plain_loops(void **state)
-{
-    (void)state;
-    for_each_kernels(try_outers);
-}
-
 /* One chain of 8192 additions would have an error of about 2e-6 of the norm of the sums. */
-static void long_sums_keep_their_digits(void **state)
+static void try_long_sum(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
     enum { TERMS = 8192 };
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-    size_t count = lb_simd_kernels_all(LB_F32, list);
-    (void)state;
-    for (size_t i = 0; i < count; i++) {
-        unsigned seed = 7;
-        size_t width = 4 * list[i]->simd_width;
-        double error = 0, size = 0;
-        void *a = drawn(LB_F32, TERMS, 1, &seed), *w = drawn(LB_F32, TERMS * width, 1, &seed);
-        void *start = drawn(LB_F32, width, 0, &seed), *sums = drawn(LB_F32, width, 0, &seed);
-        struct lb_cpu_gemm p = {.rows = 1,
-                                .k = TERMS,
-                                .columns = width,
-                                .a = {.base = a, .stride = TERMS},
-                                .w = w,
-                                .bias = start,
-                                .sums = sums,
-                                .stride = width};
-        list[i]->accumulate(&p);
-        for (size_t j = 0; j < width; j++) {
-            double right = right_sum(LB_F32, &p, width, 0, 0, j);
-            error += pow(get(LB_F32, sums, j) - right, 2);
-            size += right * right;
-        }
-        print_message("    %s: error %.2g of the norm\n", list[i]->name, sqrt(error / size));
-        assert_true(sqrt(error / size) < 1e-6);
-        free(sums);
-        free(start);
-        free(w);
-        free(a);
+    unsigned seed = 7;
+    size_t width = 4 * kernels->simd_width;
+    double error = 0, size = 0;
+    struct lb_cpu_gemm p = {.rows = 1,
+                            .k = TERMS,
+                            .columns = width,
+                            .a = {.base = drawn(dtype, TERMS, 1, &seed), .stride = TERMS},
+                            .w = drawn(dtype, TERMS * width, 1, &seed),
+                            .bias = drawn(dtype, width, 0, &seed),
+                            .sums = drawn(dtype, width, 0, &seed),
+                            .stride = width};
+    kernels->accumulate(&p);
+    for (size_t j = 0; j < width; j++) {
+        double right = right_sum(dtype, &p, width, 0, 0, j);
+        error += pow(get(dtype, p.sums, j) - right, 2);
+        size += right * right;
     }
+    print_message("    %s: error %.2g of the norm\n", kernels->name, sqrt(error / size));
+    assert_true(sqrt(error / size) < 1e-6);
+    free_drawn();
 }
 
 /* Tries one step of one panel with padding. */
@@ -399,11 +396,9 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
            H = 2 * simd_width;
     void *a = drawn(dtype, rows * k, 1, &seed), *w = drawn(dtype, k * width, 1, &seed);
     void *sums = drawn(dtype, rows * width, 1, &seed), *c = drawn(dtype, rows * H, 1, &seed);
-    void *start = drawn(dtype, rows * width, 0, &seed), *old = drawn(dtype, rows * H, 0, &seed);
+    const void *start = copy_of(dtype, sums, rows * width), *old = copy_of(dtype, c, rows * H);
     void *h = drawn(dtype, rows * H, 0, &seed);
     const void *c_before[8];
-    memcpy(start, sums, rows * width * lb_dtype_size(dtype));
-    memcpy(old, c, rows * H * lb_dtype_size(dtype));
     for (size_t b = 0; b < rows; b++)
         c_before[b] = (const char *)c + b * H * lb_dtype_size(dtype);
     struct lb_cpu_forward f = {
@@ -443,30 +438,13 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
             assert_true(fabs(get(dtype, h, b * H + j - 1) - gates[3] * tanh(right)) <=
                         allowed(dtype));
         }
-    void *const arrays[] = {a, w, sums, c, start, old, h};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
+    free_drawn();
 }
 
 static void try_steps(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
     for (size_t units = 1; units <= kernels->simd_width; units++)
         try_forward(kernels, dtype, units);
-}
-
-static void a_step_is_that_of_plain_loops_and_writes_only_its_units(void **state)
-{
-    (void)state;
-    for_each_kernels(try_steps);
-}
-
-/* Also calls check for the model of AMX, which every CPU runs. */
-static void for_each_half_kernels(check_kernels *check)
-{
-    for_each_unit(LB_BF16, check);
-    check(&lb_simd_kernels_amx_model_bf16, LB_BF16);
-    for_each_unit(LB_F16, check);
-    check(&lb_simd_kernels_amx_model_f16, LB_F16);
 }
 
 static double half_to_double(enum lb_dtype dtype, uint16_t bits)
@@ -506,58 +484,6 @@ static void try_conversions(const struct lb_simd_kernels *kernels, enum lb_dtype
     }
 }
 
-static void bf16_and_f16_convert_as_the_harness_does(void **state)
-{
-    (void)state;
-    for_each_half_kernels(try_conversions);
-}
-
-/* sums [rows, columns] = bias, or what they are, + a [rows, k] w [k, columns]. */
-static void try_half_gemm(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t rows,
-                          size_t k, size_t vectors)
-{
-    unsigned seed = (unsigned)(1000 * rows + k);
-    size_t columns = vectors * kernels->simd_width, stride = columns + 16;
-    size_t padded = (k + kernels->k_multiple - 1) / kernels->k_multiple * kernels->k_multiple;
-    void *a = drawn(dtype, rows * (k + 3), 1, &seed), *w = drawn(dtype, padded * columns, 0, &seed);
-    void *plain = drawn(dtype, k * columns, 1, &seed),
-         *sums = drawn(LB_F32, rows * stride, 1, &seed);
-    void *bias = drawn(LB_F32, columns, 1, &seed), *old = drawn(LB_F32, rows * stride, 0, &seed);
-    void *operand = drawn(LB_F64, rows * padded, 0, &seed);
-    bool start = k % 2 == 1;
-    double tolerance = allowed(LB_F32) * (1 + (double)k / 500); /* sums are single chains */
-    memcpy(old, sums, rows * stride * sizeof(float));
-    for (size_t i = 0; i < k; i++)
-        for (size_t j = 0; j < columns; j++) {
-            size_t at = (i / kernels->pair * columns + j) * kernels->pair + i % kernels->pair;
-            put(dtype, w, at, get(dtype, plain, i * columns + j));
-        }
-    struct lb_cpu_rows in = {.base = a, .stride = k + 3};
-    kernels->pack_operand(&in, rows, k, operand);
-    kernels->accumulate(&(struct lb_cpu_gemm){.rows = rows,
-                                              .k = k,
-                                              .columns = columns,
-                                              .a = {.base = operand, .stride = padded},
-                                              .w = w,
-                                              .bias = start ? bias : NULL,
-                                              .sums = sums,
-                                              .stride = stride});
-    for (size_t r = 0; r < rows; r++)
-        for (size_t j = 0; j < stride; j++) {
-            double before = get(LB_F32, old, r * stride + j),
-                   now = get(LB_F32, sums, r * stride + j);
-            double right = start && j < columns ? get(LB_F32, bias, j) : before;
-            for (size_t i = 0; i < k && j < columns; i++)
-                right += get(dtype, a, r * (k + 3) + i) * get(dtype, plain, i * columns + j);
-            assert_true(j < columns ? fabs(now - right) <= tolerance : now == before);
-        }
-    if (kernels->release)
-        kernels->release();
-    void *const arrays[] = {a, w, plain, sums, bias, old, operand};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
-}
-
 static void try_half_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
     static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 13, 16, 17, 35, 50},
@@ -565,83 +491,41 @@ static void try_half_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype 
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
         for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
             for (size_t vectors = 1; vectors <= 4; vectors++)
-                try_half_gemm(kernels, dtype, rows[r], depths[k], vectors);
-    try_half_gemm(kernels, dtype, 7, 3500, 4); /* long enough for several blocks of k */
+                try_gemm(kernels, dtype,
+                         &(struct shape){.rows = rows[r],
+                                         .k = depths[k],
+                                         .columns = vectors * kernels->simd_width,
+                                         .bias = depths[k] % 2 == 1});
+    /* Long enough for several blocks of k. */
+    try_gemm(kernels, dtype,
+             &(struct shape){.rows = 7, .k = 3500, .columns = 4 * kernels->simd_width});
 }
 
-static void gemms_of_bf16_and_f16_are_those_of_plain_loops(void **state)
+static void try_half_outers(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    (void)state;
-    for_each_half_kernels(try_half_gemms);
+    for (int add = 0; add < 2; add++)
+        try_outer(kernels, dtype, 35, true, add == 1);
 }
 
-/* dw [columns, width] (+)= in [rows, columns] transposed times da [rows, width], with odd sizes. */
-static void try_half_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
-{
-    unsigned seed = 5;
-    size_t width = 4 * kernels->simd_width, rows = 301, columns = 35, stride = columns + 2;
-    size_t padded = (rows + kernels->k_multiple - 1) / kernels->k_multiple * kernels->k_multiple;
-    void *in = drawn(dtype, rows * stride, 1, &seed), *da = drawn(dtype, rows * width, 1, &seed);
-    void *dw = drawn(LB_F32, columns * width, 1, &seed), *db = drawn(LB_F32, width, 1, &seed);
-    void *operand = drawn(LB_F64, columns * padded, 0, &seed);
-    for (int add = 0; add < 2; add++) {
-        void *old = drawn(LB_F32, columns * width, 0, &seed),
-             *old_db = drawn(LB_F32, width, 0, &seed);
-        memcpy(old, dw, columns * width * sizeof(float));
-        memcpy(old_db, db, width * sizeof(float));
-        struct lb_cpu_outer o = {.rows = rows,
-                                 .columns = columns,
-                                 .in = in,
-                                 .stride = stride,
-                                 .da = da,
-                                 .dw = dw,
-                                 .db = db,
-                                 .add = add == 1};
-        kernels->pack(&o, operand);
-        o.in = operand;
-        o.packed = true;
-        kernels->outer(&o);
-        o.in = in;
-        for (size_t j = 0; j < width; j++) {
-            double sum = add ? get(LB_F32, old_db, j) : 0;
-            for (size_t r = 0; r < rows; r++)
-                sum += get(dtype, da, r * width + j);
-            assert_true(fabs(get(LB_F32, db, j) - sum) <= 10 * allowed(LB_F32));
-            for (size_t c = 0; c < columns; c++)
-                assert_true(
-                    fabs(get(LB_F32, dw, c * width + j) - right_outer(dtype, &o, in, width, c, j) -
-                         (add ? get(LB_F32, old, c * width + j) : 0)) <= 2 * allowed(LB_F32));
-        }
-        free(old);
-        free(old_db);
-    }
-    if (kernels->release)
-        kernels->release();
-    void *const arrays[] = {in, da, dw, db, operand};
-    for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++)
-        free(arrays[i]);
-}
-
-static void weight_gradients_of_bf16_and_f16_are_those_of_plain_loops(void **state)
-{
-    (void)state;
-    for_each_half_kernels(try_half_outer);
-}
+static struct check checks[] = {
+    {"sigmoid_and_tanh_keep_their_bounds", F32 | BF16 | F16, hold_functions},
+    {"tanh_is_never_beyond_one", F32, try_tanh_near_one},
+    {"gemms_are_those_of_plain_loops", F32 | F64, try_gemms},
+    {"nothing_is_written_beyond_the_columns", F32 | F64, try_columns},
+    {"weight_gradients_are_those_of_plain_loops", F32 | F64, try_outers},
+    {"long_sums_keep_their_digits", F32, try_long_sum},
+    {"a_panel_beyond_the_cache_is_summed_in_blocks", F64, try_long_gemms},
+    {"a_step_is_that_of_plain_loops_and_writes_only_its_units", F32 | F64, try_steps},
+    {"bf16_and_f16_convert_as_the_harness_does", BF16 | F16, try_conversions},
+    {"gemms_of_bf16_and_f16_are_those_of_plain_loops", BF16 | F16, try_half_gemms},
+    {"weight_gradients_of_bf16_and_f16_are_those_of_plain_loops", BF16 | F16, try_half_outers},
+};
+enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sigmoid_and_tanh_keep_their_bounds),
-        cmocka_unit_test(tanh_is_never_beyond_one),
-        cmocka_unit_test(gemms_are_those_of_plain_loops),
-        cmocka_unit_test(nothing_is_written_beyond_the_columns),
-        cmocka_unit_test(weight_gradients_are_those_of_plain_loops),
-        cmocka_unit_test(long_sums_keep_their_digits),
-        cmocka_unit_test(a_panel_beyond_the_cache_is_summed_in_blocks),
-        cmocka_unit_test(a_step_is_that_of_plain_loops_and_writes_only_its_units),
-        cmocka_unit_test(bf16_and_f16_convert_as_the_harness_does),
-        cmocka_unit_test(gemms_of_bf16_and_f16_are_those_of_plain_loops),
-        cmocka_unit_test(weight_gradients_of_bf16_and_f16_are_those_of_plain_loops),
-    };
+    struct CMUnitTest tests[CHECKS];
+    for (size_t i = 0; i < CHECKS; i++)
+        tests[i] = (struct CMUnitTest){checks[i].property, run_check, NULL, NULL, &checks[i]};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

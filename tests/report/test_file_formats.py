@@ -7,6 +7,8 @@ import csv
 import json
 import math
 import pathlib
+import re
+import shlex
 import statistics
 import subprocess
 import sys
@@ -38,7 +40,8 @@ class Files(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.run_folder = pathlib.Path(cls.folder.name) / "run"
         for words in ([WRITE_RUN, cls.run_folder, "verdicts"], [PROGRAM, "--export", FORMATS, cls.run_folder],
-                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,memory", cls.run_folder]):
+                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,error,memory",
+                       cls.run_folder]):
             subprocess.run([*EMULATOR, *words], check=True, stderr=subprocess.DEVNULL)
         text = (cls.run_folder / "run.jsonl").read_text()
         assert text.endswith("\n")
@@ -249,6 +252,91 @@ class Files(unittest.TestCase):
             self.assertFalse([e for e in root.iter() if ":" in e.get("font-family", "")])
             self.assertIn("Made-up CPU & <no_such> 'thing'", words.replace("\u00a0", " "))
             self.assertEqual(script.with_suffix(".png").read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+    @staticmethod
+    def data(folder, picture):
+        """The lines of a picture's data, which are words, and of the headings between them."""
+        for line in (folder / "plots" / (picture + ".dat")).read_text().splitlines():
+            if line:
+                yield line if line.startswith("#") else shlex.split(line)
+
+    def test_charts_show_the_records(self):
+        rows = {row["case"]: {key: math.nan if value is None else value for key, value in row.items()}
+                for row in self.rows}
+
+        def per_step(row):
+            return row["median_ns"] / row["seq_len"]
+
+        def median(case, old, new):
+            return rows.get(case.replace(old, new), {"median_ns": math.nan})["median_ns"]
+
+        def fastest_in_f32(row):
+            keys = ("pass", "seq_len", "batch", "hidden", "layers")
+            return min(other["median_ns"] for other in rows.values() if other["dtype"] == "f32" and
+                       other["verdict"] == "ok" and all(other[key] == row[key] for key in keys))
+
+        expected = {
+            "time-t_f32_infer": lambda row: (row["seq_len"], per_step(row)),
+            "time-b_f32_infer": lambda row: (row["batch"], per_step(row)),
+            "time-h_f32_infer": lambda row: (row["hidden"], per_step(row)),
+            "training_bf16_train": lambda row: (row["hidden"], row["median_ns"] / median(row["case"], "train", "infer")),
+            "precision_bf16_infer": lambda row: (row["hidden"], median(row["case"], "bf16", "f32") / row["median_ns"]),
+            "memory_f32_train": lambda row: (row["hidden"], row["peak_bytes"] if row["verdict"] == "ok" else math.nan),
+            "roofline_f32_infer": lambda row: (row["flops"] / row["bytes"], row["flops"] / row["median_ns"]),
+            "error_train": lambda row: (row["gradient_err_norm"], fastest_in_f32(row) / row["median_ns"])}
+        for picture, values in expected.items():
+            points = [line for line in self.data(self.run_folder, picture) if line[0] != "#"]
+            self.assertGreaterEqual(len(points), 8)
+            for x, y, lo, hi, case, _ in points:
+                for shown, value in zip((x, y), values(rows[case])):
+                    self.assertTrue(math.isclose(float(shown), value, rel_tol=1e-12) or
+                                    (shown == "nan" and math.isnan(value)), (picture, case, shown, value))
+                if y != "nan" and not picture.startswith("memory"):
+                    self.assertTrue(float(lo) <= float(y) <= float(hi), (picture, case))
+
+    def test_cells_are_quotients_of_medians(self):
+        rows, states, panel = {row["case"]: row for row in self.rows}, set(), None
+        for line in self.data(self.run_folder, "speedup-b_f32_infer"):
+            if line[0] == "#":
+                panel = re.match("# (.*), T = (.*)", line) or panel
+                continue
+            h, b, _, _, speedup, state, _, base, median = line
+            row = rows.get(f"{panel[1]}/T{panel[2]}_B{b}_I{h}_H{h}/f32/infer")
+            states.add(int(state))
+            if row is None:
+                self.assertEqual(state, "4")
+                continue
+            self.assertEqual(state in "03", row["median_ns"] is not None)
+            self.assertEqual(state == "2", row["verdict"] in ("wrong", "timeout", "crash", "error"))
+            if state == "0":
+                self.assertEqual(float(median), row["median_ns"])
+                self.assertEqual(float(speedup), float(base) / float(median))
+        self.assertGreaterEqual(states, {0, 1, 2, 4})
+
+    def heat_map(self, times):
+        """Draws a heat map of the implementations' times, by (H, B), over onednn's; returns its files' folder."""
+        rows = [{"kind": "row", "case": f"{impl}/T8_B{b}_H{h}/f32/infer", "verdict": "ok",
+                 "samples_ns": [law(h, b) * (1 + k / 1000) for k in range(20)]}
+                for impl, law in times.items() for h in (64, 128) for b in (1, 8)]
+        folder = pathlib.Path(self.folder.name) / "heat"
+        folder.mkdir(exist_ok=True)
+        (folder / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [self.lines[0], *rows]))
+        subprocess.run([*EMULATOR, PROGRAM, "--plot", "speedup-b", folder], check=True, stderr=subprocess.DEVNULL)
+        return folder
+
+    def test_cells_whose_intervals_overlap_have_the_sign_of_a_tie(self):
+        folder = self.heat_map({"onednn": lambda h, b: 1e6, "cpu_simd": lambda h, b: 9.999e5 if h == 64 else 5e5})
+        cells = [line for line in self.data(folder, "speedup-b_f32_infer") if line[0] != "#"]
+        self.assertEqual([(cell[0], cell[6][0] == "=") for cell in cells], [("64", True), ("128", False)] * 2)
+
+    def test_one_slow_series_does_not_stretch_the_colours(self):
+        # An oracle that is 50 times as slow must not hide differences of 10 % in a wide range of colours.
+        for simd, ref, settings in ((1.1e6, 50e6, "range = 1\nclipped = 1\n"),
+                                    (1.1e6, 3e6, "range = 2\nclipped = 0\n"), # a factor of two more: all are shown
+                                    (40e6, 50e6, "range = 6\nclipped = 0\n")): # both are slow
+            folder = self.heat_map({"onednn": lambda h, b: 1e6, "cpu_simd": lambda h, b, t=simd: t,
+                                    "cpu_ref": lambda h, b, t=ref: t})
+            self.assertIn(settings, (folder / "plots" / "speedup-b_f32_infer.gp").read_text())
 
     @staticmethod
     def drawn(svg):

@@ -1,14 +1,7 @@
 /* How kernel_trace uses CUPTI, with a stub of the library that reports made-up launches. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "cupti_stub.h"
+#include "tests/helpers/test.h"
 #include "trace/kernel_trace.h"
 
 static enum lb_status count_call(void *user, struct lb_error *err)
@@ -25,9 +18,8 @@ static enum lb_status failing_call(void *user, struct lb_error *err)
     return lb_fail(err, LB_FAILED, "the planted failure");
 }
 
-static void records_become_kernels(void **state)
+TEST(records_become_kernels)
 {
-    (void)state;
     int calls = 0;
     struct lb_kernels k;
     cupti_stub_use(STUB_SOUND);
@@ -50,9 +42,8 @@ static void records_become_kernels(void **state)
     }
 }
 
-static void another_profiler_is_reported(void **state)
+TEST(another_profiler_is_reported)
 {
-    (void)state;
     int calls = 0;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
@@ -63,9 +54,8 @@ static void another_profiler_is_reported(void **state)
     assert_int_equal(cupti_stub_attached(), 0);
 }
 
-static void a_call_without_kernels_is_reported(void **state)
+TEST(a_call_without_kernels_is_reported)
 {
-    (void)state;
     int calls = 0;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
@@ -74,9 +64,8 @@ static void a_call_without_kernels_is_reported(void **state)
     assert_non_null(strstr(err.text, "no kernel"));
 }
 
-static void a_failing_call_leaves_nothing_attached(void **state)
+TEST(a_failing_call_leaves_nothing_attached)
 {
-    (void)state;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
     cupti_stub_use(STUB_SOUND);
@@ -86,9 +75,8 @@ static void a_failing_call_leaves_nothing_attached(void **state)
 }
 
 /* Detaching an older CUPTI from a process that replayed graphs crashes it. */
-static void an_old_library_is_kept_away_from_graphs(void **state)
+TEST(an_old_library_is_kept_away_from_graphs)
 {
-    (void)state;
     int calls = 0;
     struct lb_kernels k = {0};
     struct lb_error err = {""};
@@ -99,16 +87,4 @@ static void an_old_library_is_kept_away_from_graphs(void **state)
     cupti_stub_use(STUB_SOUND);
     assert_int_equal(lb_kernel_trace(count_call, &calls, true, &k, &err), LB_OK);
     lb_kernels_free(&k);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_become_kernels),
-        cmocka_unit_test(another_profiler_is_reported),
-        cmocka_unit_test(a_call_without_kernels_is_reported),
-        cmocka_unit_test(a_failing_call_leaves_nothing_attached),
-        cmocka_unit_test(an_old_library_is_kept_away_from_graphs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
