@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Where each version of control groups is mounted, and what its files are called. */
 struct version {
     const char *controller; /* in /proc/self/cgroup */
@@ -17,32 +19,17 @@ struct version {
 };
 
 static const struct version versions[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "memory.events"},
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ", "memory.events"},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file", "memory.oom_control"},
+     "total_inactive_file ", "memory.oom_control"},
 };
 
-/* The number that the file begins with; with a word, the number of the line that begins with it.
- * NaN when there is none, as for "max". */
+/* The number in folder/name, as lb_read_number reads it. */
 static double read_number(const char *folder, const char *name, const char *word)
 {
-    char path[4400], line[256];
-    size_t length = word ? strlen(word) : 0;
-    double value = (double)NAN;
+    char path[4400];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    while (file && isnan(value) && fgets(line, sizeof(line), file)) {
-        char *end, *at = line + length;
-        bool is_it = !word || (strncmp(line, word, length) == 0 && *at == ' ');
-        double number = is_it ? strtod(at, &end) : 0;
-        if (is_it && end != at)
-            value = number;
-        if (!word)
-            break;
-    }
-    if (file)
-        fclose(file);
-    return value;
+    return lb_read_number(path, word);
 }
 
 /* Whether the word is in a list separated by commas. An empty list holds the empty word. */
@@ -101,8 +88,8 @@ static void visit_groups(const char *root,
 
 static void lower_to_room(const struct version *version, const char *folder, double *room)
 {
-    double limit = read_number(folder, version->limit, NULL);
-    double used = read_number(folder, version->used, NULL);
+    double limit = read_number(folder, version->limit, "");
+    double used = read_number(folder, version->used, "");
     double cache = read_number(folder, "memory.stat", version->unused_cache);
     if (!isnan(limit) && !isnan(used))
         *room = fmin(*room, fmax(limit - (used - (isnan(cache) ? 0 : cache)), 0));
@@ -117,7 +104,7 @@ double lb_cgroup_room(const char *root)
 
 static void add_kills(const struct version *version, const char *folder, double *kills)
 {
-    double here = read_number(folder, version->events, "oom_kill");
+    double here = read_number(folder, version->events, "oom_kill ");
     if (!isnan(here))
         *kills = (isnan(*kills) ? 0 : *kills) + here;
 }
@@ -126,7 +113,7 @@ double lb_oom_kills(const char *root)
 {
     char folder[4200];
     snprintf(folder, sizeof(folder), "%.4000s/proc", root);
-    double kills = read_number(folder, "vmstat", "oom_kill");
+    double kills = read_number(folder, "vmstat", "oom_kill ");
     visit_groups(root, add_kills, &kills);
     return kills;
 }

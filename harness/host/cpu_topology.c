@@ -8,16 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Reads the first line of folder/cpu/cpuN/name; false when there is none. */
-static bool read_line(const char *folder, size_t cpu, const char *name, char *line, int size)
+static bool read_line(const char *folder, size_t cpu, const char *name, char *line, size_t size)
 {
     char path[512];
     snprintf(path, sizeof(path), "%.300s/cpu/cpu%zu/%.100s", folder, cpu, name);
-    FILE *file = fopen(path, "r");
-    bool read = file && fgets(line, size, file);
-    if (file)
-        fclose(file);
-    return read;
+    return lb_read_line(path, line, size);
 }
 
 /* The first number of a list such as "4-7,12", which names this CPU's peers; else `otherwise`. */
@@ -33,15 +31,12 @@ static int first_of_list(const char *folder, size_t cpu, const char *name, int o
  * folder/KIND/possible, "0-63"; LB_CPU_MAX where it does not say. */
 static int count_possible(const char *folder, const char *kind)
 {
-    char path[512];
-    int from, to, got = 0;
+    char path[512], line[64];
+    int from, to;
     snprintf(path, sizeof(path), "%.300s/%s/possible", folder, kind);
-    FILE *file = fopen(path, "r");
-    if (file) {
-        got = fscanf(file, "%d-%d", &from, &to);
-        got = fgetc(file) == ',' ? 0 : got; /* several ranges: all numbers are tried */
-        fclose(file);
-    }
+    (void)lb_read_line(path, line, sizeof(line));
+    int got = sscanf(line, "%d-%d", &from, &to);
+    got = strchr(line, ',') ? 0 : got; /* several ranges: all numbers are tried */
     int last = got == 2 ? to : got == 1 ? from : LB_CPU_MAX - 1;
     return last >= 0 && last < LB_CPU_MAX ? last + 1 : LB_CPU_MAX;
 }
@@ -53,13 +48,8 @@ static void read_nodes(const char *folder, int node_of[LB_CPU_MAX])
     for (int node = 0; node < nodes; node++) {
         char path[512], line[4096], *rest = line;
         snprintf(path, sizeof(path), "%.300s/node/node%d/cpulist", folder, node);
-        FILE *file = fopen(path, "r");
-        if (!file)
-            continue;
-        if (!fgets(line, sizeof(line), file))
-            line[0] = '\0';
-        fclose(file);
-        for (char *range; (range = strtok_r(rest, ",\n", &rest));) {
+        (void)lb_read_line(path, line, sizeof(line));
+        for (char *range; (range = strtok_r(rest, ",", &rest));) {
             int from, to, got = sscanf(range, "%d-%d", &from, &to);
             for (int cpu = from; got > 0 && cpu <= (got == 2 ? to : from); cpu++)
                 if (cpu >= 0 && cpu < LB_CPU_MAX)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* Reads a list such as "0-3,8". False when the text is none. */
 static bool parse_list(const char *text, cpu_set_t *set)
 {
@@ -71,13 +73,8 @@ bool lb_bind_cpus(const char *list)
 static void read_line(const char *root, const char *path, char *line, size_t size)
 {
     char whole[4352];
-    line[0] = '\0';
     snprintf(whole, sizeof(whole), "%s%s", root, path);
-    FILE *file = fopen(whole, "r");
-    if (file && !fgets(line, (int)size, file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
+    (void)lb_read_line(whole, line, size);
 }
 
 /* The NUMA node of the device at that address; -1: unknown. */
