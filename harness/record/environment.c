@@ -60,26 +60,10 @@ static void simd_names(char *names, size_t size)
     names[0] = '\0';
     for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " ")) {
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-            size_t used = strlen(names);
             if (strcmp(flag, units[i].flag) == 0)
-                snprintf(names + used, size - used, "%s%s", used ? " " : "", units[i].name);
+                lb_append(names, size, "%s%s", names[0] ? " " : "", units[i].name);
         }
     }
-}
-
-/* A file's first line as JSON text, null when it can't be read. */
-static json_t *first_line(const char *path)
-{
-    char line[128];
-    json_t *text = NULL;
-    FILE *file = fopen(path, "r");
-    if (file && fgets(line, sizeof(line), file)) {
-        line[strcspn(line, "\n")] = '\0';
-        text = json_string(line);
-    }
-    if (file)
-        fclose(file);
-    return text ? text : json_null();
 }
 
 static json_t *text_or_null(const char *text)
@@ -90,12 +74,14 @@ static json_t *text_or_null(const char *text)
 
 json_t *lb_environment(json_t *libraries)
 {
-    char cpu[256], simd[256], system[512], host[256] = "";
+    char cpu[256], simd[256], governor[128], system[512], host[256] = "";
     struct utsname name;
     struct lb_cpu_topology topology;
     lb_cpu_topology_here(&topology);
     cpuinfo("model name", cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));
+    lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+                 sizeof(governor));
     gethostname(host, sizeof(host) - 1);
     system[0] = '\0';
     if (uname(&name) == 0)
@@ -106,8 +92,7 @@ json_t *lb_environment(json_t *libraries)
         "host", text_or_null(host), "cpu", text_or_null(cpu), "cores",
         (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
         (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "topology", lb_cpu_topology_to_json(&topology),
-        "simd", text_or_null(simd), "governor",
-        first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), "cache_bytes",
+        "simd", text_or_null(simd), "governor", text_or_null(governor), "cache_bytes",
         (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
         text_or_null(system), "version", LB_VERSION, "commit", LB_COMMIT, "dirty", LB_COMMIT_DIRTY,
         "compiler", LB_COMPILER, "flags", LB_FLAGS, "build_type", LB_BUILD_TYPE, "libraries",
@@ -140,10 +125,9 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
                                        "compiler", "build_type", "flags",   "gpu"};
     what[0] = '\0';
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        size_t used = strlen(what);
         const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
         if (x != y && !json_equal(x, y)) /* equal pointers: both lack the key */
-            snprintf(what + used, size - used, "%s%s", used ? ", " : "", keys[i]);
+            lb_append(what, size, "%s%s", what[0] ? ", " : "", keys[i]);
     }
     return what[0] != '\0';
 }
@@ -223,11 +207,10 @@ bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t si
     what[0] = '\0';
     json_object_foreach((json_t *)after, name, version)
     {
-        size_t used = strlen(what);
         const json_t *was = json_object_get(before, name);
         if (was && !json_equal(was, version))
-            snprintf(what + used, size - used, "%s%s %s to %s", used ? ", " : "", name,
-                     text_of(before, name), text_of(after, name));
+            lb_append(what, size, "%s%s %s to %s", what[0] ? ", " : "", name, text_of(before, name),
+                      text_of(after, name));
     }
     return what[0] != '\0';
 }
