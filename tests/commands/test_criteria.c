@@ -1,18 +1,10 @@
 /* The criteria of the frameworks: files are read, layers are held to them, and what is wrong in
  * either is named. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "commands/criteria.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 static const char *const all[] = {"keras", "keras2", "tensorflow1", "pytorch", "pytorch_cpu"};
 
@@ -31,28 +23,25 @@ static bool met(const char *name, const char *layer)
     return fast;
 }
 
-static void defaults_run_the_fast_kernel(void **state)
+TEST(defaults_run_the_fast_kernel)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         assert_true(met(all[i], ""));
 }
 
-static void each_criterion_can_fail(void **state)
+TEST(each_criterion_can_fail)
 {
     static const char *const keras[] = {
         "device=cpu",     "use_cudnn=false", "activation=relu",       "recurrent_activation=relu",
         "use_bias=False", "unroll=true",     "recurrent_dropout=0.1", "mask=left"};
-    (void)state;
     for (size_t i = 0; i < sizeof(keras) / sizeof(keras[0]); i++)
         assert_false(met("keras", keras[i]));
     assert_false(met("keras", " units = 512 , activation = 'relu' "));
     assert_true(met("keras", "units=512, dtype=mixed_float16, dropout=0.5, mask=right"));
 }
 
-static void conditions_on_numbers_and_other_settings_hold(void **state)
+TEST(conditions_on_numbers_and_other_settings_hold)
 {
-    (void)state;
     assert_true(met("pytorch", "proj_size=64, hidden_size=128"));
     assert_false(met("pytorch", "proj_size=128, hidden_size=128"));
     assert_false(met("pytorch", "dtype=bfloat16, compute=7.5"));
@@ -74,7 +63,7 @@ static const char *algorithm(struct lb_criteria *criteria, const char *layer)
     return "";
 }
 
-static void algorithms_are_picked_in_order(void **state)
+TEST(algorithms_are_picked_in_order)
 {
     static const struct {
         const char *layer, *algorithm;
@@ -89,7 +78,6 @@ static void algorithms_are_picked_in_order(void **state)
         {"hidden_size=128", "persist_static_small_h"},
         {"hidden_size=128, proj_size=64", "standard"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_criteria criteria;
         assert_string_equal(algorithm(&criteria, cases[i].layer), cases[i].algorithm);
@@ -97,11 +85,10 @@ static void algorithms_are_picked_in_order(void **state)
     }
 }
 
-static void the_price_names_the_layers_sizes(void **state)
+TEST(the_price_names_the_layers_sizes)
 {
     struct lb_criteria criteria;
     char text[1000];
-    (void)state;
     assert_int_equal(lb_criteria_read("keras", &criteria, NULL), LB_OK);
     assert_int_equal(lb_criteria_set(&criteria, "units=77, dtype=mixed_float16", NULL), LB_OK);
     lb_criteria_price(&criteria, text, sizeof(text));
@@ -118,7 +105,7 @@ static void the_price_names_the_layers_sizes(void **state)
     lb_criteria_free(&criteria);
 }
 
-static void wrong_settings_are_named(void **state)
+TEST(wrong_settings_are_named)
 {
     static const struct {
         const char *layer, *said;
@@ -127,7 +114,6 @@ static void wrong_settings_are_named(void **state)
         {"activation=tahn", "allowed are tanh"}, {"relu", "name=value was expected"},
         {"units=nan", "a number was expected"},  {"zzzzzz=1", "there are units, features"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_criteria criteria;
         struct lb_error err = {""};
@@ -139,11 +125,10 @@ static void wrong_settings_are_named(void **state)
     }
 }
 
-static void unknown_names_tell_which_there_are(void **state)
+TEST(unknown_names_tell_which_there_are)
 {
     struct lb_criteria criteria;
     struct lb_error err = {""};
-    (void)state;
     assert_int_equal(lb_criteria_read("caffe", &criteria, &err), LB_INVALID);
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         assert_non_null(strstr(err.text, all[i]));
@@ -164,9 +149,8 @@ static void refused(const char *text, const char *said)
         fail_msg("'%s' was expected, not '%s'", said, err.text);
 }
 
-static void wrong_files_are_named_with_their_line(void **state)
+TEST_WITH(wrong_files_are_named_with_their_line, scratch_setup, scratch_teardown)
 {
-    (void)state;
     assert_int_equal(mkdir(scratch_path("criteria"), 0777), 0);
     scratch_setenv("BENCH_LSTM_SHARE", scratch_folder());
     refused("title x\nfats y\n", "line 2: there is no keyword called 'fats'");
@@ -176,20 +160,4 @@ static void wrong_files_are_named_with_their_line(void **state)
     refused("setting a word x x\ncriterion a is x\n", "must be there");
     refused("title x\n        y\nfats y\n", "line 3: there is no keyword called 'fats'");
     refused("setting a colour x\n", "line 1: a setting is");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_run_the_fast_kernel),
-        cmocka_unit_test(each_criterion_can_fail),
-        cmocka_unit_test(conditions_on_numbers_and_other_settings_hold),
-        cmocka_unit_test(algorithms_are_picked_in_order),
-        cmocka_unit_test(the_price_names_the_layers_sizes),
-        cmocka_unit_test(wrong_settings_are_named),
-        cmocka_unit_test(unknown_names_tell_which_there_are),
-        cmocka_unit_test_setup_teardown(wrong_files_are_named_with_their_line, scratch_setup,
-                                        scratch_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* Versions of libraries in a record, and the warning about those of another version than the
  * program was built against. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "host/shared_library.h"
 #include "support/library_versions.h"
+#include "tests/helpers/test.h"
 
 static struct lb_shared_library cudnn = {.name = "cuDNN", .built = "9.19.0"};
 static struct lb_shared_library blas = {.name = "OpenBLAS", .built = "0.3.21"};
@@ -30,9 +23,8 @@ static const char *text_of(const json_t *libraries, const char *name)
     return json_string_value(json_object_get(libraries, name));
 }
 
-static void libraries_as_built_give_no_warning(void **state)
+TEST(libraries_as_built_give_no_warning)
 {
-    (void)state;
     json_t *libraries = versions("9.19.0", "OpenBLAS 0.3.26 DYNAMIC_ARCH");
     assert_string_equal(lb_libraries_mismatch(libraries), "");
     json_decref(libraries);
@@ -41,9 +33,8 @@ static void libraries_as_built_give_no_warning(void **state)
     json_decref(libraries);
 }
 
-static void each_other_version_is_warned_of(void **state)
+TEST(each_other_version_is_warned_of)
 {
-    (void)state;
     json_t *libraries = versions("9.10.2", "0.3.26");
     json_object_set_new(libraries, "cuBLAS", json_string("13.2.0"));
     json_object_set_new(libraries, "cuBLAS, built", json_string("13.1.0"));
@@ -53,9 +44,8 @@ static void each_other_version_is_warned_of(void **state)
     json_decref(libraries);
 }
 
-static void both_versions_of_a_gpu_library_are_recorded(void **state)
+TEST(both_versions_of_a_gpu_library_are_recorded)
 {
-    (void)state;
     json_t *libraries = versions("9.10.2", "0.3.26");
     assert_string_equal(text_of(libraries, "cuDNN"), "9.10.2");
     assert_string_equal(text_of(libraries, "cuDNN, built"), "9.19.0");
@@ -65,14 +55,4 @@ static void both_versions_of_a_gpu_library_are_recorded(void **state)
     libraries = versions(NULL, NULL);
     assert_true(json_is_null(json_object_get(libraries, "cuDNN")));
     json_decref(libraries);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(libraries_as_built_give_no_warning),
-        cmocka_unit_test(each_other_version_is_warned_of),
-        cmocka_unit_test(both_versions_of_a_gpu_library_are_recorded),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

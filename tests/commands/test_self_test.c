@@ -1,15 +1,5 @@
 /* --self-test: its conclusions from counts, and its advice on a machine. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <math.h>
-
+#include "tests/helpers/test.h"
 #include "commands/self_test.h"
 
 /* A machine that needs no advice. */
@@ -74,9 +64,8 @@ static bool verdict_with(size_t significant, size_t sweeps, size_t found)
     return good;
 }
 
-static void verdict_turns_where_the_rates_do(void **state)
+TEST(verdict_turns_where_the_rates_do)
 {
-    (void)state;
     assert_true(verdict_with(20, 0, 100));
     assert_true(verdict_with(8, 1, 95));
     assert_true(verdict_with(32, 1, 95));
@@ -86,9 +75,8 @@ static void verdict_turns_where_the_rates_do(void **state)
     assert_false(verdict_with(20, 0, 94));
 }
 
-static void report_says_what_was_counted(void **state)
+TEST(report_says_what_was_counted)
 {
-    (void)state;
     static const char *const lines[] = {
         "20 of 400 comparisons have p < 0.05: 5.0 %, 5 % expected",
         "100 of 100 comparisons: slower, and by more than 2 %",
@@ -105,9 +93,8 @@ static void report_says_what_was_counted(void **state)
     free(words);
 }
 
-static void short_test_judges_no_rate(void **state)
+TEST(short_test_judges_no_rate)
 {
-    (void)state;
     char *words;
     struct lb_self_result *result = good_result();
     result->quick = true;
@@ -117,9 +104,8 @@ static void short_test_judges_no_rate(void **state)
     free(words);
 }
 
-static void runs_that_differ_one_after_the_other_are_warned_of(void **state)
+TEST(runs_that_differ_one_after_the_other_are_warned_of)
 {
-    (void)state;
     char *words;
     struct lb_self_result *result = good_result();
     result->in_turn.significant = 60;
@@ -129,9 +115,8 @@ static void runs_that_differ_one_after_the_other_are_warned_of(void **state)
     free(words);
 }
 
-static void each_trouble_has_its_advice_and_a_ready_machine_none(void **state)
+TEST(each_trouble_has_its_advice_and_a_ready_machine_none)
 {
-    (void)state;
     enum { TROUBLES = 11 };
     static const char *const words[TROUBLES + 1] = {
         "load of 6.0 on 8 CPUs",      "lost 5.0 % of its time",
@@ -166,26 +151,12 @@ static void each_trouble_has_its_advice_and_a_ready_machine_none(void **state)
     }
 }
 
-static void a_look_at_this_machine_finds_a_clock_and_cpus(void **state)
+TEST(a_look_at_this_machine_finds_a_clock_and_cpus)
 {
-    (void)state;
     struct lb_noise_check noise;
     lb_noise_check_run(0.02, 60, &noise);
     assert_true(noise.resolution_ns > 0 && noise.resolution_ns < 1e7);
     assert_true(noise.overhead_ns > 0 && noise.overhead_ns < 1e6);
     assert_true(noise.cpus >= 1 && noise.stolen >= 0 && noise.stolen < 1);
     assert_true(noise.gpu_tenants >= 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdict_turns_where_the_rates_do),
-        cmocka_unit_test(report_says_what_was_counted),
-        cmocka_unit_test(short_test_judges_no_rate),
-        cmocka_unit_test(runs_that_differ_one_after_the_other_are_warned_of),
-        cmocka_unit_test(each_trouble_has_its_advice_and_a_ready_machine_none),
-        cmocka_unit_test(a_look_at_this_machine_finds_a_clock_and_cpus),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

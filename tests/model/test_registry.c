@@ -1,15 +1,7 @@
 /* A plug-in of this interface loads; one of another number or another size is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "model/case.h"
 #include "model/registry.h"
+#include "tests/helpers/test.h"
 
 /* The plug-in calls it in this program. */
 extern const struct lb_impl lb_impl_cpu_ref;
@@ -21,7 +13,7 @@ static enum lb_status load(const char *name, const struct lb_impl **impl, struct
     return lb_plugin_load(path, impl, err);
 }
 
-static void a_plugin_of_another_interface_is_refused(void **state)
+TEST(a_plugin_of_another_interface_is_refused)
 {
     static const struct {
         const char *name, *reason;
@@ -32,7 +24,6 @@ static void a_plugin_of_another_interface_is_refused(void **state)
     };
     const struct lb_impl *impl;
     struct lb_error err = {""};
-    (void)state;
     assert_int_equal(load("misbehave_none", &impl, NULL), LB_OK);
     for (size_t i = 0; i < sizeof(plugins) / sizeof(plugins[0]); i++) {
         assert_int_equal(load(plugins[i].name, &impl, &err), LB_INVALID);
@@ -41,9 +32,8 @@ static void a_plugin_of_another_interface_is_refused(void **state)
 }
 
 /* An implementation that names no cells is never asked about others, whatever it would answer. */
-static void cells_that_are_not_named_are_unsupported(void **state)
+TEST(cells_that_are_not_named_are_unsupported)
 {
-    (void)state;
     struct lb_exec_config config = {.threads = 1};
     struct lb_error why = {""};
     struct lb_impl impl = lb_impl_cpu_ref;
@@ -56,12 +46,11 @@ static void cells_that_are_not_named_are_unsupported(void **state)
 }
 
 /* cpu_ref without a slot, with too many variants, or under a name that is none. */
-static void what_is_missing_is_named(void **state)
+TEST(what_is_missing_is_named)
 {
     static const char *variants[LB_VARIANTS_MAX + 2] = {"auto"};
     static char names[LB_VARIANTS_MAX + 1][8];
     struct lb_error err = {""};
-    (void)state;
     struct lb_impl impl = lb_impl_cpu_ref;
     impl.forward = NULL;
     assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
@@ -79,14 +68,4 @@ static void what_is_missing_is_named(void **state)
     }
     assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
     assert_string_equal(err.text, "cpu_ref: it has more than 63 variants");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_plugin_of_another_interface_is_refused),
-        cmocka_unit_test(cells_that_are_not_named_are_unsupported),
-        cmocka_unit_test(what_is_missing_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

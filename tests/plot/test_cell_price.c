@@ -1,17 +1,8 @@
 /* What leaving the standard cell costs: only problems that differ in the cell alone are compared.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plot/cell_price.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 static void add(struct lb_run *run, const char *text, double median_ns)
 {
@@ -37,12 +28,11 @@ static struct lb_run run_of_cells(void)
     return run;
 }
 
-static void prices_are_those_of_the_same_problem(void **state)
+TEST(prices_are_those_of_the_same_problem)
 {
     struct lb_run run = run_of_cells();
     struct lb_cell_price *prices;
     size_t count;
-    (void)state;
     assert_int_equal(lb_cell_prices(&run, &prices, &count, NULL), LB_OK);
     assert_int_equal(count, 2);
     assert_int_equal(prices[0].cell, LB_CELL_PROJECTION);
@@ -57,13 +47,12 @@ static void prices_are_those_of_the_same_problem(void **state)
     lb_run_free(&run);
 }
 
-static void a_price_is_a_sentence(void **state)
+TEST(a_price_is_a_sentence)
 {
     struct lb_run run = run_of_cells();
     struct lb_cell_price *prices;
     size_t count;
     char text[256];
-    (void)state;
     assert_int_equal(lb_cell_prices(&run, &prices, &count, NULL), LB_OK);
     lb_cell_price_text(&prices[0], text, sizeof(text));
     assert_string_equal(text, "projection takes 0.5 times as long as the standard cell on cpu_ref, "
@@ -75,25 +64,14 @@ static void a_price_is_a_sentence(void **state)
     lb_run_free(&run);
 }
 
-static void a_run_of_the_standard_cell_has_no_prices(void **state)
+TEST(a_run_of_the_standard_cell_has_no_prices)
 {
     struct lb_run run = synthetic_empty();
     struct lb_cell_price *prices;
     size_t count;
-    (void)state;
     add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000);
     assert_int_equal(lb_cell_prices(&run, &prices, &count, NULL), LB_OK);
     assert_int_equal(count, 0);
     free(prices);
     lb_run_free(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prices_are_those_of_the_same_problem),
-        cmocka_unit_test(a_price_is_a_sentence),
-        cmocka_unit_test(a_run_of_the_standard_cell_has_no_prices),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

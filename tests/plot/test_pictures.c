@@ -1,21 +1,13 @@
 /* Pictures: a sentence explains every missing one, and only complete ones are left. What their data
  * say is checked by tests/report/test_file_formats.py. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/palette.h"
 #include "plot/pictures.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 static const char *const two_impls[] = {"cpu_ref", "cpu_simd", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
@@ -54,7 +46,7 @@ static bool exists(const char *name)
 }
 
 /* Runs with little to show: some pictures, and a sentence about each kind that is missing. */
-static void degenerate_runs_are_drawn_or_explained(void **state)
+TEST_WITH(degenerate_runs_are_drawn_or_explained, scratch_setup, scratch_teardown)
 {
     static const int one_t[] = {32, 0}, one_b[] = {8, 0}, one_h[] = {64, 0};
     static const char *const one_impl[] = {"cpu_ref", NULL};
@@ -72,7 +64,6 @@ static void degenerate_runs_are_drawn_or_explained(void **state)
         {{two_impls, t_values, b_values, h_values, all_tails, false}, "cpu_ref", 34, ""},
         {{two_impls, t_values, b_values, h_values, infer, false}, "a'b\"<&_", 5, "a'b\"<&_"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
         struct lb_run run = synthetic_run(&runs[i].grid);
         struct lb_picture_report report = draw_all(&run, NULL, runs[i].baseline);
@@ -91,11 +82,10 @@ static void degenerate_runs_are_drawn_or_explained(void **state)
     lb_run_free(&run);
 }
 
-static void chosen_kinds_alone_are_drawn(void **state)
+TEST_WITH(chosen_kinds_alone_are_drawn, scratch_setup, scratch_teardown)
 {
     struct lb_run run = synthetic_run(&infer_grid);
     struct lb_error err = {""};
-    (void)state;
     assert_non_null(strstr(draw_all(&run, "none", NULL).notes, "none were asked for"));
     assert_int_equal(draw_all(&run, "time-h,roofline", NULL).pictures, 2);
     assert_true(exists("time-h_f32_infer.svg") && exists("roofline_f32_infer.svg"));
@@ -128,7 +118,7 @@ static void replace_gnuplot(const char *text)
 
 /* A gnuplot that is absent, fails, takes too long, is stopped or leaves an empty picture leaves no
  * picture behind, neither an earlier one; its last words are quoted. */
-static void only_complete_pictures_are_left(void **state)
+TEST_WITH(only_complete_pictures_are_left, scratch_setup, scratch_teardown)
 {
 #define WRITE(svg, png) \
     "#!/bin/sh\ncd %s/plots; printf '" svg "' > a.svg; printf '" png "' > a.png\n"
@@ -150,7 +140,6 @@ static void only_complete_pictures_are_left(void **state)
     static const volatile sig_atomic_t stop = 1;
     struct lb_drawing drawing = {.count = 0};
     char text[1024];
-    (void)state;
     assert_int_equal(lb_drawing_begin(scratch_folder(), &drawing, NULL), LB_OK);
     assert_int_equal(lb_picture_open(&drawing, "a", NULL), LB_OK);
     assert_int_equal(lb_picture_finish(&drawing, "chart.gp", NULL), LB_OK);
@@ -177,14 +166,13 @@ static void only_complete_pictures_are_left(void **state)
 }
 
 /* gnuplot reads the folder's name inside quotes, where none of these characters may be special. */
-static void folder_of_any_name_is_drawn_into(void **state)
+TEST_WITH(folder_of_any_name_is_drawn_into, scratch_setup, scratch_teardown)
 {
     struct lb_run run = synthetic_run(&infer_grid);
     struct lb_grouped_run grouped;
     struct lb_picture_report report;
     struct lb_error err = {""};
     char special[600];
-    (void)state;
     snprintf(special, sizeof(special), "%s", scratch_path("it's \"a\" $HOME `x` \\n"));
     assert_int_equal(mkdir(special, 0777), 0);
     assert_int_equal(lb_group_run(&run, NULL, &grouped, NULL), LB_OK);
@@ -196,11 +184,10 @@ static void folder_of_any_name_is_drawn_into(void **state)
 }
 
 /* Timelines and pictures show an implementation in the same colour. */
-static void palette_is_that_of_the_scripts(void **state)
+TEST_WITH(palette_is_that_of_the_scripts, scratch_setup, scratch_teardown)
 {
     char style[8192], color[16];
     FILE *file = fopen(LB_SOURCE_DIR "/plots/style.gp", "r");
-    (void)state;
     assert_non_null(file);
     style[fread(style, 1, sizeof(style) - 1, file)] = '\0';
     fclose(file);
@@ -225,15 +212,4 @@ static void palette_is_that_of_the_scripts(void **state)
         assert_true(number > 0 ? shown == lb_palette[number - 1]
                                : shown == lb_palette[4] || shown == lb_palette[6]);
     }
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(degenerate_runs_are_drawn_or_explained), TEST(chosen_kinds_alone_are_drawn),
-        TEST(only_complete_pictures_are_left),        TEST(folder_of_any_name_is_drawn_into),
-        TEST(palette_is_that_of_the_scripts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

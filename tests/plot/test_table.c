@@ -1,18 +1,7 @@
 /* The table of a sweep: which row it marks as fastest, and that it fits a terminal. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plot/table.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 /* The table of a run, which this frees; the caller frees the text. */
 static char *print_and_free(struct lb_run *run, const char *baseline)
@@ -58,9 +47,8 @@ static void assert_rank(const char *table, const char *impl, const char *rank)
 
 static const size_t many[] = {40, 40, 40};
 
-static void a_clear_winner_is_the_fastest(void **state)
+TEST(a_clear_winner_is_the_fastest)
 {
-    (void)state;
     char *table = print_three((double[]){3e6, 1e6, 2e6}, many);
     assert_rank(table, "cpu_simd", "x  * fastest");
     assert_rank(table, "onednn", "x  ok");
@@ -69,9 +57,8 @@ static void a_clear_winner_is_the_fastest(void **state)
     free(table);
 }
 
-static void a_near_miss_says_how_much_of_the_tolerance_it_uses(void **state)
+TEST(a_near_miss_says_how_much_of_the_tolerance_it_uses)
 {
-    (void)state;
     static const double used[] = {0.25, 0.93};
     for (int i = 0; i < 2; i++) {
         struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
@@ -87,9 +74,8 @@ static void a_near_miss_says_how_much_of_the_tolerance_it_uses(void **state)
     }
 }
 
-static void all_that_overlap_the_fastest_are_tied(void **state)
+TEST(all_that_overlap_the_fastest_are_tied)
 {
-    (void)state;
     char *table = print_three((double[]){3e6, 1e6, 1.001e6}, many);
     for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
         assert_true(strcspn(line, "\n") <= 80);
@@ -102,9 +88,8 @@ static void all_that_overlap_the_fastest_are_tied(void **state)
 }
 
 /* A row with one sample, six times slower, was once called tied with the fastest. */
-static void rows_with_too_few_samples_are_neither_fastest_nor_tied(void **state)
+TEST(rows_with_too_few_samples_are_neither_fastest_nor_tied)
 {
-    (void)state;
     char *table = print_three((double[]){6e6, 1e6, 1e6}, (size_t[]){1, 40, 5});
     assert_rank(table, "cpu_ref", "1.00x  too few samples");
     assert_rank(table, "onednn", "x  too few samples");
@@ -118,10 +103,9 @@ static void rows_with_too_few_samples_are_neither_fastest_nor_tied(void **state)
 }
 
 /* Rows of 3 processes with many samples were once called tied although none had an interval. */
-static void rows_with_too_few_processes_are_neither_fastest_nor_tied(void **state)
+TEST(rows_with_too_few_processes_are_neither_fastest_nor_tied)
 {
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    (void)state;
     synthetic_add_processes(&run, "cpu_ref/T16_B1_H64/f32/infer", 6e6, 3, 1);
     synthetic_add_processes(&run, "cpu_simd/T16_B1_H64/f32/infer", 1e6, 3, 2);
     char *text = print_and_free(&run, "cpu_ref");
@@ -133,9 +117,8 @@ static void rows_with_too_few_processes_are_neither_fastest_nor_tied(void **stat
     free(text);
 }
 
-static void the_only_one_is_no_winner(void **state)
+TEST(the_only_one_is_no_winner)
 {
-    (void)state;
     char *table = print_three((double[]){3e6, 0, 0}, many);
     assert_rank(table, "cpu_ref", "1.00x  ok");
     assert_rank(table, "onednn", "! crash: made up");
@@ -144,12 +127,11 @@ static void the_only_one_is_no_winner(void **state)
 }
 
 /* The time of an update stands in a column of its own, and every line still fits 80 columns. */
-static void updates_have_a_column_where_a_row_has_one(void **state)
+TEST(updates_have_a_column_where_a_row_has_one)
 {
     static const char *const ids[] = {"cudnn:persist_static/T16_B1_H64/f32/train",
                                       "fused/T16_B1_H64/f32/train", "fused/T16_B1_H64/f32/infer"};
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct lb_row row = synthetic_row(ids[i], LB_VERDICT_OK, 2e6, 1, 40);
         row.update_ns = i == 1 ? 12345 : (double)NAN;
@@ -168,14 +150,13 @@ static void updates_have_a_column_where_a_row_has_one(void **state)
 }
 
 /* A case with two threads is not compared with a baseline with one, nor a graph with a stream. */
-static void speed_ups_are_over_the_baseline_in_the_same_state(void **state)
+TEST(speed_ups_are_over_the_baseline_in_the_same_state)
 {
     static const char *const tails[] = {"infer", "infer/th2", "infer/graph", "infer/cold",
                                         "infer/batched"};
     enum { TAILS = sizeof(tails) / sizeof(tails[0]) };
     struct lb_run run = synthetic_empty();
     char id[LB_CASE_ID_SIZE], expected[32];
-    (void)state;
     for (int i = 0; i < 2 * TAILS; i++) {
         snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/%s", i % 2 ? "cpu_simd" : "cpu_ref",
                  tails[i / 2]);
@@ -193,19 +174,4 @@ static void speed_ups_are_over_the_baseline_in_the_same_state(void **state)
         assert_rank(problem, "cpu_ref", " 1.00x ");
     }
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_clear_winner_is_the_fastest),
-        cmocka_unit_test(a_near_miss_says_how_much_of_the_tolerance_it_uses),
-        cmocka_unit_test(all_that_overlap_the_fastest_are_tied),
-        cmocka_unit_test(rows_with_too_few_samples_are_neither_fastest_nor_tied),
-        cmocka_unit_test(rows_with_too_few_processes_are_neither_fastest_nor_tied),
-        cmocka_unit_test(updates_have_a_column_where_a_row_has_one),
-        cmocka_unit_test(speed_ups_are_over_the_baseline_in_the_same_state),
-        cmocka_unit_test(the_only_one_is_no_winner),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* The comparison finds the fault of each faulty plug-in, and none in those that are correct. */
 #include <dlfcn.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "device/memory.h"
 #include "model/registry.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
 
 /* In the small problem every row is distinct. The big one is dealt from a few rows, and has more
  * than 16 batch rows and 100 steps. */
@@ -85,17 +78,15 @@ static void expect_right(const char *fault, const char *text, enum lb_pass pass)
     }
 }
 
-static void the_big_problem_is_dealt_and_the_small_one_is_not(void **state)
+TEST(the_big_problem_is_dealt_and_the_small_one_is_not)
 {
-    (void)state;
     struct lb_problem big = trial_problem(big_text), small = trial_problem(small_text);
     assert_true(lb_class_count(&big) < (size_t)big.batch);
     assert_int_equal(lb_class_count(&small), small.batch);
 }
 
-static void an_independent_correct_implementation_passes(void **state)
+TEST(an_independent_correct_implementation_passes)
 {
-    (void)state;
     expect_right("none", small_text, LB_TRAIN);
     expect_right("none", big_text, LB_TRAIN);
 }
@@ -110,17 +101,15 @@ static const char *const cell_problems[] = {
     "T110_B20_I48_H48_P16",
 };
 
-static void the_correct_plugin_of_every_cell_passes(void **state)
+TEST(the_correct_plugin_of_every_cell_passes)
 {
-    (void)state;
     assert_string_equal(lb_impl_cpu_ref.name, "cpu_ref");
     for (size_t i = 0; i < sizeof(cell_problems) / sizeof(cell_problems[0]); i++)
         expect_right("cells/none", cell_problems[i], LB_TRAIN);
 }
 
-static void faults_of_cells_are_found(void **state)
+TEST(faults_of_cells_are_found)
 {
-    (void)state;
     expect_found("cells/swapped_gains", cell_problems[0], LB_INFER, "y [");
     expect_found("cells/rotated_mask", cell_problems[1], LB_INFER, "y [");
     expect_found("cells/unscaled_mask", cell_problems[1], LB_INFER, "y [");
@@ -134,71 +123,62 @@ static void faults_of_cells_are_found(void **state)
     expect_found("cells/no_cell_gradient", cell_problems[5], LB_TRAIN, "dw_hr of layer 0");
 }
 
-static void swapped_gates_are_found(void **state)
+TEST(swapped_gates_are_found)
 {
-    (void)state;
     expect_found("swapped_gates", small_text, LB_INFER, "y [");
     expect_found("swapped_gates", big_text, LB_INFER, "y [");
 }
 
-static void a_stale_h_is_found(void **state)
+TEST(a_stale_h_is_found)
 {
-    (void)state;
     expect_found("stale_h", small_text, LB_INFER, "y [");
     expect_found("stale_h", big_text, LB_INFER, "y [");
 }
 
-static void an_unwritten_element_is_found(void **state)
+TEST(an_unwritten_element_is_found)
 {
-    (void)state;
     expect_found("unwritten_tail", small_text, LB_INFER, "y [t 6, b 4, column 8] is NaN");
     expect_found("unwritten_tail", big_text, LB_INFER, "y [t 109, b 19, column 47] is NaN");
 }
 
-static void an_error_after_step_100_is_found(void **state)
+TEST(an_error_after_step_100_is_found)
 {
-    (void)state;
     expect_right("wrong_after_step_100", small_text, LB_INFER); /* it has fewer steps */
     expect_found("wrong_after_step_100", big_text, LB_INFER, "y [t 10");
 }
 
-static void a_single_wrong_row_of_a_big_batch_is_found(void **state)
+TEST(a_single_wrong_row_of_a_big_batch_is_found)
 {
-    (void)state;
     expect_right("wrong_middle_row", small_text, LB_INFER); /* it has no such row */
     expect_found("wrong_middle_row", big_text, LB_INFER, ", b 10,");
 }
 
-static void a_zero_gate_gradient_is_found(void **state)
+TEST(a_zero_gate_gradient_is_found)
 {
-    (void)state;
     expect_right("zero_gate_gradient", big_text, LB_INFER);
     expect_found("zero_gate_gradient", small_text, LB_TRAIN, "gate f");
     expect_found("zero_gate_gradient", big_text, LB_TRAIN, "gate f");
 }
 
-static void a_row_missing_from_weight_gradients_is_found(void **state)
+TEST(a_row_missing_from_weight_gradients_is_found)
 {
-    (void)state;
     expect_right("dropped_row_in_dw", big_text, LB_INFER);
     expect_found("dropped_row_in_dw", small_text, LB_TRAIN, "dw_ih");
     expect_found("dropped_row_in_dw", big_text, LB_TRAIN, "dw_ih");
 }
 
-static void weight_gradients_of_an_earlier_call_are_found(void **state)
+TEST(weight_gradients_of_an_earlier_call_are_found)
 {
-    (void)state;
     expect_right("dw_in_first_call", big_text, LB_INFER);
     expect_found("dw_in_first_call", small_text, LB_TRAIN, "dw_ih of layer 0, direction 0, gate i");
     expect_found("dw_in_first_call", big_text, LB_TRAIN, "NaN, should be");
 }
 
-static void a_write_beside_a_buffer_is_found(void **state)
+TEST(a_write_beside_a_buffer_is_found)
 {
     struct lb_problem problem = trial_problem("T3_B2_I4_H5/f32/infer");
     struct lb_check check;
     struct lb_error err = {""};
-    (void)state;
     if (!lb_host_space.overrun)
         skip(); /* the address sanitizer would end this program */
     assert_int_equal(trial_check(plugin("past_workspace"), &problem, cache, 1, &check, &err),
@@ -206,13 +186,12 @@ static void a_write_beside_a_buffer_is_found(void **state)
     assert_non_null(strstr(err.text, "its workspace: past its end"));
 }
 
-static void a_second_call_that_does_nothing_is_found(void **state)
+TEST(a_second_call_that_does_nothing_is_found)
 {
     struct lb_problem problem = trial_problem(small_text);
     struct lb_impl impl = *plugin("idle_after_first");
     struct lb_check check;
     struct lb_error err = {""};
-    (void)state;
     assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "deterministic"));
     impl.traits = 0; /* also found when it does not promise to be deterministic */
@@ -221,10 +200,9 @@ static void a_second_call_that_does_nothing_is_found(void **state)
     assert_non_null(strstr(check.reason, "is NaN"));
 }
 
-static void an_update_that_leaves_something_out_is_found(void **state)
+TEST(an_update_that_leaves_something_out_is_found)
 {
     static const char *const faults[] = {"idle_update", "update_keeps_weight"};
-    (void)state;
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         struct lb_problem problem = trial_problem(small_text);
         struct lb_impl impl = *plugin(faults[i]);
@@ -239,13 +217,12 @@ static void an_update_that_leaves_something_out_is_found(void **state)
     expect_right("idle_update", small_text, LB_INFER); /* no gradients, no update */
 }
 
-static void gradients_that_an_update_leaves_out_are_found(void **state)
+TEST(gradients_that_an_update_leaves_out_are_found)
 {
     struct lb_problem problem = trial_problem(small_text);
     struct lb_impl impl = *plugin("update_loses_a_gate");
     struct lb_check check;
     struct lb_error err = {""};
-    (void)state;
     problem.pass = LB_TRAIN;
     assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "deterministic"));
@@ -255,25 +232,4 @@ static void gradients_that_an_update_leaves_out_are_found(void **state)
     assert_non_null(strstr(check.reason, "dw_ih of layer 0, direction 0, gate o"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_big_problem_is_dealt_and_the_small_one_is_not),
-        cmocka_unit_test(an_independent_correct_implementation_passes),
-        cmocka_unit_test(the_correct_plugin_of_every_cell_passes),
-        cmocka_unit_test(faults_of_cells_are_found),
-        cmocka_unit_test(swapped_gates_are_found),
-        cmocka_unit_test(a_stale_h_is_found),
-        cmocka_unit_test(an_unwritten_element_is_found),
-        cmocka_unit_test(an_error_after_step_100_is_found),
-        cmocka_unit_test(a_single_wrong_row_of_a_big_batch_is_found),
-        cmocka_unit_test(a_zero_gate_gradient_is_found),
-        cmocka_unit_test(a_row_missing_from_weight_gradients_is_found),
-        cmocka_unit_test(weight_gradients_of_an_earlier_call_are_found),
-        cmocka_unit_test(a_write_beside_a_buffer_is_found),
-        cmocka_unit_test(a_second_call_that_does_nothing_is_found),
-        cmocka_unit_test(an_update_that_leaves_something_out_is_found),
-        cmocka_unit_test(gradients_that_an_update_leaves_out_are_found),
-    };
-    return cmocka_run_group_tests(tests, open_cache, close_cache);
-}
+TEST_GROUP(open_cache, close_cache)

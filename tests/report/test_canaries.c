@@ -1,16 +1,7 @@
 /* Canaries: a slow node is named, and none is where nodes differ only by chance. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "report/canaries.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 enum { NODES = 24, SHARDS = 3, MOST = NODES * SHARDS * 2 * LB_CANARY_COUNT };
 
@@ -58,7 +49,7 @@ static size_t judge(const struct sweep *sweep, uint64_t *state, struct lb_canary
     return off;
 }
 
-static void a_slow_node_is_named_and_none_that_differs_by_chance(void **state)
+TEST(a_slow_node_is_named_and_none_that_differs_by_chance)
 {
     static const struct sweep kinds[] = {
         {3, 1, 1, 0.01, 0.01, 1.5, 3},  {4, 2, 1, 0.005, 0.02, 1.5, 3},
@@ -69,7 +60,6 @@ static void a_slow_node_is_named_and_none_that_differs_by_chance(void **state)
     enum { SWEEPS = 200 };
     uint64_t draws = 11;
     struct lb_canary_verdict verdict;
-    (void)state;
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         size_t wrong = 0, found = 0;
         for (int i = 0; i < SWEEPS; i++) {
@@ -89,7 +79,7 @@ static void a_slow_node_is_named_and_none_that_differs_by_chance(void **state)
 
 /* Two nodes that differ do not tell which of them is off, nor does a device with one node. One
  * canary alone may be disturbed on a node. */
-static void what_tells_too_little_names_no_node(void **state)
+TEST(what_tells_too_little_names_no_node)
 {
     static const struct sweep kinds[] = {{2, 3, 1, 0.01, 0.01, 2, 3},
                                          {4, 3, 2, 0.01, 0.01, 2, 3},
@@ -98,18 +88,8 @@ static void what_tells_too_little_names_no_node(void **state)
     static const size_t judged[] = {2, 2, 6, 0};
     uint64_t draws = 5;
     struct lb_canary_verdict verdict;
-    (void)state;
     for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
         assert_int_equal(judge(&kinds[k], &draws, &verdict), 0);
         assert_int_equal(verdict.nodes, judged[k]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_node_is_named_and_none_that_differs_by_chance),
-        cmocka_unit_test(what_tells_too_little_names_no_node),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

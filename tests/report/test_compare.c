@@ -1,18 +1,8 @@
 /* Tests of comparing two runs: verdicts, units, and what a reader must know. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "report/compare.h"
 #include "stats/anomalies.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 enum { MOST_RUNS = 8 };
 
@@ -64,9 +54,8 @@ static void free_all(struct lb_run_comparison *comparison, struct lb_run *base, 
 }
 
 /* Every kind of change, the worst first. */
-static void every_change_has_its_name(void **state)
+TEST(every_change_has_its_name)
 {
-    (void)state;
     static const struct {
         struct {
             double level;
@@ -122,9 +111,8 @@ static void every_change_has_its_name(void **state)
 
 /* One slowdown of 5 against 5, whose p-value is 0.8 %, alone and among seven cases. Cases of single
  * processes, which get no verdict, do not count. */
-static void correction_counts_all_cases_that_are_compared(void **state)
+TEST(correction_counts_all_cases_that_are_compared)
 {
-    (void)state;
     for (int cases = 1; cases <= 7; cases += 6) {
         struct lb_run base = make_run(1000, 5, cases), now = synthetic_empty();
         for (int n = 1; n <= cases; n++)
@@ -144,9 +132,8 @@ static void correction_counts_all_cases_that_are_compared(void **state)
     }
 }
 
-static void second_sweep_must_show_a_slowdown_too(void **state)
+TEST(second_sweep_must_show_a_slowdown_too)
 {
-    (void)state;
     static const struct {
         double now, again; /* 0: no row */
         enum lb_change change;
@@ -175,9 +162,8 @@ static void second_sweep_must_show_a_slowdown_too(void **state)
     free_all(&comparison, &base, &now);
 }
 
-static void what_a_reader_must_know_is_said(void **state)
+TEST(what_a_reader_must_know_is_said)
 {
-    (void)state;
     struct lb_run base = make_run(1000, 10, 2), now = synthetic_empty();
     static const char *const notes[] = {
         "DIFFERENT ENVIRONMENTS (cpu)", "The new run was cut short in the middle of a line",
@@ -229,9 +215,8 @@ static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
 
 /* Interleaved runs are matched without the implementation. n pairs reach p = 2^(1-n) at best: 7 do
  * not reach 1 %, 8 do, for three cases 10. */
-static void interleaved_runs_are_compared_pair_by_pair(void **state)
+TEST(interleaved_runs_are_compared_pair_by_pair)
 {
-    (void)state;
     static const struct {
         int cases, blocks, more;
         enum lb_change change;
@@ -268,9 +253,8 @@ static void interleaved_runs_are_compared_pair_by_pair(void **state)
  * it a slowdown, also of single processes. Runs of one process are judged only by runs like them: a
  * single process scatters more than the median of several. A case that only the base itself has is
  * held against the spread that the other cases show. */
-static void runs_are_held_against_the_spread_between_runs(void **state)
+TEST(runs_are_held_against_the_spread_between_runs)
 {
-    (void)state;
     static const struct {
         int base_processes, now_processes, further, further_cases;
         double spread, level;
@@ -306,9 +290,8 @@ static void runs_are_held_against_the_spread_between_runs(void **state)
 }
 
 /* A case whose own runs differ by more than those of the others is held against its own spread. */
-static void a_noisy_case_is_held_against_its_own_spread(void **state)
+TEST(a_noisy_case_is_held_against_its_own_spread)
 {
-    (void)state;
     struct lb_run base = make_run(1000, 12, 20), now = make_run(1050, 12, 20), further[4];
     struct lb_compare_options options = lb_compare_defaults();
     struct lb_run_comparison comparison;
@@ -324,18 +307,4 @@ static void a_noisy_case_is_held_against_its_own_spread(void **state)
     for (int r = 0; r < 4; r++)
         lb_run_free(&further[r]);
     free_all(&comparison, &base, &now);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_change_has_its_name),
-        cmocka_unit_test(correction_counts_all_cases_that_are_compared),
-        cmocka_unit_test(second_sweep_must_show_a_slowdown_too),
-        cmocka_unit_test(what_a_reader_must_know_is_said),
-        cmocka_unit_test(interleaved_runs_are_compared_pair_by_pair),
-        cmocka_unit_test(runs_are_held_against_the_spread_between_runs),
-        cmocka_unit_test(a_noisy_case_is_held_against_its_own_spread),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

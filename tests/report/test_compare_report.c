@@ -1,20 +1,12 @@
 /* Tests of the reports on a comparison: their size, their counts, and how long they take to come
  * by. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-#include <cmocka.h>
 
 #include "report/compare.h"
 #include "report/compare_report.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 #if defined(LB_EMULATED)
 #define LIMIT_S 200
@@ -47,9 +39,8 @@ static size_t occurrences(const char *text, const char *word)
     return count;
 }
 
-static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
+TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
 {
-    (void)state;
     struct lb_run base, now;
     const struct lb_report_names names = {"base", "new"};
     char *text = NULL;
@@ -72,9 +63,8 @@ static void markdown_stays_under_its_limit_and_keeps_the_worst(void **state)
 }
 
 /* With more regressions than fit, the Markdown is still complete and says how many it left out. */
-static void markdown_of_regressions_alone_stays_whole(void **state)
+TEST(markdown_of_regressions_alone_stays_whole)
 {
-    (void)state;
     static const size_t counts[] = {400, 430, 460, 490, 520, 600, 1500};
     const struct lb_report_names names = {"base", "new"};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
@@ -105,9 +95,8 @@ static void markdown_of_regressions_alone_stays_whole(void **state)
 }
 
 /* The counts in the head of the suite are those of its elements, strict or not. */
-static void junit_counts_its_own_elements(void **state)
+TEST(junit_counts_its_own_elements)
 {
-    (void)state;
     struct lb_run base = synthetic_empty(), now = synthetic_empty();
     const struct lb_report_names names = {"a & \"b\"", "<new>"};
     synthetic_add_processes(&base, CASE(1), 1000, 10, 1),
@@ -138,9 +127,8 @@ static void junit_counts_its_own_elements(void **state)
 }
 
 /* Through the files, as --compare does it: 10,000 rows of 100 samples each. */
-static void ten_thousand_rows_compare_in_five_seconds(void **state)
+TEST_WITH(ten_thousand_rows_compare_in_five_seconds, scratch_setup, scratch_teardown)
 {
-    (void)state;
     struct lb_run runs[2], read[2];
     const char *const folders[2] = {scratch_path("base"), scratch_path("new")};
     make_large(10000, 50, &runs[0], &runs[1]);
@@ -166,16 +154,4 @@ static void ten_thousand_rows_compare_in_five_seconds(void **state)
     lb_run_comparison_free(&comparison);
     for (int s = 0; s < 2; s++)
         lb_run_free(&read[s]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(markdown_stays_under_its_limit_and_keeps_the_worst),
-        cmocka_unit_test(markdown_of_regressions_alone_stays_whole),
-        cmocka_unit_test(junit_counts_its_own_elements),
-        cmocka_unit_test_setup_teardown(ten_thousand_rows_compare_in_five_seconds, scratch_setup,
-                                        scratch_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

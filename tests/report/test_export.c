@@ -1,19 +1,11 @@
 /* Exporters, held to files that were looked at once: tests/golden/export. A test that fails leaves
  * what it wrote in the build folder, for a look and perhaps a copy. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "report/export.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 /* A timed row in two blocks, one that did not run, and one that failed with special characters in
  * its reason. */
@@ -48,9 +40,8 @@ static char *slurp(const char *path)
     return text;
 }
 
-static void every_format_is_as_its_golden_file(void **state)
+TEST(every_format_is_as_its_golden_file)
 {
-    (void)state;
     struct lb_run run = small_run();
     struct lb_error err = {""};
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
@@ -70,9 +61,8 @@ static void every_format_is_as_its_golden_file(void **state)
     lb_run_free(&run);
 }
 
-static void run_without_rows_is_a_whole_document(void **state)
+TEST(run_without_rows_is_a_whole_document)
 {
-    (void)state;
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
         char text[8192] = "";
@@ -105,9 +95,8 @@ static void run_without_rows_is_a_whole_document(void **state)
 
 /* A record that somebody else wrote: a formula for a spreadsheet, the end of a CDATA section, and
  * times whose sum is beyond all numbers. */
-static void hostile_rows_are_written_as_data(void **state)
+TEST(hostile_rows_are_written_as_data)
 {
-    (void)state;
     struct lb_run run = small_run();
     struct lb_row *row = &run.rows[0];
     char *text;
@@ -143,9 +132,8 @@ static void hostile_rows_are_written_as_data(void **state)
 }
 
 /* A half-written file must not replace a whole one. */
-static void failed_export_leaves_the_earlier_file(void **state)
+TEST_WITH(failed_export_leaves_the_earlier_file, scratch_setup, scratch_teardown)
 {
-    (void)state;
     struct lb_run run = small_run();
     struct lb_error err = {""};
     const struct lb_export_format *csv = lb_export_formats;
@@ -165,16 +153,4 @@ static void failed_export_leaves_the_earlier_file(void **state)
     free(text);
     assert_int_equal(access(draft, F_OK), -1);
     lb_run_free(&run);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_is_as_its_golden_file),
-        cmocka_unit_test(run_without_rows_is_a_whole_document),
-        cmocka_unit_test(hostile_rows_are_written_as_data),
-        cmocka_unit_test_setup_teardown(failed_export_leaves_the_earlier_file, scratch_setup,
-                                        scratch_teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

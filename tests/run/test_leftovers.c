@@ -1,22 +1,14 @@
 /* What is left behind in a process is named, what was found is not; others' use of the CPUs is told
  * from the process's own. */
 #include <fenv.h>
-#include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
+#include "tests/helpers/test.h"
 
 /* What has changed since the reading. */
 static void changes(const struct lb_process_reading *before, char text[256])
@@ -40,21 +32,19 @@ static struct lb_process_reading *reading(void)
     return state;
 }
 
-static void a_process_that_changes_nothing_has_no_differences(void **state)
+TEST(a_process_that_changes_nothing_has_no_differences)
 {
     char text[256];
-    (void)state;
     struct lb_process_reading *before = reading();
     changes(before, text);
     assert_string_equal(text, "");
     free(before);
 }
 
-static void every_difference_is_in_the_list(void **state)
+TEST(every_difference_is_in_the_list)
 {
     char text[256], folder[512];
     int ends[2];
-    (void)state;
     assert_non_null(getcwd(folder, sizeof(folder)));
     struct lb_process_reading *before = reading();
     assert_int_equal(pipe(ends), 0);
@@ -73,12 +63,11 @@ static void every_difference_is_in_the_list(void **state)
     free(before);
 }
 
-static void pipes_are_allowed_where_libraries_may_keep_them(void **state)
+TEST(pipes_are_allowed_where_libraries_may_keep_them)
 {
     static const struct lb_leftovers_allowed allowed = {.bytes = 1 << 20, .descriptors = true};
     char text[256] = "";
     int ends[2];
-    (void)state;
     struct lb_process_reading *before = reading();
     assert_int_equal(pipe(ends), 0);
     struct lb_process_reading *after = reading();
@@ -99,10 +88,9 @@ static void *spin(void *unused)
     return unused;
 }
 
-static void a_thread_that_spins_is_no_idle_one(void **state)
+TEST(a_thread_that_spins_is_no_idle_one)
 {
     pthread_t thread;
-    (void)state;
     assert_true(lb_await_idle_threads(0.5) == 0);
     assert_int_equal(pthread_create(&thread, NULL, spin, NULL), 0);
     assert_true(lb_await_idle_threads(0.05) > 0);
@@ -117,10 +105,9 @@ static void *end_at_once(void *unused)
 }
 
 /* The system lists a thread for a moment after it was joined. */
-static void joined_threads_are_not_counted(void **state)
+TEST(joined_threads_are_not_counted)
 {
     char text[256];
-    (void)state;
     struct lb_process_reading *before = reading();
     for (int i = 0; i < 5000; i++) {
         pthread_t thread;
@@ -132,9 +119,8 @@ static void joined_threads_are_not_counted(void **state)
     free(before);
 }
 
-static void children_are_ended(void **state)
+TEST(children_are_ended)
 {
-    (void)state;
     assert_int_equal(lb_end_children(0), 0);
     pid_t brief = fork();
     if (brief == 0)
@@ -150,7 +136,7 @@ static void children_are_ended(void **state)
 
 /* A second on two CPUs. The mutants: without the process's own time taken off, its own work
  * would be others'; without the ticks, a short case would always be noisy. */
-static void others_are_told_from_the_process_itself(void **state)
+TEST(others_are_told_from_the_process_itself)
 {
     static const struct {
         double seconds, busy_s, own_s, delay_s, throttled_s;
@@ -165,7 +151,6 @@ static void others_are_told_from_the_process_itself(void **state)
         {1, NAN, 1, 0.3, NAN, 4, 0},    /* perhaps for its own threads */
         {1, 1, 1, 0, 0.25, 1, 0.25},    /* throttled */
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct lb_cpu_load before = {.at_ns = 5e9, .busy_ns = 7e9, .cpus = 2};
         const struct lb_cpu_load after = {
@@ -179,18 +164,4 @@ static void others_are_told_from_the_process_itself(void **state)
         };
         assert_true(fabs(lb_cpu_load_others(&before, &after) - cases[i].share) < 1e-9);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_that_changes_nothing_has_no_differences),
-        cmocka_unit_test(every_difference_is_in_the_list),
-        cmocka_unit_test(pipes_are_allowed_where_libraries_may_keep_them),
-        cmocka_unit_test(a_thread_that_spins_is_no_idle_one),
-        cmocka_unit_test(joined_threads_are_not_counted),
-        cmocka_unit_test(children_are_ended),
-        cmocka_unit_test(others_are_told_from_the_process_itself),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

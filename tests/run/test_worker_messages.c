@@ -1,17 +1,8 @@
 /* Messages between the program and its workers: each arrives as it was sent, and a damaged one is
  * refused. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "run/worker_messages.h"
 #include "tests/helpers/synthetic_run.h"
+#include "tests/helpers/test.h"
 
 static const char case_text[] = "cpu_ref/T3_B2_I4_H4/f32/train";
 
@@ -37,9 +28,8 @@ static void same_text(const char *a, const char *b)
         assert_true(a == b);
 }
 
-static void every_request_arrives_as_it_was_sent(void **state)
+TEST(every_request_arrives_as_it_was_sent)
 {
-    (void)state;
     const struct lb_request requests[] = {
         {.kind = LB_REQUEST_PLUGIN, .path = "/a folder/caf\xc3\xa9.so"},
         {.kind = LB_REQUEST_LIBRARY, .text = "onednn"},
@@ -92,9 +82,8 @@ static void every_request_arrives_as_it_was_sent(void **state)
     }
 }
 
-static void a_request_with_a_gap_is_refused(void **state)
+TEST(a_request_with_a_gap_is_refused)
 {
-    (void)state;
     static const char *const keys[] = {"op", "seed", "max_ns", "kernels", "tune", "batch_first"};
     const struct lb_request run = {.kind = LB_REQUEST_RUN, .text = case_text};
     struct lb_request got;
@@ -124,9 +113,8 @@ static struct lb_event event_of(const json_t *message)
     return event;
 }
 
-static void every_event_arrives_as_it_was_sent(void **state)
+TEST(every_event_arrives_as_it_was_sent)
 {
-    (void)state;
     json_t *message = travel(lb_phase_encode("sample"));
     struct lb_event event = event_of(message);
     assert_int_equal(event.kind, LB_EVENT_PHASE);
@@ -158,9 +146,8 @@ static void every_event_arrives_as_it_was_sent(void **state)
     json_decref(message);
 }
 
-static void a_row_arrives_and_what_is_no_event_is_refused(void **state)
+TEST(a_row_arrives_and_what_is_no_event_is_refused)
 {
-    (void)state;
     struct lb_event event;
     struct lb_error err = {""};
     struct lb_row row = synthetic_row(case_text, LB_VERDICT_OK, 1e6, 1, 20);
@@ -180,9 +167,8 @@ static void a_row_arrives_and_what_is_no_event_is_refused(void **state)
     json_decref(message);
 }
 
-static void a_plugin_arrives_as_it_describes_itself(void **state)
+TEST(a_plugin_arrives_as_it_describes_itself)
 {
-    (void)state;
     static const char *const names[] = {"auto", "fast", NULL};
     const struct lb_impl impl = {.name = "mine",
                                  .summary = "an \xff implementation",
@@ -210,9 +196,8 @@ static void a_plugin_arrives_as_it_describes_itself(void **state)
     json_decref(message);
 }
 
-static void a_probe_and_an_aftermath_arrive(void **state)
+TEST(a_probe_and_an_aftermath_arrive)
 {
-    (void)state;
     const struct lb_probe sent = {{1, 2, 3, (size_t)1 << 40}, "tile 64x64", "a note"};
     struct lb_probe got = {0};
     struct lb_aftermath after;
@@ -234,17 +219,4 @@ static void a_probe_and_an_aftermath_arrive(void **state)
         assert_true(known ? after.reference_ns == 7.5 : isnan(after.reference_ns));
         json_decref(message);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_request_arrives_as_it_was_sent),
-        cmocka_unit_test(a_request_with_a_gap_is_refused),
-        cmocka_unit_test(every_event_arrives_as_it_was_sent),
-        cmocka_unit_test(a_row_arrives_and_what_is_no_event_is_refused),
-        cmocka_unit_test(a_plugin_arrives_as_it_describes_itself),
-        cmocka_unit_test(a_probe_and_an_aftermath_arrive),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

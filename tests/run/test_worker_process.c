@@ -1,18 +1,12 @@
 /* The end of a worker that can't be killed, as one that is stuck in a driver: here the wait for it
  * (the linker's --wrap) says for ever that it has not ended. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/clock.h"
 #include "run/worker_process.h"
+#include "tests/helpers/test.h"
 
 static bool stuck;
 
@@ -42,10 +36,9 @@ static struct lb_worker *sleeping_worker(pid_t *pid)
     return worker;
 }
 
-static void the_wait_for_a_worker_that_does_not_end_is_bounded(void **state)
+TEST(the_wait_for_a_worker_that_does_not_end_is_bounded)
 {
     pid_t pid;
-    (void)state;
     struct lb_worker *worker = sleeping_worker(&pid);
     double start = lb_now_ns();
     stuck = true;
@@ -55,22 +48,12 @@ static void the_wait_for_a_worker_that_does_not_end_is_bounded(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid); /* it was killed all the same */
 }
 
-static void a_worker_that_ends_is_not_waited_for_longer(void **state)
+TEST(a_worker_that_ends_is_not_waited_for_longer)
 {
     pid_t pid;
-    (void)state;
     struct lb_worker *worker = sleeping_worker(&pid);
     double start = lb_now_ns();
     lb_worker_destroy(worker);
     assert_true(lb_now_ns() - start < 2e9);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_wait_for_a_worker_that_does_not_end_is_bounded),
-        cmocka_unit_test(a_worker_that_ends_is_not_waited_for_longer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* Anomalies of samples: each anomaly is found where it is planted, and seldom in
  * independent samples of whatever distribution. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "stats/anomalies.h"
 #include "stats/order_stats.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 enum { ROUNDS = 2000 };
 
@@ -85,9 +78,8 @@ static double share(draw *series, size_t n, unsigned flag)
     return (double)flagged / ROUNDS;
 }
 
-static void planted_anomalies_are_found(void **state)
+TEST(planted_anomalies_are_found)
 {
-    (void)state;
     assert_true(share(draw_outliers, 100, LB_ANOMALY_OUTLIERS) > 0.99);
     assert_true(share(draw_slow_first, 100, LB_ANOMALY_SLOW_FIRST) > 0.99);
     assert_true(share(draw_drift, 100, LB_ANOMALY_DRIFT) > 0.99);
@@ -95,9 +87,8 @@ static void planted_anomalies_are_found(void **state)
     assert_true(share(draw_two_modes, 100, LB_ANOMALY_TWO_MODES) > 0.99);
 }
 
-static void independent_samples_are_seldom_flagged(void **state)
+TEST(independent_samples_are_seldom_flagged)
 {
-    (void)state;
     static draw *const all[] = {draw_normal, draw_log_normal, draw_uniform, draw_two_modes};
     for (size_t i = 0; i < 4; i++)
         for (size_t n = 20; n <= 200; n = 3 * n + 1) {
@@ -112,9 +103,8 @@ static void independent_samples_are_seldom_flagged(void **state)
 }
 
 /* The hand-made example: quartiles 3 and 7 (definition 7), so fences at -3, 13 and -9, 19. */
-static void outliers_are_classed_by_tukeys_fences(void **state)
+TEST(outliers_are_classed_by_tukeys_fences)
 {
-    (void)state;
     const double values[] = {5, 1, 2, 13, 3, 4, 14, 6, 7};
     const double severe[] = {5, 1, 2, 3, 4, 19.5, 6, 7, 5};
     const size_t block = 9;
@@ -129,9 +119,8 @@ static void outliers_are_classed_by_tukeys_fences(void **state)
 
 /* The 90 values of the NIST/SEMATECH e-Handbook of Statistical Methods, 7.1.6, "What are outliers
  * in the data?", which names one mild outlier, 1441, and no extreme one. */
-static void outliers_are_those_of_the_handbook(void **state)
+TEST(outliers_are_those_of_the_handbook)
 {
-    (void)state;
     static const double values[90] = {
         30,  171, 184, 201, 212, 250, 265, 270, 272, 289, 305, 306,  322,  322,  336,
         346, 351, 370, 390, 404, 409, 411, 436, 437, 439, 441, 444,  448,  451,  453,
@@ -150,9 +139,8 @@ static void outliers_are_those_of_the_handbook(void **state)
  * Statistical Inference (2003), p. 98. R's randtests::bartels.rank.test prints -3.6453 for the
  * normalized ratio; SciPy 1.17.1's spearmanr gives 0.9835164835164836 for the trend, and for the
  * Nile below -0.437449930079709. */
-static void trend_and_autocorrelation_are_as_published(void **state)
+TEST(trend_and_autocorrelation_are_as_published)
 {
-    (void)state;
     static const double tourists[13] = {12362, 12739, 13057, 13955, 14123, 15698, 17523,
                                         18610, 19842, 20310, 22500, 23080, 21916};
     size_t block = 13;
@@ -172,9 +160,8 @@ static void trend_and_autocorrelation_are_as_published(void **state)
 
 /* What rests on independence fails under autocorrelation and drift, and that is seen: of the series
  * whose interval misses the median, hardly any goes without a flag. */
-static void intervals_that_dependence_breaks_are_flagged(void **state)
+TEST(intervals_that_dependence_breaks_are_flagged)
 {
-    (void)state;
     static draw *const all[] = {draw_autocorrelated, draw_drift};
     static const double medians[] = {1000, 1000}; /* of the process; of the start of the drift */
     static const unsigned flags[] = {LB_ANOMALY_AUTOCORRELATION, LB_ANOMALY_DRIFT};
@@ -198,9 +185,8 @@ static void intervals_that_dependence_breaks_are_flagged(void **state)
 }
 
 /* How often anomalies are found in fewer samples: a coefficient of 0.6, a drift of three sigma. */
-static void detection_grows_with_the_number_of_samples(void **state)
+TEST(detection_grows_with_the_number_of_samples)
 {
-    (void)state;
     static const struct {
         size_t n;
         double drift, autocorrelation; /* least shares */
@@ -213,9 +199,8 @@ static void detection_grows_with_the_number_of_samples(void **state)
 }
 
 /* A drift of less than half a percent is not flagged, however significant it is. */
-static void drift_that_is_certain_and_small_is_not_flagged(void **state)
+TEST(drift_that_is_certain_and_small_is_not_flagged)
 {
-    (void)state;
     for (int large = 0; large < 2; large++) {
         double values[200];
         const size_t n = 200;
@@ -235,9 +220,8 @@ static void draw_in_steps(double *values, size_t n, uint64_t *random)
         values[i] = 1000 + 20 * round(draws_normal(random));
 }
 
-static void tied_samples_are_seldom_flagged(void **state)
+TEST(tied_samples_are_seldom_flagged)
 {
-    (void)state;
     for (size_t n = 20; n <= 200; n = 3 * n + 1) {
         assert_true(share(draw_in_steps, n, LB_ANOMALY_DRIFT) < 0.01);
         assert_true(share(draw_in_steps, n, LB_ANOMALY_AUTOCORRELATION) < 0.015);
@@ -245,9 +229,8 @@ static void tied_samples_are_seldom_flagged(void **state)
 }
 
 /* Blocks at different levels are not autocorrelation within the blocks. */
-static void levels_of_blocks_are_no_autocorrelation(void **state)
+TEST(levels_of_blocks_are_no_autocorrelation)
 {
-    (void)state;
     const size_t blocks[] = {30, 30, 30, 30};
     uint64_t random = 4;
     int flagged = 0;
@@ -263,9 +246,8 @@ static void levels_of_blocks_are_no_autocorrelation(void **state)
     assert_true(flagged <= 6);
 }
 
-static void few_and_equal_samples_are_no_anomaly(void **state)
+TEST(few_and_equal_samples_are_no_anomaly)
 {
-    (void)state;
     double same[64];
     struct lb_anomalies anomalies;
     for (size_t i = 0; i < 64; i++)
@@ -276,22 +258,4 @@ static void few_and_equal_samples_are_no_anomaly(void **state)
     }
     assert_string_equal(lb_anomaly_name(0), "outliers");
     assert_null(lb_anomaly_name(LB_ANOMALY_COUNT));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planted_anomalies_are_found),
-        cmocka_unit_test(independent_samples_are_seldom_flagged),
-        cmocka_unit_test(outliers_are_classed_by_tukeys_fences),
-        cmocka_unit_test(outliers_are_those_of_the_handbook),
-        cmocka_unit_test(trend_and_autocorrelation_are_as_published),
-        cmocka_unit_test(intervals_that_dependence_breaks_are_flagged),
-        cmocka_unit_test(detection_grows_with_the_number_of_samples),
-        cmocka_unit_test(drift_that_is_certain_and_small_is_not_flagged),
-        cmocka_unit_test(tied_samples_are_seldom_flagged),
-        cmocka_unit_test(levels_of_blocks_are_no_autocorrelation),
-        cmocka_unit_test(few_and_equal_samples_are_no_anomaly),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

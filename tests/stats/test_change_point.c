@@ -1,14 +1,7 @@
 /* Tests of change points in a series. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "stats/change_point.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -30,9 +23,8 @@ static double energy(const double *values, size_t n, size_t split)
            (2 * across / (a * b) - first / (a * (a - 1) / 2) - second / (b * (b - 1) / 2));
 }
 
-static void split_is_the_best_of_the_definition(void **state)
+TEST(split_is_the_best_of_the_definition)
 {
-    (void)state;
     uint64_t random = 9;
     int single = 0;
     for (size_t n = 20; n < 60; n++) {
@@ -55,9 +47,8 @@ static void split_is_the_best_of_the_definition(void **state)
 
 /* Yearly flow of the Nile at Aswan, 1871 to 1970: the dam of 1898 is the change that the literature
  * finds (Cobb, Biometrika 65 (1978) 243-251, data there in table 1). */
-static void nile_changes_in_1898(void **state)
+TEST(nile_changes_in_1898)
 {
-    (void)state;
     size_t points[100], count;
     assert_int_equal(lb_change_points(draws_nile, 100, 0, points, &count, NULL), LB_OK);
     assert_int_equal(count, 1);
@@ -65,9 +56,8 @@ static void nile_changes_in_1898(void **state)
 }
 
 /* 60 runs with 1 % of noise and a step of 5 % at each position in turn. */
-static void planted_change_is_found_within_one_run(void **state)
+TEST(planted_change_is_found_within_one_run)
 {
-    (void)state;
     uint64_t random = 60;
     for (size_t step_at = 5; step_at <= 55; step_at++) {
         double values[60];
@@ -80,9 +70,8 @@ static void planted_change_is_found_within_one_run(void **state)
     }
 }
 
-static void several_changes_are_all_found_in_order(void **state)
+TEST(several_changes_are_all_found_in_order)
 {
-    (void)state;
     static const size_t expected[] = {12, 25, 45};
     static const double levels[] = {0, 0.10, 0.04, 0.12};
     uint64_t random = 3;
@@ -98,9 +87,8 @@ static void several_changes_are_all_found_in_order(void **state)
         assert_true(points[i] + 1 >= expected[i] && points[i] <= expected[i] + 1);
 }
 
-static void nothing_is_found_where_nothing_changes(void **state)
+TEST(nothing_is_found_where_nothing_changes)
 {
-    (void)state;
     enum { SERIES = 200 };
     uint64_t random = 1;
     size_t wrong = 0, points[60], count;
@@ -116,9 +104,8 @@ static void nothing_is_found_where_nothing_changes(void **state)
 
 /* With the margin of --history, 2 %, and 1 % of noise there is about one false alarm in a thousand.
  */
-static void nothing_beyond_the_margin_is_found_in_plain_noise(void **state)
+TEST(nothing_beyond_the_margin_is_found_in_plain_noise)
 {
-    (void)state;
     uint64_t random = 2;
     size_t points[60], count, wrong = 0;
     double values[60];
@@ -131,9 +118,8 @@ static void nothing_beyond_the_margin_is_found_in_plain_noise(void **state)
     assert_true(wrong <= 8);
 }
 
-static void small_and_short_ones_are_no_change(void **state)
+TEST(small_and_short_ones_are_no_change)
 {
-    (void)state;
     double values[30];
     size_t points[30], count = 9;
     for (size_t i = 0; i < 30; i++)
@@ -146,18 +132,4 @@ static void small_and_short_ones_are_no_change(void **state)
         assert_int_equal(lb_change_points(values, n, 0.02, points, &count, NULL), LB_OK);
         assert_int_equal(count, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(split_is_the_best_of_the_definition),
-        cmocka_unit_test(nile_changes_in_1898),
-        cmocka_unit_test(planted_change_is_found_within_one_run),
-        cmocka_unit_test(several_changes_are_all_found_in_order),
-        cmocka_unit_test(nothing_is_found_where_nothing_changes),
-        cmocka_unit_test(nothing_beyond_the_margin_is_found_in_plain_noise),
-        cmocka_unit_test(small_and_short_ones_are_no_change),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* Tests of the path from times to verdicts: certainty and size, the known spread, the correction
  * for many cases. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "stats/comparison.h"
+#include "tests/helpers/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -16,9 +9,8 @@ static const struct lb_judgement defaults = {.margin = 0.02, .level = 0.01};
 
 /* A significant but small shift, and a large but uncertain one, are not enough for a verdict. Each
  * side has n units, evenly spaced over `spread`. */
-static void verdict_needs_both_certainty_and_size(void **state)
+TEST(verdict_needs_both_certainty_and_size)
 {
-    (void)state;
     static const char chance[] = "the estimate is beyond the margin, but chance can't be ruled out",
                       perhaps[] = "the times differ, but perhaps by less than the margin",
                       wide[] = "the interval reaches beyond the margin", few[] = "too few to tell";
@@ -60,9 +52,8 @@ static void verdict_needs_both_certainty_and_size(void **state)
 }
 
 /* Units that took turns are compared in pairs: what both share cancels. */
-static void pairs_cancel_what_they_share(void **state)
+TEST(pairs_cancel_what_they_share)
 {
-    (void)state;
     double base[8], now[8];
     struct lb_contrast c = {.base = base, .now = now, .base_count = 8, .now_count = 8};
     for (int i = 0; i < 8; i++) {
@@ -81,14 +72,13 @@ static void pairs_cancel_what_they_share(void **state)
 
 /* Values of tables: Abramowitz & Stegun, 26.10. One unit against one with a standard deviation of
  * sqrt(1/2) has an error of 1. */
-static void known_spread_is_held_against_students_distribution(void **state)
+TEST(known_spread_is_held_against_students_distribution)
 {
     static const struct {
         double p, t;
         size_t df;
     } table[] = {{0.05, 12.706, 1}, {0.05, 4.303, 2},  {0.1, 2.353, 3},
                  {0.01, 4.032, 5},  {0.05, 2.228, 10}, {0.05, 2.021, 40}};
-    (void)state;
     for (size_t i = 0; i < COUNT(table); i++) {
         const double base[] = {0, 0}, now = -table[i].t;
         struct lb_contrast c = {.base = base, .now = &now, .base_count = 1, .now_count = 1};
@@ -111,9 +101,8 @@ static void known_spread_is_held_against_students_distribution(void **state)
  * SciPy's false_discovery_control has the others. They are in another order than the paper's,
  * because the order is no matter. With one degree of freedom, p is that of tan(pi (1 - p) / 2). A
  * case of too few units counts for nothing. */
-static void p_values_are_corrected_as_in_the_paper(void **state)
+TEST(p_values_are_corrected_as_in_the_paper)
 {
-    (void)state;
     static const double p[] = {0.0459, 0.0001, 0.3240, 0.0004, 0.7590, 0.0019, 0.0095, 0.0201,
                                0.5719, 0.0278, 0.0298, 0.0344, 1.0,    0.4262, 0.6528};
     static const double adjusted[] = {0.0765,     0.0015,   0.486,  0.003,      0.81321429,
@@ -141,24 +130,11 @@ static void p_values_are_corrected_as_in_the_paper(void **state)
     assert_int_equal(slower, 4);
 }
 
-static void margin_and_level_have_ranges(void **state)
+TEST(margin_and_level_have_ranges)
 {
-    (void)state;
     static const struct lb_judgement bad[] = {{0, 0.05}, {-1, 0.05},  {NAN, 0.05},
                                               {0.02, 0}, {0.02, 0.5}, {0.02, NAN}};
     assert_int_equal(lb_judge_cases(NULL, 0, &defaults, NULL), LB_OK);
     for (size_t i = 0; i < COUNT(bad); i++)
         assert_int_equal(lb_judge_cases(NULL, 0, &bad[i], NULL), LB_INVALID);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verdict_needs_both_certainty_and_size),
-        cmocka_unit_test(pairs_cancel_what_they_share),
-        cmocka_unit_test(known_spread_is_held_against_students_distribution),
-        cmocka_unit_test(p_values_are_corrected_as_in_the_paper),
-        cmocka_unit_test(margin_and_level_have_ranges),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,9 @@
 /* Simulation: intervals hold what they are about as often as they say, whatever the distribution,
  * for independent draws. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "stats/order_stats.h"
 #include "stats/shift.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 enum { DRAWS = 20000 /* the standard error of a coverage of 95 % is then 0.15 points */ };
 
@@ -43,9 +36,8 @@ static double exact_coverage(size_t n)
     return sum;
 }
 
-static void median_interval_covers_as_the_binomial_says(void **state)
+TEST(median_interval_covers_as_the_binomial_says)
 {
-    (void)state;
     static const size_t sizes[] = {20, 35, 50, 100, 151, 200};
     for (size_t l = 0; l < 3; l++)
         for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
@@ -89,9 +81,8 @@ static void check_shift(const struct law *law, size_t n, size_t m)
     assert_true((double)held_90 / DRAWS > 0.90 - error && held_90 < held);
 }
 
-static void shift_interval_covers_as_the_ranks_say(void **state)
+TEST(shift_interval_covers_as_the_ranks_say)
 {
-    (void)state;
     for (size_t l = 0; l < 3; l++) {
         check_shift(&laws[l], 5, 5);
         check_shift(&laws[l], 10, 10);
@@ -100,9 +91,8 @@ static void shift_interval_covers_as_the_ranks_say(void **state)
 
 /* Beyond LB_SHIFT_EXACT, and where times tie, the law is the normal form: its intervals too hold
  * what they are about, within a point of what they say, ties making them wider. */
-static void shift_interval_covers_in_its_normal_form(void **state)
+TEST(shift_interval_covers_in_its_normal_form)
 {
-    (void)state;
     enum { N = 32, ROUNDS = 3000 };
     for (size_t l = 0; l < 3; l++)
         for (int steps = 0; steps < 2; steps++) {
@@ -130,9 +120,8 @@ static void shift_interval_covers_in_its_normal_form(void **state)
 }
 
 /* --ab's 60 pairs, which are beyond the exact law of signed ranks, and 50, which are not. */
-static void paired_interval_covers_for_many_pairs(void **state)
+TEST(paired_interval_covers_for_many_pairs)
 {
-    (void)state;
     enum { ROUNDS = 3000 };
     for (size_t n = 50; n <= 60; n += 10) {
         uint64_t random = n;
@@ -153,9 +142,8 @@ static void paired_interval_covers_for_many_pairs(void **state)
 }
 
 /* The paired form under differences that are symmetric about the shift. */
-static void paired_interval_covers_as_the_ranks_say(void **state)
+TEST(paired_interval_covers_as_the_ranks_say)
 {
-    (void)state;
     uint64_t random = 77;
     int held = 0;
     for (int i = 0; i < DRAWS; i++) {
@@ -172,9 +160,8 @@ static void paired_interval_covers_as_the_ranks_say(void **state)
 
 /* Times that a coarse clock rounds: from one in twenty to three in four of the differences are 0.
  */
-static void paired_interval_covers_where_differences_are_0(void **state)
+TEST(paired_interval_covers_where_differences_are_0)
 {
-    (void)state;
     enum { ROUNDS = 3000 };
     static const size_t sizes[] = {6, 10, 20};
     static const double steps[] = {0.2, 1, 2, 3};
@@ -201,9 +188,8 @@ static void paired_interval_covers_where_differences_are_0(void **state)
 
 /* The broken twin: blocks that share a level, pooled sample by sample. The interval is far too
  * narrow, which is why units are blocks. */
-static void pooled_samples_of_blocks_cover_nothing(void **state)
+TEST(pooled_samples_of_blocks_cover_nothing)
 {
-    (void)state;
     uint64_t random = 8;
     int pooled = 0, by_block = 0;
     enum { ROUNDS = 2000, BLOCKS = 6, SAMPLES = 5 };
@@ -225,18 +211,4 @@ static void pooled_samples_of_blocks_cover_nothing(void **state)
     }
     assert_true(pooled > ROUNDS / 4);
     assert_true(by_block < ROUNDS * 6 / 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(median_interval_covers_as_the_binomial_says),
-        cmocka_unit_test(shift_interval_covers_as_the_ranks_say),
-        cmocka_unit_test(shift_interval_covers_in_its_normal_form),
-        cmocka_unit_test(paired_interval_covers_as_the_ranks_say),
-        cmocka_unit_test(paired_interval_covers_for_many_pairs),
-        cmocka_unit_test(paired_interval_covers_where_differences_are_0),
-        cmocka_unit_test(pooled_samples_of_blocks_cover_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

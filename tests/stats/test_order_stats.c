@@ -1,16 +1,7 @@
 /* Tests of the statistics of samples. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "stats/order_stats.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -24,9 +15,8 @@ static double *ranks(size_t n)
     return values;
 }
 
-static void sort_orders_any_input(void **state)
+TEST(sort_orders_any_input)
 {
-    (void)state;
     double values[] = {3, -1, 2, 2, INFINITY, 0, 1e-300, -INFINITY};
     lb_sort(values, COUNT(values));
     for (size_t i = 1; i < COUNT(values); i++)
@@ -34,9 +24,8 @@ static void sort_orders_any_input(void **state)
     lb_sort(values, 0);
 }
 
-static void median_is_the_middle_or_the_mean_of_two(void **state)
+TEST(median_is_the_middle_or_the_mean_of_two)
 {
-    (void)state;
     assert_true(lb_median((double[]){1, 2, 10}, 3) == 2);
     assert_true(lb_median((double[]){1, 2, 4, 10}, 4) == 3);
     assert_true(lb_median((double[]){7}, 1) == 7);
@@ -47,9 +36,8 @@ static void median_is_the_middle_or_the_mean_of_two(void **state)
  * median, n = 2 to 20 (statistics textbook, table A.7,
  * https://www.coursehero.com/file/5646626/A7/): for each n the narrowest interval whose level is 95
  * % or more. */
-static void median_interval_has_the_ranks_of_the_printed_table(void **state)
+TEST(median_interval_has_the_ranks_of_the_printed_table)
 {
-    (void)state;
     static const struct {
         size_t n;
         double lo, hi;
@@ -75,9 +63,8 @@ static double coverage(size_t n, size_t r)
     return sum;
 }
 
-static void median_interval_is_the_narrowest_that_covers(void **state)
+TEST(median_interval_is_the_narrowest_that_covers)
 {
-    (void)state;
     static const double levels[] = {0.5, 0.9, 0.95, 0.99};
     for (size_t n = 6; n <= 5000; n = n < 60 ? n + 1 : n * 3 / 2) {
         double *values = ranks(n);
@@ -96,9 +83,8 @@ static void median_interval_is_the_narrowest_that_covers(void **state)
     }
 }
 
-static void median_interval_refuses_too_few_samples(void **state)
+TEST(median_interval_refuses_too_few_samples)
 {
-    (void)state;
     double *values = ranks(6), lo = -1, hi = -1;
     for (size_t n = 0; n < 6; n++)
         assert_int_equal(lb_median_interval(values, n, 0.95, &lo, &hi), LB_INVALID);
@@ -112,9 +98,8 @@ static void median_interval_refuses_too_few_samples(void **state)
 
 /* Draws of a skewed distribution, whose median is 1: how often the interval, or one that is a rank
  * narrower on both sides, holds it. */
-static void median_interval_covers_at_nominal_rate(void **state)
+TEST(median_interval_covers_at_nominal_rate)
 {
-    (void)state;
     enum { DRAWS = 40000, N = 20 };
     uint64_t random = 7;
     int held = 0, narrower_held = 0;
@@ -134,9 +119,8 @@ static void median_interval_covers_at_nominal_rate(void **state)
 }
 
 /* Values of the examples for linear interpolation in Wikipedia, "Percentile" (C = 1). */
-static void quantile_interpolates_as_defined(void **state)
+TEST(quantile_interpolates_as_defined)
 {
-    (void)state;
     const double values[] = {15, 20, 35, 40, 50}, four[] = {1, 2, 3, 4};
     assert_true(fabs(lb_quantile(values, 5, 0.40) - 29) < 1e-12);
     assert_true(fabs(lb_quantile(four, 4, 0.75) - 3.25) < 1e-12);
@@ -148,9 +132,8 @@ static void quantile_interpolates_as_defined(void **state)
     assert_true(isnan(lb_quantile(values, 0, 0.5)));
 }
 
-static void mad_is_the_median_of_the_sorted_deviations(void **state)
+TEST(mad_is_the_median_of_the_sorted_deviations)
 {
-    (void)state;
     uint64_t random = 3;
     /* The example of Wikipedia, "Median absolute deviation". */
     assert_true(lb_mad((double[]){1, 1, 2, 2, 4, 6, 9}, 7) == 1);
@@ -170,9 +153,8 @@ static void mad_is_the_median_of_the_sorted_deviations(void **state)
 /* Yearly flow of the Nile, 1871 to 1970 (Cobb, Biometrika 65 (1978) 243-251, table 1).
  * SciPy 1.17.1: median, min, median_abs_deviation, numpy.quantile, and quantile_test(x, q=0,
  * p=0.5).confidence_interval(0.95) and (0.99). */
-static void nile_is_as_in_scipy(void **state)
+TEST(nile_is_as_in_scipy)
 {
-    (void)state;
     double flow[100];
     double lo, hi;
     memcpy(flow, draws_nile, sizeof(flow));
@@ -188,20 +170,4 @@ static void nile_is_as_in_scipy(void **state)
     assert_true(lo == 845 && hi == 944);
     assert_int_equal(lb_median_interval(flow, 100, 0.99, &lo, &hi), LB_OK);
     assert_true(lo == 838 && hi == 963);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sort_orders_any_input),
-        cmocka_unit_test(median_is_the_middle_or_the_mean_of_two),
-        cmocka_unit_test(median_interval_has_the_ranks_of_the_printed_table),
-        cmocka_unit_test(median_interval_is_the_narrowest_that_covers),
-        cmocka_unit_test(median_interval_refuses_too_few_samples),
-        cmocka_unit_test(median_interval_covers_at_nominal_rate),
-        cmocka_unit_test(quantile_interpolates_as_defined),
-        cmocka_unit_test(nile_is_as_in_scipy),
-        cmocka_unit_test(mad_is_the_median_of_the_sorted_deviations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* Tests of the shift between two sets, and of the correction for many. Reference values were made
  * with SciPy 1.17.1 or are printed in the books and manuals named beside them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
-#include <math.h>
-
 #include "stats/order_stats.h"
 #include "stats/shift.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 #define COUNT(array)      (sizeof(array) / sizeof((array)[0]))
 #define NEAR(a, b, limit) assert_true(fabs((a) - (b)) < (limit))
@@ -40,9 +32,8 @@ static double p_of(size_t n, size_t m, size_t u)
 
 /* Critical values of U for 5 %, two-sided, as printed in most textbooks (Siegel, Nonparametric
  * Statistics, table K): the largest U that is significant. */
-static void p_values_have_the_critical_values_of_the_printed_table(void **state)
+TEST(p_values_have_the_critical_values_of_the_printed_table)
 {
-    (void)state;
     static const size_t table[] = {0,  2,  5,  8,  13, 17, 23,  30, 37,
                                    45, 55, 64, 75, 87, 99, 113, 127}; /* n = m = 4 to 20 */
     for (size_t i = 0; i < COUNT(table); i++) {
@@ -53,9 +44,8 @@ static void p_values_have_the_critical_values_of_the_printed_table(void **state)
 }
 
 /* Counted with Python's integers, which have any length. */
-static void p_values_are_exact(void **state)
+TEST(p_values_are_exact)
 {
-    (void)state;
     static const struct {
         size_t n, m, u;
         double p;
@@ -73,9 +63,8 @@ static void p_values_are_exact(void **state)
 
 /* Hollander & Wolfe (1973), p. 69: permeability of membranes. R's wilcox.test prints W = 35,
  * p = 0.2544, interval -0.15 to 0.76, difference in location 0.305. */
-static void membranes_are_as_in_the_book(void **state)
+TEST(membranes_are_as_in_the_book)
 {
-    (void)state;
     const double x[] = {0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
     const double y[] = {1.15, 0.88, 0.90, 0.74, 1.21};
     struct lb_shift shift;
@@ -88,9 +77,8 @@ static void membranes_are_as_in_the_book(void **state)
 }
 
 /* The example of R's wilcox.test, ozone in May and August: W = 127.5, p = 0.0001208. Tied. */
-static void ozone_is_as_in_the_manual_of_r(void **state)
+TEST(ozone_is_as_in_the_manual_of_r)
 {
-    (void)state;
     const double may[] = {41, 36, 12, 18, 28, 23, 19, 8, 7,  16, 11, 14,  18,
                           14, 34, 6,  30, 11, 1,  11, 4, 32, 23, 45, 115, 37};
     const double august[] = {39, 9,  16, 78, 35, 66, 122, 89,  110, 44, 28,  65, 22,
@@ -105,9 +93,8 @@ static void ozone_is_as_in_the_manual_of_r(void **state)
 
 /* Hollander & Wolfe (1973), p. 29: depression before and after. R prints V = 40, p = 0.03906,
  * interval -0.786 to -0.010, (pseudo)median -0.46. */
-static void depression_is_as_in_the_book(void **state)
+TEST(depression_is_as_in_the_book)
 {
-    (void)state;
     const double x[] = {1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30};
     const double y[] = {0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29};
     double differences[COUNT(x)];
@@ -124,9 +111,8 @@ static void depression_is_as_in_the_book(void **state)
 
 /* SciPy: wilcoxon(d, zero_method='pratt', correction=True, mode='approx'). One difference is 0,
  * some tie. */
-static void tied_pairs_are_as_in_scipy(void **state)
+TEST(tied_pairs_are_as_in_scipy)
 {
-    (void)state;
     const double differences[] = {15, -7, 5, 20, 0, -9, 17, -12, 5, -10};
     struct lb_shift shift;
     assert_int_equal(lb_shift_paired(differences, COUNT(differences), &shift, NULL), LB_OK);
@@ -137,9 +123,8 @@ static void tied_pairs_are_as_in_scipy(void **state)
 /* Five of ten pairs are equal, the others go one way: the interval does not leave out 0. By hand:
  * sigma^2 = (10 11 21 - 5 6 11) / 24 = 82.5, so the bounds are the 10th of 55 averages from either
  * end; those of 5 % are the 13th. */
-static void pairs_without_a_difference_widen_the_interval(void **state)
+TEST(pairs_without_a_difference_widen_the_interval)
 {
-    (void)state;
     const double differences[] = {0, 1, 0, 2, 0, 3, 0, 4, 0, 5};
     double averages[55];
     size_t count = 0;
@@ -156,9 +141,8 @@ static void pairs_without_a_difference_widen_the_interval(void **state)
 }
 
 /* All differences by brute force, in order; the interval's bounds must be two of them. */
-static void bounds_are_order_statistics_of_all_differences(void **state)
+TEST(bounds_are_order_statistics_of_all_differences)
 {
-    (void)state;
     double base[12], changed[9], all[108];
     uint64_t random = 5;
     for (int round = 0; round < 200; round++) {
@@ -185,9 +169,8 @@ static void bounds_are_order_statistics_of_all_differences(void **state)
     }
 }
 
-static void too_few_units_and_broken_ones_are_refused(void **state)
+TEST(too_few_units_and_broken_ones_are_refused)
 {
-    (void)state;
     const double four[] = {1, 2, 3, 4}, six[] = {1, 2, 3, 4, 5, 6}, broken[] = {1, 2, NAN, 4, 5, 6};
     struct lb_shift shift = {.p = -1};
     struct lb_error err;
@@ -209,9 +192,8 @@ static void too_few_units_and_broken_ones_are_refused(void **state)
     }
 }
 
-static void sets_that_are_all_one_value_do_not_differ(void **state)
+TEST(sets_that_are_all_one_value_do_not_differ)
 {
-    (void)state;
     const double same[] = {5, 5, 5, 5, 5, 5};
     const double zeros[6] = {0};
     struct lb_shift shift;
@@ -219,21 +201,4 @@ static void sets_that_are_all_one_value_do_not_differ(void **state)
     assert_true(shift.p == 1 && shift.estimate == 0 && shift.lo95 == 0 && shift.hi95 == 0);
     assert_int_equal(lb_shift_paired(zeros, 6, &shift, NULL), LB_OK);
     assert_true(shift.p == 1 && shift.estimate == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(p_values_have_the_critical_values_of_the_printed_table),
-        cmocka_unit_test(p_values_are_exact),
-        cmocka_unit_test(membranes_are_as_in_the_book),
-        cmocka_unit_test(ozone_is_as_in_the_manual_of_r),
-        cmocka_unit_test(depression_is_as_in_the_book),
-        cmocka_unit_test(tied_pairs_are_as_in_scipy),
-        cmocka_unit_test(pairs_without_a_difference_widen_the_interval),
-        cmocka_unit_test(bounds_are_order_statistics_of_all_differences),
-        cmocka_unit_test(too_few_units_and_broken_ones_are_refused),
-        cmocka_unit_test(sets_that_are_all_one_value_do_not_differ),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
