@@ -1,4 +1,5 @@
-/* The GPU kernels that one call of a case ran. */
+/* The GPU kernels that one call of a case ran, and what their names tell. */
+#define _GNU_SOURCE /* strcasestr */
 #include "record/gpu_kernels.h"
 
 #include <inttypes.h>
@@ -8,6 +9,131 @@
 #include <string.h>
 
 #include "base/text.h"
+
+/* The C++ runtime's demangler (Itanium C++ ABI). It is callable from C but has no C header. */
+extern char *__cxa_demangle(const char *name, char *buffer, size_t *length, int *status);
+
+enum { LONG_NAME = 64 /* of longer names the template arguments are left out */ };
+
+/* Whether kernels whose name contains the part use tensor cores. The first rule that matches a name
+ * decides; without one it is unknown. A rule that says "no" stands before a rule for "yes" that
+ * would match the same names. */
+static const struct {
+    const char *part;
+    enum lb_tensor_cores tensor_cores;
+} rules[] = {
+    {"_simt", LB_TENSOR_NO},     /* CUTLASS and XMMA: GEMMs on the ordinary cores */
+    {"_ffma", LB_TENSOR_NO},     /* XMMA: fused multiply-adds of f32 */
+    {"tensorop", LB_TENSOR_YES}, /* CUTLASS, as in cutlass_80_tensorop_s16816gemm_f16 */
+    {"TensorOp", LB_TENSOR_YES}, /* CUTLASS: arch::OpClassTensorOp among template arguments */
+    {"xmma_", LB_TENSOR_YES},    /* XMMA in cuBLAS and cuDNN, as in sm80_xmma_gemm_f16f16 */
+    {"nvjet", LB_TENSOR_YES},    /* cuBLAS on Hopper and later */
+    {"884", LB_TENSOR_YES},      /* the shape m8n8k4, as in volta_s884gemm and d884gemm */
+    {"1688", LB_TENSOR_YES},     /* the shape m16n8k8, as in turing_fp16_s1688gemm */
+    {"16816", LB_TENSOR_YES},    /* the shape m16n8k16, as in ampere_fp16_s16816gemm */
+    {"hmma", LB_TENSOR_YES},     /* the instruction for f16, bf16 and TF32 */
+    {"HMMA", LB_TENSOR_YES},     /* cuDNN, as in RNN_blockPersist_fp_LSTM_HMMA */
+    {"dmma", LB_TENSOR_YES},     /* the instruction for f64 */
+    {"gmma", LB_TENSOR_YES},     /* wgmma: whole warp groups, Hopper */
+    {"tcgen05", LB_TENSOR_YES},  /* Blackwell's instructions */
+    {"wmma", LB_TENSOR_YES},     /* CUDA's C++ interface to them */
+    {"_mma", LB_TENSOR_YES},     /* this project's kernels that use mma.sync */
+    {"sgemm", LB_TENSOR_NO},     /* cuBLAS, as in ampere_sgemm_128x64_tn */
+    {"gemv", LB_TENSOR_NO},      /* cuBLAS: matrix times vector */
+    {"gemmSN", LB_TENSOR_NO},    /* cuBLAS: GEMMs with a small dimension, as in gemmSN_TN_kernel */
+    {"splitKreduce", LB_TENSOR_NO},     /* cuBLAS: sums of partial products */
+    {"RNN_blockPersist", LB_TENSOR_NO}, /* cuDNN's persistent kernels without HMMA in their name */
+    {"elemWiseRNNcell", LB_TENSOR_NO},  /* cuDNN: the pointwise part of a cell */
+    {"LSTM_elementWise", LB_TENSOR_NO}, /* cuDNN: the pointwise part of a cell */
+    {"elementwise", LB_TENSOR_NO},      /* pointwise work */
+    {"pointwise", LB_TENSOR_NO},        /* pointwise work */
+    {"cell_forward", LB_TENSOR_NO},     /* this project's cell, after its GEMMs */
+    {"cell_backward", LB_TENSOR_NO},    /* this project's cell, after its GEMMs */
+    {"transpose", LB_TENSOR_NO},        /* moves data */
+    {"reduce", LB_TENSOR_NO},           /* sums */
+};
+
+const char *lb_tensor_cores_name(enum lb_tensor_cores value)
+{
+    static const char *const names[] = {"unknown", "no", "yes"};
+    return names[value];
+}
+
+/* Applies the rules to a full name, mangled or not. */
+static enum lb_tensor_cores tensor_cores_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (strstr(name, rules[i].part))
+            return rules[i].tensor_cores;
+    return LB_TENSOR_UNKNOWN;
+}
+
+/* Removes every occurrence of part from text. */
+static void remove_all(char *text, const char *part)
+{
+    size_t length = strlen(part);
+    for (char *at = strstr(text, part); at; at = strstr(at, part))
+        memmove(at, at + length, strlen(at + length) + 1);
+}
+
+/* The first occurrence of the character outside angle brackets; NULL when there is none. */
+static char *find_outside(char *text, char character)
+{
+    int depth = 0;
+    for (; *text; text++) {
+        if (depth == 0 && *text == character)
+            return text;
+        depth += (*text == '<') - (*text == '>' && depth > 0);
+    }
+    return NULL;
+}
+
+/* True when text[0..length) ends in the name, as a whole word. */
+static bool ends_in(const char *text, size_t length, const char *name)
+{
+    size_t n = strlen(name);
+    return length >= n && strncmp(text + length - n, name, n) == 0 &&
+           (length == n || text[length - n - 1] == ':');
+}
+
+/* Replaces "cutlass::Kernel2<inner>" and similar wrappers by the inner name, in place. */
+static void unwrap(char *text)
+{
+    static const char *const wrappers[] = {"Kernel", "Kernel2", "device_kernel"};
+    char *open = strchr(text, '<');
+    for (size_t i = 0; open && i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
+        if (!ends_in(text, (size_t)(open - text), wrappers[i]))
+            continue;
+        memmove(text, open + 1, strlen(open + 1) + 1);
+        char *comma = find_outside(text, ','), *close = strrchr(text, '>');
+        if (comma)
+            *comma = '\0';
+        else if (close)
+            *close = '\0';
+        return;
+    }
+}
+
+static void shorten(const char *name, char shorter[LB_KERNEL_NAME_SIZE])
+{
+    char *demangled = strncmp(name, "_Z", 2) == 0 ? __cxa_demangle(name, NULL, NULL, NULL) : NULL;
+    char plain[4096];
+    snprintf(plain, sizeof(plain), "%s", demangled ? demangled : name);
+    free(demangled);
+    remove_all(plain, "(anonymous namespace)::");
+    remove_all(plain, "<unnamed>::");
+    char *text = strncmp(plain, "void ", 5) == 0 ? plain + 5 : plain;
+    char *parameters = find_outside(text, '(');
+    if (parameters)
+        *parameters = '\0';
+    unwrap(text);
+    char *arguments = strlen(text) > LONG_NAME ? strchr(text, '<') : NULL;
+    if (arguments)
+        *arguments = '\0';
+    snprintf(shorter, LB_KERNEL_NAME_SIZE, "%.*s%s", LB_KERNEL_NAME_SIZE - 6, text,
+             arguments ? "<...>" : "");
+    lb_clean_text(shorter); /* a character may be cut */
+}
 
 static int by_name_then_start(const void *a, const void *b)
 {
@@ -80,9 +206,9 @@ enum lb_status lb_kernels_collect(const struct lb_launch_record *launches, size_
     for (size_t i = 0; i < count; i++) {
         if (i == 0 || strcmp(sorted[i].name, sorted[i - 1].name) != 0) {
             struct lb_kernel *kernel = &items[out->count++];
-            lb_kernel_short_name(sorted[i].name, kernel->name);
-            kernel->tensor_cores = lb_kernel_tensor_cores(sorted[i].name);
-            kernel->persistent = lb_kernel_is_persistent(sorted[i].name);
+            shorten(sorted[i].name, kernel->name);
+            kernel->tensor_cores = tensor_cores_of(sorted[i].name);
+            kernel->persistent = strcasestr(sorted[i].name, "persist") != NULL;
         }
         add_launch(&items[out->count - 1], &sorted[i]);
     }

@@ -5,11 +5,16 @@
 #include <jansson.h>
 
 #include "model/case.h"
-#include "record/kernel_names.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+#define LB_KERNEL_NAME_SIZE 128 /* bytes of a short name and its terminator */
+
+enum lb_tensor_cores { LB_TENSOR_UNKNOWN, LB_TENSOR_NO, LB_TENSOR_YES };
+
+const char *lb_tensor_cores_name(enum lb_tensor_cores value); /* "unknown", "no", "yes" */
 
 /* One launch, as a tracer recorded it; times are in ns, all of the same clock. */
 struct lb_launch_record {
@@ -21,9 +26,13 @@ struct lb_launch_record {
 };
 
 /* All launches of one kernel. grid, block, cluster, registers and shared_bytes are those of its
- * longest launch. */
+ * longest launch. The name is demangled, without return type, parameters and unnamed namespaces; of
+ * a wrapper such as cutlass::Kernel2<inner> it is the inner name, and template arguments of a long
+ * name become <...>. Whether the kernel uses tensor cores follows from its whole name. It is
+ * persistent, staying on the device for all steps of a sequence, when its name contains "persist"
+ * in any case, as cuDNN's RNN_blockPersist_* do. */
 struct lb_kernel {
-    char name[LB_KERNEL_NAME_SIZE]; /* the short form, see kernel_names.h */
+    char name[LB_KERNEL_NAME_SIZE];
     enum lb_tensor_cores tensor_cores;
     bool persistent;
     int64_t count;

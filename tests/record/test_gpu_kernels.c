@@ -1,81 +1,71 @@
 /* Kernels: what names say, what launches add up to, and when they contradict the case. All records
  * are made up; no device is needed. */
+#define _GNU_SOURCE /* strcasestr */
 #include <inttypes.h>
 
 #include "record/gpu_kernels.h"
 #include "tests/helpers/test.h"
 #include "trace/kernel_trace.h"
 
-/* Names that profilers have shown, and the rule that must match each; "" for none. */
+/* Names that profilers have shown, one or more for each rule, in the order of the rules. */
 static const struct {
-    const char *name, *part;
+    const char *name;
     enum lb_tensor_cores tensor_cores;
 } named[] = {
-    {"cutlass_80_simt_sgemm_256x128_8x4_nn_align1", "_simt", LB_TENSOR_NO},
+    {"cutlass_80_simt_sgemm_256x128_8x4_nn_align1", LB_TENSOR_NO},
     {"sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4",
-     "_ffma", LB_TENSOR_NO},
-    {"cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4", "tensorop", LB_TENSOR_YES},
+     LB_TENSOR_NO},
+    {"cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4", LB_TENSOR_YES},
     {"void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<OpClassTensorOp>>(int)",
-     "TensorOp", LB_TENSOR_YES},
-    {"sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize64x64x64_stage4", "xmma_", LB_TENSOR_YES},
-    {"nvjet_hsh_128x64_64x8_2x1_v_bz_TNT", "nvjet", LB_TENSOR_YES},
-    {"volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_tn", "884", LB_TENSOR_YES},
-    {"turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", "1688", LB_TENSOR_YES},
-    {"ampere_fp16_s16816gemm_fp16_64x64_ldg8_f2f_stages_64x5_tn", "16816", LB_TENSOR_YES},
-    {"dgrad_hmma_kernel", "hmma", LB_TENSOR_YES},
-    {"void RNN_blockPersist_fp_LSTM_HMMA<__half, 512>(int)", "HMMA", LB_TENSOR_YES},
-    {"lstm_dmma_kernel", "dmma", LB_TENSOR_YES},
-    {"lstm_wgmma_kernel", "gmma", LB_TENSOR_YES},
-    {"lstm_tcgen05_kernel", "tcgen05", LB_TENSOR_YES},
-    {"gemm_wmma_kernel", "wmma", LB_TENSOR_YES},
-    {"lstm_persistent_mma_kernel", "_mma", LB_TENSOR_YES},
-    {"ampere_sgemm_128x64_tn", "sgemm", LB_TENSOR_NO},
-    {"void gemv2T_kernel_val<int, int, float, float, float>(int)", "gemv", LB_TENSOR_NO},
-    {"void gemmSN_TN_kernel<float, 128, 16, 2, 4>(int)", "gemmSN", LB_TENSOR_NO},
-    {"void splitKreduce_kernel<32, 16, int, float>(int)", "splitKreduce", LB_TENSOR_NO},
-    {"void RNN_blockPersist_fp_LSTM<float, float, float, 128>(int)", "RNN_blockPersist",
-     LB_TENSOR_NO},
-    {"void elemWiseRNNcell<float, float, float, (cudnnRNNMode_t)2>(int)", "elemWiseRNNcell",
-     LB_TENSOR_NO},
-    {"void LSTM_elementWise_fp<float, float, float>(int)", "LSTM_elementWise", LB_TENSOR_NO},
-    {"void at::native::vectorized_elementwise_kernel<4>(int)", "elementwise", LB_TENSOR_NO},
-    {"pointwise_kernel", "pointwise", LB_TENSOR_NO},
-    {"cell_forward_kernel", "cell_forward", LB_TENSOR_NO},
-    {"cell_backward_kernel", "cell_backward", LB_TENSOR_NO},
-    {"transpose_kernel", "transpose", LB_TENSOR_NO},
-    {"reduce_kernel", "reduce", LB_TENSOR_NO},
-    {"somebody_s_kernel", "", LB_TENSOR_UNKNOWN},
+     LB_TENSOR_YES},
+    {"sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize64x64x64_stage4", LB_TENSOR_YES},
+    {"nvjet_hsh_128x64_64x8_2x1_v_bz_TNT", LB_TENSOR_YES},
+    {"volta_fp16_s884gemm_fp16_128x64_ldg8_f2f_tn", LB_TENSOR_YES},
+    {"turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", LB_TENSOR_YES},
+    {"ampere_fp16_s16816gemm_fp16_64x64_ldg8_f2f_stages_64x5_tn", LB_TENSOR_YES},
+    {"dgrad_hmma_kernel", LB_TENSOR_YES},
+    {"void RNN_blockPersist_fp_LSTM_HMMA<__half, 512>(int)", LB_TENSOR_YES},
+    {"lstm_dmma_kernel", LB_TENSOR_YES},
+    {"lstm_wgmma_kernel", LB_TENSOR_YES},
+    {"lstm_tcgen05_kernel", LB_TENSOR_YES},
+    {"gemm_wmma_kernel", LB_TENSOR_YES},
+    {"lstm_persistent_mma_kernel", LB_TENSOR_YES},
+    {"ampere_sgemm_128x64_tn", LB_TENSOR_NO},
+    {"void gemv2T_kernel_val<int, int, float, float, float>(int)", LB_TENSOR_NO},
+    {"void gemmSN_TN_kernel<float, 128, 16, 2, 4>(int)", LB_TENSOR_NO},
+    {"void splitKreduce_kernel<32, 16, int, float>(int)", LB_TENSOR_NO},
+    {"void RNN_blockPersist_fp_LSTM<float, float, float, 128>(int)", LB_TENSOR_NO},
+    {"void elemWiseRNNcell<float, float, float, (cudnnRNNMode_t)2>(int)", LB_TENSOR_NO},
+    {"void LSTM_elementWise_fp<float, float, float>(int)", LB_TENSOR_NO},
+    {"void at::native::vectorized_elementwise_kernel<4>(int)", LB_TENSOR_NO},
+    {"pointwise_kernel", LB_TENSOR_NO},
+    {"cell_forward_kernel", LB_TENSOR_NO},
+    {"cell_backward_kernel", LB_TENSOR_NO},
+    {"transpose_kernel", LB_TENSOR_NO},
+    {"reduce_kernel", LB_TENSOR_NO},
+    {"somebody_s_kernel", LB_TENSOR_UNKNOWN},
+    {"PERSIS", LB_TENSOR_UNKNOWN},
+    {"PERSIST", LB_TENSOR_UNKNOWN},
 };
 
-static const char *deciding_part(const char *name)
+/* The kernel of a single launch under that name; the caller frees what it is in. */
+static const struct lb_kernel *kernel_named(const char *name, struct lb_kernels *k)
 {
-    for (const struct lb_kernel_rule *rule = lb_kernel_rules; rule->part; rule++)
-        if (strstr(name, rule->part))
-            return rule->part;
-    return "";
+    const struct lb_launch_record launch = {.name = (char *)(uintptr_t)name};
+    assert_int_equal(lb_kernels_collect(&launch, 1, k, NULL), LB_OK);
+    return k->items;
 }
 
-TEST(every_rule_decides_for_a_name)
+TEST(names_tell_the_use_of_tensor_cores)
 {
-    size_t rules = 0;
     for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++) {
-        assert_string_equal(deciding_part(named[i].name), named[i].part);
-        if (lb_kernel_tensor_cores(named[i].name) != named[i].tensor_cores)
-            fail_msg("%s: %s", named[i].name,
-                     lb_tensor_cores_name(lb_kernel_tensor_cores(named[i].name)));
+        struct lb_kernels k;
+        const struct lb_kernel *kernel = kernel_named(named[i].name, &k);
+        if (kernel->tensor_cores != named[i].tensor_cores)
+            fail_msg("%s: %s", named[i].name, lb_tensor_cores_name(kernel->tensor_cores));
+        assert_int_equal(kernel->persistent, strcasestr(named[i].name, "persist") != NULL);
+        lb_kernels_free(&k);
     }
-    for (const struct lb_kernel_rule *rule = lb_kernel_rules; rule->part; rule++, rules++)
-        assert_string_equal(rule->part, named[rules].part);
-    assert_int_equal(rules + 1, sizeof(named) / sizeof(named[0]));
-}
-
-TEST(persistent_kernels_are_known_by_name)
-{
-    assert_true(lb_kernel_is_persistent("void RNN_blockPersist_fp_LSTM<float>(int)"));
-    assert_true(lb_kernel_is_persistent("lstm_persistent_forward_kernel"));
-    assert_true(lb_kernel_is_persistent("PERSIST"));
-    assert_false(lb_kernel_is_persistent("elemWiseRNNcell"));
-    assert_false(lb_kernel_is_persistent("persis"));
 }
 
 TEST(names_are_shortened_to_what_tells_them_apart)
@@ -101,9 +91,9 @@ TEST(names_are_shortened_to_what_tells_them_apart)
         {"", ""},
     };
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        char shorter[LB_KERNEL_NAME_SIZE];
-        lb_kernel_short_name(names[i].full, shorter);
-        assert_string_equal(shorter, names[i].shorter);
+        struct lb_kernels k;
+        assert_string_equal(kernel_named(names[i].full, &k)->name, names[i].shorter);
+        lb_kernels_free(&k);
     }
 }
 
@@ -117,13 +107,15 @@ static void assert_text(const char *text)
 
 TEST(endless_names_fit)
 {
-    char name[5000], shorter[LB_KERNEL_NAME_SIZE];
-    memset(name, 'k', sizeof(name));
-    name[sizeof(name) - 1] = '\0';
-    lb_kernel_short_name(name, shorter);
-    assert_true(strlen(shorter) < LB_KERNEL_NAME_SIZE && strlen(shorter) > 100);
-    memset(name, '<', sizeof(name) - 1);
-    lb_kernel_short_name(name, shorter);
+    struct lb_kernels k;
+    char name[5000];
+    for (int i = 0; i < 2; i++) {
+        memset(name, "k<"[i], sizeof(name));
+        name[sizeof(name) - 1] = '\0';
+        size_t length = strlen(kernel_named(name, &k)->name);
+        assert_true(length < LB_KERNEL_NAME_SIZE && length > (i == 0 ? 100 : 0));
+        lb_kernels_free(&k);
+    }
 }
 
 static struct lb_launch_record launch(char *name, double start_ns, double end_ns, int64_t grid)
@@ -284,15 +276,15 @@ TEST(kernels_read_back)
 /* JSON and the report can't hold a part of a character. */
 TEST(names_are_not_cut_within_a_character)
 {
-    char name[4 * LB_KERNEL_NAME_SIZE] = "k", shorter[LB_KERNEL_NAME_SIZE];
-    struct lb_kernels copy = {0}, k = made_of("RNN", 1, "secret", 1);
+    char name[4 * LB_KERNEL_NAME_SIZE] = "k";
+    struct lb_kernels copy = {0}, cut, k = made_of("RNN", 1, "secret", 1);
     json_t *array = lb_kernels_to_json(&k);
     for (int even = 0; even < 2; even++) { /* one of the two has a character across the end */
         name[even] = '\0';
         while (strlen(name) < LB_KERNEL_NAME_SIZE)
             strcat(name, "\u00e9");
-        lb_kernel_short_name(name, shorter);
-        assert_text(shorter);
+        assert_text(kernel_named(name, &cut)->name);
+        lb_kernels_free(&cut);
         json_object_set_new(json_array_get(array, 0), "name", json_string(name));
         assert_int_equal(lb_kernels_from_json(array, &copy, NULL), LB_OK);
         assert_text(copy.items[0].name);
