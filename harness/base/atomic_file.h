@@ -15,7 +15,7 @@ typedef enum lb_status lb_file_writer(FILE *out, const void *user, struct lb_err
 
 /* Writes the file as path.PID.new and renames it to path once it is complete. Processes that write
  * the same file do not disturb each other, and an earlier file stays until the rename, or for good
- * after a failure. Drafts that killed processes left behind are removed once they are a minute old.
+ * after a failure.
  * The file keeps its mode, and links that lead to it stay links. A device, a pipe or the missing
  * target of a link can't be renamed over, so these are opened and written directly. LB_IO, LB_OOM,
  * or the status that write returns. */

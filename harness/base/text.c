@@ -7,23 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-void lb_append(char *text, size_t size, const char *format, ...)
-{
-    size_t used = strlen(text);
-    va_list arguments;
-    va_start(arguments, format);
-    int added = vsnprintf(text + used, size - used, format, arguments);
-    va_end(arguments);
-    if (added < 0 || (size_t)added < size - used)
-        return;
-    size_t last = size - 1; /* where the last character begins, once the loop has ended */
-    while (last > used && ((unsigned char)text[--last] & 0xc0) == 0x80)
-        ;
-    if (lb_character_bytes(text + last) == 0)
-        text[last] = '\0';
-}
-
-size_t lb_character_bytes(const char *text)
+/* The length in bytes of the UTF-8 character at the start. 0 when there is no valid one: a stray or
+ * incomplete sequence, an overlong form, a surrogate, or a code above U+10FFFF. Source: RFC 3629,
+ * section 4. */
+static size_t character_bytes(const char *text)
 {
     const unsigned char *at = (const unsigned char *)text;
     static const struct {
@@ -48,11 +35,27 @@ size_t lb_character_bytes(const char *text)
     return 0;
 }
 
+void lb_append(char *text, size_t size, const char *format, ...)
+{
+    size_t used = strlen(text);
+    va_list arguments;
+    va_start(arguments, format);
+    int added = vsnprintf(text + used, size - used, format, arguments);
+    va_end(arguments);
+    if (added < 0 || (size_t)added < size - used)
+        return;
+    size_t last = size - 1; /* where the last character begins, once the loop has ended */
+    while (last > used && ((unsigned char)text[--last] & 0xc0) == 0x80)
+        ;
+    if (character_bytes(text + last) == 0)
+        text[last] = '\0';
+}
+
 void lb_clean_text(char *text)
 {
     unsigned char *to = (unsigned char *)text;
     for (const unsigned char *from = to; *from;) {
-        size_t length = lb_character_bytes((const char *)from);
+        size_t length = character_bytes((const char *)from);
         if (length == 0) {
             *to++ = '?';
             from++;

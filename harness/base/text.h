@@ -15,11 +15,6 @@ extern "C" {
 void lb_append(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The length in bytes of the UTF-8 character at the start. 0 when there is no valid one: a stray or
- * incomplete sequence, an overlong form, a surrogate, or a code above U+10FFFF. Source: RFC 3629,
- * section 4. */
-size_t lb_character_bytes(const char *text);
-
 /* Changes the text in place into valid UTF-8 that is safe to print on a terminal: a byte that is
  * not part of a character becomes '?', and a control character (C0, DEL, C1) becomes a space. The
  * text never grows. */

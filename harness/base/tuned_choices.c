@@ -41,16 +41,16 @@ static void file_path(bool make, char path[4096])
     snprintf(path, 4096, "%s/bench-lstm/tuned.txt", folder);
 }
 
-/* Is called with the key and the value of each line. */
-typedef void line_taker(void *user, const char *key, const char *value);
-
-/* Calls take for every line of the file; a file that does not exist has none. */
-static enum lb_status read_lines(const char *path, line_taker *take, void *user,
-                                 struct lb_error *err)
+/* Reads the file, of which one that does not exist has no lines. value [size] becomes that of the
+ * key, and *found whether there is one; the lines of other keys are written to others (NULL: they
+ * are not). */
+static enum lb_status read_lines(const char *path, const char *key, char *value, size_t size,
+                                 bool *found, FILE *others, struct lb_error *err)
 {
     char line[1024];
     enum lb_status st = LB_OK;
     FILE *file = fopen(path, "r");
+    *found = false;
     if (!file)
         return errno == ENOENT ? LB_OK : lb_fail(err, LB_IO, "%.400s: %s", path, strerror(errno));
     if (!fgets(line, sizeof(line), file) || strcmp(line, first_line) != 0)
@@ -63,35 +63,24 @@ static enum lb_status read_lines(const char *path, line_taker *take, void *user,
             break;
         }
         *tab = *end = '\0';
-        take(user, line, tab + 1);
+        if (strcmp(line, key) == 0) {
+            snprintf(value, size, "%s", tab + 1);
+            *found = true;
+        } else if (others) {
+            fprintf(others, "%s\t%s\n", line, tab + 1);
+        }
     }
     fclose(file);
     return st;
 }
 
-struct search {
-    const char *key;
-    char *value;
-    size_t size;
-    bool found;
-};
-
-static void take_found(void *user, const char *key, const char *value)
-{
-    struct search *s = user;
-    if (strcmp(key, s->key) != 0)
-        return;
-    snprintf(s->value, s->size, "%s", value);
-    s->found = true;
-}
-
 enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct lb_error *why)
 {
     char path[4096];
-    struct search s = {key, value, size, false};
+    bool found;
     file_path(false, path);
-    enum lb_status st = read_lines(path, take_found, &s, why);
-    if (st == LB_OK && !s.found)
+    enum lb_status st = read_lines(path, key, value, size, &found, NULL, why);
+    if (st == LB_OK && !found)
         st = lb_fail(why, LB_ABSENT, "%.400s: it has no choice for %.80s", path, key);
     return st;
 }
@@ -100,24 +89,13 @@ struct change {
     const char *path, *key, *value;
 };
 
-struct copy {
-    FILE *to;
-    const char *key; /* its old line is left out */
-};
-
-static void take_copy(void *user, const char *key, const char *value)
-{
-    const struct copy *c = user;
-    if (strcmp(key, c->key) != 0)
-        fprintf(c->to, "%s\t%s\n", key, value);
-}
-
 static enum lb_status write_changed(FILE *out, const void *user, struct lb_error *err)
 {
     const struct change *change = user;
-    struct copy c = {out, change->key};
+    char old[64];
+    bool found;
     fputs(first_line, out);
-    enum lb_status st = read_lines(change->path, take_copy, &c, err);
+    enum lb_status st = read_lines(change->path, change->key, old, sizeof(old), &found, out, err);
     fprintf(out, "%s\t%s\n", change->key, change->value);
     return st;
 }

@@ -70,19 +70,6 @@ TEST_WITH(a_file_keeps_its_mode, enter_folder, leave_folder)
     assert_int_equal(mode_of("file") & 07777, 0600);
 }
 
-/* A draft's name may be taken too, by what is no file: it is written to, and its mode is not ours.
- */
-TEST_WITH(the_mode_is_given_to_files_only, enter_folder, leave_folder)
-{
-    assert_int_equal(lb_write_file_atomically("file", write_text, "old", NULL), LB_OK);
-    assert_int_equal(mkfifo("pipe", 0600), 0);
-    assert_int_equal(symlink("pipe", draft()), 0);
-    int reader = open("pipe", O_RDONLY | O_NONBLOCK);
-    lb_write_file_atomically("file", write_text, "new", NULL);
-    close(reader);
-    assert_int_equal(mode_of("pipe") & 07777, 0600);
-}
-
 TEST_WITH(a_link_stays_and_leads_to_the_new_file, enter_folder, leave_folder)
 {
     assert_int_equal(symlink("file", "link"), 0);
