@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "model/case.h"
 
 void lb_axis_free(struct lb_axis *axis)
@@ -22,6 +23,8 @@ struct reader {
     const char *flag, *text, *at;
     struct lb_axis *axis;
     struct lb_error *err;
+    const struct lb_axis_numbers *allowed; /* of an axis of numbers */
+    const char *const *words;              /* of an axis of words */
 };
 
 /* Fails with "FLAG TEXT: message", and with the column unless that is the first. */
@@ -109,8 +112,9 @@ static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t 
 }
 
 /* 64 | 64:512:+64 | 64:1024:x2 */
-static enum lb_status add_item(struct reader *r, const struct lb_axis_numbers *allowed)
+static enum lb_status add_number(struct reader *r)
 {
+    const struct lb_axis_numbers *allowed = r->allowed;
     enum lb_status st = LB_OK;
     struct reader start = *r; /* messages about a whole range give the column of its beginning */
     int64_t first = 0, last = 0, step = 1;
@@ -141,71 +145,64 @@ done:
     return st;
 }
 
-enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_numbers *allowed,
-                                   const char *text, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    size_t count = axis->count;
-    struct reader r = {allowed->flag, text, text, axis, err};
-    LB_TRY(add_item(&r, allowed));
-    while (*r.at == ',') {
-        r.at++;
-        LB_TRY(add_item(&r, allowed));
-    }
-done:
-    if (st != LB_OK)
-        axis->count = count;
-    return st;
-}
-
 /* "f64, f32, f16 or bf16" */
 static const char *list_words(char text[160], const char *const *words)
 {
-    size_t used = 0;
     text[0] = '\0';
-    for (size_t i = 0; words[i] && used < 160; i++) {
+    for (size_t i = 0; words[i]; i++) {
         const char *before = i == 0 ? "" : words[i + 1] ? ", " : " or ";
-        used += (size_t)snprintf(text + used, 160 - used, "%s%s", before, words[i]);
+        lb_append(text, 160, "%s%s", before, words[i]);
     }
     return text;
 }
 
-static enum lb_status refuse_word(const struct reader *r, const char *const *words, size_t length)
+static enum lb_status refuse_word(const struct reader *r, size_t length)
 {
     char word[64], list[160];
     snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
-    list_words(list, words);
-    const char *suggestion = lb_suggest(word, words);
+    list_words(list, r->words);
+    const char *suggestion = lb_suggest(word, r->words);
     if (suggestion)
         return refuse(r, "'%s' must be %s; did you mean %s?", word, list, suggestion);
     return refuse(r, "'%s' must be %s", word, list);
 }
 
-static enum lb_status add_word(struct reader *r, const char *const *words)
+static enum lb_status add_word(struct reader *r)
 {
     size_t length = strcspn(r->at, ",");
-    for (size_t i = 0; words[i]; i++) {
-        if (strlen(words[i]) == length && memcmp(words[i], r->at, length) == 0) {
+    for (size_t i = 0; r->words[i]; i++) {
+        if (strlen(r->words[i]) == length && memcmp(r->words[i], r->at, length) == 0) {
             r->at += length;
             return append(r, (int64_t)i);
         }
     }
-    return refuse_word(r, words, length);
+    return refuse_word(r, length);
+}
+
+/* Appends the items of the text, which commas separate; after a failure none. */
+static enum lb_status add_items(struct reader *r)
+{
+    size_t count = r->axis->count;
+    enum lb_status st = r->words ? add_word(r) : add_number(r);
+    while (st == LB_OK && *r->at == ',') {
+        r->at++;
+        st = r->words ? add_word(r) : add_number(r);
+    }
+    if (st != LB_OK)
+        r->axis->count = count;
+    return st;
+}
+
+enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_numbers *allowed,
+                                   const char *text, struct lb_error *err)
+{
+    struct reader r = {allowed->flag, text, text, axis, err, .allowed = allowed};
+    return add_items(&r);
 }
 
 enum lb_status lb_axis_add_words(struct lb_axis *axis, const char *flag, const char *const *words,
                                  const char *text, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    size_t count = axis->count;
-    struct reader r = {flag, text, text, axis, err};
-    LB_TRY(add_word(&r, words));
-    while (*r.at == ',') {
-        r.at++;
-        LB_TRY(add_word(&r, words));
-    }
-done:
-    if (st != LB_OK)
-        axis->count = count;
-    return st;
+    struct reader r = {flag, text, text, axis, err, .words = words};
+    return add_items(&r);
 }

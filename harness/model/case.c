@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 const char *lb_launch_name(enum lb_launch launch)
 {
     static const char *const names[LB_LAUNCH_COUNT] = {"stream", "graph"};
@@ -67,55 +69,44 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
     return LB_OK;
 }
 
+/* All fields but the names, those of the problem first. */
+enum { PROBLEM_FIELDS = 13, FIELDS = 17 };
+
+struct key {
+    int64_t fields[FIELDS];
+};
+
+static struct key key_of(const struct lb_case *c)
+{
+    const struct lb_problem *p = &c->problem;
+    return (struct key){{p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions,
+                         p->dtype, p->pass, p->math, p->act, p->ragged, p->cell, p->projection,
+                         c->launch, c->cache, c->timing, c->threads}};
+}
+
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)
 {
-    const struct lb_problem *p = &a->problem, *q = &b->problem;
-    return p->seq_len == q->seq_len && p->batch == q->batch && p->input == q->input &&
-           p->hidden == q->hidden && p->layers == q->layers && p->directions == q->directions &&
-           p->dtype == q->dtype && p->pass == q->pass && p->math == q->math && p->act == q->act &&
-           p->ragged == q->ragged && p->cell == q->cell && p->projection == q->projection;
+    struct key x = key_of(a), y = key_of(b);
+    return memcmp(x.fields, y.fields, PROBLEM_FIELDS * sizeof(*x.fields)) == 0;
 }
 
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b)
 {
-    return lb_case_same_problem(a, b) && a->launch == b->launch && a->cache == b->cache &&
-           a->timing == b->timing && a->threads == b->threads && strcmp(a->impl, b->impl) == 0 &&
+    struct key x = key_of(a), y = key_of(b);
+    return memcmp(&x, &y, sizeof(x)) == 0 && strcmp(a->impl, b->impl) == 0 &&
            strcmp(a->variant, b->variant) == 0;
-}
-
-/* Spreads a value over all bits, so that neighbouring sizes do not get neighbouring hashes. */
-static uint64_t mix(uint64_t hash, uint64_t value)
-{
-    hash = (hash ^ value) * 0x9e3779b97f4a7c15u; /* 2^64 divided by the golden ratio */
-    return hash ^ hash >> 29;
-}
-
-static uint64_t mix_text(uint64_t hash, const char *text)
-{
-    for (; *text; text++)
-        hash = mix(hash, (unsigned char)*text);
-    return mix(hash, 0);
 }
 
 uint64_t lb_case_hash_problem(const struct lb_case *c)
 {
-    const struct lb_problem *p = &c->problem;
-    const int64_t fields[] = {
-        p->seq_len,    p->batch,          p->input,         p->hidden,        p->layers,
-        p->directions, (int64_t)p->dtype, (int64_t)p->pass, (int64_t)p->math, (int64_t)p->act,
-        p->ragged,     p->cell,           p->projection};
-    uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
-        hash = mix(hash, (uint64_t)fields[i]);
-    return hash;
+    struct key key = key_of(c);
+    return lb_hash_bytes(0, key.fields, PROBLEM_FIELDS * sizeof(*key.fields));
 }
 
 uint64_t lb_case_hash(const struct lb_case *c)
 {
-    uint64_t hash = lb_case_hash_problem(c);
-    hash = mix(hash, (uint64_t)c->launch);
-    hash = mix(hash, (uint64_t)c->cache);
-    hash = mix(hash, (uint64_t)c->timing);
-    hash = mix(hash, (uint64_t)c->threads);
-    return mix_text(mix_text(hash, c->impl), c->variant);
+    struct key key = key_of(c);
+    uint64_t hash = lb_hash_bytes(0, &key, sizeof(key));
+    hash = lb_hash_bytes(hash, c->impl, strlen(c->impl));
+    return lb_hash_bytes(hash, c->variant, strlen(c->variant));
 }

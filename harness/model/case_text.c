@@ -3,9 +3,10 @@
 
 #include <ctype.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/text.h"
 
 enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,
                             struct lb_error *err)
@@ -26,59 +27,51 @@ enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_
 }
 
 /* The words that may follow the sizes in a case text, and what each of them sets. */
-enum word_field { DTYPE, PASS, MATH, RAGGED, ACT, CELL, LAUNCH, CACHE, TIMING };
-
 static const struct word {
     const char *text;
-    enum word_field field;
+    enum lb_given field;
     int value;
 } words[] = {
-    {"f64", DTYPE, LB_F64},
-    {"f32", DTYPE, LB_F32},
-    {"f16", DTYPE, LB_F16},
-    {"bf16", DTYPE, LB_BF16},
-    {"infer", PASS, LB_INFER},
-    {"forward", PASS, LB_FORWARD},
-    {"backward", PASS, LB_BACKWARD},
-    {"train", PASS, LB_TRAIN},
-    {"ieee", MATH, LB_IEEE},
-    {"tf32", MATH, LB_TF32},
-    {"half", MATH, LB_HALF},
-    {"ragged", RAGGED, 1},
-    {"full", RAGGED, 0},
-    {"act-tanh", ACT, LB_ACT_TANH},
-    {"act-relu", ACT, LB_ACT_RELU},
-    {"cell-standard", CELL, LB_CELL_STANDARD},
-    {"cell-layernorm", CELL, LB_CELL_LAYERNORM},
-    {"cell-recurrent-dropout", CELL, LB_CELL_RECURRENT_DROPOUT},
-    {"cell-peephole", CELL, LB_CELL_PEEPHOLE},
-    {"cell-residual", CELL, LB_CELL_RESIDUAL},
-    {"stream", LAUNCH, LB_STREAM},
-    {"graph", LAUNCH, LB_GRAPH},
-    {"hot", CACHE, LB_HOT},
-    {"cold", CACHE, LB_COLD},
-    {"isolated", TIMING, LB_ISOLATED},
-    {"batched", TIMING, LB_BATCHED},
+    {"f64", LB_GIVEN_DTYPE, LB_F64},
+    {"f32", LB_GIVEN_DTYPE, LB_F32},
+    {"f16", LB_GIVEN_DTYPE, LB_F16},
+    {"bf16", LB_GIVEN_DTYPE, LB_BF16},
+    {"infer", LB_GIVEN_PASS, LB_INFER},
+    {"forward", LB_GIVEN_PASS, LB_FORWARD},
+    {"backward", LB_GIVEN_PASS, LB_BACKWARD},
+    {"train", LB_GIVEN_PASS, LB_TRAIN},
+    {"ieee", LB_GIVEN_MATH, LB_IEEE},
+    {"tf32", LB_GIVEN_MATH, LB_TF32},
+    {"half", LB_GIVEN_MATH, LB_HALF},
+    {"ragged", LB_GIVEN_RAGGED, 1},
+    {"full", LB_GIVEN_RAGGED, 0},
+    {"act-tanh", LB_GIVEN_ACT, LB_ACT_TANH},
+    {"act-relu", LB_GIVEN_ACT, LB_ACT_RELU},
+    {"cell-standard", LB_GIVEN_CELL, LB_CELL_STANDARD},
+    {"cell-layernorm", LB_GIVEN_CELL, LB_CELL_LAYERNORM},
+    {"cell-recurrent-dropout", LB_GIVEN_CELL, LB_CELL_RECURRENT_DROPOUT},
+    {"cell-peephole", LB_GIVEN_CELL, LB_CELL_PEEPHOLE},
+    {"cell-residual", LB_GIVEN_CELL, LB_CELL_RESIDUAL},
+    {"stream", LB_GIVEN_LAUNCH, LB_STREAM},
+    {"graph", LB_GIVEN_LAUNCH, LB_GRAPH},
+    {"hot", LB_GIVEN_CACHE, LB_HOT},
+    {"cold", LB_GIVEN_CACHE, LB_COLD},
+    {"isolated", LB_GIVEN_TIMING, LB_ISOLATED},
+    {"batched", LB_GIVEN_TIMING, LB_BATCHED},
 };
 
-static const unsigned given_bits[] = {
-    [DTYPE] = LB_GIVEN_DTYPE,   [PASS] = LB_GIVEN_PASS,   [MATH] = LB_GIVEN_MATH,
-    [RAGGED] = LB_GIVEN_RAGGED, [ACT] = LB_GIVEN_ACT,     [CELL] = LB_GIVEN_CELL,
-    [LAUNCH] = LB_GIVEN_LAUNCH, [CACHE] = LB_GIVEN_CACHE, [TIMING] = LB_GIVEN_TIMING,
-};
-
-static void apply_word(struct lb_case *c, enum word_field field, int value)
+static void apply_word(struct lb_case *c, enum lb_given field, int value)
 {
     switch (field) {
-    case DTYPE: c->problem.dtype = (enum lb_dtype)value; break;
-    case PASS: c->problem.pass = (enum lb_pass)value; break;
-    case MATH: c->problem.math = (enum lb_math)value; break;
-    case RAGGED: c->problem.ragged = value != 0; break;
-    case ACT: c->problem.act = (enum lb_act)value; break;
-    case CELL: c->problem.cell = (uint8_t)value; break;
-    case LAUNCH: c->launch = (enum lb_launch)value; break;
-    case CACHE: c->cache = (enum lb_cache)value; break;
-    case TIMING: c->timing = (enum lb_timing)value; break;
+    case LB_GIVEN_DTYPE: c->problem.dtype = (enum lb_dtype)value; break;
+    case LB_GIVEN_PASS: c->problem.pass = (enum lb_pass)value; break;
+    case LB_GIVEN_MATH: c->problem.math = (enum lb_math)value; break;
+    case LB_GIVEN_RAGGED: c->problem.ragged = value != 0; break;
+    case LB_GIVEN_ACT: c->problem.act = (enum lb_act)value; break;
+    case LB_GIVEN_CELL: c->problem.cell = (uint8_t)value; break;
+    case LB_GIVEN_LAUNCH: c->launch = (enum lb_launch)value; break;
+    case LB_GIVEN_CACHE: c->cache = (enum lb_cache)value; break;
+    default: c->timing = (enum lb_timing)value; break;
     }
 }
 
@@ -228,7 +221,7 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
         if (strlen(words[i].text) == part.length &&
             memcmp(words[i].text, part.at, part.length) == 0) {
             apply_word(c, words[i].field, words[i].value);
-            bit = given_bits[words[i].field];
+            bit = words[i].field;
         }
     }
     if (!bit)
@@ -290,61 +283,48 @@ done:
     return st;
 }
 
-/* Appends to a case's text, of which *used bytes are written. */
-__attribute__((format(printf, 3, 4))) static void add(char text[LB_CASE_ID_SIZE], size_t *used,
-                                                      const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    int added = vsnprintf(text + *used, LB_CASE_ID_SIZE - *used, format, arguments);
-    va_end(arguments);
-    *used += added > 0 ? (size_t)added : 0;
-    if (*used >= LB_CASE_ID_SIZE) /* no valid case is as long, but a message may show another */
-        *used = LB_CASE_ID_SIZE - 1;
-}
-
-static void add_problem(char text[LB_CASE_ID_SIZE], size_t *used, const struct lb_case *c)
+static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
-    add(text, used, "T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len, p->batch,
-        p->input, p->hidden);
+    lb_append(text, LB_CASE_ID_SIZE, "T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len,
+              p->batch, p->input, p->hidden);
     if (p->projection != 0)
-        add(text, used, "_P%d", p->projection);
+        lb_append(text, LB_CASE_ID_SIZE, "_P%d", p->projection);
     if (p->layers != 1)
-        add(text, used, "_L%" PRId64, p->layers);
+        lb_append(text, LB_CASE_ID_SIZE, "_L%" PRId64, p->layers);
     if (p->directions != 1)
-        add(text, used, "_D%" PRId64, p->directions);
-    add(text, used, "/%s/%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
+        lb_append(text, LB_CASE_ID_SIZE, "_D%" PRId64, p->directions);
+    lb_append(text, LB_CASE_ID_SIZE, "/%s/%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
     if (p->math != LB_IEEE)
-        add(text, used, "/%s", lb_math_name(p->math));
+        lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_math_name(p->math));
     if (p->ragged)
-        add(text, used, "/ragged");
+        lb_append(text, LB_CASE_ID_SIZE, "/ragged");
     if (p->act != LB_ACT_TANH)
-        add(text, used, "/act-%s", lb_act_name(p->act));
+        lb_append(text, LB_CASE_ID_SIZE, "/act-%s", lb_act_name(p->act));
     if (p->cell != LB_CELL_STANDARD && p->cell != LB_CELL_PROJECTION)
-        add(text, used, "/cell-%s", lb_cell_name((enum lb_cell_kind)p->cell));
+        lb_append(text, LB_CASE_ID_SIZE, "/cell-%s", lb_cell_name((enum lb_cell_kind)p->cell));
     if (c->launch != LB_STREAM)
-        add(text, used, "/%s", lb_launch_name(c->launch));
+        lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_launch_name(c->launch));
     if (c->cache != LB_HOT)
-        add(text, used, "/%s", lb_cache_name(c->cache));
+        lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_cache_name(c->cache));
     if (c->timing != LB_ISOLATED)
-        add(text, used, "/%s", lb_timing_name(c->timing));
+        lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_timing_name(c->timing));
     if (c->threads != 1)
-        add(text, used, "/th%d", c->threads);
+        lb_append(text, LB_CASE_ID_SIZE, "/th%d", c->threads);
 }
 
 size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
 {
-    size_t used = 0;
-    add_problem(text, &used, c);
-    return used;
+    text[0] = '\0';
+    add_problem(text, c);
+    return strlen(text);
 }
 
 size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
 {
-    size_t used = 0;
+    text[0] = '\0';
     if (c->impl[0])
-        add(text, &used, "%s%s%s/", c->impl, c->variant[0] ? ":" : "", c->variant);
-    add_problem(text, &used, c);
-    return used;
+        lb_append(text, LB_CASE_ID_SIZE, "%s%s%s/", c->impl, c->variant[0] ? ":" : "", c->variant);
+    add_problem(text, c);
+    return strlen(text);
 }

@@ -10,6 +10,7 @@
 
 #include "base/given_files.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "model/file_bytes.h"
 
 enum { HEADER_AT = 8, MOST_HEADER = 100 << 20, MOST_LAYERS = 1024 };
@@ -139,10 +140,9 @@ static enum lb_status no_lstm(const struct source *source, const char *name, str
     json_object_foreach(source->header, key, value)
     {
         const char *at = strstr(key, "weight_ih_l0");
-        size_t used = strlen(prefixes);
         if (at && strcmp(at, "weight_ih_l0") == 0)
-            snprintf(prefixes + used, sizeof(prefixes) - used, "%s'%.*s'", used ? ", " : "",
-                     (int)(at - key), key);
+            lb_append(prefixes, sizeof(prefixes), "%s'%.*s'", prefixes[0] ? ", " : "",
+                      (int)(at - key), key);
     }
     return prefixes[0]
                ? lb_fail(err, LB_INVALID, "%s: there is no tensor %s; --prefix may be %s",
