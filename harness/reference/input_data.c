@@ -181,8 +181,11 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_dr
         values[j] = lb_round(problem->dtype, values[j] + relu_gate_bias);
 }
 
-void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
-             int32_t *counts)
+/* Deals rows to the B batch rows at random by seed: batch row b repeats row class_of[b], and
+ * counts[r] batch rows repeat row r, at least 1. class_of [B] ascends when the problem is ragged,
+ * so that lengths descend, and is the identity where rows = B. counts [rows]. */
+static void deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
+                 int32_t *counts)
 {
     size_t B = (size_t)problem->batch;
     uint64_t stream = stream_of(LB_DRAWN_BATCH, B);
@@ -218,7 +221,7 @@ void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32
     size_t classes = lb_class_count(problem), rows = lb_row_count(problem);
     size_t B = (size_t)problem->batch;
     if (problem->ragged || !is_dealt(problem)) {
-        lb_deal(problem, seed, classes, class_of, counts);
+        deal(problem, seed, classes, class_of, counts);
         memset(counts, 0, rows * sizeof(*counts));
         for (size_t b = 0; b < B; b++) {
             bool first = problem->ragged && class_of[b] == 0;
@@ -228,8 +231,8 @@ void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32
         return;
     }
     int32_t others[MOST_CLASSES];
-    lb_deal(problem, seed, classes, class_of, counts);
+    deal(problem, seed, classes, class_of, counts);
     memcpy(others, counts, classes * sizeof(*counts));
     for (uint64_t i = 1; set > 0 && memcmp(others, counts, classes * sizeof(*counts)) == 0; i++)
-        lb_deal(problem, seed + (i << 32), classes, class_of, counts);
+        deal(problem, seed + (i << 32), classes, class_of, counts);
 }

@@ -55,16 +55,12 @@ void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
                      size_t layer_dir, double *values);
 
-/* Deals rows to the B batch rows at random by seed: batch row b repeats row class_of[b], and
- * counts[r] batch rows repeat row r, at least 1. class_of [B] ascends when the problem is ragged,
- * so that lengths descend, and is the identity where rows = B. counts [rows]. */
-void lb_deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
-             int32_t *counts);
-
 /* Deals the R rows (lb_row_count) of both sets to the batch rows of one set: batch row b repeats
- * row class_of[b], and counts[r] batch rows of this set repeat row r; counts [R].
+ * row class_of[b], and counts[r] batch rows of this set repeat row r; counts [R]. class_of [B]
+ * ascends when the problem is ragged, so that lengths descend.
  * - When every row is distinct, set 0 has rows 0 .. B-1, and set 1 has rows 1 .. B.
- * - When the batch is dealt, each set is dealt by a seed of its own (lb_deal), with other counts.
+ * - When the batch is dealt, each set is dealt by a seed of its own, with other counts, and has
+ * each of its rows.
  * - When it is ragged, rows 0 and 1 have the length T, and set s has row s of these two. All other
  *   batch rows are the same in both sets, because the lengths are. */
 void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32_t *class_of,

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "host/fp_environment.h"
+#include "model/case.h"
 #include "model/sequence_file.h"
 #include "model/weights_file.h"
 #include "reference/expected.h"
@@ -69,12 +70,12 @@ void lb_reference_cache_counts(const struct lb_reference_cache *cache, size_t *c
 static bool serves(const struct lb_expected *expected, const struct lb_problem *p, uint64_t seed,
                    size_t rows)
 {
-    const struct lb_problem *q = &expected->problem;
+    struct lb_case a = {.problem = expected->problem}, b = {.problem = *p};
+    b.problem.batch = a.problem.batch;
+    b.problem.pass = a.problem.pass;
     return !expected->spoiled && expected->seed == seed && expected->rows == rows &&
-           q->seq_len == p->seq_len && q->input == p->input && q->hidden == p->hidden &&
-           q->layers == p->layers && q->directions == p->directions && q->dtype == p->dtype &&
-           q->math == p->math && q->act == p->act && q->ragged == p->ragged && q->cell == p->cell &&
-           q->projection == p->projection && lb_has_backward(q) >= lb_has_backward(p);
+           lb_case_same_problem(&a, &b) &&
+           lb_has_backward(&expected->problem) >= lb_has_backward(p);
 }
 
 /* Takes matching results out of the list; NULL when there are none. */
