@@ -183,17 +183,13 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
 static enum lb_status check_unused(const struct lb_run_file *file, struct lb_error *err)
 {
     static const char start[] = "{\"kind\":\"header\"";
-    char head[sizeof(start) - 1];
-    struct stat status;
-    if (fstat(file->fd, &status) != 0)
-        return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
+    char head[1 << 16];
     ssize_t n = pread(file->fd, head, sizeof(head), 0);
-    bool torn_header = n >= 0 && memcmp(head, start, (size_t)n) == 0;
-    for (off_t at = 0; torn_header && at < status.st_size; at += n) {
-        char part[4096];
-        n = pread(file->fd, part, sizeof(part), at);
-        torn_header = n > 0 && !memchr(part, '\n', (size_t)n);
-    }
+    if (n < 0)
+        return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
+    size_t length = (size_t)n, common = length < sizeof(start) ? length : sizeof(start) - 1;
+    bool torn_header =
+        length < sizeof(head) && memcmp(head, start, common) == 0 && !memchr(head, '\n', length);
     if (!torn_header)
         return lb_fail(err, LB_INVALID,
                        "%s: this run exists already: resume it with --resume %.*s, or choose "
@@ -333,10 +329,10 @@ enum lb_status lb_run_find_environment(json_t *environments, json_t *environment
 /* Adds a fault and how often it occurs to run->doubt. */
 static void add_doubt(struct lb_run *run, const char *path, const char *fault, size_t count)
 {
-    size_t used = strlen(run->doubt);
+    bool first = !run->doubt[0];
     if (count > 0)
-        snprintf(run->doubt + used, sizeof(run->doubt) - used, "%.300s%s%s: %zu",
-                 used > 0 ? "; " : path, used > 0 ? "" : ": ", fault, count);
+        lb_append(run->doubt, sizeof(run->doubt), "%.300s%s%s: %zu", first ? path : "; ",
+                  first ? ": " : "", fault, count);
     lb_clean_text(run->doubt);
 }
 

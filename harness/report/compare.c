@@ -2,7 +2,6 @@
 #include "report/compare.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,19 +161,26 @@ static struct lb_spread spread_between_runs(const struct lb_run_comparison *comp
                   : (struct lb_spread){0, 0};
 }
 
-/* The logarithms of the times of a row's processes or blocks, in memory of their own. */
-static enum lb_status unit_times(const struct lb_row *row, enum lb_unit unit, double **logs,
-                                 size_t *count, struct lb_error *err)
+/* The logarithms of the times of a row's units, in memory of their own. For runs, the row of the
+ * base has those of the further runs too. */
+static enum lb_status unit_times(const struct lb_pair *pair, const struct lb_row *row,
+                                 enum lb_unit unit, const struct lb_compare_options *options,
+                                 const double **out, size_t *count, struct lb_error *err)
 {
-    bool one = unit == LB_UNIT_PROCESS && row->process_count < 2;
+    enum lb_status st = LB_OK;
+    bool one = unit == LB_UNIT_RUN || (unit == LB_UNIT_PROCESS && row->process_count < 2);
+    double *logs = malloc((lb_row_units(row) + options->base_count + 1) * sizeof(*logs));
+    *out = logs;
+    if (!logs)
+        return lb_fail(err, LB_OOM, "out of memory for %zu units", lb_row_units(row));
     *count = one ? 1 : lb_row_units(row);
-    *logs = malloc((*count + 1) * sizeof(**logs));
-    if (!*logs)
-        return lb_fail(err, LB_OOM, "out of memory for %zu units", *count);
-    (*logs)[0] = row->median_ns;
-    enum lb_status st = one ? LB_OK : lb_row_unit_times(row, *logs, err);
+    logs[0] = row->median_ns;
+    if (!one)
+        st = lb_row_unit_times(row, logs, err);
     for (size_t i = 0; i < *count; i++)
-        (*logs)[i] = log((*logs)[i]);
+        logs[i] = log(logs[i]);
+    if (unit == LB_UNIT_RUN && row == pair->base)
+        *count = base_times(pair, options, logs);
     return st;
 }
 
@@ -185,32 +191,20 @@ static enum lb_status find_units(const struct lb_run_comparison *comparison,
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    double *base = NULL, *now = NULL;
     enum lb_unit unit = comparison->unit;
     /* The time of fewer processes scatters more than that of the runs of the base. */
     if (unit == LB_UNIT_RUN && pair->now->process_count < pair->base->process_count)
         unit = LB_UNIT_PROCESS;
-    if (unit == LB_UNIT_RUN) {
-        base = malloc((options->base_count + 1) * sizeof(*base));
-        now = malloc(sizeof(*now));
-        if (!base || !now)
-            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-        c->base_count = base_times(pair, options, base);
-        c->now_count = 1;
-        now[0] = log(pair->now->median_ns);
+    c->paired = unit == LB_UNIT_BLOCK;
+    LB_TRY(unit_times(pair, pair->base, unit, options, &c->base, &c->base_count, err));
+    LB_TRY(unit_times(pair, pair->now, unit, options, &c->now, &c->now_count, err));
+    if (unit == LB_UNIT_RUN)
         c->spread = comparison->spread;
-        if (c->base_count > 2)
-            c->spread.deviation =
-                fmax(c->spread.deviation,
-                     sqrt(sum_of_squares(base, c->base_count) / (double)(c->base_count - 1)));
-    } else {
-        c->paired = unit == LB_UNIT_BLOCK;
-        LB_TRY(unit_times(pair->base, unit, &base, &c->base_count, err));
-        LB_TRY(unit_times(pair->now, unit, &now, &c->now_count, err));
-    }
+    if (unit == LB_UNIT_RUN && c->base_count > 2)
+        c->spread.deviation =
+            fmax(c->spread.deviation,
+                 sqrt(sum_of_squares(c->base, c->base_count) / (double)(c->base_count - 1)));
 done:
-    c->base = base;
-    c->now = now;
     return st;
 }
 
@@ -303,20 +297,6 @@ done:
     return st;
 }
 
-/* Appends a sentence to the notes, as far as they have space for it. */
-static void add_note(struct lb_run_comparison *comparison, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-static void add_note(struct lb_run_comparison *comparison, const char *format, ...)
-{
-    char note[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(note, sizeof(note), format, arguments);
-    va_end(arguments);
-    lb_append(comparison->notes, sizeof(comparison->notes), "%s%s",
-              comparison->notes[0] ? "\n" : "", note);
-}
-
 /* Says which units are compared. */
 static void note_basis(struct lb_run_comparison *comparison, const struct lb_compare_options *how)
 {
@@ -340,8 +320,9 @@ static void note_file(struct lb_run_comparison *comparison, const char *which,
                       const struct lb_run *run)
 {
     if (!run->finished || run->interrupted || run->torn)
-        add_note(comparison, "The %s run was cut short%s: it has %zu rows.", which,
-                 run->torn ? " in the middle of a line" : "", run->count);
+        lb_append(comparison->notes, sizeof(comparison->notes),
+                  "The %s run was cut short%s: it has %zu rows.\n", which,
+                  run->torn ? " in the middle of a line" : "", run->count);
 }
 
 static void note_runs(const struct lb_run *base, const struct lb_run *now,
@@ -352,15 +333,18 @@ static void note_runs(const struct lb_run *base, const struct lb_run *now,
     const json_t *after = json_object_get(now->header, "environment");
     if (lb_environment_differs(before, after, comparison->environments,
                                sizeof(comparison->environments)))
-        add_note(comparison,
-                 "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.",
-                 comparison->environments);
+        lb_append(
+            comparison->notes, sizeof(comparison->notes),
+            "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.\n",
+            comparison->environments);
     if (lb_libraries_differ(before, after, libraries, sizeof(libraries)))
-        add_note(comparison, "Libraries differ: %s.", libraries);
+        lb_append(comparison->notes, sizeof(comparison->notes), "Libraries differ: %s.\n",
+                  libraries);
     note_file(comparison, "base", base);
     note_file(comparison, "new", now);
     if (comparison->common == 0)
-        add_note(comparison, "No case has a time in both runs: there is nothing to compare.");
+        lb_append(comparison->notes, sizeof(comparison->notes),
+                  "No case has a time in both runs: there is nothing to compare.\n");
 }
 
 /* Notes how many cases have one process per run, and what to add. */
@@ -371,11 +355,11 @@ static void note_single(struct lb_run_comparison *comparison)
         single += comparison->unit != LB_UNIT_BLOCK && !comparison->pairs[i].compared &&
                   comparison->pairs[i].base_units == 1 && comparison->pairs[i].now_units == 1;
     if (single > 0)
-        add_note(comparison,
-                 "%zu case%s one process per run, which tells no change from chance (addresses, "
-                 "clocks): add --processes 15 to both sweeps, or give --compare several runs of "
-                 "the base.",
-                 single, single == 1 ? " has" : "s have");
+        lb_append(comparison->notes, sizeof(comparison->notes),
+                  "%zu case%s one process per run, which tells no change from chance (addresses, "
+                  "clocks): add --processes 15 to both sweeps, or give --compare several runs of "
+                  "the base.\n",
+                  single, single == 1 ? " has" : "s have");
 }
 
 /* The smallest p-value that so many units per side, or so many pairs, can reach after the
@@ -403,11 +387,11 @@ static void note_power(struct lb_run_comparison *comparison)
         return;
     while (least_p(comparison, needed) > comparison->judgement.level)
         needed++;
-    add_note(comparison,
-             "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
-             "do.",
-             units, paired ? "pairs" : "units per side", comparison->compared,
-             paired ? "--benchmark_repetitions=" : "--processes ", needed);
+    lb_append(comparison->notes, sizeof(comparison->notes),
+              "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
+              "do.\n",
+              units, paired ? "pairs" : "units per side", comparison->compared,
+              paired ? "--benchmark_repetitions=" : "--processes ", needed);
 }
 
 static int by_severity(const void *a, const void *b)
@@ -495,6 +479,9 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     note_runs(base, now, comparison);
     note_power(comparison);
     note_single(comparison);
+    size_t length = strlen(comparison->notes);
+    if (length > 0 && comparison->notes[length - 1] == '\n')
+        comparison->notes[length - 1] = '\0';
 done:
     if (st != LB_OK)
         lb_run_comparison_free(comparison);
