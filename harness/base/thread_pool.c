@@ -66,7 +66,6 @@ static struct {
     struct barriers barriers[KINDS];
     bool ready;            /* the barriers' condition variables are initialised */
     size_t started;        /* threads that live, the caller's counted */
-    size_t placed;         /* number of threads that have places in ALL without pinned threads */
     const void *placed_by; /* the pinned threads that gave out the places in ALL, or NULL */
     atomic_int spin_limit; /* polls before a thread sleeps */
     pthread_mutex_t mutex;
@@ -248,10 +247,8 @@ void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), voi
     size_t threads = parts < MAX_THREADS ? parts : MAX_THREADS - 1;
     start_threads(threads);
     threads = threads < pool.started ? threads : pool.started;
-    if (pool.placed_by || pool.placed != threads)
-        form_group(&pool.barriers[ALL], 0, threads, NULL);
+    form_group(&pool.barriers[ALL], 0, threads, NULL);
     pool.placed_by = NULL;
-    pool.placed = threads;
     run_on(threads, take_parts, &all);
 }
 
@@ -348,7 +345,6 @@ void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *
     if (pinned && pool.placed_by != pinned) {
         form_group(&pool.barriers[ALL], 0, pinned->threads, pinned->places);
         pool.placed_by = pinned;
-        pool.placed = 0;
     }
     run_on(pinned ? pinned->threads : 1, work, arg);
 }

@@ -80,14 +80,14 @@ static json_t *label_of(struct labels *labels, const json_t *environment)
     return known;
 }
 
-/* Writes the labels of the environments that the run's rows have into run->labels. *count: the
- * number of different labels. */
-static enum lb_status label_environments(struct labels *labels, struct lb_run *run, size_t *count,
+/* Writes the labels of the environments that the run's rows have into run->labels. *several becomes
+ * true when they differ. */
+static enum lb_status label_environments(struct labels *labels, struct lb_run *run, bool *several,
                                          struct lb_error *err)
 {
     size_t environments = json_array_size(run->environments);
-    json_t *used = json_object();
-    bool done = used != NULL;
+    bool done = true;
+    const json_t *first = NULL;
     run->labels = json_array();
     for (size_t i = 0; done && i < environments; i++)
         done = json_array_append_new(run->labels, json_null()) == 0;
@@ -96,11 +96,10 @@ static enum lb_status label_environments(struct labels *labels, struct lb_run *r
         if (number >= environments || !json_is_null(json_array_get(run->labels, number)))
             continue;
         json_t *label = label_of(labels, json_array_get(run->environments, number));
-        done = label && json_array_set(run->labels, number, label) == 0 &&
-               json_object_set_new(used, json_string_value(label), json_true()) == 0;
+        done = label && json_array_set(run->labels, number, label) == 0;
+        first = first ? first : label;
+        *several |= label != first;
     }
-    *count = json_object_size(used);
-    json_decref(used);
     return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the names of devices");
 }
 
@@ -147,11 +146,8 @@ enum lb_status lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by,
     enum lb_status st = LB_OK;
     struct labels labels = {json_object(), json_object(), by == LB_BY_NODE};
     bool several = false;
-    for (size_t i = 0; i < count; i++) {
-        size_t own;
-        LB_TRY(label_environments(&labels, &runs[i], &own, err));
-        several |= own > 1;
-    }
+    for (size_t i = 0; i < count; i++)
+        LB_TRY(label_environments(&labels, &runs[i], &several, err));
     if (by == LB_BY_NONE)
         several = false;
     else if (by != LB_BY_DEFAULT)

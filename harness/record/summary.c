@@ -171,6 +171,27 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     lb_row_warn(row, block->warning);
 }
 
+/* Appends the blocks of `other`; processes: each of its processes becomes one of the row, else they
+ * belong to the row's latest. */
+static enum lb_status append_blocks(struct lb_row *row, const struct lb_row *other, bool processes,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t sample = 0, block = 0;
+    for (size_t p = 0; p < other->process_count; p++) {
+        if (processes)
+            LB_TRY(lb_row_add_process(row, err));
+        for (size_t b = 0; b < other->processes[p]; b++, block++) {
+            LB_TRY(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
+            lb_row_set_reference(row, other->reference_ns[block]);
+            sample += other->blocks[block];
+        }
+    }
+    st = lb_row_summarize(row, err);
+done:
+    return st;
+}
+
 /* A deterministic implementation must give the same bits in every block, and so in every process.
  * True when a block contradicts the row, which then is the block's with the verdict wrong. */
 static bool bits_differ(const struct lb_row *row, struct lb_row *block)
@@ -190,7 +211,6 @@ static bool bits_differ(const struct lb_row *row, struct lb_row *block)
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (!first && row->verdict != LB_VERDICT_OK)
         return LB_OK;
     if (first || block->verdict != LB_VERDICT_OK || bits_differ(row, block)) {
@@ -200,14 +220,7 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
         return LB_OK;
     }
     merge_numbers(row, block);
-    if (new_process)
-        LB_TRY(lb_row_add_process(row, err));
-    LB_TRY(lb_row_add_block(row, block->samples_ns, block->samples, err));
-    if (block->block_count > 0)
-        lb_row_set_reference(row, block->reference_ns[0]);
-    LB_TRY(lb_row_summarize(row, err));
-done:
-    return st;
+    return append_blocks(row, block, new_process, err);
 }
 
 static bool did_not_run(const struct lb_row *row)
@@ -217,8 +230,6 @@ static bool did_not_run(const struct lb_row *row)
 
 enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    size_t sample = 0, block = 0;
     if (did_not_run(other) || (row->verdict != LB_VERDICT_OK && !did_not_run(row)))
         return LB_OK;
     if (did_not_run(row) || other->verdict != LB_VERDICT_OK) {
@@ -228,17 +239,7 @@ enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_e
         return LB_OK;
     }
     merge_numbers(row, other);
-    for (size_t p = 0; p < other->process_count; p++) {
-        LB_TRY(lb_row_add_process(row, err));
-        for (size_t b = 0; b < other->processes[p]; b++, block++) {
-            LB_TRY(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
-            lb_row_set_reference(row, other->reference_ns[block]);
-            sample += other->blocks[block];
-        }
-    }
-    st = lb_row_summarize(row, err);
-done:
-    return st;
+    return append_blocks(row, other, true, err);
 }
 
 /* A row's mean time of the fixed loop, and the group of rows that it is compared within. */
