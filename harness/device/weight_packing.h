@@ -5,22 +5,14 @@
 #include "api/impl.h"
 #include "base/arena.h"
 #include "device/memory.h"
+#include "model/weights_file.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The tensors of layer_dir l*D + d, in the order of the buffer. */
-enum lb_weight {
-    LB_W_IH,   /* [4H, I_l] */
-    LB_W_HH,   /* [4H, H]; [4H, P] for the cell projection */
-    LB_B_IH,   /* [4H] */
-    LB_B_HH,   /* [4H] */
-    LB_W_CELL, /* the cell's own weights; none for the standard cell */
-    LB_WEIGHT_COUNT
-};
-
-/* Number of elements of one tensor. */
+/* Number of elements of one tensor of layer_dir l*D + d; the buffer has them in the order of the
+ * enumeration. */
 size_t lb_weight_elements(const struct lb_problem *problem, size_t layer_dir, enum lb_weight which);
 
 /* Where that tensor starts in a buffer of all layers and directions, in bytes, with elements of

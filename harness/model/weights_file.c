@@ -31,8 +31,7 @@ struct tensor {
     const unsigned char *data;
 };
 
-static const char *const kind_names[LB_WEIGHT_KINDS] = {"weight_ih", "weight_hh", "bias_ih",
-                                                        "bias_hh"};
+static const char *const kind_names[LB_W_CELL] = {"weight_ih", "weight_hh", "bias_ih", "bias_hh"};
 
 /* The header's length and its JSON. */
 static enum lb_status read_header(struct source *source, struct lb_error *err)
@@ -124,7 +123,7 @@ static enum lb_status find_tensor(const struct source *source, const char *name,
 }
 
 /* "encoder.weight_ih_l0_reverse" */
-static void tensor_name(const struct source *source, enum lb_weight_kind kind, int64_t layer,
+static void tensor_name(const struct source *source, enum lb_weight kind, int64_t layer,
                         int64_t direction, char *name, size_t size)
 {
     snprintf(name, size, "%s%s_l%lld%s", source->prefix, kind_names[kind], (long long)layer,
@@ -184,7 +183,7 @@ done:
 
 /* One tensor's values; zeros for a bias that is not there. */
 static enum lb_status take_tensor(const struct source *source, struct lb_weights_file *file,
-                                  enum lb_weight_kind kind, size_t layer_dir, struct lb_error *err)
+                                  enum lb_weight kind, size_t layer_dir, struct lb_error *err)
 {
     struct lb_problem sizes = {.input = file->input,
                                .hidden = file->hidden,
@@ -240,12 +239,12 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
     LB_TRY(read_header(&source, err));
     LB_TRY(find_sizes(&source, file, err));
     size_t layer_dirs = (size_t)(file->layers * file->directions);
-    for (int kind = 0; kind < LB_WEIGHT_KINDS; kind++) {
+    for (int kind = 0; kind < LB_W_CELL; kind++) {
         file->values[kind] = calloc(layer_dirs, sizeof(double *));
         if (!file->values[kind])
             LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
         for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
-            LB_TRY(take_tensor(&source, file, (enum lb_weight_kind)kind, layer_dir, err));
+            LB_TRY(take_tensor(&source, file, (enum lb_weight)kind, layer_dir, err));
     }
     *out = file;
 done:
@@ -259,7 +258,7 @@ done:
 void lb_weights_file_free(struct lb_weights_file *file)
 {
     size_t layer_dirs = file ? (size_t)(file->layers * file->directions) : 0;
-    for (int kind = 0; file && kind < LB_WEIGHT_KINDS; kind++) {
+    for (int kind = 0; file && kind < LB_W_CELL; kind++) {
         for (size_t layer_dir = 0; file->values[kind] && layer_dir < layer_dirs; layer_dir++)
             free(file->values[kind][layer_dir]);
         free(file->values[kind]);

@@ -15,12 +15,20 @@
 extern "C" {
 #endif
 
-enum lb_weight_kind { LB_W_IH, LB_W_HH, LB_B_IH, LB_B_HH, LB_WEIGHT_KINDS };
+/* The weights of one layer and direction. A file has those before LB_W_CELL. */
+enum lb_weight {
+    LB_W_IH,   /* [4H, I_l] */
+    LB_W_HH,   /* [4H, H]; [4H, P] for the cell projection */
+    LB_B_IH,   /* [4H] */
+    LB_B_HH,   /* [4H] */
+    LB_W_CELL, /* the cell's own weights; none for the standard cell */
+    LB_WEIGHT_COUNT
+};
 
 struct lb_weights_file {
     int64_t input, hidden, layers, directions;
-    double **values[LB_WEIGHT_KINDS]; /* each [L*D], of which each is a tensor in canonical shape */
-    uint64_t hash;                    /* of all values: two files with the same hash are equal */
+    double **values[LB_W_CELL]; /* each [L*D], of which each is a tensor in canonical shape */
+    uint64_t hash;              /* of all values: two files with the same hash are equal */
 };
 
 /* Reads the LSTM whose tensors' names begin with prefix ("" for none).

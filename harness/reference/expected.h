@@ -40,17 +40,9 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
                                   struct lb_expected **out, struct lb_error *err);
 void lb_expected_destroy(struct lb_expected *expected); /* accepts NULL */
 
-/* Draws the inputs and weights alone: results, deviations and gradients stay unset. LB_OOM. */
-enum lb_status lb_expected_draw(const struct lb_problem *problem, uint64_t seed, size_t rows,
-                                struct lb_expected **out, struct lb_error *err);
-
 /* Weight gradients where row r counts counts[r] times (NULL: once) into dw, which is laid out as
  * lb_gradient_offset() says. LB_OOM. */
 enum lb_status lb_expected_gradients(const struct lb_expected *expected, const int32_t *counts,
                                      double *dw, struct lb_error *err);
-
-/* Host bytes in use at the peak of lb_expected_create, plus those of the weight gradients of both
- * input sets of a batch. An upper bound. */
-double lb_expected_bytes(const struct lb_problem *problem, size_t rows);
 
 #endif
