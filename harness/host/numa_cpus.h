@@ -7,8 +7,7 @@
 #include <stddef.h>
 
 #include "api/status.h"
-
-enum { LB_CPU_LIST_SIZE = 1024 };
+#include "host/cpu_topology.h"
 
 /* The CPUs of one device. */
 struct lb_device_cpus {
@@ -17,8 +16,7 @@ struct lb_device_cpus {
     bool shared;                 /* the node has fewer cores than devices, so they share all */
 };
 
-/* Writes the CPUs that the calling thread may use, as a list; "" when the system does not say, or
- * when the list does not fit. */
+/* Writes the CPUs that the calling thread may use, as a list; "" when the system does not say. */
 void lb_allowed_cpus(char list[LB_CPU_LIST_SIZE]);
 
 /* Binds the calling thread, and the threads and processes that it starts from now on, to the CPUs
