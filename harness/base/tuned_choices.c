@@ -41,15 +41,22 @@ static void file_path(bool make, char path[4096])
     snprintf(path, 4096, "%s/bench-lstm/tuned.txt", folder);
 }
 
-/* Is called with the key and the value of each line. */
-typedef void line_taker(void *user, const char *key, const char *value);
+/* A pass over the file, for one key. */
+struct pass {
+    const char *path, *key;
+    char *value; /* [size] receives the key's value, cut where it does not fit; NULL: not wanted */
+    size_t size;
+    const char *new_value; /* takes the place of an older one in the copy */
+    FILE *copy;            /* receives the file with the new value; NULL: none */
+    bool found;
+};
 
-/* Calls take for every line of the file; a file that does not exist has none. */
-static enum lb_status read_lines(const char *path, line_taker *take, void *user,
-                                 struct lb_error *err)
+/* A file that does not exist has no lines. */
+static enum lb_status read_lines(struct pass *pass, struct lb_error *err)
 {
     char line[1024];
     enum lb_status st = LB_OK;
+    const char *path = pass->path;
     FILE *file = fopen(path, "r");
     if (!file)
         return errno == ENOENT ? LB_OK : lb_fail(err, LB_IO, "%.400s: %s", path, strerror(errno));
@@ -63,71 +70,44 @@ static enum lb_status read_lines(const char *path, line_taker *take, void *user,
             break;
         }
         *tab = *end = '\0';
-        take(user, line, tab + 1);
+        bool is_key = strcmp(line, pass->key) == 0;
+        pass->found |= is_key;
+        if (is_key && pass->value)
+            snprintf(pass->value, pass->size, "%s", tab + 1);
+        if (!is_key && pass->copy)
+            fprintf(pass->copy, "%s\t%s\n", line, tab + 1);
     }
     fclose(file);
     return st;
 }
 
-struct search {
-    const char *key;
-    char *value;
-    size_t size;
-    bool found;
-};
-
-static void take_found(void *user, const char *key, const char *value)
-{
-    struct search *s = user;
-    if (strcmp(key, s->key) != 0)
-        return;
-    snprintf(s->value, s->size, "%s", value);
-    s->found = true;
-}
-
 enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct lb_error *why)
 {
     char path[4096];
-    struct search s = {key, value, size, false};
+    struct pass pass = {.path = path, .key = key, .value = value, .size = size};
     file_path(false, path);
-    enum lb_status st = read_lines(path, take_found, &s, why);
-    if (st == LB_OK && !s.found)
+    enum lb_status st = read_lines(&pass, why);
+    if (st == LB_OK && !pass.found)
         st = lb_fail(why, LB_ABSENT, "%.400s: it has no choice for %.80s", path, key);
     return st;
 }
 
-struct change {
-    const char *path, *key, *value;
-};
-
-struct copy {
-    FILE *to;
-    const char *key; /* its old line is left out */
-};
-
-static void take_copy(void *user, const char *key, const char *value)
-{
-    const struct copy *c = user;
-    if (strcmp(key, c->key) != 0)
-        fprintf(c->to, "%s\t%s\n", key, value);
-}
-
 static enum lb_status write_changed(FILE *out, const void *user, struct lb_error *err)
 {
-    const struct change *change = user;
-    struct copy c = {out, change->key};
+    struct pass pass = *(const struct pass *)user;
+    pass.copy = out;
     fputs(first_line, out);
-    enum lb_status st = read_lines(change->path, take_copy, &c, err);
-    fprintf(out, "%s\t%s\n", change->key, change->value);
+    enum lb_status st = read_lines(&pass, err);
+    fprintf(out, "%s\t%s\n", pass.key, pass.new_value);
     return st;
 }
 
 enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err)
 {
     char path[4096];
-    const struct change change = {path, key, value};
+    const struct pass pass = {.path = path, .key = key, .new_value = value};
     file_path(true, path);
-    return lb_write_file_atomically(path, write_changed, &change, err);
+    return lb_write_file_atomically(path, write_changed, &pass, err);
 }
 
 bool lb_tuned_file(char path[4096], int64_t *changed_s, uint64_t *hash)

@@ -1,17 +1,10 @@
 /* The file of tuned choices: which lines are kept and replaced, and which files are left alone. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/given_files.h"
 #include "base/tuned_choices.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 static char path[512];
 
@@ -33,10 +26,17 @@ static void expect_text(const char *text)
     assert_string_equal(got, text);
 }
 
-static void a_key_is_kept_and_replaced_beside_others(void **state)
+static int name_file(void **state)
+{
+    if (scratch_setup(state) != 0)
+        return -1;
+    snprintf(path, sizeof(path), "%s", scratch_path("tuned.txt"));
+    return lb_give_files(&(struct lb_given_files){.tuned = path}, NULL) == LB_OK ? 0 : -1;
+}
+
+TEST_WITH(a_key_is_kept_and_replaced_beside_others, name_file, scratch_teardown)
 {
     char value[32];
-    (void)state;
     assert_int_equal(lb_tuned_find("a b", value, sizeof(value), NULL), LB_ABSENT);
     assert_int_equal(lb_tuned_store("a b", "1", NULL), LB_OK);
     assert_int_equal(lb_tuned_store("c", "2", NULL), LB_OK);
@@ -47,7 +47,7 @@ static void a_key_is_kept_and_replaced_beside_others(void **state)
     expect_text("bench-lstm tuned choices 1\nc\t2\na b\t3\n");
 }
 
-static void foreign_and_damaged_files_are_named_and_left_alone(void **state)
+TEST_WITH(foreign_and_damaged_files_are_named_and_left_alone, name_file, scratch_teardown)
 {
     static const struct {
         const char *text, *says;
@@ -59,7 +59,6 @@ static void foreign_and_damaged_files_are_named_and_left_alone(void **state)
         {"bench-lstm tuned choices 1\na\t1", ":2: the line is not a key"},
         {"bench-lstm tuned choices 1\n\t1\n", ":2: the line is not a key"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char value[32];
         struct lb_error err;
@@ -72,21 +71,19 @@ static void foreign_and_damaged_files_are_named_and_left_alone(void **state)
     }
 }
 
-static void a_folder_that_does_not_exist_is_an_error_of_its_own(void **state)
+TEST_WITH(a_folder_that_does_not_exist_is_an_error_of_its_own, name_file, scratch_teardown)
 {
     struct lb_error err;
-    (void)state;
     assert_int_equal(lb_give_files(&(struct lb_given_files){.tuned = "/nowhere/tuned.txt"}, NULL),
                      LB_OK);
     assert_int_equal(lb_tuned_store("a", "1", &err), LB_IO);
     assert_non_null(strstr(err.text, "/nowhere/tuned.txt"));
 }
 
-static void the_cache_folder_is_made_where_no_file_is_named(void **state)
+TEST_WITH(the_cache_folder_is_made_where_no_file_is_named, name_file, scratch_teardown)
 {
     const char *folder = scratch_path("cache");
     char value[8];
-    (void)state;
     assert_int_equal(lb_give_files(&(struct lb_given_files){0}, NULL), LB_OK);
     scratch_setenv("XDG_CACHE_HOME", folder);
     assert_int_equal(lb_tuned_find("a", value, sizeof(value), NULL), LB_ABSENT);
@@ -96,12 +93,11 @@ static void the_cache_folder_is_made_where_no_file_is_named(void **state)
 }
 
 /* The header of a run names the file as it was, so that a later change shows. */
-static void a_changed_file_has_another_hash(void **state)
+TEST_WITH(a_changed_file_has_another_hash, name_file, scratch_teardown)
 {
     char named[4096];
     int64_t changed_s;
     uint64_t first, second;
-    (void)state;
     assert_false(lb_tuned_file(named, &changed_s, &first));
     assert_int_equal(lb_tuned_store("a", "1", NULL), LB_OK);
     assert_true(lb_tuned_file(named, &changed_s, &first));
@@ -111,26 +107,4 @@ static void a_changed_file_has_another_hash(void **state)
     assert_true(lb_tuned_file(named, &changed_s, &second) && second != first);
     assert_int_equal(lb_tuned_store("a", "1", NULL), LB_OK);
     assert_true(lb_tuned_file(named, &changed_s, &second) && second == first);
-}
-
-static int name_file(void **state)
-{
-    if (scratch_setup(state) != 0)
-        return -1;
-    snprintf(path, sizeof(path), "%s", scratch_path("tuned.txt"));
-    return lb_give_files(&(struct lb_given_files){.tuned = path}, NULL) == LB_OK ? 0 : -1;
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, name_file, scratch_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_key_is_kept_and_replaced_beside_others),
-        TEST(foreign_and_damaged_files_are_named_and_left_alone),
-        TEST(a_folder_that_does_not_exist_is_an_error_of_its_own),
-        TEST(a_changed_file_has_another_hash),
-        TEST(the_cache_folder_is_made_where_no_file_is_named),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

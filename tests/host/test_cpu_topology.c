@@ -1,25 +1,16 @@
 /* How CPUs share cores, caches and nodes, and which of them serve which device: read from folders
  * that are laid out like Linux's. */
 #include <errno.h>
-#include <math.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "host/cpu_affinity.h"
 #include "host/cpu_topology.h"
 #include "host/numa_cpus.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 static bool refuses_affinity;
 
@@ -85,7 +76,7 @@ static void put_no_third_level_cache(void)
     put("node/node1/cpulist", "1");
 }
 
-static void cores_come_before_their_hyper_threads_and_only_usable_cpus_count(void **state)
+TEST(cores_come_before_their_hyper_threads_and_only_usable_cpus_count)
 {
     static const struct {
         void (*put)(void);
@@ -122,11 +113,10 @@ static void cores_come_before_their_hyper_threads_and_only_usable_cpus_count(voi
     }
 }
 
-static void this_machine_has_the_cpus_that_the_thread_may_use(void **state)
+TEST(this_machine_has_the_cpus_that_the_thread_may_use)
 {
     struct lb_cpu_topology all, one;
     char text[64];
-    (void)state;
     lb_cpu_topology_here(&all);
     assert_true(all.count >= 1 && all.cores >= 1 && all.cores <= all.count);
     lb_pin(1, text, sizeof(text));
@@ -137,20 +127,18 @@ static void this_machine_has_the_cpus_that_the_thread_may_use(void **state)
     assert_int_equal(one.places[0].cpu, all.places[all.cores - 1].cpu);
 }
 
-static void where_the_system_does_not_say_the_thread_may_use_all_cpus(void **state)
+TEST(where_the_system_does_not_say_the_thread_may_use_all_cpus)
 {
     struct lb_cpu_topology t;
-    (void)state;
     refuses_affinity = true;
     lb_cpu_topology_here(&t);
     refuses_affinity = false;
     assert_true(t.count >= 1 && t.cores >= 1 && t.domains >= 1 && t.nodes >= 1);
 }
 
-static void threads_have_the_third_level_caches_of_their_domains(void **state)
+TEST(threads_have_the_third_level_caches_of_their_domains)
 {
     struct lb_cpu_topology t;
-    (void)state;
     lb_cpu_topology_make(16, 8, 2, 1, 32e6, &t); /* four cores of two threads share a cache */
     assert_true(lb_cpu_topology_l3_bytes(&t, 1) == 32e6);
     assert_true(lb_cpu_topology_l3_bytes(&t, 4) == 32e6);
@@ -160,10 +148,9 @@ static void threads_have_the_third_level_caches_of_their_domains(void **state)
     assert_true(isnan(lb_cpu_topology_l3_bytes(&t, 5)));
 }
 
-static void the_record_has_the_counts(void **state)
+TEST(the_record_has_the_counts)
 {
     struct lb_cpu_topology t;
-    (void)state;
     lb_cpu_topology_make(16, 8, 2, 1, 32e6, &t);
     json_t *object = lb_cpu_topology_to_json(&t);
     char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
@@ -203,7 +190,7 @@ static const char *const server[] = {"0000:01:00.0", "0000:02:00.0", "0000:03:00
 /* 2 of 3 devices are of unknown nodes, so that all CPUs count as one node. */
 static const char *const unknown[] = {"0000:99:00.0", "", "0000:77:00.0"};
 
-static void devices_share_out_the_whole_cores_of_their_node(void **state)
+TEST_WITH(devices_share_out_the_whole_cores_of_their_node, scratch_setup, scratch_teardown)
 {
     static const struct {
         const char *allowed, *const *addresses;
@@ -218,7 +205,6 @@ static void devices_share_out_the_whole_cores_of_their_node(void **state)
         {"0-2", unknown, 3, {"0", "1", "2"}, {false}},
         {"0-3", &server[2], 2, {"0-1", "2-3"}, {false}}, /* node 1 has none of these */
     };
-    (void)state;
     put_server();
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_device_cpus cpus[4];
@@ -232,10 +218,9 @@ static void devices_share_out_the_whole_cores_of_their_node(void **state)
     }
 }
 
-static void a_process_is_bound_to_a_list(void **state)
+TEST(a_process_is_bound_to_a_list)
 {
     char before[LB_CPU_LIST_SIZE], first[LB_CPU_LIST_SIZE], now[LB_CPU_LIST_SIZE];
-    (void)state;
     lb_allowed_cpus(before);
     assert_true(before[0]);
     snprintf(first, sizeof(first), "%d", atoi(before));
@@ -247,29 +232,12 @@ static void a_process_is_bound_to_a_list(void **state)
     assert_string_equal(now, before);
 }
 
-static void what_is_no_list_is_refused(void **state)
+TEST(what_is_no_list_is_refused)
 {
     static const char *const bad[] = {"", "x", "-1", "3-1", "1,", "0-", "0-99999", "1 2"};
     struct lb_device_cpus cpus[1];
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_false(lb_bind_cpus(bad[i]));
         assert_int_equal(lb_divide_cpus("", bad[i], server, 1, cpus, NULL), LB_INVALID);
     }
-}
-
-int main(void)
-{
-#define FILES(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cores_come_before_their_hyper_threads_and_only_usable_cpus_count),
-        FILES(devices_share_out_the_whole_cores_of_their_node),
-        cmocka_unit_test(a_process_is_bound_to_a_list),
-        cmocka_unit_test(what_is_no_list_is_refused),
-        cmocka_unit_test(this_machine_has_the_cpus_that_the_thread_may_use),
-        cmocka_unit_test(where_the_system_does_not_say_the_thread_may_use_all_cpus),
-        cmocka_unit_test(threads_have_the_third_level_caches_of_their_domains),
-        cmocka_unit_test(the_record_has_the_counts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,11 @@
 /* Measured ceilings: kept as JSON, applied to a machine, and measured on this one. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "machine/ceilings.h"
 #include "measure/cpu_ceilings_measure.h"
+#include "tests/helpers/test.h"
 
-static void figures_survive_json_and_unknown_ones_stay_unknown(void **state)
+TEST(figures_survive_json_and_unknown_ones_stay_unknown)
 {
     struct lb_ceilings kept, back;
-    (void)state;
     lb_ceilings_clear(&kept, "GPU-1", 132);
     for (int i = 0; i < LB_FIGURE_COUNT; i += 2) {
         kept.all[i] = 1 + i;
@@ -35,12 +26,11 @@ static void figures_survive_json_and_unknown_ones_stay_unknown(void **state)
 }
 
 /* Published figures give way to measurements that are better, unknown ones to every one. */
-static void a_machine_takes_what_is_better(void **state)
+TEST(a_machine_takes_what_is_better)
 {
     struct lb_machine h100, m;
     struct lb_ceilings c;
     struct lb_problem p = {.dtype = LB_F32};
-    (void)state;
     assert_int_equal(lb_machine_read("h100", &h100, NULL), LB_OK);
     lb_ceilings_clear(&c, "GPU-1", 132);
     c.all[LB_FLOPS + LB_F16] = 7e14; /* of 1071e12 */
@@ -73,11 +63,10 @@ static void a_machine_takes_what_is_better(void **state)
 #define LEAST_RATE 1e8
 #endif
 
-static void this_machine_is_measured(void **state)
+TEST(this_machine_is_measured)
 {
     struct lb_ceilings c;
     struct lb_error err = {""};
-    (void)state;
     if (lb_cpu_ceilings_measure(0.1, &c, &err) != LB_OK)
         fail_msg("%s", err.text);
     assert_string_equal(c.of, "cpu");
@@ -90,14 +79,4 @@ static void this_machine_is_measured(void **state)
     assert_true(ratio > 0.5 && ratio < 8);
     assert_true((c.all[LB_PEER_NS] > 0) == (c.cores > 1));
     assert_true(lb_cpu_burst_flops_s(LB_F32) > LEAST_RATE);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_survive_json_and_unknown_ones_stay_unknown),
-        cmocka_unit_test(a_machine_takes_what_is_better),
-        cmocka_unit_test(this_machine_is_measured),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

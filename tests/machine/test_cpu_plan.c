@@ -1,21 +1,11 @@
 /* The division of work among threads: its cost by hand on a machine of round figures, and its
  * choices on CPUs that are described. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "impls/common/simd_kernels.h"
 #include "machine/cpu_plan.h"
 #include "machine/lower_bound.h"
 #include "model/case.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 /* A machine and a problem, with their plan. */
 struct planned {
@@ -86,12 +76,11 @@ static struct lb_machine round_figures(void)
 }
 
 /* H 1024 has 64 panels of 16 units; w_hh has 4 * 1024 * 1024 weights of 4 bytes. */
-static void costs_are_those_of_a_calculation_by_hand(void **state)
+TEST(costs_are_those_of_a_calculation_by_hand)
 {
     struct lb_machine m = round_figures();
     struct planned *p = prepared(&m, "T10_B12_I1024_H1024/f32/train/th8");
     const double weights = 4.0 * 1024 * 1024 * 4;
-    (void)state;
     /* Two teams of four threads: 6 rows, a quarter of the units, in one domain. */
     lb_cpu_plan_with(&p->task, 2, 4, &p->plan);
     const struct lb_cpu_step_cost *f = &p->plan.forward, *b = &p->plan.backward;
@@ -120,20 +109,18 @@ static void costs_are_those_of_a_calculation_by_hand(void **state)
     assert_true(f->barrier_ns == 0 && f->exchange_ns == 0);
 }
 
-static void small_groups_of_panels_serve_threads_that_had_no_work(void **state)
+TEST(small_groups_of_panels_serve_threads_that_had_no_work)
 {
     struct lb_machine m = round_figures();
     struct planned *p = prepared(&m, "T10_B4_H128/f32/train/th8");
-    (void)state;
     lb_cpu_plan_with(&p->task, 1, 8, &p->plan); /* 8 panels: two groups of four */
     assert_int_equal(p->plan.group_panels, 1);
     lb_cpu_plan_with(&p->task, 1, 2, &p->plan);
     assert_int_equal(p->plan.group_panels, 4);
 }
 
-static void large_batches_divide_rows_and_single_rows_hidden_units(void **state)
+TEST(large_batches_divide_rows_and_single_rows_hidden_units)
 {
-    (void)state;
     struct planned *p = best("epyc9654", "T50_B512_H128/f32/infer/th64");
     assert_true(p->plan.teams > 1 && p->plan.team_size == 1);
     p = best("epyc9654", "T50_B1_H2048/f32/infer/th8");
@@ -143,7 +130,7 @@ static void large_batches_divide_rows_and_single_rows_hidden_units(void **state)
 }
 
 /* On 8, 16 and 64 cores. */
-static void plans_do_not_change_unnoticed(void **state)
+TEST(plans_do_not_change_unnoticed)
 {
     static const struct {
         const char *machine, *problem;
@@ -155,7 +142,6 @@ static void plans_do_not_change_unnoticed(void **state)
         {"epyc9654", "T50_B1_H1024/f32/infer", {1, 1, 1}, {8, 16, 64}},
     };
     static const int threads[] = {8, 16, 64};
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         for (int t = 0; t < 3; t++) {
             char text[128];
@@ -167,23 +153,21 @@ static void plans_do_not_change_unnoticed(void **state)
         }
 }
 
-static void too_little_work_stays_on_fewer_threads(void **state)
+TEST(too_little_work_stays_on_fewer_threads)
 {
-    (void)state;
     assert_int_equal(best("epyc9654", "T50_B1_H16/f32/infer/th8")->plan.threads, 1);
     int few = best("epyc9654", "T50_B1_H256/f32/infer/th64")->plan.threads;
     assert_true(few > 1 && few < 64);
 }
 
 /* A machine that is given more threads never gets slower by the model: it need not use them. */
-static void more_threads_are_never_slower(void **state)
+TEST(more_threads_are_never_slower)
 {
     static const char *const machines[] = {"epyc9654",  "epyc9654x2", "xeon8480",  "xeon8480x2",
                                            "graviton4", "grace",      "ryzen9950x"};
     static const char *const problems[] = {"T9_B1_H1024/f32/infer", "T9_B64_H512/bf16/train",
                                            "T9_B8_H100_L2_D2/f16/train",
                                            "T9_B200_H64/f64/backward"};
-    (void)state;
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
             double before = INFINITY;
@@ -200,13 +184,12 @@ static void more_threads_are_never_slower(void **state)
 }
 
 /* The model of the plan counts what the lower bound counts, and more. */
-static void no_plan_is_below_the_lower_bound(void **state)
+TEST(no_plan_is_below_the_lower_bound)
 {
     static const char *const machines[] = {"epyc9654x2", "xeon8480x2", "graviton4", "ryzen9950x"};
     static const char *const problems[] = {"T9_B1_H1024/f32/infer", "T9_B64_H512/bf16/train",
                                            "T9_B8_H100/f16/forward", "T9_B200_H64/f64/train",
                                            "T300_B64_I512_H256/f32/infer"};
-    (void)state;
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++)
             for (int threads = 1; threads <= machine_of(machines[i]).cores; threads *= 2) {
@@ -223,9 +206,8 @@ static void no_plan_is_below_the_lower_bound(void **state)
 }
 
 /* Every row and panel belongs to one thread, and no thread of a plan is without work. */
-static void every_row_and_panel_has_one_owner(void **state)
+TEST(every_row_and_panel_has_one_owner)
 {
-    (void)state;
     struct planned *p = best("epyc9654x2", "T9_B100_H1000/f32/train/th192");
     size_t teams = (size_t)p->plan.teams, size = (size_t)p->plan.team_size, next = 0;
     assert_true(teams > 1 && size > 1);
@@ -244,11 +226,10 @@ static void every_row_and_panel_has_one_owner(void **state)
     assert_int_equal(next, 63);
 }
 
-static void weights_are_in_the_node_of_their_threads(void **state)
+TEST(weights_are_in_the_node_of_their_threads)
 {
     struct lb_machine m = machine_of("epyc9654x2");
     struct planned *p = prepared(&m, "T9_B128_H1024/f32/infer/th192");
-    (void)state;
     lb_cpu_plan_with(&p->task, 24, 8, &p->plan);
     assert_true(p->plan.copies == 2 && p->plan.team_domains == 1);
     for (size_t thread = 0; thread < 192; thread++)
@@ -260,9 +241,8 @@ static void weights_are_in_the_node_of_their_threads(void **state)
     assert_int_equal(p->plan.copies, 1);
 }
 
-static void hyper_threads_come_after_all_cores(void **state)
+TEST(hyper_threads_come_after_all_cores)
 {
-    (void)state;
     struct planned *p = best("epyc9654", "T9_B512_H64/f32/infer/th192");
     for (size_t i = 0; i < 96; i++)
         assert_int_equal(p->topology.places[i].sibling, 0);
@@ -274,7 +254,7 @@ static void hyper_threads_come_after_all_cores(void **state)
 
 /* The machine on which 1 and 2 threads were measured: there the plan divides as the measurements in
  * impls/cpu_simd/PERFORMANCE.md say. */
-static void two_threads_are_divided_as_measured(void **state)
+TEST(two_threads_are_divided_as_measured)
 {
     static const struct {
         const char *problem;
@@ -287,7 +267,6 @@ static void two_threads_are_divided_as_measured(void **state)
         {"T50_B32_I16_H64/bf16/train", 2, 1},    {"T50_B1_H16/f32/infer", 1, 1},
     };
     struct lb_machine m = machine_of("ryzen9950x");
-    (void)state;
     m.cores = 2;
     m.domains = m.threads_per_core = 1;
     m.bytes_clock[LB_CACHE] = 31;
@@ -305,9 +284,8 @@ static void two_threads_are_divided_as_measured(void **state)
     }
 }
 
-static void tiles_share_weight_gradients_evenly(void **state)
+TEST(tiles_share_weight_gradients_evenly)
 {
-    (void)state;
     struct lb_cpu_tiling t = lb_cpu_tiling_of(8, 20, 2);
     assert_true(t.panel_parts == 2 && t.column_parts == 1);
     t = lb_cpu_tiling_of(8, 20, 64);
@@ -319,9 +297,8 @@ static void tiles_share_weight_gradients_evenly(void **state)
 }
 
 /* The width of panels that a plan counts with is that of the kernels that run. */
-static void widths_are_those_of_the_kernels(void **state)
+TEST_WITH(widths_are_those_of_the_kernels, scratch_setup, scratch_teardown)
 {
-    (void)state;
     for (int unit = 0; unit < LB_CPU_UNIT_COUNT; unit++)
         for (int d = 0; d < LB_DTYPE_COUNT; d++) {
             const struct lb_simd_kernels *kernels;
@@ -335,11 +312,10 @@ static void widths_are_those_of_the_kernels(void **state)
 }
 
 /* Without a measurement a plan is made with the figures of a usual CPU, and none is unknown. */
-static void this_machine_is_planned_for_as_a_usual_cpu(void **state)
+TEST(this_machine_is_planned_for_as_a_usual_cpu)
 {
     struct lb_cpu_topology topology;
     struct lb_machine m;
-    (void)state;
     lb_cpu_topology_make(4, 4, 2, 1, 32e6, &topology);
     lb_machine_here(&topology, true, &m);
     assert_true(m.cores == 4 && m.domains == 2 && m.cluster == 2 && m.bytes[LB_CACHE] == 32e6);
@@ -350,26 +326,4 @@ static void this_machine_is_planned_for_as_a_usual_cpu(void **state)
         assert_true(m.bytes[level] > 0 && m.bytes_clock[level] > 0);
     lb_machine_here(&topology, false, &m);
     assert_true(m.flops_clock[LB_F32] == 0 && m.peer_clocks == 0 && m.bytes_clock[LB_OWN] == 0);
-}
-
-int main(void)
-{
-#define FILES(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(costs_are_those_of_a_calculation_by_hand),
-        cmocka_unit_test(small_groups_of_panels_serve_threads_that_had_no_work),
-        cmocka_unit_test(large_batches_divide_rows_and_single_rows_hidden_units),
-        cmocka_unit_test(plans_do_not_change_unnoticed),
-        cmocka_unit_test(too_little_work_stays_on_fewer_threads),
-        cmocka_unit_test(more_threads_are_never_slower),
-        cmocka_unit_test(no_plan_is_below_the_lower_bound),
-        cmocka_unit_test(every_row_and_panel_has_one_owner),
-        cmocka_unit_test(weights_are_in_the_node_of_their_threads),
-        cmocka_unit_test(hyper_threads_come_after_all_cores),
-        cmocka_unit_test(two_threads_are_divided_as_measured),
-        cmocka_unit_test(tiles_share_weight_gradients_evenly),
-        FILES(widths_are_those_of_the_kernels),
-        cmocka_unit_test(this_machine_is_planned_for_as_a_usual_cpu),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

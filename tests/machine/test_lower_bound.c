@@ -1,18 +1,9 @@
 /* The model of the lower bound: its values for known sizes, and how it grows with them. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "machine/ceilings.h"
 #include "machine/lower_bound.h"
 #include "measure/case_lower_bound.h"
 #include "model/case.h"
+#include "tests/helpers/test.h"
 
 static struct lb_machine machine_of(const char *name)
 {
@@ -60,9 +51,8 @@ static void close_to(double value, double wanted)
         fail_msg("%.12g is not %.12g", value, wanted);
 }
 
-static void known_sizes_have_the_bound_that_was_computed_by_hand(void **state)
+TEST(known_sizes_have_the_bound_that_was_computed_by_hand)
 {
-    (void)state;
     /* 8 clusters of 16 SMs with one row each: 233 clocks to a peer, a tile of 8 rows at 4096 flops
      * per clock (longer than the 960 bytes of the row's h take), 120 for the cell; 1.98 GHz. */
     close_to(lower_bound_on("h100", "x/T1024_B8_H512/f16/infer").step_ns,
@@ -76,16 +66,15 @@ static void known_sizes_have_the_bound_that_was_computed_by_hand(void **state)
 }
 
 /* Three copies on 44 SMs, each for 22 rows, take 1.5 us if nothing overlaps. */
-static void copies_of_the_weights_share_out_the_rows(void **state)
+TEST(copies_of_the_weights_share_out_the_rows)
 {
-    (void)state;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T1024_B64_H1024/f16/infer");
     assert_true(f.cores <= 66);
     assert_true(f.step_ns < 1500);
     assert_true(f.step_ns >= f.gemm_ns && f.step_ns >= f.exchange_ns);
 }
 
-static void weights_stay_where_they_fit(void **state)
+TEST(weights_stay_where_they_fit)
 {
     static const struct {
         const char *machine, *problem;
@@ -100,15 +89,13 @@ static void weights_stay_where_they_fit(void **state)
         {"epyc9654", "x/T9_B1_H512/f32/infer", LB_CACHE},
         {"epyc9654", "x/T9_B1_H2048/f32/infer", LB_MEMORY},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         if (lower_bound_on(cases[i].machine, cases[i].problem).residency != cases[i].level)
             fail_msg("%s on %s", cases[i].problem, cases[i].machine);
 }
 
-static void the_bound_is_its_longest_part(void **state)
+TEST(the_bound_is_its_longest_part)
 {
-    (void)state;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_I64_H512/f16/infer");
     assert_true(f.total_ns == 100 * f.step_ns);
     assert_true(f.step_ns <= f.wait_ns + f.exchange_ns + f.weights_ns + f.gemm_ns + f.cell_ns);
@@ -119,9 +106,8 @@ static void the_bound_is_its_longest_part(void **state)
     assert_true(f.total_ns == f.all_gemms_ns);
 }
 
-static void hot_caches_are_read_at_their_own_rate(void **state)
+TEST(hot_caches_are_read_at_their_own_rate)
 {
-    (void)state;
     /* x, y and four states of 1024 rows, w_ih, w_hh and two biases, 2 bytes each. */
     double bytes = 2.0 * (2 * 1024 * 256 + 4 * 1024 * 256 + 4 * 256 * (256 + 256 + 2.0));
     close_to(lower_bound_on("h100", "x/T1_B1024_H256/f16/infer").memory_ns, bytes / 5.5e12 * 1e9);
@@ -135,10 +121,9 @@ static void hot_caches_are_read_at_their_own_rate(void **state)
              (bytes - (50 << 20)) / 3.35e12 * 1e9);
 }
 
-static void ragged_rows_count_with_their_lengths(void **state)
+TEST(ragged_rows_count_with_their_lengths)
 {
     static const char *const ragged = "x/T100_B4096_H512/f16/train/ragged";
-    (void)state;
     struct lb_lower_bound full = lower_bound_on("h100", "x/T100_B4096_H512/f16/train");
     struct lb_lower_bound half = lower_bound_of_rows("h100", ragged, 100 * 4096 / 2);
     struct lb_lower_bound least = lower_bound_on("h100", ragged);
@@ -150,7 +135,7 @@ static void ragged_rows_count_with_their_lengths(void **state)
     assert_true(least.steps == full.steps); /* one row is full */
 }
 
-static void more_work_never_takes_less(void **state)
+TEST(more_work_never_takes_less)
 {
     static const char *const growing[][2] = {
         {"x/T100_B8_H512/f16/infer", "x/T200_B8_H512/f16/infer"},
@@ -165,7 +150,6 @@ static void more_work_never_takes_less(void **state)
         {"x/T100_B9_H512/f16/infer/ragged", "x/T100_B9_H512/f16/infer"},
         {"x/T1_B64_H4096/f16/infer", "x/T1_B64_H4096/f16/infer/cold"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(growing) / sizeof(growing[0]); i++) {
         double less = lower_bound_on("h100", growing[i][0]).total_ns;
         double more = lower_bound_on("h100", growing[i][1]).total_ns;
@@ -176,18 +160,16 @@ static void more_work_never_takes_less(void **state)
 
 /* A T4's tensor cores do not know bf16: a row is then an eighth of the work of 8 rows, where f16
  * takes as long for one as for 8. */
-static void types_that_tensor_cores_do_not_know_have_no_tiles(void **state)
+TEST(types_that_tensor_cores_do_not_know_have_no_tiles)
 {
-    (void)state;
     struct lb_lower_bound one = lower_bound_on("t4", "x/T9_B1_H512/bf16/infer");
     close_to(one.gemm_ns, 8.0 * 512 * 512 / one.cores / 128 / 1.59);
     one = lower_bound_on("t4", "x/T9_B1_H512/f16/infer");
     close_to(one.gemm_ns, 8 * 8.0 * 512 * 512 / one.cores / 1024 / 1.59);
 }
 
-static void short_wide_problems_are_bound_by_bandwidth(void **state)
+TEST(short_wide_problems_are_bound_by_bandwidth)
 {
-    (void)state;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T1_B1_I16384_H4096/f32/infer");
     assert_true(f.total_ns == f.memory_ns || f.memory_ns > 0.5 * f.total_ns);
 }
@@ -214,11 +196,10 @@ static struct lb_machine round_cpu(void)
                                .far_clocks = 500};
 }
 
-static void cpus_are_bound_by_gemms_by_weights_and_by_waiting(void **state)
+TEST(cpus_are_bound_by_gemms_by_weights_and_by_waiting)
 {
     const struct lb_machine m = round_cpu();
     const double weights = 4.0 * 1024 * 1024 * 4;
-    (void)state;
     struct lb_lower_bound b = bound_of(&m, "T50_B64_I64_H64/f32/infer", 0);
     close_to(b.total_ns, 2.0 * 50 * 64 * 256 * 128 / 100);
     close_to(bound_of(&m, "T50_B64_I64_H64/f32/train", 0).total_ns, 3 * b.total_ns);
@@ -237,10 +218,9 @@ static void cpus_are_bound_by_gemms_by_weights_and_by_waiting(void **state)
     assert_true(isnan(bound_of(&m, "T5_B4_H64/bf16/infer", 0).total_ns));
 }
 
-static void small_problems_stay_in_the_caches_of_a_cpu(void **state)
+TEST(small_problems_stay_in_the_caches_of_a_cpu)
 {
     const struct lb_machine m = round_cpu();
-    (void)state;
     assert_true(bound_of(&m, "T5_B4_H64/f32/infer", 0).memory_ns == 0);
     double cold = bound_of(&m, "T5_B4_H64/f32/infer/cold", 0).memory_ns;
     close_to(cold, 4.0 * (5 * 4 * 64 + 2 * 4 * 64 + 4 * 64 * (64 + 64 + 2)) / 20);
@@ -258,13 +238,12 @@ static struct lb_row row_on(enum lb_memory memory, const char *text, const int32
     return row;
 }
 
-static void rows_record_the_bound_of_their_device(void **state)
+TEST(rows_record_the_bound_of_their_device)
 {
     static const char ragged[] = "x/T1000_B4_H2048/f32/infer/ragged";
     static const int32_t lengths[] = {1000, 800, 600, 1};
     struct lb_device_info device;
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_H512_L3/f16/train");
-    (void)state;
     lb_device_use(NULL);
     assert_true(isnan(row_on(LB_DEVICE, "x/T100_B16_H512_L3/f16/train", NULL).floor_ns));
     assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
@@ -278,11 +257,10 @@ static void rows_record_the_bound_of_their_device(void **state)
 }
 
 /* NVML's stub reports 1980 MHz for GPU-0, more than an A100's 1410. */
-static void the_clock_is_the_highest_that_the_driver_allows(void **state)
+TEST(the_clock_is_the_highest_that_the_driver_allows)
 {
     struct lb_device_info device;
     struct lb_machine machine;
-    (void)state;
     assert_int_equal(lb_device_model("a100", &device, NULL), LB_OK);
     lb_case_machine(LB_DEVICE, &device, &machine);
     assert_true(machine.clock_max_hz == 1.41e9);
@@ -293,12 +271,11 @@ static void the_clock_is_the_highest_that_the_driver_allows(void **state)
 
 /* A measurement better than the published figure lowers the bound; a worse one changes nothing. For
  * a machine that is not known, measured figures alone give the bound. */
-static void measurements_can_only_lower_the_bound_of_a_known_machine(void **state)
+TEST(measurements_can_only_lower_the_bound_of_a_known_machine)
 {
     static const char problem[] = "x/T100_B16_H512/f16/infer";
     struct lb_device_info device;
     struct lb_ceilings c;
-    (void)state;
     assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     strcpy(device.uuid, "GPU-measured");
     lb_device_assume(&device, NULL);
@@ -331,25 +308,4 @@ static void measurements_can_only_lower_the_bound_of_a_known_machine(void **stat
     close_to(row_on(LB_HOST, "x/T50_B64_H64/f32/infer", NULL).floor_ns, 2.0 * 50 * 64 * 256 * 128);
     lb_ceilings_assume(false, NULL);
     lb_ceilings_assume(true, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_sizes_have_the_bound_that_was_computed_by_hand),
-        cmocka_unit_test(weights_stay_where_they_fit),
-        cmocka_unit_test(copies_of_the_weights_share_out_the_rows),
-        cmocka_unit_test(the_bound_is_its_longest_part),
-        cmocka_unit_test(hot_caches_are_read_at_their_own_rate),
-        cmocka_unit_test(ragged_rows_count_with_their_lengths),
-        cmocka_unit_test(more_work_never_takes_less),
-        cmocka_unit_test(types_that_tensor_cores_do_not_know_have_no_tiles),
-        cmocka_unit_test(short_wide_problems_are_bound_by_bandwidth),
-        cmocka_unit_test(rows_record_the_bound_of_their_device),
-        cmocka_unit_test(the_clock_is_the_highest_that_the_driver_allows),
-        cmocka_unit_test(measurements_can_only_lower_the_bound_of_a_known_machine),
-        cmocka_unit_test(cpus_are_bound_by_gemms_by_weights_and_by_waiting),
-        cmocka_unit_test(small_problems_stay_in_the_caches_of_a_cpu),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Descriptions of machines: the known ones against data sheets, names, and files. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "machine/machine.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 /* What the data sheets say of whole machines: TFLOP/s of f32 and dense of f16 of a GPU, with the
  * sums that give most (of CPUs at the clock in machines.txt); GB/s of the memory; GB of a GPU's
@@ -69,9 +60,8 @@ static struct lb_device_info modelled(const char *name)
 
 /* The largest error is 9 %: at its data sheet's rates an H100 runs at less than its highest clock.
  */
-static void figures_give_those_of_the_data_sheets(void **state)
+TEST(figures_give_those_of_the_data_sheets)
 {
-    (void)state;
     for (int i = 0; i < SHEETS; i++) {
         const struct sheet *s = &sheets[i];
         struct lb_machine m = machine_of(s->name);
@@ -99,7 +89,7 @@ static void figures_give_those_of_the_data_sheets(void **state)
     }
 }
 
-static void names_that_only_look_alike_are_other_devices(void **state)
+TEST(names_that_only_look_alike_are_other_devices)
 {
     static const struct {
         const char *device, *machine;
@@ -115,7 +105,6 @@ static void names_that_only_look_alike_are_other_devices(void **state)
         {"NVIDIA GeForce RTX 4090 Laptop GPU", NULL},
         {"NVIDIA GeForce RTX 5090 D", NULL},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_device_info device = {.sm_count = 3};
         struct lb_machine machine;
@@ -138,12 +127,11 @@ static void names_that_only_look_alike_are_other_devices(void **state)
 }
 
 /* A list that was cut off would lack its end. */
-static void a_name_that_is_not_known_is_answered_with_all_that_are(void **state)
+TEST(a_name_that_is_not_known_is_answered_with_all_that_are)
 {
     struct lb_device_info device = {.name = "Fake GPU"};
     struct lb_machine machine;
     struct lb_error by_name, by_device;
-    (void)state;
     assert_int_equal(lb_machine_read("h900", &machine, &by_name), LB_INVALID);
     for (int i = 0; i < SHEETS; i++)
         assert_non_null(strstr(by_name.text, sheets[i].name));
@@ -168,11 +156,10 @@ static const char *written(const char *text)
     return path;
 }
 
-static void a_file_says_how_a_machine_differs_from_a_known_one(void **state)
+TEST_WITH(a_file_says_how_a_machine_differs_from_a_known_one, scratch_setup, scratch_teardown)
 {
     struct lb_machine m;
     struct lb_cpu_topology t;
-    (void)state;
     struct lb_device_info device = modelled(written("# a smaller chip\n  like=rtx4090  \n\n"
                                                     "name = My GPU\ncores\t= 76\n"
                                                     "compute_capability = 12.1\n"
@@ -192,7 +179,7 @@ static void a_file_says_how_a_machine_differs_from_a_known_one(void **state)
 }
 
 /* Descriptions with all keys need no known machine, and lack one when any line is left out. */
-static void a_key_that_is_missing_is_named(void **state)
+TEST_WITH(a_key_that_is_missing_is_named, scratch_setup, scratch_teardown)
 {
     static const char both[] = "name = Other\ncores = 100\nclock_hz = 4\nf64_flops_clock = 8\n"
                                "f32_flops_clock = 9\nf16_flops_clock = 10\nbf16_flops_clock = 11\n"
@@ -207,7 +194,6 @@ static void a_key_that_is_missing_is_named(void **state)
         "kind = cpu\nthreads_per_core = 2\ndomains = 5\nnodes = 1\nf64_unit = avx2\n"
         "f32_unit = avx2\nf16_unit = avx2\nbf16_unit = avx2\ninner_bytes_clock = 20\n"
         "remote_clocks = 21\n"};
-    (void)state;
     for (int kind = 0; kind < 2; kind++) {
         char whole[1024];
         snprintf(whole, sizeof(whole), "%s%s", own[kind], both);
@@ -227,7 +213,7 @@ static void a_key_that_is_missing_is_named(void **state)
     }
 }
 
-static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
+TEST_WITH(what_is_wrong_in_a_file_is_named_with_its_line, scratch_setup, scratch_teardown)
 {
     static const struct {
         const char *text, *says;
@@ -262,7 +248,6 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
     struct lb_device_info device = {.sm_count = 7};
     struct lb_error err;
     char line[1024];
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(lb_device_model(written(cases[i].text), &device, &err), LB_INVALID);
         if (!strstr(err.text, cases[i].says))
@@ -277,30 +262,14 @@ static void what_is_wrong_in_a_file_is_named_with_its_line(void **state)
 }
 
 /* A file that is wrong leaves the device of the file before it known, and no other. */
-static void the_file_that_was_read_last_is_the_one_that_is_known(void **state)
+TEST_WITH(the_file_that_was_read_last_is_the_one_that_is_known, scratch_setup, scratch_teardown)
 {
     struct lb_machine machine;
     struct lb_device_info first, second;
-    (void)state;
     first = modelled(written("like = h100\nname = First\n"));
     assert_int_equal(lb_device_model(written("like = h100\n"), &second, NULL), LB_INVALID);
     assert_int_equal(lb_machine_of(&first, &machine, NULL), LB_OK);
     second = modelled(written("like = h100\nname = Second\n"));
     assert_int_equal(lb_machine_of(&second, &machine, NULL), LB_OK);
     assert_int_equal(lb_machine_of(&first, &machine, NULL), LB_UNSUPPORTED);
-}
-
-int main(void)
-{
-#define FILES(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(figures_give_those_of_the_data_sheets),
-        cmocka_unit_test(names_that_only_look_alike_are_other_devices),
-        cmocka_unit_test(a_name_that_is_not_known_is_answered_with_all_that_are),
-        FILES(a_file_says_how_a_machine_differs_from_a_known_one),
-        FILES(a_key_that_is_missing_is_named),
-        FILES(what_is_wrong_in_a_file_is_named_with_its_line),
-        FILES(the_file_that_was_read_last_is_the_one_that_is_known),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* Which calls are checked, which inputs they read, and when inputs change places. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "case/call_checks.h"
+#include "tests/helpers/test.h"
 
 enum { SAMPLES = 20000 };
 
@@ -35,18 +29,16 @@ static struct counts sample(struct lb_call_checks *checks, size_t samples, doubl
     return counts;
 }
 
-static void the_first_twenty_samples_are_checked(void **state)
+TEST(the_first_twenty_samples_are_checked)
 {
     struct lb_call_checks checks;
-    (void)state;
     lb_call_checks_open(&checks, 10e9);
     assert_int_equal(sample(&checks, 20, 1, 1e5, 1).checked, 20);
 }
 
-static void checks_that_take_long_do_not_delay_the_first_samples(void **state)
+TEST(checks_that_take_long_do_not_delay_the_first_samples)
 {
     struct lb_call_checks checks;
-    (void)state;
     lb_call_checks_open(&checks, 10e9);
     assert_in_range(sample(&checks, 20, 1, 1e7, 1).checked, 3, 4);
     checks.check_next = true;
@@ -55,10 +47,9 @@ static void checks_that_take_long_do_not_delay_the_first_samples(void **state)
     assert_in_range(sample(&checks, 20, 1, 0.3e6, 1).checked, 4, 5);
 }
 
-static void checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth(void **state)
+TEST(checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth)
 {
     struct lb_call_checks checks;
-    (void)state;
     lb_call_checks_open(&checks, 10e9);
     struct counts counts = sample(&checks, SAMPLES, 1e4, 1e4, 2e4);
     /* Binomial, of p = 0.05 and 0.005: six standard deviations are 185 and 60. */
@@ -67,21 +58,19 @@ static void checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth(void **sta
     assert_int_equal(counts.checked, checks.checked);
 }
 
-static void cheap_checks_follow_every_sample(void **state)
+TEST(cheap_checks_follow_every_sample)
 {
     struct lb_call_checks checks;
-    (void)state;
     lb_call_checks_open(&checks, 10e9);
     assert_int_equal(sample(&checks, 1000, 1e6, 1e4, 1e9).checked, 1000);
 }
 
 /* What an implementation could know beforehand: nothing, if each run draws anew. */
-static void every_case_is_drawn_anew_and_evenly(void **state)
+TEST(every_case_is_drawn_anew_and_evenly)
 {
     enum { CASES = 64 };
     uint64_t seeds[CASES];
     size_t first[16] = {0}, different = 0, ones = 0;
-    (void)state;
     for (size_t i = 0; i < CASES; i++) {
         struct lb_call_checks checks;
         lb_call_checks_open(&checks, 10e9);
@@ -102,26 +91,12 @@ static void every_case_is_drawn_anew_and_evenly(void **state)
 }
 
 /* No call of a batch reads what the call before it read, whose results are already there. */
-static void calls_of_a_batch_take_turns(void **state)
+TEST(calls_of_a_batch_take_turns)
 {
     struct lb_call_checks checks;
-    (void)state;
     lb_call_checks_open(&checks, 10e9);
     for (int batch = 0; batch < 100; batch++) {
         uint64_t order = lb_call_checks_order(&checks);
         assert_true((order ^ order >> 1) << 1 == UINT64_MAX << 1);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_twenty_samples_are_checked),
-        cmocka_unit_test(checks_that_take_long_do_not_delay_the_first_samples),
-        cmocka_unit_test(checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth),
-        cmocka_unit_test(cheap_checks_follow_every_sample),
-        cmocka_unit_test(every_case_is_drawn_anew_and_evenly),
-        cmocka_unit_test(calls_of_a_batch_take_turns),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

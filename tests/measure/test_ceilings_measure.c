@@ -1,19 +1,10 @@
 /* --ceilings on devices of all speeds: a device whose clock follows a model of a GPU stands for the
  * real one. It has no memory, because nothing that is measured looks at it. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "device/device.h"
 #include "device/streams.h"
 #include "measure/ceilings_measure.h"
 #include "measure/gpu_latency.h"
+#include "tests/helpers/test.h"
 
 /* A GPU: bytes per second of a copy, flops per second in GEMMs, and how long the first GEMM
  * of a dtype takes to load its kernel. */
@@ -237,9 +228,8 @@ static enum lb_status measure(const struct gpu *on, struct lb_ceilings *ceilings
     return lb_ceilings_measure(20, ceilings, &observer, &err);
 }
 
-static void a_card_of_any_speed_is_measured_within_30_s(void **state)
+TEST(a_card_of_any_speed_is_measured_within_30_s)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(gpus) / sizeof(gpus[0]); i++) {
         struct lb_ceilings ceilings;
         struct heard heard;
@@ -256,11 +246,10 @@ static void a_card_of_any_speed_is_measured_within_30_s(void **state)
     }
 }
 
-static void a_figure_that_fails_costs_no_other(void **state)
+TEST(a_figure_that_fails_costs_no_other)
 {
     struct lb_ceilings ceilings;
     struct heard heard;
-    (void)state;
     refused = LB_BF16;
     assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_OK);
     refused = -1;
@@ -269,24 +258,13 @@ static void a_figure_that_fails_costs_no_other(void **state)
     assert_true(ceilings.all[LB_FLOPS + LB_F16] > 0 && ceilings.all[LB_FAR_NS] == 700);
 }
 
-static void what_was_measured_before_the_device_was_lost_is_kept(void **state)
+TEST(what_was_measured_before_the_device_was_lost_is_kept)
 {
     struct lb_ceilings ceilings;
     struct heard heard;
-    (void)state;
     fatal = LB_F16;
     assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_FAILED);
     fatal = -1;
     assert_true(ceilings.all[LB_READ + LB_MEMORY] > 0 && ceilings.all[LB_FLOPS + LB_F32] > 0);
     assert_true(heard.figures >= 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_card_of_any_speed_is_measured_within_30_s),
-        cmocka_unit_test(a_figure_that_fails_costs_no_other),
-        cmocka_unit_test(what_was_measured_before_the_device_was_lost_is_kept),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

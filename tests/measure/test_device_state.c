@@ -1,17 +1,10 @@
 /* The clocks in a row are those of a device at work: between first and last sample by the device's
  * own counters, and by a stub of NVML, which looks whether there is work on the fake device when it
  * is asked. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "device/device.h"
 #include "case/run.h"
+#include "device/device.h"
 #include "tests/fake_gpu/fake_device.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;
 extern int (*stub_sm_mhz)(void);
@@ -62,29 +55,18 @@ static struct lb_row run_case(bool own_clocks)
     return row;
 }
 
-static void nvml_is_asked_while_the_device_works(void **state)
+TEST(nvml_is_asked_while_the_device_works)
 {
-    (void)state;
     struct lb_row row = run_case(false);
     assert_true(row.sm_mhz == 1980 && row.memory_mhz == 1002);
     assert_int_equal(fake_device_counts()->clocks, 0);
     lb_row_free(&row);
 }
 
-static void the_clock_is_the_mean_between_first_and_last_sample(void **state)
+TEST(the_clock_is_the_mean_between_first_and_last_sample)
 {
-    (void)state;
     struct lb_row row = run_case(true);
     assert_true(row.sm_mhz == FAKE_SM_MHZ && row.memory_mhz == 1002);
     assert_int_equal(fake_device_counts()->clocks, 2);
     lb_row_free(&row);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nvml_is_asked_while_the_device_works),
-        cmocka_unit_test(the_clock_is_the_mean_between_first_and_last_sample),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* The sampler: when it stops, and what it keeps. The times of calls are made up. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "measure/sampler.h"
 
 #include "base/clock.h"
+#include "tests/helpers/test.h"
 
 enum { DAY_S = 86400 };
 
@@ -31,9 +25,8 @@ int clock_gettime(clockid_t id, struct timespec *now)
     return result;
 }
 
-static void the_clock_resolves_nanoseconds_however_long_the_machine_is_up(void **state)
+TEST(the_clock_resolves_nanoseconds_however_long_the_machine_is_up)
 {
-    (void)state;
     double start = lb_now_ns(), last;
     clock_gettime(CLOCK_MONOTONIC, &held);
     held.tv_nsec = 123456789;
@@ -73,9 +66,8 @@ static enum lb_status next(void *user, double *ns, struct lb_error *err)
     return LB_OK;
 }
 
-static void steady_times_stop_at_the_minimum_for_precision(void **state)
+TEST(steady_times_stop_at_the_minimum_for_precision)
 {
-    (void)state;
     struct source source = {.base = 1000, .spread = 5, .state = 1};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -87,9 +79,8 @@ static void steady_times_stop_at_the_minimum_for_precision(void **state)
     lb_samples_free(&samples);
 }
 
-static void short_calls_are_sampled_for_50_ms(void **state)
+TEST(short_calls_are_sampled_for_50_ms)
 {
-    (void)state;
     struct source source = {.base = 1000, .spread = 5, .state = 1};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -100,9 +91,8 @@ static void short_calls_are_sampled_for_50_ms(void **state)
     lb_samples_free(&samples);
 }
 
-static void calls_made_before_are_the_first_of_the_warm_up(void **state)
+TEST(calls_made_before_are_the_first_of_the_warm_up)
 {
-    (void)state;
     const double like[] = {1000, 1000}, slow[] = {3e8, 3e8}, cold[] = {9000, 5000};
     const struct {
         const double *made_ns;
@@ -123,9 +113,8 @@ static void calls_made_before_are_the_first_of_the_warm_up(void **state)
     }
 }
 
-static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
+TEST(wide_times_are_sampled_until_the_interval_is_narrow)
 {
-    (void)state;
     struct source source = {.base = 1000, .spread = 300, .state = 1};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -138,9 +127,8 @@ static void wide_times_are_sampled_until_the_interval_is_narrow(void **state)
     lb_samples_free(&samples);
 }
 
-static void drifting_times_end_on_a_plateau(void **state)
+TEST(drifting_times_end_on_a_plateau)
 {
-    (void)state;
     struct source source = {.base = 1000, .spread = 5, .slope = 50, .state = 1};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -150,9 +138,8 @@ static void drifting_times_end_on_a_plateau(void **state)
     lb_samples_free(&samples);
 }
 
-static void the_largest_count_is_never_exceeded(void **state)
+TEST(the_largest_count_is_never_exceeded)
 {
-    (void)state;
     struct source source = {.base = 1000, .spread = 1000, .state = 1};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -165,9 +152,8 @@ static void the_largest_count_is_never_exceeded(void **state)
     lb_samples_free(&samples);
 }
 
-static void a_long_call_gets_six_samples_when_time_runs_out(void **state)
+TEST(a_long_call_gets_six_samples_when_time_runs_out)
 {
-    (void)state;
     struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 10000000};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -181,9 +167,8 @@ static void a_long_call_gets_six_samples_when_time_runs_out(void **state)
     lb_samples_free(&samples);
 }
 
-static void a_very_long_call_is_cut_at_three_times_the_time(void **state)
+TEST(a_very_long_call_is_cut_at_three_times_the_time)
 {
-    (void)state;
     struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 20000000};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -196,9 +181,8 @@ static void a_very_long_call_is_cut_at_three_times_the_time(void **state)
     lb_samples_free(&samples);
 }
 
-static void a_failure_leaves_no_samples(void **state)
+TEST(a_failure_leaves_no_samples)
 {
-    (void)state;
     struct source source = {.base = 1000, .spread = 5, .state = 1, .fail_at = 10};
     struct lb_sampler_options options = lb_sampler_defaults();
     struct lb_samples samples;
@@ -207,21 +191,4 @@ static void a_failure_leaves_no_samples(void **state)
     assert_string_equal(err.text, "planted");
     assert_null(samples.ns);
     assert_int_equal(samples.count, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_clock_resolves_nanoseconds_however_long_the_machine_is_up),
-        cmocka_unit_test(steady_times_stop_at_the_minimum_for_precision),
-        cmocka_unit_test(short_calls_are_sampled_for_50_ms),
-        cmocka_unit_test(calls_made_before_are_the_first_of_the_warm_up),
-        cmocka_unit_test(wide_times_are_sampled_until_the_interval_is_narrow),
-        cmocka_unit_test(drifting_times_end_on_a_plateau),
-        cmocka_unit_test(the_largest_count_is_never_exceeded),
-        cmocka_unit_test(a_long_call_gets_six_samples_when_time_runs_out),
-        cmocka_unit_test(a_very_long_call_is_cut_at_three_times_the_time),
-        cmocka_unit_test(a_failure_leaves_no_samples),
-    };
-    return cmocka_run_group_tests_name("sampler", tests, NULL, NULL);
 }
