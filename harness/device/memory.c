@@ -14,6 +14,7 @@
 
 #include "base/hash.h"
 #include "host/cgroup.h"
+#include "host/system_file.h"
 
 void lb_poison(void *memory, size_t bytes)
 {
@@ -155,36 +156,17 @@ const struct lb_space lb_host_space = {
     .overrun = HOST_OVERRUN,
 };
 
-/* A file's first line; "" when it can't be read. */
-static void read_line(const char *path, char *line, int size)
-{
-    FILE *file = fopen(path, "r");
-    if (!file || !fgets(line, size, file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
-}
-
 /* A "Name:   123 kB" line of /proc/meminfo in bytes; 0 when it is not there. */
 static double meminfo(const char *name)
 {
-    char line[128];
-    double kib = 0;
-    size_t length = strlen(name);
-    FILE *file = fopen("/proc/meminfo", "r");
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, name, length) == 0 && line[length] == ':')
-            kib = strtod(line + length + 1, NULL);
-    if (file)
-        fclose(file);
-    return kib * 1024;
+    return fmax(0, 1024 * lb_system_number("/proc/meminfo", name)); /* fmax passes over NaN */
 }
 
 double lb_resident_bytes(long pid)
 {
     char path[64], line[128];
     snprintf(path, sizeof(path), "/proc/%ld/statm", pid);
-    read_line(path, line, sizeof(line));
+    lb_system_text(path, "", line, sizeof(line));
     const char *second = strchr(line, ' '); /* size resident ... in pages */
     return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
@@ -198,7 +180,7 @@ void lb_host_limit(double bytes)
 
 double lb_host_available(void)
 {
-    double available = fmin(meminfo("MemAvailable"), lb_cgroup_room(""));
+    double available = fmin(meminfo("MemAvailable:"), lb_cgroup_room(""));
     if (limit_bytes > 0)
         available = fmin(available, fmax(limit_bytes - lb_resident_bytes(getpid()), 0));
     return available;
@@ -206,7 +188,7 @@ double lb_host_available(void)
 
 double lb_host_total(void)
 {
-    return meminfo("MemTotal");
+    return meminfo("MemTotal:");
 }
 
 size_t lb_host_cache_bytes(void)

@@ -2,6 +2,8 @@
  * memory. */
 #include "host/cgroup.h"
 
+#include "host/system_file.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -22,27 +24,14 @@ static const struct version versions[] = {
      "total_inactive_file", "memory.oom_control"},
 };
 
-/* The number that the file begins with; with a word, the number of the line that begins with it.
+/* The number that follows the word and a space on a line of the file, "" for the start of the file.
  * NaN when there is none, as for "max". */
 static double read_number(const char *folder, const char *name, const char *word)
 {
-    char path[4400], line[256];
-    size_t length = word ? strlen(word) : 0;
-    double value = (double)NAN;
+    char path[4400], begin[64];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    FILE *file = fopen(path, "r");
-    while (file && isnan(value) && fgets(line, sizeof(line), file)) {
-        char *end, *at = line + length;
-        bool is_it = !word || (strncmp(line, word, length) == 0 && *at == ' ');
-        double number = is_it ? strtod(at, &end) : 0;
-        if (is_it && end != at)
-            value = number;
-        if (!word)
-            break;
-    }
-    if (file)
-        fclose(file);
-    return value;
+    snprintf(begin, sizeof(begin), "%s%s", word, word[0] ? " " : "");
+    return lb_system_number(path, begin);
 }
 
 /* Whether the word is in a list separated by commas. An empty list holds the empty word. */
@@ -101,8 +90,8 @@ static void visit_groups(const char *root,
 
 static void lower_to_room(const struct version *version, const char *folder, double *room)
 {
-    double limit = read_number(folder, version->limit, NULL);
-    double used = read_number(folder, version->used, NULL);
+    double limit = read_number(folder, version->limit, "");
+    double used = read_number(folder, version->used, "");
     double cache = read_number(folder, "memory.stat", version->unused_cache);
     if (!isnan(limit) && !isnan(used))
         *room = fmin(*room, fmax(limit - (used - (isnan(cache) ? 0 : cache)), 0));

@@ -2,6 +2,7 @@
 #include "host/cpu_affinity.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 
 #include "host/cpu_topology.h"
 #include "host/numa_cpus.h"
+#include "host/system_file.h"
 
 static cpu_set_t all; /* the CPUs that this process could use at the first call */
 static bool known;
@@ -76,14 +78,8 @@ void lb_while_unpinned(void (*work)(void *user), void *user)
 static double thread_cpu_ns(long thread)
 {
     char path[64];
-    double ns = 0;
     snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", thread);
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%lf", &ns) != 1)
-        ns = 0;
-    if (file)
-        fclose(file);
-    return ns;
+    return fmax(0, lb_system_number(path, "")); /* fmax passes over NaN */
 }
 
 double lb_cpu_ns_elsewhere(void)

@@ -2,6 +2,8 @@
  * /sys/devices/system. */
 #include "host/cpu_topology.h"
 
+#include "host/system_file.h"
+
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -38,11 +40,7 @@ static void read_line(const char *folder, const char *kind, size_t number, const
 {
     char path[512];
     snprintf(path, sizeof(path), "%.300s/%s/%s%zu/%.100s", folder, kind, kind, number, name);
-    FILE *file = fopen(path, "r");
-    if (!file || !fgets(line, LB_CPU_LIST_SIZE, file))
-        line[0] = '\0';
-    if (file)
-        fclose(file);
+    lb_system_text(path, "", line, LB_CPU_LIST_SIZE);
 }
 
 /* The first number of a list, which names this CPU's peers; -1: it has none. */
@@ -62,17 +60,15 @@ static int first_peer(const char *folder, size_t cpu, const char *name)
  * folder/KIND/possible, "0-63"; LB_CPU_MAX where it does not say. */
 static size_t count_possible(const char *folder, const char *kind)
 {
-    char path[512];
-    size_t from, to, got = 0;
+    char path[512], line[LB_CPU_LIST_SIZE];
+    bool listed[LB_CPU_MAX];
+    size_t count = LB_CPU_MAX;
     snprintf(path, sizeof(path), "%.300s/%s/possible", folder, kind);
-    FILE *file = fopen(path, "r");
-    if (file) {
-        got = (size_t)fscanf(file, "%zu-%zu", &from, &to);
-        got = fgetc(file) == ',' ? 0 : got; /* several ranges: all numbers are tried */
-        fclose(file);
-    }
-    size_t last = got == 2 ? to : got == 1 ? from : LB_CPU_MAX - 1;
-    return last < LB_CPU_MAX ? last + 1 : LB_CPU_MAX;
+    lb_system_text(path, "", line, sizeof(line));
+    if (lb_cpu_list_read(line, listed))
+        while (!listed[count - 1])
+            count--;
+    return count;
 }
 
 /* Sets the node of all CPUs that are in a list folder/node/nodeN/cpulist. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
+#include "host/system_file.h"
 
 /* Writes the set as a list. */
 static void print_list(const cpu_set_t *set, char list[LB_CPU_LIST_SIZE])
@@ -47,16 +48,11 @@ bool lb_bind_cpus(const char *list)
 static int node_of(const char *root, const char *address, const struct lb_cpu_topology *topology)
 {
     char path[4352];
-    int node = -1;
     snprintf(path, sizeof(path), "%.4000s/sys/bus/pci/devices/%.64s/numa_node", root, address);
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%d", &node) != 1)
-        node = -1;
-    if (file)
-        fclose(file);
+    double node = lb_system_number(path, "");
     for (size_t i = 0; i < topology->count; i++)
         if (topology->places[i].node == node)
-            return node;
+            return topology->places[i].node;
     return -1;
 }
 

@@ -11,6 +11,7 @@
 #include "build_info.h"
 #include "device/memory.h"
 #include "host/cpu_topology.h"
+#include "host/system_file.h"
 
 const char *lb_version(void)
 {
@@ -26,21 +27,9 @@ const char *lb_commit(void)
  */
 static void cpuinfo(const char *key, char *value, size_t size)
 {
-    char *line = NULL;
-    size_t capacity = 0, length = strlen(key);
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    value[0] = '\0';
-    while (file && !value[0] && getline(&line, &capacity, file) > 0) {
-        char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, length) != 0)
-            continue;
-        char *text = colon + 1 + strspn(colon + 1, " \t");
-        text[strcspn(text, "\n")] = '\0';
-        snprintf(value, size, "%s", text);
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    char line[8192];
+    lb_system_text("/proc/cpuinfo", key, line, sizeof(line));
+    snprintf(value, size, "%s", line + strspn(line, " \t:"));
 }
 
 /* The SIMD instruction sets that matter for LSTMs, from the CPU's flags, in the system's order. */
@@ -67,21 +56,6 @@ static void simd_names(char *names, size_t size)
     }
 }
 
-/* A file's first line as JSON text, null when it can't be read. */
-static json_t *first_line(const char *path)
-{
-    char line[128];
-    json_t *text = NULL;
-    FILE *file = fopen(path, "r");
-    if (file && fgets(line, sizeof(line), file)) {
-        line[strcspn(line, "\n")] = '\0';
-        text = json_string(line);
-    }
-    if (file)
-        fclose(file);
-    return text ? text : json_null();
-}
-
 static json_t *text_or_null(const char *text)
 {
     json_t *value = text && text[0] ? json_string(text) : NULL;
@@ -90,9 +64,11 @@ static json_t *text_or_null(const char *text)
 
 json_t *lb_environment(json_t *libraries)
 {
-    char cpu[256], simd[256], system[512], host[256] = "";
+    char cpu[256], simd[256], governor[64], system[512], host[256] = "";
     struct utsname name;
     struct lb_cpu_topology topology;
+    lb_system_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
+                   sizeof(governor));
     lb_cpu_topology_here(&topology);
     cpuinfo("model name", cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));
@@ -106,8 +82,7 @@ json_t *lb_environment(json_t *libraries)
         "host", text_or_null(host), "cpu", text_or_null(cpu), "cores",
         (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
         (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "topology", lb_cpu_topology_to_json(&topology),
-        "simd", text_or_null(simd), "governor",
-        first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"), "cache_bytes",
+        "simd", text_or_null(simd), "governor", text_or_null(governor), "cache_bytes",
         (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
         text_or_null(system), "version", LB_VERSION, "commit", LB_COMMIT, "dirty", LB_COMMIT_DIRTY,
         "compiler", LB_COMPILER, "flags", LB_FLAGS, "build_type", LB_BUILD_TYPE, "libraries",
