@@ -34,35 +34,21 @@ static double read_number(const char *folder, const char *name, const char *word
     return lb_system_number(path, begin);
 }
 
-/* Whether the word is in a list separated by commas. An empty list holds the empty word. */
-static bool is_listed(const char *word, const char *list)
-{
-    size_t length = strlen(word);
-    for (const char *at = list;; at++) {
-        size_t end = strcspn(at, ",");
-        if (end == length && strncmp(at, word, length) == 0)
-            return true;
-        at += end;
-        if (*at == '\0')
-            return false;
-    }
-}
-
 /* Writes the process's group as a path below the mount of that version; "" where it is in none. */
 static void find_group(const char *root, const struct version *version, char *group, size_t size)
 {
-    char path[4096], line[4096];
+    char path[4096], line[4096], list[4200], word[32];
     group[0] = '\0';
+    snprintf(word, sizeof(word), ",%s,", version->controller);
     snprintf(path, sizeof(path), "%.4000s/proc/self/cgroup", root);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof(line), file)) { /* number:controllers:path */
-        char *list = strchr(line, ':'), *path_start = list ? strchr(list + 1, ':') : NULL;
-        if (!path_start)
+        char *from = strchr(line, ':'), *to = from ? strchr(from + 1, ':') : NULL;
+        if (!to)
             continue;
-        *path_start++ = '\0';
-        path_start[strcspn(path_start, "\n")] = '\0';
-        if (is_listed(version->controller, list + 1))
-            snprintf(group, size, "%s", path_start);
+        snprintf(list, sizeof(list), ",%.*s,", (int)(to - from - 1), from + 1);
+        if (strstr(list, word))
+            snprintf(group, size, "%.*s", (int)strcspn(to + 1, "\n"), to + 1);
     }
     if (file)
         fclose(file);

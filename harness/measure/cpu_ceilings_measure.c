@@ -1,6 +1,6 @@
 /* Measures the ceilings of CPUs: multiply-adds in registers, reads from each level of the caches
  * and from memory, and barriers. */
-#include "measure/cpu_ceilings_measure.h"
+#include "measure/ceilings_measure.h"
 
 #include <math.h>
 #include <string.h>

@@ -47,13 +47,10 @@ static void simd_names(char *names, size_t size)
     if (!flags[0])
         cpuinfo("Features", flags, sizeof(flags));
     names[0] = '\0';
-    for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " ")) {
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-            size_t used = strlen(names);
+    for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " "))
+        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
             if (strcmp(flag, units[i].flag) == 0)
-                snprintf(names + used, size - used, "%s%s", used ? " " : "", units[i].name);
-        }
-    }
+                lb_append(names, size, "%s%s", names[0] ? " " : "", units[i].name);
 }
 
 static json_t *text_or_null(const char *text)

@@ -8,7 +8,6 @@
 
 #include "host/cpu_affinity.h"
 #include "host/cpu_topology.h"
-#include "host/numa_cpus.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
