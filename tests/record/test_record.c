@@ -159,6 +159,19 @@ TEST(a_bound_that_a_right_result_beats_is_dropped_with_a_warning)
     }
 }
 
+TEST(a_bound_that_one_block_beats_is_not_kept_for_all)
+{
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+    struct lb_row block = synthetic_row(text, LB_VERDICT_OK, 700, 1, 6);
+    row.floor_ns = block.floor_ns = 800;
+    assert_int_equal(lb_row_summarize(&block, NULL), LB_OK);
+    assert_int_equal(lb_row_merge(&row, &block, false, false, NULL), LB_OK);
+    assert_true(row.median_ns > 800 && isnan(row.floor_ns));
+    assert_non_null(strstr(row.warning, "less time than its lower bound"));
+    lb_row_free(&block);
+    lb_row_free(&row);
+}
+
 TEST(broken_rows_are_refused_by_key)
 {
     static const struct {
