@@ -7,7 +7,6 @@
 
 #include "cli/shard.h"
 #include "plot/table.h"
-#include "support/number_text.h"
 #include "support/terminal.h"
 
 void lb_print_shard(const char *start, const struct lb_plan *plan)
@@ -64,6 +63,18 @@ static size_t count_devices(const struct lb_session *session)
     return count > 0 ? count : 1;
 }
 
+/* "31 s", "3 min 5 s" or "2 h 3 min" from seconds. */
+static void format_duration(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
+    else if (whole >= 60)
+        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld s", whole);
+}
+
 void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 {
     struct lb_sampler_options sampler = lb_options_sampler(session->options);
@@ -94,7 +105,7 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     lb_format_bytes(most_bytes, text);
     printf("memory    up to %s for %s, and what the implementation needs itself\n", text, largest);
     seconds = fmin(seconds, options->time_budget_s);
-    lb_format_duration(seconds, text);
+    format_duration(seconds, text);
     printf("time      about %s, by the cases' flops and usual rates\n", text);
 }
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "host/system_file.h"
+#include "base/text.h"
 
 /* The time of all but idle and iowait of a line of /proc/stat, "cpu3 user nice system idle iowait
  * irq softirq steal ...", in ticks. */
@@ -57,8 +57,8 @@ static void read_busy(struct lb_cpu_load *load)
  * or the group's files are not where containers show them. */
 static double read_throttled(void)
 {
-    double us = lb_system_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
-    double ns = lb_system_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
+    double us = lb_read_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
+    double ns = lb_read_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
     return isnan(us) ? ns : 1e3 * us;
 }
 
@@ -73,11 +73,11 @@ void lb_cpu_load_read(struct lb_cpu_load *load)
     load->own_ns = 1e9 * (double)(own.tv_sec + ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
                    1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec) +
                    (double)own.tv_nsec;
-    if (lb_system_text("/proc/thread-self/schedstat", "", line, sizeof(line)) &&
+    if (lb_read_line("/proc/thread-self/schedstat", line, sizeof(line)) &&
         sscanf(line, "%*s %lf", &load->delay_ns) != 1)
         load->delay_ns = NAN;
     load->throttled_ns = read_throttled();
-    double threads = lb_system_number("/proc/self/status", "Threads:");
+    double threads = lb_read_number("/proc/self/status", "Threads:");
     load->threads = threads > 1 ? (int)threads : 1; /* 1 too where the number is not known */
     read_busy(load);
 }

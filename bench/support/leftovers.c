@@ -26,7 +26,6 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "device/memory.h"
-#include "host/system_file.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -115,7 +114,7 @@ static double count_bytes(void)
 static double count_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
-    double touched = fmax(0, 1024 * lb_system_number("/proc/self/status", "RssAnon:"));
+    double touched = fmax(0, 1024 * lb_read_number("/proc/self/status", "RssAnon:"));
     return fmax((double)info.uordblks + (double)info.hblkhd, touched - (double)info.fordblks);
 }
 

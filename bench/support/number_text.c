@@ -28,23 +28,3 @@ void lb_format_ratio(double ratio, char text[32])
     else
         snprintf(text, 32, "–");
 }
-
-void lb_format_duration(double seconds, char text[32])
-{
-    long whole = (long)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
-    else if (whole >= 60)
-        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
-    else
-        snprintf(text, 32, "%ld s", whole);
-}
-
-void lb_format_clock(double seconds, char text[32])
-{
-    long whole = (long)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
-    else
-        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
-}

@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "support/number_text.h"
 #include "support/terminal.h"
 
 enum { LINE_EVERY_S = 10 /* without a terminal */ };
@@ -14,6 +13,16 @@ void lb_progress_start(struct lb_progress *progress, size_t total)
     double now = lb_now_ns();
     *progress = (struct lb_progress){
         .total = total, .start_ns = now, .last_ns = now, .terminal = lb_takes_escapes(stderr)};
+}
+
+/* "1:05" or "2:03:00" from seconds. */
+static void format_clock(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
 }
 
 void lb_progress_case(struct lb_progress *progress, const char *id)
@@ -27,7 +36,7 @@ void lb_progress_case(struct lb_progress *progress, const char *id)
     double elapsed = (now - progress->start_ns) / 1e9;
     size_t left = progress->total - progress->done;
     if (progress->done > 0)
-        lb_format_clock(elapsed / (double)progress->done * (double)left, eta);
+        format_clock(elapsed / (double)progress->done * (double)left, eta);
     if (progress->failed + progress->skipped > 0)
         snprintf(counts, sizeof(counts), ", %zu failed, %zu skipped", progress->failed,
                  progress->skipped);

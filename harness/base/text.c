@@ -1,8 +1,10 @@
-/* Building texts in buffers, and cleaning texts that come from outside the program. */
+/* Texts in buffers, and the small files in which the system describes itself. */
 #include "base/text.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void lb_append(char *text, size_t size, const char *format, ...)
@@ -64,4 +66,37 @@ void lb_clean_text(char *text)
         }
     }
     *to = '\0';
+}
+
+bool lb_read_line(const char *path, char *line, size_t size)
+{
+    FILE *file = fopen(path, "r");
+    bool found = file && fgets(line, (int)size, file);
+    if (!found)
+        line[0] = '\0';
+    line[strcspn(line, "\n")] = '\0';
+    if (file)
+        fclose(file);
+    return found;
+}
+
+double lb_read_number(const char *path, const char *word)
+{
+    char *line = NULL;
+    size_t capacity = 0, length = strlen(word);
+    double value = (double)NAN;
+    FILE *file = fopen(path, "r");
+    for (bool first = true; file && isnan(value) && (length > 0 || first); first = false) {
+        char *end;
+        if (getline(&line, &capacity, file) <= 0)
+            break;
+        if (strncmp(line, word, length) != 0)
+            continue;
+        double number = strtod(line + length, &end);
+        value = end != line + length ? number : value;
+    }
+    free(line);
+    if (file)
+        fclose(file);
+    return value;
 }

@@ -1,7 +1,9 @@
-/* Building texts in buffers, and cleaning texts that come from outside the program. */
+/* Building texts in buffers, cleaning texts that come from outside the program, and reading the
+ * small files in which the system describes itself. */
 #ifndef LB_TEXT_H
 #define LB_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #ifdef __cplusplus
@@ -22,6 +24,14 @@ size_t lb_character_bytes(const char *text);
  * not part of a character becomes '?', and a control character (C0, DEL, C1) becomes a space. The
  * text never grows. */
 void lb_clean_text(char *text);
+
+/* Reads the first line of the file, without its newline. False, and line "", where there is none.
+ */
+bool lb_read_line(const char *path, char *line, size_t size);
+
+/* The number behind `word`, which begins a line of the file; with "" that of the first line. NaN
+ * where there is no such line or no number in it. */
+double lb_read_number(const char *path, const char *word);
 
 #ifdef __cplusplus
 }

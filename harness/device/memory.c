@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "host/cgroup.h"
-#include "host/system_file.h"
 
 void lb_poison(void *memory, size_t bytes)
 {
@@ -159,14 +159,14 @@ const struct lb_space lb_host_space = {
 /* A "Name:   123 kB" line of /proc/meminfo in bytes; 0 when it is not there. */
 static double meminfo(const char *name)
 {
-    return fmax(0, 1024 * lb_system_number("/proc/meminfo", name)); /* fmax passes over NaN */
+    return fmax(0, 1024 * lb_read_number("/proc/meminfo", name)); /* fmax passes over NaN */
 }
 
 double lb_resident_bytes(long pid)
 {
     char path[64], line[128];
     snprintf(path, sizeof(path), "/proc/%ld/statm", pid);
-    lb_system_text(path, "", line, sizeof(line));
+    lb_read_line(path, line, sizeof(line));
     const char *second = strchr(line, ' '); /* size resident ... in pages */
     return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }

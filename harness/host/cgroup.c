@@ -2,7 +2,7 @@
  * memory. */
 #include "host/cgroup.h"
 
-#include "host/system_file.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -31,7 +31,7 @@ static double read_number(const char *folder, const char *name, const char *word
     char path[4400], begin[64];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
     snprintf(begin, sizeof(begin), "%s%s", word, word[0] ? " " : "");
-    return lb_system_number(path, begin);
+    return lb_read_number(path, begin);
 }
 
 /* Writes the process's group as a path below the mount of that version; "" where it is in none. */

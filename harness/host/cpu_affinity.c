@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "host/system_file.h"
 
 static cpu_set_t all; /* the CPUs that this process could use at the first call */
 static bool known;
@@ -102,7 +101,7 @@ static double thread_cpu_ns(long thread)
 {
     char path[64];
     snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", thread);
-    return fmax(0, lb_system_number(path, "")); /* fmax passes over NaN */
+    return fmax(0, lb_read_number(path, "")); /* fmax passes over NaN */
 }
 
 double lb_cpu_ns_elsewhere(void)
@@ -192,7 +191,7 @@ static int node_of(const char *root, const char *address, const struct lb_cpu_to
 {
     char path[4352];
     snprintf(path, sizeof(path), "%.4000s/sys/bus/pci/devices/%.64s/numa_node", root, address);
-    double node = lb_system_number(path, "");
+    double node = lb_read_number(path, "");
     for (size_t i = 0; i < machine->count; i++)
         if (machine->places[i].node == node)
             return machine->places[i].node;

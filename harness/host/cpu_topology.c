@@ -2,7 +2,7 @@
  * /sys/devices/system. */
 #include "host/cpu_topology.h"
 
-#include "host/system_file.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <sched.h>
@@ -40,7 +40,7 @@ static void read_line(const char *folder, const char *kind, size_t number, const
 {
     char path[512];
     snprintf(path, sizeof(path), "%.300s/%s/%s%zu/%.100s", folder, kind, kind, number, name);
-    lb_system_text(path, "", line, LB_CPU_LIST_SIZE);
+    lb_read_line(path, line, LB_CPU_LIST_SIZE);
 }
 
 /* The first number of a list, which names this CPU's peers; -1: it has none. */
@@ -64,7 +64,7 @@ static size_t count_possible(const char *folder, const char *kind)
     bool listed[LB_CPU_MAX];
     size_t count = LB_CPU_MAX;
     snprintf(path, sizeof(path), "%.300s/%s/possible", folder, kind);
-    lb_system_text(path, "", line, sizeof(line));
+    lb_read_line(path, line, sizeof(line));
     if (lb_cpu_list_read(line, listed))
         while (!listed[count - 1])
             count--;

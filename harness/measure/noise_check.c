@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "device/nvml.h"
-#include "host/system_file.h"
 #include "stats/order_stats.h"
 
 /* A longer step of the clock in a busy loop is time that something else took. */
@@ -62,8 +62,8 @@ static void check_cgroup(struct lb_noise_check *noise)
     static const char *const files[] = {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"};
     noise->cgroup_throttled = NAN;
     for (size_t i = 0; i < 2 && isnan(noise->cgroup_throttled); i++) {
-        double periods = lb_system_number(files[i], "nr_periods ");
-        double throttled = lb_system_number(files[i], "nr_throttled ");
+        double periods = lb_read_number(files[i], "nr_periods ");
+        double throttled = lb_read_number(files[i], "nr_throttled ");
         if (periods > 0)
             noise->cgroup_throttled = throttled / periods;
     }
@@ -75,8 +75,8 @@ static void check_steal(struct lb_noise_check *noise)
     enum { STEAL = 7 };
     char line[512];
     double all = 0, steal = NAN;
-    lb_system_text("/proc/stat", "cpu ", line, sizeof(line));
-    char *at = line;
+    (void)lb_read_line("/proc/stat", line, sizeof(line));
+    char *at = line + strcspn(line, " ");
     for (int i = 0; i <= STEAL; i++) {
         steal = strtod(at, &at);
         all += steal;
@@ -86,13 +86,13 @@ static void check_steal(struct lb_noise_check *noise)
 
 static void check_governor(struct lb_noise_check *noise)
 {
-    lb_system_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", noise->governor,
-                   sizeof(noise->governor));
-    double no_turbo = lb_system_number("/sys/devices/system/cpu/intel_pstate/no_turbo", "");
-    double boost = lb_system_number("/sys/devices/system/cpu/cpufreq/boost", "");
+    (void)lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", noise->governor,
+                       sizeof(noise->governor));
+    double no_turbo = lb_read_number("/sys/devices/system/cpu/intel_pstate/no_turbo", "");
+    double boost = lb_read_number("/sys/devices/system/cpu/cpufreq/boost", "");
     noise->turbo = no_turbo == 0 || boost == 1;
     noise->thermal_throttles =
-        lb_system_number("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "");
+        lb_read_number("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "");
 }
 
 /* Those of NVML's throttle reasons that lower clocks against the user's will: software power cap,
@@ -149,7 +149,7 @@ void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_chec
     *noise = (struct lb_noise_check){.cpus = 1};
     check_clock(noise);
     check_gaps(busy_s, noise);
-    noise->load = lb_system_number("/proc/loadavg", "");
+    noise->load = lb_read_number("/proc/loadavg", "");
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         noise->cpus = CPU_COUNT(&set);
     check_cgroup(noise);

@@ -11,7 +11,6 @@
 #include "build_info.h"
 #include "device/memory.h"
 #include "host/cpu_topology.h"
-#include "host/system_file.h"
 
 const char *lb_version(void)
 {
@@ -27,9 +26,21 @@ const char *lb_commit(void)
  */
 static void cpuinfo(const char *key, char *value, size_t size)
 {
-    char line[8192];
-    lb_system_text("/proc/cpuinfo", key, line, sizeof(line));
-    snprintf(value, size, "%s", line + strspn(line, " \t:"));
+    char *line = NULL;
+    size_t capacity = 0, length = strlen(key);
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    value[0] = '\0';
+    while (file && !value[0] && getline(&line, &capacity, file) > 0) {
+        char *colon = strchr(line, ':');
+        if (!colon || strncmp(line, key, length) != 0)
+            continue;
+        char *text = colon + 1 + strspn(colon + 1, " \t");
+        text[strcspn(text, "\n")] = '\0';
+        snprintf(value, size, "%s", text);
+    }
+    free(line);
+    if (file)
+        fclose(file);
 }
 
 /* The SIMD instruction sets that matter for LSTMs, from the CPU's flags, in the system's order. */
@@ -64,8 +75,8 @@ json_t *lb_environment(json_t *libraries)
     char cpu[256], simd[256], governor[64], system[512], host[256] = "";
     struct utsname name;
     struct lb_cpu_topology topology;
-    lb_system_text("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
-                   sizeof(governor));
+    lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+                 sizeof(governor));
     lb_cpu_topology_here(&topology);
     cpuinfo("model name", cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));

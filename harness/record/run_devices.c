@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "record/environment.h"
 
 bool lb_by_parse(const char *word, enum lb_by *by)
@@ -198,9 +199,7 @@ void lb_run_machine_line(const struct lb_run *run, char *line, size_t size)
     snprintf(line, size, "%zu environments", count);
     json_object_foreach(counts, name, number)
     {
-        size_t used = strlen(line);
-        snprintf(line + used, size - used, "%s%d x %s", separator, (int)json_integer_value(number),
-                 name);
+        lb_append(line, size, "%s%d x %s", separator, (int)json_integer_value(number), name);
         separator = ", ";
     }
     json_decref(counts);

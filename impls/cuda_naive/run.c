@@ -114,6 +114,19 @@ static enum lb_status elementwise(const struct layer_pass *w, enum lb_elementwis
     return lb_elementwise(w->net->real, op, to, a, b, w->state, w->net->stream, err);
 }
 
+/* Convert `count` elements from T to R, and from R to T. */
+static enum lb_status to_sums(const struct layer_pass *w, void *to, const void *from, int64_t count,
+                              struct lb_error *err)
+{
+    return lb_cell_convert_to_sums(w->p->dtype, to, from, count, w->net->stream, err);
+}
+
+static enum lb_status to_storage(const struct layer_pass *w, void *to, const void *from,
+                                 int64_t count, struct lb_error *err)
+{
+    return lb_cell_convert_to_storage(w->p->dtype, to, from, count, w->net->stream, err);
+}
+
 /* to [B, H] = from [B, H] op vector, which is [B] with per_row, else [H]. */
 static enum lb_status broadcast(const struct layer_pass *w, enum lb_elementwise_op op, bool per_row,
                                 void *to, const void *from, const void *vector,
@@ -253,11 +266,9 @@ static enum lb_status recurrent_operand(const struct layer_pass *w, int64_t s, c
     if (!x->mask)
         return LB_OK;
     *operand = x->masked;
-    LB_TRY(
-        lb_cell_convert_to_sums(w->p->dtype, x->first, h_at(w, s), w->state, w->net->stream, err));
+    LB_TRY(to_sums(w, x->first, h_at(w, s), w->state, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, x->first, x->first, x->mask, err));
-    LB_TRY(lb_cell_convert_to_storage(w->p->dtype, x->masked, x->first, w->state, w->net->stream,
-                                      err));
+    LB_TRY(to_storage(w, x->masked, x->first, w->state, err));
 done:
     return st;
 }
@@ -267,9 +278,8 @@ static enum lb_status load_mask(const struct layer_pass *w, struct lb_error *err
 {
     if (!w->scratch->mask)
         return LB_OK;
-    return lb_cell_convert_to_sums(w->p->dtype, w->scratch->mask,
-                                   lb_gpu_storage_at(w->net, w->mask, w->index * w->state),
-                                   w->state, w->net->stream, err);
+    return to_sums(w, w->scratch->mask, lb_gpu_storage_at(w->net, w->mask, w->index * w->state),
+                   w->state, err);
 }
 
 /* h of step s + 1 = w_hr times the unprojected o tanh(c) of step s. Uses scratch->second. */
@@ -286,8 +296,7 @@ static enum lb_status project(const struct layer_pass *w, int64_t s, struct lb_e
                               .c = w->scratch->second};
     enum lb_status st = LB_OK;
     LB_TRY(lb_gpu_gemm(w->net, 0, g, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, h_at(w, s + 1), w->scratch->second, w->h_state,
-                                      w->net->stream, err));
+    LB_TRY(to_storage(w, h_at(w, s + 1), w->scratch->second, w->h_state, err));
 done:
     return st;
 }
@@ -306,8 +315,7 @@ static enum lb_status project_backward(const struct layer_pass *w, int64_t s, st
                         .b = w->e->weights.w_cell,
                         .c = w->scratch->first};
     enum lb_status st = LB_OK;
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, dh, w->scratch->first, w->h_state, w->net->stream,
-                                      err));
+    LB_TRY(to_storage(w, dh, w->scratch->first, w->h_state, err));
     LB_TRY(keep_columns(w, p->dtype, w->h_size, time_of(w, s), dh, dh, NULL, err));
     LB_TRY(lb_gpu_gemm(w->net, 0, g, err));
     g.transpose_a = g.accumulate = true;
@@ -336,12 +344,10 @@ static enum lb_status add_skip(const struct layer_pass *w, int64_t s, struct lb_
         .from_stride = w->input,
     };
     LB_TRY(lb_elementwise_select_rows(p->dtype, &own_columns, w->net->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->state, w->net->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->second, h_at(w, s + 1), w->state, w->net->stream,
-                                   err));
+    LB_TRY(to_sums(w, x->first, x->stored, w->state, err));
+    LB_TRY(to_sums(w, x->second, h_at(w, s + 1), w->state, err));
     LB_TRY(elementwise(w, LB_OP_ADD, x->first, x->first, x->second, err));
-    LB_TRY(
-        lb_cell_convert_to_storage(p->dtype, x->stored, x->first, w->state, w->net->stream, err));
+    LB_TRY(to_storage(w, x->stored, x->first, w->state, err));
 done:
     return st;
 }
@@ -365,7 +371,7 @@ static enum lb_status add_skip_gradient(const struct layer_pass *w, int64_t t, c
         .from_stride = w->input,
     };
     LB_TRY(lb_elementwise_select_rows(p->dtype, &running, w->net->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->dx_other, x->wide, count, w->net->stream, err));
+    LB_TRY(to_sums(w, x->dx_other, x->wide, count, err));
     LB_TRY(lb_elementwise(w->net->real, LB_OP_ADD, x->dx, x->dx, x->dx_other, count, w->net->stream,
                           err));
 done:
@@ -465,8 +471,7 @@ static enum lb_status forward_step(const struct layer_pass *w, int64_t s, void *
     LB_TRY(forward_gate(w, s, 3, recurrent, err));
     LB_TRY(elementwise(w, act, inner_at(w, s), c, NULL, err));
     LB_TRY(elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s), err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, projects ? unprojected_at(w, s) : h_at(w, s + 1),
-                                      first, w->state, w->net->stream, err));
+    LB_TRY(to_storage(w, projects ? unprojected_at(w, s) : h_at(w, s + 1), first, w->state, err));
     if (projects)
         LB_TRY(project(w, s, err));
     LB_TRY(keep_running(w, w->net->real, t, c, c, c_at(w, s), err));
@@ -490,8 +495,8 @@ static enum lb_status forward_layer_dir(const struct layer_pass *w, const struct
         LB_TRY(forward_step(w, s, w->e->y ? w->e->y : io->y, err));
     LB_TRY(lb_stream_copy(w->net->streams, 0, lb_gpu_storage_at(w->net, io->hn, h_first),
                           h_at(w, p->seq_len), bytes, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, lb_gpu_storage_at(w->net, io->cn, c_first),
-                                      c_at(w, p->seq_len), w->state, w->net->stream, err));
+    LB_TRY(to_storage(w, lb_gpu_storage_at(w->net, io->cn, c_first), c_at(w, p->seq_len), w->state,
+                      err));
 done:
     return st;
 }
@@ -586,8 +591,7 @@ static enum lb_status backward_gate(const struct layer_pass *w, int64_t s, int g
                                      c_at(w, gate == 3 ? s + 1 : s), x->second, err));
     if (p->cell == LB_CELL_LAYERNORM)
         LB_TRY(layernorm_backward(w, s, gate, x->da[gate], x->second, err));
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, x->da_stored, x->da[gate], w->state, w->net->stream,
-                                      err));
+    LB_TRY(to_storage(w, x->da_stored, x->da[gate], w->state, err));
     LB_TRY(da_gemm(w, false, x->dx, rows_of(w, e->weights.w_ih, gate, w->input), w->input, gate > 0,
                    err));
     LB_TRY(da_gemm(w, false, x->dh_next, rows_of(w, e->weights.w_hh, gate, w->h_size), w->h_size,
@@ -616,12 +620,11 @@ static enum lb_status write_dx(const struct layer_pass *w, int64_t t, const void
     if (p->cell == LB_CELL_RESIDUAL && w->index >= p->directions && w->direction == 0)
         LB_TRY(add_skip_gradient(w, t, dy, err));
     if (w->direction == 1) {
-        LB_TRY(lb_cell_convert_to_sums(p->dtype, w->scratch->dx_other, stored, count,
-                                       w->net->stream, err));
+        LB_TRY(to_sums(w, w->scratch->dx_other, stored, count, err));
         LB_TRY(lb_elementwise(w->net->real, LB_OP_ADD, dx, dx, w->scratch->dx_other, count,
                               w->net->stream, err));
     }
-    LB_TRY(lb_cell_convert_to_storage(p->dtype, stored, dx, count, w->net->stream, err));
+    LB_TRY(to_storage(w, stored, dx, count, err));
 done:
     return st;
 }
@@ -646,7 +649,7 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, const
     };
     LB_TRY(recurrent_operand(w, s, &recurrent, err));
     LB_TRY(lb_elementwise_select_rows(p->dtype, &incoming, w->net->stream, err));
-    LB_TRY(lb_cell_convert_to_sums(p->dtype, x->first, x->stored, w->h_state, w->net->stream, err));
+    LB_TRY(to_sums(w, x->first, x->stored, w->h_state, err));
     LB_TRY(lb_elementwise(w->net->real, LB_OP_ADD, x->first, x->first, x->dh, w->h_state,
                           w->net->stream, err)); /* the complete gradient of h */
     if (p->cell == LB_CELL_PROJECTION)

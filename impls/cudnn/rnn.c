@@ -62,6 +62,12 @@ enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_
     return st;
 }
 
+/* Calls a function of the library, and jumps to the label `done` when it fails. */
+#define TRY_CUDNN(function, ...) \
+    LB_TRY(lb_cudnn_check(lb_cudnn.function(__VA_ARGS__), #function, err))
+#define PROBE_CUDNN(function, ...) \
+    LB_TRY(lb_cudnn_probed(lb_cudnn.function(__VA_ARGS__), #function, err))
+
 /* ---- Shapes -------------------------------------------------------------------------------- */
 
 static cudnnDataType_t data_type(enum lb_dtype dtype)
@@ -81,9 +87,9 @@ static enum lb_status open_handle(void *stream, cudnnHandle_t *handle, struct lb
     LB_TRY(lb_shared_library_load(&lb_cudnn_library, err));
     if (!kept) {
         (void)lb_cudnn.cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
-        LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreate(&kept), "opening cuDNN", err));
+        TRY_CUDNN(cudnnCreate, &kept);
     }
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetStream(kept, stream), "opening cuDNN", err));
+    TRY_CUDNN(cudnnSetStream, kept, stream);
     *handle = kept;
 done:
     return st;
@@ -96,15 +102,10 @@ static enum lb_status describe_data(const struct lb_cudnn_shapes *shapes, struct
     enum lb_status st = LB_OK;
     double zero = 0; /* also the bits of zero of every narrower type */
     const cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetRNNDataDescriptor(shapes->x, data_type(p->dtype), layout,
-                                                             (int)p->seq_len, (int)p->batch,
-                                                             (int)p->input, shapes->lengths, &zero),
-                          "describing x", err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnSetRNNDataDescriptor(shapes->y, data_type(p->dtype), layout,
-                                                             (int)p->seq_len, (int)p->batch,
-                                                             (int)(p->directions * lb_h_size(p)),
-                                                             shapes->lengths, &zero),
-                          "describing y", err));
+    TRY_CUDNN(cudnnSetRNNDataDescriptor, shapes->x, data_type(p->dtype), layout, (int)p->seq_len,
+              (int)p->batch, (int)p->input, shapes->lengths, &zero);
+    TRY_CUDNN(cudnnSetRNNDataDescriptor, shapes->y, data_type(p->dtype), layout, (int)p->seq_len,
+              (int)p->batch, (int)(p->directions * lb_h_size(p)), shapes->lengths, &zero);
 done:
     return st;
 }
@@ -116,11 +117,8 @@ static enum lb_status describe_states(const struct lb_problem *p, int64_t size,
     enum lb_status st = LB_OK;
     const int dims[] = {(int)(p->layers * p->directions), (int)p->batch, (int)size};
     const int strides[] = {(int)(p->batch * size), (int)size, 1};
-    LB_TRY(
-        lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(descriptor), "describing states", err));
-    LB_TRY(lb_cudnn_check(
-        lb_cudnn.cudnnSetTensorNdDescriptor(*descriptor, data_type(p->dtype), 3, dims, strides),
-        "describing states", err));
+    TRY_CUDNN(cudnnCreateTensorDescriptor, descriptor);
+    TRY_CUDNN(cudnnSetTensorNdDescriptor, *descriptor, data_type(p->dtype), 3, dims, strides);
 done:
     return st;
 }
@@ -140,13 +138,10 @@ enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *st
         shapes->lengths[p->batch - 1]--;
 
     LB_TRY(open_handle(stream, &shapes->handle, err));
-    LB_TRY(
-        lb_cudnn_check(lb_cudnn.cudnnCreateDropoutDescriptor(&shapes->dropout), "describing", err));
-    LB_TRY(lb_cudnn_check(
-        lb_cudnn.cudnnSetDropoutDescriptor(shapes->dropout, shapes->handle, 0, NULL, 0, 0),
-        "describing no dropout", err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDataDescriptor(&shapes->x), "describing x", err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDataDescriptor(&shapes->y), "describing y", err));
+    TRY_CUDNN(cudnnCreateDropoutDescriptor, &shapes->dropout);
+    TRY_CUDNN(cudnnSetDropoutDescriptor, shapes->dropout, shapes->handle, 0, NULL, 0, 0);
+    TRY_CUDNN(cudnnCreateRNNDataDescriptor, &shapes->x);
+    TRY_CUDNN(cudnnCreateRNNDataDescriptor, &shapes->y);
     LB_TRY(describe_data(shapes, err));
     LB_TRY(describe_states(p, lb_h_size(p), &shapes->h, err));
     LB_TRY(describe_states(p, p->hidden, &shapes->c, err));
@@ -205,12 +200,9 @@ static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
     enum lb_status st = LB_OK;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    LB_TRY(lb_cudnn_probed(
-        lb_cudnn.cudnnGetRNNWeightSpaceSize(s->handle, rnn->descriptor, &rnn->weights),
-        "cudnnGetRNNWeightSpaceSize", err));
-    LB_TRY(lb_cudnn_probed(lb_cudnn.cudnnGetRNNTempSpaceSizes(s->handle, rnn->descriptor, mode,
-                                                              s->x, &rnn->workspace, &rnn->reserve),
-                           "cudnnGetRNNTempSpaceSizes", err));
+    PROBE_CUDNN(cudnnGetRNNWeightSpaceSize, s->handle, rnn->descriptor, &rnn->weights);
+    PROBE_CUDNN(cudnnGetRNNTempSpaceSizes, s->handle, rnn->descriptor, mode, s->x, &rnn->workspace,
+                &rnn->reserve);
 done:
     return st;
 }
@@ -231,20 +223,15 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
     rnn->offsets = calloc((size_t)(p->layers * p->directions), sizeof(*rnn->offsets));
     if (!rnn->offsets)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateRNNDescriptor(&rnn->descriptor), "describing the RNN",
-                          err));
-    LB_TRY(lb_cudnn_probed(
-        lb_cudnn.cudnnSetRNNDescriptor_v8(
-            rnn->descriptor, algorithms[variant], CUDNN_LSTM, CUDNN_RNN_DOUBLE_BIAS,
-            p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
-            data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-            math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)lb_h_size(p),
-            (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED),
-        "cudnnSetRNNDescriptor_v8", err));
+    TRY_CUDNN(cudnnCreateRNNDescriptor, &rnn->descriptor);
+    PROBE_CUDNN(cudnnSetRNNDescriptor_v8, rnn->descriptor, algorithms[variant], CUDNN_LSTM,
+                CUDNN_RNN_DOUBLE_BIAS,
+                p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
+                data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
+                math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)lb_h_size(p),
+                (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED);
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        LB_TRY(lb_cudnn_probed(
-            lb_cudnn.cudnnBuildRNNDynamic(shapes->handle, rnn->descriptor, (int)p->batch),
-            "cudnnBuildRNNDynamic", err));
+        PROBE_CUDNN(cudnnBuildRNNDynamic, shapes->handle, rnn->descriptor, (int)p->batch);
     LB_TRY(ask_sizes(rnn, err));
 done:
     return st;
@@ -268,10 +255,8 @@ static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, siz
     enum lb_status st = LB_OK;
     void *m = NULL, *b = NULL;
     bool has_bias = part < CUDNN_GATE_PARTS;
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnGetRNNWeightParams(
-                              s->handle, rnn->descriptor, (int32_t)layer_dir, rnn->weights, base,
-                              part, matrix, &m, has_bias ? bias : NULL, has_bias ? &b : NULL),
-                          "cudnnGetRNNWeightParams", err));
+    TRY_CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir, rnn->weights,
+              base, part, matrix, &m, has_bias ? bias : NULL, has_bias ? &b : NULL);
     if (!m || (has_bias && !b))
         LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir));
     rnn->offsets[layer_dir].matrix[part] = (size_t)((const char *)m - base);
@@ -286,9 +271,8 @@ static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, st
     const struct lb_problem *p = rnn->shapes->problem;
     enum lb_status st = LB_OK;
     cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
-    LB_TRY(
-        lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&matrix), "describing weights", err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnCreateTensorDescriptor(&bias), "describing weights", err));
+    TRY_CUDNN(cudnnCreateTensorDescriptor, &matrix);
+    TRY_CUDNN(cudnnCreateTensorDescriptor, &bias);
     for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
         for (int part = 0; part < lb_cudnn_part_count(p); part++)
             LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
@@ -366,17 +350,12 @@ enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
     const struct lb_problem *p = s->problem;
     enum lb_status st = LB_OK;
     LB_TRY(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnRNNBackwardData_v8(
-                              s->handle, rnn->descriptor, NULL, s->y, io->y, io->dy, s->x, io->dx,
-                              s->h, io->h0, io->dhn, io->dh0, s->c, io->c0, io->dcn, io->dc0,
-                              rnn->weights, memory->weights, rnn->workspace, memory->workspace,
-                              rnn->reserve, memory->reserve),
-                          "cudnnRNNBackwardData_v8", err));
-    LB_TRY(lb_cudnn_check(lb_cudnn.cudnnRNNBackwardWeights_v8(
-                              s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD, NULL, s->x, io->x,
-                              s->h, io->h0, s->y, io->y, rnn->weights, memory->gradients,
-                              rnn->workspace, memory->workspace, rnn->reserve, memory->reserve),
-                          "cudnnRNNBackwardWeights_v8", err));
+    TRY_CUDNN(cudnnRNNBackwardData_v8, s->handle, rnn->descriptor, NULL, s->y, io->y, io->dy, s->x,
+              io->dx, s->h, io->h0, io->dhn, io->dh0, s->c, io->c0, io->dcn, io->dc0, rnn->weights,
+              memory->weights, rnn->workspace, memory->workspace, rnn->reserve, memory->reserve);
+    TRY_CUDNN(cudnnRNNBackwardWeights_v8, s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD, NULL,
+              s->x, io->x, s->h, io->h0, s->y, io->y, rnn->weights, memory->gradients,
+              rnn->workspace, memory->workspace, rnn->reserve, memory->reserve);
     /* The library fills the padding of y alone, and that of dx must be zero. */
     if (p->ragged)
         LB_TRY(lb_cell_zero_tails(p->dtype, io->dx, s->device_lengths, p->seq_len, p->batch,

@@ -16,18 +16,30 @@
 
 enum { MOST = 400 /* cases of a random plan */ };
 
-static struct lb_sampler_options sampler(void)
+static struct lb_plan empty_plan(void)
 {
-    return lb_sampler_defaults();
+    struct lb_plan plan = {.cases = calloc(MOST, sizeof(*plan.cases))};
+    assert_non_null(plan.cases);
+    return plan;
 }
 
 static struct lb_plan copy_of(const struct lb_plan *plan)
 {
-    struct lb_plan copy = *plan;
-    copy.cases = calloc(plan->count + 1, sizeof(*copy.cases));
-    assert_non_null(copy.cases);
+    struct lb_plan copy = empty_plan();
     memcpy(copy.cases, plan->cases, plan->count * sizeof(*copy.cases));
+    copy.count = plan->count;
     return copy;
+}
+
+static void add_case(struct lb_plan *plan, const char *impl, int64_t seq_len, int64_t batch,
+                     int64_t hidden)
+{
+    struct lb_case *c = &plan->cases[plan->count++];
+    *c = lb_case_defaults();
+    snprintf(c->impl, sizeof(c->impl), "%s", impl);
+    c->problem.seq_len = seq_len;
+    c->problem.batch = batch;
+    c->problem.hidden = c->problem.input = hidden;
 }
 
 /* Cases of few sizes, so that problems repeat, by implementations of which not every problem has
@@ -35,23 +47,20 @@ static struct lb_plan copy_of(const struct lb_plan *plan)
 static struct lb_plan random_plan(uint64_t *state)
 {
     static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn", "fused"};
-    struct lb_plan plan = {.cases = calloc(MOST, sizeof(*plan.cases))};
+    struct lb_plan plan = empty_plan();
     size_t wanted = 1 + draws_bits(state) % (MOST - 1);
-    assert_non_null(plan.cases);
     for (size_t tries = 0; tries < wanted; tries++) {
         uint64_t bits = draws_bits(state);
-        struct lb_case c = lb_case_defaults();
-        snprintf(c.impl, sizeof(c.impl), "%s", impls[bits & 3]);
-        c.problem.seq_len = (int64_t)1 << (bits >> 2 & 7);
-        c.problem.batch = (int64_t)1 << (bits >> 5 & 3);
-        c.problem.hidden = c.problem.input = (int64_t)16 << (bits >> 7 & 3);
-        c.problem.pass = bits >> 9 & 1 ? LB_TRAIN : LB_INFER;
-        c.threads = bits >> 10 & 1 ? 2 : 1;
-        bool known = false;
-        for (size_t i = 0; i < plan.count && !known; i++)
-            known = lb_case_same(&plan.cases[i], &c);
-        if (!known)
-            plan.cases[plan.count++] = c;
+        struct lb_case *c = &plan.cases[plan.count];
+        add_case(&plan, impls[bits & 3], (int64_t)1 << (bits >> 2 & 7),
+                 (int64_t)1 << (bits >> 5 & 3), (int64_t)16 << (bits >> 7 & 3));
+        c->problem.pass = bits >> 9 & 1 ? LB_TRAIN : LB_INFER;
+        c->threads = bits >> 10 & 1 ? 2 : 1;
+        for (size_t i = 0; i + 1 < plan.count; i++)
+            if (lb_case_same(&plan.cases[i], c)) {
+                plan.count--;
+                break;
+            }
     }
     return plan;
 }
@@ -59,7 +68,7 @@ static struct lb_plan random_plan(uint64_t *state)
 static struct lb_plan shard_of(const struct lb_plan *plan, int index, int count)
 {
     struct lb_plan part = copy_of(plan);
-    struct lb_sampler_options s = sampler();
+    const struct lb_sampler_options s = lb_sampler_defaults();
     struct lb_error err = {""};
     char text[32];
     snprintf(text, sizeof(text), "%d/%d", index, count);
@@ -120,7 +129,7 @@ static void shards_of_random_plans_are_the_plan_without_overlap(void **state)
 static double longest_problem(const struct lb_plan *plan)
 {
     double longest = 0;
-    struct lb_sampler_options s = sampler();
+    const struct lb_sampler_options s = lb_sampler_defaults();
     for (size_t i = 0; i < plan->count; i++) {
         double work = 0;
         for (size_t k = 0; k < plan->count; k++)
@@ -180,20 +189,13 @@ static void all_shards_of_a_plan_have_one_hash_and_other_plans_another(void **st
 static void a_known_plan_is_cut_as_ever(void **state)
 {
     static const int expected[] = {1, 2, 3, 3, 3, 2};
-    struct lb_plan plan = {.cases = calloc(6, sizeof(*plan.cases)), .count = 6};
+    struct lb_plan plan = empty_plan();
     int owner[6];
     (void)state;
-    assert_non_null(plan.cases);
-    for (size_t i = 0; i < plan.count; i++) {
-        plan.cases[i] = lb_case_defaults();
-        snprintf(plan.cases[i].impl, sizeof(plan.cases[i].impl), "cpu_ref");
-        plan.cases[i].problem.seq_len = 1000 >> i;
-        plan.cases[i].problem.batch = 64;
-        plan.cases[i].problem.hidden = plan.cases[i].problem.input = 512;
-    }
+    for (int i = 0; i < 6; i++)
+        add_case(&plan, "cpu_ref", 1000 >> i, 64, 512);
     find_owners(&plan, 3, owner);
-    for (size_t i = 0; i < plan.count; i++)
-        assert_int_equal(owner[i], expected[i]);
+    assert_memory_equal(owner, expected, sizeof(expected));
     lb_plan_free(&plan);
 }
 
@@ -201,16 +203,10 @@ static void a_known_plan_is_cut_as_ever(void **state)
  * different architectures would cut different plans. */
 static void problems_of_enormous_sizes_are_balanced_too(void **state)
 {
-    struct lb_plan plan = {.cases = calloc(4, sizeof(*plan.cases)), .count = 4};
+    struct lb_plan plan = empty_plan();
     (void)state;
-    assert_non_null(plan.cases);
-    for (size_t i = 0; i < plan.count; i++) {
-        plan.cases[i] = lb_case_defaults();
-        snprintf(plan.cases[i].impl, sizeof(plan.cases[i].impl), "cpu_ref");
-        plan.cases[i].problem.seq_len = INT64_MAX - (int64_t)i;
-        plan.cases[i].problem.batch = INT64_MAX;
-        plan.cases[i].problem.hidden = plan.cases[i].problem.input = INT32_MAX;
-    }
+    for (int i = 0; i < 4; i++)
+        add_case(&plan, "cpu_ref", INT64_MAX - i, INT64_MAX, INT32_MAX);
     for (int s = 1; s <= 2; s++) {
         struct lb_plan part = shard_of(&plan, s, 2);
         assert_int_equal(part.count, 2);

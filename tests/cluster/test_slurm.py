@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from program import BUILD, PROGRAM, ProgramTest, run
+from program import BUILD, PROGRAM, ProgramTest, read_lines, run
 from slurm import Slurm, can_name_hosts, skip_reason
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -128,21 +128,16 @@ def parent_of(process):
         return int(file.read().rsplit(")", 1)[1].split()[1])
 
 
-def entries(folder):
-    with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
-
-
 def measured(folder):
     """Returns the cases that the run has measured, in order. A case that was measured twice is there twice."""
-    return [entry["case"] for entry in entries(folder)
+    return [entry["case"] for entry in read_lines(folder)
             if entry["kind"] == "row" and entry["verdict"] != "skipped"]
 
 
 def host_of_cases(folder):
     """Returns {case: the host that measured its row} of a run that may have been resumed on other hosts."""
     found = {}
-    for entry in entries(folder):
+    for entry in read_lines(folder):
         if entry["kind"] in ("header", "resume"):
             host = entry["environment"]["host"]
         elif entry["kind"] == "row":
@@ -220,7 +215,7 @@ class Cluster(unittest.TestCase):
         shards = os.listdir(self.path(folder + "/shards"))
         expected = {case: host for shard in shards
                     for case, host in host_of_cases(self.path(f"{folder}/shards/{shard}")).items()}
-        header, *rows = entries(self.path(folder + "/merged"))
+        header, *rows = read_lines(self.path(folder + "/merged"))
         self.assertEqual({row["case"]: header["environments"][row["environment"]]["host"]
                           for row in rows if row["kind"] == "row"}, expected)
         self.assertEqual(set(expected.values()), set(NODES))
@@ -316,7 +311,7 @@ class Signals(Cluster):
         self.slurm.wait_all()
         self.assertIn("restart 1", self.log(array, 1))
         self.assertNotIn("restart 1", self.log(array, 2))
-        rows = [entry for entry in entries(self.path("warned/shards/2")) if entry["kind"] == "row"]
+        rows = [entry for entry in read_lines(self.path("warned/shards/2")) if entry["kind"] == "row"]
         self.assertEqual({row["verdict"] for row in rows}, {"ok"}) # no case was reported as a crash
         self.assertIn("these shards are missing or have cases left: 2\n", self.merge("warned", 2)[1])
 

@@ -1,6 +1,5 @@
 /* What the fakes of a GPU's libraries refuse: each call is right, and with one thing changed it is
  * refused, as the library's manual says. */
-
 #include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 

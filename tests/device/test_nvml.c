@@ -1,5 +1,4 @@
 /* What the program reads from NVML, with a stub of the library. */
-
 #include "device/nvml.h"
 #include "measure/noise_check.h"
 #include "tests/helpers/test.h"

@@ -105,39 +105,34 @@ static bool spoils_capture(void)
     return fake_device_capturing();
 }
 
+#define NAMED(error) error, #error
+
 static const struct {
     cudaError_t error;
     const char *name, *words;
 } errors[] = {
-    {cudaSuccess, "cudaSuccess", "no error"},
-    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
-    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
-    {cudaErrorInvalidConfiguration, "cudaErrorInvalidConfiguration",
-     "invalid configuration argument"},
-    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
-    {cudaErrorInvalidDeviceFunction, "cudaErrorInvalidDeviceFunction", "invalid device function"},
-    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
-    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
-    {cudaErrorLaunchOutOfResources, "cudaErrorLaunchOutOfResources",
-     "too many resources requested for launch"},
-    {cudaErrorIllegalAddress, "cudaErrorIllegalAddress",
-     "an illegal memory access was encountered"},
-    {cudaErrorCooperativeLaunchTooLarge, "cudaErrorCooperativeLaunchTooLarge",
-     "too many blocks in cooperative launch"},
-    {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize",
-     "cluster is misaligned or too large"},
-    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
-     "operation not permitted when stream is capturing"},
-    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+    {NAMED(cudaSuccess), "no error"},
+    {NAMED(cudaErrorInvalidValue), "invalid argument"},
+    {NAMED(cudaErrorMemoryAllocation), "out of memory"},
+    {NAMED(cudaErrorInvalidConfiguration), "invalid configuration argument"},
+    {NAMED(cudaErrorInvalidDevice), "invalid device ordinal"},
+    {NAMED(cudaErrorInvalidDeviceFunction), "invalid device function"},
+    {NAMED(cudaErrorNoDevice), "no CUDA-capable device is detected"},
+    {NAMED(cudaErrorInvalidResourceHandle), "invalid resource handle"},
+    {NAMED(cudaErrorLaunchOutOfResources), "too many resources requested for launch"},
+    {NAMED(cudaErrorIllegalAddress), "an illegal memory access was encountered"},
+    {NAMED(cudaErrorCooperativeLaunchTooLarge), "too many blocks in cooperative launch"},
+    {NAMED(cudaErrorInvalidClusterSize), "cluster is misaligned or too large"},
+    {NAMED(cudaErrorStreamCaptureUnsupported), "operation not permitted when stream is capturing"},
+    {NAMED(cudaErrorStreamCaptureInvalidated),
      "operation failed due to a previous error during capture"},
-    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined",
-     "capturing stream has unjoined work"},
-    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+    {NAMED(cudaErrorStreamCaptureUnjoined), "capturing stream has unjoined work"},
+    {NAMED(cudaErrorStreamCaptureIsolation),
      "dependency created on uncaptured work in another stream"},
-    {cudaErrorStreamCaptureImplicit, "cudaErrorStreamCaptureImplicit",
+    {NAMED(cudaErrorStreamCaptureImplicit),
      "operation would make the legacy stream depend on a capturing blocking stream"},
-    {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
-    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+    {NAMED(cudaErrorNotSupported), "operation not supported"},
+    {NAMED(cudaErrorCapturedEvent),
      "operation not permitted on an event last recorded in a capturing stream"},
 };
 

@@ -1,6 +1,5 @@
 /* Tests the rules of what cuDNN supports, by variant and problem and against the library where
  * it answers without a device. Also tests the conversion to its weight layout and back. */
-
 #include <cudnn.h>
 
 #include "impls/cudnn/layout.h"

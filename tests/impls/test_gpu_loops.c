@@ -1,6 +1,5 @@
 /* The GPU implementations that are made of GEMMs and pointwise kernels, run on the host: their own
  * source on a fake device, with GEMMs as plain loops and kernels as loops over threads. */
-
 #include "base/random.h"
 #include "tests/fake_gpu/gpu_case.h"
 #include "tests/fake_gpu/queue.h"

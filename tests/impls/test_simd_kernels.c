@@ -1,6 +1,5 @@
 /* Compares the vector kernels with plain loops at each width that this CPU supports, and
  * measures the error of their sigmoid and tanh over the range of f32. */
-
 #include "impls/common/simd_kernels.h"
 #include "tests/helpers/test.h"
 #include "tests/impls/amx_model.h"

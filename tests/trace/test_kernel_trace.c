@@ -1,5 +1,4 @@
 /* How kernel_trace uses CUPTI, with a stub of the library that reports made-up launches. */
-
 #include "cupti_stub.h"
 #include "tests/helpers/test.h"
 #include "trace/kernel_trace.h"
