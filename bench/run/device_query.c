@@ -9,7 +9,7 @@
 #include "base/tuned_choices.h"
 #include "cli/shard.h"
 #include "machine/ceilings.h"
-#include "measure/cpu_ceilings_measure.h"
+#include "measure/ceilings_measure.h"
 #include "record/device_record.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
 /* The time of all but idle and iowait of a line of /proc/stat, "cpu3 user nice system idle iowait
  * irq softirq steal ...", in ticks. */
@@ -52,32 +53,12 @@ static void read_busy(struct lb_cpu_load *load)
     load->busy_ns = load->cpus > 0 ? 1e9 * ticks / (double)sysconf(_SC_CLK_TCK) : (double)NAN;
 }
 
-/* The number behind the word that a line of the file begins with, "" for its second number. */
-static double read_number(const char *path, const char *word)
-{
-    char line[512];
-    double value = NAN;
-    FILE *file = fopen(path, "r");
-    while (file && isnan(value) && fgets(line, sizeof(line), file)) {
-        char *at = line;
-        if (word[0] == '\0') {
-            strtod(line, &at);
-            value = strtod(at, NULL);
-        } else if (strncmp(line, word, strlen(word)) == 0) {
-            value = strtod(line + strlen(word), NULL);
-        }
-    }
-    if (file)
-        fclose(file);
-    return value;
-}
-
 /* The time for which this process's control group was throttled, in ns; NaN where it has no quota
  * or the group's files are not where containers show them. */
 static double read_throttled(void)
 {
-    double us = read_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
-    double ns = read_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
+    double us = lb_read_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
+    double ns = lb_read_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
     return isnan(us) ? ns : 1e3 * us;
 }
 
@@ -85,15 +66,18 @@ void lb_cpu_load_read(struct lb_cpu_load *load)
 {
     struct rusage ended = {.ru_utime = {0, 0}};
     struct timespec own;
-    *load = (struct lb_cpu_load){.busy_ns = NAN, .cpus = 1, .at_ns = lb_now_ns()};
+    char line[128];
+    *load = (struct lb_cpu_load){.busy_ns = NAN, .delay_ns = NAN, .cpus = 1, .at_ns = lb_now_ns()};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
     getrusage(RUSAGE_CHILDREN, &ended);
     load->own_ns = 1e9 * (double)(own.tv_sec + ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
                    1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec) +
                    (double)own.tv_nsec;
-    load->delay_ns = read_number("/proc/thread-self/schedstat", "");
+    if (lb_read_line("/proc/thread-self/schedstat", line, sizeof(line)) &&
+        sscanf(line, "%*s %lf", &load->delay_ns) != 1)
+        load->delay_ns = NAN;
     load->throttled_ns = read_throttled();
-    double threads = read_number("/proc/self/status", "Threads:");
+    double threads = lb_read_number("/proc/self/status", "Threads:");
     load->threads = threads > 1 ? (int)threads : 1; /* 1 too where the number is not known */
     read_busy(load);
 }

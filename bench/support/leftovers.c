@@ -114,14 +114,7 @@ static double count_bytes(void)
 static double count_bytes(void)
 {
     struct mallinfo2 info = mallinfo2();
-    char line[128];
-    double touched = 0;
-    FILE *file = fopen("/proc/self/status", "r");
-    while (file && fgets(line, sizeof(line), file))
-        if (strncmp(line, "RssAnon:", 8) == 0)
-            touched = strtod(line + 8, NULL) * 1024;
-    if (file)
-        fclose(file);
+    double touched = fmax(0, 1024 * lb_read_number("/proc/self/status", "RssAnon:"));
     return fmax((double)info.uordblks + (double)info.hblkhd, touched - (double)info.fordblks);
 }
 

@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/shard.h"
-#include "host/numa_cpus.h"
+#include "host/cpu_affinity.h"
 #include "support/subprocess.h"
 #include "sweep/merge.h"
 #include "sweep/sweep.h"

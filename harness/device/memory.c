@@ -159,15 +159,14 @@ const struct lb_space lb_host_space = {
 /* A "Name:   123 kB" line of /proc/meminfo in bytes; 0 when it is not there. */
 static double meminfo(const char *name)
 {
-    double kib = lb_read_number("/proc/meminfo", name);
-    return isnan(kib) ? 0 : kib * 1024;
+    return fmax(0, 1024 * lb_read_number("/proc/meminfo", name)); /* fmax passes over NaN */
 }
 
 double lb_resident_bytes(long pid)
 {
     char path[64], line[128];
     snprintf(path, sizeof(path), "/proc/%ld/statm", pid);
-    (void)lb_read_line(path, line, sizeof(line));
+    lb_read_line(path, line, sizeof(line));
     const char *second = strchr(line, ' '); /* size resident ... in pages */
     return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }

@@ -2,13 +2,13 @@
  * memory. */
 #include "host/cgroup.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/text.h"
 
 /* Where each version of control groups is mounted, and what its files are called. */
 struct version {
@@ -19,48 +19,36 @@ struct version {
 };
 
 static const struct version versions[] = {
-    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file ", "memory.events"},
+    {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "memory.events"},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
-     "total_inactive_file ", "memory.oom_control"},
+     "total_inactive_file", "memory.oom_control"},
 };
 
-/* The number in folder/name, as lb_read_number reads it. */
+/* The number that follows the word and a space on a line of the file, "" for the start of the file.
+ * NaN when there is none, as for "max". */
 static double read_number(const char *folder, const char *name, const char *word)
 {
-    char path[4400];
+    char path[4400], begin[64];
     snprintf(path, sizeof(path), "%s/%s", folder, name);
-    return lb_read_number(path, word);
-}
-
-/* Whether the word is in a list separated by commas. An empty list holds the empty word. */
-static bool is_listed(const char *word, const char *list)
-{
-    size_t length = strlen(word);
-    for (const char *at = list;; at++) {
-        size_t end = strcspn(at, ",");
-        if (end == length && strncmp(at, word, length) == 0)
-            return true;
-        at += end;
-        if (*at == '\0')
-            return false;
-    }
+    snprintf(begin, sizeof(begin), "%s%s", word, word[0] ? " " : "");
+    return lb_read_number(path, begin);
 }
 
 /* Writes the process's group as a path below the mount of that version; "" where it is in none. */
 static void find_group(const char *root, const struct version *version, char *group, size_t size)
 {
-    char path[4096], line[4096];
+    char path[4096], line[4096], list[4200], word[32];
     group[0] = '\0';
+    snprintf(word, sizeof(word), ",%s,", version->controller);
     snprintf(path, sizeof(path), "%.4000s/proc/self/cgroup", root);
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof(line), file)) { /* number:controllers:path */
-        char *list = strchr(line, ':'), *path_start = list ? strchr(list + 1, ':') : NULL;
-        if (!path_start)
+        char *from = strchr(line, ':'), *to = from ? strchr(from + 1, ':') : NULL;
+        if (!to)
             continue;
-        *path_start++ = '\0';
-        path_start[strcspn(path_start, "\n")] = '\0';
-        if (is_listed(version->controller, list + 1))
-            snprintf(group, size, "%s", path_start);
+        snprintf(list, sizeof(list), ",%.*s,", (int)(to - from - 1), from + 1);
+        if (strstr(list, word))
+            snprintf(group, size, "%.*s", (int)strcspn(to + 1, "\n"), to + 1);
     }
     if (file)
         fclose(file);
@@ -104,7 +92,7 @@ double lb_cgroup_room(const char *root)
 
 static void add_kills(const struct version *version, const char *folder, double *kills)
 {
-    double here = read_number(folder, version->events, "oom_kill ");
+    double here = read_number(folder, version->events, "oom_kill");
     if (!isnan(here))
         *kills = (isnan(*kills) ? 0 : *kills) + here;
 }
@@ -113,7 +101,7 @@ double lb_oom_kills(const char *root)
 {
     char folder[4200];
     snprintf(folder, sizeof(folder), "%.4000s/proc", root);
-    double kills = read_number(folder, "vmstat", "oom_kill ");
+    double kills = read_number(folder, "vmstat", "oom_kill");
     visit_groups(root, add_kills, &kills);
     return kills;
 }

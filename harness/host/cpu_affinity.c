@@ -1,15 +1,15 @@
-/* Which CPUs a case runs on. */
+/* Which CPUs a case runs on, and which serve which device. */
 #include "host/cpu_affinity.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "host/cpu_topology.h"
-#include "host/numa_cpus.h"
+#include "base/text.h"
 
 static cpu_set_t all; /* the CPUs that this process could use at the first call */
 static bool known;
@@ -34,6 +34,30 @@ static void take(int count, cpu_set_t *some)
         for (size_t i = topology.count; i-- > 0 && CPU_COUNT(some) < count;)
             if (topology.places[i].sibling == sibling)
                 CPU_SET((size_t)topology.places[i].cpu, some);
+}
+
+/* Writes the set as a list. */
+static void print_list(const cpu_set_t *set, char list[LB_CPU_LIST_SIZE])
+{
+    list[0] = '\0';
+    for (size_t first = 0; first < CPU_SETSIZE; first++) {
+        size_t last = first;
+        if (!CPU_ISSET(first, set))
+            continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, set))
+            last++;
+        lb_append(list, LB_CPU_LIST_SIZE, first == last ? "%s%zu" : "%s%zu-%zu", list[0] ? "," : "",
+                  first, last);
+        first = last;
+    }
+}
+
+void lb_allowed_cpus(char list[LB_CPU_LIST_SIZE])
+{
+    cpu_set_t set;
+    list[0] = '\0';
+    if (sched_getaffinity(0, sizeof(set), &set) == 0)
+        print_list(&set, list);
 }
 
 void lb_pin(int count, char *text, size_t size)
@@ -76,14 +100,8 @@ void lb_while_unpinned(void (*work)(void *user), void *user)
 static double thread_cpu_ns(long thread)
 {
     char path[64];
-    double ns = 0;
     snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", thread);
-    FILE *file = fopen(path, "r");
-    if (file && fscanf(file, "%lf", &ns) != 1)
-        ns = 0;
-    if (file)
-        fclose(file);
-    return ns;
+    return fmax(0, lb_read_number(path, "")); /* fmax passes over NaN */
 }
 
 double lb_cpu_ns_elsewhere(void)
@@ -150,4 +168,84 @@ void lb_visit_cpus(lb_cpu_visit *visit, void *user)
                 visit_on(other, visit, user, last == 1);
     visit_on(here, visit, user, true);
     sched_setaffinity(0, sizeof(before), &before);
+}
+
+/* ---- Devices ------------------------------------------------------------------------------------
+ */
+
+bool lb_bind_cpus(const char *list)
+{
+    bool listed[LB_CPU_MAX];
+    cpu_set_t set;
+    if (!lb_cpu_list_read(list, listed))
+        return false;
+    CPU_ZERO(&set);
+    for (size_t cpu = 0; cpu < LB_CPU_MAX; cpu++)
+        if (listed[cpu])
+            CPU_SET(cpu, &set);
+    return sched_setaffinity(0, sizeof(set), &set) == 0;
+}
+
+/* The NUMA node of the device at that address; -1: unknown, or none of the CPUs is there. */
+static int node_of(const char *root, const char *address, const struct lb_cpu_topology *machine)
+{
+    char path[4352];
+    snprintf(path, sizeof(path), "%.4000s/sys/bus/pci/devices/%.64s/numa_node", root, address);
+    double node = lb_read_number(path, "");
+    for (size_t i = 0; i < machine->count; i++)
+        if (machine->places[i].node == node)
+            return machine->places[i].node;
+    return -1;
+}
+
+/* Writes the CPUs of part number `part` of a node (-1: of all nodes), which is cut into `parts`
+ * parts of whole cores. False when there are fewer cores than parts; each part is then the whole.
+ */
+static bool cut(const struct lb_cpu_topology *machine, int node, size_t parts, size_t part,
+                char list[LB_CPU_LIST_SIZE])
+{
+    size_t core_number[LB_CPU_MAX] = {0}, cores = 0;
+    cpu_set_t own;
+    CPU_ZERO(&own);
+    for (size_t i = 0; i < machine->count; i++) {
+        const struct lb_cpu_place *place = &machine->places[i];
+        if ((node < 0 || place->node == node) && place->sibling == 0)
+            core_number[place->core] = cores++;
+    }
+    for (size_t i = 0; i < machine->count; i++) {
+        const struct lb_cpu_place *place = &machine->places[i];
+        size_t number = core_number[place->core];
+        bool in_part = number >= part * cores / parts && number < (part + 1) * cores / parts;
+        if ((node < 0 || place->node == node) && (in_part || cores < parts))
+            CPU_SET((size_t)place->cpu, &own);
+    }
+    print_list(&own, list);
+    return cores >= parts;
+}
+
+enum lb_status lb_divide_cpus(const char *root, const char *allowed, const char *const *addresses,
+                              size_t count, struct lb_device_cpus *cpus, struct lb_error *err)
+{
+    struct lb_cpu_topology machine;
+    bool usable[LB_CPU_MAX], all_known = true;
+    char folder[4352];
+    if (!lb_cpu_list_read(allowed, usable))
+        return lb_fail(err, LB_INVALID, "'%.80s' is not a list of CPUs", allowed);
+    snprintf(folder, sizeof(folder), "%.4000s/sys/devices/system", root);
+    lb_cpu_topology_read(folder, usable, &machine);
+    for (size_t i = 0; i < count; i++) {
+        cpus[i].node = node_of(root, addresses[i], &machine);
+        all_known = all_known && cpus[i].node >= 0;
+    }
+    for (size_t i = 0; i < count && !all_known; i++)
+        cpus[i].node = -1;
+    for (size_t i = 0; i < count; i++) {
+        size_t parts = 0, part = 0;
+        for (size_t k = 0; k < count; k++) {
+            parts += cpus[k].node == cpus[i].node;
+            part += k < i && cpus[k].node == cpus[i].node;
+        }
+        cpus[i].shared = !cut(&machine, cpus[i].node, parts, part, cpus[i].list);
+    }
+    return LB_OK;
 }

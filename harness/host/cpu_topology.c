@@ -2,69 +2,97 @@
  * /sys/devices/system. */
 #include "host/cpu_topology.h"
 
+#include "base/text.h"
+
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
-/* Reads the first line of folder/cpu/cpuN/name; false when there is none. */
-static bool read_line(const char *folder, size_t cpu, const char *name, char *line, size_t size)
+bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX])
 {
-    char path[512];
-    snprintf(path, sizeof(path), "%.300s/cpu/cpu%zu/%.100s", folder, cpu, name);
-    return lb_read_line(path, line, size);
+    bool fits = true;
+    memset(listed, 0, LB_CPU_MAX * sizeof(*listed));
+    for (const char *at = text;; at++) {
+        char *end;
+        unsigned long first = strtoul(at, &end, 10), last = first;
+        if (*at < '0' || *at > '9')
+            return false;
+        if (*end == '-') {
+            at = end + 1;
+            last = strtoul(at, &end, 10);
+        }
+        if (end == at || first > last)
+            return false;
+        fits = fits && last < LB_CPU_MAX;
+        for (unsigned long cpu = first; cpu <= last && cpu < LB_CPU_MAX; cpu++)
+            listed[cpu] = true;
+        at = end;
+        if (*at != ',')
+            return fits && (*at == '\0' || *at == '\n');
+    }
 }
 
-/* The first number of a list such as "4-7,12", which names this CPU's peers; else `otherwise`. */
-static int first_of_list(const char *folder, size_t cpu, const char *name, int otherwise)
+/* Reads the first line of folder/kind/kindN/name; "" when there is none. */
+static void read_line(const char *folder, const char *kind, size_t number, const char *name,
+                      char line[LB_CPU_LIST_SIZE])
 {
-    char line[256];
-    int first;
-    bool read = read_line(folder, cpu, name, line, sizeof(line)) && sscanf(line, "%d", &first) == 1;
-    return read && first >= 0 && first < LB_CPU_MAX ? first : otherwise;
+    char path[512];
+    snprintf(path, sizeof(path), "%.300s/%s/%s%zu/%.100s", folder, kind, kind, number, name);
+    lb_read_line(path, line, LB_CPU_LIST_SIZE);
+}
+
+/* The first number of a list, which names this CPU's peers; -1: it has none. */
+static int first_peer(const char *folder, size_t cpu, const char *name)
+{
+    char line[LB_CPU_LIST_SIZE];
+    bool peers[LB_CPU_MAX];
+    read_line(folder, "cpu", cpu, name, line);
+    lb_cpu_list_read(line, peers);
+    for (int peer = 0; peer < LB_CPU_MAX; peer++)
+        if (peers[peer])
+            return peer;
+    return -1;
 }
 
 /* How many CPUs or nodes the system may have: one more than the last number in
  * folder/KIND/possible, "0-63"; LB_CPU_MAX where it does not say. */
-static int count_possible(const char *folder, const char *kind)
+static size_t count_possible(const char *folder, const char *kind)
 {
-    char path[512], line[64];
-    int from, to;
+    char path[512], line[LB_CPU_LIST_SIZE];
+    bool listed[LB_CPU_MAX];
+    size_t count = LB_CPU_MAX;
     snprintf(path, sizeof(path), "%.300s/%s/possible", folder, kind);
-    (void)lb_read_line(path, line, sizeof(line));
-    int got = sscanf(line, "%d-%d", &from, &to);
-    got = strchr(line, ',') ? 0 : got; /* several ranges: all numbers are tried */
-    int last = got == 2 ? to : got == 1 ? from : LB_CPU_MAX - 1;
-    return last >= 0 && last < LB_CPU_MAX ? last + 1 : LB_CPU_MAX;
+    lb_read_line(path, line, sizeof(line));
+    if (lb_cpu_list_read(line, listed))
+        while (!listed[count - 1])
+            count--;
+    return count;
 }
 
 /* Sets the node of all CPUs that are in a list folder/node/nodeN/cpulist. */
 static void read_nodes(const char *folder, int node_of[LB_CPU_MAX])
 {
-    int nodes = count_possible(folder, "node");
-    for (int node = 0; node < nodes; node++) {
-        char path[512], line[4096], *rest = line;
-        snprintf(path, sizeof(path), "%.300s/node/node%d/cpulist", folder, node);
-        (void)lb_read_line(path, line, sizeof(line));
-        for (char *range; (range = strtok_r(rest, ",", &rest));) {
-            int from, to, got = sscanf(range, "%d-%d", &from, &to);
-            for (int cpu = from; got > 0 && cpu <= (got == 2 ? to : from); cpu++)
-                if (cpu >= 0 && cpu < LB_CPU_MAX)
-                    node_of[cpu] = node;
-        }
+    size_t nodes = count_possible(folder, "node");
+    for (size_t node = 0; node < nodes; node++) {
+        char line[LB_CPU_LIST_SIZE];
+        bool listed[LB_CPU_MAX];
+        read_line(folder, "node", node, "cpulist", line);
+        lb_cpu_list_read(line, listed);
+        for (int cpu = 0; cpu < LB_CPU_MAX; cpu++)
+            if (listed[cpu])
+                node_of[cpu] = (int)node;
     }
 }
 
 /* The size of a third-level cache, which the system writes as "32768K". */
 static double read_domain_bytes(const char *folder, size_t cpu)
 {
-    char line[64], unit = ' ';
+    char line[LB_CPU_LIST_SIZE], unit = ' ';
     double size;
-    if (!read_line(folder, cpu, "cache/index3/size", line, sizeof(line)) ||
-        sscanf(line, "%lf%c", &size, &unit) < 1)
+    read_line(folder, "cpu", cpu, "cache/index3/size", line);
+    if (sscanf(line, "%lf%c", &size, &unit) < 1)
         return (double)NAN;
     return size * (unit == 'K' ? 1 << 10 : unit == 'M' ? 1 << 20 : 1);
 }
@@ -119,14 +147,14 @@ double lb_cpu_topology_l3_bytes(const struct lb_cpu_topology *topology, size_t t
 void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology)
 {
     int node_of[LB_CPU_MAX] = {0};
-    size_t cpus = usable ? LB_CPU_MAX : (size_t)count_possible(folder, "cpu");
+    size_t cpus = usable ? LB_CPU_MAX : count_possible(folder, "cpu");
     *topology = (struct lb_cpu_topology){.domain_bytes = (double)NAN};
     read_nodes(folder, node_of);
     for (size_t cpu = 0; cpu < cpus; cpu++) {
-        int core = first_of_list(folder, cpu, "topology/thread_siblings_list", -1);
+        int core = first_peer(folder, cpu, "topology/thread_siblings_list");
         if (usable ? !usable[cpu] : core < 0) /* a CPU that is offline has no topology */
             continue;
-        int domain = first_of_list(folder, cpu, "cache/index3/shared_cpu_list", -1);
+        int domain = first_peer(folder, cpu, "cache/index3/shared_cpu_list");
         topology->known |= core >= 0;
         if (domain >= 0 && isnan(topology->domain_bytes))
             topology->domain_bytes = read_domain_bytes(folder, cpu);

@@ -6,7 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { LB_CPU_MAX = 1024 }; /* as many CPUs as an affinity set of the C library has room for */
+enum {
+    LB_CPU_MAX = 1024,      /* as many CPUs as an affinity set of the C library has room for */
+    LB_CPU_LIST_SIZE = 4096 /* bytes of a list of CPUs, "0-3,8": room for every other CPU */
+};
 
 /* Where a CPU of the system is. A core with hyper-threads is several CPUs. */
 struct lb_cpu_place {
@@ -25,6 +28,10 @@ struct lb_cpu_topology {
      * and so on; among these by node, domain and core, so that neighbours share caches. */
     struct lb_cpu_place places[LB_CPU_MAX];
 };
+
+/* Reads a list as the kernel writes it, "0-3,8". False when the text is none or names CPUs from
+ * LB_CPU_MAX on; listed then has those before the mistake that are below. */
+bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX]);
 
 /* Bytes of the third-level caches that the first `threads` CPUs have together; NaN where the size
  * is not known. */

@@ -37,11 +37,6 @@ void lb_ceilings_clear(struct lb_ceilings *ceilings, const char *of, int cores)
         ceilings->all[i] = ceilings->core[i] = (double)NAN;
 }
 
-const char *lb_figure_key(enum lb_figure figure)
-{
-    return figures[figure].key;
-}
-
 static json_t *values_to_json(const double values[LB_FIGURE_COUNT])
 {
     json_t *object = json_object();

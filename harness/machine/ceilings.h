@@ -1,5 +1,5 @@
-/* What a machine was measured to do at best: measure/ceilings_measure.h measures a GPU and
- * measure/cpu_ceilings_measure.h the CPUs. A run keeps the figures in its header. */
+/* What a machine was measured to do at best: see measure/ceilings_measure.h. A run keeps the
+ * figures in its header. */
 #ifndef LB_CEILINGS_H
 #define LB_CEILINGS_H
 
@@ -36,10 +36,9 @@ struct lb_ceilings {
 void lb_ceilings_clear(struct lb_ceilings *ceilings, const char *of, int cores);
 
 /* To a new JSON object {of, cores, all: {}, core: {}} that has the measured figures only, and back.
- * The keys are those that lb_figure_key returns: "f32_flops_s", "memory_bytes_s", "peer_ns". */
+ * The keys are such as "f32_flops_s", "memory_bytes_s", "peer_ns". */
 json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings);
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings);
-const char *lb_figure_key(enum lb_figure figure);
 
 /* Replaces figures of the machine by measured ones, where these are better or the machine has none,
  * so that the lower bound remains one. */

@@ -78,21 +78,16 @@ static struct costing open_costing(const struct lb_cpu_task *task, struct lb_cpu
     return k;
 }
 
-/* How many third-level caches the threads [first, first + count) use. They are neighbours. */
-static int count_domains(const struct lb_cpu_topology *topology, int first, int count)
+/* How many third-level caches, or NUMA nodes, the threads [first, first + count) use. They are
+ * neighbours. */
+static int count_places(const struct lb_cpu_topology *topology, int first, int count, bool nodes)
 {
-    int domains = 1;
-    for (int i = first + 1; i < first + count; i++)
-        domains += topology->places[i].domain != topology->places[i - 1].domain;
-    return domains;
-}
-
-static int count_nodes(const struct lb_cpu_topology *topology, int first, int count)
-{
-    int nodes = 1;
-    for (int i = first + 1; i < first + count; i++)
-        nodes += topology->places[i].node != topology->places[i - 1].node;
-    return nodes;
+    int places = 1;
+    for (int i = first + 1; i < first + count; i++) {
+        const struct lb_cpu_place *last = &topology->places[i - 1], *next = last + 1;
+        places += nodes ? next->node != last->node : next->domain != last->domain;
+    }
+    return places;
 }
 
 /* The latency of a barrier between `count` threads in so many domains. The first arrivals are
@@ -140,18 +135,24 @@ static double gemm_ns(const struct costing *k, double rows, double terms, double
                 passes * bytes / k->read[near ? LB_INNER : LB_OWN]);
 }
 
-static void add_up(struct lb_cpu_step_cost *cost)
-{
-    cost->total_ns = fmax(cost->gemm_ns, cost->weights_ns) +
-                     fmin(cost->gemm_ns, cost->weights_ns) / 4 + cost->cell_ns + cost->operands_ns +
-                     cost->exchange_ns + cost->barrier_ns;
-}
-
 /* Reading rows [bytes] of which the other threads of the team have written their part. */
 static double exchange_ns(const struct costing *k, double bytes)
 {
     enum lb_level level = k->plan->team_domains > 1 ? LB_MEMORY : LB_CACHE;
     return bytes * (k->size - 1) / k->size / k->read[level];
+}
+
+/* Adds what follows from the bytes of a step's rows: those that other threads of the team have
+ * written are read from them, and those of 16 bits are written for the unit. */
+static void add_up(const struct costing *k, double shared_bytes, double operand_bytes,
+                   struct lb_cpu_step_cost *cost)
+{
+    cost->operands_ns = k->half ? operand_bytes / (operand_rate * k->read[LB_OWN]) : 0;
+    cost->exchange_ns = exchange_ns(k, shared_bytes);
+    cost->barrier_ns = barrier_ns(k->task, k->plan->team_size, k->plan->team_domains);
+    cost->total_ns = fmax(cost->gemm_ns, cost->weights_ns) +
+                     fmin(cost->gemm_ns, cost->weights_ns) / 4 + cost->cell_ns + cost->operands_ns +
+                     cost->exchange_ns + cost->barrier_ns;
 }
 
 static void forward_cost(struct costing *k)
@@ -167,11 +168,7 @@ static void forward_cost(struct costing *k)
                             k->plan->teams == 1 ? k->rows / k->rows_per_load : loads);
     cost->weights_ns = outer_reads_ns(k, terms * columns * k->elem, terms * k->gates * k->elem);
     cost->cell_ns = cell_flops * k->rows * columns / 4 / k->f32_ns;
-    cost->operands_ns =
-        k->half ? k->rows * (k->H + k->input) * k->elem / (operand_rate * k->read[LB_OWN]) : 0;
-    cost->exchange_ns = exchange_ns(k, k->rows * k->H * k->elem);
-    cost->barrier_ns = barrier_ns(k->task, k->plan->team_size, k->plan->team_domains);
-    add_up(cost);
+    add_up(k, k->rows * k->H * k->elem, k->rows * (k->H + k->input) * k->elem, cost);
 }
 
 /* With the best size of a group of panels. */
@@ -191,10 +188,7 @@ static void backward_cost(struct costing *k)
             outer_reads_ns(k, columns * k->gates * k->elem, k->H * k->gates * k->elem);
         k->plan->residency = residency;
         cost.cell_ns = cell_flops * k->rows * columns / k->f32_ns;
-        cost.operands_ns = k->half ? row_bytes / (operand_rate * k->read[LB_OWN]) : 0;
-        cost.exchange_ns = exchange_ns(k, row_bytes);
-        cost.barrier_ns = barrier_ns(k->task, k->plan->team_size, k->plan->team_domains);
-        add_up(&cost);
+        add_up(k, row_bytes, row_bytes, &cost);
         if (cost.total_ns < k->plan->backward.total_ns) {
             k->plan->backward = cost;
             k->plan->group_panels = sizes[i];
@@ -222,22 +216,21 @@ void lb_cpu_plan_with(const struct lb_cpu_task *task, int teams, int team_size,
     const struct lb_problem *p = task->problem;
     const struct lb_cpu_topology *t = task->topology;
     double layer_dirs = (double)lb_layer_dir_count(p), T = (double)p->seq_len;
-    int team_nodes = 1;
+    bool apart = false; /* a team is in several nodes */
     *plan = (struct lb_cpu_plan){.threads = teams * team_size,
                                  .teams = teams,
                                  .team_size = team_size,
                                  .group_panels = 4,
                                  .team_domains = 1};
     for (int team = 0; team < teams; team++) {
-        int first = team * team_size, domains = count_domains(t, first, team_size);
-        int nodes = count_nodes(t, first, team_size);
+        int domains = count_places(t, team * team_size, team_size, false);
         plan->team_domains = domains > plan->team_domains ? domains : plan->team_domains;
-        team_nodes = nodes > team_nodes ? nodes : team_nodes;
+        apart |= count_places(t, team * team_size, team_size, true) > 1;
     }
     /* A team in several nodes shares one copy, as do teams that are all in one node. */
-    plan->copies = team_nodes > 1 ? 1 : count_nodes(t, 0, plan->threads);
+    plan->copies = apart ? 1 : count_places(t, 0, plan->threads, true);
     struct costing k = open_costing(task, plan);
-    double all_barrier = barrier_ns(task, plan->threads, count_domains(t, 0, plan->threads));
+    double all_barrier = barrier_ns(task, plan->threads, count_places(t, 0, plan->threads, false));
     forward_cost(&k);
     if (p->pass != LB_BACKWARD)
         plan->total_ns += layer_dirs * T * plan->forward.total_ns + 2 * all_barrier;
@@ -268,7 +261,7 @@ void lb_cpu_plan_of(const struct lb_cpu_task *task, struct lb_cpu_plan *plan)
 int lb_cpu_plan_copy(const struct lb_cpu_plan *plan, const struct lb_cpu_topology *topology,
                      size_t thread)
 {
-    return plan->copies == 1 ? 0 : count_nodes(topology, 0, (int)thread + 1) - 1;
+    return plan->copies == 1 ? 0 : count_places(topology, 0, (int)thread + 1, true) - 1;
 }
 
 struct lb_cpu_tiling lb_cpu_tiling_of(size_t panels, size_t column_blocks, int threads)

@@ -28,7 +28,8 @@ enum type {
     REAL_OR_ZERO,  /* double, 0 or above */
     WHOLE,         /* int above 0 */
     WHOLE_OR_ZERO, /* int, 0 or above */
-    NAME,          /* char[64]; a description that names another machine must still give it */
+    NAME,          /* char[64] */
+    LIKE,          /* the label of a known machine, whose figures hold for all keys not given */
     KIND,
     CAPABILITY,
     UNIT,
@@ -40,21 +41,26 @@ static const char *const wanted[] = {
     [WHOLE] = "a whole number above 0",
     [WHOLE_OR_ZERO] = "a whole number, 0 or above",
     [NAME] = "a name of 1 to 63 bytes",
+    [LIKE] = "the name of a known machine",
     [KIND] = "cpu or gpu",
     [CAPABILITY] = "a compute capability, such as 8.9",
     [UNIT] = "plain, avx2, avx512, avx512bf16 or amx",
 };
 
-enum { OF_GPU = 1, OF_CPU = 2, OF_BOTH = 3 };
+/* Machines that have a key. The last two kinds of keys may be left out. */
+enum { OF_GPU = 1, OF_CPU = 2, OF_BOTH = 3, OF_ANY = 4, OF_KNOWN = 8 };
 
 #define AT(field) offsetof(struct lb_machine, field)
 
 static const struct key {
     const char *name;
     enum type type;
-    int kinds; /* of machines that have it */
+    int kinds;
     size_t offset;
 } keys[] = {
+    {"like", LIKE, OF_ANY, 0},
+    {"known_as", NAME, OF_KNOWN, AT(label)},
+    {"matches", NAME, OF_KNOWN, AT(matches)},
     {"kind", KIND, OF_BOTH, AT(cpu)},
     {"name", NAME, OF_BOTH, AT(name)},
     {"compute_capability", CAPABILITY, OF_GPU, 0},
@@ -92,7 +98,7 @@ static const struct key {
     {"tile_rows", WHOLE, OF_BOTH, AT(tile_rows)},
 };
 
-enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
+enum { LIKE_KEY, KNOWN_AS_KEY, KEY_COUNT = sizeof(keys) / sizeof(keys[0]) };
 
 static bool read_number(const char *value, enum type type, void *to)
 {
@@ -127,7 +133,7 @@ static bool read_value(const struct key *key, const char *value, struct lb_machi
     char behind;
     switch (key->type) {
     case NAME:
-        snprintf(m->name, sizeof(m->name), "%s", value);
+        snprintf(to, sizeof(m->name), "%s", value);
         return value[0] && strlen(value) < sizeof(m->name);
     case KIND: m->cpu = strcmp(value, "cpu") == 0; return m->cpu || strcmp(value, "gpu") == 0;
     case CAPABILITY:
@@ -149,8 +155,9 @@ static struct lb_machine described;
 /* A description while it is read. */
 struct reading {
     const char *path;
+    bool is_known; /* it is part of machines.txt */
     struct lb_machine m;
-    int line, like_line, lines[KEY_COUNT]; /* the line of each key; 0: not given yet */
+    int line, lines[KEY_COUNT]; /* the line of each key; 0: not given yet */
 };
 
 /* Lists the labels of known machines, or the words of known GPUs. */
@@ -184,9 +191,9 @@ static char *trim(char *text)
 static enum lb_status unknown_key(const struct reading *r, const char *name, struct lb_error *err)
 {
     size_t distance = SIZE_MAX;
-    const char *nearest = lb_is_closer(name, "like", &distance) ? "like" : NULL;
+    const char *nearest = NULL;
     for (int i = 0; i < KEY_COUNT; i++)
-        if (lb_is_closer(name, keys[i].name, &distance))
+        if (keys[i].kinds != OF_KNOWN && lb_is_closer(name, keys[i].name, &distance))
             nearest = keys[i].name;
     return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s' is not a key of a machine%s%s%s", r->path,
                    r->line, name, nearest ? "; did you mean " : "", nearest ? nearest : "",
@@ -198,7 +205,7 @@ static enum lb_status take_like(struct reading *r, const char *value, struct lb_
     char names[256];
     const struct lb_machine *like = find_known(value);
     for (int i = 0; i < KEY_COUNT; i++)
-        if (r->lines[i])
+        if (r->lines[i] && keys[i].kinds & OF_BOTH)
             return lb_fail(err, LB_INVALID, "%.300s:%d: like must come before %s, in line %d",
                            r->path, r->line, keys[i].name, r->lines[i]);
     list_known(false, names, sizeof(names));
@@ -217,7 +224,7 @@ static enum lb_status take_like(struct reading *r, const char *value, struct lb_
 static enum lb_status take_line(struct reading *r, char *line, struct lb_error *err)
 {
     char *name = trim(line), *equals = strchr(name, '=');
-    int *given = &r->like_line, k = -1;
+    int k = 0;
     if (!*name || *name == '#')
         return LB_OK;
     if (!equals)
@@ -226,18 +233,16 @@ static enum lb_status take_line(struct reading *r, char *line, struct lb_error *
     *equals = '\0';
     name = trim(name);
     char *value = trim(equals + 1);
-    if (strcmp(name, "like") != 0) {
-        for (k = 0; k < KEY_COUNT && strcmp(keys[k].name, name) != 0; k++)
-            continue;
-        if (k == KEY_COUNT)
-            return unknown_key(r, name, err);
-        given = &r->lines[k];
-    }
-    if (*given)
+    while (k < KEY_COUNT &&
+           (strcmp(keys[k].name, name) != 0 || (keys[k].kinds == OF_KNOWN && !r->is_known)))
+        k++;
+    if (k == KEY_COUNT)
+        return unknown_key(r, name, err);
+    if (r->lines[k])
         return lb_fail(err, LB_INVALID, "%.300s:%d: %s was given in line %d already", r->path,
-                       r->line, name, *given);
-    *given = r->line;
-    if (k < 0)
+                       r->line, name, r->lines[k]);
+    r->lines[k] = r->line;
+    if (keys[k].type == LIKE)
         return take_like(r, value, err);
     if (!read_value(&keys[k], value, &r->m))
         return lb_fail(err, LB_INVALID, "%.300s:%d: %s = %.60s: it must be %s", r->path, r->line,
@@ -249,36 +254,33 @@ static enum lb_status take_line(struct reading *r, char *line, struct lb_error *
 static enum lb_status finish(struct reading *r, struct lb_error *err)
 {
     struct lb_machine *m = &r->m;
+    const int own = m->cpu ? OF_CPU : OF_GPU;
     for (int i = 0; i < KEY_COUNT; i++) {
-        bool has = keys[i].kinds & (m->cpu ? OF_CPU : OF_GPU);
-        if (!r->lines[i] && has && (!r->like_line || keys[i].type == NAME))
-            return lb_fail(err, LB_INVALID, "%.300s: %s is missing%s", r->path, keys[i].name,
-                           r->like_line ? ""
-                                        : "; a first line such as 'like = h100' fills in the rest");
-        if (r->lines[i] && !has)
+        bool like = r->lines[LIKE_KEY] && keys[i].type != NAME; /* which gives no name */
+        if (!r->lines[i] && keys[i].kinds & own && !like)
+            return lb_fail(
+                err, LB_INVALID, "%.300s: %s is missing%s", r->path, keys[i].name,
+                r->lines[LIKE_KEY] ? "" : "; a first line such as 'like = h100' fills in the rest");
+        if (r->lines[i] && keys[i].kinds & OF_BOTH && !(keys[i].kinds & own))
             return lb_fail(err, LB_INVALID, "%.300s:%d: a %s has no %s", r->path, r->lines[i],
                            m->cpu ? "CPU" : "GPU", keys[i].name);
     }
     if (m->cpu)
         m->clock_max_hz = m->clock_hz;
-    if (m->clock_hz > m->clock_max_hz)
-        return lb_fail(err, LB_INVALID, "%.300s: clock_hz is above clock_max_hz", r->path);
-    if (m->cluster > 0 && !(m->peer_bytes_clock > 0 && m->peer_clocks > 0))
-        return lb_fail(err, LB_INVALID,
-                       "%.300s: cluster = %d needs peer_bytes_clock and peer_clocks above 0",
-                       r->path, m->cluster);
-    if (!m->cpu)
+    else
         m->threads_per_core = m->domains = m->nodes = 1;
-    if (m->cores % m->domains != 0 || m->domains % m->nodes != 0)
-        return lb_fail(err, LB_INVALID,
-                       "%.300s: cores must be a multiple of domains, and domains of nodes",
-                       r->path);
-    if (m->cpu && (double)m->cores * m->threads_per_core > LB_CPU_MAX)
-        return lb_fail(err, LB_INVALID, "%.300s: cores times threads_per_core is above %d", r->path,
-                       LB_CPU_MAX);
+    const char *wrong = NULL;
+    if (m->clock_hz > m->clock_max_hz)
+        wrong = "clock_hz is above clock_max_hz";
+    else if (m->cluster > 0 && !(m->peer_bytes_clock > 0 && m->peer_clocks > 0))
+        wrong = "a cluster needs peer_bytes_clock and peer_clocks above 0";
+    else if (m->cores % m->domains != 0 || m->domains % m->nodes != 0)
+        wrong = "cores must be a multiple of domains, and domains of nodes";
+    else if (m->cpu && (double)m->cores * m->threads_per_core > LB_CPU_MAX)
+        wrong = "cores times threads_per_core is above 1024";
     if (m->cpu)
         m->cluster = m->cores / m->domains;
-    return LB_OK;
+    return wrong ? lb_fail(err, LB_INVALID, "%.300s: %s", r->path, wrong) : LB_OK;
 }
 
 static enum lb_status read_file(const char *path, struct lb_machine *machine, struct lb_error *err)
@@ -308,37 +310,29 @@ static enum lb_status read_file(const char *path, struct lb_machine *machine, st
     return st;
 }
 
-/* Adds a machine of machines.txt whose lines have been read. */
-static void add_known(struct reading *r)
-{
-    if (r->m.label[0] && finish(r, NULL) == LB_OK && known_count < KNOWN_MAX)
-        known[known_count++] = r->m;
-    *r = (struct reading){.path = r->path};
-}
-
 /* Reads machines.txt, which is part of the program, at the first call. A machine that is described
  * wrongly is left out. */
 static void read_known(void)
 {
     enum { LINES = sizeof(known_lines) / sizeof(known_lines[0]) };
-    struct reading r = {.path = "machines.txt"};
-    char line[256], word[32];
+    const char *const first = keys[KNOWN_AS_KEY].name;
+    struct reading r = {.path = NULL};
+    enum lb_status st = LB_INVALID; /* of the machine that is being read */
+    char line[256];
     if (known_count > 0)
         return;
-    for (int i = 0; i < LINES; i++) {
-        if (sscanf(known_lines[i], "known_as = %31s", word) == 1) {
-            add_known(&r);
-            snprintf(r.m.label, sizeof(r.m.label), "%s", word);
-        } else if (sscanf(known_lines[i], "matches = %31[^\n]", word) == 1) {
-            snprintf(r.m.matches, sizeof(r.m.matches), "%s", word);
-        } else {
-            r.line = i + 1;
-            snprintf(line, sizeof(line), "%s", known_lines[i]);
-            if (take_line(&r, line, NULL) != LB_OK)
-                r.m.label[0] = '\0';
+    for (int i = 0; i <= LINES; i++) {
+        if (i == LINES || strncmp(known_lines[i], first, strlen(first)) == 0) {
+            if (st == LB_OK && finish(&r, NULL) == LB_OK && known_count < KNOWN_MAX)
+                known[known_count++] = r.m;
+            r = (struct reading){.path = "machines.txt", .is_known = true};
+            st = LB_OK;
         }
+        r.line = i + 1;
+        snprintf(line, sizeof(line), "%s", i < LINES ? known_lines[i] : "");
+        if (st == LB_OK)
+            st = take_line(&r, line, NULL);
     }
-    add_known(&r);
 }
 
 enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, struct lb_error *err)

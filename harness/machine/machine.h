@@ -27,7 +27,7 @@ enum lb_level {
 struct lb_machine {
     char label[64];   /* "h100", or the name in the file that describes the machine */
     char name[64];    /* "NVIDIA H100 80GB HBM3" */
-    char matches[32]; /* a word of the names of such GPUs: "H100" */
+    char matches[64]; /* a word of the names of such GPUs: "H100" */
     bool cpu;
     int major, minor; /* compute capability of a GPU */
     int cores;

@@ -7,7 +7,7 @@
 #include "device/nvml.h"
 #include "host/cpu_affinity.h"
 #include "machine/ceilings.h"
-#include "measure/cpu_ceilings_measure.h"
+#include "measure/ceilings_measure.h"
 
 void lb_case_machine(enum lb_memory memory, const struct lb_device_info *device,
                      struct lb_machine *machine)

@@ -129,51 +129,6 @@ done:
     return st;
 }
 
-/* What fills in one figure, or a group of them. */
-typedef enum lb_status measure_figure(struct bench *b, struct lb_error *err);
-
-static enum lb_status measure_copy(struct bench *b, struct lb_error *err)
-{
-    double ns;
-    enum lb_status st = best_of(b, copy_half, TIMED_CALLS, &ns, err);
-    if (st == LB_OK) /* half read, half written */
-        b->ceilings->all[LB_READ + LB_MEMORY] = (double)b->bytes / ns * 1e9;
-    return st;
-}
-
-static enum lb_status measure_event(struct bench *b, struct lb_error *err)
-{
-    return best_of(b, enqueue_nothing, 1, &b->ceilings->all[LB_EVENT_NS], err);
-}
-
-static enum lb_status measure_launch(struct bench *b, struct lb_error *err)
-{
-    return best_of(b, enqueue_little, SMALL_CALLS, &b->ceilings->all[LB_LAUNCH_NS], err);
-}
-
-static enum lb_status measure_graph_node(struct bench *b, struct lb_error *err)
-{
-    double ns;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_timer_capture(&b->timer, enqueue_many, b, err));
-    LB_TRY(best_of(b, enqueue_many, 1, &ns, err));
-    b->ceilings->all[LB_GRAPH_NODE_NS] = ns / SMALL_CALLS;
-done:
-    return st;
-}
-
-static enum lb_status measure_latencies(struct bench *b, struct lb_error *err)
-{
-    struct lb_latencies found;
-    double *all = b->ceilings->all;
-    enum lb_status st = lb_latency_measure(b->ceilings->cores, lb_device()->stream(), &found, err);
-    all[LB_BARRIER_NS] = found.grid_barrier_ns;
-    all[LB_CLUSTER_BARRIER_NS] = found.cluster_barrier_ns;
-    all[LB_PEER_NS] = found.peer_ns;
-    all[LB_FAR_NS] = found.l2_ns;
-    return st;
-}
-
 /* Tells the outcome of a figure. A figure that fails costs no other one, unless the device is lost:
  * a dtype may not be supported, and a device that others use may have no room for a measurement. */
 static enum lb_status tell(const struct bench *b, const char *figure, enum lb_status st,
@@ -211,21 +166,48 @@ done:
     return st;
 }
 
-/* All figures besides GEMMs. */
-static enum lb_status measure_others(struct bench *b, struct lb_error *err)
+/* The times of calls that are enqueued. The graph is the last, because the timer replays it from
+ * then on. */
+static enum lb_status measure_calls(struct bench *b, struct lb_error *err)
 {
     static const struct {
         const char *name;
-        measure_figure *measure;
-    } others[] = {{"event pair", measure_event},
-                  {"enqueue", measure_launch},
-                  {"graph node", measure_graph_node},
-                  {"latencies", measure_latencies}};
+        lb_call *call;
+        int calls; /* that are timed at once */
+        int parts; /* of one call, whose time is the figure */
+        int figure;
+    } timed[] = {
+        {"copy", copy_half, TIMED_CALLS, 1, LB_READ + LB_MEMORY},
+        {"event pair", enqueue_nothing, 1, 1, LB_EVENT_NS},
+        {"enqueue", enqueue_little, SMALL_CALLS, 1, LB_LAUNCH_NS},
+        {"graph node", enqueue_many, 1, SMALL_CALLS, LB_GRAPH_NODE_NS},
+    };
     enum lb_status st = LB_OK;
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-        LB_TRY(tell(b, others[i].name, others[i].measure(b, err), err));
+    for (size_t i = 0; i < sizeof(timed) / sizeof(timed[0]); i++) {
+        double ns;
+        if (timed[i].call == enqueue_many)
+            st = lb_timer_capture(&b->timer, enqueue_many, b, err);
+        if (st == LB_OK)
+            st = best_of(b, timed[i].call, timed[i].calls, &ns, err);
+        if (st == LB_OK) /* of a copy, half of the buffer is read, half is written */
+            b->ceilings->all[timed[i].figure] =
+                timed[i].call == copy_half ? (double)b->bytes / ns * 1e9 : ns / timed[i].parts;
+        LB_TRY(tell(b, timed[i].name, st, err));
+    }
 done:
     return st;
+}
+
+static enum lb_status measure_latencies(struct bench *b, struct lb_error *err)
+{
+    struct lb_latencies found;
+    double *all = b->ceilings->all;
+    enum lb_status st = lb_latency_measure(b->ceilings->cores, lb_device()->stream(), &found, err);
+    all[LB_BARRIER_NS] = found.grid_barrier_ns;
+    all[LB_CLUSTER_BARRIER_NS] = found.cluster_barrier_ns;
+    all[LB_PEER_NS] = found.peer_ns;
+    all[LB_FAR_NS] = found.l2_ns;
+    return tell(b, "latencies", st, err);
 }
 
 /* Fills the buffer with random bits that are finite numbers below 2 in every dtype. */
@@ -274,9 +256,9 @@ enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
     LB_TRY(lb_streams_create(1, lb_device()->stream(), &b.streams, err));
     LB_TRY(lb_streams_set_workspace(b.streams, b.workspace, err));
     LB_TRY(fill_random(&b, err));
-    LB_TRY(tell(&b, "copy", measure_copy(&b, err), err));
     LB_TRY(measure_gemms(&b, err));
-    LB_TRY(measure_others(&b, err));
+    LB_TRY(measure_calls(&b, err));
+    LB_TRY(measure_latencies(&b, err));
 done:
     lb_streams_destroy(b.streams);
     lb_device_space.release(b.workspace);

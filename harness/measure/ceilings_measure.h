@@ -1,4 +1,5 @@
-/* Measures the ceilings of a device: its highest rates and lowest latencies. */
+/* Measures the ceilings of a device, and of the CPUs that this process may use: the highest rates
+ * and lowest latencies. */
 #ifndef LB_CEILINGS_MEASURE_H
 #define LB_CEILINGS_MEASURE_H
 
@@ -22,5 +23,15 @@ struct lb_ceilings_observer {
 enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
                                    const struct lb_ceilings_observer *observer,
                                    struct lb_error *err);
+
+/* Measures one core and all cores together, each figure as the best of many short rounds, so that
+ * other programs on the machine disturb it little, in about that many seconds. Threads are pinned.
+ * LB_OOM; LB_FAILED when a thread does not start. */
+enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
+                                       struct lb_error *err);
+
+/* Flops per second of multiply-adds in registers, of one short burst on the calling thread in the
+ * fastest unit for the dtype. */
+double lb_cpu_burst_flops_s(enum lb_dtype dtype);
 
 #endif

@@ -1,6 +1,6 @@
 /* Measures the ceilings of CPUs: multiply-adds in registers, reads from each level of the caches
  * and from memory, and barriers. */
-#include "measure/cpu_ceilings_measure.h"
+#include "measure/ceilings_measure.h"
 
 #include <math.h>
 #include <string.h>
@@ -73,42 +73,30 @@ PEAK_LOOP(peak_avx512_f64, TARGET("avx512f"), __m512d, _mm512_setzero_pd(), AVX5
 PEAK_LOOP(peak_dot_bf16, TARGET("avx512f,avx512bf16"), __m512, _mm512_setzero_ps(), DOT_BF16, 24,
           64)
 
-/* Tiles of 16 x 16 sums and 32 products each; the operands of TDPBF16PS and TDPFP16PS are zero. */
-static double peak_amx(bool bf16)
-{
-    struct {
-        uint8_t palette, start_row, reserved[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } config = {.palette = 1};
-    enum { PRODUCTS = 4 * 2000 };
-    for (int tile = 0; tile < 6; tile++) {
-        config.row_bytes[tile] = 64;
-        config.rows[tile] = 16;
+/* Tiles of 16 x 16 sums and 32 products each; the operands are zero. */
+#define AMX_LOOP(name, four_products)                      \
+    static double name(float *sink)                        \
+    {                                                      \
+        enum { PRODUCTS = 4 * 2000 };                      \
+        const struct {                                     \
+            uint8_t palette, start_row, reserved[14];      \
+            uint16_t row_bytes[16];                        \
+            uint8_t rows[16];                              \
+        } config = {.palette = 1,                          \
+                    .row_bytes = {64, 64, 64, 64, 64, 64}, \
+                    .rows = {16, 16, 16, 16, 16, 16}};     \
+        (void)sink;                                        \
+        __asm__ volatile("ldtilecfg %0" : : "m"(config));  \
+        for (int i = 0; i < PRODUCTS; i += 4)              \
+            __asm__ volatile(four_products);               \
+        __asm__ volatile("tilerelease");                   \
+        return PRODUCTS * 2.0 * 16 * 16 * 32;              \
     }
-    __asm__ volatile("ldtilecfg %0" : : "m"(config));
-    for (int i = 0; i < PRODUCTS; i += 4)
-        if (bf16)
-            __asm__ volatile("tdpbf16ps %tmm5, %tmm4, %tmm0\n\ttdpbf16ps %tmm5, %tmm4, %tmm1\n\t"
-                             "tdpbf16ps %tmm5, %tmm4, %tmm2\n\ttdpbf16ps %tmm5, %tmm4, %tmm3");
-        else /* tdpfp16ps, which assemblers before binutils 2.40 do not know */
-            __asm__ volatile(".byte 0xc4, 0xe2, 0x53, 0x5c, 0xc4, 0xc4, 0xe2, 0x53, 0x5c, 0xcc\n\t"
-                             ".byte 0xc4, 0xe2, 0x53, 0x5c, 0xd4, 0xc4, 0xe2, 0x53, 0x5c, 0xdc");
-    __asm__ volatile("tilerelease");
-    return PRODUCTS * 2.0 * 16 * 16 * 32;
-}
-
-static double peak_amx_bf16(float *sink)
-{
-    (void)sink;
-    return peak_amx(true);
-}
-
-static double peak_amx_f16(float *sink)
-{
-    (void)sink;
-    return peak_amx(false);
-}
+AMX_LOOP(peak_amx_bf16, "tdpbf16ps %tmm5, %tmm4, %tmm0\n\ttdpbf16ps %tmm5, %tmm4, %tmm1\n\t"
+                        "tdpbf16ps %tmm5, %tmm4, %tmm2\n\ttdpbf16ps %tmm5, %tmm4, %tmm3")
+/* tdpfp16ps, which assemblers before binutils 2.40 do not know */
+AMX_LOOP(peak_amx_f16, ".byte 0xc4, 0xe2, 0x53, 0x5c, 0xc4, 0xc4, 0xe2, 0x53, 0x5c, 0xcc\n\t"
+                       ".byte 0xc4, 0xe2, 0x53, 0x5c, 0xd4, 0xc4, 0xe2, 0x53, 0x5c, 0xdc")
 
 #endif
 
@@ -282,18 +270,6 @@ static enum lb_status open_round(int threads, const struct lb_cpu_topology *topo
 
 static struct round_of current; /* one measurement at a time: the threads are the process's */
 
-/* The latency of a barrier of two neighbours. */
-static enum lb_status measure_pair(const struct lb_cpu_topology *topology, double seconds,
-                                   double *ns, struct lb_error *err)
-{
-    enum lb_status st = open_round(2, topology, &current, err);
-    if (st != LB_OK)
-        return st;
-    *ns = 2 / best_rate(&current, seconds);
-    lb_pinned_threads_close(current.threads);
-    return LB_OK;
-}
-
 /* Measures all figures with so many threads. */
 static enum lb_status measure_with(int threads, const struct lb_cpu_topology *topology,
                                    const struct lb_machine *m, double seconds, double *rates,
@@ -303,15 +279,9 @@ static enum lb_status measure_with(int threads, const struct lb_cpu_topology *to
     double cache = lb_cpu_topology_l3_bytes(topology, (size_t)threads);
     LB_TRY(open_round(threads, topology, &current, err));
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        bool as_f32 = d != LB_F32 && peak_loop_of((enum lb_dtype)d, m->units[d]) ==
-                                         peak_loop_of(LB_F32, m->units[LB_F32]);
         current.peak = peak_loop_of((enum lb_dtype)d, m->units[d]);
-        if (!as_f32)
-            rates[LB_FLOPS + d] = 1e9 * best_rate(&current, seconds);
+        rates[LB_FLOPS + d] = 1e9 * best_rate(&current, seconds);
     }
-    for (int d = 0; d < LB_DTYPE_COUNT; d++)
-        if (isnan(rates[LB_FLOPS + d]))
-            rates[LB_FLOPS + d] = rates[LB_FLOPS + LB_F32];
     LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, rates, err));
     if (threads > 1)
         rates[LB_BARRIER_NS] = threads / best_rate(&current, seconds);
@@ -323,11 +293,11 @@ done:
 enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
                                        struct lb_error *err)
 {
-    enum { FIGURES = 2 * 8 + 1 }; /* of one core and of all, and the latency of two */
+    enum { FIGURES = 2 * 9 + 1 }; /* of one core and of all, and the latency of two */
     struct lb_cpu_topology topology;
     struct lb_machine m;
     enum lb_status st = LB_OK;
-    double pair[LB_FIGURE_COUNT], each = seconds / FIGURES;
+    double each = seconds / FIGURES;
     lb_cpu_topology_here(&topology);
     lb_machine_here(&topology, false, &m);
     int threads = m.cores < LB_MAX_PINNED_THREADS ? m.cores : LB_MAX_PINNED_THREADS;
@@ -338,10 +308,9 @@ enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceili
         goto done;
     }
     LB_TRY(measure_with(threads, &topology, &m, each, ceilings->all, err));
-    memcpy(pair, ceilings->all, sizeof(pair));
-    if (threads > 2)
-        LB_TRY(measure_pair(&topology, each, &pair[LB_BARRIER_NS], err));
-    ceilings->all[LB_PEER_NS] = pair[LB_BARRIER_NS] / 2; /* one thread waits, then the other */
+    LB_TRY(open_round(2, &topology, &current, err));
+    ceilings->all[LB_PEER_NS] = 1 / best_rate(&current, each); /* one waits, then the other */
+    lb_pinned_threads_close(current.threads);
 done:
     return st;
 }

@@ -18,6 +18,8 @@
 #include <valgrind/callgrind.h>
 #endif
 
+#include "base/text.h"
+
 enum { WARM_UP_CALLS = 3, PERF_REPLY_MS = 5000 };
 
 /* Pipes to and from perf; -1: none. */
@@ -52,11 +54,10 @@ static void close_perf(struct perf *perf)
         close(perf->acknowledge);
 }
 
-/* Appends a name to profile->told. */
+/* Adds a name to profile->told. */
 static void note_told(struct lb_profile *profile, const char *name)
 {
-    size_t used = strlen(profile->told);
-    snprintf(profile->told + used, sizeof(profile->told) - used, "%s%s", used ? ", " : "", name);
+    lb_append(profile->told, sizeof(profile->told), "%s%s", profile->told[0] ? ", " : "", name);
 }
 
 /* Calls a function of the CUDA driver. *there: whether this process has loaded the driver, without

@@ -58,12 +58,10 @@ static void simd_names(char *names, size_t size)
     if (!flags[0])
         cpuinfo("Features", flags, sizeof(flags));
     names[0] = '\0';
-    for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " ")) {
-        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+    for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " "))
+        for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
             if (strcmp(flag, units[i].flag) == 0)
                 lb_append(names, size, "%s%s", names[0] ? " " : "", units[i].name);
-        }
-    }
 }
 
 static json_t *text_or_null(const char *text)
@@ -74,14 +72,14 @@ static json_t *text_or_null(const char *text)
 
 json_t *lb_environment(json_t *libraries)
 {
-    char cpu[256], simd[256], governor[128], system[512], host[256] = "";
+    char cpu[256], simd[256], governor[64], system[512], host[256] = "";
     struct utsname name;
     struct lb_cpu_topology topology;
+    lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+                 sizeof(governor));
     lb_cpu_topology_here(&topology);
     cpuinfo("model name", cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));
-    lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
-                 sizeof(governor));
     gethostname(host, sizeof(host) - 1);
     system[0] = '\0';
     if (uname(&name) == 0)
@@ -125,9 +123,10 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
                                        "compiler", "build_type", "flags",   "gpu"};
     what[0] = '\0';
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        size_t used = strlen(what);
         const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
         if (x != y && !json_equal(x, y)) /* equal pointers: both lack the key */
-            lb_append(what, size, "%s%s", what[0] ? ", " : "", keys[i]);
+            snprintf(what + used, size - used, "%s%s", used ? ", " : "", keys[i]);
     }
     return what[0] != '\0';
 }
@@ -207,10 +206,11 @@ bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t si
     what[0] = '\0';
     json_object_foreach((json_t *)after, name, version)
     {
+        size_t used = strlen(what);
         const json_t *was = json_object_get(before, name);
         if (was && !json_equal(was, version))
-            lb_append(what, size, "%s%s %s to %s", what[0] ? ", " : "", name, text_of(before, name),
-                      text_of(after, name));
+            snprintf(what + used, size - used, "%s%s %s to %s", used ? ", " : "", name,
+                     text_of(before, name), text_of(after, name));
     }
     return what[0] != '\0';
 }

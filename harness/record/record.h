@@ -166,7 +166,8 @@ void lb_row_drop_samples(struct lb_row *row);
 
 /* Computes the derived numbers; with fewer than 6 samples the bounds of the interval stay NaN. With
  * two processes or more, median_ns and its interval are those of the processes' medians, because
- * the samples of one process are not independent; the interval then needs 6 processes. LB_OOM. */
+ * the samples of one process are not independent; the interval then needs 6 processes.
+ * Drops, with a warning, a lower bound that the median of a right result is below. LB_OOM. */
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 
 /* Units of replication are the processes when there are two or more, else the blocks; empty ones do

@@ -96,6 +96,18 @@ static enum lb_status summarize_units(struct lb_row *row, double *medians, struc
     return LB_OK;
 }
 
+/* A right result in less than the lower bound shows that the machine's figures are too low, as when
+ * other programs ran while its ceilings were measured. Such a bound is dropped. */
+static void compare_to_floor(struct lb_row *row)
+{
+    if (row->verdict == LB_VERDICT_OK && row->median_ns < row->floor_ns) {
+        row->floor_ns = row->chain_ns = NAN;
+        lb_row_warn(row, "it took less time than its lower bound, which is dropped, because the "
+                         "ceilings measured for this machine are too low");
+    }
+    row->floor_multiple = row->median_ns / row->floor_ns;
+}
+
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -122,7 +134,7 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
     row->spread_within = spread_within(row, sorted);
     LB_TRY(summarize_units(row, sorted, err));
-    row->floor_multiple = row->median_ns / row->floor_ns;
+    compare_to_floor(row);
     LB_TRY(lb_find_anomalies(row->samples_ns, n, row->blocks, row->block_count, &anomalies, err));
     row->flags = anomalies.flags;
     row->outliers_mild = (double)anomalies.mild;
@@ -168,6 +180,8 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->sm_mhz = latest(row->sm_mhz, block->sm_mhz);
     row->memory_mhz = latest(row->memory_mhz, block->memory_mhz);
     row->temperature_c = latest(row->temperature_c, block->temperature_c);
+    if (isnan(block->floor_ns)) /* its warning says why */
+        row->floor_ns = row->chain_ns = NAN;
     lb_row_warn(row, block->warning);
 }
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "fake_device.h"
-#include "host/numa_cpus.h"
+#include "host/cpu_affinity.h"
 #include "impl.h"
 #include "queue.h"
 

@@ -1,23 +1,15 @@
-/* How CPUs share cores, caches and nodes: read from folders that are laid out like Linux's. */
+/* How CPUs share cores, caches and nodes, and which of them serve which device: read from folders
+ * that are laid out like Linux's. */
 #include <errno.h>
-#include <math.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "host/cpu_affinity.h"
 #include "host/cpu_topology.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 static bool refuses_affinity;
 
@@ -51,92 +43,79 @@ static void put(const char *name, const char *line)
     assert_int_equal(fclose(file), 0);
 }
 
-static void put_cpu(int cpu, const char *siblings, const char *cache)
-{
-    char name[128];
-    snprintf(name, sizeof(name), "cpu/cpu%d/topology/thread_siblings_list", cpu);
-    put(name, siblings);
-    snprintf(name, sizeof(name), "cpu/cpu%d/cache/index3/shared_cpu_list", cpu);
-    put(name, cache);
-    snprintf(name, sizeof(name), "cpu/cpu%d/cache/index3/size", cpu);
-    put(name, "16384K");
-}
-
 /* Four cores with two hyper-threads each, two per cache; each cache is a node of its own. */
 static void put_machine(void)
 {
+    static const char *const files[] = {"topology/thread_siblings_list",
+                                        "cache/index3/shared_cpu_list", "cache/index3/size"};
     static const char *const siblings[] = {"0,4", "1,5", "2,6", "3,7"};
+    static const char *const caches[] = {"0-1,4-5", "2-3,6-7"};
     put("cpu/possible", "0-7");
     put("node/possible", "0-1");
     for (int cpu = 0; cpu < 8; cpu++)
-        put_cpu(cpu, siblings[cpu % 4], cpu % 4 < 2 ? "0-1,4-5" : "2-3,6-7");
-    put("node/node0/cpulist", "0-1,4-5");
-    put("node/node1/cpulist", "2-3,6-7");
+        for (int i = 0; i < 3; i++) {
+            char name[128];
+            snprintf(name, sizeof(name), "cpu/cpu%d/%s", cpu, files[i]);
+            put(name, i == 0 ? siblings[cpu % 4] : i == 1 ? caches[cpu % 4 / 2] : "16384K");
+        }
+    put("node/node0/cpulist", caches[0]);
+    put("node/node1/cpulist", caches[1]);
 }
 
-static void assert_order(const struct lb_cpu_topology *t, const int *cpus, size_t count)
+/* As in containers that hide /sys: nothing says how CPUs share anything. */
+static void put_nothing(void)
 {
-    assert_int_equal(t->count, count);
-    for (size_t i = 0; i < count; i++)
-        assert_int_equal(t->places[i].cpu, cpus[i]);
 }
 
-static void cores_come_before_their_hyper_threads(void **state)
+static void put_no_third_level_cache(void)
 {
-    static const int order[] = {4, 5, 6, 7, 0, 1, 2, 3};
-    struct lb_cpu_topology t;
-    (void)state;
-    put_machine();
-    lb_cpu_topology_read(scratch_folder(), NULL, &t);
-    assert_order(&t, order, 8);
-    assert_true(t.known && t.cores == 4 && t.domains == 2 && t.nodes == 2);
-    assert_true(t.domain_bytes == 16 << 20);
-    assert_true(t.places[2].core == 2 && t.places[2].domain == 2 && t.places[2].node == 1);
-    assert_true(t.places[3].sibling == 0 && t.places[4].sibling == 1);
-}
-
-static void only_usable_cpus_count(void **state)
-{
-    static const int order[] = {5, 6, 1};
-    bool usable[LB_CPU_MAX] = {[1] = true, [5] = true, [6] = true};
-    struct lb_cpu_topology t;
-    (void)state;
-    put_machine();
-    lb_cpu_topology_read(scratch_folder(), usable, &t);
-    assert_order(&t, order, 3);
-    assert_true(t.cores == 2 && t.domains == 2);
-}
-
-/* As in containers that hide /sys. */
-static void without_the_systems_word_each_cpu_is_a_core(void **state)
-{
-    static const int order[] = {3, 9};
-    bool usable[LB_CPU_MAX] = {[3] = true, [9] = true};
-    struct lb_cpu_topology t;
-    (void)state;
-    lb_cpu_topology_read(scratch_folder(), usable, &t);
-    assert_order(&t, order, 2);
-    assert_true(!t.known && t.cores == 2 && t.domains == 1 && t.nodes == 1);
-    assert_true(isnan(t.domain_bytes) != 0);
-}
-
-static void a_machine_without_third_level_cache_has_a_domain_per_node(void **state)
-{
-    struct lb_cpu_topology t;
-    (void)state;
     put("cpu/cpu0/topology/thread_siblings_list", "0");
     put("cpu/cpu1/topology/thread_siblings_list", "1");
     put("node/node0/cpulist", "0");
     put("node/node1/cpulist", "1");
-    lb_cpu_topology_read(scratch_folder(), NULL, &t);
-    assert_true(t.known && t.count == 2 && t.domains == 2 && t.nodes == 2);
 }
 
-static void this_machine_has_the_cpus_that_the_thread_may_use(void **state)
+TEST(cores_come_before_their_hyper_threads_and_only_usable_cpus_count)
+{
+    static const struct {
+        void (*put)(void);
+        const char *usable; /* NULL: all */
+        bool known;
+        size_t count, cores, domains, nodes;
+        int order[8];
+    } cases[] = {
+        {put_machine, NULL, true, 8, 4, 2, 2, {4, 5, 6, 7, 0, 1, 2, 3}},
+        {put_machine, "1,5-6", true, 3, 2, 2, 2, {5, 6, 1}},
+        {put_nothing, "3,9", false, 2, 2, 1, 1, {3, 9}},
+        {put_no_third_level_cache, NULL, true, 2, 2, 2, 2, {0, 1}},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        bool usable[LB_CPU_MAX];
+        struct lb_cpu_topology t;
+        scratch_setup(state);
+        cases[i].put();
+        if (cases[i].usable)
+            assert_true(lb_cpu_list_read(cases[i].usable, usable));
+        lb_cpu_topology_read(scratch_folder(), cases[i].usable ? usable : NULL, &t);
+        assert_true(t.known == cases[i].known && t.count == cases[i].count);
+        assert_true(t.cores == cases[i].cores && t.domains == cases[i].domains);
+        assert_int_equal(t.nodes, cases[i].nodes);
+        for (size_t k = 0; k < t.count; k++)
+            assert_int_equal(t.places[k].cpu, cases[i].order[k]);
+        assert_true(cases[i].put == put_machine ? t.domain_bytes == 16 << 20
+                                                : isnan(t.domain_bytes));
+        if (i == 0) {
+            assert_true(t.places[2].core == 2 && t.places[2].domain == 2 && t.places[2].node == 1);
+            assert_true(t.places[3].sibling == 0 && t.places[4].sibling == 1);
+        }
+        scratch_teardown(state);
+    }
+}
+
+TEST(this_machine_has_the_cpus_that_the_thread_may_use)
 {
     struct lb_cpu_topology all, one;
     char text[64];
-    (void)state;
     lb_cpu_topology_here(&all);
     assert_true(all.count >= 1 && all.cores >= 1 && all.cores <= all.count);
     lb_pin(1, text, sizeof(text));
@@ -147,20 +126,18 @@ static void this_machine_has_the_cpus_that_the_thread_may_use(void **state)
     assert_int_equal(one.places[0].cpu, all.places[all.cores - 1].cpu);
 }
 
-static void where_the_system_does_not_say_the_thread_may_use_all_cpus(void **state)
+TEST(where_the_system_does_not_say_the_thread_may_use_all_cpus)
 {
     struct lb_cpu_topology t;
-    (void)state;
     refuses_affinity = true;
     lb_cpu_topology_here(&t);
     refuses_affinity = false;
     assert_true(t.count >= 1 && t.cores >= 1 && t.domains >= 1 && t.nodes >= 1);
 }
 
-static void threads_have_the_third_level_caches_of_their_domains(void **state)
+TEST(threads_have_the_third_level_caches_of_their_domains)
 {
     struct lb_cpu_topology t;
-    (void)state;
     lb_cpu_topology_make(16, 8, 2, 1, 32e6, &t); /* four cores of two threads share a cache */
     assert_true(lb_cpu_topology_l3_bytes(&t, 1) == 32e6);
     assert_true(lb_cpu_topology_l3_bytes(&t, 4) == 32e6);
@@ -170,10 +147,9 @@ static void threads_have_the_third_level_caches_of_their_domains(void **state)
     assert_true(isnan(lb_cpu_topology_l3_bytes(&t, 5)));
 }
 
-static void the_record_has_the_counts(void **state)
+TEST(the_record_has_the_counts)
 {
     struct lb_cpu_topology t;
-    (void)state;
     lb_cpu_topology_make(16, 8, 2, 1, 32e6, &t);
     json_t *object = lb_cpu_topology_to_json(&t);
     char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
@@ -183,18 +159,84 @@ static void the_record_has_the_counts(void **state)
     json_decref(object);
 }
 
-int main(void)
+/* Two sockets of 8 cores with two hardware threads each: CPU n and n + 16 are one core. Devices
+ * 0 to 2 are at node 0, device 3 at node 1. */
+static void put_server(void)
 {
-#define FILES(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        FILES(cores_come_before_their_hyper_threads),
-        FILES(only_usable_cpus_count),
-        FILES(without_the_systems_word_each_cpu_is_a_core),
-        FILES(a_machine_without_third_level_cache_has_a_domain_per_node),
-        cmocka_unit_test(this_machine_has_the_cpus_that_the_thread_may_use),
-        cmocka_unit_test(where_the_system_does_not_say_the_thread_may_use_all_cpus),
-        cmocka_unit_test(threads_have_the_third_level_caches_of_their_domains),
-        cmocka_unit_test(the_record_has_the_counts),
+    static const char *const devices[][2] = {{"0000:01:00.0", "0"},
+                                             {"0000:02:00.0", "0"},
+                                             {"0000:03:00.0", "0"},
+                                             {"0000:81:00.0", "1"},
+                                             {"0000:99:00.0", "-1"}};
+    char name[128], pair[16];
+    for (int cpu = 0; cpu < 32; cpu++) {
+        snprintf(name, sizeof(name), "sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+                 cpu);
+        snprintf(pair, sizeof(pair), "%d,%d", cpu % 16, cpu % 16 + 16);
+        put(name, pair);
+    }
+    put("sys/devices/system/node/node0/cpulist", "0-7,16-23");
+    put("sys/devices/system/node/node1/cpulist", "8-15,24-31");
+    for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
+        snprintf(name, sizeof(name), "sys/bus/pci/devices/%s/numa_node", devices[i][0]);
+        put(name, devices[i][1]);
+    }
+}
+
+static const char *const server[] = {"0000:01:00.0", "0000:02:00.0", "0000:03:00.0",
+                                     "0000:81:00.0"};
+
+/* 2 of 3 devices are of unknown nodes, so that all CPUs count as one node. */
+static const char *const unknown[] = {"0000:99:00.0", "", "0000:77:00.0"};
+
+TEST_WITH(devices_share_out_the_whole_cores_of_their_node, scratch_setup, scratch_teardown)
+{
+    static const struct {
+        const char *allowed, *const *addresses;
+        size_t count;
+        const char *lists[4];
+        bool shared[4];
+    } cases[] = {
+        {"0-31", server, 4, {"0-1,16-17", "2-4,18-20", "5-7,21-23", "8-15,24-31"}, {false}},
+        {"0-31", server, 2, {"0-3,16-19", "4-7,20-23"}, {false}},
+        {"1-4,18,9", server, 4, {"1", "2,18", "3-4", "9"}, {false}}, /* no more than is allowed */
+        {"0,16,1,8", server, 4, {"0-1,16", "0-1,16", "0-1,16", "8"}, {true, true, true, false}},
+        {"0-2", unknown, 3, {"0", "1", "2"}, {false}},
+        {"0-3", &server[2], 2, {"0-1", "2-3"}, {false}}, /* node 1 has none of these */
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    put_server();
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_device_cpus cpus[4];
+        assert_int_equal(lb_divide_cpus(scratch_folder(), cases[i].allowed, cases[i].addresses,
+                                        cases[i].count, cpus, NULL),
+                         LB_OK);
+        for (size_t k = 0; k < cases[i].count; k++) {
+            assert_string_equal(cpus[k].list, cases[i].lists[k]);
+            assert_int_equal(cpus[k].shared, cases[i].shared[k]);
+        }
+    }
+}
+
+TEST(a_process_is_bound_to_a_list)
+{
+    char before[LB_CPU_LIST_SIZE], first[LB_CPU_LIST_SIZE], now[LB_CPU_LIST_SIZE];
+    lb_allowed_cpus(before);
+    assert_true(before[0]);
+    snprintf(first, sizeof(first), "%d", atoi(before));
+    assert_true(lb_bind_cpus(first));
+    lb_allowed_cpus(now);
+    assert_string_equal(now, first);
+    assert_true(lb_bind_cpus(before));
+    lb_allowed_cpus(now);
+    assert_string_equal(now, before);
+}
+
+TEST(what_is_no_list_is_refused)
+{
+    static const char *const bad[] = {"", "x", "-1", "3-1", "1,", "0-", "0-99999", "1 2"};
+    struct lb_device_cpus cpus[1];
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        assert_false(lb_bind_cpus(bad[i]));
+        assert_int_equal(lb_divide_cpus("", bad[i], server, 1, cpus, NULL), LB_INVALID);
+    }
 }

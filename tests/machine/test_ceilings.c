@@ -1,6 +1,6 @@
 /* Measured ceilings: kept as JSON, applied to a machine, and measured on this one. */
 #include "machine/ceilings.h"
-#include "measure/cpu_ceilings_measure.h"
+#include "measure/ceilings_measure.h"
 #include "tests/helpers/test.h"
 
 TEST(figures_survive_json_and_unknown_ones_stay_unknown)

@@ -41,11 +41,10 @@ static struct planned *prepared(const struct lb_machine *machine, const char *te
     return p;
 }
 
-/* The best plan of a case such as "T9_B8_H64/f32/infer/th8" on a known CPU. */
-static struct planned *best(const char *name, const char *text)
+/* The best plan of a case such as "T9_B8_H64/f32/infer/th8". */
+static struct planned *best(const struct lb_machine *machine, const char *text)
 {
-    struct lb_machine machine = machine_of(name);
-    struct planned *p = prepared(&machine, text);
+    struct planned *p = prepared(machine, text);
     lb_cpu_plan_of(&p->task, &p->plan);
     return p;
 }
@@ -119,63 +118,89 @@ TEST(small_groups_of_panels_serve_threads_that_had_no_work)
     assert_int_equal(p->plan.group_panels, 4);
 }
 
-TEST(large_batches_divide_rows_and_single_rows_hidden_units)
+/* The machine on which 1 and 2 threads were measured: there the plan divides as the measurements in
+ * impls/cpu_simd/PERFORMANCE.md say. */
+static struct lb_machine measured(void)
 {
-    struct planned *p = best("epyc9654", "T50_B512_H128/f32/infer/th64");
-    assert_true(p->plan.teams > 1 && p->plan.team_size == 1);
-    p = best("epyc9654", "T50_B1_H2048/f32/infer/th8");
-    assert_true(p->plan.teams == 1 && p->plan.team_size == 8);
-    p = best("epyc9654", "T50_B64_H1024/f32/train/th64");
-    assert_true(p->plan.teams > 1 && p->plan.team_size > 1);
+    struct lb_machine m = machine_of("ryzen9950x");
+    m.cores = 2;
+    m.domains = m.threads_per_core = 1;
+    m.bytes_clock[LB_CACHE] = 31;
+    m.bytes_clock[LB_MEMORY] *= 4.3 / 3.85; /* as much per second */
+    m.bytes_s[LB_MEMORY] = 81e9;
+    m.peer_clocks = 91 * 3.85;
+    m.clock_hz = m.clock_max_hz = 3.85e9;
+    return m;
 }
 
-/* On 8, 16 and 64 cores. */
+/* Large batches divide rows, single rows hidden units, and too little work stays on fewer threads.
+ */
 TEST(plans_do_not_change_unnoticed)
 {
     static const struct {
-        const char *machine, *problem;
-        int teams[3], sizes[3]; /* for 8, 16 and 64 threads */
+        const char *machine, *problem; /* NULL: the machine that was measured */
+        int teams, size;
     } cases[] = {
-        {"epyc9654", "T25_B16_H512/f32/infer", {1, 2, 2}, {8, 8, 32}},
-        {"epyc9654", "T100_B64_H1024/bf16/train", {2, 2, 8}, {4, 8, 8}},
-        {"grace", "T100_B64_H1024/bf16/train", {2, 2, 4}, {4, 8, 16}},
-        {"epyc9654", "T50_B1_H1024/f32/infer", {1, 1, 1}, {8, 16, 64}},
+        {"epyc9654", "T25_B16_H512/f32/infer/th8", 1, 8},
+        {"epyc9654", "T25_B16_H512/f32/infer/th16", 2, 8},
+        {"epyc9654", "T25_B16_H512/f32/infer/th64", 2, 32},
+        {"epyc9654", "T100_B64_H1024/bf16/train/th8", 2, 4},
+        {"epyc9654", "T100_B64_H1024/bf16/train/th16", 2, 8},
+        {"epyc9654", "T100_B64_H1024/bf16/train/th64", 8, 8},
+        {"grace", "T100_B64_H1024/bf16/train/th8", 2, 4},
+        {"grace", "T100_B64_H1024/bf16/train/th16", 2, 8},
+        {"grace", "T100_B64_H1024/bf16/train/th64", 4, 16},
+        {"epyc9654", "T50_B1_H1024/f32/infer/th8", 1, 8},
+        {"epyc9654", "T50_B1_H1024/f32/infer/th16", 1, 16},
+        {"epyc9654", "T50_B1_H1024/f32/infer/th64", 1, 64},
+        {"epyc9654", "T50_B1_H2048/f32/infer/th8", 1, 8},
+        {"epyc9654", "T50_B512_H128/f32/infer/th64", 64, 1},
+        {"epyc9654", "T50_B1_H256/f32/infer/th64", 1, 16},
+        {"epyc9654", "T50_B1_H16/f32/infer/th8", 1, 1},
+        {NULL, "T20_B1_I100_H128/f32/infer/th2", 1, 2},
+        {NULL, "T50_B32_I16_H64/f32/infer/th2", 2, 1},
+        {NULL, "T128_B8_I256_H256/f32/train/th2", 1, 2},
+        {NULL, "T25_B16_I512_H512/f32/infer/th2", 1, 2},
+        {NULL, "T50_B1_I1024_H1024/f32/infer/th2", 1, 2},
+        {NULL, "T300_B64_I512_H256/f32/train/th2", 1, 2},
+        {NULL, "T100_B64_I512_H512/bf16/infer/th2", 1, 2},
+        {NULL, "T25_B32_I1760_H1760/bf16/train/th2", 1, 2},
+        {NULL, "T50_B32_I16_H64/bf16/train/th2", 2, 1},
+        {NULL, "T50_B1_H16/f32/infer/th2", 1, 1},
     };
-    static const int threads[] = {8, 16, 64};
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-        for (int t = 0; t < 3; t++) {
-            char text[128];
-            snprintf(text, sizeof(text), "%s/th%d", cases[i].problem, threads[t]);
-            struct planned *p = best(cases[i].machine, text);
-            if (p->plan.teams != cases[i].teams[t] || p->plan.team_size != cases[i].sizes[t])
-                fail_msg("%s on %s: %d teams of %d", text, cases[i].machine, p->plan.teams,
-                         p->plan.team_size);
-        }
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_machine m = cases[i].machine ? machine_of(cases[i].machine) : measured();
+        struct planned *p = best(&m, cases[i].problem);
+        if (p->plan.teams != cases[i].teams || p->plan.team_size != cases[i].size)
+            fail_msg("%s on %s: %d teams of %d", cases[i].problem, m.label, p->plan.teams,
+                     p->plan.team_size);
+    }
 }
 
-TEST(too_little_work_stays_on_fewer_threads)
-{
-    assert_int_equal(best("epyc9654", "T50_B1_H16/f32/infer/th8")->plan.threads, 1);
-    int few = best("epyc9654", "T50_B1_H256/f32/infer/th64")->plan.threads;
-    assert_true(few > 1 && few < 64);
-}
-
-/* A machine that is given more threads never gets slower by the model: it need not use them. */
-TEST(more_threads_are_never_slower)
+/* A machine that is given more threads never gets slower by the model, because it need not use
+ * them. The plan counts what the lower bound counts, and more. */
+TEST(more_threads_are_never_slower_and_no_plan_is_below_the_lower_bound)
 {
     static const char *const machines[] = {"epyc9654",  "epyc9654x2", "xeon8480",  "xeon8480x2",
                                            "graviton4", "grace",      "ryzen9950x"};
-    static const char *const problems[] = {"T9_B1_H1024/f32/infer", "T9_B64_H512/bf16/train",
-                                           "T9_B8_H100_L2_D2/f16/train",
-                                           "T9_B200_H64/f64/backward"};
+    static const char *const problems[] = {
+        "T9_B1_H1024/f32/infer",       "T9_B64_H512/bf16/train", "T9_B8_H100/f16/forward",
+        "T9_B8_H100_L2_D2/f16/train",  "T9_B200_H64/f64/train",  "T9_B200_H64/f64/backward",
+        "T300_B64_I512_H256/f32/infer"};
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
+            struct lb_machine m = machine_of(machines[i]);
             double before = INFINITY;
-            for (int threads = 1; threads <= machine_of(machines[i]).cores; threads *= 2) {
+            for (int threads = 1; threads <= m.cores; threads *= 2) {
                 char text[128];
+                struct lb_lower_bound bound;
+                const struct lb_lower_bound_run run = {.threads = threads};
                 snprintf(text, sizeof(text), "%s/th%d", problems[k], threads);
-                struct planned *p = best(machines[i], text);
-                assert_true(isfinite(p->plan.total_ns) && p->plan.total_ns <= before);
+                struct planned *p = best(&m, text);
+                lb_lower_bound_of(&m, &p->c.problem, &run, &bound);
+                if (!(p->plan.total_ns >= bound.total_ns && p->plan.total_ns <= before))
+                    fail_msg("%s on %s: %g; the bound is %g, fewer threads take %g", text,
+                             machines[i], p->plan.total_ns, bound.total_ns, before);
                 assert_true(p->plan.threads == p->plan.teams * p->plan.team_size);
                 assert_true(p->plan.threads <= threads);
                 before = p->plan.total_ns;
@@ -183,47 +208,22 @@ TEST(more_threads_are_never_slower)
         }
 }
 
-/* The model of the plan counts what the lower bound counts, and more. */
-TEST(no_plan_is_below_the_lower_bound)
-{
-    static const char *const machines[] = {"epyc9654x2", "xeon8480x2", "graviton4", "ryzen9950x"};
-    static const char *const problems[] = {"T9_B1_H1024/f32/infer", "T9_B64_H512/bf16/train",
-                                           "T9_B8_H100/f16/forward", "T9_B200_H64/f64/train",
-                                           "T300_B64_I512_H256/f32/infer"};
-    for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
-        for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++)
-            for (int threads = 1; threads <= machine_of(machines[i]).cores; threads *= 2) {
-                char text[128];
-                struct lb_lower_bound bound;
-                const struct lb_lower_bound_run run = {.threads = threads};
-                snprintf(text, sizeof(text), "%s/th%d", problems[k], threads);
-                struct planned *p = best(machines[i], text);
-                lb_lower_bound_of(&p->machine, &p->c.problem, &run, &bound);
-                if (!(p->plan.total_ns >= bound.total_ns))
-                    fail_msg("%s on %s: %g below %g", text, machines[i], p->plan.total_ns,
-                             bound.total_ns);
-            }
-}
-
 /* Every row and panel belongs to one thread, and no thread of a plan is without work. */
 TEST(every_row_and_panel_has_one_owner)
 {
-    struct planned *p = best("epyc9654x2", "T9_B100_H1000/f32/train/th192");
-    size_t teams = (size_t)p->plan.teams, size = (size_t)p->plan.team_size, next = 0;
-    assert_true(teams > 1 && size > 1);
-    for (size_t team = 0; team < teams; team++) {
-        struct lb_cpu_range rows = lb_cpu_share(100, teams, team);
-        assert_true(rows.from == next && rows.to > rows.from);
-        next = rows.to;
+    struct lb_machine m = machine_of("epyc9654x2");
+    struct planned *p = best(&m, "T9_B100_H1000/f32/train/th192");
+    const size_t shares[][2] = {{100, (size_t)p->plan.teams}, {63, (size_t)p->plan.team_size}};
+    for (int i = 0; i < 2; i++) {
+        size_t next = 0;
+        assert_true(shares[i][1] > 1);
+        for (size_t part = 0; part < shares[i][1]; part++) {
+            struct lb_cpu_range range = lb_cpu_share(shares[i][0], shares[i][1], part);
+            assert_true(range.from == next && range.to > range.from);
+            next = range.to;
+        }
+        assert_int_equal(next, shares[i][0]);
     }
-    assert_int_equal(next, 100);
-    next = 0;
-    for (size_t i = 0; i < size; i++) {
-        struct lb_cpu_range panels = lb_cpu_share(63, size, i);
-        assert_true(panels.from == next && panels.to > panels.from);
-        next = panels.to;
-    }
-    assert_int_equal(next, 63);
 }
 
 TEST(weights_are_in_the_node_of_their_threads)
@@ -243,57 +243,32 @@ TEST(weights_are_in_the_node_of_their_threads)
 
 TEST(hyper_threads_come_after_all_cores)
 {
-    struct planned *p = best("epyc9654", "T9_B512_H64/f32/infer/th192");
-    for (size_t i = 0; i < 96; i++)
-        assert_int_equal(p->topology.places[i].sibling, 0);
-    assert_int_equal(p->topology.places[96].sibling, 1);
+    struct lb_machine m = machine_of("epyc9654");
+    double cores_alone = best(&m, "T9_B512_H64/f32/infer/th96")->plan.total_ns;
+    struct planned *p = best(&m, "T9_B512_H64/f32/infer/th192");
     assert_int_equal(p->topology.cores, 96);
-    double all = p->plan.total_ns; /* the second threads of cores add no rate */
-    assert_true(all >= 0.99 * best("epyc9654", "T9_B512_H64/f32/infer/th96")->plan.total_ns);
-}
-
-/* The machine on which 1 and 2 threads were measured: there the plan divides as the measurements in
- * impls/cpu_simd/PERFORMANCE.md say. */
-TEST(two_threads_are_divided_as_measured)
-{
-    static const struct {
-        const char *problem;
-        int teams, size;
-    } cases[] = {
-        {"T20_B1_I100_H128/f32/infer", 1, 2},    {"T50_B32_I16_H64/f32/infer", 2, 1},
-        {"T128_B8_I256_H256/f32/train", 1, 2},   {"T25_B16_I512_H512/f32/infer", 1, 2},
-        {"T50_B1_I1024_H1024/f32/infer", 1, 2},  {"T300_B64_I512_H256/f32/train", 1, 2},
-        {"T100_B64_I512_H512/bf16/infer", 1, 2}, {"T25_B32_I1760_H1760/bf16/train", 1, 2},
-        {"T50_B32_I16_H64/bf16/train", 2, 1},    {"T50_B1_H16/f32/infer", 1, 1},
-    };
-    struct lb_machine m = machine_of("ryzen9950x");
-    m.cores = 2;
-    m.domains = m.threads_per_core = 1;
-    m.bytes_clock[LB_CACHE] = 31;
-    m.bytes_clock[LB_MEMORY] *= 4.3 / 3.85; /* as much per second */
-    m.bytes_s[LB_MEMORY] = 81e9;
-    m.peer_clocks = 91 * 3.85;
-    m.clock_hz = m.clock_max_hz = 3.85e9;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        char text[128];
-        snprintf(text, sizeof(text), "%s/th2", cases[i].problem);
-        struct planned *p = prepared(&m, text);
-        lb_cpu_plan_of(&p->task, &p->plan);
-        if (p->plan.teams != cases[i].teams || p->plan.team_size != cases[i].size)
-            fail_msg("%s: %d teams of %d", text, p->plan.teams, p->plan.team_size);
-    }
+    for (size_t i = 0; i < 192; i++)
+        assert_int_equal(p->topology.places[i].sibling, i / 96);
+    assert_true(p->plan.total_ns >= 0.99 * cores_alone); /* the second threads add no rate */
 }
 
 TEST(tiles_share_weight_gradients_evenly)
 {
-    struct lb_cpu_tiling t = lb_cpu_tiling_of(8, 20, 2);
-    assert_true(t.panel_parts == 2 && t.column_parts == 1);
-    t = lb_cpu_tiling_of(8, 20, 64);
-    assert_true(t.panel_parts == 8 && t.column_parts == 8);
-    t = lb_cpu_tiling_of(3, 18, 2); /* 1.5 panels are not whole, but 9 blocks of columns are */
-    assert_true(t.panel_parts == 1 && t.column_parts == 2);
-    t = lb_cpu_tiling_of(1, 1, 64);
-    assert_true(t.panel_parts == 1 && t.column_parts == 1);
+    static const struct {
+        size_t panels, blocks;
+        int threads, panel_parts, column_parts;
+    } cases[] = {
+        {8, 20, 2, 2, 1},
+        {8, 20, 64, 8, 8},
+        {3, 18, 2, 1, 2}, /* 1.5 panels are not whole, but 9 blocks of columns are */
+        {1, 1, 64, 1, 1},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_cpu_tiling t =
+            lb_cpu_tiling_of(cases[i].panels, cases[i].blocks, cases[i].threads);
+        assert_int_equal(t.panel_parts, cases[i].panel_parts);
+        assert_int_equal(t.column_parts, cases[i].column_parts);
+    }
 }
 
 /* The width of panels that a plan counts with is that of the kernels that run. */

@@ -63,14 +63,14 @@ TEST(known_sizes_have_the_bound_that_was_computed_by_hand)
     /* f32 without tensor cores: 1 row is an eighth of the work of 8. */
     struct lb_lower_bound one = lower_bound_on("h100", "x/T9_B1_H512/f32/infer");
     close_to(one.gemm_ns, 8.0 * 512 * 512 / one.cores / 256 / 1.98);
-}
-
-/* Three copies on 44 SMs, each for 22 rows, take 1.5 us if nothing overlaps. */
-TEST(copies_of_the_weights_share_out_the_rows)
-{
+    /* A T4's tensor cores do not know bf16, and f16 takes as long for one row as for 8. */
+    one = lower_bound_on("t4", "x/T9_B1_H512/bf16/infer");
+    close_to(one.gemm_ns, 8.0 * 512 * 512 / one.cores / 128 / 1.59);
+    one = lower_bound_on("t4", "x/T9_B1_H512/f16/infer");
+    close_to(one.gemm_ns, 8 * 8.0 * 512 * 512 / one.cores / 1024 / 1.59);
+    /* Copies share out the rows: three on 44 SMs take 1.5 us for 22 rows each, without overlap. */
     struct lb_lower_bound f = lower_bound_on("h100", "x/T1024_B64_H1024/f16/infer");
-    assert_true(f.cores <= 66);
-    assert_true(f.step_ns < 1500);
+    assert_true(f.cores <= 66 && f.step_ns < 1500);
     assert_true(f.step_ns >= f.gemm_ns && f.step_ns >= f.exchange_ns);
 }
 
@@ -104,21 +104,28 @@ TEST(the_bound_is_its_longest_part)
     close_to(f.all_gemms_ns, 2.0 * 100 * 16 * 2048 * (64 + 512) / (132 * 4096 * 1.98));
     f = lower_bound_on("h100", "x/T100_B4096_H512/f16/infer");
     assert_true(f.total_ns == f.all_gemms_ns);
+    f = lower_bound_on("h100", "x/T1_B1_I16384_H4096/f32/infer");
+    assert_true(f.memory_ns > 0.5 * f.total_ns);
 }
 
 TEST(hot_caches_are_read_at_their_own_rate)
 {
-    /* x, y and four states of 1024 rows, w_ih, w_hh and two biases, 2 bytes each. */
-    double bytes = 2.0 * (2 * 1024 * 256 + 4 * 1024 * 256 + 4 * 256 * (256 + 256 + 2.0));
-    close_to(lower_bound_on("h100", "x/T1_B1024_H256/f16/infer").memory_ns, bytes / 5.5e12 * 1e9);
-    /* With cold caches everything that is read comes from memory: x, two states, the weights. */
-    bytes = 2.0 * (3 * 1024 * 256 + 4 * 256 * (256 + 256 + 2.0));
-    close_to(lower_bound_on("h100", "x/T1_B1024_H256/f16/infer/cold").memory_ns,
-             bytes / 3.35e12 * 1e9);
-    /* All but the 50 MiB that stay in the cache goes through memory. */
-    bytes = 2.0 * (2 * 1024 * 65536 + 4 * 65536 * 1024 + 4 * 1024 * (1024 + 1024 + 2.0));
-    close_to(lower_bound_on("h100", "x/T1_B65536_H1024/f16/infer").memory_ns,
-             (bytes - (50 << 20)) / 3.35e12 * 1e9);
+    static const struct {
+        const char *problem;
+        double elements, kept_bytes, bytes_s;
+    } cases[] = {
+        /* x, y and four states of 1024 rows, w_ih, w_hh and two biases, 2 bytes each */
+        {"x/T1_B1024_H256/f16/infer", 6 * 1024 * 256 + 4 * 256 * (256 + 256 + 2), 0, 5.5e12},
+        /* With cold caches everything that is read comes from memory: x, two states, the weights.
+         */
+        {"x/T1_B1024_H256/f16/infer/cold", 3 * 1024 * 256 + 4 * 256 * (256 + 256 + 2), 0, 3.35e12},
+        /* All but the 50 MiB that stay in the cache goes through memory. */
+        {"x/T1_B65536_H1024/f16/infer", 6.0 * 65536 * 1024 + 4 * 1024 * (1024 + 1024 + 2), 50 << 20,
+         3.35e12},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        close_to(lower_bound_on("h100", cases[i].problem).memory_ns,
+                 (2 * cases[i].elements - cases[i].kept_bytes) / cases[i].bytes_s * 1e9);
 }
 
 TEST(ragged_rows_count_with_their_lengths)
@@ -156,22 +163,6 @@ TEST(more_work_never_takes_less)
         if (!(more >= less))
             fail_msg("%s: %g ns, %s: %g ns", growing[i][0], less, growing[i][1], more);
     }
-}
-
-/* A T4's tensor cores do not know bf16: a row is then an eighth of the work of 8 rows, where f16
- * takes as long for one as for 8. */
-TEST(types_that_tensor_cores_do_not_know_have_no_tiles)
-{
-    struct lb_lower_bound one = lower_bound_on("t4", "x/T9_B1_H512/bf16/infer");
-    close_to(one.gemm_ns, 8.0 * 512 * 512 / one.cores / 128 / 1.59);
-    one = lower_bound_on("t4", "x/T9_B1_H512/f16/infer");
-    close_to(one.gemm_ns, 8 * 8.0 * 512 * 512 / one.cores / 1024 / 1.59);
-}
-
-TEST(short_wide_problems_are_bound_by_bandwidth)
-{
-    struct lb_lower_bound f = lower_bound_on("h100", "x/T1_B1_I16384_H4096/f32/infer");
-    assert_true(f.total_ns == f.memory_ns || f.memory_ns > 0.5 * f.total_ns);
 }
 
 /* ---- CPUs -------------------------------------------------------------------------------------
@@ -214,16 +205,12 @@ TEST(cpus_are_bound_by_gemms_by_weights_and_by_waiting)
     close_to(bound_of(&m, "T100_B1_I4_H512/f32/infer/th4", 0).wait_ns, 500);
     assert_true(bound_of(&m, "T100_B64_I4_H64/f32/infer/th4", 0).wait_ns == 0);
     assert_true(bound_of(&m, "T100_B1_I4_H16/f32/infer/th4", 0).wait_ns == 0);
-    /* Without a measured rate there is no bound. */
-    assert_true(isnan(bound_of(&m, "T5_B4_H64/bf16/infer", 0).total_ns));
-}
-
-TEST(small_problems_stay_in_the_caches_of_a_cpu)
-{
-    const struct lb_machine m = round_cpu();
+    /* Small problems stay in the caches. */
     assert_true(bound_of(&m, "T5_B4_H64/f32/infer", 0).memory_ns == 0);
     double cold = bound_of(&m, "T5_B4_H64/f32/infer/cold", 0).memory_ns;
     close_to(cold, 4.0 * (5 * 4 * 64 + 2 * 4 * 64 + 4 * 64 * (64 + 64 + 2)) / 20);
+    /* Without a measured rate there is no bound. */
+    assert_true(isnan(bound_of(&m, "T5_B4_H64/bf16/infer", 0).total_ns));
 }
 
 /* ---- Rows -------------------------------------------------------------------------------------

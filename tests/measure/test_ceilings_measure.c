@@ -40,45 +40,38 @@ static void *no_stream(void)
 
 static enum lb_status allocate(size_t bytes, void **out, struct lb_error *err)
 {
-    (void)bytes, (void)err;
     *out = memory;
     return LB_OK;
 }
 
 static void release(void *released)
 {
-    (void)released;
 }
 
 static enum lb_status memory_left(double *free_bytes, double *total_bytes, struct lb_error *err)
 {
-    (void)err;
     *free_bytes = *total_bytes = 8e9;
     return LB_OK;
 }
 
 static enum lb_status upload(void *to, const void *host, size_t bytes, struct lb_error *err)
 {
-    (void)to, (void)host, (void)bytes, (void)err;
     return LB_OK;
 }
 
 static enum lb_status succeed(struct lb_error *err)
 {
-    (void)err;
     return LB_OK;
 }
 
 static enum lb_status start(struct lb_error *err)
 {
-    (void)err;
     started_ns = clock_ns;
     return LB_OK;
 }
 
 static enum lb_status stop(double *ns, struct lb_error *err)
 {
-    (void)err;
     work(500);
     *ns = clock_ns - started_ns;
     return LB_OK;
@@ -86,7 +79,6 @@ static enum lb_status stop(double *ns, struct lb_error *err)
 
 static enum lb_status capture_begin(struct lb_error *err)
 {
-    (void)err;
     capturing = true;
     captured_ns = 0;
     return LB_OK;
@@ -94,7 +86,6 @@ static enum lb_status capture_begin(struct lb_error *err)
 
 static enum lb_status capture_end(void **graph, struct lb_error *err)
 {
-    (void)err;
     capturing = false;
     *graph = memory;
     return LB_OK;
@@ -102,7 +93,6 @@ static enum lb_status capture_end(void **graph, struct lb_error *err)
 
 static enum lb_status replay(void *graph, struct lb_error *err)
 {
-    (void)graph, (void)err;
     work(captured_ns);
     return LB_OK;
 }
@@ -133,14 +123,12 @@ static const struct lb_device_api device = {
 enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
                                  struct lb_error *err)
 {
-    (void)count, (void)stream, (void)err;
     *out = NULL;
     return LB_OK;
 }
 
 void lb_streams_destroy(struct lb_streams *streams)
 {
-    (void)streams;
 }
 
 size_t lb_stream_scratch_bytes(void)
@@ -151,14 +139,12 @@ size_t lb_stream_scratch_bytes(void)
 enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *scratch,
                                         struct lb_error *err)
 {
-    (void)streams, (void)scratch, (void)err;
     return LB_OK;
 }
 
 enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
                               struct lb_error *err)
 {
-    (void)streams, (void)stream_index, (void)to, (void)bytes, (void)err;
     work(2000);
     return LB_OK;
 }
@@ -166,7 +152,6 @@ enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err)
 {
-    (void)streams, (void)stream_index, (void)to, (void)from, (void)err;
     work(2 * (double)bytes / gpu->copy_bytes_s * 1e9);
     return LB_OK;
 }
@@ -174,7 +159,6 @@ enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void
 enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, const struct lb_gemm *g,
                               struct lb_error *err)
 {
-    (void)streams, (void)stream_index;
     lost = lost || (int)g->in == fatal;
     if (lost || (int)g->in == refused)
         return lb_fail(err, LB_FAILED, "the planted failure");
@@ -188,7 +172,6 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err)
 {
-    (void)sm_count, (void)stream, (void)err;
     *latencies = (struct lb_latencies){1500, 300, 200, 700};
     work(1e8);
     return LB_OK;
@@ -206,7 +189,6 @@ static void hear(void *user, const struct lb_ceilings *ceilings, const char *fig
                  const char *failed)
 {
     struct heard *heard = user;
-    (void)ceilings;
     heard->figures++;
     if (failed[0])
         snprintf(heard->failed, sizeof(heard->failed), "%.40s: %.80s", figure, failed);
@@ -246,6 +228,7 @@ TEST(a_card_of_any_speed_is_measured_within_30_s)
     }
 }
 
+/* A dtype that is refused costs no other figure, and a device that is lost none from before. */
 TEST(a_figure_that_fails_costs_no_other)
 {
     struct lb_ceilings ceilings;
@@ -256,15 +239,9 @@ TEST(a_figure_that_fails_costs_no_other)
     assert_string_equal(heard.failed, "bf16 GEMMs in ieee math: the planted failure");
     assert_true(isnan(ceilings.all[LB_FLOPS + LB_BF16]));
     assert_true(ceilings.all[LB_FLOPS + LB_F16] > 0 && ceilings.all[LB_FAR_NS] == 700);
-}
-
-TEST(what_was_measured_before_the_device_was_lost_is_kept)
-{
-    struct lb_ceilings ceilings;
-    struct heard heard;
     fatal = LB_F16;
     assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_FAILED);
     fatal = -1;
-    assert_true(ceilings.all[LB_READ + LB_MEMORY] > 0 && ceilings.all[LB_FLOPS + LB_F32] > 0);
+    assert_true(ceilings.all[LB_FLOPS + LB_F64] > 0 && ceilings.all[LB_FLOPS + LB_F32] > 0);
     assert_true(heard.figures >= 3);
 }

@@ -136,6 +136,42 @@ TEST(derived_numbers_are_computed_anew_and_other_keys_read_over)
     json_decref(object);
 }
 
+/* A wrong result may be fast, because work was left out. */
+TEST(a_bound_that_a_right_result_beats_is_dropped_with_a_warning)
+{
+    static const struct {
+        double floor_ns;
+        enum lb_verdict verdict;
+        bool dropped;
+    } cases[] = {
+        {900, LB_VERDICT_OK, false}, {2000, LB_VERDICT_OK, true}, {2000, LB_VERDICT_WRONG, false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+        row.verdict = cases[i].verdict;
+        row.floor_ns = cases[i].floor_ns;
+        row.chain_ns = cases[i].floor_ns / 2;
+        assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+        assert_int_equal(isnan(row.floor_ns) && isnan(row.chain_ns), cases[i].dropped);
+        assert_int_equal(isnan(row.floor_multiple), cases[i].dropped);
+        assert_int_equal(strstr(row.warning, "less time than its lower bound") != NULL,
+                         cases[i].dropped);
+        lb_row_free(&row);
+    }
+}
+
+TEST(a_bound_that_one_block_beats_is_not_kept_for_all)
+{
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 6);
+    struct lb_row block = synthetic_row(text, LB_VERDICT_OK, 700, 1, 6);
+    row.floor_ns = block.floor_ns = 800;
+    assert_int_equal(lb_row_summarize(&block, NULL), LB_OK);
+    assert_int_equal(lb_row_merge(&row, &block, false, false, NULL), LB_OK);
+    assert_true(row.median_ns > 800 && isnan(row.floor_ns));
+    assert_non_null(strstr(row.warning, "less time than its lower bound"));
+    lb_row_free(&block);
+    lb_row_free(&row);
+}
+
 TEST(broken_rows_are_refused_by_key)
 {
     static const struct {
