@@ -207,13 +207,18 @@ variants() {
   echo "${found:-$1}"
 }
 
-# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, since they share the expected results.
+# lines IMPLS TYPES PROBLEM...: cases, both passes of a problem together, since they share the expected
+# results. A type is a dtype with what follows the pass: f32/tf32.
 lines() {
-  local impls=$1 dtype=$2 tail=$3 problem pass impl
-  shift 3
-  for problem in "$@"; do
-    for pass in train infer; do
-      for impl in ${impls//,/ }; do echo "$impl/$problem/$dtype/$pass$tail"; done
+  local impls=$1 types=$2 type problem pass impl
+  shift 2
+  for type in ${types//,/ }; do
+    for problem in "$@"; do
+      for pass in train infer; do
+        for impl in ${impls//,/ }; do
+          echo "$impl/$problem/${type%%/*}/$pass${type#"${type%%/*}"}"
+        done
+      done
     done
   done
 }
@@ -230,26 +235,17 @@ sizes() {
 # graphs, which hold no work of the host; persist_dynamic compiles one kernel per case; the naive
 # loop is slow.
 grid() {
-  local short=() long=() type
+  local short=() long=()
   mapfile -t short < <(sizes 128)
   mapfile -t long < <(sizes 1024)
-  lines "$all" f16 '' "${short[@]}"
-  lines "$families" f16 /graph "${short[@]}"
-  lines "$all" f16 '' "${long[@]}"
-  lines cuda_naive f16 '' "${short[@]}"
-  for type in bf16 f32/tf32 f32; do
-    lines "$all" "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
-  done
-  lines cudnn:persist_dynamic f16 '' "${short[@]}"
-  for type in bf16 f32/tf32 f32; do
-    lines "$all" "${type%/*}" "${type#"${type%/*}"}" "${long[@]}"
-  done
-  lines cuda_naive f32 '' "${short[@]}"
-}
-
-# builtin_problems NAME: the problems of a builtin case file.
-builtin_problems() {
-  sed 's/ *#.*//; /^$/d' "$repository/bench/cases/$1.txt"
+  lines "$all" f16 "${short[@]}"
+  lines "$families" f16/graph "${short[@]}"
+  lines "$all" f16 "${long[@]}"
+  lines cuda_naive f16 "${short[@]}"
+  lines "$all" bf16,f32/tf32,f32 "${short[@]}"
+  lines cudnn:persist_dynamic f16 "${short[@]}"
+  lines "$all" bf16,f32/tf32,f32 "${long[@]}"
+  lines cuda_naive f32 "${short[@]}"
 }
 
 # for_device FILE: without a device, the cases of FILE on what stands for one.
@@ -436,23 +432,21 @@ grid_sweep() {
 
 # tuning: a step's time does not depend on T.
 tuning() {
-  local short type
+  local short
   mapfile -t short < <(sizes 128)
-  for type in f16 f16/graph f32/tf32 bf16 f32; do
-    lines fused:auto "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
-  done >"$scratch/tune.txt" && for_device "$scratch/tune.txt"
+  lines fused:auto f16,f16/graph,f32/tf32,bf16,f32 "${short[@]}" >"$scratch/tune.txt"
+  for_device "$scratch/tune.txt"
   tune=(--tune --tuned "$out/tuned.txt")
   limited "$allowed" tuned --cases "$scratch/tune.txt"
 }
 
 # builtin_cases NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
 builtin_cases() {
-  local name=$1 impls=$2 type problems
+  local name=$1 impls=$2 problems
   shift 2
-  mapfile -t problems < <(builtin_problems gpu && echo ${dry:+T4_B2_H8})
-  for type in f16 f32/tf32 bf16 f32; do
-    lines "$impls" "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
-  done >"$scratch/$name.txt" && for_device "$scratch/$name.txt"
+  mapfile -t problems < <(sed 's/ *#.*//; /^$/d' bench/cases/gpu.txt && echo ${dry:+T4_B2_H8})
+  lines "$impls" f16,f32/tf32,bf16,f32 "${problems[@]}" >"$scratch/$name.txt"
+  for_device "$scratch/$name.txt"
   limited "$allowed" "$name" --cases "$scratch/$name.txt" "$@"
 }
 

@@ -203,8 +203,8 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
                        "per GPU, each with --shard and --device");
     if (options->devices && options->tune)
         return lb_fail(err, LB_INVALID,
-                       "--tune: with --devices its choices would be measured beside busy "
-                       "neighbours; tune on one device first, with --device");
+                       "--tune: with --devices its choices would be measured while other devices "
+                       "are busy; tune on one device first, with --device");
     if (options->quiet && options->verbose)
         return lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
 done:

@@ -6,45 +6,28 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "base/text.h"
 
 static enum lb_status fail_no_impl(const struct lb_registry *registry, const char *origin,
                                    const char *name, struct lb_error *err)
 {
-    const char *suggestion = NULL;
-    char known[256] = "";
-    size_t distance = SIZE_MAX;
-    for (size_t i = 0; i < registry->count; i++) {
-        const char *other = registry->impl_entries[i].name;
-        if (lb_is_closer(name, other, &distance))
-            suggestion = other;
-        lb_append(known, sizeof(known), "%s%s", i > 0 ? ", " : "", other);
-    }
-    if (suggestion)
-        return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s'; did you mean %s?", origin,
-                       name, suggestion);
-    return lb_fail(
-        err, LB_INVALID,
-        "%.150s: no implementation '%s'; there are %s; --plugin and --framework add others", origin,
-        name, known);
+    struct lb_hint hint = {0};
+    for (size_t i = 0; i < registry->count; i++)
+        lb_hint_add(&hint, name, registry->impl_entries[i].name);
+    return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s'; %s%s", origin, name, hint.text,
+                   hint.distance ? "" : "; --plugin and --framework add others");
 }
 
 static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
                                       const char *variant, struct lb_error *err)
 {
-    const char *const *variants = (const char *const *)found->variants;
-    char known[256] = "";
-    if (!variants)
+    struct lb_hint hint = {0};
+    if (!found->variants)
         return lb_fail(err, LB_INVALID, "%.150s: %s:%s: %s has no variants", origin, found->name,
                        variant, found->name);
-    const char *suggestion = lb_suggest(variant, variants);
-    if (suggestion)
-        return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; did you mean %s:%s?", origin,
-                       found->name, variant, found->name, suggestion);
-    for (size_t i = 0; variants[i]; i++)
-        lb_append(known, sizeof(known), "%s%s", i > 0 ? ", " : "", variants[i]);
-    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; there are %s", origin, found->name,
-                   variant, known);
+    for (size_t i = 0; found->variants[i]; i++)
+        lb_hint_add(&hint, variant, found->variants[i]);
+    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; %s", origin, found->name, variant,
+                   hint.text);
 }
 
 enum lb_status lb_named_impl_find(const struct lb_registry *registry, const char *origin,

@@ -165,6 +165,17 @@ class ProgramTest(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.scratch, name)
 
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def write(self, name, text, mode=0o644):
+        """Writes a file of the scratch folder, or a script where the mode says so."""
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
+
     def sweep(self, *arguments, exit_code=0, name="run", plots=False, **options):
         """A sweep into scratch/name; returns its rows by case and the finished process. Pictures, which
         take longer than small cases, are drawn where a test asks for them."""

@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
-from program import BUILD, ProgramTest, run
+from program import BUILD, ProgramTest, read_lines, run, wait_until, write_lines
 from test_gpu_device import LONG, Report, parse
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
@@ -51,15 +50,9 @@ class DryRun(ProgramTest):
             self.assertFalse(any(os.path.islink(os.path.join(place, name)) for name in names))
         return done.stdout
 
-    def read(self, *path):
-        with open(self.path(os.path.join(*path)), encoding="utf-8") as file:
-            return file.read()
-
-    def lines(self, *path):
-        return [json.loads(line) for line in self.read(*path).splitlines()]
-
     def rows(self, *path):
-        return [line for line in self.lines(*path) if line["kind"] == "row"]
+        lines = map(json.loads, self.read(os.path.join(*path)).splitlines())
+        return [line for line in lines if line["kind"] == "row"]
 
 
 class Steps(DryRun):
@@ -75,7 +68,7 @@ class Steps(DryRun):
             self.assertIn(f"== {step}: done", said)
         for fault in ("too large a case: oom,ok", "a killed worker: ok,ok",
                       "an illegal address: error,ok"):
-            self.assertIn(fault, self.read("out", "test.log"))
+            self.assertIn(fault, self.read("out/test.log"))
         self.assertLessEqual(len(LEFT), 8) # few enough to copy by hand
         self.assertLessEqual(LEFT - {"tuned.txt"}, set(os.listdir(self.path("out"))))
         for name in ("run.jsonl", "tuned.jsonl", "cudnn.jsonl", "conformance.jsonl"):
@@ -91,31 +84,28 @@ class Steps(DryRun):
 class Stops(DryRun):
     """Runs that are stopped, or in which a case hangs."""
 
-    def test_an_earlier_run_is_gone_on_with(self):
+    def test_an_earlier_run_is_continued(self):
         self.check("first", "--only", "sweep", "--budget", "10")
-        lines = self.read("first", "run.jsonl").splitlines(True)
-        with open(self.path(os.path.join("first", "run.jsonl")), "w", encoding="utf-8") as file:
-            file.writelines(lines[:3]) # the header and two rows
+        lines = read_lines(self.path("first"))
+        write_lines(self.path("first"), lines[:3]) # the header and two rows
         said = self.check("second", "--only", "sweep", "--from", self.path("first"))
         self.assertIn("== recurrent grid: done, exit code 0", said)
-        self.assertEqual([line["kind"] for line in self.lines("second", "run.jsonl")][3], "resume")
+        self.assertEqual(read_lines(self.path("second"))[3]["kind"], "resume")
         cases = [row["case"] for row in self.rows("second", "run.jsonl")]
         self.assertEqual(len(cases), len(lines) - 2)
         self.assertEqual(len(cases), len(set(cases)))
 
-    def test_what_is_killed_leaves_its_rows_and_is_gone_on_with(self):
+    def test_what_is_killed_leaves_its_rows_and_is_continued(self):
         path = self.path(os.path.join("out", "run.jsonl"))
         with subprocess.Popen(self.command("out", "--only", "sweep"), start_new_session=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            until = time.monotonic() + 100
-            while time.monotonic() < until and not (
-                    os.path.exists(path) and self.read("out", "run.jsonl").count("\n") >= 3):
-                time.sleep(0.02)
+            wait_until(lambda: os.path.exists(path) and
+                       self.read("out/run.jsonl").count("\n") >= 3, 100)
             for one in session_of(process):
                 os.kill(one, signal.SIGKILL)
-        before = self.read("out", "run.jsonl").count("\n") - 1
+        before = self.read("out/run.jsonl").count("\n") - 1
         self.assertGreaterEqual(before, 2)
-        self.assertNotIn('"kind":"footer"', self.read("out", "run.jsonl"))
+        self.assertNotIn('"kind":"footer"', self.read("out/run.jsonl"))
         said = self.check("out", "--only", "sweep", "--from", self.path("out"))
         self.assertIn("== recurrent grid: done, exit code 0", said)
         cases = [row["case"] for row in self.rows("out", "run.jsonl")]
@@ -126,7 +116,7 @@ class Stops(DryRun):
         said = self.check("out", "--only", "tests-own,tests-slow", dry="--dry-run=hang",
                           exit_code=1)
         self.assertIn("== conformance, own: FAILED", said)
-        self.assertRegex(self.read("out", "test.log"),
+        self.assertRegex(self.read("out/test.log"),
                          r"timeout +gpu_fault_hang/T7_B3_I5_H6/f32/infer: .*did not return")
         verdicts = [row["verdict"] for row in self.rows("out", "conformance.jsonl")]
         self.assertEqual(verdicts.count("timeout"), 4) # two per sweep, then the hang limit is reached
@@ -146,21 +136,15 @@ class Check(DryRun):
         begin, end = text.index("native_architectures() {"), text.index("build_program() {")
         for found, expected in (("7.5", ""), ("9.0", "90a-real"), ("7.5\\n8.0\\n9.0\\n9.0",
                                                                    "90a-real;80-real")):
-            self.write_program("bin/nvidia-smi", f"#!/bin/sh\nprintf '{found}\\n'\n")
+            self.write("bin/nvidia-smi", f"#!/bin/sh\nprintf '{found}\\n'\n", 0o755)
             done = subprocess.run(
                 ["bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architectures"],
                 capture_output=True, text=True, check=False,
                 env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]})
             self.assertEqual(done.stdout.strip(), expected, found + done.stderr)
 
-    def write_program(self, name, text):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(name), 0o755)
-
     def test_a_gpu_without_cudnn_and_pytorch_runs_neither_and_is_no_failure(self):
-        self.write_program("build/bench-lstm", NO_CUDNN)
+        self.write("build/bench-lstm", NO_CUDNN, 0o755)
         done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
                                "--only", "frameworks"], capture_output=True, text=True,
                               timeout=60, check=False)
@@ -182,28 +166,27 @@ class Check(DryRun):
 
 
 class Twice(unittest.TestCase):
+    def check(self, method, rows):
+        """What a report says of rows of the same case, and whether it has failed."""
+        report, said = Report(parse([])), []
+        report.say = said.append
+        for tail, row in zip(("", "/batched"), rows):
+            getattr(report, method)({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok", **row})
+        report.log.close()
+        report.rows.close()
+        return said, report.failed
+
     def test_other_bits_fail_where_they_are_promised_and_are_named_everywhere(self):
-        for deterministic, failed in ((1, True), (0, False)):
-            report, said = Report(parse([])), []
-            report.say = said.append
-            for tail, bits in (("", "1"), ("/batched", "2")):
-                report.compare({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
-                                "hash": bits, "deterministic": deterministic})
-            self.assertEqual((report.failed, len(said)), (failed, 1))
+        for deterministic in (1, 0):
+            said, failed = self.check("compare", [{"hash": bits, "deterministic": deterministic}
+                                                  for bits in "12"])
+            self.assertEqual((failed, len(said)), (bool(deterministic), 1))
             self.assertIn("two runs gave different bits: hashes 1 and 2", said[0])
-            report.log.close()
-            report.rows.close()
 
     def test_clocks_that_depend_on_the_timing_are_named(self):
         for batched, named in ((1900, 0), (1400, 1), (None, 0)):
-            report, said = Report(parse([])), []
-            report.say = said.append
-            for tail, clock in (("", 1980), ("/batched", batched)):
-                report.check_clock({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
-                                    "sm_mhz": clock})
-            self.assertEqual((report.failed, len(said)), (False, named))
-            report.log.close()
-            report.rows.close()
+            said, failed = self.check("check_clock", [{"sm_mhz": 1980}, {"sm_mhz": batched}])
+            self.assertEqual((failed, len(said)), (False, named))
 
 
 @unittest.skipIf("built without" in run("--list", "--impl", "fused", "-T", "5", "-B", "8",
@@ -216,7 +199,7 @@ class Shapes(unittest.TestCase):
 
 
 class Predictions(ProgramTest):
-    def test_replayed_calls_are_held_against_the_table_and_no_others(self):
+    def test_replayed_calls_are_compared_with_the_table_and_no_others(self):
         with open(os.path.join(CUDA, "predictions.csv"), encoding="utf-8") as file:
             cell = next(cell for cell in csv.DictReader(file)
                         if (cell["hidden"], cell["batch"]) == ("1024", "1"))
@@ -225,11 +208,9 @@ class Predictions(ProgramTest):
         rows = [(case + "/graph", "ok", 2 * us), (case, "ok", 9 * us),
                 (case.replace("B1_", "B2_") + "/graph", "ok", 9 * us),
                 (case.replace("infer", "train") + "/graph", "wrong", None)]
-        with open(self.path("run.jsonl"), "w", encoding="utf-8") as file:
-            for name, verdict, median in rows:
-                print(json.dumps({"kind": "row", "case": name, "verdict": verdict,
-                                  "median_ns": median and 1e3 * median}), file=file)
-            print('{"kind":"row","case":', end="", file=file) # cut off
+        lines = [json.dumps({"kind": "row", "case": name, "verdict": verdict,
+                             "median_ns": median and 1e3 * median}) for name, verdict, median in rows]
+        self.write("run.jsonl", "\n".join([*lines, '{"kind":"row","case":'])) # the last is cut off
         done = subprocess.run([sys.executable, os.path.join(CUDA, "predictions.py"),
                                self.path("run.jsonl")], capture_output=True, text=True, check=True)
         self.assertRegex(done.stdout, rf"^{case}/graph +expected +{us:.1f} us, measured +"

@@ -31,7 +31,7 @@ BAD = [
     (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),
     (["--sweep", "--case", "T3_B2_H4/f16/infer/tf32"], ["tf32", "f32"]),
     (["--sweep", "--case", "T3_B2_H4/"], ["--case"]),
-    (["--sweep", "--cases", "no-such-file"], ["no-such-file", "the sets are", "deepbench"]),
+    (["--sweep", "--cases", "no-such-file"], ["no-such-file", "no such file or set; there are", "deepbench"]),
     (["--sweep", "--cases", "quikc"], ["--cases quikc", "did you mean quick?"]),
     (["--sweep", "--cases", "./quick"], ["./quick: No such file"]),
     (["--sweep", "--out", "--quick"], ["--out: it takes a folder"]),
@@ -44,7 +44,7 @@ BAD = [
     (["--explain", "keras"], ["--explain keras: a layer must follow, such as 'units=512'"]),
     (["--explain", "cpu_ref/T3_B2_H4", "--explain", "cpu_ref/T4_B2_H4"], ["--explain", "twice"]),
     (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),
-    (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "cudnn:persist_static?"]),
+    (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "did you mean persist_static?"]),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
     (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),
@@ -187,8 +187,7 @@ class BadInput(ProgramTest):
         self.assertEqual(run("--plan", cwd=self.path("")).stdout, usual)
         self.assertEqual(run("--plan", "--cases", "quick", cwd=self.path("")).returncode, 0)
         os.rmdir(self.path("quick"))
-        with open(self.path("quick"), "w", encoding="utf-8") as file:
-            file.write("T3_B1_H4\n")
+        self.write("quick", "T3_B1_H4\n")
         self.assertEqual(run("--plan", cwd=self.path("")).stdout, usual)
         own = run("--list", "--cases", "quick", "--impl", "cpu_ref", cwd=self.path("")).stdout
         self.assertIn("cpu_ref/T3_B1_I4_H4/f32/infer", own)
