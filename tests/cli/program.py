@@ -92,8 +92,9 @@ def processes_of(text):
     return found
 
 
-def children_of(pid):
-    """The process ids of the living children of a process."""
+def living_processes(field, number):
+    """The ids of the living processes of which a field of /proc/PID/stat, counted behind the name, has that
+    number: 1 is the parent, 3 the POSIX session."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -101,9 +102,13 @@ def children_of(pid):
                 fields = file.read().rpartition(")")[2].split()
         except OSError: # it has ended
             continue
-        if int(fields[1]) == pid and fields[0] != "Z":
+        if int(fields[field]) == number and fields[0] != "Z":
             found.append(int(name))
     return found
+
+
+def children_of(pid):
+    return living_processes(1, pid)
 
 
 def line_count(path):

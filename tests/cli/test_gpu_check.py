@@ -8,7 +8,8 @@ import subprocess
 import sys
 import unittest
 
-from program import BUILD, ProgramTest, read_lines, run, wait_until, write_lines
+from program import (BUILD, ProgramTest, living_processes, read_lines, run, wait_until,
+                     write_lines)
 from test_gpu_device import LONG, Report, parse
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
@@ -16,17 +17,6 @@ CUDA = os.path.join(os.path.dirname(__file__), "..", "..", "cuda")
 LEFT = {"test.log", "sanitizer.log", "conformance.jsonl", "run.jsonl", "tuned.txt", "tuned.jsonl",
         "cudnn.jsonl", "pytorch.jsonl"}
 
-
-def session_of(process):
-    """All living processes of a POSIX session."""
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == process.pid and fields[0] != "Z":
-            yield int(name)
 
 # A program that finds a GPU and has no cuDNN.
 NO_CUDNN = """#!/bin/sh
@@ -101,7 +91,7 @@ class Stops(DryRun):
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             wait_until(lambda: os.path.exists(path) and
                        self.read("out/run.jsonl").count("\n") >= 3, 100)
-            for one in session_of(process):
+            for one in living_processes(3, process.pid):
                 os.kill(one, signal.SIGKILL)
         before = self.read("out/run.jsonl").count("\n") - 1
         self.assertGreaterEqual(before, 2)
