@@ -7,16 +7,6 @@
 
 #include "base/suggest.h"
 
-static enum lb_status fail_no_impl(const struct lb_registry *registry, const char *origin,
-                                   const char *name, struct lb_error *err)
-{
-    struct lb_hint hint = {0};
-    for (size_t i = 0; i < registry->count; i++)
-        lb_hint_add(&hint, name, registry->impl_entries[i].name);
-    return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s'; %s%s", origin, name, hint.text,
-                   hint.distance ? "" : "; --plugin and --framework add others");
-}
-
 static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
                                       const char *variant, struct lb_error *err)
 {
@@ -34,9 +24,10 @@ enum lb_status lb_named_impl_find(const struct lb_registry *registry, const char
                                   const char *name, const char *variant, struct lb_named_impl *impl,
                                   struct lb_error *err)
 {
-    const struct lb_impl_entry *found = lb_registry_find(registry, name);
-    if (!found)
-        return fail_no_impl(registry, origin, name, err);
+    const struct lb_impl_entry *found;
+    struct lb_error why;
+    if (lb_registry_require(registry, name, &found, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "%.150s: %.400s", origin, why.text);
     *impl = (struct lb_named_impl){found->name, ""};
     if (!*variant || strcmp(variant, "auto") == 0)
         return LB_OK;
