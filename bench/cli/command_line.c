@@ -34,11 +34,8 @@ static bool lacks_value(const struct reader *reader, int at)
 static enum lb_status fail_missing(const struct lb_option *option, const struct reader *reader,
                                    int at, struct lb_error *err)
 {
-    if (at < reader->argc)
-        return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
-                       option->argument, reader->argv[at]);
-    return lb_fail(err, LB_INVALID, "%s: it takes %s, but nothing follows it", option->name,
-                   option->argument);
+    return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
+                   option->argument, at < reader->argc ? reader->argv[at] : "nothing");
 }
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)

@@ -305,26 +305,14 @@ static void explain_cell(const struct lb_case *c)
     print_labelled("  cell", line);
 }
 
-/* Takes the ceilings of this machine from a run, which explain_prices reads again. */
-static void assume_measured(const char *from)
-{
-    struct lb_run run = {0};
-    if (lb_run_read(from, &run, NULL) == LB_OK)
-        lb_ceilings_assume_all(
-            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
-    lb_run_free(&run);
-}
-
 /* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
-static enum lb_status explain_prices(const struct lb_case *c, const char *from,
-                                     struct lb_error *err)
+static enum lb_status explain_prices(const struct lb_case *c, const struct lb_run *run,
+                                     const char *from, struct lb_error *err)
 {
-    struct lb_run run = {0};
     struct lb_cell_price *prices = NULL;
     size_t count = 0, printed = 0;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_run_read(from, &run, err));
-    LB_TRY(lb_cell_prices(&run, &prices, &count, err));
+    LB_TRY(lb_cell_prices(run, &prices, &count, err));
     for (size_t i = 0; i < count; i++) {
         char text[256];
         if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
@@ -340,7 +328,6 @@ static enum lb_status explain_prices(const struct lb_case *c, const char *from,
                    : lb_cell_name((enum lb_cell_kind)c->problem.cell));
 done:
     free(prices);
-    lb_run_free(&run);
     return st;
 }
 
@@ -363,7 +350,7 @@ static enum lb_status refuse_subject(const char *text, int column, const struct 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
-    const char *text = session->options->subject;
+    const char *text = session->options->subject, *from = session->options->measured;
     struct lb_case c;
     struct lb_error why;
     unsigned given;
@@ -373,14 +360,20 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     const struct lb_impl_entry *named;
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
+    struct lb_run run = {0};
+    enum lb_status st = from ? lb_run_read(from, &run, &why) : LB_OK;
     explain_problem(&c);
-    if (session->options->measured)
-        assume_measured(session->options->measured);
+    if (st == LB_OK && from) /* the ceilings of this machine are those of the run */
+        lb_ceilings_assume_all(
+            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
     explain_lower_bound(&c, LB_DEVICE);
     explain_lower_bound(&c, LB_HOST);
     explain_cpu_plan(&c);
     explain_cell(&c);
-    if (session->options->measured && explain_prices(&c, session->options->measured, &why) != LB_OK)
+    if (st == LB_OK && from)
+        st = explain_prices(&c, &run, from, &why);
+    lb_run_free(&run);
+    if (st != LB_OK)
         return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
