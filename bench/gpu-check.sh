@@ -39,8 +39,8 @@
 # later, on any machine: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
 #
 # CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
-# NVIDIA's Python wheels. --prefix adds a folder with what else the build needs (Google Benchmark,
-# Jansson, OpenBLAS, pkg-config); --pack makes such a folder on a machine that has their packages.
+# NVIDIA's Python wheels. What else the build needs (Google Benchmark, Jansson, OpenBLAS, pkg-config)
+# is copied by --pack on a machine that has the Debian packages; --prefix names the folder of that.
 # --dry-run tries every step without a GPU, on a device that is host memory. With a FAULT of
 # tests/plugins/gpu_fault.c, such as hang, that device fails in cases of 7 steps.
 set -euo pipefail
@@ -51,56 +51,18 @@ usage() {
   exit 2
 }
 
-# put_library FILE LINK: the library under the name that programs ask for, and the linker's link.
-put_library() {
-  local name
-  name=$(objdump -p "$1" | awk '/SONAME/ {print $2}')
-  cp -L "$1" "$pack_to/lib/$name"
-  [ "$name" = "$2" ] || ln -sf "$name" "$pack_to/lib/$2"
-}
-
-# put_pc NAME: a .pc file that finds itself wherever the folder goes.
-put_pc() {
-  # shellcheck disable=SC2016 # variables of pkg-config
-  printf 'prefix=${pcfiledir}/../..\nName: %s\nDescription: %s\nVersion: %s\n%s\n%s%s\n' "$1" "$1" \
-    "$(pkg-config --modversion "$1")" 'Cflags: -I${prefix}/include' \
-    'Libs: -L${prefix}/lib -l' "$1" \
-    >"$pack_to/lib/pkgconfig/$1.pc"
-}
-
-# pack DIR: headers, libraries and descriptions of the packages, and pkg-config itself.
+# pack DIR: the files of the Debian packages that the build needs, below DIR as they lie below /.
 pack() {
-  local blas library
-  mkdir -p "$1"/{bin,include,lib/pkgconfig,lib/cmake/benchmark}
-  pack_to=$(cd "$1" && pwd)
-  find /usr/include \( -name 'jansson*.h' -o -path '*openblas*/cblas.h' -o \
-    -path '*openblas*/openblas_config.h' \) -exec cp -L {} "$pack_to/include/" \;
-  cp -rL /usr/include/benchmark "$pack_to/include/"
-
-  blas=$(pkg-config --variable=libdir openblas)/libopenblas.so
-  put_library "$blas" libopenblas.so
-  put_library "$(gcc -print-file-name=libjansson.so)" libjansson.so
-  put_library "$(gcc -print-file-name=libbenchmark.so)" libbenchmark.so
-  cp -L "$(command -v pkgconf || command -v pkg-config)" "$pack_to/bin/pkg-config"
-  for library in $(ldd "$blas" "$pack_to/bin/pkg-config" |
-    awk '/gfortran|quadmath|pkgconf\.so/ {print $3}'); do
-    put_library "$library" "$(basename "$library")"
-  done
-  put_pc jansson
-  put_pc openblas
-  cat >"$pack_to/lib/cmake/benchmark/benchmarkConfig.cmake" <<'CMAKE'
-get_filename_component(packed "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-find_package(Threads REQUIRED)
-add_library(benchmark::benchmark UNKNOWN IMPORTED)
-set_target_properties(benchmark::benchmark PROPERTIES
-  IMPORTED_LOCATION ${packed}/lib/libbenchmark.so
-  INTERFACE_INCLUDE_DIRECTORIES ${packed}/include
-  INTERFACE_LINK_LIBRARIES "Threads::Threads;rt")
-CMAKE
-  printf 'set(PACKAGE_VERSION %s)\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n' \
-    "$(dpkg-query --show --showformat='${Version}' libbenchmark-dev | sed 's/-.*//')" \
-    >"$pack_to/lib/cmake/benchmark/benchmarkConfigVersion.cmake"
-  du -sh "$pack_to" >&2
+  mkdir -p "$1"
+  # shellcheck disable=SC2016 # dpkg-query's own variable
+  { dpkg-query --show --showformat '${Package}\n' libbenchmark-dev 'libbenchmark1*' 'libjansson*' \
+    libopenblas0-pthread libopenblas-pthread-dev libgfortran5 libquadmath0 'pkgconf*' 'libpkgconf*' |
+    xargs dpkg-query --listfiles 2>/dev/null || true; } | sort -u |
+    grep -E '^/usr/(bin|include|lib)/' | grep -vE '/lib(jansson|openblas.*|blas|lapack)\.a$' |
+    grep -vE '/lib(blas|lapack)\.so' |
+    tar --create --directory / --no-recursion --files-from - 2>/dev/null |
+    tar --extract --directory "$1"
+  du -sh "$1" >&2
 }
 
 out='' prefix='' build='' budget=420 limit=0 from='' dry=''
@@ -214,44 +176,26 @@ begin() {
 wheels=$(python3 -c 'import glob, site, sysconfig
 places = dict.fromkeys([sysconfig.get_paths()["purelib"], *site.getsitepackages()])
 print(*(lib for place in places for lib in glob.glob(place + "/nvidia/*/lib")), sep=":")' || true)
-export LD_LIBRARY_PATH=${prefix:+$prefix/lib:}${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$wheels
+export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$wheels
 if [ -n "$prefix" ]; then
-  export PATH=$prefix/bin:$PATH PKG_CONFIG_PATH=$prefix/lib/pkgconfig CMAKE_PREFIX_PATH=$prefix
+  packed=$(echo "$prefix"/usr/lib/*-linux-gnu)
+  export PATH=$prefix/usr/bin:$PATH CMAKE_PREFIX_PATH=$prefix/usr PKG_CONFIG_SYSROOT_DIR=$prefix
+  export PKG_CONFIG_LIBDIR=$packed/pkgconfig:$packed/openblas-pthread/pkgconfig
+  LD_LIBRARY_PATH=$packed:$packed/openblas-pthread:$LD_LIBRARY_PATH
 fi
 export LB_BUILD=$build CUDA_DEVICE_ORDER=PCI_BUS_ID
 
-# visible_gpu: the GPU that the program will use, as nvidia-smi -i takes it: CUDA_VISIBLE_DEVICES may
-# hold a number, the UUID of a GPU or the beginning of one, or that of a part of a GPU (MIG), of which
-# nvidia-smi knows the GPU that it is on. Numbers are nvidia-smi's by CUDA_DEVICE_ORDER.
-visible_gpu() {
-  local first=${CUDA_VISIBLE_DEVICES:-0}
-  first=${first%%,*}
-  case $first in
-  MIG-GPU-*) first=${first#MIG-} && echo "${first%%/*}" ;;
-  MIG-*)
-    nvidia-smi -L | awk -v part="$first" '/^GPU / {match($0, /GPU-[0-9a-f-]+/)
-      gpu = substr($0, RSTART, RLENGTH)} index($0, "UUID: " part) {print gpu; exit}'
-    ;;
-  GPU-*) nvidia-smi -L | grep -o "${first}[0-9a-f-]*" | head -1 ;;
-  *) echo "$first" ;;
-  esac
-}
-
-# native_architecture: that of the GPU, "90a" or "80"; nothing where it is unknown, or older than what
-# the kernels are written for, for which the usual ones are built.
-native_architecture() {
-  local found
-  found=$(nvidia-smi -i "$(visible_gpu)" --query-gpu=compute_cap --format=csv,noheader \
-    2>/dev/null | head -1 | tr -d . || true)
-  [ -n "$found" ] || found=${dry:+90}
-  [ "${found:-0}" -lt 80 ] || echo "${found/#90/90a}"
+# native_architectures: those of this machine's GPUs, such as "90a-real;80-real"; nothing where they are
+# unknown or older than what the kernels are written for: then the usual ones are built.
+native_architectures() {
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || echo "${dry:+9.0}"; } |
+    tr -d . | sort -rnu | sed 's/^90$/90a/; /^[1-7][0-9]$/d; /^$/d; s/$/-real/' | paste -sd';'
 }
 
 build_program() {
   local options=(-D BUILD_TESTING=OFF -D LB_CUDA=ON -D CMAKE_BUILD_TYPE=RelWithDebInfo) native
-  native=$(native_architecture)
-  [ -z "$native" ] ||
-    options+=(-D "LB_CUDA_ARCHITECTURES=$native-real")
+  native=$(native_architectures)
+  [ -z "$native" ] || options+=(-D "LB_CUDA_ARCHITECTURES=$native")
   command -v ninja >/dev/null && options+=(-G Ninja)
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
 }
@@ -263,13 +207,18 @@ variants() {
   echo "${found:-$1}"
 }
 
-# lines IMPLS DTYPE TAIL PROBLEM...: cases, both passes of a problem together, since they share the expected results.
+# lines IMPLS TYPES PROBLEM...: cases, both passes of a problem together, since they share the expected
+# results. A type is a dtype with what follows the pass: f32/tf32.
 lines() {
-  local impls=$1 dtype=$2 tail=$3 problem pass impl
-  shift 3
-  for problem in "$@"; do
-    for pass in train infer; do
-      for impl in ${impls//,/ }; do echo "$impl/$problem/$dtype/$pass$tail"; done
+  local impls=$1 types=$2 type problem pass impl
+  shift 2
+  for type in ${types//,/ }; do
+    for problem in "$@"; do
+      for pass in train infer; do
+        for impl in ${impls//,/ }; do
+          echo "$impl/$problem/${type%%/*}/$pass${type#"${type%%/*}"}"
+        done
+      done
     done
   done
 }
@@ -286,26 +235,17 @@ sizes() {
 # graphs, which hold no work of the host; persist_dynamic compiles one kernel per case; the naive
 # loop is slow.
 grid() {
-  local short=() long=() type
+  local short=() long=()
   mapfile -t short < <(sizes 128)
   mapfile -t long < <(sizes 1024)
-  lines "$all" f16 '' "${short[@]}"
-  lines "$families" f16 /graph "${short[@]}"
-  lines "$all" f16 '' "${long[@]}"
-  lines cuda_naive f16 '' "${short[@]}"
-  for type in bf16 f32/tf32 f32; do
-    lines "$all" "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
-  done
-  lines cudnn:persist_dynamic f16 '' "${short[@]}"
-  for type in bf16 f32/tf32 f32; do
-    lines "$all" "${type%/*}" "${type#"${type%/*}"}" "${long[@]}"
-  done
-  lines cuda_naive f32 '' "${short[@]}"
-}
-
-# builtin_problems NAME: the problems of a builtin case file.
-builtin_problems() {
-  sed 's/ *#.*//; /^$/d' "$repository/bench/cases/$1.txt"
+  lines "$all" f16 "${short[@]}"
+  lines "$families" f16/graph "${short[@]}"
+  lines "$all" f16 "${long[@]}"
+  lines cuda_naive f16 "${short[@]}"
+  lines "$all" bf16,f32/tf32,f32 "${short[@]}"
+  lines cudnn:persist_dynamic f16 "${short[@]}"
+  lines "$all" bf16,f32/tf32,f32 "${long[@]}"
+  lines cuda_naive f32 "${short[@]}"
 }
 
 # for_device FILE: without a device, the cases of FILE on what stands for one.
@@ -341,11 +281,15 @@ conformance() {
 
 calibrate() {
   local nvcc=${CUDACXX:-$(sed -n 's/^LB_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")}
-  local root
+  local root flags architecture
   root=$(dirname "$(dirname "$nvcc")")
-  "$nvcc" -std=c++17 -O2 "-I$repository/tests/simt" "-I$repository" "-I$repository/harness" "-L$root/lib" \
-    "-L$root/lib64" "$(sed -n 's/^LB_CUDA_ARCHITECTURES:[A-Z]*=\([0-9]*a\{0,1\}\).*/-arch=sm_\1/p' \
-      "$build/CMakeCache.txt")" -o "$scratch/calibrate" "$repository/tests/simt/calibrate.cu"
+  flags=(-std=c++17 -O2 "-I$repository"{/tests/simt,,/harness} "-L$root"/lib{,64})
+  for architecture in $(sed -n 's/^LB_CUDA_ARCHITECTURES:[A-Z]*=//p' "$build/CMakeCache.txt" |
+    tr ';' ' '); do
+    architecture=${architecture%-*}
+    flags+=(-gencode "arch=compute_$architecture,code=sm_$architecture")
+  done
+  "$nvcc" "${flags[@]}" -o "$scratch/calibrate" "$repository/tests/simt/calibrate.cu"
   "$scratch/calibrate" "$repository/tests/simt/recorded.txt"
 }
 
@@ -488,23 +432,21 @@ grid_sweep() {
 
 # tuning: a step's time does not depend on T.
 tuning() {
-  local short type
+  local short
   mapfile -t short < <(sizes 128)
-  for type in f16 f16/graph f32/tf32 bf16 f32; do
-    lines fused:auto "${type%/*}" "${type#"${type%/*}"}" "${short[@]}"
-  done >"$scratch/tune.txt" && for_device "$scratch/tune.txt"
+  lines fused:auto f16,f16/graph,f32/tf32,bf16,f32 "${short[@]}" >"$scratch/tune.txt"
+  for_device "$scratch/tune.txt"
   tune=(--tune --tuned "$out/tuned.txt")
   limited "$allowed" tuned --cases "$scratch/tune.txt"
 }
 
 # builtin_cases NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
 builtin_cases() {
-  local name=$1 impls=$2 type problems
+  local name=$1 impls=$2 problems
   shift 2
-  mapfile -t problems < <(builtin_problems gpu && echo ${dry:+T4_B2_H8})
-  for type in f16 f32/tf32 bf16 f32; do
-    lines "$impls" "${type%/*}" "${type#"${type%/*}"}" "${problems[@]}"
-  done >"$scratch/$name.txt" && for_device "$scratch/$name.txt"
+  mapfile -t problems < <(sed 's/ *#.*//; /^$/d' bench/cases/gpu.txt && echo ${dry:+T4_B2_H8})
+  lines "$impls" f16,f32/tf32,bf16,f32 "${problems[@]}" >"$scratch/$name.txt"
+  for_device "$scratch/$name.txt"
   limited "$allowed" "$name" --cases "$scratch/$name.txt" "$@"
 }
 

@@ -7,7 +7,7 @@
 #
 # With --cuda the commands are bench/quickstart.sh --cuda, which fetches about 2 GB of wheels, builds
 # everything for CUDA and sweeps (without a GPU the rows of CUDA say so), and tests/simt/budgets.py,
-# which holds the kernels to their budgets with the wheels' nvcc. With --aarch64 the tree is cross
+# which checks the kernels against their budgets with the wheels' nvcc. With --aarch64 the tree is cross
 # compiled for 64-bit Arm, and its unit tests are run by QEMU.
 #
 # SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
@@ -65,11 +65,9 @@ mkdir -p "$work/archives"
 
 # The Debian mirror that this machine uses, else Debian's own.
 mirror() {
-  local site=
   # shellcheck disable=SC2016 # apt-get's own variable
-  site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' \
-    2>/dev/null | grep -v security | head -n 1) || true
-  echo "${site:-http://deb.debian.org/debian}"
+  apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Origin: Debian' 2>/dev/null |
+    grep -v security || echo http://deb.debian.org/debian
 }
 
 make_base() {
@@ -80,30 +78,19 @@ make_base() {
   fi
   rm -rf "$base"
   echo "installing the minimal system of $suite into $base" >&2
-  debootstrap --variant=minbase --include=ca-certificates,sudo "$suite" "$base" "$(mirror)" \
-    >"$work/base.log" 2>&1 || {
+  if ! debootstrap --variant=minbase --include=ca-certificates,sudo "$suite" "$base" \
+    "$(mirror | head -n 1)" >"$work/base.log" 2>&1; then
     echo "tests/fresh.sh: debootstrap failed; the last lines of $work/base.log are:" >&2
     tail -n 5 "$work/base.log" >&2
     return 1
-  }
+  fi
   touch "$base/.complete"
 }
 
 # make_devices FOLDER: a /dev of the system's own. Nothing of this machine's is reachable through it.
 make_devices() {
   mount -t tmpfs -o mode=755 dev "$1"
-  local name numbers
-  while read -r name numbers; do
-    # shellcheck disable=SC2086 # two words
-    mknod --mode 666 "$1/$name" c $numbers
-  done <<'END'
-null 1 3
-zero 1 5
-full 1 7
-random 1 8
-urandom 1 9
-tty 5 0
-END
+  cp -a /dev/{null,zero,full,random,urandom,tty} "$1/"
   ln -s /proc/self/fd "$1/fd"
   ln -s /proc/self/fd/0 "$1/stdin"
   ln -s /proc/self/fd/1 "$1/stdout"
@@ -159,14 +146,13 @@ enter() {
 
 # say TEXT: prints the text and appends it to the summary.
 say() {
-  echo "$1"
-  echo "$1" >>"$summary"
+  echo "$1" | tee -a "$summary"
 }
 
-# try WHO LOG COMMAND...: runs the command and prints a row with its result and its time.
+# try WHO COMMAND...: runs the command and prints a row with its result and its time.
 try() {
-  local who=$1 log=$2 start=$SECONDS result=passed
-  shift 2
+  local who=$1 start=$SECONDS result=passed
+  shift
   enter "$who" "$@" >>"$log" 2>&1 </dev/null || result="failed ($?)"
   [ "$result" = passed ] || failed=1
   say "$(printf '| %s | %s | %s | %s | %d min %02d s |' "$suite" "$who" "$*" "$result" \
@@ -193,7 +179,7 @@ take_package() {
     chroot "$work/package" apt-get update
 }
 
-# The libraries of arm64 beside the tools of this machine.
+# The libraries of arm64, next to the tools of this machine.
 # shellcheck disable=SC2016 # for the shell in the system
 install_aarch64='set -e
   dpkg --add-architecture arm64
@@ -223,14 +209,14 @@ main() {
       return 1
     }
     if [ "$who" = package ]; then
-      try "$who" "$log" apt-get install -y --no-install-recommends ./bench-lstm.deb
-      try "$who" "$log" bench-lstm --sweep --impl cpu_ref,openblas -T 4 -B 2 -H 16 --out run
+      try "$who" apt-get install -y --no-install-recommends ./bench-lstm.deb
+      try "$who" bench-lstm --sweep --impl cpu_ref,openblas -T 4 -B 2 -H 16 --out run
       continue
     fi
     if [ "$mode" = --cuda ]; then
-      try "$who" "$log" bench/quickstart.sh --cuda
+      try "$who" bench/quickstart.sh --cuda
       # The wheels have the newest nvcc: no kernel may spill with it.
-      try "$who" "$log" python3 tests/simt/budgets.py hold --out build/budgets \
+      try "$who" python3 tests/simt/budgets.py hold --out build/budgets \
         --nvcc build/cuda/nvidia/cu13/bin/nvcc
       say "$(grep -E '^[0-9]+ kernels of nvcc' "$log" | tail -n 1)"
     elif [ "$mode" = --aarch64 ]; then
@@ -238,13 +224,13 @@ main() {
         say "| $suite | $who | the packages for 64-bit Arm | failed | |"
         return 1
       }
-      try "$who" "$log" cmake --preset aarch64
-      try "$who" "$log" cmake --build --preset aarch64
-      try "$who" "$log" ctest --preset aarch64
+      try "$who" cmake --preset aarch64
+      try "$who" cmake --build --preset aarch64
+      try "$who" ctest --preset aarch64
       say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
     else
-      try "$who" "$log" bench/quickstart.sh
-      try "$who" "$log" tests/run.sh "$@"
+      try "$who" bench/quickstart.sh
+      try "$who" tests/run.sh "$@"
       say "$(grep -E '^[0-9]+% tests passed' "$log" | tail -n 1)"
     fi
     say "$(versions "$who")"

@@ -34,11 +34,8 @@ static bool lacks_value(const struct reader *reader, int at)
 static enum lb_status fail_missing(const struct lb_option *option, const struct reader *reader,
                                    int at, struct lb_error *err)
 {
-    if (at < reader->argc)
-        return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
-                       option->argument, reader->argv[at]);
-    return lb_fail(err, LB_INVALID, "%s: it takes %s, but nothing follows it", option->name,
-                   option->argument);
+    return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
+                   option->argument, at < reader->argc ? reader->argv[at] : "nothing");
 }
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
@@ -203,8 +200,8 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
                        "per GPU, each with --shard and --device");
     if (options->devices && options->tune)
         return lb_fail(err, LB_INVALID,
-                       "--tune: with --devices its choices would be measured beside busy "
-                       "neighbours; tune on one device first, with --device");
+                       "--tune: with --devices its choices would be measured while other devices "
+                       "are busy; tune on one device first, with --device");
     if (options->quiet && options->verbose)
         return lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
 done:

@@ -6,54 +6,28 @@
 #include <string.h>
 
 #include "base/suggest.h"
-#include "base/text.h"
-
-static enum lb_status fail_no_impl(const struct lb_registry *registry, const char *origin,
-                                   const char *name, struct lb_error *err)
-{
-    const char *suggestion = NULL;
-    char known[256] = "";
-    size_t distance = SIZE_MAX;
-    for (size_t i = 0; i < registry->count; i++) {
-        const char *other = registry->impl_entries[i].name;
-        if (lb_is_closer(name, other, &distance))
-            suggestion = other;
-        lb_append(known, sizeof(known), "%s%s", i > 0 ? ", " : "", other);
-    }
-    if (suggestion)
-        return lb_fail(err, LB_INVALID, "%.150s: no implementation '%s'; did you mean %s?", origin,
-                       name, suggestion);
-    return lb_fail(
-        err, LB_INVALID,
-        "%.150s: no implementation '%s'; there are %s; --plugin and --framework add others", origin,
-        name, known);
-}
 
 static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
                                       const char *variant, struct lb_error *err)
 {
-    const char *const *variants = (const char *const *)found->variants;
-    char known[256] = "";
-    if (!variants)
+    struct lb_hint hint = {0};
+    if (!found->variants)
         return lb_fail(err, LB_INVALID, "%.150s: %s:%s: %s has no variants", origin, found->name,
                        variant, found->name);
-    const char *suggestion = lb_suggest(variant, variants);
-    if (suggestion)
-        return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; did you mean %s:%s?", origin,
-                       found->name, variant, found->name, suggestion);
-    for (size_t i = 0; variants[i]; i++)
-        lb_append(known, sizeof(known), "%s%s", i > 0 ? ", " : "", variants[i]);
-    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; there are %s", origin, found->name,
-                   variant, known);
+    for (size_t i = 0; found->variants[i]; i++)
+        lb_hint_add(&hint, variant, found->variants[i]);
+    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; %s", origin, found->name, variant,
+                   hint.text);
 }
 
 enum lb_status lb_named_impl_find(const struct lb_registry *registry, const char *origin,
                                   const char *name, const char *variant, struct lb_named_impl *impl,
                                   struct lb_error *err)
 {
-    const struct lb_impl_entry *found = lb_registry_find(registry, name);
-    if (!found)
-        return fail_no_impl(registry, origin, name, err);
+    const struct lb_impl_entry *found;
+    struct lb_error why;
+    if (lb_registry_require(registry, name, &found, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "%.150s: %.400s", origin, why.text);
     *impl = (struct lb_named_impl){found->name, ""};
     if (!*variant || strcmp(variant, "auto") == 0)
         return LB_OK;

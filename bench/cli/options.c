@@ -139,24 +139,22 @@ static enum lb_status set_report(const struct lb_option_use *use, struct lb_erro
 
 static enum lb_status set_merge(const struct lb_option_use *use, struct lb_error *err)
 {
-    if (use->more_count == 0)
-        return lb_fail(err, LB_INVALID, "%s: it takes %s", use->option->name,
-                       use->option->argument);
     use->options->subject = use->value;
-    return set_runs(use, err);
+    for (size_t i = 0; i < use->more_count; i++)
+        if (!use->more[i][0])
+            return lb_fail(err, LB_INVALID, "%s: a run has an empty name", use->option->name);
+    return use->more_count > 0 ? set_runs(use, err)
+                               : lb_fail(err, LB_INVALID, "%s: it takes %s", use->option->name,
+                                         use->option->argument);
 }
 
 /* The last run is NEW, those between it and the first one are further runs of the base. */
 static enum lb_status set_compare(const struct lb_option_use *use, struct lb_error *err)
 {
     enum lb_status st = set_merge(use, err);
-    if (st != LB_OK)
-        return st;
-    for (size_t i = 0; i < use->more_count; i++)
-        if (!use->more[i][0])
-            return lb_fail(err, LB_INVALID, "%s: a run has an empty name", use->option->name);
-    use->options->run = use->more[--use->options->run_count];
-    return LB_OK;
+    if (st == LB_OK)
+        use->options->run = use->more[--use->options->run_count];
+    return st;
 }
 
 static enum lb_status set_shard(const struct lb_option_use *use, struct lb_error *err)

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
-#include "base/text.h"
 #include "support/share_path.h"
 
 static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
@@ -141,23 +140,16 @@ static int is_set(const struct dirent *file)
 static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
 {
     struct dirent **files = NULL;
-    char suggestion[256] = "", known[256] = "";
-    size_t distance = SIZE_MAX;
+    struct lb_hint hint = {0};
     int count = scandir(folder, &files, is_set, alphasort);
     for (int i = 0; i < count; i++) {
         char *set = files[i]->d_name;
         set[strlen(set) - 4] = '\0';
-        lb_append(known, sizeof(known), " %s", set);
-        if (lb_is_closer(name, set, &distance))
-            snprintf(suggestion, sizeof(suggestion), "%s", set);
+        lb_hint_add(&hint, name, set);
         free(files[i]);
     }
     free(files);
-    if (suggestion[0])
-        return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; did you mean %s?",
-                       name, suggestion);
-    return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; the sets are%s", name,
-                   known);
+    return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; %s", name, hint.text);
 }
 
 /* Adds the cases of a file or, where there is no such file, those of the builtin set of that name.

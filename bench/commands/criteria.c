@@ -1,5 +1,5 @@
 /* What a framework asks of a layer before it runs its fast kernel: rules read from a file of
- * bench/criteria, and a layer's settings held to them. */
+ * bench/criteria, and the check of a layer's settings against them. */
 #include "commands/criteria.h"
 
 #include <ctype.h>
@@ -240,8 +240,8 @@ static enum lb_status read_text(struct reader *reader, char *text, struct lb_err
 /* The path of the criteria's file; LB_INVALID when there is none of that name. */
 static enum lb_status find_file(const char *name, char *path, size_t size, struct lb_error *err)
 {
-    char folder[3800], all[256] = "", best[100] = "";
-    size_t distance = (size_t)-1;
+    char folder[3800];
+    struct lb_hint hint = {0};
     enum lb_status st = lb_share_path("criteria", folder, sizeof(folder), err);
     if (st != LB_OK)
         return st;
@@ -254,14 +254,11 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
         if (length <= 4 || strcmp(file->d_name + length - 4, ".txt") != 0)
             continue;
         file->d_name[length - 4] = '\0';
-        if (lb_is_closer(name, file->d_name, &distance))
-            snprintf(best, sizeof(best), "; did you mean %.60s?", file->d_name);
-        lb_append(all, sizeof(all), "%s%s", all[0] ? ", " : "", file->d_name);
+        lb_hint_add(&hint, name, file->d_name);
     }
     if (files)
         closedir(files);
-    return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; there are %.200s%s", name, all,
-                   best);
+    return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; %s", name, hint.text);
 }
 
 enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
@@ -321,16 +318,10 @@ static enum lb_status check_value(const struct lb_setting *setting, struct lb_er
 static enum lb_status no_setting(const struct lb_criteria *criteria, const char *name,
                                  struct lb_error *err)
 {
-    const char *names[LB_CRITERIA_SETTINGS + 1] = {NULL};
-    char all[400] = "";
-    for (size_t i = 0; i < criteria->setting_count; i++) {
-        names[i] = criteria->settings[i].name;
-        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", names[i]);
-    }
-    const char *best = lb_suggest(name, names);
-    return best ? lb_fail(err, LB_INVALID, "there is no setting '%.60s'; did you mean %s?", name,
-                          best)
-                : lb_fail(err, LB_INVALID, "there is no setting '%.60s'; there are %s", name, all);
+    struct lb_hint hint = {0};
+    for (size_t i = 0; i < criteria->setting_count; i++)
+        lb_hint_add(&hint, name, criteria->settings[i].name);
+    return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", name, hint.text);
 }
 
 /* Sets one setting from "name=value". Blanks and quotes are dropped, and upper case becomes lower

@@ -1,5 +1,5 @@
 /* What a framework asks of a layer before it runs its fast kernel: rules read from a file of
- * bench/criteria, and a layer's settings held to them. */
+ * bench/criteria, and the check of a layer's settings against them. */
 #ifndef LB_CRITERIA_H
 #define LB_CRITERIA_H
 

@@ -20,11 +20,12 @@
 #include "support/number_text.h"
 #include "support/terminal.h"
 
-/* Prints start and then the text, which a terminal wraps and indents to the column. */
-static void print_wrapped_line(const char *start, int column, const char *text)
+/* Prints the label, of at most 13 columns, and then the text, wrapped and indented as a terminal
+ * needs it. */
+static void print_labelled(const char *label, const char *text)
 {
-    fputs(start, stdout);
-    lb_print_wrapped(stdout, column, text);
+    printf("%-13s", label);
+    lb_print_wrapped(stdout, 13, text);
     fputc('\n', stdout);
 }
 
@@ -41,11 +42,9 @@ static void print_sizes(const struct lb_probe *probe)
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char text[32];
         lb_format_bytes((double)sizes[i].bytes, text);
-        size_t used = strlen(line);
-        snprintf(line + used, sizeof(line) - used, "%s%s %s", used ? ", " : "", sizes[i].name,
-                 text);
+        lb_append(line, sizeof(line), "%s%s %s", i > 0 ? ", " : "", sizes[i].name, text);
     }
-    print_wrapped_line("    memory   ", 13, line);
+    print_labelled("    memory", line);
 }
 
 /* The note of a built-in implementation, which this process can ask. */
@@ -58,7 +57,7 @@ static void print_note(const struct lb_impl *impl, const struct lb_case *c)
         return;
     impl->note(&c->problem, &config, text, sizeof(text));
     if (text[0])
-        print_wrapped_line("    note     ", 13, text);
+        print_labelled("    note", text);
 }
 
 /* Prints the kernels of one call, traced in a worker that runs the case as briefly as possible. */
@@ -103,15 +102,17 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
                  label, on_host ? cpu->label : device->name);
     else
         snprintf(line, sizeof(line), "%s: ok", label);
-    print_wrapped_line("  ", 6, line);
+    fputs("  ", stdout);
+    lb_print_wrapped(stdout, 6, line);
+    fputc('\n', stdout);
     if (st != LB_UNSUPPORTED && impl_entry->impl)
         print_note(impl_entry->impl, &c);
     if (st != LB_OK || !plans)
         return;
     if (!impl_entry->impl && probe.note[0])
-        print_wrapped_line("    note     ", 13, probe.note);
+        print_labelled("    note", probe.note);
     if (probe.description[0])
-        print_wrapped_line("    runs     ", 13, probe.description);
+        print_labelled("    runs", probe.description);
     print_sizes(&probe);
     if (session->options->kernels && !modelled)
         explain_kernels(session, impl_entry, &c);
@@ -159,10 +160,10 @@ static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
              machine.cpu && c->threads == 1 ? "" : "s", machine.label, f.steps, text[STEP],
              lb_level_name(&machine, f.residency), f.cores, text[GEMMS], text[MEMORY],
              c->problem.ragged ? "; for rows as short as they can be" : "");
-    print_wrapped_line(machine.cpu ? "  CPU floor  " : "  floor      ", 13, line);
+    print_labelled(machine.cpu ? "  CPU floor" : "  floor", line);
     snprintf(line, sizeof(line), "per step: wait %s, h %s, weights %s, GEMM %s, cell %s",
              text[WAIT], text[EXCHANGE], text[WEIGHTS], text[GEMM], text[CELL]);
-    print_wrapped_line("             ", 13, line);
+    print_labelled("             ", line);
 }
 
 static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cost,
@@ -175,24 +176,23 @@ static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cos
              name, cost->total_ns / 1e3, cost->gemm_ns / 1e3, residency, cost->weights_ns / 1e3,
              cost->cell_ns / 1e3, cost->operands_ns / 1e3, cost->exchange_ns / 1e3,
              cost->barrier_ns / 1e3);
-    print_wrapped_line("             ", 13, line);
+    print_labelled("             ", line);
 }
 
 /* Prints the hidden units of the threads of a team, in blocks of `block` units. */
 static void print_units(const char *title, size_t hidden, size_t block, size_t threads)
 {
-    size_t blocks = (hidden + block - 1) / block, size = 64 + 24 * threads, used;
-    char *line = malloc(size);
+    size_t blocks = (hidden + block - 1) / block, size = 64 + 24 * threads;
+    char *line = calloc(1, size);
     if (!line)
         return;
-    used = (size_t)snprintf(line, size, "%s:", title);
+    lb_append(line, size, "%s:", title);
     for (size_t i = 0; i < threads; i++) {
         struct lb_cpu_range own = lb_cpu_share(blocks, threads, i);
         size_t from = own.from * block, to = own.to * block < hidden ? own.to * block : hidden;
-        used += (size_t)snprintf(line + used, size - used, from < to ? " %zu-%zu" : " none", from,
-                                 to - 1);
+        lb_append(line, size, from < to ? " %zu-%zu" : " none", from, to - 1);
     }
-    print_wrapped_line("             ", 13, line);
+    print_labelled("", line);
     free(line);
 }
 
@@ -278,7 +278,7 @@ static void explain_cpu_plan(const struct lb_case *c)
         (size_t)plan.threads > topology.cores ? ", some cores with several threads" : "",
         plan.teams, plan.teams == 1 ? "" : "s", plan.team_size, plan.total_ns / 1e3,
         assumed ? "the published figures of that CPU" : "the figures of a usual CPU");
-    print_wrapped_line("  CPU plan   ", 13, line);
+    print_labelled("  CPU plan", line);
     print_step_cost("forward", &plan.forward, residency);
     if (lb_has_backward(&c->problem))
         print_step_cost("backward", &plan.backward, residency);
@@ -302,35 +302,23 @@ static void explain_cell(const struct lb_case *c)
              "--sweep with --cell standard,%s%s measures its price",
              name, lb_problem_flops(&c->problem) / lb_problem_flops(&standard),
              lb_problem_bytes(&c->problem) / lb_problem_bytes(&standard), name, projection);
-    print_wrapped_line("  cell       ", 13, line);
-}
-
-/* Takes the ceilings of this machine from a run, which explain_prices reads again. */
-static void assume_measured(const char *from)
-{
-    struct lb_run run = {0};
-    if (lb_run_read(from, &run, NULL) == LB_OK)
-        lb_ceilings_assume_all(
-            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
-    lb_run_free(&run);
+    print_labelled("  cell", line);
 }
 
 /* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
-static enum lb_status explain_prices(const struct lb_case *c, const char *from,
-                                     struct lb_error *err)
+static enum lb_status explain_prices(const struct lb_case *c, const struct lb_run *run,
+                                     const char *from, struct lb_error *err)
 {
-    struct lb_run run = {0};
     struct lb_cell_price *prices = NULL;
     size_t count = 0, printed = 0;
     enum lb_status st = LB_OK;
-    LB_TRY(lb_run_read(from, &run, err));
-    LB_TRY(lb_cell_prices(&run, &prices, &count, err));
+    LB_TRY(lb_cell_prices(run, &prices, &count, err));
     for (size_t i = 0; i < count; i++) {
         char text[256];
         if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
             continue;
         lb_cell_price_text(&prices[i], text, sizeof(text));
-        print_wrapped_line("  measured   ", 13, text);
+        print_labelled("  measured", text);
         printed++;
     }
     if (printed == 0)
@@ -340,7 +328,6 @@ static enum lb_status explain_prices(const struct lb_case *c, const char *from,
                    : lb_cell_name((enum lb_cell_kind)c->problem.cell));
 done:
     free(prices);
-    lb_run_free(&run);
     return st;
 }
 
@@ -363,7 +350,7 @@ static enum lb_status refuse_subject(const char *text, int column, const struct 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
-    const char *text = session->options->subject;
+    const char *text = session->options->subject, *from = session->options->measured;
     struct lb_case c;
     struct lb_error why;
     unsigned given;
@@ -373,14 +360,20 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     const struct lb_impl_entry *named;
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
+    struct lb_run run = {0};
+    enum lb_status st = from ? lb_run_read(from, &run, &why) : LB_OK;
     explain_problem(&c);
-    if (session->options->measured)
-        assume_measured(session->options->measured);
+    if (st == LB_OK && from) /* the ceilings of this machine are those of the run */
+        lb_ceilings_assume_all(
+            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
     explain_lower_bound(&c, LB_DEVICE);
     explain_lower_bound(&c, LB_HOST);
     explain_cpu_plan(&c);
     explain_cell(&c);
-    if (session->options->measured && explain_prices(&c, session->options->measured, &why) != LB_OK)
+    if (st == LB_OK && from)
+        st = explain_prices(&c, &run, from, &why);
+    lb_run_free(&run);
+    if (st != LB_OK)
         return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];

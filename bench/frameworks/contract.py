@@ -4,11 +4,11 @@ An adapter is a module with
 
     TITLE      the framework's name, for messages
     MODULES    the modules that it imports, in the order in which users would install them
-    CELLS      the cells besides the standard one that its LSTM has in some variant: projection, peephole
+    CELLS      the cells, other than the standard one, that its LSTM has in some variant: projection, peephole
     supports(case)         raises Unsupported with one sentence; must not import the framework
     create(case, stream)   opens a case and returns a Session; stream is a cudaStream_t as a number
 
-and its Session has, besides what the class here gives it,
+and its Session adds to what the class here gives it
 
     prepare(kinds, lengths)   kinds: w_ih, w_hh, b_ih, b_hh, and w_cell where the cell is not the
                               standard one, each a list of Tensor, one per layer and direction, gate

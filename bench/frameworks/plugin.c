@@ -35,15 +35,12 @@ static struct {
     struct lb_error why;
 } python;
 
-enum { FORWARD, BACKWARD, CALL_KINDS, MOST_BOUND = 8 };
+enum { FORWARD, BACKWARD, CALL_KINDS, CALL_TENSORS = 6, MOST_BOUND = 8 };
 
 /* Tensors of a call that the adapter has wrapped. */
 struct bound {
-    union {
-        struct lb_forward_io forward;
-        struct lb_backward_io backward;
-    } io;
-    PyObject *object; /* what the adapter returned; NULL: none yet */
+    const void *tensors[CALL_TENSORS]; /* the three that are read, then the three results */
+    PyObject *object;                  /* what the adapter returned; NULL: none yet */
 };
 
 /* One case. The objects are NULL until their call. */
@@ -56,7 +53,7 @@ struct framework_case {
     char description[512];
 };
 
-/* The folder of the adapters: beside this shared object where it is installed, else in the source.
+/* The folder of the adapters: that of this shared object where it is installed, else in the source.
  */
 static void adapter_folder(char *path, size_t size)
 {
@@ -204,6 +201,16 @@ static PyObject *describe_case(const struct lb_problem *p, const struct lb_exec_
         lb_cell_name((enum lb_cell_kind)p->cell), (int)p->projection);
 }
 
+/* Ends a call into Python, which returned the result (NULL: it raised an exception), and lets go of
+ * Python's global lock. */
+static enum lb_status finish(PyGILState_STATE lock, PyObject *result, struct lb_error *err)
+{
+    enum lb_status st = result ? LB_OK : python_error(err);
+    Py_XDECREF(result);
+    PyGILState_Release(lock);
+    return st;
+}
+
 static enum lb_status framework_supports(const struct lb_problem *problem,
                                          const struct lb_exec_config *config, struct lb_error *why)
 {
@@ -211,15 +218,9 @@ static enum lb_status framework_supports(const struct lb_problem *problem,
     if (st != LB_OK)
         return st;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *described = describe_case(problem, config), *result = NULL;
-    if (described)
-        result = PyObject_CallMethod(python.contract, "check", "OO", python.adapter, described);
-    if (!result)
-        st = python_error(why);
-    Py_XDECREF(result);
-    Py_XDECREF(described);
-    PyGILState_Release(lock);
-    return st;
+    PyObject *result = PyObject_CallMethod(python.contract, "check", "ON", python.adapter,
+                                           describe_case(problem, config));
+    return finish(lock, result, why);
 }
 
 /* Threads that the framework has from earlier cases, or started while it was loaded, go to the CPUs
@@ -246,22 +247,20 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
         return st;
     c->problem = *problem;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *described = describe_case(problem, config);
-    PyObject *stream = PyLong_FromVoidPtr(config->stream);
-    if (described && stream)
-        c->session = PyObject_CallMethod(python.adapter, "create", "OO", described, stream);
+    PyObject *made =
+        PyObject_CallMethod(python.adapter, "create", "NN", describe_case(problem, config),
+                            PyLong_FromVoidPtr(config->stream));
     if (MEMORY == LB_HOST)
         confine_threads();
-    if (c->session) {
-        c->calls[FORWARD] = PyObject_GetAttrString(c->session, "forward");
-        c->calls[BACKWARD] = PyObject_GetAttrString(c->session, "backward");
+    c->session = made;
+    Py_XINCREF(made);
+    if (made) {
+        c->calls[FORWARD] = PyObject_GetAttrString(made, "forward");
+        c->calls[BACKWARD] = PyObject_GetAttrString(made, "backward");
+        if (!c->calls[FORWARD] || !c->calls[BACKWARD])
+            Py_CLEAR(made);
     }
-    if (!c->session || !c->calls[FORWARD] || !c->calls[BACKWARD])
-        st = python_error(err);
-    Py_XDECREF(stream);
-    Py_XDECREF(described);
-    PyGILState_Release(lock);
-    return st;
+    return finish(lock, made, err);
 }
 
 /* Frameworks allocate their weights, gradients and scratch memory themselves. */
@@ -304,73 +303,56 @@ static enum lb_status framework_prepare(void *self, const struct lb_buffers *buf
                                         weights->w_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
     Py_ssize_t count = buffers->lengths ? (Py_ssize_t)c->problem.batch : 0;
-    PyObject *addresses = weight_addresses(c, kinds), *result = NULL;
     PyObject *lengths = PyTuple_New(count);
     for (Py_ssize_t b = 0; lengths && b < count; b++)
         PyTuple_SET_ITEM(lengths, b, PyLong_FromLong(buffers->lengths[b]));
-    if (addresses && lengths && !PyErr_Occurred())
-        result = PyObject_CallMethod(c->session, "load", "OO", addresses, lengths);
-    enum lb_status st = result ? LB_OK : python_error(err);
-    Py_XDECREF(result);
-    Py_XDECREF(lengths);
-    Py_XDECREF(addresses);
-    PyGILState_Release(lock);
-    return st;
+    if (PyErr_Occurred())
+        Py_CLEAR(lengths);
+    PyObject *result =
+        PyObject_CallMethod(c->session, "load", "NN", weight_addresses(c, kinds), lengths);
+    return finish(lock, result, err);
 }
 
-static PyObject *bind_forward(const struct framework_case *c, const struct lb_forward_io *io)
-{
-    return PyObject_CallMethod(c->session, "bind", "sNNNNNN", "forward", address(io->x),
-                               address(io->h0), address(io->c0), address(io->y), address(io->hn),
-                               address(io->cn));
-}
-
-static PyObject *bind_backward(const struct framework_case *c, const struct lb_backward_io *io)
-{
-    return PyObject_CallMethod(c->session, "bind", "sNNNNNN", "backward", address(io->dy),
-                               address(io->dhn), address(io->dcn), address(io->dx),
-                               address(io->dh0), address(io->dc0));
-}
-
-/* The object that the adapter made for the tensors io [bytes]. The harness calls with a few sets of
- * tensors in turn, so most calls find theirs; for a new set it is made now. Borrowed; NULL with a
- * Python exception. */
-static PyObject *find_bound(struct framework_case *c, int kind, const void *io, size_t bytes)
+/* The object that the adapter made for the tensors [CALL_TENSORS]. The harness calls with a few
+ * sets of tensors in turn, so most calls find theirs; for a new set it is made now. Borrowed; NULL
+ * with a Python exception. */
+static PyObject *find_bound(struct framework_case *c, int kind, const void *const *tensors)
 {
     struct bound *all = c->bound[kind];
     for (int i = 0; i < MOST_BOUND; i++)
-        if (all[i].object && memcmp(&all[i].io, io, bytes) == 0)
+        if (all[i].object && memcmp(all[i].tensors, tensors, sizeof(all[i].tensors)) == 0)
             return all[i].object;
     struct bound *slot = &all[c->next[kind]];
     c->next[kind] = (c->next[kind] + 1) % MOST_BOUND;
     Py_CLEAR(slot->object);
-    memcpy(&slot->io, io, bytes);
-    slot->object = kind == FORWARD ? bind_forward(c, io) : bind_backward(c, io);
+    memcpy(slot->tensors, tensors, sizeof(slot->tensors));
+    slot->object =
+        PyObject_CallMethod(c->session, "bind", "sNNNNNN", kind == FORWARD ? "forward" : "backward",
+                            address(tensors[0]), address(tensors[1]), address(tensors[2]),
+                            address(tensors[3]), address(tensors[4]), address(tensors[5]));
     return slot->object;
 }
 
-static enum lb_status call(struct framework_case *c, int kind, const void *io, size_t bytes,
+static enum lb_status call(struct framework_case *c, int kind, const void *const *tensors,
                            struct lb_error *err)
 {
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *bound = find_bound(c, kind, io, bytes);
-    PyObject *result = bound ? PyObject_CallOneArg(c->calls[kind], bound) : NULL;
-    enum lb_status st = result ? LB_OK : python_error(err);
-    Py_XDECREF(result);
-    PyGILState_Release(lock);
-    return st;
+    PyObject *bound = find_bound(c, kind, tensors);
+    return finish(lock, bound ? PyObject_CallOneArg(c->calls[kind], bound) : NULL, err);
 }
 
 static enum lb_status framework_forward(void *self, const struct lb_forward_io *io,
                                         struct lb_error *err)
 {
-    return call(self, FORWARD, io, sizeof(*io), err);
+    const void *const tensors[CALL_TENSORS] = {io->x, io->h0, io->c0, io->y, io->hn, io->cn};
+    return call(self, FORWARD, tensors, err);
 }
 
 static enum lb_status framework_backward(void *self, const struct lb_backward_io *io,
                                          struct lb_error *err)
 {
-    return call(self, BACKWARD, io, sizeof(*io), err);
+    const void *const tensors[CALL_TENSORS] = {io->dy, io->dhn, io->dcn, io->dx, io->dh0, io->dc0};
+    return call(self, BACKWARD, tensors, err);
 }
 
 static enum lb_status framework_gradients(void *self, const struct lb_gradients *gradients,
@@ -382,14 +364,8 @@ static enum lb_status framework_gradients(void *self, const struct lb_gradients 
         (const void *const *)gradients->db_ih, (const void *const *)gradients->db_hh,
         (const void *const *)gradients->dw_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *addresses = weight_addresses(c, kinds), *result = NULL;
-    if (addresses)
-        result = PyObject_CallMethod(c->session, "store", "(O)", addresses);
-    enum lb_status st = result ? LB_OK : python_error(err);
-    Py_XDECREF(result);
-    Py_XDECREF(addresses);
-    PyGILState_Release(lock);
-    return st;
+    return finish(lock, PyObject_CallMethod(c->session, "store", "(N)", weight_addresses(c, kinds)),
+                  err);
 }
 
 static const char *framework_describe(const void *self)

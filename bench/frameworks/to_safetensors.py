@@ -47,30 +47,20 @@ def write(path, tensors):
             file.write(array.astype(array.dtype.newbyteorder("<"), order="C").tobytes())
 
 
-def from_lstm(kernel, recurrent, bias):
-    """(w_ih, w_hh, b_ih, b_hh) of a Keras LSTM; bias may be None."""
-    zero = numpy.zeros(kernel.shape[1], kernel.dtype)
-    return kernel.T, recurrent.T, zero if bias is None else bias, zero
-
-
-def from_cudnn_lstm(kernel, recurrent, bias):
-    """(w_ih, w_hh, b_ih, b_hh) of a CuDNNLSTM."""
-    w_ih = [gate.reshape(gate.shape[::-1]) for gate in numpy.split(kernel, 4, axis=1)]
-    w_hh = numpy.split(recurrent, 4, axis=1)
-    b_ih, b_hh = numpy.split(bias, 2)
-    return numpy.concatenate(w_ih), numpy.concatenate(w_hh), b_ih, b_hh
-
-
 def from_keras(parts):
     """(w_ih, w_hh, b_ih, b_hh) of one layer and direction. parts: kernel, recurrent kernel, and the bias
-    where the layer has one."""
-    kernel, recurrent, *bias = parts
+    where the layer has one; that of a CuDNNLSTM has 8H elements."""
+    kernel, recurrent, *rest = parts
     hidden = recurrent.shape[0]
     if kernel.shape[1] != 4 * hidden or recurrent.shape[1] != 4 * hidden:
         raise Problem(f"kernels of {kernel.shape} and {recurrent.shape} are not those of an LSTM")
-    if bias and bias[0].shape == (8 * hidden,):
-        return from_cudnn_lstm(kernel, recurrent, bias[0])
-    return from_lstm(kernel, recurrent, bias[0] if bias else None)
+    zero = numpy.zeros(4 * hidden, kernel.dtype)
+    bias = rest[0] if rest else zero
+    if bias.shape != (8 * hidden,):
+        return kernel.T, recurrent.T, bias, zero
+    w_ih = [gate.reshape(gate.shape[::-1]) for gate in numpy.split(kernel, 4, axis=1)]
+    w_hh = numpy.split(recurrent, 4, axis=1)
+    return numpy.concatenate(w_ih), numpy.concatenate(w_hh), *numpy.split(bias, 2)
 
 
 def find_in_h5(file):
@@ -103,11 +93,10 @@ def find_in_h5(file):
 def read_keras(path):
     """{layer: [weights of each direction]} of a Keras file, as from_lstm returns them."""
     import h5py  # pylint: disable=import-outside-toplevel
+    data = path
     if path.endswith(".keras"):
         with zipfile.ZipFile(path) as archive:
             data = io.BytesIO(archive.read("model.weights.h5"))
-    else:
-        data = path
     with h5py.File(data, "r") as file:
         cells = find_in_h5(file)
     layers = {}
@@ -209,12 +198,11 @@ def main():
         tensors = read(path, arguments.layers)
         path = arguments.out
         write(path, tensors)
-    except (Problem, OSError, ImportError, zipfile.BadZipFile) as error:
-        print(f"to_safetensors.py: {path}: {error}", file=sys.stderr)
-        return 1
     # What h5py, torch and onnx raise for a damaged file is of many types, some of their own.
     except Exception as error:  # pylint: disable=broad-exception-caught
-        print(f"to_safetensors.py: {path}: {type(error).__name__}: {error}", file=sys.stderr)
+        plain = isinstance(error, (Problem, OSError, ImportError, zipfile.BadZipFile))
+        kind = "" if plain else type(error).__name__ + ": "
+        print(f"to_safetensors.py: {path}: {kind}{error}", file=sys.stderr)
         return 1
     for name, array in tensors.items():
         print(f"{name} {list(array.shape)} {array.dtype}")

@@ -37,20 +37,17 @@ bool lb_framework_plugin(const char *name, char *path, size_t size)
 enum lb_status lb_framework_find(const char *text, size_t length, const char **name,
                                  struct lb_error *err)
 {
-    char word[64], all[200] = "";
+    char word[64];
+    struct lb_hint hint = {0};
     snprintf(word, sizeof(word), "%.*s", (int)length, text);
     for (size_t i = 0; lb_framework_names[i]; i++) {
-        size_t used = strlen(all);
         *name = lb_framework_names[i];
         if (strlen(*name) == length && memcmp(*name, text, length) == 0)
             return LB_OK;
-        snprintf(all + used, sizeof(all) - used, "%s%s", used ? ", " : "", *name);
+        lb_hint_add(&hint, word, *name);
     }
-    const char *suggestion = lb_suggest(word, lb_framework_names);
-    return suggestion ? lb_fail(err, LB_INVALID,
-                                "--framework %s: there is no such framework; did you mean %s?",
-                                word, suggestion)
-                      : lb_fail(err, LB_INVALID, "--framework %s: allowed are %s", word, all);
+    return lb_fail(err, LB_INVALID, "--framework %s: there is no such framework; %s", word,
+                   hint.text);
 }
 
 /* Packages of Python, by how the names of the plug-ins begin; of those with the same library one is

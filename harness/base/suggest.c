@@ -3,8 +3,11 @@
 
 #include <ctype.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/text.h"
 
 enum { MAX_LENGTH = 63 }; /* no name is longer, so a longer word is not a misspelt name */
 
@@ -63,4 +66,15 @@ const char *lb_suggest(const char *word, const char *const *names)
         if (lb_is_closer(word, *names, &distance))
             suggestion = *names;
     return suggestion;
+}
+
+void lb_hint_add(struct lb_hint *hint, const char *word, const char *name)
+{
+    size_t distance = hint->distance - 1; /* SIZE_MAX where no name is similar so far */
+    if (lb_is_closer(word, name, &distance)) {
+        snprintf(hint->text, sizeof(hint->text), "did you mean %.380s?", name);
+        hint->distance = distance + 1;
+    } else if (hint->distance == 0)
+        lb_append(hint->text, sizeof(hint->text), "%s%s", hint->text[0] ? ", " : "there are ",
+                  name);
 }

@@ -25,6 +25,16 @@ bool lb_is_closer(const char *word, const char *name, size_t *distance);
 /* The most similar of names (NULL-terminated), the first of several; NULL when none is similar. */
 const char *lb_suggest(const char *word, const char *const *names);
 
+/* The end of a message about a word that is none of the known names: "did you mean X?" with the
+ * most similar of them, else "there are X, Y, Z". Begin with {0} and add the names one at a time.
+ */
+struct lb_hint {
+    char text[400];
+    size_t distance; /* of the name in text, plus 1; 0: none is similar */
+};
+
+void lb_hint_add(struct lb_hint *hint, const char *word, const char *name);
+
 #ifdef __cplusplus
 }
 #endif

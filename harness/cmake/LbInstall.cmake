@@ -1,4 +1,4 @@
-# What is installed beside the program, and the Debian package that `cpack -G DEB` makes of it all.
+# What is installed together with the program, and the Debian package that `cpack -G DEB` makes of it all.
 include(CMakePackageConfigHelpers)
 
 # What a plug-in includes: impl.h and all that it includes.

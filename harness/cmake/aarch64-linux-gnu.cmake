@@ -1,4 +1,4 @@
-# Cross compiles for 64-bit Arm on Debian or Ubuntu, where the libraries of arm64 are installed beside
+# Cross compiles for 64-bit Arm on Debian or Ubuntu, where the libraries of arm64 are installed next to
 # those of this machine, and runs tests in QEMU's user mode. Preset aarch64; tests/fresh.sh --aarch64
 # installs what it needs.
 set(CMAKE_SYSTEM_NAME Linux)

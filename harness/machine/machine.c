@@ -190,14 +190,12 @@ static char *trim(char *text)
 
 static enum lb_status unknown_key(const struct reading *r, const char *name, struct lb_error *err)
 {
-    size_t distance = SIZE_MAX;
-    const char *nearest = NULL;
+    struct lb_hint hint = {0};
     for (int i = 0; i < KEY_COUNT; i++)
-        if (keys[i].kinds != OF_KNOWN && lb_is_closer(name, keys[i].name, &distance))
-            nearest = keys[i].name;
-    return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s' is not a key of a machine%s%s%s", r->path,
-                   r->line, name, nearest ? "; did you mean " : "", nearest ? nearest : "",
-                   nearest ? "?" : "");
+        if (keys[i].kinds != OF_KNOWN)
+            lb_hint_add(&hint, name, keys[i].name);
+    return lb_fail(err, LB_INVALID, "%.300s:%d: '%.60s' is not a key of a machine%s%s", r->path,
+                   r->line, name, hint.distance ? "; " : "", hint.distance ? hint.text : "");
 }
 
 static enum lb_status take_like(struct reading *r, const char *value, struct lb_error *err)

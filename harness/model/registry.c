@@ -188,17 +188,14 @@ const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry,
 enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
                                    const struct lb_impl_entry **impl_entry, struct lb_error *err)
 {
-    size_t distance = SIZE_MAX;
-    const char *suggestion = NULL;
+    struct lb_hint hint = {0};
     *impl_entry = lb_registry_find(registry, name);
     if (*impl_entry)
         return LB_OK;
     for (size_t i = 0; i < registry->count; i++)
-        if (lb_is_closer(name, registry->impl_entries[i].name, &distance))
-            suggestion = registry->impl_entries[i].name;
-    return lb_fail(err, LB_INVALID, "there is no implementation '%s'%s%s%s", name,
-                   suggestion ? "; did you mean " : "; see --list", suggestion ? suggestion : "",
-                   suggestion ? "?" : "");
+        lb_hint_add(&hint, name, registry->impl_entries[i].name);
+    return lb_fail(err, LB_INVALID, "no implementation '%s'; %s%s", name, hint.text,
+                   hint.distance ? "" : "; --plugin and --framework add others");
 }
 
 enum lb_status lb_impl_supports(const struct lb_impl *impl, const struct lb_problem *problem,

@@ -52,7 +52,8 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
 /* NULL when there is none of that name. */
 const struct lb_impl_entry *lb_registry_find(const struct lb_registry *registry, const char *name);
 
-/* Finds the implementation, or fails with LB_INVALID: err suggests the most similar name. */
+/* Finds the implementation, or fails with LB_INVALID: err suggests the most similar name, or lists
+ * all. */
 enum lb_status lb_registry_require(const struct lb_registry *registry, const char *name,
                                    const struct lb_impl_entry **impl_entry, struct lb_error *err);
 

@@ -92,8 +92,9 @@ def processes_of(text):
     return found
 
 
-def children_of(pid):
-    """The process ids of the living children of a process."""
+def living_processes(field, number):
+    """The ids of the living processes of which a field of /proc/PID/stat, counted behind the name, has that
+    number: 1 is the parent, 3 the POSIX session."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -101,9 +102,13 @@ def children_of(pid):
                 fields = file.read().rpartition(")")[2].split()
         except OSError: # it has ended
             continue
-        if int(fields[1]) == pid and fields[0] != "Z":
+        if int(fields[field]) == number and fields[0] != "Z":
             found.append(int(name))
     return found
+
+
+def children_of(pid):
+    return living_processes(1, pid)
 
 
 def line_count(path):
@@ -164,6 +169,17 @@ class ProgramTest(unittest.TestCase):
 
     def path(self, name):
         return os.path.join(self.scratch, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def write(self, name, text, mode=0o644):
+        """Writes a file of the scratch folder, or a script where the mode says so."""
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.path(name), mode)
 
     def sweep(self, *arguments, exit_code=0, name="run", plots=False, **options):
         """A sweep into scratch/name; returns its rows by case and the finished process. Pictures, which

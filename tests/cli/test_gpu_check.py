@@ -6,10 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import unittest
 
-from program import BUILD, ProgramTest, run
+from program import (BUILD, ProgramTest, living_processes, read_lines, run, wait_until,
+                     write_lines)
 from test_gpu_device import LONG, Report, parse
 
 SCRIPT = os.path.join(os.path.dirname(__file__), "..", "..", "bench", "gpu-check.sh")
@@ -17,17 +17,6 @@ CUDA = os.path.join(os.path.dirname(__file__), "..", "..", "cuda")
 LEFT = {"test.log", "sanitizer.log", "conformance.jsonl", "run.jsonl", "tuned.txt", "tuned.jsonl",
         "cudnn.jsonl", "pytorch.jsonl"}
 
-
-def session_of(process):
-    """All living processes of a POSIX session."""
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == process.pid and fields[0] != "Z":
-            yield int(name)
 
 # A program that finds a GPU and has no cuDNN.
 NO_CUDNN = """#!/bin/sh
@@ -51,15 +40,9 @@ class DryRun(ProgramTest):
             self.assertFalse(any(os.path.islink(os.path.join(place, name)) for name in names))
         return done.stdout
 
-    def read(self, *path):
-        with open(self.path(os.path.join(*path)), encoding="utf-8") as file:
-            return file.read()
-
-    def lines(self, *path):
-        return [json.loads(line) for line in self.read(*path).splitlines()]
-
     def rows(self, *path):
-        return [line for line in self.lines(*path) if line["kind"] == "row"]
+        lines = map(json.loads, self.read(os.path.join(*path)).splitlines())
+        return [line for line in lines if line["kind"] == "row"]
 
 
 class Steps(DryRun):
@@ -75,7 +58,7 @@ class Steps(DryRun):
             self.assertIn(f"== {step}: done", said)
         for fault in ("too large a case: oom,ok", "a killed worker: ok,ok",
                       "an illegal address: error,ok"):
-            self.assertIn(fault, self.read("out", "test.log"))
+            self.assertIn(fault, self.read("out/test.log"))
         self.assertLessEqual(len(LEFT), 8) # few enough to copy by hand
         self.assertLessEqual(LEFT - {"tuned.txt"}, set(os.listdir(self.path("out"))))
         for name in ("run.jsonl", "tuned.jsonl", "cudnn.jsonl", "conformance.jsonl"):
@@ -91,31 +74,28 @@ class Steps(DryRun):
 class Stops(DryRun):
     """Runs that are stopped, or in which a case hangs."""
 
-    def test_an_earlier_run_is_gone_on_with(self):
+    def test_an_earlier_run_is_continued(self):
         self.check("first", "--only", "sweep", "--budget", "10")
-        lines = self.read("first", "run.jsonl").splitlines(True)
-        with open(self.path(os.path.join("first", "run.jsonl")), "w", encoding="utf-8") as file:
-            file.writelines(lines[:3]) # the header and two rows
+        lines = read_lines(self.path("first"))
+        write_lines(self.path("first"), lines[:3]) # the header and two rows
         said = self.check("second", "--only", "sweep", "--from", self.path("first"))
         self.assertIn("== recurrent grid: done, exit code 0", said)
-        self.assertEqual([line["kind"] for line in self.lines("second", "run.jsonl")][3], "resume")
+        self.assertEqual(read_lines(self.path("second"))[3]["kind"], "resume")
         cases = [row["case"] for row in self.rows("second", "run.jsonl")]
         self.assertEqual(len(cases), len(lines) - 2)
         self.assertEqual(len(cases), len(set(cases)))
 
-    def test_what_is_killed_leaves_its_rows_and_is_gone_on_with(self):
+    def test_what_is_killed_leaves_its_rows_and_is_continued(self):
         path = self.path(os.path.join("out", "run.jsonl"))
         with subprocess.Popen(self.command("out", "--only", "sweep"), start_new_session=True,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-            until = time.monotonic() + 100
-            while time.monotonic() < until and not (
-                    os.path.exists(path) and self.read("out", "run.jsonl").count("\n") >= 3):
-                time.sleep(0.02)
-            for one in session_of(process):
+            wait_until(lambda: os.path.exists(path) and
+                       self.read("out/run.jsonl").count("\n") >= 3, 100)
+            for one in living_processes(3, process.pid):
                 os.kill(one, signal.SIGKILL)
-        before = self.read("out", "run.jsonl").count("\n") - 1
+        before = self.read("out/run.jsonl").count("\n") - 1
         self.assertGreaterEqual(before, 2)
-        self.assertNotIn('"kind":"footer"', self.read("out", "run.jsonl"))
+        self.assertNotIn('"kind":"footer"', self.read("out/run.jsonl"))
         said = self.check("out", "--only", "sweep", "--from", self.path("out"))
         self.assertIn("== recurrent grid: done, exit code 0", said)
         cases = [row["case"] for row in self.rows("out", "run.jsonl")]
@@ -126,7 +106,7 @@ class Stops(DryRun):
         said = self.check("out", "--only", "tests-own,tests-slow", dry="--dry-run=hang",
                           exit_code=1)
         self.assertIn("== conformance, own: FAILED", said)
-        self.assertRegex(self.read("out", "test.log"),
+        self.assertRegex(self.read("out/test.log"),
                          r"timeout +gpu_fault_hang/T7_B3_I5_H6/f32/infer: .*did not return")
         verdicts = [row["verdict"] for row in self.rows("out", "conformance.jsonl")]
         self.assertEqual(verdicts.count("timeout"), 4) # two per sweep, then the hang limit is reached
@@ -140,32 +120,21 @@ class Check(DryRun):
             self.assertIn(f"== {step}: not begun", said)
         self.assertEqual(os.listdir(self.path("out")), ["test.log"])
 
-    def test_the_gpu_is_asked_for_by_what_cuda_sees(self):
-        smi = ('#!/bin/sh\nif [ "$1" = -L ]; then\n'
-               'echo "GPU 0: A (UUID: GPU-aaaa-1)"\necho "GPU 1: B (UUID: GPU-bbbb-2)"\n'
-               'echo "  MIG 1g.10gb Device 0: (UUID: MIG-cccc-3)"\nexit\nfi\n'
-               'case $2 in 0|GPU-aaaa-1) echo 7.5 ;; 1|GPU-bbbb-2) echo 9.0 ;; esac\n')
-        self.write_program("bin/nvidia-smi", smi)
+    def test_kernels_are_built_for_every_gpu_that_can_run_them(self):
         with open(SCRIPT, encoding="utf-8") as file:
             text = file.read()
-        begin, end = text.index("visible_gpu() {"), text.index("build_program() {")
-        for visible, expected in (("0", ""), ("1", "90a"), ("GPU-bb", "90a"), ("GPU-aaaa-1,1", ""),
-                                  ("MIG-cccc-3", "90a"), ("MIG-GPU-bbbb-2/3/0", "90a")):
+        begin, end = text.index("native_architectures() {"), text.index("build_program() {")
+        for found, expected in (("7.5", ""), ("9.0", "90a-real"), ("7.5\\n8.0\\n9.0\\n9.0",
+                                                                   "90a-real;80-real")):
+            self.write("bin/nvidia-smi", f"#!/bin/sh\nprintf '{found}\\n'\n", 0o755)
             done = subprocess.run(
-                ["bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architecture || true"],
+                ["bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architectures"],
                 capture_output=True, text=True, check=False,
-                env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"],
-                                  "CUDA_VISIBLE_DEVICES": visible})
-            self.assertEqual(done.stdout.strip(), expected, visible + done.stderr)
-
-    def write_program(self, name, text):
-        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(name), 0o755)
+                env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]})
+            self.assertEqual(done.stdout.strip(), expected, found + done.stderr)
 
     def test_a_gpu_without_cudnn_and_pytorch_runs_neither_and_is_no_failure(self):
-        self.write_program("build/bench-lstm", NO_CUDNN)
+        self.write("build/bench-lstm", NO_CUDNN, 0o755)
         done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
                                "--only", "frameworks"], capture_output=True, text=True,
                               timeout=60, check=False)
@@ -187,28 +156,27 @@ class Check(DryRun):
 
 
 class Twice(unittest.TestCase):
+    def check(self, method, rows):
+        """What a report says of rows of the same case, and whether it has failed."""
+        report, said = Report(parse([])), []
+        report.say = said.append
+        for tail, row in zip(("", "/batched"), rows):
+            getattr(report, method)({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok", **row})
+        report.log.close()
+        report.rows.close()
+        return said, report.failed
+
     def test_other_bits_fail_where_they_are_promised_and_are_named_everywhere(self):
-        for deterministic, failed in ((1, True), (0, False)):
-            report, said = Report(parse([])), []
-            report.say = said.append
-            for tail, bits in (("", "1"), ("/batched", "2")):
-                report.compare({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
-                                "hash": bits, "deterministic": deterministic})
-            self.assertEqual((report.failed, len(said)), (failed, 1))
+        for deterministic in (1, 0):
+            said, failed = self.check("compare", [{"hash": bits, "deterministic": deterministic}
+                                                  for bits in "12"])
+            self.assertEqual((failed, len(said)), (bool(deterministic), 1))
             self.assertIn("two runs gave different bits: hashes 1 and 2", said[0])
-            report.log.close()
-            report.rows.close()
 
     def test_clocks_that_depend_on_the_timing_are_named(self):
         for batched, named in ((1900, 0), (1400, 1), (None, 0)):
-            report, said = Report(parse([])), []
-            report.say = said.append
-            for tail, clock in (("", 1980), ("/batched", batched)):
-                report.check_clock({"case": "cudnn/T3_B2_H8/f16/train" + tail, "verdict": "ok",
-                                    "sm_mhz": clock})
-            self.assertEqual((report.failed, len(said)), (False, named))
-            report.log.close()
-            report.rows.close()
+            said, failed = self.check("check_clock", [{"sm_mhz": 1980}, {"sm_mhz": batched}])
+            self.assertEqual((failed, len(said)), (False, named))
 
 
 @unittest.skipIf("built without" in run("--list", "--impl", "fused", "-T", "5", "-B", "8",
@@ -221,7 +189,7 @@ class Shapes(unittest.TestCase):
 
 
 class Predictions(ProgramTest):
-    def test_replayed_calls_are_held_against_the_table_and_no_others(self):
+    def test_replayed_calls_are_compared_with_the_table_and_no_others(self):
         with open(os.path.join(CUDA, "predictions.csv"), encoding="utf-8") as file:
             cell = next(cell for cell in csv.DictReader(file)
                         if (cell["hidden"], cell["batch"]) == ("1024", "1"))
@@ -230,11 +198,9 @@ class Predictions(ProgramTest):
         rows = [(case + "/graph", "ok", 2 * us), (case, "ok", 9 * us),
                 (case.replace("B1_", "B2_") + "/graph", "ok", 9 * us),
                 (case.replace("infer", "train") + "/graph", "wrong", None)]
-        with open(self.path("run.jsonl"), "w", encoding="utf-8") as file:
-            for name, verdict, median in rows:
-                print(json.dumps({"kind": "row", "case": name, "verdict": verdict,
-                                  "median_ns": median and 1e3 * median}), file=file)
-            print('{"kind":"row","case":', end="", file=file) # cut off
+        lines = [json.dumps({"kind": "row", "case": name, "verdict": verdict,
+                             "median_ns": median and 1e3 * median}) for name, verdict, median in rows]
+        self.write("run.jsonl", "\n".join([*lines, '{"kind":"row","case":'])) # the last is cut off
         done = subprocess.run([sys.executable, os.path.join(CUDA, "predictions.py"),
                                self.path("run.jsonl")], capture_output=True, text=True, check=True)
         self.assertRegex(done.stdout, rf"^{case}/graph +expected +{us:.1f} us, measured +"

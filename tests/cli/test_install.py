@@ -38,8 +38,7 @@ class Install(ProgramTest):
         self.assertIn("T3_B2_I8_H8/f32/train", said)
         scripts = [name for name in os.listdir(self.path("run/plots")) if name.endswith(".gp")]
         self.assertGreater(len(scripts), 0)
-        with open(self.path("run/plots/" + scripts[0]), encoding="utf-8") as file:
-            self.assertIn("# the installed style", file.read())
+        self.assertIn("# the installed style", self.read("run/plots/" + scripts[0]))
 
     def test_man_page_and_completions_hold_every_option(self):
         options = set(re.findall(r"^  (-[-a-z_A-Z]+=?)", call(self.program, "--help"), re.MULTILINE))
@@ -58,8 +57,7 @@ class Install(ProgramTest):
 
     def test_bash_completes_options_and_files(self):
         script = os.path.join(self.prefix, "share/bash-completion/completions/bench-lstm")
-        with open(self.path("run.jsonl"), "w", encoding="utf-8"):
-            pass
+        self.write("run.jsonl", "")
 
         def complete(*words):
             return call("bash", "-c", '. "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _bench_lstm; '
@@ -84,7 +82,7 @@ class Install(ProgramTest):
             self.assertEqual((done.returncode, done.stderr), (0, ""), tool)
 
     def assert_conforms(self, library):
-        """The example is held against the oracle, as every implementation is."""
+        """The example is verified by the oracle, as every implementation is."""
         out = self.path("plugin-run")
         call(self.program, "--sweep", "--plugin", library, "--impl", "naive", "-T", "1,7", "-B", "1,3",
              "-I", "5", "-H", "4,33", "--pass", "infer", "--case-time", "0.01", "--out", out)

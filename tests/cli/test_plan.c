@@ -158,7 +158,7 @@ static void what_stands_for_no_plan_is_refused_with_a_reason(void **state)
          "--impl: no implementation 'tensorflow'; there are cpu_ref, cpu_simd, cudnn; "
          "--plugin and --framework add others"},
         {"-T 1 -B 1 -H 1 --impl cudnn:standart",
-         "--impl: no variant cudnn:standart; did you mean cudnn:standard?"},
+         "--impl: no variant cudnn:standart; did you mean standard?"},
         {"-T 1 -B 1 -H 1 --impl cudnn:fast",
          "--impl: no variant cudnn:fast; there are auto, standard, persist_static"},
         {"-T 1 -B 1 -H 1 --impl cpu_ref:fast", "--impl: cpu_ref:fast: cpu_ref has no variants"},

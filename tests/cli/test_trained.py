@@ -1,18 +1,19 @@
 """Trained layers and their data: --weights, --inputs and --outputs, and --cross-check on them.
 
-The models in tests/frameworks/trained are held to the outputs that PyTorch computed from them.
+The models in tests/frameworks/trained are compared with the outputs that PyTorch computed from them.
 """
 
 import importlib.util
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
 import unittest
 
-from program import ProgramTest, plugin, read_rows, run
+from program import ProgramTest, plugin, read_lines, read_rows, run, write_lines
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "..", "frameworks", "trained")
@@ -68,16 +69,10 @@ class Trained(ProgramTest):
                 names.append(found[1])
         return pairs, done
 
-    def refused(self, *arguments, says):
-        done = run("--cross-check", *arguments)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn(says, done.stderr)
-
     def test_every_implementation_runs_a_trained_layer_on_its_data(self):
         for name in ("next", "gap"):
             rows, _ = self.sweep(*files(name), "--impl", ",".join(CPU), "--dtype", "f64,f32,f16,bf16",
-                                 "--pass", "infer,train", "--case-time", "0.001", "--plots", "none",
-                                 name=name)
+                                 "--pass", "infer,train", "--case-time", "0.001", name=name)
             for case, row in rows.items():
                 self.assertIn(row["verdict"], ("ok", "unsupported", "absent"), f"{case}: {row['reason']}")
                 if row["verdict"] == "ok":
@@ -118,21 +113,16 @@ class Trained(ProgramTest):
 
     def test_a_run_keeps_its_files_and_goes_on_with_them(self):
         weights, x = self.path("w.safetensors"), self.path("x.npy")
-        for copy, original in ((weights, "next.safetensors"), (x, "next_x.npy")):
-            with open(copy, "wb") as to, open(model(original), "rb") as source:
-                to.write(source.read())
+        shutil.copy(model("next.safetensors"), weights)
+        shutil.copy(model("next_x.npy"), x)
         rows, _ = self.sweep("--weights", weights, "--inputs", x, "--impl", "cpu_ref,openblas",
-                             "--case-time", "0.001", "--plots", "none")
-        record = os.path.join(self.path("run"), "run.jsonl")
-        with open(record, encoding="utf-8") as file:
-            lines = file.readlines()
-        header = json.loads(lines[0])
-        self.assertEqual(header["inputs"]["file"], x)
-        self.assertFalse(header["inputs"]["batch_first"])
+                             "--case-time", "0.001")
+        lines = read_lines(self.path("run"))
+        self.assertEqual(lines[0]["inputs"]["file"], x)
+        self.assertFalse(lines[0]["inputs"]["batch_first"])
         hashes = {row["case"]: row["hash"] for row in rows.values()}
-        with open(record, "w", encoding="utf-8") as file:
-            file.writelines(lines[:2])  # as if it had been killed after the first case
-        done = run("--resume", self.path("run"), "--plots", "none")
+        write_lines(self.path("run"), lines[:2])  # as if it had been killed after the first case
+        done = run("--resume", self.path("run"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual({row["case"]: row["hash"] for row in read_rows(self.path("run")).values()}, hashes)
         kind, shape, data = read_npy(x)
@@ -143,35 +133,38 @@ class Trained(ProgramTest):
 
     def test_inputs_need_no_weights(self):
         rows, _ = self.sweep("--inputs", model("next_x.npy"), "-H", "5,6", "-L", "2", "--impl", "cpu_ref",
-                             "--case-time", "0.001", "--plots", "none")
+                             "--case-time", "0.001")
         self.assertEqual(set(rows), {f"cpu_ref/T24_B3_I32_H{H}_L2/f32/infer" for H in (5, 6)})
 
     def test_what_does_not_fit_is_named(self):
-        x = ["--inputs", model("next_x.npy")]
-        self.refused(*files("next"), "-T", "5", says="-T: the file of --inputs fixes that size")
-        self.refused(*files("next"), "-H", "5", says="-H: the file of --weights fixes that size")
-        self.refused(*x, "-H", "5", "-I", "5", says="-I: the file of --inputs fixes that size")
-        self.refused(*files("next"), "--case", "T3_B2_H4", says="--case: the file of --weights fixes sizes")
-        self.refused("-T", "3", "-B", "2", "-H", "4", "--batch-first", says="no effect without --inputs")
-        self.refused(*x, "-H", "32", "--outputs", model("next_y.npy"), says="--outputs: it needs --weights")
-        self.refused(*files("next"), "--outputs", model("gap_x.npy"), "-B", "1", says="-B: the file")
-        self.refused("--weights", model("next.safetensors"), "--inputs", model("next_x.npy"), "--outputs",
-                     self.batch_first("next_y.npy"), "--impl", "cpu_ref",
-                     says="--outputs: y is T 3, B 24, D*H 32 there, and 24, 3, 32 here")
-        wide = self.path("wide.npy")
+        x, w = ["--inputs", model("next_x.npy")], ["--weights", model("next.safetensors")]
+        wide, cut = self.path("wide.npy"), self.path("cut.npy")
         write_npy(wide, "<f4", (2, 1, 5), bytes(40))
-        self.refused("--weights", model("next.safetensors"), "--inputs", wide,
-                     says="x has 5 features per step, and the layer of --weights takes 32")
-        cut = self.path("cut.npy")
         write_npy(cut, "<f4", (2, 1, 5), bytes(39))
-        size = os.path.getsize(cut)
-        self.refused("--inputs", cut, "-H", "5", says=f"byte {size}: it ends within the data")
+        turned = self.batch_first("next_y.npy")
+        for arguments, says in (
+                ([*w, *x, "-T", "5"], "-T: the file of --inputs fixes that size"),
+                ([*w, *x, "-H", "5"], "-H: the file of --weights fixes that size"),
+                ([*x, "-H", "5", "-I", "5"], "-I: the file of --inputs fixes that size"),
+                ([*w, *x, "--case", "T3_B2_H4"], "--case: the file of --weights fixes sizes"),
+                (["-T", "3", "-B", "2", "-H", "4", "--batch-first"], "no effect without --inputs"),
+                ([*x, "-H", "32", "--outputs", model("next_y.npy")], "--outputs: it needs --weights"),
+                ([*w, *x, "--outputs", model("gap_x.npy"), "-B", "1"], "-B: the file"),
+                ([*w, *x, "--outputs", turned, "--impl", "cpu_ref"],
+                 "--outputs: y is T 3, B 24, D*H 32 there, and 24, 3, 32 here"),
+                ([*w, "--inputs", wide],
+                 "x has 5 features per step, and the layer of --weights takes 32"),
+                (["--inputs", cut, "-H", "5"],
+                 f"byte {os.path.getsize(cut)}: it ends within the data")):
+            done = run("--cross-check", *arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(says, done.stderr)
 
     def test_what_a_precision_cannot_hold_is_said(self):
         large = self.path("large.npy")
         write_npy(large, "<f4", (2, 1, 2), struct.pack("<4f", 0, 1, 70000, 2))
         rows, _ = self.sweep("--inputs", large, "-H", "4", "--impl", "cpu_ref", "--dtype", "f16,f32",
-                             "--case-time", "0.001", "--plots", "none")
+                             "--case-time", "0.001")
         verdicts = {row["dtype"]: (row["verdict"], row["reason"]) for row in rows.values()}
         self.assertEqual(verdicts["f32"][0], "ok")
         self.assertEqual(verdicts["f16"], ("unsupported", "the given inputs go up to 7e+04, which f16 can't hold"))
@@ -249,27 +242,22 @@ def load(path):
 
     def convert(self, name, out):
         for module, text in (("torch.py", self.STAND_IN), ("onnx.py", self.ONNX_STAND_IN)):
-            with open(self.path(module), "w", encoding="utf-8") as file:
-                file.write(text)
+            self.write(module, text)
         return subprocess.run([sys.executable, CONVERTER, self.path(name), self.path(out)],
                               capture_output=True, text=True, check=False,
                               env=os.environ | {"PYTHONPATH": self.scratch})
 
     def test_what_goes_wrong_is_one_line_that_names_the_file(self):
+        self.assertEqual(self.convert("forward.onnx", "out").returncode, 0)
         for name, out, said in (("damaged.pt", "out", "damaged.pt: RuntimeError: not a ZIP archive"),
                                 ("complex.pt", "out", "weight is complex64"),
-                                ("model.pt", "none/out", "No such file or directory")):
+                                ("model.pt", "none/out", "No such file or directory"),
+                                # What a state dict cannot hold is not left out.
+                                ("reverse.onnx", "out", "node lstm: it runs in reverse alone"),
+                                ("peephole.onnx", "out", "node lstm: it has peepholes")):
             done = self.convert(name, out)
             self.assertEqual(done.returncode, 1)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-            self.assertIn(said, done.stderr)
-
-    def test_what_a_state_dict_cannot_hold_is_not_left_out(self):
-        self.assertEqual(self.convert("forward.onnx", "out").returncode, 0)
-        for name, said in (("reverse.onnx", "node lstm: it runs in reverse alone"),
-                           ("peephole.onnx", "node lstm: it has peepholes")):
-            done = self.convert(name, "out")
-            self.assertEqual(done.returncode, 1)
             self.assertIn(said, done.stderr)
 
     def test_arrays_of_another_byte_order_are_written_as_the_format_wants(self):

@@ -31,7 +31,7 @@ BAD = [
     (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),
     (["--sweep", "--case", "T3_B2_H4/f16/infer/tf32"], ["tf32", "f32"]),
     (["--sweep", "--case", "T3_B2_H4/"], ["--case"]),
-    (["--sweep", "--cases", "no-such-file"], ["no-such-file", "the sets are", "deepbench"]),
+    (["--sweep", "--cases", "no-such-file"], ["no-such-file", "no such file or set; there are", "deepbench"]),
     (["--sweep", "--cases", "quikc"], ["--cases quikc", "did you mean quick?"]),
     (["--sweep", "--cases", "./quick"], ["./quick: No such file"]),
     (["--sweep", "--out", "--quick"], ["--out: it takes a folder"]),
@@ -44,7 +44,7 @@ BAD = [
     (["--explain", "keras"], ["--explain keras: a layer must follow, such as 'units=512'"]),
     (["--explain", "cpu_ref/T3_B2_H4", "--explain", "cpu_ref/T4_B2_H4"], ["--explain", "twice"]),
     (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),
-    (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "cudnn:persist_static?"]),
+    (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "did you mean persist_static?"]),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
     (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),
@@ -80,6 +80,9 @@ BAD = [
     (["--profile", "cpu_ref/T3_B2_H4", "--profile-calls", "0"], ["--profile-calls 0", "1 to"]),
     (["--profile", "cpu_ref/T3_B2_H4", "--plugin", "no-such.so"], ["no-such.so"]),
     (["--explain", "T3_B0_H4"], ["column", "1 or more"]),
+    (["--sweep", *TINY, "--plugin", plugin("misbehave_other_abi")],
+     ["misbehave_other_abi.so", "interface"]),
+    (["--sweep", *TINY, "--out", "/proc/no/run"], ["/proc/no/run"]),
 ]
 
 
@@ -106,23 +109,12 @@ class BadInput(ProgramTest):
         self.refused(["--list", "--plugin", "./no-such.so"],
                      ["--plugin ./no-such.so: cannot open shared object file"])
 
-    def test_plugin_of_another_abi_is_refused(self):
-        self.refused(["--sweep", *TINY, "--plugin", plugin("misbehave_other_abi")],
-                     ["misbehave_other_abi.so", "interface"])
-
     def test_malformed_case_line_is_refused_with_its_place(self):
-        path = self.path("cases.txt")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("# fine\nT3_B2_H4\nT3_B2_Q4\n")
-        done = run("--sweep", "--cases", path, "--out", self.path("run"))
+        self.write("cases.txt", "# fine\nT3_B2_H4\nT3_B2_Q4\n")
+        done = run("--sweep", "--cases", self.path("cases.txt"), "--out", self.path("run"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("cases.txt:3:7", done.stderr)
         self.assertFalse(os.path.exists(self.path("run")))
-
-    def test_unwritable_out_is_said_before_anything_runs(self):
-        done = run("--sweep", *TINY, "--out", "/proc/no/run")
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn("/proc/no/run", done.stderr)
 
     def test_missing_folder_for_temporary_files_is_said_with_the_variable_that_names_it(self):
         done = run("--cross-check", *TINY[:-2], "--impl", "cpu_ref,cpu_simd", env={**os.environ, "TMPDIR": "/proc/no"})
@@ -187,8 +179,7 @@ class BadInput(ProgramTest):
         self.assertEqual(run("--plan", cwd=self.path("")).stdout, usual)
         self.assertEqual(run("--plan", "--cases", "quick", cwd=self.path("")).returncode, 0)
         os.rmdir(self.path("quick"))
-        with open(self.path("quick"), "w", encoding="utf-8") as file:
-            file.write("T3_B1_H4\n")
+        self.write("quick", "T3_B1_H4\n")
         self.assertEqual(run("--plan", cwd=self.path("")).stdout, usual)
         own = run("--list", "--cases", "quick", "--impl", "cpu_ref", cwd=self.path("")).stdout
         self.assertIn("cpu_ref/T3_B1_I4_H4/f32/infer", own)
@@ -208,10 +199,8 @@ class BadInput(ProgramTest):
         self.assertIn("--resume", done.stderr)
 
     def test_foreign_file_is_refused_as_a_run(self):
-        path = self.path("run.jsonl")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write('{"some": "json"}\n')
-        for command in (["--resume", self.scratch], ["--export", "csv", path]):
+        self.write("run.jsonl", '{"some": "json"}\n')
+        for command in (["--resume", self.scratch], ["--export", "csv", self.path("run.jsonl")]):
             done = run(*command)
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("run.jsonl", done.stderr)

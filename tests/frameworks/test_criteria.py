@@ -1,4 +1,4 @@
-"""The criteria hold to the frameworks' own decisions, over random layers.
+"""The criteria decide as the frameworks do themselves, over random layers.
 
 Keras 3 and Keras 2 (tf_keras) of the environment of setup.sh, other versions of Keras from the
 folders in LB_KERAS_VERSIONS, separated by colons (pip install --no-deps --target FOLDER keras==3.5.0),

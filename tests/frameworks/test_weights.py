@@ -1,7 +1,7 @@
 """Weights of trained models: converted from the files of frameworks, they are those that the framework
 itself has, and every implementation runs them.
 
-CuDNNLSTM is held to the conversion of Keras 2 (tf_keras), which loads such files into an LSTM. Exit
+CuDNNLSTM is compared with the conversion of Keras 2 (tf_keras), which loads such files into an LSTM. Exit
 code 77: neither h5py nor a framework is there.
 """
 
