@@ -1,17 +1,9 @@
 /* The table of options: every row can be used, is in --help, and is refused where it has no
  * effect. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "cli/command_line.h"
 #include "cli/help.h"
 #include "host/cpu_units.h"
+#include "tests/helpers/test.h"
 
 /* The text of --help; the caller's to free. */
 static char *help_text(void)
@@ -55,9 +47,8 @@ static const char *complaint(const struct lb_option *row, const char *help)
     return NULL;
 }
 
-static void every_row_is_complete_and_reachable(void **state)
+TEST(every_row_is_complete_and_reachable)
 {
-    (void)state;
     char *help = help_text();
     for (size_t i = 0; i < lb_option_count; i++) {
         const char *wrong = complaint(&lb_option_table[i], help);
@@ -68,9 +59,8 @@ static void every_row_is_complete_and_reachable(void **state)
 }
 
 /* Mutants of a good row, one per complaint. */
-static void a_row_with_a_gap_is_found(void **state)
+TEST(a_row_with_a_gap_is_found)
 {
-    (void)state;
     char *help = help_text();
     const char *value;
     const struct lb_option *good = lb_option_match("--seed", &value);
@@ -97,9 +87,8 @@ static void a_row_with_a_gap_is_found(void **state)
     free(help);
 }
 
-static void every_command_has_one_row(void **state)
+TEST(every_command_has_one_row)
 {
-    (void)state;
     for (int c = LB_CMD_NONE + 1; c < LB_CMD_COUNT; c++) {
         size_t rows = 0;
         for (size_t i = 0; i < lb_option_count; i++)
@@ -110,9 +99,8 @@ static void every_command_has_one_row(void **state)
 }
 
 /* On a command line, after and before the command, and in the message the commands to use. */
-static void a_setting_is_refused_where_it_has_no_effect(void **state)
+TEST(a_setting_is_refused_where_it_has_no_effect)
 {
-    (void)state;
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *row = &lb_option_table[i];
         for (int c = LB_CMD_NONE + 1; c < LB_CMD_COUNT; c++) {
@@ -142,9 +130,8 @@ static enum lb_status read_line(const char *line, struct lb_options *options, st
     return lb_command_line_read(argc, argv, options, err);
 }
 
-static void values_are_read_in_every_way_of_writing_them(void **state)
+TEST(values_are_read_in_every_way_of_writing_them)
 {
-    (void)state;
     static const char *const lines[] = {
         "--sweep -T64 -B 2 -H=4 --out here --hang-limit 0 --benchmark_repetitions=3",
         "-o here --hang-limit=0 -T 64 --benchmark_repetitions=3 -B2 -H4 --sweep",
@@ -194,9 +181,8 @@ static size_t quick_dtypes(const char *line, enum lb_cpu_unit unit)
 }
 
 /* Machines of a cluster would otherwise cut different plans into shards. */
-static void the_quick_grid_of_a_shard_is_the_same_on_every_machine(void **state)
+TEST(the_quick_grid_of_a_shard_is_the_same_on_every_machine)
 {
-    (void)state;
     assert_int_equal(quick_dtypes("--sweep", LB_CPU_AVX512BF16), 2);
     assert_int_equal(quick_dtypes("--sweep --shard 1/2", LB_CPU_AVX512BF16), 0);
     assert_int_equal(quick_dtypes("--sweep --shard 1/2", LB_CPU_AVX2), 0);
@@ -205,9 +191,8 @@ static void the_quick_grid_of_a_shard_is_the_same_on_every_machine(void **state)
 }
 
 /* Several options share a setter and differ in the field that it sets. */
-static void every_plain_option_sets_its_own_field(void **state)
+TEST(every_plain_option_sets_its_own_field)
 {
-    (void)state;
     struct lb_options o;
     struct lb_error err = {""};
     assert_int_equal(read_line("--sweep --out a --baseline b --tuned c --benchmark_out=d --quick "
@@ -244,9 +229,8 @@ static void every_plain_option_sets_its_own_field(void **state)
 
 /* Outputs are the program's own, filters and repetitions go to Google Benchmark too; --resume and
  * --ab take what they heed. */
-static void settings_of_google_benchmark_go_where_they_are_heeded(void **state)
+TEST(settings_of_google_benchmark_go_where_they_are_heeded)
 {
-    (void)state;
     static const struct {
         const char *line;
         enum lb_status st;
@@ -274,9 +258,8 @@ static void settings_of_google_benchmark_go_where_they_are_heeded(void **state)
     }
 }
 
-static void words_behind_the_first_go_to_their_command(void **state)
+TEST(words_behind_the_first_go_to_their_command)
 {
-    (void)state;
     struct lb_options options;
     struct lb_error err = {""};
     assert_int_equal(read_line("--report base old new -o page.html", &options, &err), LB_OK);
@@ -294,9 +277,8 @@ static void words_behind_the_first_go_to_their_command(void **state)
 }
 
 /* The words of an axis are listed twice, where they are parsed and in the help: they must agree. */
-static void the_help_of_an_axis_lists_its_words(void **state)
+TEST(the_help_of_an_axis_lists_its_words)
 {
-    (void)state;
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
         const char *value, *const *words = lb_axis_table[i].words;
         const struct lb_option *row = lb_option_match(lb_axis_table[i].flag, &value);
@@ -304,21 +286,4 @@ static void the_help_of_an_axis_lists_its_words(void **state)
         for (size_t k = 0; words && words[k]; k++)
             assert_non_null(strstr(row->help, words[k]));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_is_complete_and_reachable),
-        cmocka_unit_test(a_row_with_a_gap_is_found),
-        cmocka_unit_test(every_command_has_one_row),
-        cmocka_unit_test(a_setting_is_refused_where_it_has_no_effect),
-        cmocka_unit_test(values_are_read_in_every_way_of_writing_them),
-        cmocka_unit_test(the_quick_grid_of_a_shard_is_the_same_on_every_machine),
-        cmocka_unit_test(every_plain_option_sets_its_own_field),
-        cmocka_unit_test(settings_of_google_benchmark_go_where_they_are_heeded),
-        cmocka_unit_test(words_behind_the_first_go_to_their_command),
-        cmocka_unit_test(the_help_of_an_axis_lists_its_words),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,7 @@
 /* Plans: which cases a selection stands for, and in which order. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "base/text.h"
 #include "cli/plan.h"
+#include "tests/helpers/test.h"
 
 static char cpu_ref[] = "cpu_ref", cpu_simd[] = "cpu_simd", cudnn[] = "cudnn", first[] = "auto",
             second[] = "standard", third[] = "persist_static";
@@ -126,9 +117,8 @@ static const struct {
      "cpu_ref/T1_B1_I1_H1/f32/infer/tf32 "},
 };
 
-static void selections_stand_for_their_cases_in_order(void **state)
+TEST(selections_stand_for_their_cases_in_order)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(selections) / sizeof(selections[0]); i++) {
         struct lb_plan plan;
         struct lb_error err = {""};
@@ -146,7 +136,7 @@ static void selections_stand_for_their_cases_in_order(void **state)
     }
 }
 
-static void what_stands_for_no_plan_is_refused_with_a_reason(void **state)
+TEST(what_stands_for_no_plan_is_refused_with_a_reason)
 {
     static const char *const refused[][2] = {
         {"-T 2 -B 3 -H 8 -P 2", "-P: no case has the cell projection; add --cell projection"},
@@ -170,7 +160,6 @@ static void what_stands_for_no_plan_is_refused_with_a_reason(void **state)
         {"-T 1:1000001:+1 -B 1 -H 1 --impl cpu_ref",
          "more than 1000000 cases: narrow an axis, or use --where or --impl"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
         struct lb_plan plan;
         struct lb_error err = {""};
@@ -180,7 +169,7 @@ static void what_stands_for_no_plan_is_refused_with_a_reason(void **state)
     }
 }
 
-static void what_a_plan_leaves_out_is_counted(void **state)
+TEST(what_a_plan_leaves_out_is_counted)
 {
     static const struct {
         const char *arguments;
@@ -193,7 +182,6 @@ static void what_a_plan_leaves_out_is_counted(void **state)
          "--impl cpu_simd",
          12 * 2 * 2, 0, 0},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(plans) / sizeof(plans[0]); i++) {
         struct lb_plan plan;
         assert_int_equal(build(plans[i].arguments, &plan, NULL), LB_OK);
@@ -213,9 +201,8 @@ static void what_a_plan_leaves_out_is_counted(void **state)
     lb_selection_free(&selection);
 }
 
-static void malformed_choices_are_refused(void **state)
+TEST(malformed_choices_are_refused)
 {
-    (void)state;
     static const char *const texts[] = {
         "", ",", "a,", "a:", ":a", "a,,b", "a23456789012345678901234567890123"};
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -228,9 +215,8 @@ static void malformed_choices_are_refused(void **state)
     lb_selection_free(&selection);
 }
 
-static void words_of_axes_are_those_of_case_texts(void **state)
+TEST(words_of_axes_are_those_of_case_texts)
 {
-    (void)state;
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
         for (size_t k = 0; lb_axis_table[i].words && lb_axis_table[i].words[k]; k++) {
             struct lb_case c;
@@ -251,9 +237,8 @@ static void words_of_axes_are_those_of_case_texts(void **state)
     }
 }
 
-static void large_grids_are_planned_whole(void **state)
+TEST(large_grids_are_planned_whole)
 {
-    (void)state;
     struct lb_plan plan;
     assert_int_equal(build("--impl cpu_ref --dtype f32 --pass infer -T 1:1000:+1 -B 1:128:x2 -H "
                            "32:512:+32",
@@ -261,17 +246,4 @@ static void large_grids_are_planned_whole(void **state)
                      LB_OK);
     assert_int_equal(plan.count, 128000); /* when each case is sought among all others: minutes */
     lb_plan_free(&plan);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(selections_stand_for_their_cases_in_order),
-        cmocka_unit_test(what_stands_for_no_plan_is_refused_with_a_reason),
-        cmocka_unit_test(what_a_plan_leaves_out_is_counted),
-        cmocka_unit_test(malformed_choices_are_refused),
-        cmocka_unit_test(words_of_axes_are_those_of_case_texts),
-        cmocka_unit_test(large_grids_are_planned_whole),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,8 @@
 /* Shards of random plans: their union is the plan, no two share a problem, and they are balanced.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "cli/shard.h"
 #include "tests/helpers/random_draws.h"
+#include "tests/helpers/test.h"
 
 enum { MOST = 400 /* cases of a random plan */ };
 
@@ -108,11 +98,10 @@ static void find_owners(const struct lb_plan *plan, int shards, int *owner)
         assert_int_not_equal(owner[i], 0);
 }
 
-static void shards_of_random_plans_are_the_plan_without_overlap(void **state)
+TEST(shards_of_random_plans_are_the_plan_without_overlap)
 {
     uint64_t draws = 20261122;
     int owner[MOST];
-    (void)state;
     for (int trial = 0; trial < 60; trial++) {
         struct lb_plan plan = random_plan(&draws);
         int shards = 1 + (int)(draws_bits(&draws) % 40);
@@ -144,10 +133,9 @@ static double longest_problem(const struct lb_plan *plan)
  * 1/(3n) of the best. Since the best is not known, the test holds the bound of any such list: mean
  * + (1 - 1/n) of the longest, and the one of 4/3 where the longest problem is at most a third of
  * the mean, for which it follows. */
-static void shards_are_balanced_as_longest_first_guarantees(void **state)
+TEST(shards_are_balanced_as_longest_first_guarantees)
 {
     uint64_t draws = 7;
-    (void)state;
     for (int trial = 0; trial < 200; trial++) {
         struct lb_plan plan = random_plan(&draws);
         int shards = 1 + (int)(draws_bits(&draws) % 12);
@@ -165,10 +153,9 @@ static void shards_are_balanced_as_longest_first_guarantees(void **state)
 }
 
 /* The hash of a plan tells whether shards are of one cut; it is the same for all of them. */
-static void all_shards_of_a_plan_have_one_hash_and_other_plans_another(void **state)
+TEST(all_shards_of_a_plan_have_one_hash_and_other_plans_another)
 {
     uint64_t draws = 3;
-    (void)state;
     for (int trial = 0; trial < 20; trial++) {
         struct lb_plan plan = random_plan(&draws), other = copy_of(&plan);
         struct lb_plan first = shard_of(&plan, 1, 5), last = shard_of(&plan, 5, 5);
@@ -186,12 +173,11 @@ static void all_shards_of_a_plan_have_one_hash_and_other_plans_another(void **st
 
 /* What is pinned here must not change: shards of one sweep may be run by builds of different days.
  */
-static void a_known_plan_is_cut_as_ever(void **state)
+TEST(a_known_plan_is_cut_as_ever)
 {
     static const int expected[] = {1, 2, 3, 3, 3, 2};
     struct lb_plan plan = empty_plan();
     int owner[6];
-    (void)state;
     for (int i = 0; i < 6; i++)
         add_case(&plan, "cpu_ref", 1000 >> i, 64, 512);
     find_owners(&plan, 3, owner);
@@ -201,10 +187,9 @@ static void a_known_plan_is_cut_as_ever(void **state)
 
 /* Sizes that no machine can run may be planned: their work must not overflow, or machines of
  * different architectures would cut different plans. */
-static void problems_of_enormous_sizes_are_balanced_too(void **state)
+TEST(problems_of_enormous_sizes_are_balanced_too)
 {
     struct lb_plan plan = empty_plan();
-    (void)state;
     for (int i = 0; i < 4; i++)
         add_case(&plan, "cpu_ref", INT64_MAX - i, INT64_MAX, INT32_MAX);
     for (int s = 1; s <= 2; s++) {
@@ -217,14 +202,13 @@ static void problems_of_enormous_sizes_are_balanced_too(void **state)
     lb_plan_free(&plan);
 }
 
-static void what_is_no_list_of_devices_is_refused(void **state)
+TEST(what_is_no_list_of_devices_is_refused)
 {
     static const char *const bad[] = {"",     ",",  "0,",  ",1",  "0,0", "a",
                                       "1024", "-1", "0;1", "ALL", "0 1"};
     int devices[LB_MAX_DEVICES];
     size_t count;
     struct lb_error err;
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(lb_devices_parse(bad[i], devices, &count, &err), LB_INVALID);
     assert_int_equal(lb_devices_parse("all", devices, &count, &err), LB_OK);
@@ -233,29 +217,14 @@ static void what_is_no_list_of_devices_is_refused(void **state)
     assert_true(count == 3 && devices[0] == 3 && devices[1] == 1023 && devices[2] == 0);
 }
 
-static void what_is_no_shard_is_refused(void **state)
+TEST(what_is_no_shard_is_refused)
 {
     static const char *const wrong[] = {"",    "1",    "0/3",     "4/3", "1/0", "-1/3", "1/-3",
                                         "a/3", "1/3x", "1/10001", "/3",  "1/",  "1/3/5"};
-    (void)state;
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         int index, count;
         struct lb_error err = {""};
         assert_int_equal(lb_shard_parse(wrong[i], &index, &count, &err), LB_INVALID);
         assert_non_null(strstr(err.text, "it takes I/N, part I of N"));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_of_random_plans_are_the_plan_without_overlap),
-        cmocka_unit_test(shards_are_balanced_as_longest_first_guarantees),
-        cmocka_unit_test(all_shards_of_a_plan_have_one_hash_and_other_plans_another),
-        cmocka_unit_test(a_known_plan_is_cut_as_ever),
-        cmocka_unit_test(problems_of_enormous_sizes_are_balanced_too),
-        cmocka_unit_test(what_is_no_list_of_devices_is_refused),
-        cmocka_unit_test(what_is_no_shard_is_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
