@@ -151,21 +151,6 @@ class Outputs(ProgramTest):
         for name in ("benchmark.json", "junit.xml", "run.md"): # before it and behind it
             self.assertTrue(os.path.isfile(self.path("run/" + name)))
 
-    def test_drafts_that_a_kill_left_are_cleared(self):
-        self.sweep(*TINY, "--impl", "cpu_ref")
-        ended = subprocess.Popen(["true"])
-        ended.wait()
-        old, fresh, living, foreign = (self.path("run/run.csv." + name) for name in (
-            f"{ended.pid}.new", f"{ended.pid + 1 << 20}.new", f"{os.getpid()}.new", "x1.new"))
-        for name in (old, fresh, living, foreign):
-            with open(name, "w", encoding="utf-8"):
-                pass
-            if name != fresh:
-                os.utime(name, (1e9, 1e9))
-        self.assertEqual(run("--export", "csv,bmf", self.path("run")).returncode, 0)
-        self.assertEqual([os.path.exists(name) for name in (old, fresh, living, foreign)],
-                         [False, True, True, True])
-
     def test_parents_of_the_folder_are_made(self):
         self.sweep(*TINY, "--impl", "cpu_ref", name="a/b/c")
         done = run("--ab", "cpu_ref", "cpu_simd", *TINY[:-2], "--benchmark_repetitions=2", "--out",
