@@ -221,7 +221,7 @@ class Cluster(unittest.TestCase):
         self.assertEqual(set(expected.values()), set(NODES))
         for arguments, apart in (([], False), (["--by", "node"], True)):
             page = self.path("page.html")
-            done = run("--report", self.path(folder + "/merged"), "-o", page, "--plots", "none", *arguments)
+            done = run("--report", self.path(folder + "/merged"), "-o", page, *arguments)
             self.assertEqual(done.returncode, 0, done.stderr)
             with open(page, encoding="utf-8") as file:
                 text = file.read()
