@@ -160,14 +160,18 @@ static enum lb_status time_call_on(struct lb_case_context *context, const void *
     return st == LB_OK ? lb_timer_measure(&context->timer, lb_case_call, context, 1, ns, err) : st;
 }
 
-/* Gives each number of x [bytes / size] a random sign. */
-static void draw_signs(unsigned char *x, size_t bytes, size_t size, uint64_t *random)
+/* Makes x [count] one that was never used: draws its first numbers anew, and all other signs. */
+static void draw_again(enum lb_dtype dtype, unsigned char *x, size_t count, uint64_t *random)
 {
-    uint64_t bits = 0;
-    for (size_t i = 0; i < bytes / size; i++) {
-        bits = i % 64 == 0 ? lb_random_next(random) : bits >> 1;
-        x[(i + 1) * size - 1] ^=
-            (unsigned char)((bits & 1) << 7); /* the highest byte is the last */
+    enum { DRAWN = 16 };
+    const size_t size = lb_dtype_size(dtype);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = lb_random_next(random);
+        double number = (double)(bits >> 11) * 0x1p-52 - 1;
+        if (i < DRAWN)
+            lb_store(dtype, x + i * size, &number, 1);
+        else
+            x[(i + 1) * size - 1] ^= (unsigned char)(bits >> 56 & 0x80); /* the highest byte */
     }
 }
 
@@ -182,6 +186,7 @@ static enum lb_status compare_with_new_inputs(struct lb_case_context *context, s
     const double most_ns = context->options->sampler.max_ns / 20, median = context->row->median_ns;
     const void *known_x = context->inputs[context->held[0]].at[LB_X];
     const size_t bytes = context->tensors.bytes[LB_X];
+    const enum lb_dtype dtype = context->c->problem.dtype;
     double start = lb_now_ns(), ns, fastest = INFINITY, known = INFINITY;
     enum lb_status st = LB_OK;
     if (context->calls > 1 || median > most_ns)
@@ -194,7 +199,7 @@ static enum lb_status compare_with_new_inputs(struct lb_case_context *context, s
     for (int i = 0; fastest > slower * median &&
                     (i < FEWEST || (i < PAIRS && lb_now_ns() - start < 2 * most_ns));
          i++) {
-        draw_signs(new_x, bytes, lb_dtype_size(context->c->problem.dtype), &context->checks.state);
+        draw_again(dtype, new_x, bytes / lb_dtype_size(dtype), &context->checks.state);
         LB_TRY(time_call_on(context, new_x, &ns, err));
         fastest = fmin(fastest, ns);
         LB_TRY(time_call_on(context, known_x, &ns, err));
