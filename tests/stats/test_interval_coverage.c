@@ -186,7 +186,7 @@ TEST(paired_interval_covers_where_differences_are_0)
         }
 }
 
-/* The broken twin: blocks that share a level, pooled sample by sample. The interval is far too
+/* The mutant: blocks that share a level, pooled sample by sample. The interval is far too
  * narrow, which is why units are blocks. */
 TEST(pooled_samples_of_blocks_cover_nothing)
 {
