@@ -47,14 +47,12 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
 /* LB_INVALID, with the name that was probably meant. */
 static enum lb_status fail_unknown(const char *word, struct lb_error *err)
 {
-    const char *suggestion = NULL;
+    const char *suggestion = NULL, *letters = word + strspn(word, "-");
     size_t distance = SIZE_MAX;
     for (size_t i = 0; i < lb_option_count; i++) {
-        const struct lb_option *option = &lb_option_table[i];
-        if (lb_is_closer(word, option->name, &distance))
-            suggestion = option->name;
-        if (option->short_name && lb_is_closer(word, option->short_name, &distance))
-            suggestion = option->short_name;
+        const char *name = lb_option_table[i].name; /* the dashes, which all share, do not count */
+        if (lb_is_closer(letters, name + strspn(name, "-"), &distance))
+            suggestion = name;
     }
     if (word[0] != '-')
         return lb_fail(err, LB_INVALID,

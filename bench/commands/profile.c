@@ -8,9 +8,9 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "case/run.h"
 #include "device/device.h"
 #include "device/memory.h"
-#include "case/run.h"
 #include "model/registry.h"
 #include "plot/table.h"
 #include "support/number_text.h"

@@ -32,8 +32,8 @@ struct lb_candidate {
     enum lb_rank rank;
 };
 
-/* One problem with its threads, launch form, state of caches and way of timing, which all candidates
- * share: speed-ups are over the baseline of the same group. */
+/* One problem with its threads, launch form, state of caches and way of timing, which all
+ * candidates share: speed-ups are over the baseline of the same group. */
 struct lb_group {
     char page[LB_PAGE_NAME_SIZE]; /* everything but sizes, as in lb_page_name */
     int64_t sizes[LB_SIZE_COUNT];
@@ -98,7 +98,8 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE]);
 int lb_page_compare(const char *a, const char *b);
 
 /* "LSTM inference, f32": the start of a page's heading, to which its kind adds. others [size]
- * receives the part behind pass and precision, such as ", 2 layers, ragged"; NULL: it is not wanted. */
+ * receives the part behind pass and precision, such as ", 2 layers, ragged"; NULL: it is not
+ * wanted. */
 void lb_page_heading(const struct lb_row *row, char *heading, char *others, size_t size);
 
 /* Sorts the values in place and removes duplicates. Returns how many are left. */

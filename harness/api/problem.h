@@ -128,8 +128,8 @@ struct lb_counts {
     size_t weights; /* all w_ih, w_hh, b_ih, b_hh and w_cell of all layers and directions */
 };
 
-/* Computes the counts. LB_OOM when the tensors, their gradients and the oracle's copies of them take
- * 2^56 bytes or more. */
+/* Computes the counts. LB_OOM when the tensors, their gradients and the oracle's copies of them
+ * take 2^56 bytes or more. */
 enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_counts *counts,
                                  struct lb_error *err);
 

@@ -1,4 +1,5 @@
-/* The limit that control groups set on this process's memory, and the number of kills for lack of memory. */
+/* The limit that control groups set on this process's memory, and the number of kills for lack of
+ * memory. */
 #ifndef LB_CGROUP_H
 #define LB_CGROUP_H
 

@@ -4,8 +4,8 @@
 
 #include "api/impl.h"
 #include "base/thread_pool.h"
-#include "machine/cpu_plan.h"
 #include "impls/common/simd_kernels.h"
+#include "machine/cpu_plan.h"
 
 /* The sizes of a problem, with the layout of simd_kernels.h. */
 struct lb_cpu_sizes {

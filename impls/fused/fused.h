@@ -8,8 +8,8 @@
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
 #include "device/device.h"
-#include "machine/lower_bound.h"
 #include "device/streams.h"
+#include "machine/lower_bound.h"
 
 /* The fields that lb_fused_forward_args and lb_fused_backward_args share, for steps [first, end).
  */
@@ -91,7 +91,10 @@ struct lb_fused_family {
 extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
 
 /* The families' names after "auto"; NULL at the end. */
-#define LB_FUSED_VARIANTS {"auto", "cluster", "grid", "step", NULL}
+#define LB_FUSED_VARIANTS                       \
+    {                                           \
+        "auto", "cluster", "grid", "step", NULL \
+    }
 extern const char *const lb_fused_variants[];
 
 /* Bytes of one direction's packed recurrent weights. */

@@ -110,9 +110,9 @@ static double cache_clocks(const struct lb_fused_view *v, const struct lb_fused_
     double group = lb_grid_blocks(&k->tile, (int)v->problem->hidden);
     double readers = k->backward ? 1 : ceil(group / LB_GRID_COPIES);
     double lines = bytes * plan->needed / readers / LINE_BYTES;
-    return fmax(
-        slice_clocks(v, lines, readers),
-        fmax(bytes / m->bytes_clock[LB_CACHE], bytes * plan->needed / (m->bytes_s[LB_CACHE] / m->clock_hz)));
+    return fmax(slice_clocks(v, lines, readers),
+                fmax(bytes / m->bytes_clock[LB_CACHE],
+                     bytes * plan->needed / (m->bytes_s[LB_CACHE] / m->clock_hz)));
 }
 
 /* Returns the clocks by which the slowest of all warps is later than a warp that reads at the

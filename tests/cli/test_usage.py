@@ -12,6 +12,7 @@ BAD = [
     # arguments, what the message must hold
     ([], ["no command", "--sweep"]),
     (["--swep"], ["--swep", "did you mean --sweep"]),
+    (["--jobs", "4"], ["--jobs: there is no such option; see --help"]), # no option is like it but for the dashes
     (["sweep"], ["'sweep'", "such as --sweep"]),
     (["--sweep", "-B", "0"], ["-B 0: batch must be 1 or more"]),
     (["--sweep", "-B", "-3"], ["-B -3"]),
