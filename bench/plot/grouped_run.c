@@ -218,18 +218,36 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
 
 /* A row with what it is grouped by. */
 struct member {
-    char page[LB_PAGE_NAME_SIZE];
+    const char *page;
     int64_t sizes[LB_SIZE_COUNT];
     struct lb_candidate candidate;
 };
 
-static struct member member_of(const struct lb_row *row)
+static struct member member_of(const struct lb_row *row, const char *page)
 {
     const struct lb_problem *p = &row->c.problem;
-    struct member member = {.sizes = {p->seq_len, p->batch, p->input, p->hidden},
-                            .candidate = {.row = row}};
-    lb_page_name(row, member.page);
-    return member;
+    return (struct member){.page = page,
+                           .sizes = {p->seq_len, p->batch, p->input, p->hidden},
+                           .candidate = {.row = row}};
+}
+
+/* The kept name of the row's page: a run has few pages and may have a hundred thousand rows. NULL:
+ * out of memory. */
+static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row *row)
+{
+    char name[LB_PAGE_NAME_SIZE];
+    lb_page_name(row, name);
+    for (size_t i = grouped->page_count; i-- > 0;)
+        if (strcmp(grouped->pages[i], name) == 0)
+            return grouped->pages[i];
+    char **more = realloc(grouped->pages, (grouped->page_count + 1) * sizeof(*more));
+    if (!more)
+        return NULL;
+    grouped->pages = more;
+    char *page = strdup(name);
+    if (page)
+        more[grouped->page_count++] = page;
+    return page;
 }
 
 static int compare_problems(const char *page, const int64_t *sizes, const char *other_page,
@@ -288,7 +306,7 @@ static void group_members(const struct member *members, struct lb_grouped_run *g
             compare_problems(member[-1].page, member[-1].sizes, member->page, member->sizes)) {
             struct lb_group *next = &grouped->groups[grouped->count++];
             *next = (struct lb_group){.candidates = &grouped->candidates[i], .first = SIZE_MAX};
-            memcpy(next->page, member->page, sizeof(next->page));
+            next->page = member->page;
             memcpy(next->sizes, member->sizes, sizeof(next->sizes));
         }
         struct lb_group *group = &grouped->groups[grouped->count - 1];
@@ -314,15 +332,18 @@ enum lb_status lb_group_run(const struct lb_run *run, const char *baseline,
                                        .series = calloc(room, sizeof(*grouped->series)),
                                        .groups = calloc(room, sizeof(*grouped->groups)),
                                        .candidates = calloc(room, sizeof(*grouped->candidates))};
-    if (!members || !grouped->series || !grouped->groups || !grouped->candidates) {
+    bool kept = members && grouped->series && grouped->groups && grouped->candidates;
+    for (size_t i = 0; i < run->count && kept; i++) {
+        members[i] = member_of(&run->rows[i], keep_page(grouped, &run->rows[i]));
+        kept = members[i].page != NULL;
+    }
+    if (!kept) {
         free(members);
         lb_grouped_run_free(grouped);
         return lb_fail(err, LB_OOM, "out of memory for %zu rows", run->count);
     }
     find_series(grouped);
     choose_baseline(grouped, baseline);
-    for (size_t i = 0; i < run->count; i++)
-        members[i] = member_of(&run->rows[i]);
     qsort(members, run->count, sizeof(*members), compare_members);
     group_members(members, grouped);
     free(members);
@@ -331,6 +352,9 @@ enum lb_status lb_group_run(const struct lb_run *run, const char *baseline,
 
 void lb_grouped_run_free(struct lb_grouped_run *grouped)
 {
+    for (size_t i = 0; i < grouped->page_count; i++)
+        free(grouped->pages[i]);
+    free(grouped->pages);
     free(grouped->series);
     free(grouped->groups);
     free(grouped->candidates);
@@ -366,7 +390,9 @@ static int compare_with_group(const void *key, const void *item)
 const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
                                        const struct lb_row *row)
 {
-    const struct member key = member_of(row);
+    char page[LB_PAGE_NAME_SIZE];
+    lb_page_name(row, page);
+    const struct member key = member_of(row, page);
     return bsearch(&key, grouped->groups, grouped->count, sizeof(*grouped->groups),
                    compare_with_group);
 }

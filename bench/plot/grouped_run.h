@@ -35,7 +35,7 @@ struct lb_candidate {
 /* One problem with its threads, launch form, state of caches and way of timing, which all
  * candidates share: speed-ups are over the baseline of the same group. */
 struct lb_group {
-    char page[LB_PAGE_NAME_SIZE]; /* everything but sizes, as in lb_page_name */
+    const char *page; /* everything but sizes, as in lb_page_name; of lb_grouped_run.pages */
     int64_t sizes[LB_SIZE_COUNT];
     struct lb_candidate *candidates; /* [count], those with a time first, the fastest first */
     size_t count, timed;
@@ -46,6 +46,8 @@ struct lb_grouped_run {
     const struct lb_run *run;
     struct lb_series *series; /* [series_count], by implementation, then name; owned */
     size_t series_count;
+    char **pages; /* [page_count] the names of pages, each once; owned */
+    size_t page_count;
     struct lb_group *groups; /* [count], by page (lb_page_compare), then H, B, T, I; owned */
     size_t count;
     struct lb_candidate *candidates; /* of all groups, owned */

@@ -135,7 +135,7 @@ class LargePlans(ProgramTest):
                             self.path("run"), env=without_libraries(self.path("libraries")))
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
             self.assertGreater(sum('"verdict":"skipped"' in line for line in lines), 99_000)
-        self.assertLess(megabytes, 240) # 100,000 cases
+        self.assertLess(megabytes, 200) # 100,000 cases
 
 
 if __name__ == "__main__":
