@@ -136,7 +136,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         LB_TRY(lb_shard_keep(session->options->shard, &sampler, &plan, err));
     }
     if (whole == 0) {
-        lb_plan_say_empty(&plan);
+        lb_plan_print_empty(&plan);
         *exit_code = LB_EXIT_NOTHING;
     } else if (session->options->command == LB_CMD_LIST) {
         st = lb_list_print(session, &plan, err);

@@ -184,7 +184,7 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
                      &ab->sides[1], err));
     LB_TRY(plan_problems(ab, err));
     if (ab->plan.count == 0) {
-        lb_plan_say_empty(&ab->plan);
+        lb_plan_print_empty(&ab->plan);
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }

@@ -109,7 +109,7 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     printf("time      about %s, by the cases' flops and usual rates\n", text);
 }
 
-void lb_plan_say_empty(const struct lb_plan *plan)
+void lb_plan_print_empty(const struct lb_plan *plan)
 {
     size_t ruled_out = plan->filtered + plan->left_out;
     fprintf(stderr, "bench-lstm: no case is left: %zu combination%s ruled out%s%s\n", ruled_out,

@@ -9,7 +9,7 @@
 void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
 
 /* Prints on stderr why the plan has no case. */
-void lb_plan_say_empty(const struct lb_plan *plan);
+void lb_plan_print_empty(const struct lb_plan *plan);
 
 /* Prints which part of the plan this is, behind start; nothing for a whole plan. */
 void lb_print_shard(const char *start, const struct lb_plan *plan);

@@ -18,8 +18,9 @@ enum { PORTABLE_CLUSTER = 8 /* blocks in a cluster that every device with cluste
 
 const char *const lb_fused_variants[] = LB_FUSED_VARIANTS;
 
-enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
-                            struct lb_fused_view *view, struct lb_error *err)
+enum lb_status lb_fused_view_make(const struct lb_problem *problem,
+                                  const struct lb_device_info *device, struct lb_fused_view *view,
+                                  struct lb_error *err)
 {
     static struct lb_device_info h100;
     enum lb_status st = LB_OK;
@@ -134,7 +135,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
     struct group c;
     *choice = (struct lb_fused_choice){.fitting = 0};
     LB_TRY(check_sizes(problem, why));
-    LB_TRY(lb_fused_see(problem, device, &view, why));
+    LB_TRY(lb_fused_view_make(problem, device, &view, why));
     snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
     evaluate_group(&view, variant, false, &c);
     if (c.fitting > 0) {

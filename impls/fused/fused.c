@@ -79,7 +79,7 @@ static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_conf
     enum lb_status st = LB_OK;
     if (!device || device->modelled)
         return LB_OK;
-    LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    LB_TRY(lb_fused_view_make(self->problem, device, &view, err));
     view.graph = config->graph;
     for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
         struct lb_error why;
@@ -131,7 +131,7 @@ static enum lb_status use_runnable(struct lb_fused *self, const struct lb_exec_c
     enum lb_status st = LB_OK;
     if (!device || device->modelled)
         return LB_OK;
-    LB_TRY(lb_fused_see(self->problem, device, &view, err));
+    LB_TRY(lb_fused_view_make(self->problem, device, &view, err));
     for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++)
         LB_TRY(ready_best(self, &view, variant_of(config), backward, err));
 done:
@@ -150,7 +150,7 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &self->choice, err));
     LB_TRY(use_tuned(self, config, err));
     LB_TRY(use_runnable(self, config, err));
-    LB_TRY(lb_fused_see(problem, lb_device_known(NULL), &view, err));
+    LB_TRY(lb_fused_view_make(problem, lb_device_known(NULL), &view, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
@@ -277,7 +277,7 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     if (lb_has_backward(p))
         LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
     void *scratch = carve(self, &carvers);
-    LB_TRY(lb_fused_see(p, lb_device_known(NULL), &view, err));
+    LB_TRY(lb_fused_view_make(p, lb_device_known(NULL), &view, err));
     if (lb_fused_chunk(&view, &self->choice) == p->seq_len)
         self->chunk = p->seq_len; /* the device has less room than was expected */
     describe(self);

@@ -142,8 +142,9 @@ int64_t lb_fused_chunk(const struct lb_fused_view *view, const struct lb_fused_c
 double lb_fused_gemms_ns(const struct lb_fused_view *view, int64_t chunk);
 
 /* The view of a problem; device NULL stands for an H100. */
-enum lb_status lb_fused_see(const struct lb_problem *problem, const struct lb_device_info *device,
-                            struct lb_fused_view *view, struct lb_error *err);
+enum lb_status lb_fused_view_make(const struct lb_problem *problem,
+                                  const struct lb_device_info *device, struct lb_fused_view *view,
+                                  struct lb_error *err);
 
 /* Chooses the plans with the lowest predicted time, of all families or of the variant's one. device
  * NULL stands for an H100. LB_UNSUPPORTED names the limit. */

@@ -73,7 +73,7 @@ void print_predictions(FILE *to)
 {
     const struct lb_problem any = problem_of(1, 1, 1, LB_INFER);
     struct lb_fused_view view;
-    if (lb_fused_see(&any, NULL, &view, NULL) != LB_OK)
+    if (lb_fused_view_make(&any, NULL, &view, NULL) != LB_OK)
         return;
     fputs("hidden,batch,forward,forward_step_us,backward,backward_step_us", to);
     for (int t = 0; t < LENGTHS; t++)

@@ -295,7 +295,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     tune(true);
     expect_ok(text);
     tune(false);
-    assert_int_equal(lb_fused_see(&c.problem, NULL, &view, NULL), LB_OK);
+    assert_int_equal(lb_fused_view_make(&c.problem, NULL, &view, NULL), LB_OK);
     int count = lb_fused_plans(&view, "step", false, plans);
     assert_true(count >= 2);
     for (int i = 0; i < count; i++) { /* each plan is taken, whichever was the fastest */

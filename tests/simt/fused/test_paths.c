@@ -81,7 +81,7 @@ static void print_plan(FILE *to, const struct lb_problem *p, struct lb_fused_pla
 static void print_problem(FILE *to, const struct lb_problem *p, const struct lb_device_info *device)
 {
     struct lb_fused_view view;
-    if (lb_fused_see(p, device, &view, NULL) != LB_OK)
+    if (lb_fused_view_make(p, device, &view, NULL) != LB_OK)
         return;
     for (int v = 0; lb_fused_variants[v]; v++) {
         struct lb_fused_choice choice;
