@@ -10,7 +10,7 @@
 #include "commands/criteria.h"
 #include "commands/list.h"
 #include "device/device.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "machine/ceilings.h"
 #include "machine/cpu_plan.h"
 #include "measure/case_lower_bound.h"

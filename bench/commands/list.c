@@ -9,7 +9,7 @@
 #include "base/thread_pool.h"
 #include "commands/plan_time.h"
 #include "device/device.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "machine/ceilings.h"
 #include "machine/cpu_plan.h"
 

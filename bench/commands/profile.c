@@ -10,7 +10,7 @@
 
 #include "case/run.h"
 #include "device/device.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "model/registry.h"
 #include "plot/table.h"
 #include "support/number_text.h"

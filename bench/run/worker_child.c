@@ -15,7 +15,7 @@
 #include "base/given_files.h"
 #include "base/text.h"
 #include "case/run.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "host/cpu_affinity.h"
 #include "host/shared_library.h"
 #include "measure/ceilings_measure.h"

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "host/cgroup.h"
 #include "support/leftovers.h"
 #include "support/subprocess.h"

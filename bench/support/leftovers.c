@@ -25,7 +25,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>

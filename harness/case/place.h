@@ -4,7 +4,7 @@
 #define LB_CASE_PLACE_H
 
 #include "api/impl.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "record/record.h"
 #include "reference/case_tensors.h"
 

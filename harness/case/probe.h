@@ -4,7 +4,7 @@
 
 #include "api/impl.h"
 #include "case/options.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "model/case.h"
 
 /* What follows from a case and an implementation before anything is created. lb_case_plan computes

@@ -4,7 +4,7 @@
 #define LB_CASE_UPDATE_H
 
 #include "api/impl.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 
 struct lb_case_update {
     const struct lb_problem *problem;

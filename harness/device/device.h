@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "device/memory.h"
+#include "device/host_memory.h"
 
 #ifdef __cplusplus
 extern "C" {

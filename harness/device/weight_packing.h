@@ -4,7 +4,7 @@
 
 #include "api/impl.h"
 #include "base/arena.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "model/weights_file.h"
 
 #ifdef __cplusplus

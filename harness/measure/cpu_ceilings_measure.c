@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/thread_pool.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #define X86 1

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "build_info.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "host/cpu_topology.h"
 
 const char *lb_version(void)

@@ -5,7 +5,7 @@
 #define LB_CASE_TENSORS_H
 
 #include "api/impl.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "reference/input_data.h"
 
 enum lb_tensor {

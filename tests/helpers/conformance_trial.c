@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/memory.h"
 #include "case/update.h"
+#include "device/host_memory.h"
 #include "model/case.h"
 #include "model/registry.h"
 

@@ -1,7 +1,7 @@
 /* The comparison finds the fault of each faulty plug-in, and none in those that are correct. */
 #include <dlfcn.h>
 
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "model/registry.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"

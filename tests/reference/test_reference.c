@@ -5,7 +5,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "model/registry.h"
 #include "reference/expected.h"
 #include "reference/input_data.h"

@@ -1,6 +1,6 @@
 /* Memory spaces, in which tensors live, and how much memory the host has. */
-#ifndef LB_MEMORY_H
-#define LB_MEMORY_H
+#ifndef LB_HOST_MEMORY_H
+#define LB_HOST_MEMORY_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* The host's memory space, and how much memory the host has. */
-#include "device/memory.h"
+#include "device/host_memory.h"
 
 #include <dirent.h>
 #include <math.h>

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "case/probe.h"
-#include "device/memory.h"
+#include "device/host_memory.h"
 #include "device/timer.h"
 #include "host/cgroup.h"
 #include "model/registry.h"
