@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/given_files.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/help.h"
@@ -33,7 +32,6 @@
 #include "support/terminal.h"
 #include "sweep/devices.h"
 #include "sweep/merge.h"
-#include "sweep/run_settings.h"
 #include "sweep/sweep.h"
 
 static volatile sig_atomic_t stop;
@@ -221,18 +219,10 @@ static void print_version(void)
 /* Sets what the command line gives for all cases; --resume takes it from its run. */
 static enum lb_status give(const struct lb_options *options, struct lb_error *err)
 {
-    const struct lb_given_files given = {
-        .weights = options->weights,
-        .prefix = options->prefix,
-        .inputs = options->inputs,
-        .batch_first = options->batch_first,
-        .tune = options->tune,
-        .tuned = options->tuned,
-    };
-    if (given.tuned && !given.tune && access(given.tuned, R_OK) != 0)
-        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", given.tuned,
+    if (options->tuned && !options->tune && access(options->tuned, R_OK) != 0)
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", options->tuned,
                        strerror(errno));
-    return lb_give_files(&given, err);
+    return lb_options_give(options, err);
 }
 
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/given_files.h"
 #include "cli/shard.h"
 #include "record/record.h"
 #include "reference/loss_scale.h"
@@ -732,6 +733,19 @@ void lb_options_free(struct lb_options *options)
     free(options->paths);
     free(options->benchmark);
     *options = (struct lb_options){0};
+}
+
+enum lb_status lb_options_give(const struct lb_options *options, struct lb_error *err)
+{
+    const struct lb_given_files given = {
+        .weights = options->weights,
+        .prefix = options->prefix,
+        .inputs = options->inputs,
+        .batch_first = options->batch_first,
+        .tune = options->tune,
+        .tuned = options->tuned,
+    };
+    return lb_give_files(&given, err);
 }
 
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options)

@@ -158,6 +158,10 @@ const char *lb_command_name(enum lb_command command);
 struct lb_options lb_options_defaults(void);
 void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 
+/* Gives this process, and with each request its workers, the weights, inputs and tuned choices that
+ * all cases use (base/given_files.h). LB_OOM. */
+enum lb_status lb_options_give(const struct lb_options *options, struct lb_error *err);
+
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 

@@ -62,13 +62,14 @@ static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
     return lb_plan_build(selection, &registry, &ab->plan, err);
 }
 
-/* The settings of one side, for its header. They leave out the plug-in of the other side, which may
- * have the same name. */
-static enum lb_status side_settings(const struct ab *ab, int side, struct lb_settings *settings,
-                                    struct lb_error *err)
+/* The header of one side. It leaves out the plug-in of the other side, which may have the same
+ * name.
+ */
+static enum lb_status side_header(const struct ab *ab, int side, json_t **header,
+                                  struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_options options = *ab->session->options;
+    const struct lb_sampler_options sampler = lb_block_sampler();
     const char *word = side == 0 ? options.subject : options.run;
     const char **plugins = calloc(options.plugin_count + 1, sizeof(*plugins));
     if (!plugins)
@@ -78,10 +79,9 @@ static enum lb_status side_settings(const struct ab *ab, int side, struct lb_set
     if (is_plugin(word))
         plugins[options.plugin_count++] = word;
     options.plugins = plugins;
-    LB_TRY(lb_settings_from_options(&options, settings, err));
-    settings->sampler = lb_block_sampler();
-    settings->repetitions = ab->pairs;
-done:
+    options.repetitions = ab->pairs;
+    enum lb_status st = lb_settings_to_header(&options, &sampler, ab->plan.cases, ab->plan.count,
+                                              ab->session->libraries, header, err);
     free(plugins);
     return st;
 }
@@ -92,7 +92,6 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
     enum lb_status st = LB_OK;
     char folder[4096], pair_id[64];
     json_t *header = NULL;
-    struct lb_settings settings = {0};
     snprintf(pair_id, sizeof(pair_id), "%lld-%ld", (long long)time(NULL), (long)getpid());
     LB_TRY(lb_name_folder(ab->session->options->out, folder, sizeof(folder), err));
     for (int s = 0; s < 2; s++) {
@@ -101,10 +100,7 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
             snprintf(cases[i].impl, sizeof(cases[i].impl), "%s", ab->sides[s].impl_entry->name);
             snprintf(cases[i].variant, sizeof(cases[i].variant), "%s", ab->sides[s].variant);
         }
-        lb_settings_free(&settings);
-        LB_TRY(side_settings(ab, s, &settings, err));
-        LB_TRY(lb_settings_to_header(&settings, cases, ab->plan.count, ab->session->libraries,
-                                     &header, err));
+        LB_TRY(side_header(ab, s, &header, err));
         lb_gpu_annotate(ab->session, json_object_get(header, "environment"));
         json_object_set_new(header, "interleaved", json_string(pair_id));
         json_object_set_new(header, "side", json_string(ab->sides[s].label));
@@ -114,7 +110,6 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
         header = NULL;
     }
 done:
-    lb_settings_free(&settings);
     json_decref(header);
     return st;
 }

@@ -1,18 +1,23 @@
-/* The sweep: plans cases, runs each of them, records every outcome, and finishes the run. */
+/* The sweep: plans cases, measures each in a worker, records every outcome, and finishes the run.
+ */
 #include "sweep/sweep.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "support/cpu_load.h"
+#include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
 #include "sweep/sweep_steps.h"
 
 enum {
-    CHUNK = 256,         /* cases given to Google Benchmark at a time: registration is quadratic */
-    PROCESSES_CHUNK = 32 /* with --processes: an interruption loses what a chunk has measured */
+    CHUNK = 256,          /* cases given to Google Benchmark at a time: registration is quadratic */
+    PROCESSES_CHUNK = 32, /* with --processes: an interruption loses what a chunk has measured */
+    CANARY_NS = 500000000 /* sampling time of a canary, at most, but never more than a case's */
 };
 
 bool lb_sweep_interrupted(const struct lb_session *session)
@@ -20,18 +25,177 @@ bool lb_sweep_interrupted(const struct lb_session *session)
     return (session->stop && *session->stop) || lb_reader_left(stderr);
 }
 
-int lb_sweep_rounds(const struct lb_settings *settings)
+int lb_sweep_rounds(const struct lb_options *options)
 {
-    return settings->processes > 1 ? settings->processes : settings->repetitions;
+    return options->processes > 1 ? options->processes : options->repetitions;
 }
 
-void lb_sweep_free(struct lb_sweep_run *sweep)
+/* ---- Measuring one case ---- */
+
+static void print_variant(const struct lb_case *c, char name[2 * LB_NAME_SIZE])
 {
-    lb_run_close(&sweep->file);
-    lb_settings_free(&sweep->settings);
-    json_decref(sweep->hangs);
-    free(sweep->cases);
+    snprintf(name, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
 }
+
+static void count_hang(struct lb_sweep_run *sweep, const struct lb_case *c)
+{
+    char name[2 * LB_NAME_SIZE];
+    print_variant(c, name);
+    if (!sweep->hangs)
+        sweep->hangs = json_object();
+    json_int_t before = json_integer_value(json_object_get(sweep->hangs, name));
+    json_object_set_new(sweep->hangs, name, json_integer(before + 1));
+}
+
+/* Whether so many cases of the variant have hung that no more of them are run. */
+static bool reached_hang_limit(const struct lb_sweep_run *sweep, const struct lb_case *c)
+{
+    int limit = sweep->session->options->hang_limit;
+    char name[2 * LB_NAME_SIZE];
+    print_variant(c, name);
+    return limit > 0 && json_integer_value(json_object_get(sweep->hangs, name)) >= limit;
+}
+
+static bool out_of_time(const struct lb_sweep_run *sweep)
+{
+    return (lb_now_ns() - sweep->start_ns) / 1e9 > sweep->session->options->time_budget_s;
+}
+
+/* Whether the case is known not to run; row then has the verdict and its reason. */
+static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c, bool first,
+                       struct lb_row *row)
+{
+    const struct lb_session *session = sweep->session;
+    const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
+    char name[2 * LB_NAME_SIZE];
+    if (!impl_entry) {
+        row->verdict = LB_VERDICT_ABSENT;
+        lb_row_print(&row->reason, "this program has no %s", c->impl);
+    } else if (impl_entry->absent) {
+        row->verdict = LB_VERDICT_ABSENT;
+        lb_row_print(&row->reason, "%s", impl_entry->absent);
+    } else if (first && out_of_time(sweep)) {
+        row->verdict = LB_VERDICT_SKIPPED;
+        lb_row_print(&row->reason, "the time budget of %.3g s ran out",
+                     session->options->time_budget_s);
+    } else if (reached_hang_limit(sweep, c)) {
+        row->verdict = LB_VERDICT_SKIPPED;
+        print_variant(c, name);
+        lb_row_print(&row->reason,
+                     "%s has hung %d times: its other cases are not run (--hang-limit)", name,
+                     session->options->hang_limit);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* Measures one block of the case. first: its very first one. */
+static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_case *c, bool first,
+                                    struct lb_row *block, struct lb_error *err)
+{
+    const struct lb_session *session = sweep->session;
+    const struct lb_options *options = session->options;
+    const struct lb_job job = {
+        .c = c,
+        .seed = options->seed,
+        .sampler = lb_options_sampler(options),
+        .kernels = options->kernels && first,
+        .loss_scale = options->loss_scale,
+        .dynamic_loss_scale = options->dynamic_loss_scale,
+    };
+    *block = lb_row_make(c);
+    if (cannot_run(sweep, c, first, block))
+        return LB_OK;
+    enum lb_status st =
+        lb_pool_run(session->pool, lb_registry_find(session->registry, c->impl), &job, block, err);
+    if (st == LB_OK && block->verdict == LB_VERDICT_TIMEOUT)
+        count_hang(sweep, c);
+    return st;
+}
+
+/* Measures a case once more, round 0 first, and merges the result into its row: one block, or with
+ * --processes all blocks of a fresh process. A case that did not run, or failed, is not measured
+ * again; one that has a block keeps it when time runs out or when other cases of its variant hang.
+ * LB_INTERRUPTED; LB_FAILED when no worker can be started; LB_OOM. */
+static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *c, int round,
+                              struct lb_row *row, struct lb_error *err)
+{
+    const struct lb_options *options = sweep->session->options;
+    bool fresh = options->processes > 1;
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < (fresh ? options->repetitions : 1) && st == LB_OK; i++) {
+        struct lb_row block = {0};
+        bool first = round == 0 && i == 0;
+        if (!first &&
+            (row->verdict != LB_VERDICT_OK || out_of_time(sweep) || reached_hang_limit(sweep, c)))
+            break;
+        if (fresh && i == 0)
+            lb_pool_renew(sweep->session->pool);
+        st = measure_block(sweep, c, first, &block, err);
+        if (st == LB_OK)
+            st = lb_row_merge(row, &block, first, fresh && i == 0, err);
+        lb_row_free(&block);
+    }
+    return st;
+}
+
+/* ---- Recording one row ---- */
+
+/* Adds a warning to the row of a case with a time when a limit stopped the case early. */
+static void warn_of_early_stop(const struct lb_sweep_run *sweep, struct lb_row *row)
+{
+    const struct lb_options *options = sweep->session->options;
+    const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
+    bool by_process = options->processes > 1;
+    int processes = by_process ? options->processes : 1;
+    char warning[128];
+    if (row->verdict != LB_VERDICT_OK ||
+        row->block_count >= (size_t)processes * (size_t)options->repetitions)
+        return;
+    snprintf(warning, sizeof(warning), "the %s left it %zu of %d %s", limit,
+             by_process ? row->process_count : row->block_count,
+             by_process ? processes : options->repetitions, by_process ? "processes" : "blocks");
+    lb_row_warn(row, warning);
+}
+
+/* Adds a warning to the row of a case that was measured while others used its CPUs. */
+static void warn_of_others(struct lb_row *row)
+{
+    char warning[128];
+    snprintf(warning, sizeof(warning),
+             "other programs used %.0f %% of its CPUs while it was measured",
+             100 * row->others_share);
+    if (lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE)
+        lb_row_warn(row, warning);
+}
+
+/* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
+static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *row)
+{
+    char id[LB_CASE_ID_SIZE], time[32], line[LB_CASE_ID_SIZE + LB_ROW_TEXT_SIZE + 64];
+    lb_case_print(&row->c, id);
+    lb_format_ns(row->median_ns, time);
+    if (lb_row_is_timed(row))
+        snprintf(line, sizeof(line), "%-11s %9s  %s", lb_verdict_name(row->verdict), time, id);
+    else
+        snprintf(line, sizeof(line), "%-11s %9s  %s: %s", lb_verdict_name(row->verdict), "", id,
+                 row->reason);
+    lb_clean_text(line);
+    lb_progress_say(&sweep->progress, line);
+}
+
+/* Adds the warnings that concern the whole case, and appends the row to the run. LB_IO, LB_OOM. */
+static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, struct lb_error *err)
+{
+    warn_of_early_stop(sweep, row);
+    warn_of_others(row);
+    if (sweep->session->options->verbose)
+        say_result(sweep, row);
+    return lb_run_append(&sweep->file, row, err);
+}
+
+/* ---- Running all cases ---- */
 
 /* Looks for a moment how much of the CPUs other programs use, and says it before a long sweep. */
 static void warn_of_busy_machine(void)
@@ -50,16 +214,26 @@ static void warn_of_busy_machine(void)
                 100 * others);
 }
 
-/* Measures the canaries of a shard; when: "start" or "end". */
+/* Measures the canaries of a shard, whatever is left of the time budget; when: "start" or "end". */
 static enum lb_status run_canaries(struct lb_sweep_run *sweep, const char *when,
                                    struct lb_error *err)
 {
+    const struct lb_session *session = sweep->session;
     enum lb_status st = LB_OK;
-    for (size_t i = 0; i < sweep->canary_count && !lb_sweep_interrupted(sweep->session); i++) {
+    for (size_t i = 0; i < sweep->canary_count && !lb_sweep_interrupted(session); i++) {
         struct lb_row row = {0};
-        st = lb_sweep_measure_canary(sweep, &sweep->canaries[i], &row, err);
-        if (st == LB_OK)
-            st = lb_sweep_record_canary(sweep, &row, when, err);
+        const struct lb_case *c = &sweep->canaries[i];
+        struct lb_job job = {.c = c,
+                             .seed = session->options->seed,
+                             .sampler = lb_sampler_defaults(),
+                             .loss_scale = 1};
+        job.sampler.max_ns = fmin(CANARY_NS, lb_options_sampler(session->options).max_ns);
+        st = lb_pool_run(session->pool, lb_registry_find(session->registry, c->impl), &job, &row,
+                         err);
+        if (st == LB_OK) {
+            warn_of_others(&row);
+            st = lb_run_append_canary(&sweep->file, &row, when, err);
+        }
         lb_row_free(&row);
         LB_TRY(st);
     }
@@ -71,14 +245,14 @@ done:
 static enum lb_status run_round(struct lb_sweep_run *sweep, const struct lb_case *c, int round,
                                 struct lb_row *row, struct lb_error *err)
 {
-    bool last = round + 1 == lb_sweep_rounds(&sweep->settings);
+    bool last = round + 1 == lb_sweep_rounds(sweep->session->options);
     char id[LB_CASE_ID_SIZE];
     enum lb_status st = LB_OK;
     lb_case_print(c, id);
     lb_progress_case(&sweep->progress, id);
-    LB_TRY(lb_sweep_measure(sweep, c, round, row, err));
+    LB_TRY(measure(sweep, c, round, row, err));
     if (last)
-        LB_TRY(lb_sweep_record(sweep, row, err));
+        LB_TRY(record(sweep, row, err));
     lb_progress_done(&sweep->progress, last && lb_verdict_is_failure(row->verdict),
                      last && row->verdict == LB_VERDICT_SKIPPED);
 done:
@@ -120,12 +294,13 @@ done:
 static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t chunk = sweep->settings.processes > 1 ? PROCESSES_CHUNK : CHUNK;
+    size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : CHUNK;
     if (sweep->count > 0)
         warn_of_busy_machine();
     LB_TRY(run_canaries(sweep, "start", err));
     sweep->start_ns = lb_now_ns();
-    lb_progress_start(&sweep->progress, sweep->count * (size_t)lb_sweep_rounds(&sweep->settings));
+    lb_progress_start(&sweep->progress,
+                      sweep->count * (size_t)lb_sweep_rounds(sweep->session->options));
     sweep->progress.quiet = sweep->session->options->quiet;
     for (size_t i = 0; i < sweep->count && !lb_sweep_interrupted(sweep->session); i += chunk) {
         size_t left = sweep->count - i;
@@ -137,40 +312,45 @@ done:
     return st == LB_INTERRUPTED ? LB_OK : st;
 }
 
-/* Runs what was planned, ends the file of the run, and finishes with what is derived from it.
- * Failures from here on are LB_FAILED, because cases have run. */
-static enum lb_status run_and_finish(struct lb_sweep_run *sweep, int *exit_code,
-                                     struct lb_error *err)
+/* Runs what was planned, unless planning failed, ends the file of the run, and finishes with what
+ * is derived from it. Failures once cases have run are LB_FAILED. Frees the sweep. */
+static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run *sweep,
+                                     int *exit_code, struct lb_error *err)
 {
-    enum lb_status st = run_cases(sweep, err);
-    bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
-    /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
-    enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
+    enum lb_status st = planned;
+    if (planned == LB_OK) {
+        st = run_cases(sweep, err);
+        bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
+        /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
+        enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
+        lb_run_close(&sweep->file);
+        st = st == LB_OK ? ended : st;
+        if (st == LB_OK)
+            st = lb_sweep_finish(sweep->session, sweep->folder, exit_code, err);
+        st = st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+    }
     lb_run_close(&sweep->file);
-    if (st == LB_OK)
-        st = ended;
-    if (st == LB_OK)
-        st = lb_sweep_finish(sweep->session, sweep->folder, exit_code, err);
-    return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+    json_decref(sweep->header);
+    json_decref(sweep->hangs);
+    free(sweep->cases);
+    return st;
 }
 
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err)
 {
     struct lb_sweep_run sweep = {.session = session};
-    enum lb_status st = lb_sweep_begin(&sweep, plan, err);
-    if (st == LB_OK)
-        st = run_and_finish(&sweep, exit_code, err);
-    lb_sweep_free(&sweep);
-    return st;
+    return run_and_finish(lb_sweep_begin(&sweep, plan, err), &sweep, exit_code, err);
 }
 
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
+    const struct lb_options *given = session->options;
+    struct lb_options options = *given;
     struct lb_sweep_run sweep = {.session = session};
-    enum lb_status st = lb_sweep_continue(&sweep, session, err);
-    if (st == LB_OK)
-        st = run_and_finish(&sweep, exit_code, err);
-    lb_sweep_free(&sweep);
+    session->options = &options;
+    enum lb_status st =
+        run_and_finish(lb_sweep_continue(&sweep, session, &options, err), &sweep, exit_code, err);
+    session->options = given;
     return st;
 }

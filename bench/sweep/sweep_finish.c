@@ -8,6 +8,12 @@
 #include "support/terminal.h"
 #include "sweep/sweep_steps.h"
 
+bool lb_row_is_noisy(const struct lb_row *row)
+{
+    return lb_row_is_timed(row) &&
+           (row->others_share > LB_BUSY_SHARE || row->slowdown > LB_SLOW_MACHINE);
+}
+
 static int exit_code_of(const struct lb_run *run)
 {
     size_t ok = 0;

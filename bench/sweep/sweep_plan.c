@@ -7,10 +7,12 @@
 
 #include "base/text.h"
 #include "model/case_set.h"
+#include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
+#include "sweep/run_settings.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 
@@ -40,8 +42,7 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
 /* Hands the arguments of the command line to Google Benchmark, and how often each case is measured.
  * The processes of a case are spread over its chunk in random order, so that a drift of the machine
  * shows as a difference between them. */
-static enum lb_status configure_gbench(const struct lb_options *options,
-                                       const struct lb_settings *settings, struct lb_error *err)
+static enum lb_status configure_gbench(const struct lb_options *options, struct lb_error *err)
 {
     char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
     size_t count = options->benchmark_count;
@@ -51,9 +52,9 @@ static enum lb_status configure_gbench(const struct lb_options *options,
     for (size_t i = 0; i < count; i++)
         all[i] = (char *)(uintptr_t)options->benchmark[i];
     snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
-             lb_sweep_rounds(settings));
+             lb_sweep_rounds(options));
     all[count++] = repetitions;
-    if (settings->processes > 1)
+    if (options->processes > 1)
         all[count++] = interleaving;
     enum lb_status st = lb_gbench_configure(count, all, err);
     free(all);
@@ -92,44 +93,43 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_settings settings = {0};
-    LB_TRY(lb_settings_from_options(options, &settings, err));
-    LB_TRY(configure_gbench(options, &settings, err));
+    LB_TRY(configure_gbench(options, err));
     if (options->benchmark_filter && plan->count > 0)
         LB_TRY(filter_cases(plan->cases, &plan->count, err));
 done:
-    lb_settings_free(&settings);
     return st;
 }
 
-/* Notes in the settings which part of a plan this is, and its canaries. */
-static enum lb_status note_shard(struct lb_sweep_run *sweep, const struct lb_shard *shard,
-                                 struct lb_error *err)
+/* Notes in the header which part of a plan this is, and its canaries. */
+static enum lb_status note_shard(const struct lb_session *session, const struct lb_shard *shard,
+                                 json_t *header, struct lb_error *err)
 {
     struct lb_case canaries[LB_CANARY_COUNT];
     char hash[17];
     if (shard->count == 0)
         return LB_OK;
     json_t *texts = json_array();
-    lb_canaries_choose(sweep->session->registry, sweep->session->gpu != NULL, shard->threads,
-                       canaries);
+    lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
     for (size_t i = 0; i < LB_CANARY_COUNT; i++) {
         char text[LB_CASE_ID_SIZE];
         lb_case_print(&canaries[i], text);
         json_array_append_new(texts, json_string(text));
     }
     snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
-    sweep->settings.shard =
+    json_t *object =
         json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count", shard->count, "plan",
                   hash, "plan_cases", (json_int_t)shard->plan_count, "canaries", texts);
-    return sweep->settings.shard ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the shard");
+    return json_object_set_new(header, "shard", object) == 0
+               ? LB_OK
+               : lb_fail(err, LB_OOM, "out of memory for the shard");
 }
 
-/* Takes the canaries that the shard names, but for those of an implementation that another build
- * had. */
-static enum lb_status take_canaries(struct lb_sweep_run *sweep, struct lb_error *err)
+/* Takes the canaries that the header's shard names, but for those of an implementation that another
+ * build had. */
+static enum lb_status take_canaries(struct lb_sweep_run *sweep, const json_t *header,
+                                    struct lb_error *err)
 {
-    const json_t *texts = json_object_get(sweep->settings.shard, "canaries");
+    const json_t *texts = json_object_get(json_object_get(header, "shard"), "canaries");
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < json_array_size(texts) && i < LB_CANARY_COUNT; i++) {
         const char *text = json_string_value(json_array_get(texts, i));
@@ -155,13 +155,13 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
     sweep->count = plan->count;
     for (size_t i = 0; i < plan->count; i++)
         sweep->cases[i] = plan->cases[i];
-    LB_TRY(lb_settings_from_options(session->options, &sweep->settings, err));
-    LB_TRY(note_shard(sweep, &plan->shard, err));
-    LB_TRY(take_canaries(sweep, err));
+    const struct lb_sampler_options sampler = lb_options_sampler(session->options);
     LB_TRY(lb_check_derived_outputs(session->options, err));
-    LB_TRY(configure_gbench(session->options, &sweep->settings, err));
-    LB_TRY(lb_settings_to_header(&sweep->settings, sweep->cases, sweep->count, session->libraries,
-                                 &header, err));
+    LB_TRY(configure_gbench(session->options, err));
+    LB_TRY(lb_settings_to_header(session->options, &sampler, sweep->cases, sweep->count,
+                                 session->libraries, &header, err));
+    LB_TRY(note_shard(session, &plan->shard, header, err));
+    LB_TRY(take_canaries(sweep, header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
     LB_TRY(lb_name_folder(session->options->out, sweep->folder, sizeof(sweep->folder), err));
     LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
@@ -255,14 +255,16 @@ static void warn_of_other_environment(const struct lb_run *run, const json_t *no
  * loaded is code, and the run may be somebody else's: only the command line can name it. */
 static enum lb_status check_known(const struct lb_sweep_run *sweep, struct lb_error *err)
 {
-    const struct lb_settings *settings = &sweep->settings;
+    const json_t *plugins = json_object_get(sweep->header, "plugins"), *plugin;
     char names[300] = "";
-    size_t i = 0;
+    size_t i = 0, k;
     while (i < sweep->count && lb_registry_find(sweep->session->registry, sweep->cases[i].impl))
         i++;
-    for (size_t k = 0; k < settings->plugin_count; k++)
-        lb_append(names, sizeof(names), " --plugin %s", settings->plugins[k]);
-    if (i == sweep->count || settings->plugin_count == 0)
+    json_array_foreach(plugins, k, plugin)
+    {
+        lb_append(names, sizeof(names), " --plugin %s", json_string_value(plugin));
+    }
+    if (i == sweep->count || !names[0])
         return LB_OK;
     return lb_fail(err, LB_INVALID,
                    "--resume: %s comes from a plug-in, which a run's file may not load by itself; "
@@ -285,31 +287,31 @@ static void say_how_far(const struct lb_sweep_run *sweep, const struct lb_run *r
 }
 
 enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *session,
-                                 struct lb_error *err)
+                                 struct lb_options *options, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_settings *settings = &sweep->settings;
     struct lb_run run = {0};
     json_t *details = NULL;
     size_t done_count = 0;
-    LB_TRY(lb_check_derived_outputs(session->options, err));
-    folder_of_run(session->options->subject, sweep->folder, sizeof(sweep->folder));
+    LB_TRY(lb_check_derived_outputs(options, err));
+    folder_of_run(options->subject, sweep->folder, sizeof(sweep->folder));
     LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
     LB_TRY(check_resumable(&run, sweep->folder, err));
-    LB_TRY(
-        lb_settings_from_run(&run, session->options, settings, &sweep->cases, &sweep->count, err));
-    LB_TRY(lb_settings_give(settings, err));
-    lb_pool_limit(session->pool, &settings->limits);
+    sweep->header = json_incref(run.header);
+    LB_TRY(lb_settings_from_header(sweep->header, options, &sweep->cases, &sweep->count, err));
+    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
+                                            options->device};
+    lb_pool_limit(session->pool, &limits);
     lb_pool_renew(session->pool); /* those that loaded plug-ins began before the device was known */
-    LB_TRY(configure_gbench(session->options, settings, err));
+    LB_TRY(configure_gbench(options, err));
     if (lb_gpu_wanted(session, NULL))
         LB_TRY(lb_gpu_find(session, err));
-    LB_TRY(lb_settings_to_resume(settings, session->options, session->libraries, &details, err));
+    LB_TRY(lb_settings_of_session(options, session->libraries, &details, err));
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
     LB_TRY(drop_done(&run, sweep, &done_count, err));
     LB_TRY(check_known(sweep, err));
-    LB_TRY(take_canaries(sweep, err));
+    LB_TRY(take_canaries(sweep, sweep->header, err));
     LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
                             json_object_get(details, "environment"), err));
     LB_TRY(lb_run_resume(&sweep->file, details, err));

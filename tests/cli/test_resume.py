@@ -148,7 +148,8 @@ class Resume(ProgramTest):
         written = self.path("written")
         broken = [({"plugins": ["/no/such.so"], "cases": more}, "--plugin /no/such.so"),
                   ({"tune": True, "tuned": written}, "give --tuned with that file again"),
-                  ({"processes": 1001}, "1000 processes"), ({"repetitions": 10001}, "10000"),
+                  ({"processes": 1001}, "processes must be a number from 1 to 1000"),
+                  ({"repetitions": 10001}, "repetitions must be"),
                   ({"call_limit_s": 1e9}, "call_limit_s"), ({"memory_bytes": 1e30}, "memory_bytes"),
                   ({"loss_scale": -1}, "loss_scale"),
                   ({"cases": ["cpu_ref/T0_B1_H1"]}, "cases[0]"),
