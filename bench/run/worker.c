@@ -111,7 +111,10 @@ struct exchange {
     struct lb_row *row;      /* of run: a valid one, which becomes the row that the worker sends */
     json_t **known;          /* of ceilings: becomes the record of what is known by now */
     json_t *message;         /* the last message; owned */
-    struct lb_event reply;   /* decoded from it */
+    const json_t *reply;     /* what that has beside the status */
+    enum lb_status status;   /* of the reply */
+    struct lb_error why;     /* when the status is not LB_OK */
+    bool device_lost;
 };
 
 /* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
@@ -125,25 +128,52 @@ static double phase_limit(const struct lb_pool *pool, const char *phase,
     return pool->limits.call_s + sampling;
 }
 
-/* Takes what an event before the reply says; phase [96] becomes the one that begins. */
-static enum lb_status take_event(struct exchange *exchange, struct lb_event *event, char *phase,
-                                 struct lb_error *err)
+static enum lb_status take_row(struct exchange *exchange, const json_t *object,
+                               struct lb_error *err)
 {
-    if (event->kind == LB_EVENT_PHASE) {
-        snprintf(phase, 96, "%s", event->phase);
-    } else if (event->kind == LB_EVENT_FIGURE && exchange->known) {
-        if (event->failed[0])
-            fprintf(stderr, "warning: ceilings: %s: %s\n", event->figure, event->failed);
-        snprintf(phase, 96, "the figure after %.60s", event->figure);
-        json_decref(*exchange->known);
-        *exchange->known = json_incref((json_t *)event->reply);
-    } else if (event->kind == LB_EVENT_ROW) {
-        if (!exchange->row || !lb_case_same(&event->row.c, exchange->c)) {
-            lb_row_free(&event->row);
-            return lb_fail(err, LB_INVALID, "it is of another case");
+    struct lb_row row;
+    enum lb_status st = lb_row_from_json(object, &row, err);
+    if (st != LB_OK)
+        return st;
+    if (!exchange->row || !lb_case_same(&row.c, exchange->c)) {
+        lb_row_free(&row);
+        return lb_fail(err, LB_INVALID, "it is of another case");
+    }
+    lb_row_free(exchange->row);
+    *exchange->row = row;
+    return LB_OK;
+}
+
+/* Takes a message; phase [96] becomes the phase that begins. *ended: it is the reply. LB_INVALID.
+ */
+static enum lb_status take_message(struct exchange *exchange, char *phase, bool *ended,
+                                   struct lb_error *err)
+{
+    json_t *message = exchange->message, *reply = json_object_get(message, "reply");
+    const char *begins, *figure, *failed, *why;
+    int status, lost;
+    *ended = false;
+    exchange->reply = reply;
+    if (json_object_get(message, "row"))
+        return take_row(exchange, json_object_get(message, "row"), err);
+    if (json_unpack(message, "{s:s}", "phase", &begins) == 0) {
+        snprintf(phase, 96, "%s", begins);
+    } else if (json_unpack(message, "{s:s, s:s}", "figure", &figure, "failed", &failed) == 0) {
+        if (failed[0])
+            fprintf(stderr, "warning: ceilings: %s: %s\n", figure, failed);
+        snprintf(phase, 96, "the figure after %.60s", figure);
+        if (exchange->known) {
+            json_decref(*exchange->known);
+            *exchange->known = json_incref(reply);
         }
-        lb_row_free(exchange->row);
-        *exchange->row = event->row;
+    } else if (json_unpack(message, "{s:i, s:s, s:b}", "status", &status, "why", &why,
+                           "device_lost", &lost) == 0) {
+        *ended = true;
+        exchange->status = (enum lb_status)status;
+        exchange->device_lost = lost != 0;
+        lb_fail(&exchange->why, LB_FAILED, "%s", why[0] ? why : "no reason was given");
+    } else {
+        return lb_fail(err, LB_INVALID, "a message of a worker is no event");
     }
     return LB_OK;
 }
@@ -164,6 +194,7 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct
     }
     lb_worker_send(worker, request);
     for (;;) {
+        bool ended;
         struct lb_error why = {""};
         const struct lb_watch watch = {phase_limit(pool, phase, exchange),
                                        pool->limits.memory_bytes, pool->stop};
@@ -174,14 +205,12 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct
             drop(pool, worker);
         if (st != LB_OK)
             return st;
-        st = lb_event_decode(exchange->message, &exchange->reply, &why);
-        if (st == LB_OK && exchange->reply.kind == LB_EVENT_REPLY) {
-            if (exchange->reply.device_lost)
+        st = take_message(exchange, phase, &ended, &why);
+        if (st == LB_OK && ended) {
+            if (exchange->device_lost)
                 drop(pool, worker);
             return LB_OK;
         }
-        if (st == LB_OK)
-            st = take_event(exchange, &exchange->reply, phase, &why);
         if (st != LB_OK) {
             fault->verdict = LB_VERDICT_ERROR;
             snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s",
@@ -195,8 +224,8 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct
 /* The status of the reply, with the reason. */
 static enum lb_status reply_status(const struct exchange *exchange, struct lb_error *err)
 {
-    const struct lb_event *reply = &exchange->reply;
-    return reply->status == LB_OK ? LB_OK : lb_fail(err, reply->status, "%s", reply->why.text);
+    return exchange->status == LB_OK ? LB_OK
+                                     : lb_fail(err, exchange->status, "%s", exchange->why.text);
 }
 
 /* Whether the path can be sent, and kept in records: both are JSON. */
@@ -208,20 +237,42 @@ static bool is_utf8(const char *path)
     return fine;
 }
 
+/* Reads a plug-in's description of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
+ * holds impl_entry->variants; the strings lie in the reply. */
+static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *impl_entry,
+                                  char **variants, struct lb_error *err)
+{
+    const json_t *list = json_object_get(reply, "variants");
+    size_t count = json_array_size(list);
+    int memory = 0;
+    json_int_t traits = 0;
+    *impl_entry = (struct lb_impl_entry){0};
+    if (count > LB_VARIANTS_MAX ||
+        json_unpack((json_t *)reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry->name, "summary",
+                    &impl_entry->summary, "memory", &memory, "traits", &traits) != 0)
+        return lb_fail(err, LB_INVALID, "the worker's reply is no plug-in");
+    for (size_t i = 0; i < count; i++)
+        variants[i] = (char *)json_string_value(json_array_get(list, i));
+    variants[count] = NULL;
+    impl_entry->variants = count > 0 ? variants : NULL;
+    impl_entry->memory = (enum lb_memory)memory;
+    impl_entry->traits = (uint32_t)traits;
+    return LB_OK;
+}
+
 /* Has a worker load the plug-in at the path and describe it. variants [LB_VARIANTS_MAX + 1] and
  * *impl_entry point into the exchange. LB_FAILED with *fault filled: the worker was lost. */
 static enum lb_status load_plugin(struct lb_pool *pool, struct lb_worker *worker, const char *path,
                                   struct exchange *exchange, struct lb_impl_entry *impl_entry,
                                   char **variants, struct lb_fault *fault, struct lb_error *err)
 {
-    *exchange =
-        (struct exchange){.request = {.kind = LB_REQUEST_PLUGIN, .path = path}, .phase = "loading"};
+    *exchange = (struct exchange){.request = {.op = "plugin", .path = path}, .phase = "loading"};
     enum lb_status st = ask(pool, worker, exchange, fault);
     if (st == LB_OK)
         st = reply_status(exchange, err);
     else if (st == LB_FAILED)
         return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, fault->reason);
-    return st == LB_OK ? lb_plugin_decode(exchange->reply.reply, impl_entry, variants, err) : st;
+    return st == LB_OK ? read_plugin(exchange->reply, impl_entry, variants, err) : st;
 }
 
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
@@ -293,17 +344,31 @@ static enum lb_status ask_worker_of(struct lb_pool *pool, const struct lb_impl_e
     return st == LB_OK ? reply_status(exchange, why) : st;
 }
 
+static enum lb_status read_probe(const json_t *reply, struct lb_probe *probe, struct lb_error *err)
+{
+    json_int_t weights, gradients, reserve, workspace;
+    const char *description, *note;
+    if (json_unpack((json_t *)reply, "{s:I, s:I, s:I, s:I, s:s, s:s}", "weights", &weights,
+                    "gradients", &gradients, "reserve", &reserve, "workspace", &workspace,
+                    "description", &description, "note", &note) != 0)
+        return lb_fail(err, LB_INVALID, "the worker's reply lacks what the case needs");
+    probe->sizes =
+        (struct lb_sizes){(size_t)weights, (size_t)gradients, (size_t)reserve, (size_t)workspace};
+    snprintf(probe->description, sizeof(probe->description), "%s", description);
+    snprintf(probe->note, sizeof(probe->note), "%s", note);
+    return LB_OK;
+}
+
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why)
 {
     char id[LB_CASE_ID_SIZE];
-    struct exchange exchange = {
-        .request = {.kind = probe ? LB_REQUEST_PROBE : LB_REQUEST_SUPPORTS, .text = id},
-        .phase = "the question"};
+    struct exchange exchange = {.request = {.op = probe ? "probe" : "supports", .text = id},
+                                .phase = "the question"};
     lb_case_print(c, id);
     enum lb_status st = ask_worker_of(pool, impl_entry, &exchange, why);
     if (st == LB_OK && probe)
-        st = lb_probe_decode(exchange.reply.reply, probe, why);
+        st = read_probe(exchange.reply, probe, why);
     json_decref(exchange.message);
     return st;
 }
@@ -316,7 +381,7 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = ""};
     struct lb_error why = {""};
-    struct exchange exchange = {.request = {.kind = LB_REQUEST_LIBRARY, .text = impl_entry->name},
+    struct exchange exchange = {.request = {.op = "library", .text = impl_entry->name},
                                 .phase = "loading"};
     bool started;
     enum lb_status st = find_or_start(pool, "libraries", &worker, &started, err);
@@ -330,7 +395,7 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
         st = reply_status(&exchange, &why);
     if (st != LB_INTERRUPTED) {
         lb_library_add(libraries, impl_entry,
-                       st == LB_OK ? json_string_value(exchange.reply.reply) : NULL);
+                       st == LB_OK ? json_string_value(exchange.reply) : NULL);
         if (st != LB_OK)
             impl_entry->absent = strdup(why.text);
         st = st == LB_OK || impl_entry->absent ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
@@ -366,9 +431,9 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
 {
     struct lb_error reason = {""};
-    struct exchange exchange = {.request = {.kind = LB_REQUEST_DEVICE}, .phase = "device"};
+    struct exchange exchange = {.request = {.op = "device"}, .phase = "device"};
     enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
-    *device = st == LB_OK ? json_incref((json_t *)exchange.reply.reply) : NULL;
+    *device = st == LB_OK ? json_incref((json_t *)exchange.reply) : NULL;
     json_decref(exchange.message);
     if (st == LB_FAILED)
         return lb_fail(why, LB_ABSENT, "looking for a device: %s", reason.text);
@@ -396,14 +461,14 @@ enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **c
                                 struct lb_error *why)
 {
     struct lb_error reason = {""};
-    struct exchange exchange = {.request = {.kind = LB_REQUEST_CEILINGS, .seconds = seconds},
+    struct exchange exchange = {.request = {.op = "ceilings", .seconds = seconds},
                                 .phase = "the first figure",
                                 .known = ceilings};
     *ceilings = NULL;
     enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
     if (st == LB_OK) {
         json_decref(*ceilings);
-        *ceilings = json_incref((json_t *)exchange.reply.reply);
+        *ceilings = json_incref((json_t *)exchange.reply);
     } else {
         lb_fail(why, st, "%s%s", st == LB_FAILED ? "measuring ceilings: " : "", reason.text);
     }
@@ -430,10 +495,10 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
                               struct lb_fault *fault)
 {
     char id[LB_CASE_ID_SIZE];
-    struct lb_aftermath after;
-    struct lb_error why = {""};
+    const char *left = NULL;
+    struct lb_error why = {"it does not say what is left behind"};
     struct exchange exchange = {
-        .request = {.kind = LB_REQUEST_RUN,
+        .request = {.op = "run",
                     .path = by_path ? impl_entry->plugin : NULL,
                     .text = id,
                     .seed = job->seed,
@@ -452,20 +517,23 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
     settle_others(pool, worker);
     enum lb_status st = ask(pool, worker, &exchange, fault);
     if (st == LB_OK && (reply_status(&exchange, &why) != LB_OK ||
-                        lb_aftermath_decode(exchange.reply.reply, &after, &why) != LB_OK)) {
+                        json_unpack((json_t *)exchange.reply, "{s:s}", "left", &left) != 0)) {
         snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why.text);
         drop(pool, worker);
         st = LB_FAILED;
     }
     if (st == LB_OK) {
         char warning[200];
-        if (isfinite(after.peak_bytes))
-            row->peak_bytes = after.peak_bytes;
-        lb_row_set_reference(row, after.reference_ns);
-        snprintf(warning, sizeof(warning), "left behind: %.180s", after.left);
-        if (after.left[0])
+        const json_t *peak = json_object_get(exchange.reply, "peak_bytes");
+        const json_t *reference = json_object_get(exchange.reply, "reference_ns");
+        if (json_is_real(peak))
+            row->peak_bytes = json_real_value(peak);
+        lb_row_set_reference(row,
+                             json_is_real(reference) ? json_real_value(reference) : (double)NAN);
+        snprintf(warning, sizeof(warning), "left behind: %.180s", left);
+        if (left[0])
             lb_row_warn(row, warning);
-        if (after.left[0] && !exchange.reply.device_lost) /* else it was dropped before */
+        if (left[0] && !exchange.device_lost) /* else it was dropped before */
             drop(pool, worker);
     }
     json_decref(exchange.message);

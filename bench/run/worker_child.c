@@ -14,11 +14,13 @@
 #include "base/clock.h"
 #include "base/given_files.h"
 #include "base/text.h"
+#include "case/probe.h"
 #include "case/run.h"
 #include "device/host_memory.h"
 #include "host/cpu_affinity.h"
 #include "host/shared_library.h"
 #include "measure/ceilings_measure.h"
+#include "model/registry.h"
 #include "record/device_record.h"
 #include "run/planted_slowdown.h"
 #include "run/worker_messages.h"
@@ -60,12 +62,28 @@ static bool device_is_lost(void)
     return lb_device()->lost && lb_device()->lost();
 }
 
+/* A JSON string of the text without what is no UTF-8 or controls a terminal. */
+static json_t *clean_string(const char *text)
+{
+    char clean[LB_ROW_TEXT_SIZE];
+    snprintf(clean, sizeof(clean), "%s", text);
+    lb_clean_text(clean);
+    return json_string(clean);
+}
+
+/* A reply; more: what it has beside the status, taken over, or NULL. */
+static json_t *pack_reply(enum lb_status status, const char *why, json_t *more)
+{
+    return json_pack("{s:i, s:o, s:b, s:o*}", "status", (int)status, "why",
+                     clean_string(status != LB_OK ? why : ""), "device_lost", device_is_lost(),
+                     "reply", more);
+}
+
 /* Sends a message and releases it. The program waits for one, so there is always one. */
 static void send_message(struct server *server, json_t *message)
 {
-    static const struct lb_error why = {"out of memory, or text that is not UTF-8"};
     if (!message)
-        message = lb_reply_encode(LB_FAILED, &why, NULL, device_is_lost());
+        message = pack_reply(LB_FAILED, "out of memory, or text that is not UTF-8", NULL);
     lb_channel_send(&server->channel, message, NULL);
 }
 
@@ -75,7 +93,7 @@ static void send_message(struct server *server, json_t *message)
 static void send_phase(void *user, const char *phase)
 {
     struct server *server = user;
-    send_message(server, lb_phase_encode(phase));
+    send_message(server, json_pack("{s:s}", "phase", phase));
     if (strcmp(phase, "create") == 0)
         lb_process_read_settings(server->before);
     if (strcmp(phase, "sample") == 0)
@@ -138,12 +156,22 @@ static enum lb_status load_library(const struct server *server, const struct lb_
     return LB_OK;
 }
 
+static json_t *pack_plugin(const struct lb_impl *impl)
+{
+    json_t *variants = json_array();
+    for (size_t i = 0; impl->variants && impl->variants[i]; i++)
+        json_array_append_new(variants, json_string(impl->variants[i]));
+    return json_pack("{s:s, s:o, s:o, s:i, s:I}", "name", impl->name, "summary",
+                     clean_string(impl->summary), "variants", variants, "memory", (int)impl->memory,
+                     "traits", (json_int_t)impl->traits);
+}
+
 /* Each serves one kind of request: *reply becomes what the reply has beside the status. */
 static enum lb_status serve_plugin(struct server *server, const struct lb_request *request,
                                    json_t **reply, struct lb_error *err)
 {
     enum lb_status st = lb_plugin_load(request->path, &server->plugin, err);
-    *reply = st == LB_OK ? lb_plugin_encode(server->plugin) : NULL;
+    *reply = st == LB_OK ? pack_plugin(server->plugin) : NULL;
     return st;
 }
 
@@ -176,13 +204,18 @@ static enum lb_status serve_question(struct server *server, const struct lb_requ
     if (!impl)
         return lb_fail(err, LB_ABSENT, "%s is not built", c.impl);
     open_device(server, impl);
-    if (request->kind == LB_REQUEST_SUPPORTS) {
+    if (strcmp(request->op, "supports") == 0) {
         send_phase(server, "supports");
         return lb_case_supported(impl, &c, lb_host_available(), err);
     }
     LB_TRY(load_library(server, impl, err));
     LB_TRY(lb_case_probe(impl, &c, lb_host_available(), &observer, &probe, err));
-    *reply = lb_probe_encode(&probe);
+    const struct lb_sizes *sizes = &probe.sizes;
+    *reply =
+        json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "weights", (json_int_t)sizes->weights,
+                  "gradients", (json_int_t)sizes->gradients, "reserve", (json_int_t)sizes->reserve,
+                  "workspace", (json_int_t)sizes->workspace, "description",
+                  clean_string(probe.description), "note", clean_string(probe.note));
 done:
     return st;
 }
@@ -196,7 +229,7 @@ static void send_row(void *user, const struct lb_row *row)
         lb_cpu_load_read(&now);
         copy.others_share = lb_cpu_load_others(&server->load, &now);
     }
-    send_message(server, lb_row_encode(&copy));
+    send_message(server, json_pack("{s:o}", "row", lb_row_to_json(&copy)));
 }
 
 /* The index of the implementation among those served; of the next one when it is new. */
@@ -304,11 +337,18 @@ static double time_reference(struct server *server, const struct lb_impl *impl,
     return last;
 }
 
-/* Runs the case and notes what it leaves behind. */
-static struct lb_aftermath run_case(struct server *server, const struct lb_impl *impl,
-                                    const struct lb_case *c, const struct lb_request *request)
+/* JSON has no NaN. */
+static json_t *known_real(double value)
 {
-    static char left[256];
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+/* Runs the case. Returns what is known once it is closed: what it left behind, "" if nothing; the
+ * time of fixed work around it; and its peak memory. */
+static json_t *run_case(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
+                        const struct lb_request *request)
+{
+    char left[256];
     const struct lb_run_observer observer = {server, send_phase, send_row};
     const struct lb_run_options options = {
         .seed = request->seed,
@@ -333,14 +373,14 @@ static struct lb_aftermath run_case(struct server *server, const struct lb_impl 
     lb_row_free(&row);
     describe_leftovers(server, impl, c, left, sizeof(left));
     double after = time_reference(server, impl, c);
-    return (struct lb_aftermath){left, (before + after) / 2, peak_bytes};
+    return json_pack("{s:s, s:o, s:o}", "left", left, "peak_bytes", known_real(peak_bytes),
+                     "reference_ns", known_real((before + after) / 2));
 }
 
 static enum lb_status serve_run(struct server *server, const struct lb_request *request,
                                 json_t **reply, struct lb_error *err)
 {
     struct lb_case c = lb_case_defaults();
-    struct lb_aftermath aftermath = {"", (double)NAN, (double)NAN};
     const struct lb_impl *impl = NULL;
     enum lb_status loaded = LB_OK;
     lb_fail(err, LB_FAILED, "the worker does not know the implementation");
@@ -352,7 +392,7 @@ static enum lb_status serve_run(struct server *server, const struct lb_request *
     if (impl)
         loaded = load_library(server, impl, err);
     if (impl && loaded == LB_OK) {
-        aftermath = run_case(server, impl, &c, request);
+        *reply = run_case(server, impl, &c, request);
     } else {
         struct lb_row row = lb_row_make(&c);
         if (loaded == LB_ABSENT)
@@ -360,8 +400,8 @@ static enum lb_status serve_run(struct server *server, const struct lb_request *
         lb_row_print(&row.reason, "%s", err->text);
         send_row(server, &row);
         lb_row_free(&row);
+        *reply = json_pack("{s:s}", "left", "");
     }
-    *reply = lb_aftermath_encode(&aftermath);
     return LB_OK;
 }
 
@@ -379,7 +419,8 @@ static enum lb_status serve_device(struct server *server, const struct lb_reques
 static void send_figure(void *user, const struct lb_ceilings *ceilings, const char *figure,
                         const char *failed)
 {
-    send_message(user, lb_figure_encode(lb_ceilings_to_json(ceilings), figure, failed));
+    send_message(user, json_pack("{s:s, s:o, s:o}", "figure", figure, "failed",
+                                 clean_string(failed), "reply", lb_ceilings_to_json(ceilings)));
 }
 
 static enum lb_status serve_ceilings(struct server *server, const struct lb_request *request,
@@ -398,12 +439,14 @@ static enum lb_status serve_ceilings(struct server *server, const struct lb_requ
  * another worker the next time. */
 static void serve(struct server *server, const json_t *message)
 {
-    static enum lb_status (*const functions[LB_REQUEST_COUNT])(
-        struct server *, const struct lb_request *, json_t **, struct lb_error *) = {
-        [LB_REQUEST_PLUGIN] = serve_plugin,     [LB_REQUEST_LIBRARY] = serve_library,
-        [LB_REQUEST_SUPPORTS] = serve_question, [LB_REQUEST_PROBE] = serve_question,
-        [LB_REQUEST_RUN] = serve_run,           [LB_REQUEST_DEVICE] = serve_device,
-        [LB_REQUEST_CEILINGS] = serve_ceilings,
+    static const struct {
+        const char *op;
+        enum lb_status (*function)(struct server *, const struct lb_request *, json_t **,
+                                   struct lb_error *);
+    } services[] = {
+        {"plugin", serve_plugin},     {"library", serve_library}, {"supports", serve_question},
+        {"probe", serve_question},    {"run", serve_run},         {"device", serve_device},
+        {"ceilings", serve_ceilings},
     };
     struct lb_request request;
     struct lb_error err = {""};
@@ -411,9 +454,10 @@ static void serve(struct server *server, const json_t *message)
     enum lb_status st = lb_request_decode(message, &request, &err);
     if (st == LB_OK)
         st = lb_give_files(&request.given, &err);
-    if (st == LB_OK)
-        st = functions[request.kind](server, &request, &reply, &err);
-    send_message(server, lb_reply_encode(st, &err, reply, device_is_lost()));
+    for (size_t i = 0; st == LB_OK && i < sizeof(services) / sizeof(services[0]); i++)
+        if (strcmp(services[i].op, request.op) == 0)
+            st = services[i].function(server, &request, &reply, &err);
+    send_message(server, pack_reply(st, err.text, reply));
 }
 
 int lb_worker_main(long parent, int device)

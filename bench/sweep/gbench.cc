@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <sstream>
 #include <string>
@@ -78,41 +77,27 @@ void register_cases(const char *const *names, size_t count, std::vector<size_t> 
         benchmark::RegisterBenchmark(names[i], note_call, order, i)->Iterations(1)->UseManualTime();
 }
 
-/* Whether the line is the name with Google Benchmark's suffix. */
-bool is_line_of(const std::string &line, const char *name)
+/* Has Google Benchmark run the named cases that the filter matches, or the one that it was
+ * configured with (nullptr). Returns their indexes in the order of its calls. *complaint is what it
+ * says of the filter; "" when that is fine. */
+std::vector<size_t> run_cases(const char *const *names, size_t count, const char *filter,
+                              std::string *complaint)
 {
-    size_t length = std::strlen(name);
-    return line.compare(0, length, name) == 0 && line.compare(length, 12, "/iterations:") == 0;
-}
-
-/* Sets keep[i] to whether the filter matches names[i]. Returns what Google Benchmark complains
- * about;
- * "" when the filter is fine. */
-std::string filter(const char *const *names, size_t count, bool *keep)
-{
-    std::ostringstream listed, complaints;
+    std::vector<size_t> calls;
+    std::ostringstream said;
     SilentReporter reporter;
-    reporter.SetOutputStream(&listed);
-    reporter.SetErrorStream(&complaints);
-    register_cases(names, count, nullptr);
-    initialize({"--benchmark_list_tests=true"});
-    benchmark::RunSpecifiedBenchmarks(&reporter);
-    initialize({"--benchmark_list_tests=false"});
+    reporter.SetErrorStream(&said);
+    register_cases(names, count, &calls);
+    if (filter)
+        benchmark::RunSpecifiedBenchmarks(&reporter, filter);
+    else
+        benchmark::RunSpecifiedBenchmarks(&reporter);
     benchmark::ClearRegisteredBenchmarks();
-
-    std::istringstream lines(listed.str());
-    std::string line;
-    size_t i = 0;
-    std::fill(keep, keep + count, false);
-    while (std::getline(lines, line)) { /* in the order of registration */
-        while (i < count && !is_line_of(line, names[i]))
-            i++;
-        if (i < count)
-            keep[i++] = true;
-    }
     /* It also complains when no name matches, but that holds for this chunk of names only. */
-    std::istringstream words(complaints.str());
-    return std::getline(words, line) && line.find("Could not compile") == 0 ? line : "";
+    std::istringstream words(said.str());
+    if (!std::getline(words, *complaint) || complaint->find("Could not compile") != 0)
+        complaint->clear();
+    return calls;
 }
 
 /* Turns exceptions into errors: none may pass through a C caller. */
@@ -144,11 +129,14 @@ enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_err
 enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *keep,
                                 struct lb_error *err)
 {
-    const size_t chunk = 256; /* listing registers, which is quadratic */
+    const size_t chunk = 256; /* registration is quadratic */
     return guarded(err, [&] {
+        std::fill(keep, keep + count, false);
         for (size_t i = 0; i < count; i += chunk) {
             size_t n = count - i < chunk ? count - i : chunk;
-            std::string complaint = filter(names + i, n, keep + i);
+            std::string complaint;
+            for (size_t called : run_cases(names + i, n, nullptr, &complaint))
+                keep[i + called] = true;
             if (!complaint.empty())
                 return lb_fail(err, LB_INVALID, "--benchmark_filter: %s", complaint.c_str());
         }
@@ -160,11 +148,8 @@ enum lb_status lb_gbench_order(const char *const *names, size_t count, size_t **
                                size_t *length, struct lb_error *err)
 {
     return guarded(err, [&] {
-        SilentReporter reporter;
-        std::vector<size_t> calls;
-        register_cases(names, count, &calls);
-        benchmark::RunSpecifiedBenchmarks(&reporter, ".");
-        benchmark::ClearRegisteredBenchmarks();
+        std::string complaint;
+        std::vector<size_t> calls = run_cases(names, count, ".", &complaint);
         *length = calls.size();
         *order = static_cast<size_t *>(std::malloc((calls.size() + 1) * sizeof(size_t)));
         if (!*order)
