@@ -231,14 +231,6 @@ static double boot_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Fills *fault for a worker that is silent for longer than it may. */
-static void describe_silence(const char *phase, double limit_s, struct lb_fault *fault)
-{
-    fault->verdict = LB_VERDICT_TIMEOUT;
-    snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s", phase,
-             limit_s);
-}
-
 enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
                                const struct lb_watch *watch, json_t **message,
                                struct lb_fault *fault)
@@ -261,8 +253,11 @@ enum lb_status lb_worker_await(struct lb_worker *worker, const char *phase,
         silent_ns += fmin(now - last, STILL_MS * 1e6);
         last = now;
         bool late = silent_ns > watch->limit_s * 1e9;
-        if (late)
-            describe_silence(phase, watch->limit_s, fault);
+        if (late) {
+            fault->verdict = LB_VERDICT_TIMEOUT;
+            snprintf(fault->reason, sizeof(fault->reason), "%s did not return within %.3g s", phase,
+                     watch->limit_s);
+        }
         if (late || over_memory(worker, watch->memory_bytes, fault)) {
             end_process(worker);
             return LB_FAILED;

@@ -1,5 +1,5 @@
 /* What an implementation leaves behind in its worker process. */
-#define _GNU_SOURCE /* cpu_set_t, mallinfo2, RLIMIT_* */
+#define _GNU_SOURCE /* cpu_set_t, mallinfo2 */
 #include "support/leftovers.h"
 
 #include <ctype.h>
@@ -62,41 +62,42 @@ static bool flushes_to_zero(void)
 #endif
 }
 
-/* Reads a stat file of /proc into line [size]. Returns what follows the name, which may hold
- * anything: " S 1 ...", the state and the parent first; NULL when there is no such file. */
-static const char *read_stat(const char *path, char *line, size_t size)
+/* Whether something holds of a process or a thread. stat: its line of /proc behind the name, which
+ * may hold anything: " S 1 ...", the state and the parent first. */
+typedef bool stat_test(long id, const char *stat);
+
+/* Counts the processes of /proc, or the threads of /proc/PID/task, for which the test holds. */
+static size_t count_in(const char *folder, stat_test *holds)
 {
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(line, 1, size - 1, file) : 0;
-    line[length] = '\0';
-    if (file)
-        fclose(file);
-    const char *end = strrchr(line, ')');
-    return end ? end + 1 : NULL;
+    char path[400], line[512];
+    size_t count = 0;
+    DIR *entries = opendir(folder);
+    for (struct dirent *entry; entries && (entry = readdir(entries));) {
+        if (!isdigit((unsigned char)entry->d_name[0]))
+            continue;
+        snprintf(path, sizeof(path), "%.100s/%.255s/stat", folder, entry->d_name);
+        FILE *file = fopen(path, "r");
+        size_t length = file ? fread(line, 1, sizeof(line) - 1, file) : 0;
+        line[length] = '\0';
+        if (file)
+            fclose(file);
+        const char *end = strrchr(line, ')');
+        count += end && strlen(end) > 4 && holds(strtol(entry->d_name, NULL, 10), end + 1);
+    }
+    if (entries)
+        closedir(entries);
+    return count;
 }
 
-/* Whether the thread is about to end: pthread_join returns a moment before /proc forgets a thread.
- * PF_EXITING is in the kernel's include/linux/sched.h; the flags are the ninth field of stat. */
-static bool is_ending(const char *thread)
+/* Whether the thread is not about to end: pthread_join returns a moment before /proc forgets a
+ * thread. PF_EXITING is in the kernel's include/linux/sched.h; the flags are the ninth field of
+ * stat. */
+static bool stays(long id, const char *stat)
 {
     enum { PF_EXITING = 0x4 };
-    char path[300], line[512];
-    unsigned flags;
-    snprintf(path, sizeof(path), "/proc/self/task/%.255s/stat", thread);
-    const char *stat = read_stat(path, line, sizeof(line));
-    return !stat ||
-           (sscanf(stat, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_EXITING);
-}
-
-static size_t count_threads(void)
-{
-    size_t count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        count += isdigit((unsigned char)entry->d_name[0]) && !is_ending(entry->d_name);
-    if (folder)
-        closedir(folder);
-    return count > 0 ? count : 1;
+    unsigned flags = 0;
+    (void)id;
+    return sscanf(stat, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || !(flags & PF_EXITING);
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -165,30 +166,23 @@ static void read_signals(struct lb_process_reading *reading)
     }
 }
 
+/* Reads lines such as "Max open files            1024                 524288               files".
+ */
 static void read_limits(struct lb_process_reading *reading)
 {
-    static const struct {
-        int limit;
-        const char *name;
-    } limits[] = {
-        {RLIMIT_AS, "another limit on address space"},
-        {RLIMIT_CORE, "another limit on core files"},
-        {RLIMIT_CPU, "another limit on CPU time"},
-        {RLIMIT_DATA, "another limit on data"},
-        {RLIMIT_FSIZE, "another limit on file sizes"},
-        {RLIMIT_MEMLOCK, "another limit on locked memory"},
-        {RLIMIT_NOFILE, "another limit on open files"},
-        {RLIMIT_NPROC, "another limit on processes"},
-        {RLIMIT_STACK, "another limit on the stack"},
-        {RLIMIT_NICE, "another limit on the priority"},
-        {RLIMIT_RTPRIO, "another limit on real time"},
-    };
-    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        struct rlimit now = {0};
-        getrlimit(limits[i].limit, &now);
-        SET(add_setting(reading, limits[i].name, 0), "%ju %ju", (uintmax_t)now.rlim_cur,
-            (uintmax_t)now.rlim_max);
+    char line[256];
+    FILE *file = fopen("/proc/self/limits", "r");
+    while (file && fgets(line, sizeof(line), file)) {
+        char *end = strstr(line, "  ");
+        if (strncmp(line, "Max ", 4) != 0 || !end)
+            continue;
+        *end = '\0';
+        struct setting *setting = add_setting(reading, "another limit", 0);
+        snprintf(setting->name, sizeof(setting->name), "another limit on %.20s", line + 4);
+        SET(setting, "%s", end + 1);
     }
+    if (file)
+        fclose(file);
 }
 
 static const char *rounding_name(int rounding)
@@ -226,7 +220,8 @@ void lb_process_read_settings(struct lb_process_reading *reading)
 
 void lb_process_read_resources(struct lb_process_reading *reading)
 {
-    reading->threads = count_threads();
+    size_t threads = count_in("/proc/self/task", stays);
+    reading->threads = threads > 0 ? threads : 1;
     reading->bytes = count_bytes();
     read_files(reading);
 }
@@ -302,27 +297,17 @@ static double cpu_ns(clockid_t clock)
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-/* Whether the thread runs or waits for a CPU, rather than for an event. */
-static bool runs(const char *folder, const char *thread)
+/* Whether another thread than the calling one runs or waits for a CPU, rather than for an event. */
+static bool runs(long id, const char *stat)
 {
-    char path[400], line[512];
-    snprintf(path, sizeof(path), "%.100s/%.255s/stat", folder, thread);
-    const char *stat = read_stat(path, line, sizeof(line));
-    return stat && stat[0] == ' ' && stat[1] == 'R';
+    return stat[1] == 'R' && id != syscall(SYS_gettid);
 }
 
 bool lb_threads_run(long pid)
 {
-    char path[64];
-    bool any = false;
-    snprintf(path, sizeof(path), "/proc/%ld/task", pid);
-    DIR *folder = opendir(path);
-    for (struct dirent *entry; !any && folder && (entry = readdir(folder));)
-        any = isdigit((unsigned char)entry->d_name[0]) &&
-              strtol(entry->d_name, NULL, 10) != syscall(SYS_gettid) && runs(path, entry->d_name);
-    if (folder)
-        closedir(folder);
-    return any;
+    char folder[64];
+    snprintf(folder, sizeof(folder), "/proc/%ld/task", pid);
+    return count_in(folder, runs) > 0;
 }
 
 double lb_await_idle_threads(double limit_s)
@@ -340,23 +325,13 @@ double lb_await_idle_threads(double limit_s)
     return 0;
 }
 
-/* The parent of a process; 0 when there is no such process. */
-static long parent_of(const char *pid)
+/* Kills the process if it is a child of this one. */
+static bool kill_own(long id, const char *stat)
 {
-    char path[300], line[512];
-    snprintf(path, sizeof(path), "/proc/%.255s/stat", pid);
-    const char *stat = read_stat(path, line, sizeof(line));
-    return stat && strlen(stat) > 3 ? strtol(stat + 3, NULL, 10) : 0;
-}
-
-static void kill_children(void)
-{
-    DIR *folder = opendir("/proc");
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        if (isdigit((unsigned char)entry->d_name[0]) && parent_of(entry->d_name) == getpid())
-            kill((pid_t)strtol(entry->d_name, NULL, 10), SIGKILL);
-    if (folder)
-        closedir(folder);
+    bool own = strtol(stat + 3, NULL, 10) == getpid();
+    if (own)
+        kill((pid_t)id, SIGKILL);
+    return own;
 }
 
 int lb_end_children(double limit_s)
@@ -372,7 +347,7 @@ int lb_end_children(double limit_s)
         } else if (lb_now_ns() < end) {
             usleep(1000);
         } else if (rounds++ < MOST_ROUNDS) {
-            kill_children();
+            count_in("/proc", kill_own);
             end = lb_now_ns() + 20e6; /* for them to end, and for their children to become ours */
         } else {
             return killed + 1; /* at least one does not end */

@@ -4,7 +4,6 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <exception>
 #include <sstream>
@@ -41,25 +40,14 @@ std::string initialize(std::vector<std::string> arguments)
 }
 
 /* Google Benchmark took settings from the environment before main() began. A run must not depend on
- * what a shell happens to export: arguments that give the settings there their defaults back. */
+ * what a shell happens to export: arguments that give the settings there their defaults back. Some
+ * versions lack some of them. */
 std::vector<std::string> defaults()
 {
-    static const char *const settings[][2] = {
-        {"FILTER", ""},       {"LIST_TESTS", "false"},
-        {"REPETITIONS", "1"}, {"ENABLE_RANDOM_INTERLEAVING", "false"},
-        {"DRY_RUN", "false"}, {"MIN_WARMUP_TIME", "0"},
-        {"OUT", ""},          {"PERF_COUNTERS", ""}};
-    std::vector<std::string> arguments;
-    for (const auto &setting : settings) {
-        std::string name = "BENCHMARK_" + std::string(setting[0]);
-        if (!std::getenv(name.c_str()))
-            continue;
-        std::transform(name.begin(), name.end(), name.begin(), [](unsigned char letter) {
-            return static_cast<char>(std::tolower(letter));
-        });
-        arguments.push_back("--" + name + "=" + setting[1]);
-    }
-    return arguments;
+    return {"--benchmark_filter=",       "--benchmark_list_tests=false",
+            "--benchmark_repetitions=1", "--benchmark_enable_random_interleaving=false",
+            "--benchmark_dry_run=false", "--benchmark_min_warmup_time=0",
+            "--benchmark_out=",          "--benchmark_perf_counters="};
 }
 
 /* A benchmark that notes that it was called; what it stands for runs later. */
@@ -115,7 +103,7 @@ template <typename Body> lb_status guarded(lb_error *err, Body body)
 enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err)
 {
     return guarded(err, [&] {
-        initialize(defaults()); /* some versions lack some of them */
+        initialize(defaults());
         std::string rest = initialize(std::vector<std::string>(argv, argv + argc));
         return rest.empty()
                    ? LB_OK

@@ -3,6 +3,7 @@
  *
  * Rows are read one at a time: an index keeps about 150 bytes of each, whatever the number of its
  * samples, and their lines are read again when the result is written. */
+#define _GNU_SOURCE /* strverscmp */
 #include "sweep/merge.h"
 
 #include <dirent.h>
@@ -307,27 +308,6 @@ static enum lb_status add_run(struct merge *merge, const char *run, const char *
 
 /* ---- Sorting ---- */
 
-/* Compares texts so that T2 comes before T10. */
-static int compare_naturally(const char *a, const char *b)
-{
-    while (*a && *b) {
-        size_t n = strspn(a, "0123456789"), m = strspn(b, "0123456789");
-        if (n > 0 && m > 0) {
-            int order = n != m ? (n < m ? -1 : 1) : memcmp(a, b, n);
-            if (order)
-                return order;
-            a += n;
-            b += m;
-        } else if (*a == *b) {
-            a++;
-            b++;
-        } else {
-            break;
-        }
-    }
-    return (unsigned char)*a - (unsigned char)*b;
-}
-
 /* Sorts canaries first, then rows by problem, implementation and environment; of one case and
  * environment, the row that counts comes last. */
 static int compare_lines(const void *a, const void *b)
@@ -336,7 +316,7 @@ static int compare_lines(const void *a, const void *b)
     const char *x = strchr(p->id, '/'), *y = strchr(q->id, '/');
     if (p->canary != q->canary)
         return p->canary ? -1 : 1;
-    int order = compare_naturally(x ? x : "", y ? y : "");
+    int order = strverscmp(x ? x : "", y ? y : ""); /* T2 before T10 */
     if (!order)
         order = strcmp(p->id, q->id);
     if (!order && p->environment != q->environment)

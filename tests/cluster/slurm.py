@@ -153,10 +153,6 @@ class Slurm:
                 text.append(f"== {path}\n{file.read()[-2000:]}")
         return "\n".join(text)
 
-    def state(self, job):
-        """Returns the state of a job or a task, such as RUNNING; "" once Slurm has forgotten it."""
-        return self.call("squeue", "-h", "-t", "all", "-j", job, "-o", "%T", check=False)
-
     def node_of(self, job):
         return self.call("squeue", "-h", "-j", job, "-o", "%N", check=False)
 
