@@ -1,7 +1,7 @@
 /* Writes what is installed beside the program and follows from the table of options: its man page
- * and the completions of bash, zsh and fish. The build runs it:
+ * and the completions of bash and zsh. The build runs it:
  *
- *   write-option-files man|bash|zsh|fish VERSION >FILE */
+ *   write-option-files man|bash|zsh VERSION >FILE */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,49 +105,6 @@ static void write_bash(void)
           stdout);
 }
 
-/* 'NAME[help]:argument:action', as _arguments reads it. */
-static void print_zsh(const struct lb_option *option, const char *name)
-{
-    printf("  '%s[", name);
-    print_escaped(option->help, "[]:\\", "\\");
-    fputs("]", stdout);
-    if (option->placeholder)
-        printf(":argument:%s", takes_file(option) ? "_files" : " ");
-    fputs("' \\\n", stdout);
-}
-
-static void write_zsh(void)
-{
-    fputs("#compdef bench-lstm\n# Completion of bench-lstm for zsh.\n_arguments \\\n", stdout);
-    for (size_t i = 0; i < lb_option_count; i++) {
-        if (lb_option_table[i].joined)
-            continue;
-        print_zsh(&lb_option_table[i], lb_option_table[i].name);
-        if (lb_option_table[i].short_name)
-            print_zsh(&lb_option_table[i], lb_option_table[i].short_name);
-    }
-    fputs("  '*:run or folder:_files'\n", stdout);
-}
-
-static void write_fish(void)
-{
-    fputs("# Completion of bench-lstm for fish.\n", stdout);
-    for (size_t i = 0; i < lb_option_count; i++) {
-        const struct lb_option *option = &lb_option_table[i];
-        bool is_long = strncmp(option->name, "--", 2) == 0;
-        if (option->joined)
-            continue;
-        printf("complete -c bench-lstm -%c %s", is_long ? 'l' : 's',
-               option->name + (is_long ? 2 : 1));
-        if (option->short_name)
-            printf(" -s %s", option->short_name + 1);
-        fputs(!option->placeholder ? "" : takes_file(option) ? " -r -F" : " -x", stdout);
-        fputs(" -d '", stdout);
-        print_escaped(option->help, "'\\", "\\");
-        fputs("'\n", stdout);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const char *kind = argc > 1 ? argv[1] : "";
@@ -156,11 +113,9 @@ int main(int argc, char **argv)
     } else if (strcmp(kind, "bash") == 0) {
         write_bash();
     } else if (strcmp(kind, "zsh") == 0) {
-        write_zsh();
-    } else if (strcmp(kind, "fish") == 0) {
-        write_fish();
+        puts("#compdef bench-lstm\n_gnu_generic"); /* which asks the program for --help */
     } else {
-        fprintf(stderr, "usage: %s man VERSION | bash | zsh | fish\n", argv[0]);
+        fprintf(stderr, "usage: %s man VERSION | bash | zsh\n", argv[0]);
         return 2;
     }
     return fflush(stdout) == 0 ? 0 : 1;

@@ -59,35 +59,6 @@ void note_call(benchmark::State &state, std::vector<size_t> *order, size_t index
     }
 }
 
-void register_cases(const char *const *names, size_t count, std::vector<size_t> *order)
-{
-    for (size_t i = 0; i < count; i++)
-        benchmark::RegisterBenchmark(names[i], note_call, order, i)->Iterations(1)->UseManualTime();
-}
-
-/* Has Google Benchmark run the named cases that the filter matches, or the one that it was
- * configured with (nullptr). Returns their indexes in the order of its calls. *complaint is what it
- * says of the filter; "" when that is fine. */
-std::vector<size_t> run_cases(const char *const *names, size_t count, const char *filter,
-                              std::string *complaint)
-{
-    std::vector<size_t> calls;
-    std::ostringstream said;
-    SilentReporter reporter;
-    reporter.SetErrorStream(&said);
-    register_cases(names, count, &calls);
-    if (filter)
-        benchmark::RunSpecifiedBenchmarks(&reporter, filter);
-    else
-        benchmark::RunSpecifiedBenchmarks(&reporter);
-    benchmark::ClearRegisteredBenchmarks();
-    /* It also complains when no name matches, but that holds for this chunk of names only. */
-    std::istringstream words(said.str());
-    if (!std::getline(words, *complaint) || complaint->find("Could not compile") != 0)
-        complaint->clear();
-    return calls;
-}
-
 /* Turns exceptions into errors: none may pass through a C caller. */
 template <typename Body> lb_status guarded(lb_error *err, Body body)
 {
@@ -114,30 +85,28 @@ enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_err
     });
 }
 
-enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *keep,
-                                struct lb_error *err)
+enum lb_status lb_gbench_order(const struct lb_case *cases, size_t count, bool filter,
+                               size_t **order, size_t *length, struct lb_error *err)
 {
-    const size_t chunk = 256; /* registration is quadratic */
     return guarded(err, [&] {
-        std::fill(keep, keep + count, false);
-        for (size_t i = 0; i < count; i += chunk) {
-            size_t n = count - i < chunk ? count - i : chunk;
-            std::string complaint;
-            for (size_t called : run_cases(names + i, n, nullptr, &complaint))
-                keep[i + called] = true;
-            if (!complaint.empty())
-                return lb_fail(err, LB_INVALID, "--benchmark_filter: %s", complaint.c_str());
+        std::vector<size_t> calls;
+        std::ostringstream said;
+        SilentReporter reporter;
+        reporter.SetErrorStream(&said);
+        for (size_t i = 0; i < count; i++) {
+            char id[LB_CASE_ID_SIZE];
+            lb_case_print(&cases[i], id);
+            benchmark::RegisterBenchmark(id, note_call, &calls, i)->Iterations(1)->UseManualTime();
         }
-        return LB_OK;
-    });
-}
-
-enum lb_status lb_gbench_order(const char *const *names, size_t count, size_t **order,
-                               size_t *length, struct lb_error *err)
-{
-    return guarded(err, [&] {
-        std::string complaint;
-        std::vector<size_t> calls = run_cases(names, count, ".", &complaint);
+        if (filter)
+            benchmark::RunSpecifiedBenchmarks(&reporter);
+        else
+            benchmark::RunSpecifiedBenchmarks(&reporter, ".");
+        benchmark::ClearRegisteredBenchmarks();
+        /* It also complains when no name matches, which is no error of the filter. */
+        if (said.str().find("Could not compile") == 0)
+            return lb_fail(err, LB_INVALID, "--benchmark_filter: %.300s",
+                           said.str().substr(0, said.str().find('\n')).c_str());
         *length = calls.size();
         *order = static_cast<size_t *>(std::malloc((calls.size() + 1) * sizeof(size_t)));
         if (!*order)

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/status.h"
+#include "model/case.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -16,17 +16,15 @@ extern "C" {
  * that it refuses. */
 enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err);
 
-/* Sets keep[i] to whether the filter that configure was given matches names[i]. Google Benchmark
- * appends "/iterations:1/manual_time" to the name before it matches. LB_INVALID: the filter is no
- * regular expression. */
-enum lb_status lb_gbench_filter(const char *const *names, size_t count, bool *keep,
-                                struct lb_error *err);
+enum { LB_GBENCH_MAX = 256 }; /* cases at a time: registration is quadratic */
 
-/* The order in which Google Benchmark runs the named cases [count], with one iteration each:
- * *order [*length] has the index of a case once per repetition. The caller frees it. Registration
- * is quadratic in the number of cases, so callers hand over a few hundred at a time. LB_OOM. */
-enum lb_status lb_gbench_order(const char *const *names, size_t count, size_t **order,
-                               size_t *length, struct lb_error *err);
+/* The order in which Google Benchmark runs the cases [count, at most LB_GBENCH_MAX], with one
+ * iteration each: *order [*length] has the index of a case once per repetition. The caller frees
+ * it. filter: only those that the filter given to configure matches; Google Benchmark appends
+ * "/iterations:1/manual_time" to a case's text before it matches. LB_INVALID: the filter is no
+ * regular expression. LB_OOM. */
+enum lb_status lb_gbench_order(const struct lb_case *cases, size_t count, bool filter,
+                               size_t **order, size_t *length, struct lb_error *err);
 
 #ifdef __cplusplus
 }

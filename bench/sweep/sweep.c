@@ -15,7 +15,6 @@
 #include "sweep/sweep_steps.h"
 
 enum {
-    CHUNK = 256,          /* cases given to Google Benchmark at a time: registration is quadratic */
     PROCESSES_CHUNK = 32, /* with --processes: an interruption loses what a chunk has measured */
     CANARY_NS = 500000000 /* sampling time of a canary, at most, but never more than a case's */
 };
@@ -259,24 +258,18 @@ done:
     return st;
 }
 
-/* Runs the rounds of some cases [count, at most CHUNK] in the order that Google Benchmark chooses.
- */
+/* Runs the rounds of some cases [count, at most LB_GBENCH_MAX] in the order that Google Benchmark
+ * chooses. */
 static enum lb_status run_chunk(struct lb_sweep_run *sweep, const struct lb_case *cases,
                                 size_t count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char ids[CHUNK][LB_CASE_ID_SIZE];
-    const char *names[CHUNK] = {NULL};
-    int rounds[CHUNK] = {0};
+    int rounds[LB_GBENCH_MAX] = {0};
     size_t *order = NULL, length = 0;
-    struct lb_row *rows = calloc(CHUNK, sizeof(*rows));
+    struct lb_row *rows = calloc(LB_GBENCH_MAX, sizeof(*rows));
     if (!rows)
-        return lb_fail(err, LB_OOM, "out of memory for %d rows", CHUNK);
-    for (size_t i = 0; i < count; i++) {
-        lb_case_print(&cases[i], ids[i]);
-        names[i] = ids[i];
-    }
-    LB_TRY(lb_gbench_order(names, count, &order, &length, err));
+        return lb_fail(err, LB_OOM, "out of memory for %d rows", LB_GBENCH_MAX);
+    LB_TRY(lb_gbench_order(cases, count, false, &order, &length, err));
     for (size_t i = 0; i < length && !lb_sweep_interrupted(sweep->session); i++) {
         size_t at = order[i];
         LB_TRY(run_round(sweep, &cases[at], rounds[at]++, &rows[at], err));
@@ -294,7 +287,7 @@ done:
 static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : CHUNK;
+    size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : LB_GBENCH_MAX;
     if (sweep->count > 0)
         warn_of_busy_machine();
     LB_TRY(run_canaries(sweep, "start", err));

@@ -64,29 +64,23 @@ static enum lb_status configure_gbench(const struct lb_options *options, struct 
 /* Keeps the cases that Google Benchmark's filter matches, in place. */
 static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     size_t kept = 0;
-    char(*ids)[LB_CASE_ID_SIZE] = calloc(*count + 1, sizeof(*ids));
-    const char **names = calloc(*count + 1, sizeof(*names));
-    bool *keep = calloc(*count + 1, sizeof(*keep));
-    if (!ids || !names || !keep)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    for (size_t i = 0; i < *count; i++) {
-        lb_case_print(&cases[i], ids[i]);
-        names[i] = ids[i];
+    for (size_t i = 0; i < *count; i += LB_GBENCH_MAX) {
+        size_t n = *count - i < LB_GBENCH_MAX ? *count - i : LB_GBENCH_MAX;
+        size_t *matching = NULL, length = 0;
+        bool keep[LB_GBENCH_MAX] = {false};
+        enum lb_status st = lb_gbench_order(&cases[i], n, true, &matching, &length, err);
+        for (size_t k = 0; k < length; k++)
+            keep[matching[k]] = true;
+        free(matching);
+        if (st != LB_OK)
+            return st;
+        for (size_t k = 0; k < n; k++)
+            if (keep[k])
+                cases[kept++] = cases[i + k];
     }
-    LB_TRY(lb_gbench_filter(names, *count, keep, err));
-    for (size_t i = 0; i < *count; i++)
-        if (keep[i])
-            cases[kept++] = cases[i];
     *count = kept;
-    if (kept == 0)
-        st = lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
-done:
-    free(keep);
-    free(names);
-    free(ids);
-    return st;
+    return kept > 0 ? LB_OK : lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
 }
 
 enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,

@@ -4,7 +4,6 @@ its own configuration, key, ports and spool, so that it does not touch a Slurm o
 import glob
 import os
 import pwd
-import shutil
 import socket
 import subprocess
 import time
@@ -62,15 +61,9 @@ def packages(folder):
     return "" if done.returncode == 0 else (done.stdout + done.stderr).strip().splitlines()[-1]
 
 
-def can_name_hosts():
-    """Whether this user can start a process with a host name of its own."""
-    return subprocess.run(["unshare", "--uts", "hostname", "n1"], capture_output=True,
-                          check=False).returncode == 0
-
-
 class Slurm:
     """prefix: the folder of the unpacked packages. folder: an empty one, for everything that the cluster writes.
-    nodes: their names. Each node has one CPU, and a host name of its own where the user may set one."""
+    nodes: their names. Each node has one CPU."""
 
     def __init__(self, prefix, folder, nodes):
         self.prefix, self.folder, self.nodes = prefix, folder, nodes
@@ -105,13 +98,9 @@ class Slurm:
                    f"--socket={self.folder}/munge.socket", *munge.values())
         self.wait(lambda: os.path.exists(self.folder + "/munge.socket"), "munged", 10)
         self.spawn("slurmctld", f"{self.prefix}/usr/sbin/slurmctld-wlm", "-D")
-        own_host = can_name_hosts()
         for node in self.nodes:
-            slurmd = [f"{self.prefix}/usr/sbin/slurmd-wlm", "-D", "-N", node,
-                      "-d", f"{self.prefix}/usr/sbin/slurmstepd-wlm"]
-            if own_host:
-                slurmd = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', node, *slurmd]
-            self.spawn("slurmd-" + node, *slurmd)
+            self.spawn("slurmd-" + node, f"{self.prefix}/usr/sbin/slurmd-wlm", "-D", "-N", node,
+                       "-d", f"{self.prefix}/usr/sbin/slurmstepd-wlm")
         self.wait(lambda: self.call("sinfo", "-h", "-N", "-p", "usual", "-o", "%T", check=False).split() ==
                   ["idle"] * len(self.nodes), "the nodes", 30)
 
@@ -158,10 +147,3 @@ class Slurm:
 
     def wait_all(self, seconds=120):
         self.wait(lambda: not self.call("squeue", "-h"), "the end of all jobs", seconds)
-
-
-def skip_reason(folder):
-    """Returns why this machine can't run a cluster; "" when it can."""
-    if not shutil.which("unshare"):
-        return "there is no unshare"
-    return packages(folder)

@@ -14,7 +14,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from program import BUILD, PROGRAM, ProgramTest, read_lines, run
-from slurm import Slurm, can_name_hosts, skip_reason
+from slurm import Slurm, packages
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 CLUSTER = os.path.join(ROOT, "bench", "cluster")
@@ -134,17 +134,6 @@ def measured(folder):
             if entry["kind"] == "row" and entry["verdict"] != "skipped"]
 
 
-def host_of_cases(folder):
-    """Returns {case: the host that measured its row} of a run that may have been resumed on other hosts."""
-    found = {}
-    for entry in read_lines(folder):
-        if entry["kind"] in ("header", "resume"):
-            host = entry["environment"]["host"]
-        elif entry["kind"] == "row":
-            found[entry["case"]] = host
-    return found
-
-
 class Cluster(unittest.TestCase):
     """A cluster of three nodes for the tests of a class."""
 
@@ -209,25 +198,6 @@ class Cluster(unittest.TestCase):
         self.assertEqual(sorted(measured(self.path(folder + "/merged"))), self.planned(sweep))
         self.assertTrue(os.path.exists(self.path(folder + "/report.html")))
 
-    def check_nodes(self, folder):
-        """Checks that each merged row names the node that measured it, and that a report shows the nodes together
-        unless it is asked to show them apart."""
-        shards = os.listdir(self.path(folder + "/shards"))
-        expected = {case: host for shard in shards
-                    for case, host in host_of_cases(self.path(f"{folder}/shards/{shard}")).items()}
-        header, *rows = read_lines(self.path(folder + "/merged"))
-        self.assertEqual({row["case"]: header["environments"][row["environment"]]["host"]
-                          for row in rows if row["kind"] == "row"}, expected)
-        self.assertEqual(set(expected.values()), set(NODES))
-        for arguments, apart in (([], False), (["--by", "node"], True)):
-            page = self.path("page.html")
-            done = run("--report", self.path(folder + "/merged"), "-o", page, *arguments)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            with open(page, encoding="utf-8") as file:
-                text = file.read()
-            for node in NODES:
-                self.assertEqual(f"cpu_simd on {node}" in text, apart)
-
     def check_kept(self, folder, lines):
         """Checks that the run still begins with these lines."""
         with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
@@ -273,8 +243,6 @@ class Interruptions(Cluster):
         done, said = self.merge("big", SHARDS)
         self.assertTrue(done, said)
         self.check_merged("big", CASES_200)
-        if can_name_hosts():
-            self.check_nodes("big")
         for number, lines in kept.items():
             self.check_kept(self.path(shard[number]), lines)
 
@@ -341,7 +309,7 @@ class Page(Cluster):
 
 
 if __name__ == "__main__":
-    missing = "" if sys.argv[1:] == ["Task"] else skip_reason(PACKAGES)
+    missing = "" if sys.argv[1:] == ["Task"] else packages(PACKAGES)
     if missing:
         print("skipped: " + missing)
         sys.exit(77)
