@@ -43,7 +43,7 @@ void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
     pool->limits = *limits;
 }
 
-/* Takes the worker out of the pool and ends it. */
+/* Takes the worker out of the pool and ends it. Accepts NULL. */
 static void drop(struct lb_pool *pool, struct lb_worker *worker)
 {
     struct lb_worker **at = &pool->workers;
@@ -54,14 +54,13 @@ static void drop(struct lb_pool *pool, struct lb_worker *worker)
     lb_worker_destroy(worker);
 }
 
-/* Ends the worker of that name, if there is one. */
-static void drop_named(struct lb_pool *pool, const char *name)
+/* The living worker of that name; NULL when there is none. */
+static struct lb_worker *find_named(const struct lb_pool *pool, const char *name)
 {
     struct lb_worker *worker = pool->workers;
     while (worker && strcmp(worker->name, name) != 0)
         worker = worker->next;
-    if (worker)
-        drop(pool, worker);
+    return worker;
 }
 
 /* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
@@ -91,9 +90,9 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
                                     struct lb_worker **worker, bool *started, struct lb_error *err)
 {
     *started = false;
-    for (*worker = pool->workers; *worker; *worker = (*worker)->next)
-        if (strcmp((*worker)->name, name) == 0)
-            return LB_OK;
+    *worker = find_named(pool, name);
+    if (*worker)
+        return LB_OK;
     enum lb_status st = lb_worker_start(name, pool->limits.device, worker, err);
     if (st != LB_OK)
         return st;
@@ -178,6 +177,24 @@ static enum lb_status take_message(struct exchange *exchange, char *phase, bool 
     return LB_OK;
 }
 
+/* A new reference, or NULL when memory runs out or a text is not UTF-8. */
+static json_t *pack_request(const struct lb_request *request)
+{
+    const struct lb_given_files *given = &request->given;
+    const struct lb_sampler_options *sampler = &request->sampler;
+    return json_pack(
+        "{s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:b, s:b, s:s*, s:I, s:I, s:I, s:f, s:f, s:f, s:f, "
+        "s:b, s:b, s:s*, s:f, s:O*}",
+        "op", request->op, "path", request->path, "case", request->text, "weights", given->weights,
+        "prefix", given->prefix, "inputs", given->inputs, "batch_first", given->batch_first, "tune",
+        given->tune, "tuned", given->tuned, "seed", (json_int_t)request->seed, "min_samples",
+        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
+        "precision", sampler->precision, "max_ns", sampler->max_ns, "memory_bytes",
+        request->memory_bytes, "loss_scale", request->loss_scale, "dynamic_loss_scale",
+        request->dynamic_loss_scale, "kernels", request->kernels, "outputs", request->outputs,
+        "seconds", request->seconds, "ceilings", request->ceilings);
+}
+
 /* Sends the request and follows it, from phase to phase, to its reply. LB_FAILED with *fault
  * filled: the worker was lost, or a message can't be read, so that it is not to be trusted with the
  * next request. It then has left the pool, as one that has lost its device. LB_INTERRUPTED. */
@@ -187,7 +204,7 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct
     char phase[96];
     snprintf(phase, sizeof(phase), "%s", exchange->phase);
     exchange->request.given = *lb_given_files();
-    json_t *request = lb_request_encode(&exchange->request);
+    json_t *request = pack_request(&exchange->request);
     if (!request) {
         snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
         return LB_FAILED;
@@ -423,7 +440,7 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
         else
             st = ask_library(pool, impl_entry, *libraries, err);
     }
-    drop_named(pool, "libraries"); /* the workers of cases load what their cases need */
+    drop(pool, find_named(pool, "libraries")); /* the workers of cases load what their cases need */
     pool->limits = of_cases;
     return st;
 }
@@ -544,9 +561,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
 static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                               int threads)
 {
-    struct lb_worker *worker = pool->workers;
-    while (worker && (!impl_entry->plugin || strcmp(worker->name, impl_entry->plugin) != 0))
-        worker = worker->next;
+    struct lb_worker *worker = impl_entry->plugin ? find_named(pool, impl_entry->plugin) : NULL;
     if (worker && worker->threads > 0 && worker->threads != threads)
         drop(pool, worker);
 }
@@ -582,7 +597,7 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
                                             : why.text);
     }
     lb_row_free(&traced);
-    drop_named(pool, "kernel trace");
+    drop(pool, find_named(pool, "kernel trace"));
 }
 
 /* Runs the job once. LB_FAILED with *fault filled: the worker was lost. */

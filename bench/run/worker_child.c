@@ -51,10 +51,6 @@ struct server {
         size_t kept;      /* threads that its cases have left behind */
     } served[SERVED_MAX]; /* the implementations that have run a case in this process */
     size_t served_count;
-    struct loaded_plugin {
-        char *path;
-        const struct lb_impl *impl;
-    } loaded[2]; /* plug-ins that runs named by their path: the two sides of --ab */
 };
 
 static bool device_is_lost(void)
@@ -112,25 +108,6 @@ static const struct lb_impl *find_impl(const struct server *server, const struct
     if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
         return lb_planted_slowdown();
     return impl_entry ? impl_entry->impl : NULL;
-}
-
-/* The plug-in at the path, which is loaded when it is asked for first. NULL with the reason. */
-static const struct lb_impl *find_loaded(struct server *server, const char *path,
-                                         struct lb_error *err)
-{
-    for (size_t i = 0; i < sizeof(server->loaded) / sizeof(server->loaded[0]); i++) {
-        struct loaded_plugin *plugin = &server->loaded[i];
-        if (plugin->path && strcmp(plugin->path, path) == 0)
-            return plugin->impl;
-        if (plugin->path)
-            continue;
-        plugin->path = strdup(path);
-        if (lb_plugin_load(path, &plugin->impl, err) != LB_OK)
-            plugin->impl = NULL;
-        return plugin->impl;
-    }
-    lb_fail(err, LB_FAILED, "%s: a process serves two plug-ins at most", path);
-    return NULL;
 }
 
 /* Opens the device that an implementation may need. Whether that worked is known to the device
@@ -386,8 +363,11 @@ static enum lb_status serve_run(struct server *server, const struct lb_request *
     lb_fail(err, LB_FAILED, "the worker does not know the implementation");
     lb_host_limit(request->memory_bytes);
     lb_ceilings_assume_all(request->ceilings);
-    if (lb_case_parse(request->text, &c, NULL, NULL, err) == LB_OK)
-        impl = request->path ? find_loaded(server, request->path, err) : find_impl(server, &c);
+    if (lb_case_parse(request->text, &c, NULL, NULL, err) == LB_OK) {
+        impl = find_impl(server, &c);
+        if (request->path && lb_plugin_load(request->path, &impl, err) != LB_OK)
+            impl = NULL;
+    }
     open_device(server, impl);
     if (impl)
         loaded = load_library(server, impl, err);
@@ -435,6 +415,38 @@ static enum lb_status serve_ceilings(struct server *server, const struct lb_requ
     return st;
 }
 
+/* Reads a request, which points into the message. Both sides are the same program, so a message
+ * that lacks a key is damaged: LB_INVALID. */
+static enum lb_status read_request(const json_t *message, struct lb_request *request,
+                                   struct lb_error *err)
+{
+    int kernels, dynamic, batch_first, tune;
+    json_int_t seed, min_samples, max_samples;
+    struct lb_sampler_options *sampler = &request->sampler;
+    struct lb_given_files *given = &request->given;
+    *request = (struct lb_request){0};
+    if (json_unpack(
+            (json_t *)message,
+            "{s:s, s?s, s?s, s?s, s?s, s?s, s:b, s:b, s?s, s:I, s:I, s:I, s:F, s:F, s:F, "
+            "s:F, s:b, s:b, s?s, s:F, s?o}",
+            "op", &request->op, "path", &request->path, "case", &request->text, "weights",
+            &given->weights, "prefix", &given->prefix, "inputs", &given->inputs, "batch_first",
+            &batch_first, "tune", &tune, "tuned", &given->tuned, "seed", &seed, "min_samples",
+            &min_samples, "max_samples", &max_samples, "precision", &sampler->precision, "max_ns",
+            &sampler->max_ns, "memory_bytes", &request->memory_bytes, "loss_scale",
+            &request->loss_scale, "dynamic_loss_scale", &dynamic, "kernels", &kernels, "outputs",
+            &request->outputs, "seconds", &request->seconds, "ceilings", &request->ceilings) != 0)
+        return lb_fail(err, LB_INVALID, "a request of the program lacks a setting");
+    given->batch_first = batch_first != 0;
+    given->tune = tune != 0;
+    request->seed = (uint64_t)seed;
+    request->dynamic_loss_scale = dynamic != 0;
+    request->kernels = kernels != 0;
+    sampler->min_samples = (size_t)min_samples;
+    sampler->max_samples = (size_t)max_samples;
+    return LB_OK;
+}
+
 /* Serves one request. The reply says when the device was lost on the way: the program then asks
  * another worker the next time. */
 static void serve(struct server *server, const json_t *message)
@@ -451,7 +463,7 @@ static void serve(struct server *server, const json_t *message)
     struct lb_request request;
     struct lb_error err = {""};
     json_t *reply = NULL;
-    enum lb_status st = lb_request_decode(message, &request, &err);
+    enum lb_status st = read_request(message, &request, &err);
     if (st == LB_OK)
         st = lb_give_files(&request.given, &err);
     for (size_t i = 0; st == LB_OK && i < sizeof(services) / sizeof(services[0]); i++)

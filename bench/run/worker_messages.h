@@ -42,12 +42,4 @@ struct lb_request {
     const char *outputs; /* instead of sampling, write y to this file; NULL: sample */
 };
 
-/* A new reference, or NULL when memory runs out or a text is not UTF-8. */
-json_t *lb_request_encode(const struct lb_request *request);
-
-/* Borrows: the request points into the message. Both sides are the same program, so a message that
- * lacks a key is damaged: LB_INVALID. */
-enum lb_status lb_request_decode(const json_t *message, struct lb_request *request,
-                                 struct lb_error *err);
-
 #endif
