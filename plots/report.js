@@ -899,7 +899,7 @@ function drawReasons({shown}) {
     const all = shown.length === CASES.length, missing = data.run.planned - CASES.length;
     const said = untimed.length
         ? plural(untimed.length, "case") + (all ? "" : " that pass the filter") +
-            (untimed.length === 1 ? " has" : " have") + " no time. Failures come first."
+            (untimed.length === 1 ? " has" : " have") + " no time that counts: it did not run, failed, or its time is in doubt. Failures come first."
         : all ? "Every case ran and agreed with the oracle."
               : "All cases that pass the filter have a time.";
     $("reasons").replaceChildren(h("p", {}, said), ...(missing > 0 ? [h("p", {}, missing +
@@ -1054,7 +1054,7 @@ function drawHeadline() {
                 h("ul", {class: "regions"}, timed.length > 0 && regionsOf(timed).map(regionItem), untimed > 0 && h("li", {},
                     plural(untimed, "problem") + (untimed === 1 ? " has" : " have") +
                         " no time: see ",
-                    h("a", {href: "#not-run"}, "what did not run"), ".")));
+                    h("a", {href: "#not-run"}, "what has no time"), ".")));
         })));
 }
 

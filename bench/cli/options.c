@@ -298,10 +298,11 @@ static enum lb_status set_retry(const struct lb_option_use *use, struct lb_error
         else if (is_word(at, length, "noisy"))
             options->retry_noisy = true;
         else
-            return lb_fail(err, LB_INVALID,
-                           "%s %.*s: the verdicts are wrong, unsupported, absent, oom, timeout, "
-                           "crash, error and skipped; noisy is allowed too",
-                           use->option->name, (int)length, at);
+            return lb_fail(
+                err, LB_INVALID,
+                "%s %.*s: the verdicts are suspect, wrong, unsupported, absent, oom, timeout, "
+                "crash, error and skipped; noisy is allowed too",
+                use->option->name, (int)length, at);
         at += length;
         if (!*at)
             return LB_OK;

@@ -181,10 +181,15 @@ static json_t *case_json(const struct lb_candidate *it, struct texts *texts)
     snprintf(sizes, sizeof(sizes), "/T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len,
              p->batch, p->input, p->hidden);
     const char *tail = strstr(id, sizes); /* what follows the sizes: "/f32/infer" */
-    json_t *list = json_pack("[i, i, i, o, o, o, o]", (int)it->series, (int)row->verdict,
-                             (int)it->rank, text_index(texts, tail ? tail + strlen(sizes) : ""),
-                             text_index(texts, row->reason), text_index(texts, row->description),
-                             text_index(texts, row->warning));
+    char reason[LB_ROW_TEXT_SIZE + 64], median[32];
+    snprintf(reason, sizeof(reason), "%s", row->reason);
+    lb_format_ns(row->median_ns, median);
+    if (row->verdict == LB_VERDICT_SUSPECT)
+        lb_append(reason, sizeof(reason), " (median %s)", median);
+    json_t *list =
+        json_pack("[i, i, i, o, o, o, o]", (int)it->series, (int)row->verdict, (int)it->rank,
+                  text_index(texts, tail ? tail + strlen(sizes) : ""), text_index(texts, reason),
+                  text_index(texts, row->description), text_index(texts, row->warning));
     if (lb_row_is_timed(row))
         add_times(list, row, texts);
     return list;

@@ -7,12 +7,15 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "stats/anomalies.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 
-/* When a row uses more than this share of its tolerance, the table says how much. */
-static const double NEAR_MISS = 0.5;
+/* When a row uses more than this share of its tolerance, the table says how much; likewise when its
+ * error is that many times what its dtype gives (error_ratio). */
+static const double NEAR_MISS = 0.5, LARGER_ERROR = 2;
+
+/* Half the interval over the median, above which the second digit of the median is uncertain. */
+static const double NOISY = 0.05;
 
 /* Sorts groups in the order of the run. */
 static int by_first(const void *a, const void *b)
@@ -42,22 +45,9 @@ static bool has_updates(const struct lb_group *group)
     return false;
 }
 
-/* Writes how much of the tolerance an ok row uses, its warning and its anomalies. Outliers are
- * only in the record, because most rows have some. */
-static void describe(const struct lb_row *row, char *text, size_t size)
-{
-    char near[48] = "";
-    if (row->tolerance_used > NEAR_MISS)
-        snprintf(near, sizeof(near), ", %.0f %% of the tolerance used", 100 * row->tolerance_used);
-    snprintf(text, size, "%s%s%s", near, row->warning[0] ? ", " : "", row->warning);
-    for (size_t i = 0; i < LB_ANOMALY_COUNT; i++)
-        if (row->flags & ~(unsigned)LB_ANOMALY_OUTLIERS & 1U << i)
-            lb_append(text, size, ", %s", lb_anomaly_name(i));
-}
-
 /* Which marks the table uses, so that its last lines explain them. */
 struct marks {
-    bool shortened, tied, few_processes, updates;
+    bool noisy, tied, few_processes, updates;
 };
 
 /* What the rows of a problem are printed with. */
@@ -66,6 +56,18 @@ struct group_view {
     double base;  /* the baseline's median, or NaN */
     bool updates; /* a row has a time per update */
 };
+
+/* Writes how much of the tolerance an ok row uses, how its error compares, and its warning. */
+static void describe(const struct lb_row *row, char *text, size_t size)
+{
+    text[0] = '\0';
+    if (row->tolerance_used > NEAR_MISS)
+        lb_append(text, size, "%.0f %% of the tolerance used", 100 * row->tolerance_used);
+    if (row->error_ratio > LARGER_ERROR)
+        lb_append(text, size, "%serror %.2g, %.2g times what %s gives", text[0] ? "; " : "",
+                  row->err_norm, row->error_ratio, lb_dtype_name(row->c.problem.dtype));
+    lb_append(text, size, "%s%s", text[0] && row->warning[0] ? "; " : "", row->warning);
+}
 
 static const char *rank_words(const struct lb_candidate *it)
 {
@@ -77,10 +79,9 @@ static const char *rank_words(const struct lb_candidate *it)
 }
 
 /* A problem's rows have a column more where one of them has a time per update. The others are then
- * narrower, so that a line still fits 80 columns. Notes that do not fit the terminal are replaced
- * by a mark that the last lines explain. */
+ * narrower, so that a line still fits 80 columns. Notes have lines of their own. */
 static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view,
-                        int columns, struct marks *marks)
+                        struct marks *marks)
 {
     const struct lb_row *row = it->row;
     const char *name = view->series[it->series].name;
@@ -89,9 +90,9 @@ static void print_times(FILE *out, const struct lb_candidate *it, const struct g
     bool bold = it->rank != LB_RANK_NONE && lb_has_style(out);
     lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
-    if (isfinite(row->median_lo_ns))
-        snprintf(spread, sizeof(spread), "%.1f %%",
-                 50 * (row->median_hi_ns - row->median_lo_ns) / row->median_ns);
+    double half = (row->median_hi_ns - row->median_lo_ns) / 2 / row->median_ns;
+    if (isfinite(half))
+        snprintf(spread, sizeof(spread), "%.1f %%", 100 * half);
     if (isfinite(view->base))
         snprintf(ratio, sizeof(ratio), "%.2fx", view->base / row->median_ns);
     lb_format_ns(row->update_ns, update);
@@ -100,21 +101,27 @@ static void print_times(FILE *out, const struct lb_candidate *it, const struct g
                   update);
     else
         lb_append(line, sizeof(line), "  %-28s %10s  +-%7s %9s  ", name, median, spread, ratio);
-    lb_append(line, sizeof(line), "%s", rank_words(it));
-    bool shortened = (int)(strlen(line) + strlen(notes)) > columns;
-    fprintf(out, "%s%s%s%s\n", bold ? "\033[1m" : "", line, shortened ? " ~" : notes,
-            bold ? "\033[0m" : "");
-    marks->shortened |= shortened;
+    lb_append(line, sizeof(line), "%s%s", rank_words(it), half > NOISY ? " ~" : "");
+    fprintf(out, "%s%s%s\n", bold ? "\033[1m" : "", line, bold ? "\033[0m" : "");
+    if (notes[0]) {
+        int column = fprintf(out, "      ");
+        lb_print_wrapped(out, column, notes);
+        fputc('\n', out);
+    }
+    marks->noisy |= half > NOISY;
     marks->tied |= it->rank == LB_RANK_TIED;
     marks->few_processes |= strcmp(rank_words(it), "< 6 processes") == 0;
 }
 
 static void print_verdict(FILE *out, const char *name, const struct lb_row *row)
 {
-    char text[LB_ROW_TEXT_SIZE + 32];
-    const char *mark = lb_verdict_is_failure(row->verdict) ? "! " : "";
+    char text[LB_ROW_TEXT_SIZE + 32], median[32] = "";
+    const bool suspect = row->verdict == LB_VERDICT_SUSPECT;
+    const char *mark = suspect ? "? " : lb_verdict_is_failure(row->verdict) ? "! " : "";
     snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
-    int column = fprintf(out, "  %-28s ", name);
+    if (suspect)
+        lb_format_ns(row->median_ns, median);
+    int column = fprintf(out, suspect ? "  %-28s %10s  " : "  %-28s %s", name, median);
     lb_print_wrapped(out, column, text);
     fputc('\n', out);
 }
@@ -181,7 +188,7 @@ static void print_absent(FILE *out, const struct lb_run *run)
 static void print_counts(FILE *out, const struct lb_run *run, const struct marks *marks)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
-    if (marks->tied || marks->few_processes || marks->shortened || marks->updates)
+    if (marks->tied || marks->few_processes || marks->noisy || marks->updates)
         fprintf(out, "\n");
     if (marks->updates)
         fprintf(out, "last time: of one update of the weights, beyond the call (update_ns)\n");
@@ -189,9 +196,8 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
         fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
     if (marks->few_processes)
         fprintf(out, "< 6 processes: too few for an interval; --processes 15 gives enough\n");
-    if (marks->shortened)
-        fprintf(out, "~ noisy or near its tolerance: flags, warning, tolerance_used "
-                     "in the record\n");
+    if (marks->noisy)
+        fprintf(out, "~ noisy: half the interval is above %.0f %% of the median\n", 100 * NOISY);
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu case%s", run->count, run->count == 1 ? "" : "s");
@@ -218,7 +224,7 @@ static void print_group(FILE *out, const struct lb_grouped_run *grouped,
     for (size_t i = 0; i < group->count; i++) {
         const struct lb_candidate *it = &group->candidates[i];
         if (i < group->timed)
-            print_times(out, it, &view, lb_columns(out), marks);
+            print_times(out, it, &view, marks);
         else if (it->row->verdict != LB_VERDICT_ABSENT)
             print_verdict(out, grouped->series[it->series].name, it->row);
     }

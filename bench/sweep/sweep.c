@@ -126,8 +126,8 @@ static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *
     for (int i = 0; i < (fresh ? options->repetitions : 1) && st == LB_OK; i++) {
         struct lb_row block = {0};
         bool first = round == 0 && i == 0;
-        if (!first &&
-            (row->verdict != LB_VERDICT_OK || out_of_time(sweep) || reached_hang_limit(sweep, c)))
+        if (!first && (!lb_verdict_has_samples(row->verdict) || out_of_time(sweep) ||
+                       reached_hang_limit(sweep, c)))
             break;
         if (fresh && i == 0)
             lb_pool_renew(sweep->session->pool);
@@ -149,7 +149,7 @@ static void warn_of_early_stop(const struct lb_sweep_run *sweep, struct lb_row *
     bool by_process = options->processes > 1;
     int processes = by_process ? options->processes : 1;
     char warning[128];
-    if (row->verdict != LB_VERDICT_OK ||
+    if (!lb_verdict_has_samples(row->verdict) ||
         row->block_count >= (size_t)processes * (size_t)options->repetitions)
         return;
     snprintf(warning, sizeof(warning), "the %s left it %zu of %d %s", limit,

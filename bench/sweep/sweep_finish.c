@@ -20,7 +20,7 @@ static int exit_code_of(const struct lb_run *run)
     for (size_t i = 0; i < run->count; i++) {
         if (lb_verdict_is_failure(run->rows[i].verdict))
             return LB_EXIT_FAILED;
-        ok += run->rows[i].verdict == LB_VERDICT_OK;
+        ok += lb_verdict_has_samples(run->rows[i].verdict);
     }
     bool empty_shard = run->count == 0 && json_object_get(run->header, "shard");
     return ok > 0 || empty_shard ? LB_EXIT_FINE : LB_EXIT_NOTHING;

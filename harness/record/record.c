@@ -12,7 +12,8 @@
 #include "stats/anomalies.h"
 
 static const char *const verdict_names[LB_VERDICT_COUNT] = {
-    "ok", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"};
+    "ok",  "suspect", "wrong", "unsupported", "absent",
+    "oom", "timeout", "crash", "error",       "skipped"};
 
 static const char *const stop_names[LB_STOP_COUNT] = {"none", "precision", "plateau", "time",
                                                       "count"};
@@ -20,6 +21,11 @@ static const char *const stop_names[LB_STOP_COUNT] = {"none", "precision", "plat
 const char *lb_verdict_name(enum lb_verdict verdict)
 {
     return verdict_names[verdict];
+}
+
+bool lb_verdict_has_samples(enum lb_verdict verdict)
+{
+    return verdict == LB_VERDICT_OK || verdict == LB_VERDICT_SUSPECT;
 }
 
 bool lb_verdict_is_failure(enum lb_verdict verdict)
@@ -51,6 +57,7 @@ static const struct number_key {
     NUMBER(err_max_rel),
     NUMBER(err_norm),
     NUMBER(tolerance_used),
+    NUMBER(error_ratio),
     NUMBER(gradient_err_norm),
     NUMBER(loss_scale),
     NUMBER(overflow_share),

@@ -16,6 +16,7 @@
 
 enum lb_verdict {
     LB_VERDICT_OK,
+    LB_VERDICT_SUSPECT,     /* its results are right, but a finding puts its time in doubt */
     LB_VERDICT_WRONG,       /* it ran, and its results differ from the oracle's */
     LB_VERDICT_UNSUPPORTED, /* the implementation can't run it; reason says why */
     LB_VERDICT_ABSENT,      /* the implementation was not built, or there is no device */
@@ -28,6 +29,9 @@ enum lb_verdict {
 };
 
 const char *lb_verdict_name(enum lb_verdict verdict); /* "ok", "wrong", ... */
+
+/* True for ok and suspect: the row has samples. */
+bool lb_verdict_has_samples(enum lb_verdict verdict);
 
 /* True for wrong, timeout, crash and error: a run with one of them ends with exit code 1. */
 bool lb_verdict_is_failure(enum lb_verdict verdict);
@@ -55,6 +59,8 @@ struct lb_row {
 
     double err_max_abs, err_max_rel, err_norm; /* errors against the oracle's results */
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
+    double error_ratio;    /* of errors in norm over those of the rounded evaluation of the same
+                              dtype and math (verify.h) */
 
     /* Of passes with a backward alone. */
     double gradient_err_norm; /* err_norm of the gradients alone */
@@ -141,9 +147,10 @@ enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
 
 /* Adds the row of one block to the row of the whole case and summarizes that. The first block
  * becomes the row. A later one adds its samples, warnings and elapsed times; the row keeps the
- * largest errors and peak memory, and the latest clocks and stop reason. The first block that is
- * not ok replaces the row, and later blocks are then ignored; so does a block whose results have
- * other bits although the implementation is deterministic, with the verdict wrong. new_process: the
+ * largest errors and peak memory, and the latest clocks and stop reason. A suspect block makes the
+ * row suspect. The first block without samples replaces the row, and later blocks are then ignored;
+ * so does a block whose results have other bits although the implementation is deterministic, with
+ * the verdict wrong. new_process: the
  * block is the first of another process. block may be empty afterwards, but must still be freed.
  * LB_OOM. */
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
@@ -151,7 +158,8 @@ enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first
 
 /* Takes another row of the same case, measured on another node, into the row: its processes become
  * processes of the row. A row that was skipped or absent gives way to one that was not, and one
- * that is ok to one that failed. other may be empty afterwards, but must still be freed. LB_OOM. */
+ * that has samples to one that failed. other may be empty afterwards, but must still be freed.
+ * LB_OOM. */
 enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err);
 
 /* The text of the row's case, with " on LABEL" behind it where it has a label. */
@@ -159,6 +167,11 @@ void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);
 
 /* Appends a warning to those of the row, unless the row has it already. */
 void lb_row_warn(struct lb_row *row, const char *warning);
+
+/* Makes a row that is ok suspect for that reason, or appends the reason to a suspect row that does
+ * not have it yet. Without effect on any other row. */
+void lb_row_suspect(struct lb_row *row, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Drops the samples and everything derived from them: a wrong or failed case must not show a time.
  */
@@ -185,7 +198,8 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct
  * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. LB_OOM. */
 enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err);
 
-/* True when the row has a valid time: its verdict is ok and its median is above 0. */
+/* True when the row has a time that speed-ups and comparisons may use: its verdict is ok and its
+ * median is above 0. */
 bool lb_row_is_timed(const struct lb_row *row);
 
 /* The row as a new JSON object; NULL when memory runs out. */

@@ -1,6 +1,7 @@
 /* The numbers that are derived from a row's samples, and the merging of blocks into a row. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -150,6 +151,20 @@ void lb_row_warn(struct lb_row *row, const char *warning)
         lb_row_append(&row->warning, "%s%s", row->warning[0] ? "; " : "", warning);
 }
 
+void lb_row_suspect(struct lb_row *row, const char *format, ...)
+{
+    char reason[LB_ROW_TEXT_SIZE];
+    va_list arguments;
+    if (!lb_verdict_has_samples(row->verdict))
+        return;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    row->verdict = LB_VERDICT_SUSPECT;
+    if (!strstr(row->reason, reason))
+        lb_row_append(&row->reason, "%s%s", row->reason[0] ? "; " : "", reason);
+}
+
 static double latest(double before, double now)
 {
     return isnan(now) ? before : now;
@@ -166,6 +181,7 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     row->err_max_rel = fmax(row->err_max_rel, block->err_max_rel);
     row->err_norm = fmax(row->err_norm, block->err_norm);
     row->tolerance_used = fmax(row->tolerance_used, block->tolerance_used);
+    row->error_ratio = fmax(row->error_ratio, block->error_ratio);
     row->gradient_err_norm = fmax(row->gradient_err_norm, block->gradient_err_norm);
     row->loss_scale = fmin(row->loss_scale, block->loss_scale);
     row->overflow_share = fmax(row->overflow_share, block->overflow_share);
@@ -183,6 +199,8 @@ static void merge_numbers(struct lb_row *row, const struct lb_row *block)
     if (isnan(block->floor_ns)) /* its warning says why */
         row->floor_ns = row->chain_ns = NAN;
     lb_row_warn(row, block->warning);
+    if (block->verdict == LB_VERDICT_SUSPECT)
+        lb_row_suspect(row, "%s", block->reason);
 }
 
 /* Appends the blocks of `other`; processes: each of its processes becomes one of the row, else they
@@ -225,9 +243,9 @@ static bool bits_differ(const struct lb_row *row, struct lb_row *block)
 enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
                             struct lb_error *err)
 {
-    if (!first && row->verdict != LB_VERDICT_OK)
+    if (!first && !lb_verdict_has_samples(row->verdict))
         return LB_OK;
-    if (first || block->verdict != LB_VERDICT_OK || bits_differ(row, block)) {
+    if (first || !lb_verdict_has_samples(block->verdict) || bits_differ(row, block)) {
         lb_row_free(row);
         *row = *block;
         *block = (struct lb_row){0};
@@ -244,9 +262,9 @@ static bool did_not_run(const struct lb_row *row)
 
 enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err)
 {
-    if (did_not_run(other) || (row->verdict != LB_VERDICT_OK && !did_not_run(row)))
+    if (did_not_run(other) || (!lb_verdict_has_samples(row->verdict) && !did_not_run(row)))
         return LB_OK;
-    if (did_not_run(row) || other->verdict != LB_VERDICT_OK) {
+    if (did_not_run(row) || !lb_verdict_has_samples(other->verdict)) {
         lb_row_free(row);
         *row = *other;
         *other = (struct lb_row){0};

@@ -112,7 +112,8 @@ static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
 {
     struct measurement m = {.family = family, .repetitions = 1};
     bool timed = lb_row_is_timed(row);
-    if (!timed && !lb_verdict_is_failure(row->verdict))
+    bool said = lb_verdict_is_failure(row->verdict) || row->verdict == LB_VERDICT_SUSPECT;
+    if (!timed && !said)
         return true;
     if (timed) {
         m.real_time_ns = row->median_ns;

@@ -57,11 +57,11 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
 
     struct lb_row row = lb_row_make(&c);
     row.verdict = verdict;
-    if (verdict != LB_VERDICT_OK) {
+    if (verdict != LB_VERDICT_OK)
         lb_row_print(&row.reason, "made up: a row of verdict %s, \"quoted\"",
                      lb_verdict_name(verdict));
+    if (!lb_verdict_has_samples(verdict))
         return row;
-    }
     for (size_t b = 0; b < blocks; b++) {
         for (size_t i = 0; i < samples_per_block; i++)
             samples[i] = round(median_ns * (0.97 + 0.06 * next_random(&state)));
@@ -74,6 +74,7 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
     row.err_max_rel = 3e-6;
     row.err_norm = 6.5e-8;
     row.tolerance_used = 0.25;
+    row.error_ratio = 1.125;
     row.hash = 0x0123456789abcdefu;
     row.calls_per_sample = 1;
     row.prepare_ns = 51234;

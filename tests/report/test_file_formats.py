@@ -34,6 +34,9 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
+LATER_KEYS = {"error_ratio"} # which recorded runs do not have
+
+
 class Files(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -60,7 +63,7 @@ class Files(unittest.TestCase):
     def test_every_line_is_of_the_schema(self):
         self.assertEqual({line["kind"] for line in self.lines}, {"header", "row", "resume", "footer"})
         self.assertEqual({row["verdict"] for row in self.rows},
-                         {"ok", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"})
+                         {"ok", "suspect", "wrong", "unsupported", "absent", "oom", "timeout", "crash", "error", "skipped"})
         for line in self.lines:
             self.validator.validate(line)
 
@@ -68,7 +71,7 @@ class Files(unittest.TestCase):
         row = self.validator.schema["definitions"]["row"]
         self.assertEqual(set(row["properties"]), set(self.rows[0]) - {"kind"})
         required = set(row["required"]) | set(row["allOf"][0]["else"]["required"])
-        self.assertEqual(set(row["properties"]), required)
+        self.assertEqual(set(row["properties"]), required | LATER_KEYS)
 
     def test_recorded_runs_are_of_the_schema(self):
         runs = sorted(pathlib.Path(SCHEMA).parent.glob("*/run.jsonl"))
@@ -86,7 +89,7 @@ class Files(unittest.TestCase):
         ok = next(row for row in self.rows if row["verdict"] == "ok")
         oom = next(row for row in self.rows if row["verdict"] == "oom")
         wrong = next(row for row in self.rows if row["verdict"] == "wrong")
-        breaks = [(ok, key, None) for key in ok]
+        breaks = [(ok, key, None) for key in ok.keys() - LATER_KEYS]
         breaks += [(ok, "case", "T1_B1_H1"), (ok, "case", ok["case"] + "/th"), (ok, "hidden", 0), (ok, "hidden", 1.5),
                    (ok, "directions", 3), (ok, "cell", "gru"), (ok, "projection", 0), (ok, "dtype", "int8"), (ok, "verdict", "good"), (ok, "hash", "abc"),
                    (ok, "median_ns", "12"), (ok, "err_norm", -1), (ok, "samples_ns", [1, None]),
@@ -148,7 +151,7 @@ class Files(unittest.TestCase):
         rows = {row["case"]: row for row in self.rows}
         written = self.benchmark("benchmark.json")
         self.assertEqual(len({row["name"] for row in written}), len(written))
-        failures = {"wrong", "timeout", "crash", "error"}
+        failures = {"suspect", "wrong", "timeout", "crash", "error"}
         expected = {name for name, row in rows.items() if row["verdict"] in failures | {"ok"}}
         self.assertEqual({row["name"] for row in written}, expected)
         for row in written:
