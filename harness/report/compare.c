@@ -82,6 +82,13 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     bool fails = now && lb_verdict_is_failure(now->verdict);
     if (has && !base)
         return LB_CHANGE_NEW;
+    if (base && now && lb_verdict_has_samples(base->verdict) &&
+        lb_verdict_has_samples(now->verdict) && !(had && has)) {
+        const struct lb_row *suspect = had ? now : base;
+        lb_append(pair->note, sizeof(pair->note), "%s: %s: %s", had ? "now" : "before",
+                  lb_verdict_name(suspect->verdict), suspect->reason);
+        return LB_CHANGE_INCONCLUSIVE;
+    }
     if (has) {
         lb_append(pair->note, sizeof(pair->note), "before: %s: %s", lb_verdict_name(base->verdict),
                   base->reason);
@@ -184,9 +191,39 @@ static enum lb_status unit_times(const struct lb_pair *pair, const struct lb_row
     return st;
 }
 
+/* The mean time of the fixed loop around a row's blocks; NaN where it is not known. */
+static double loop_time(const struct lb_row *row)
+{
+    double sum = 0;
+    for (size_t i = 0; i < row->block_count; i++)
+        sum += row->reference_ns[i];
+    return row->block_count > 0 ? sum / (double)row->block_count : (double)NAN;
+}
+
+/* What a row itself shows of its disturbance, as the square of a relative deviation: by its
+ * interval and by other programs on its CPUs. */
+static double disturbance(const struct lb_row *row)
+{
+    double half = (row->median_hi_ns - row->median_lo_ns) / 2 / row->median_ns;
+    double by_samples = isfinite(half) ? half : row->spread_within;
+    double by_others = row->others_share;
+    return (isfinite(by_samples) ? by_samples * by_samples : 0) +
+           (isfinite(by_others) ? by_others * by_others : 0);
+}
+
+/* The spread of single processes of this pair. The fixed loop took both times around the same work,
+ * so that its difference is the machine's. */
+static struct lb_spread assume_spread(const struct lb_pair *pair)
+{
+    double machine = log(loop_time(pair->now) / loop_time(pair->base));
+    double more = disturbance(pair->base) + disturbance(pair->now) +
+                  (isfinite(machine) ? machine * machine : 0);
+    return (struct lb_spread){sqrt(LB_PROCESS_SPREAD * LB_PROCESS_SPREAD + more / 2),
+                              LB_PROCESS_SPREAD_DF};
+}
+
 /* Fills in the units of a pair that has a time in both runs; the caller frees base and now. */
-static enum lb_status find_units(const struct lb_run_comparison *comparison,
-                                 const struct lb_pair *pair,
+static enum lb_status find_units(const struct lb_run_comparison *comparison, struct lb_pair *pair,
                                  const struct lb_compare_options *options, struct lb_contrast *c,
                                  struct lb_error *err)
 {
@@ -200,6 +237,11 @@ static enum lb_status find_units(const struct lb_run_comparison *comparison,
     LB_TRY(unit_times(pair, pair->now, unit, options, &c->now, &c->now_count, err));
     if (unit == LB_UNIT_RUN)
         c->spread = comparison->spread;
+    if (unit == LB_UNIT_PROCESS &&
+        (c->base_count < LB_SHIFT_MIN_UNITS || c->now_count < LB_SHIFT_MIN_UNITS)) {
+        c->spread = assume_spread(pair);
+        pair->assumed_spread = c->spread.deviation;
+    }
     if (unit == LB_UNIT_RUN && c->base_count > 2)
         c->spread.deviation =
             fmax(c->spread.deviation,
@@ -208,23 +250,18 @@ done:
     return st;
 }
 
-/* Writes why a pair has too few units. */
-static void note_units(struct lb_pair *pair, bool paired)
+/* Writes why a pair of interleaved rows has too few blocks. */
+static void note_blocks(struct lb_pair *pair)
 {
     size_t n = pair->base_units, m = pair->now_units;
-    if (paired && n != m)
+    if (n != m)
         lb_append(pair->note, sizeof(pair->note),
                   "%zu blocks against %zu: interleaved blocks must form pairs", n, m);
-    else if (paired)
+    else
         lb_append(pair->note, sizeof(pair->note),
                   "too few to tell: %zu pairs of blocks, at least %d are needed, "
                   "--benchmark_repetitions=60 gives enough",
                   n, LB_SHIFT_MIN_PAIRS);
-    else
-        lb_append(pair->note, sizeof(pair->note),
-                  "too few to tell: %zu process%s against %zu, at least %d each are needed, "
-                  "--processes 15 gives enough",
-                  n, n == 1 ? "" : "es", m, LB_SHIFT_MIN_UNITS);
 }
 
 /* Appends to the note in which run the times drifted. Drifting samples are not independent, so the
@@ -260,7 +297,7 @@ static void conclude(struct lb_run_comparison *comparison, struct lb_pair *pair,
     if (c->tested)
         lb_append(pair->note, sizeof(pair->note), "%s", c->reason);
     else
-        note_units(pair, c->paired);
+        note_blocks(pair);
     if (c->tested && comparison->unit != LB_UNIT_BLOCK)
         note_drift(pair);
 }
@@ -309,7 +346,7 @@ static void note_basis(struct lb_run_comparison *comparison, const struct lb_com
                   "Runs of the same code differ by %.2g %% (standard deviation, from %zu runs of "
                   "the base), which is allowed for.",
                   100 * comparison->spread.deviation, how->base_count + 1);
-    else
+    else if (comparison->pairs[0].assumed_spread == 0)
         lb_append(text, size,
                   "Runs of the same code may differ by more than their processes show, which is "
                   "not allowed for: give --compare three or more runs of the base.");
@@ -347,19 +384,21 @@ static void note_runs(const struct lb_run *base, const struct lb_run *now,
                   "No case has a time in both runs: there is nothing to compare.\n");
 }
 
-/* Notes how many cases have one process per run, and what to add. */
-static void note_single(struct lb_run_comparison *comparison)
+/* Notes for how many cases the spread was assumed, what that can show, and what shows more. */
+static void note_assumed(struct lb_run_comparison *comparison)
 {
-    size_t single = 0;
-    for (size_t i = 0; i < comparison->count; i++)
-        single += comparison->unit != LB_UNIT_BLOCK && !comparison->pairs[i].compared &&
-                  comparison->pairs[i].base_units == 1 && comparison->pairs[i].now_units == 1;
-    if (single > 0)
+    size_t assumed = 0;
+    double most = 0;
+    for (size_t i = 0; i < comparison->count; i++) {
+        assumed += comparison->pairs[i].assumed_spread > 0;
+        most = fmax(most, comparison->pairs[i].assumed_spread);
+    }
+    if (assumed > 0)
         lb_append(comparison->notes, sizeof(comparison->notes),
-                  "%zu case%s one process per run, which tells no change from chance (addresses, "
-                  "clocks): add --processes 15 to both sweeps, or give --compare several runs of "
-                  "the base.\n",
-                  single, single == 1 ? " has" : "s have");
+                  "%zu case%s too few processes to show how much they differ: a deviation of %.0f "
+                  "to %.0f %% is assumed, so that only large changes can be told from chance. Add "
+                  "--processes 15 to both sweeps, or give --compare several runs of the base.\n",
+                  assumed, assumed == 1 ? " has" : "s have", 100 * LB_PROCESS_SPREAD, 100 * most);
 }
 
 /* The smallest p-value that so many units per side, or so many pairs, can reach after the
@@ -379,10 +418,10 @@ static void note_power(struct lb_run_comparison *comparison)
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
         size_t fewer = pair->base_units < pair->now_units ? pair->base_units : pair->now_units;
-        if (pair->compared && fewer < units)
+        if (pair->compared && pair->assumed_spread == 0 && fewer < units)
             units = fewer;
     }
-    if (comparison->compared == 0 || comparison->unit == LB_UNIT_RUN ||
+    if (units == SIZE_MAX || comparison->unit == LB_UNIT_RUN ||
         least_p(comparison, units) <= comparison->judgement.level)
         return;
     while (least_p(comparison, needed) > comparison->judgement.level)
@@ -478,7 +517,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     note_basis(comparison, options);
     note_runs(base, now, comparison);
     note_power(comparison);
-    note_single(comparison);
+    note_assumed(comparison);
     size_t length = strlen(comparison->notes);
     if (length > 0 && comparison->notes[length - 1] == '\n')
         comparison->notes[length - 1] = '\0';

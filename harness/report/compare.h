@@ -46,6 +46,8 @@ struct lb_pair {
     const struct lb_row *base, *now; /* the rows of the base run and the new run; NULL: no row */
     enum lb_change change;
     size_t base_units, now_units;
+    double assumed_spread; /* the deviation between processes that was assumed, because a side has
+                              too few of them; 0: none was */
     bool compared;         /* the intervals of the shift, its p-value and adjusted_p are valid */
     struct lb_shift shift; /* of the logarithms of times, now minus base: above 0 is slower. The
                               estimate is NaN without a time in both runs. */
@@ -70,6 +72,12 @@ struct lb_run_comparison {
     char notes[1024];               /* what a reader must know, one sentence per line; or "" */
 };
 
+/* Standard deviation of the logarithms of medians of single processes that run the same code one
+ * after the other on a machine which nothing else disturbs, and the degrees of freedom that it is
+ * used with. STATISTICS.md has the measurements. */
+#define LB_PROCESS_SPREAD    0.05
+#define LB_PROCESS_SPREAD_DF 30
+
 /* Compares two runs. The runs must outlive the comparison. LB_INVALID: margin or level is out of
  * range, or a run is damaged. LB_OOM.
  *
@@ -81,7 +89,9 @@ struct lb_run_comparison {
  * - of interleaved runs the blocks, in pairs
  * - else the runs, where further runs of the base show how much runs of the same code differ; of a
  *   case that has fewer processes in the new run than in the base, its processes
- * - else the processes.
+ * - else the processes. Where a side has fewer than LB_SHIFT_MIN_UNITS, their spread is assumed to
+ * be LB_PROCESS_SPREAD, and more where the fixed loop, other programs or the samples of either row
+ *   show that the machine was disturbed.
  * The spread between runs is that of all cases together or, where it is larger and at least three
  * runs show it, that of the case alone. N runs give N - 1 degrees of freedom however many cases
  * they have, because all cases of a run share its deviation. */

@@ -8,7 +8,7 @@ import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import ProgramTest, plugin, read_rows, run
+from program import ProgramTest, plugin, read_lines, read_rows, run, write_lines
 
 # Two cases of about a tenth of a millisecond. The plug-in can slow down one of them, by so much that
 # other work on this machine can't look like it.
@@ -59,17 +59,34 @@ class Compare(ProgramTest):
         # In the other direction it is faster, which is no failure.
         self.assertEqual(run("--compare", slow, base, "--margin", "200").returncode, 0)
 
-    def test_one_process_per_run_is_inconclusive_and_says_what_to_add(self):
+    def test_two_plain_sweeps_show_a_doubled_time(self):
+        arguments = ["--case", "cpu_ref/T8_B4_H64", "--case", "cpu_ref/T8_B4_H32", "--case-time", "0.1"]
+        done = run("--sweep", *arguments, "--out", self.path("base"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = read_lines(self.path("base"))
+        for line in lines:
+            if line["kind"] == "row":
+                line["others_share"] = 0 # of other tests
+        for name, factor in (("quiet", 1), ("slower", 2)):
+            for line in lines:
+                if line["kind"] == "row" and line["hidden"] == 64:
+                    line["samples_ns"] = [factor * ns for ns in line["samples_ns"]]
+            write_lines(self.path(name), lines)
+        done = run("--compare", self.path("quiet"), self.path("slower"))
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertRegex(done.stdout, "slower .* cpu_ref/T8_B4_I64_H64/f32/infer")
+        self.assertNotRegex(done.stdout, "slower .* cpu_ref/T8_B4_I32_H32/f32/infer")
+
+    def test_one_process_per_run_shows_no_small_change_and_says_what_to_add(self):
         for name in ("base", "new"):
             done = run("--sweep", "--case", "cpu_ref/T3_B1_H4", "--case-time", "0.01", "--out",
                        self.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
         pair = self.path("base"), self.path("new")
         done = run("--compare", *pair)
-        self.assertEqual(done.returncode, 4)
-        self.assertIn("too few to tell", done.stdout)
-        self.assertIn("1 case has one process per run", done.stdout)
-        self.assertIn("add --processes 15 to both sweeps", done.stdout)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("1 case has too few processes", done.stdout)
+        self.assertIn("Add --processes 15 to both sweeps", done.stdout)
         self.assertEqual(run("--compare", *pair, "--strict").returncode, 4)
 
     def test_doubt_fails_under_strict_only(self):
@@ -155,7 +172,7 @@ class Compare(ProgramTest):
             document = json.loads(run("--compare", folder, folder, "--format", "json").stdout)
             self.assertEqual(os.path.basename(document["base"]), said)
             ElementTree.fromstring(run("--compare", folder, folder, "--format", "junit").stdout)
-            self.assertIn("too few to tell", run("--compare", folder, folder, "--format", "markdown").stdout)
+            self.assertIn("too few processes", run("--compare", folder, folder, "--format", "markdown").stdout)
             page = self.path("page.html")
             self.assertEqual(run("--report", folder, "-o", page).returncode, 0)
             with open(page, encoding="utf-8") as file:

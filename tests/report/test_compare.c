@@ -76,11 +76,12 @@ TEST(every_change_has_its_name)
         {{0, 0, LB_VERDICT_WRONG}, {0, 0, LB_VERDICT_WRONG}, LB_CHANGE_STILL_FAILING, "wrong: "},
         {{0, 0, LB_VERDICT_UNSUPPORTED}, {0, 0, LB_VERDICT_UNSUPPORTED}, LB_CHANGE_NOT_RUN, ""},
         {{0, -1, 0}, {0, 0, LB_VERDICT_TIMEOUT}, LB_CHANGE_BROKEN, "timeout: made up"},
-        /* However many samples: one process each says nothing, and neither does one against many.
-         */
-        {{1000, 1, 0}, {1300, 1, 0}, LB_CHANGE_INCONCLUSIVE, "1 process against 1, at least 4"},
-        {{1000, 10, 0}, {1300, 1, 0}, LB_CHANGE_INCONCLUSIVE, "10 processes against 1, at"},
-        {{1300, 1, 0}, {1000, 10, 0}, LB_CHANGE_INCONCLUSIVE, "1 process against 10, at"},
+        /* However many samples: one process each shows large changes alone, and so does one against
+         * many. */
+        {{1000, 1, 0}, {1500, 1, 0}, LB_CHANGE_SLOWER, ""},
+        {{1000, 1, 0}, {1100, 1, 0}, LB_CHANGE_INCONCLUSIVE, "chance can't be ruled out"},
+        {{1000, 10, 0}, {1100, 1, 0}, LB_CHANGE_INCONCLUSIVE, "chance can't be ruled out"},
+        {{1000, 1, 0}, {1000, 1, 0}, LB_CHANGE_INCONCLUSIVE, "reaches beyond the margin"},
     };
     enum { CASES = sizeof(known) / sizeof(known[0]) };
     struct lb_run base = synthetic_empty(), now = synthetic_empty();
@@ -95,7 +96,7 @@ TEST(every_change_has_its_name)
         assert_int_equal(pair->change, known[i].change);
         if (!strstr(pair->note, known[i].note))
             fail_msg("'%s' is not in '%s'", known[i].note, pair->note);
-        assert_int_equal(pair->compared, i < 4);
+        assert_int_equal(pair->compared, i < 4 || i > 10);
         assert_int_equal(isfinite(pair->shift.estimate), i < 4 || i > 10);
     }
     for (size_t i = 1; i < comparison.count; i++)
@@ -103,24 +104,19 @@ TEST(every_change_has_its_name)
     const struct lb_pair *slower = find(&comparison, 1);
     assert_true(fabs(slower->shift.estimate - log(1.05)) < 0.005);
     assert_true(slower->shift.lo95 < log(1.05) && log(1.05) < slower->shift.hi95);
-    assert_int_equal(comparison.compared, 4);
-    assert_non_null(strstr(comparison.notes, "1 case has one process per run"));
-    assert_non_null(strstr(comparison.notes, "add --processes 15 to both sweeps"));
+    assert_int_equal(comparison.compared, 8);
+    assert_non_null(strstr(comparison.notes, "4 cases have too few processes"));
+    assert_non_null(strstr(comparison.notes, "Add --processes 15 to both sweeps"));
     free_all(&comparison, &base, &now);
 }
 
-/* One slowdown of 5 against 5, whose p-value is 0.8 %, alone and among seven cases. Cases of single
- * processes, which get no verdict, do not count. */
+/* One slowdown of 5 against 5, whose p-value is 0.8 %, alone and among seven cases. */
 TEST(correction_counts_all_cases_that_are_compared)
 {
     for (int cases = 1; cases <= 7; cases += 6) {
         struct lb_run base = make_run(1000, 5, cases), now = synthetic_empty();
         for (int n = 1; n <= cases; n++)
             add_case(&now, n, n == 1 ? 1100 : 1000.5, 5, LB_VERDICT_OK);
-        for (int n = 10; n < 40; n++) {
-            add_case(&base, n, 1000, 1, LB_VERDICT_OK);
-            add_case(&now, n, 1300, 1, LB_VERDICT_OK);
-        }
         struct lb_run_comparison comparison = synthetic_compare(&base, &now);
         const struct lb_pair *pair = find(&comparison, 1);
         assert_int_equal(comparison.compared, cases);
@@ -128,6 +124,38 @@ TEST(correction_counts_all_cases_that_are_compared)
         assert_true(fabs(pair->adjusted_p - cases * 2.0 / 252) < 1e-12);
         assert_int_equal(pair->change, cases == 1 ? LB_CHANGE_SLOWER : LB_CHANGE_INCONCLUSIVE);
         assert_int_equal(strstr(comparison.notes, "--processes 7 would do") != NULL, cases == 7);
+        free_all(&comparison, &base, &now);
+    }
+}
+
+/* A suspect time is neither a regression nor an improvement, on whichever side it is. */
+TEST(a_suspect_time_is_inconclusive)
+{
+    for (int side = 0; side < 2; side++) {
+        struct lb_run runs[2] = {synthetic_empty(), synthetic_empty()};
+        for (int i = 0; i < 2; i++)
+            add_case(&runs[i], 1, i == side ? 1000 : 100, i == side ? 0 : 1, LB_VERDICT_SUSPECT);
+        struct lb_run_comparison comparison = synthetic_compare(&runs[0], &runs[1]);
+        assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
+        assert_non_null(strstr(comparison.pairs[0].note, ": suspect: made up"));
+        free_all(&comparison, &runs[0], &runs[1]);
+    }
+}
+
+/* The same difference that is found on a quiet machine is not, where the fixed loop shows that the
+ * machine itself was slower, or other programs used the CPUs. */
+TEST(a_disturbed_machine_is_not_taken_for_a_change)
+{
+    for (int disturbed = 0; disturbed < 3; disturbed++) {
+        struct lb_run base = make_run(1000, 1, 1), now = make_run(1500, 1, 1);
+        for (size_t b = 0; b < base.rows[0].block_count; b++) {
+            base.rows[0].reference_ns[b] = 100;
+            now.rows[0].reference_ns[b] = disturbed == 1 ? 150 : 100;
+        }
+        now.rows[0].others_share = disturbed == 2 ? 0.4 : 0;
+        struct lb_run_comparison comparison = synthetic_compare(&base, &now);
+        assert_int_equal(comparison.pairs[0].change,
+                         disturbed ? LB_CHANGE_INCONCLUSIVE : LB_CHANGE_SLOWER);
         free_all(&comparison, &base, &now);
     }
 }
@@ -265,7 +293,7 @@ TEST(runs_are_held_against_the_spread_between_runs)
         {12, 12, 4, 2, 50, 1050, LB_CHANGE_INCONCLUSIVE, "from 5 runs of the base"},
         {12, 12, 4, 2, 1, 1050, LB_CHANGE_SLOWER, "from 5 runs of the base"},
         {12, 12, 4, 1, 50, 1050, LB_CHANGE_INCONCLUSIVE, "from 5 runs of the base"},
-        {1, 1, 0, 0, 0, 1100, LB_CHANGE_INCONCLUSIVE, "which is not allowed for"},
+        {1, 1, 0, 0, 0, 1100, LB_CHANGE_INCONCLUSIVE, ""},
         {1, 1, 6, 2, 2, 1100, LB_CHANGE_SLOWER, "from 7 runs of the base"},
         {12, 1, 6, 2, 2, 1100, LB_CHANGE_INCONCLUSIVE, "from 7 runs of the base"},
     };
