@@ -208,6 +208,7 @@ void lb_process_read_settings(struct lb_process_reading *reading)
     SET(add_setting(reading, "another CPU affinity", 0), "%" PRIx64,
         lb_hash_bytes(0, &affinity, sizeof(affinity)));
     SET(add_setting(reading, "priority", 0), "%d", getpriority(PRIO_PROCESS, 0));
+    SET(add_setting(reading, "scheduling policy", 0), "%d", sched_getscheduler(0));
     SET(add_setting(reading, "rounding", 0), "%s", rounding_name(fegetround()));
     SET(add_setting(reading, "flush-to-zero", 0), "%s", flushes_to_zero() ? "on" : "off");
     SET(add_setting(reading, "the working directory", 0), "%s",

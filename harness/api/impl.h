@@ -48,7 +48,8 @@ struct lb_exec_config {
 /* How many bytes the harness allocates for the implementation; 0 where nothing is needed. */
 struct lb_sizes {
     size_t weights;   /* packed weights, written by prepare */
-    size_t gradients; /* weight gradients in the implementation's own layout */
+    size_t gradients; /* weight gradients in the implementation's own layout, all that the slot
+                         gradients reads */
     size_t reserve;   /* filled by a training forward, read (and possibly changed) by backward */
     size_t workspace; /* scratch memory: its contents do not survive a call */
 };
@@ -139,15 +140,16 @@ struct lb_impl {
                              const struct lb_exec_config *config, struct lb_error *err);
     enum lb_status (*sizes)(void *self, struct lb_sizes *sizes, struct lb_error *err);
 
-    /* Converts the weights and remembers the buffers. The record's prepare_ns is the time of
-     * create, sizes, prepare and the first update together. */
+    /* Converts the weights, which are NaN when it has returned, and remembers the buffers. The
+     * record's prepare_ns is the time of create, sizes, prepare and the first update together. */
     enum lb_status (*prepare)(void *self, const struct lb_buffers *buffers,
                               const struct lb_weights *weights, struct lb_error *err);
 
     /* Timed. It must not allocate, synchronise, log or convert weights. */
     enum lb_status (*forward)(void *self, const struct lb_forward_io *io, struct lb_error *err);
 
-    /* (optional) Timed under the same rules; NULL: backward and train are unsupported. */
+    /* (optional) Timed under the same rules; NULL: only the pass infer is supported. A case of the
+     * pass forward is created with the pass train, and its backward is called to check forward. */
     enum lb_status (*backward)(void *self, const struct lb_backward_io *io, struct lb_error *err);
 
     /* (required with backward) Writes the last backward's weight gradients in the canonical

@@ -16,3 +16,10 @@ double lb_now_ns(void)
         first = second;
     return (double)(second - first) * 1e9 + (double)now.tv_nsec;
 }
+
+double lb_process_cpu_ns(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+}

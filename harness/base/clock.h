@@ -10,6 +10,9 @@ extern "C" {
  * process called it first. */
 double lb_now_ns(void);
 
+/* CPU time of all threads of this process in ns, those that have ended included. */
+double lb_process_cpu_ns(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -24,15 +24,44 @@ enum lb_status lb_case_call_update(void *user, struct lb_error *err)
 void lb_case_set_order(struct lb_case_context *context, uint64_t order, int calls)
 {
     context->order = context->timer.order = order;
-    context->last_set = context->held[order >> (calls - 1) % 64 & 1];
+    context->last_buffer = (int)(order >> (calls - 1) % 64 & 1);
+    context->last_set = context->held[context->last_buffer];
     context->calls_made += (size_t)calls;
+    context->followed = false;
 }
 
-enum lb_status lb_case_call_before(struct lb_case_context *context, struct lb_error *err)
+enum lb_status lb_case_call_before(struct lb_case_context *context, bool checked,
+                                   struct lb_error *err)
 {
+    enum lb_status st = LB_OK;
+    const int buffer = (int)(context->order & 1);
+    const struct lb_tensors *tensors = &context->tensors;
+    const struct lb_inputs *inputs = &context->inputs[context->held[buffer]];
     if (context->c->problem.pass != LB_BACKWARD)
         return LB_OK;
-    return context->impl->forward(context->self, &context->forward[context->order & 1], err);
+    for (int t = LB_DY; checked && t <= LB_DCN; t++)
+        LB_TRY(context->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
+    LB_TRY(context->impl->forward(context->self, &context->forward[buffer], err));
+    if (checked)
+        LB_TRY(context->space->synchronize(err));
+    for (int t = LB_DY; checked && t <= LB_DCN; t++)
+        LB_TRY(
+            context->space->upload(tensors->at[buffer][t], inputs->at[t], tensors->bytes[t], err));
+done:
+    return st;
+}
+
+enum lb_status lb_case_call_after(struct lb_case_context *context, struct lb_error *err)
+{
+    if (context->c->problem.pass != LB_FORWARD || context->followed)
+        return LB_OK;
+    context->followed = true;
+    return context->impl->backward(context->self, &context->backward[context->last_buffer], err);
+}
+
+bool lb_case_checks_gradients(const struct lb_case_context *context)
+{
+    return lb_has_backward(&context->plan.problem);
 }
 
 enum lb_status lb_case_poison(struct lb_case_context *context, struct lb_error *err)

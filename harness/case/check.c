@@ -1,16 +1,30 @@
 /* Looks at what a call did: its results, and what it may only read. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "case/context.h"
+#include "device/weight_packing.h"
 #include "reference/loss_scale.h"
+
+/* Whether something wrote to the copy of the weights that prepare read, which is all ones since. */
+static bool wrote_to_weights(const struct lb_case_context *context)
+{
+    const struct lb_problem *p = &context->c->problem;
+    const unsigned char *copy = context->weights_copy;
+    size_t bytes = copy ? lb_packed_bytes(p, p->dtype) : 0;
+    return bytes > 0 && (copy[0] != 0xff || memcmp(copy, copy + 1, bytes - 1) != 0);
+}
 
 enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_error *err)
 {
     enum lb_tensor changed = LB_TENSOR_COUNT;
-    const char *name = lb_reference_damage(context->reference);
+    const char *name = wrote_to_weights(context)                          ? "the canonical weights"
+                       : !lb_reference_lengths_intact(context->reference) ? "the lengths"
+                                                                          : NULL;
     enum lb_status st = LB_OK;
-    for (int i = 0; i < LB_INPUT_SETS && !name; i++) {
+    for (int i = 0; i < LB_TIMED_SETS && !name; i++) {
         LB_TRY(lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]],
                                   &changed, err));
         name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
@@ -50,40 +64,83 @@ enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_s
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
     if (source == LB_BY_UPDATE)
         LB_TRY(lb_case_update_download(&context->update, &context->results.gradients, err));
-    else if (context->plan.has_backward && source == LB_BY_GRADIENTS_ALONE)
+    else if (lb_case_checks_gradients(context) && source == LB_BY_GRADIENTS_ALONE)
         LB_TRY(fetch_gradients_alone(context, err));
-    else if (context->plan.has_backward)
+    else if (lb_case_checks_gradients(context))
         LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
-    lb_loss_unscale(&context->c->problem, context->loss_scale, &context->results);
+    lb_loss_unscale(&context->plan.problem, context->loss_scale, &context->results);
     lb_case_note_peak(context);
 done:
     return st;
 }
 
-enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *outputs,
-                                    uint64_t *with_gradients, struct lb_error *err)
+enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *hash,
+                                    struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    *outputs = 0;
-    LB_TRY(lb_tensors_hash(&context->tensors, outputs, err));
-    *with_gradients = *outputs;
+    *hash = 0;
+    LB_TRY(lb_tensors_hash(&context->tensors, hash, err));
     if (context->buffers.gradients)
-        LB_TRY(context->space->hash(context->buffers.gradients, context->sizes.gradients,
-                                    with_gradients, err));
+        LB_TRY(
+            context->space->hash(context->buffers.gradients, context->sizes.gradients, hash, err));
 done:
     return st;
+}
+
+/* The last output whose last element is still NaN; LB_TENSOR_COUNT when there is none. */
+static enum lb_tensor find_unwritten(const struct lb_case_context *context)
+{
+    static const unsigned char poison[sizeof(double)] = {0xff, 0xff, 0xff, 0xff,
+                                                         0xff, 0xff, 0xff, 0xff};
+    const struct lb_tensors *tensors = &context->tensors;
+    const size_t size = lb_dtype_size(context->c->problem.dtype);
+    for (int t = context->plan.has_backward ? LB_DC0 : LB_CN; t >= LB_Y; t--) {
+        const char *at = tensors->at[0][t];
+        if (at && memcmp(at + tensors->bytes[t] - size, poison, size) == 0)
+            return (enum lb_tensor)t;
+    }
+    return LB_TENSOR_COUNT;
+}
+
+enum lb_status lb_case_check_written(struct lb_case_context *context, bool *unwritten)
+{
+    enum lb_tensor first = LB_TENSOR_COUNT;
+    if (context->space == &lb_host_space)
+        first = find_unwritten(context);
+    if (first == LB_TENSOR_COUNT)
+        return LB_OK;
+    usleep(20000); /* enough for what was left to a thread or a timer */
+    if (find_unwritten(context) == first) {
+        *unwritten = true;
+        return LB_OK;
+    }
+    return lb_case_wrong(context,
+                         "call %zu was not finished when it had returned: the end of %s was "
+                         "written afterwards",
+                         context->calls_made, lb_tensor_name(first));
 }
 
 enum lb_status lb_case_check_finished(struct lb_case_context *context, uint64_t returned,
                                       struct lb_error *err)
 {
-    uint64_t now = 0;
-    enum lb_status st = lb_tensors_hash(&context->tensors, &now, err);
+    uint64_t now;
+    enum lb_status st = lb_case_written_hash(context, &now, err);
     if (st != LB_OK || now == returned)
         return st;
     return lb_case_wrong(
         context, "call %zu was not finished when it had returned: its results changed afterwards",
         context->calls_made);
+}
+
+/* Keeps the finding that right results have less precision than the dtype and math promise. */
+static void note_precision(struct lb_case_context *context, const struct lb_check *check)
+{
+    const struct lb_problem *p = &context->c->problem;
+    bool by_math = p->math != LB_IEEE;
+    if (check->error_ratio > check->usual_error_ratio && !context->low_precision[0])
+        snprintf(context->low_precision, sizeof(context->low_precision),
+                 "low precision: the error is %.2g times what %s gives", check->error_ratio,
+                 by_math ? lb_math_name(p->math) : lb_dtype_name(p->dtype));
 }
 
 enum lb_status lb_case_check_results(struct lb_case_context *context)
@@ -93,19 +150,20 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
     lb_reference_check(context->reference, context->last_set, &context->results, &check);
     const struct {
         double *noted, found;
-    } errors[] = {{&row->err_max_abs, check.err_max_abs},
-                  {&row->err_max_rel, check.err_max_rel},
-                  {&row->err_norm, check.err_norm},
-                  {&row->tolerance_used, check.tolerance_used},
-                  {&row->gradient_err_norm, check.gradient_err_norm}};
+    } errors[] = {
+        {&row->err_max_abs, check.err_max_abs}, {&row->err_max_rel, check.err_max_rel},
+        {&row->err_norm, check.err_norm},       {&row->tolerance_used, check.tolerance_used},
+        {&row->error_ratio, check.error_ratio}, {&row->gradient_err_norm, check.gradient_err_norm}};
     size_t count = sizeof(errors) / sizeof(errors[0]) - (context->plan.has_backward ? 0 : 1);
     for (size_t i = 0; i < count; i++)
         *errors[i].noted = check.right ? fmax(*errors[i].noted, errors[i].found) : errors[i].found;
-    if (check.right)
+    if (check.right) {
+        note_precision(context, &check);
         return LB_OK;
+    }
     char reason[LB_ROW_TEXT_SIZE];
     bool overflows =
-        check.in_gradient && lb_loss_overflow(&context->c->problem, context->loss_scale,
+        check.in_gradient && lb_loss_overflow(&context->plan.problem, context->loss_scale,
                                               &context->results, reason, sizeof(reason));
     return lb_case_wrong(context, "%s", overflows ? reason : check.reason);
 }

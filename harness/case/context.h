@@ -32,36 +32,48 @@ struct lb_case_context {
     char cpus[64];             /* the CPUs that the case is bound to; "" on a device */
     double available_before;   /* bytes that the space had left before create */
     double own_bytes;          /* of the buffers and tensors that the harness allocated */
-    double used_bytes;         /* of the space, at most, since create */
+    /* On the host: what the implementation allocated itself is the growth of resident memory in
+     * create and since, without what the harness itself uses. */
+    double resident_before, resident_prepared; /* before create, and when prepare begins */
+    double create_bytes;                       /* growth in create and sizes */
+    double used_bytes;                         /* of the space, at most, since create */
 
     struct lb_reference *reference;              /* inputs and expected results */
     struct lb_inputs inputs[LB_INPUT_SETS];      /* the reference's, gradients scaled */
     void *scaled[LB_INPUT_SETS];                 /* those gradients; owned */
+    void *weights_copy;                          /* what prepare read; NaN after it */
+    void *first_gradients;                       /* of the first verified call, in its layout */
     double loss_scale;                           /* of them */
     struct lb_results results;                   /* of the last checked call, on the host */
     struct lb_tensors tensors;                   /* inputs and outputs in space */
-    struct lb_forward_io forward[LB_INPUT_SETS]; /* these tensors as arguments, by buffer */
-    struct lb_backward_io backward[LB_INPUT_SETS];
+    struct lb_forward_io forward[LB_TIMED_SETS]; /* these tensors as arguments, by buffer */
+    struct lb_backward_io backward[LB_TIMED_SETS];
     struct lb_case_update update; /* all zero where update is not called */
     struct lb_timer timer;
     int calls; /* per sample: 1 when timed in isolation, more when batched */
 
     struct lb_call_checks checks;
-    int held[LB_INPUT_SETS]; /* which input set each buffer holds */
+    int held[LB_TIMED_SETS]; /* which input set each buffer holds */
     uint64_t order;          /* its last bit is the buffer that the next call reads */
-    int last_set;            /* the input set that the latest call read */
+    int last_buffer;         /* the buffer that the latest call read */
+    int last_set;            /* the input set that it held */
+    bool followed;           /* lb_case_call_after was called after it */
     struct {
-        uint64_t results; /* hash of the verified results, in canonical form */
-        uint64_t memory;  /* hash of the same where and as the implementation wrote them */
-    } bits[LB_INPUT_SETS];
+        uint64_t results;   /* hash of the verified results, in canonical form */
+        uint64_t gradients; /* hash of the weight gradients alone */
+        uint64_t memory;    /* hash of the results where and as the implementation wrote them */
+    } bits[LB_TIMED_SETS];
     size_t calls_made, calls_before; /* in all; before the first sample */
     struct lb_holdings holdings;     /* before the first sample */
-    double elsewhere_ns, since_ns;   /* lb_cpu_ns_elsewhere and the clock before the first sample */
-    double cpus_elsewhere;           /* how many CPUs such threads used during the samples */
-    double sm_mhz;                   /* of the multiprocessors from first to last sample, or NaN */
-    double verified_ns[LB_INPUT_SETS]; /* times of the calls that were verified first */
-    bool verified;                     /* both sets gave right results once */
-    bool found_wrong;                  /* the row has the verdict "wrong" and its reason */
+    double children_ns;              /* CPU time of child processes before the first sample */
+    double cpu_ns, clock_ns; /* CPU time of this process in the timed calls, and their time */
+    double cpus_used;        /* CPUs that the process and its children used in the timed calls */
+    double sm_mhz;           /* of the multiprocessors from first to last sample, or NaN */
+    double verified_ns[LB_TIMED_SETS]; /* times of the calls that were verified first */
+    bool verified;                     /* both timed sets gave right results once */
+    char low_precision[96];            /* a finding of check_results; "" when there is none */
+    double slow_gradients; /* the time of gradients over that of a call; 0: no finding */
+    bool found_wrong;      /* the row has the verdict "wrong" and its reason */
 };
 
 /* ---- The steps. ---- */
@@ -80,9 +92,12 @@ enum lb_status lb_case_verify(struct lb_case_context *context, struct lb_error *
  * (sample.c). */
 enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *err);
 
-/* Checks the last timed call, and adds to the row what explains its times: clocks, leaks, threads
- * elsewhere, the time of an update and of the check for overflow (diagnose.c). */
+/* Checks the last timed call, and adds to the row what explains its times: clocks, leaks, CPUs
+ * used, the time of an update and of the check for overflow (diagnose.c). */
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err);
+
+/* Checks and times calls on inputs that were in no call before (new_inputs.c). */
+enum lb_status lb_case_surprise(struct lb_case_context *context, struct lb_error *err);
 
 /* In place of verification and samples: traces the GPU kernels of one call into the row, and warns
  * when they contradict the case's name. */
@@ -127,8 +142,17 @@ enum lb_status lb_case_call_update(void *context, struct lb_error *err);
 void lb_case_set_order(struct lb_case_context *context, uint64_t order, int calls);
 
 /* The untimed work that a call needs before it: backward alone needs a reserve that a forward has
- * just filled, from the inputs that backward will read. */
-enum lb_status lb_case_call_before(struct lb_case_context *context, struct lb_error *err);
+ * just filled, from the inputs that backward will read. checked: meanwhile the gradients that
+ * backward will read are NaN, so that a forward that does backward's work makes it wrong. */
+enum lb_status lb_case_call_before(struct lb_case_context *context, bool checked,
+                                   struct lb_error *err);
+
+/* The untimed work after a call that is checked: forward alone is followed by a backward, which
+ * shows whether forward kept what that needs. */
+enum lb_status lb_case_call_after(struct lb_case_context *context, struct lb_error *err);
+
+/* Whether the results hold gradients, which all passes but infer give. */
+bool lb_case_checks_gradients(const struct lb_case_context *context);
 
 /* Fills everything that the pass must write with NaN, or a few places of it, so that the next check
  * finds what a call leaves unwritten. */
@@ -146,16 +170,21 @@ enum lb_gradient_source {
 enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_source source,
                              struct lb_error *err);
 
-/* A hash of the outputs that the latest call wrote, and one of these and the weight gradients in
- * the implementation's own layout. */
-enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *outputs,
-                                    uint64_t *with_gradients, struct lb_error *err);
+/* A hash of the outputs that the latest call wrote, and of the weight gradients in the
+ * implementation's own layout. */
+enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *hash,
+                                    struct lb_error *err);
 
-/* Compares the outputs with the hash that they had when the latest call had returned: where
- * something has written to them since, such as check, gradients or a thread, the call's time lacks
- * a part of its work. */
+/* Compares the outputs and weight gradients with the hash that they had when the latest call had
+ * returned: where something has written to them since, such as check, gradients, a thread or a
+ * timer, the call's time lacks a part of its work. */
 enum lb_status lb_case_check_finished(struct lb_case_context *context, uint64_t returned,
                                       struct lb_error *err);
+
+/* Right after a call on the host: looks at the last element of each output, which was NaN before
+ * the call, from the last output to the first. One that is written later makes the row wrong; where
+ * one stays NaN, *unwritten becomes true. */
+enum lb_status lb_case_check_written(struct lb_case_context *context, bool *unwritten);
 
 /* Compares the fetched results with those expected of the latest call and notes the errors in the
  * row. */

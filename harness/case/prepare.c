@@ -1,16 +1,38 @@
 /* The first and the last step of a case: brings everything in place for calls, and releases it. */
 #include <math.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "case/context.h"
+#include "device/weight_packing.h"
 #include "measure/case_lower_bound.h"
 #include "reference/loss_scale.h"
 
+/* Notes how much memory the implementation allocated itself on the host, where that is plenty. What
+ * the harness uses may be resident for the first time since prepare began: its tensors, buffers and
+ * results, and a copy of inputs and gradients. */
+static void note_host_peak(struct lb_case_context *context)
+{
+    static const double unnoticed = 4 << 20;
+    if (context->resident_prepared == 0)
+        return;
+    double results = (double)lb_tensors_bytes(&context->tensors) +
+                     (double)context->results.weight_count * sizeof(double);
+    double since = lb_peak_resident_bytes() - context->resident_prepared;
+    double own = context->create_bytes + fmax(0, since - context->own_bytes - 3 * results);
+    if (own > unnoticed)
+        context->used_bytes = fmax(context->used_bytes, context->own_bytes + own);
+    context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes);
+}
+
 void lb_case_note_peak(struct lb_case_context *context)
 {
-    if (!context->place->counts_use)
+    if (!context->place->counts_use) {
+        note_host_peak(context);
         return;
+    }
     double used = context->available_before - context->space->available();
     if (context->update.io.weights.w_ih) /* an optimizer's tensors, which no call reads */
         used -= lb_case_update_bytes(&context->c->problem);
@@ -24,7 +46,9 @@ static void leave_out_retained(struct lb_case_context *context)
 {
     if (context->used_bytes == 0 || (context->place->lost && context->place->lost()))
         return;
-    double retained = context->available_before - context->space->available();
+    double retained = context->place->counts_use
+                          ? context->available_before - context->space->available()
+                          : lb_resident_bytes(getpid()) - context->resident_before;
     context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes - fmax(retained, 0));
 }
 
@@ -39,6 +63,7 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
 {
     const struct lb_impl *impl = context->impl;
     const struct lb_sizes *s = &context->sizes;
+    const struct lb_problem *problem = &context->plan.problem;
     enum lb_status st = LB_OK;
     context->available_before = context->space->available();
     if (context->place->bind)
@@ -46,14 +71,17 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     context->self = calloc(1, impl->state_size);
     if (!context->self)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);
+    lb_restart_peak();
+    context->resident_before = lb_resident_bytes(getpid());
     lb_case_phase(context, "create");
     double start = lb_now_ns();
-    LB_TRY(impl->create(context->self, &context->c->problem, &context->plan.config, err));
+    LB_TRY(impl->create(context->self, problem, &context->plan.config, err));
     context->row->prepare_ns = lb_now_ns() - start;
     lb_case_phase(context, "sizes");
     start = lb_now_ns();
     LB_TRY(impl->sizes(context->self, &context->sizes, err));
     context->row->prepare_ns += lb_now_ns() - start;
+    context->create_bytes = fmax(0, lb_peak_resident_bytes() - context->resident_before);
 
     context->row->weights_bytes = (double)s->weights;
     context->row->gradients_bytes = (double)s->gradients;
@@ -74,15 +102,15 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     LB_TRY(space->allocate(context->sizes.gradients, &context->buffers.gradients, err));
     LB_TRY(space->allocate(context->sizes.reserve, &context->buffers.reserve, err));
     LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
-    LB_TRY(lb_tensors_create(&context->c->problem, space, &context->tensors, err));
-    LB_TRY(lb_results_create(&context->c->problem, &context->results, err));
-    for (int i = 0; i < LB_INPUT_SETS; i++) {
+    LB_TRY(lb_tensors_create(&context->plan.problem, space, &context->tensors, err));
+    LB_TRY(lb_results_create(&context->plan.problem, &context->results, err));
+    for (int i = 0; i < LB_TIMED_SETS; i++) {
         context->forward[i] = lb_forward_io(context->tensors.at[i]);
         context->backward[i] = lb_backward_io(context->tensors.at[i]);
     }
     context->own_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
     row->peak_bytes = context->own_bytes;
-    row->input_sets = LB_INPUT_SETS;
+    row->input_sets = LB_TIMED_SETS;
     row->working_set_bytes = row->peak_bytes;
     row->call_bytes = row->peak_bytes - (double)lb_tensors_input_bytes(&context->tensors);
     LB_TRY(
@@ -96,7 +124,7 @@ done:
 enum lb_status lb_case_upload_inputs(struct lb_case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    for (int i = 0; i < LB_INPUT_SETS; i++)
+    for (int i = 0; i < LB_TIMED_SETS; i++)
         LB_TRY(lb_tensors_upload(&context->tensors, i, &context->inputs[context->held[i]], err));
 done:
     return st;
@@ -110,8 +138,8 @@ enum lb_status lb_case_scale_inputs(struct lb_case_context *context, double scal
     for (int i = 0; i < LB_INPUT_SETS; i++) {
         free(context->scaled[i]);
         context->inputs[i] = *lb_reference_inputs(context->reference, i);
-        LB_TRY(lb_loss_scale(&context->c->problem, scale, &context->inputs[i], &context->scaled[i],
-                             err));
+        LB_TRY(lb_loss_scale(&context->plan.problem, scale, &context->inputs[i],
+                             &context->scaled[i], err));
     }
     LB_TRY(lb_case_upload_inputs(context, err));
 done:
@@ -126,8 +154,44 @@ bool lb_case_has_dynamic_scale(const struct lb_case_context *context)
 
 bool lb_case_updates(const struct lb_case_context *context)
 {
-    return context->impl->update && context->plan.has_backward && !context->options->kernels &&
-           !context->options->profile;
+    return context->plan.calls_updates && !context->options->kernels && !context->options->profile;
+}
+
+/* Calls prepare with a copy of the weights that is NaN afterwards: an implementation that converts
+ * them in a later call, where prepare_ns does not include that, then computes NaN. The copy stays
+ * allocated until the case is closed. */
+static enum lb_status prepare_from_copy(struct lb_case_context *context,
+                                        const struct lb_weights *weights, struct lb_error *err)
+{
+    const struct lb_problem *p = &context->c->problem;
+    const size_t layer_dirs = lb_layer_dir_count(p), bytes = lb_packed_bytes(p, p->dtype);
+    enum lb_status st = LB_OK;
+    const void **tables = calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*tables));
+    context->weights_copy = calloc(1, bytes); /* gaps between tensors are no random bytes */
+    if (!tables || !context->weights_copy)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for a copy of the weights"));
+    LB_TRY(lb_packed_upload(p, &lb_host_space, context->weights_copy, weights, err));
+    for (size_t i = 0; i < LB_WEIGHT_COUNT * layer_dirs; i++)
+        tables[i] = (char *)context->weights_copy +
+                    lb_packed_offset(p, p->dtype, i % layer_dirs, (enum lb_weight)(i / layer_dirs));
+    const struct lb_weights copy = {
+        .w_ih = tables + LB_W_IH * layer_dirs,
+        .w_hh = tables + LB_W_HH * layer_dirs,
+        .b_ih = tables + LB_B_IH * layer_dirs,
+        .b_hh = tables + LB_B_HH * layer_dirs,
+        .w_cell = tables + LB_W_CELL * layer_dirs,
+    };
+    const uint64_t drawn = lb_hash_bytes(0, context->weights_copy, bytes);
+    double start = lb_now_ns();
+    LB_TRY(context->impl->prepare(context->self, &context->buffers, &copy, err));
+    LB_TRY(context->space->synchronize(err));
+    context->row->prepare_ns += lb_now_ns() - start;
+    if (lb_hash_bytes(0, context->weights_copy, bytes) != drawn)
+        st = lb_case_wrong(context, "it wrote to the canonical weights, which it may only read");
+    lb_poison(context->weights_copy, bytes);
+done:
+    free(tables);
+    return st;
 }
 
 /* Calls the implementation's prepare, and update where it has one. */
@@ -135,21 +199,16 @@ static enum lb_status convert_weights(struct lb_case_context *context, struct lb
 {
     const struct lb_weights *weights = &context->inputs[0].weights;
     const struct lb_impl *impl = context->impl;
-    bool updates = lb_case_updates(context);
     enum lb_status st = LB_OK;
-    if (updates)
-        LB_TRY(lb_case_update_open(&context->c->problem, context->space, weights, &context->update,
-                                   err));
+    if (!lb_case_updates(context))
+        return prepare_from_copy(context, weights, err);
+    LB_TRY(
+        lb_case_update_open(&context->c->problem, context->space, weights, &context->update, err));
     double start = lb_now_ns();
-    if (updates)
-        LB_TRY(
-            lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
-    else
-        LB_TRY(impl->prepare(context->self, &context->buffers, weights, err));
+    LB_TRY(lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
     LB_TRY(context->space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
-    if (updates)
-        LB_TRY(lb_case_update_poison_weights(&context->update, err));
+    LB_TRY(lb_case_update_poison_weights(&context->update, err));
 done:
     return st;
 }
@@ -157,7 +216,7 @@ done:
 enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_run_options *options = context->options;
-    const struct lb_problem *problem = &context->c->problem;
+    const struct lb_problem *problem = &context->plan.problem;
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
     lb_case_phase(context, "oracle");
@@ -171,7 +230,7 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     lb_case_phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
     LB_TRY(allocate_buffers(context, err));
-    for (int i = 0; i < LB_INPUT_SETS; i++)
+    for (int i = 0; i < LB_TIMED_SETS; i++)
         context->held[i] = i;
     bool scaled = !options->dynamic_loss_scale || lb_case_has_dynamic_scale(context);
     LB_TRY(lb_case_scale_inputs(context, scaled ? options->loss_scale : 1, err));
@@ -179,6 +238,8 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     if (context->buffers.lengths)
         lb_case_lower_bound(context->impl->memory, context->row, context->buffers.lengths);
 
+    lb_restart_peak();
+    context->resident_prepared = lb_resident_bytes(getpid());
     lb_case_phase(context, "prepare");
     LB_TRY(convert_weights(context, err));
     if (context->impl->describe) {
@@ -212,8 +273,8 @@ void lb_case_close(struct lb_case_context *context)
     space->release(context->buffers.weights);
     for (int i = 0; i < LB_INPUT_SETS; i++)
         free(context->scaled[i]);
-    if (context->reference) /* a case that failed may have written to weights that others share */
-        lb_reference_damage(context->reference);
+    free(context->first_gradients);
+    free(context->weights_copy);
     lb_reference_close(context->reference);
     lb_nvtx_end(&context->nvtx);
     leave_out_retained(context);

@@ -30,8 +30,8 @@ static enum lb_status count_needed(const struct lb_problem *problem, struct need
     double mask = problem->cell == LB_CELL_RECURRENT_DROPOUT ? (double)n.state : 0;
     double outputs = passes * states + (double)n.y + (passes - 1) * (double)n.x;
     double inputs = passes * states + mask + (double)n.x + (passes - 1) * (double)n.y;
-    needed->tensors = (outputs + LB_INPUT_SETS * inputs) * size;
-    needed->host = outputs * size + (passes - 1) * (double)n.weights * size;
+    needed->tensors = (outputs + LB_TIMED_SETS * inputs) * size;
+    needed->host = outputs * size + passes * (double)n.weights * size; /* a copy, and gradients */
     needed->host += lb_reference_bytes(problem);
     return LB_OK;
 }
@@ -63,7 +63,7 @@ static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_c
         return lb_fail(why, LB_UNSUPPORTED, "launch graph: it runs on the host, without a stream");
     if (c->launch == LB_GRAPH && !(impl->traits & LB_CAPTURABLE))
         return lb_fail(why, LB_UNSUPPORTED, "launch graph: its calls can't be captured");
-    if (lb_has_backward(&c->problem) && !impl->backward)
+    if (c->problem.pass != LB_INFER && !impl->backward)
         return lb_fail(why, LB_UNSUPPORTED, "pass %s: it has no backward",
                        lb_pass_name(c->problem.pass));
     return LB_OK;
@@ -110,19 +110,22 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     bool on_host = impl->memory == LB_HOST;
     enum lb_status st = lb_case_check(c, why);
     *plan = (struct lb_case_plan){.config = exec_config(impl, c),
-                                  .has_backward = lb_has_backward(&c->problem)};
+                                  .problem = c->problem,
+                                  .has_backward = lb_has_backward(&c->problem),
+                                  .calls_updates = impl->update && lb_has_backward(&c->problem)};
+    if (c->problem.pass == LB_FORWARD)
+        plan->problem.pass = LB_TRAIN;
     if (st == LB_OK)
         st = lb_resolve_variant(impl->variants, c->variant, &plan->config.variant, why);
     if (st != LB_OK)
         return LB_UNSUPPORTED;
     LB_TRY(check_launch(impl, c, why));
-    LB_TRY(count_needed(&c->problem, &needed, why));
+    LB_TRY(count_needed(&plan->problem, &needed, why));
     plan->host_bytes = needed.host;
-    plan->space_bytes =
-        needed.tensors + (on_host ? needed.host : 0) +
-        (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
-        (impl->update && plan->has_backward ? lb_case_update_bytes(&c->problem) : 0);
-    LB_TRY(lb_impl_supports(impl, &c->problem, &plan->config, why));
+    plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
+                        (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
+                        (plan->calls_updates ? lb_case_update_bytes(&c->problem) : 0);
+    LB_TRY(lb_impl_supports(impl, &plan->problem, &plan->config, why));
     LB_TRY(check_space(impl, plan, NULL, available_bytes, why));
 done:
     return st;
@@ -156,13 +159,13 @@ enum lb_status lb_case_probe(const struct lb_impl *impl, const struct lb_case *c
     if (!self)
         LB_TRY(lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size));
     phase(observer, "create");
-    LB_TRY(impl->create(self, &c->problem, &plan.config, err));
+    LB_TRY(impl->create(self, &plan.problem, &plan.config, err));
     phase(observer, "sizes");
     LB_TRY(impl->sizes(self, &probe->sizes, err));
     LB_TRY(check_space(impl, &plan, &probe->sizes, available_bytes, err));
     phase(observer, "note");
     if (impl->note)
-        impl->note(&c->problem, &plan.config, probe->note, sizeof(probe->note));
+        impl->note(&plan.problem, &plan.config, probe->note, sizeof(probe->note));
     phase(observer, "describe");
     if (impl->describe) {
         const char *description = impl->describe(self);

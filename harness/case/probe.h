@@ -11,7 +11,11 @@
  * it once, and every function that runs the case gets it. */
 struct lb_case_plan {
     struct lb_exec_config config; /* where and how the case runs, with its variant resolved */
-    bool has_backward;            /* the pass produces gradients */
+    /* What the implementation is created for: the case's problem, but with the pass train where it
+     * is forward, so that a backward can show that forward kept what that needs. */
+    struct lb_problem problem;
+    bool has_backward;  /* the timed calls produce gradients */
+    bool calls_updates; /* update is called */
     double space_bytes; /* bytes that the harness allocates in that space: tensors, the buffer that
                            flushes cold caches, and on the host results and oracle as well */
     double host_bytes;  /* bytes of results and oracle on the host, wherever the tensors are */

@@ -1,5 +1,5 @@
-/* Runs one case in this process: prepare, verify, sample, diagnose. TIMING.md explains the steps in
- * the same order. */
+/* Runs one case in this process: prepare, verify, sample, diagnose, surprise. TIMING.md explains
+ * the steps in the same order. */
 #include "case/run.h"
 
 #include <stdarg.h>
@@ -106,10 +106,12 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
         goto done;
     LB_TRY(lb_case_sample(&context, &err));
     LB_TRY(lb_case_diagnose(&context, &err));
+    if (!options->profile)
+        LB_TRY(lb_case_surprise(&context, &err));
 done:
     if (st != LB_OK && !context.found_wrong)
         judge(&context, st, &err);
-    if (row->verdict != LB_VERDICT_OK)
+    if (!lb_verdict_has_samples(row->verdict))
         lb_row_drop_samples(row);
     row->elapsed_ns = lb_now_ns() - start;
     observer->result(observer->user, row);

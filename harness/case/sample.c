@@ -4,7 +4,6 @@
 
 #include "base/clock.h"
 #include "case/context.h"
-#include "host/cpu_affinity.h"
 
 /* Lets the two input sets change places, so that what is remembered by address is wrong too. */
 static enum lb_status swap_inputs(struct lb_case_context *context, struct lb_error *err)
@@ -23,15 +22,23 @@ done:
 }
 
 /* Makes as many calls as one sample times. Before the first one some results become NaN, whether
- * they are checked afterwards or not. */
-static enum lb_status time_calls(struct lb_case_context *context, double *ns, struct lb_error *err)
+ * they are checked afterwards or not. *checked: whether the call will be; becomes true where it
+ * left something unwritten. */
+static enum lb_status time_calls(struct lb_case_context *context, bool *checked, double *ns,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    if (!context->options->profile)
+    const bool poisons = !context->options->profile;
+    if (poisons)
         LB_TRY(lb_case_poison_some(context, err));
     lb_case_set_order(context, lb_call_checks_order(&context->checks), context->calls);
-    LB_TRY(lb_case_call_before(context, err));
+    LB_TRY(lb_case_call_before(context, *checked, err));
+    double start = lb_now_ns(), cpu = lb_process_cpu_ns();
     LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, context->calls, ns, err));
+    context->cpu_ns += lb_process_cpu_ns() - cpu;
+    context->clock_ns += lb_now_ns() - start;
+    if (poisons)
+        LB_TRY(lb_case_check_written(context, checked));
 done:
     return st;
 }
@@ -41,12 +48,13 @@ done:
 static enum lb_status check_call(struct lb_case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    uint64_t outputs, hash;
+    uint64_t hash;
     double start = lb_now_ns();
-    LB_TRY(lb_case_written_hash(context, &outputs, &hash, err));
+    LB_TRY(lb_case_call_after(context, err));
+    LB_TRY(lb_case_written_hash(context, &hash, err));
     if (hash != context->bits[context->last_set].memory) {
         LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
-        LB_TRY(lb_case_check_finished(context, outputs, err));
+        LB_TRY(lb_case_check_finished(context, hash, err));
         LB_TRY(lb_case_check_repeats(context));
     }
     lb_call_checks_note_check(&context->checks, lb_now_ns() - start);
@@ -64,7 +72,7 @@ static enum lb_status measure(void *user, double *ns, struct lb_error *err)
     if (checks_calls && lb_call_checks_swap_due(checks))
         LB_TRY(swap_inputs(context, err));
     bool due = checks_calls && lb_call_checks_due(checks);
-    LB_TRY(time_calls(context, ns, err));
+    LB_TRY(time_calls(context, &due, ns, err));
     checks->sample_ns = *ns * context->calls;
     if (due)
         LB_TRY(check_call(context, err));
@@ -99,10 +107,11 @@ static void samples_begin(void *user)
     context->calls_before = context->calls_made;
     if (reads_clocks(context))
         context->place->clock_begin();
-    if (!context->options->profile) /* which is to see the calls alone */
+    if (!context->options->profile) { /* which is to see the calls alone */
         context->holdings = lb_holdings_read();
-    context->elsewhere_ns = lb_cpu_ns_elsewhere();
-    context->since_ns = lb_now_ns();
+        context->children_ns = lb_children_cpu_ns();
+    }
+    context->cpu_ns = context->clock_ns = 0;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
 
@@ -110,8 +119,10 @@ static void samples_begin(void *user)
 static void samples_end(void *user)
 {
     struct lb_case_context *context = user;
-    context->cpus_elsewhere =
-        (lb_cpu_ns_elsewhere() - context->elsewhere_ns) / (lb_now_ns() - context->since_ns);
+    if (!context->options->profile) {
+        double children_ns = lb_children_cpu_ns() - context->children_ns;
+        context->cpus_used = (context->cpu_ns + children_ns) / context->clock_ns;
+    }
     context->sm_mhz = reads_clocks(context) ? context->place->clock_end() : (double)NAN;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
 }
@@ -129,9 +140,9 @@ static bool verified_calls_warm_up(const struct lb_case_context *context)
 static enum lb_status capture(struct lb_case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    for (int i = 0; i < LB_INPUT_SETS; i++) {
+    for (int i = 0; i < LB_TIMED_SETS; i++) {
         lb_case_set_order(context, i == 0 ? 0 : UINT64_MAX, 1);
-        LB_TRY(lb_case_call_before(context, err));
+        LB_TRY(lb_case_call_before(context, false, err));
         LB_TRY(lb_timer_capture(&context->timer, lb_case_call, context, err));
     }
 done:
@@ -154,7 +165,7 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     sampler.done = samples_end;
     sampler.calls = context->calls;
     sampler.made_ns = context->verified_ns;
-    sampler.made = verified_calls_warm_up(context) ? LB_INPUT_SETS : 0;
+    sampler.made = verified_calls_warm_up(context) ? LB_TIMED_SETS : 0;
     if (context->options->profile)
         LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
     else

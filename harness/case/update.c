@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/weight_packing.h"
+#include "reference/case_tensors.h"
 
 double lb_case_update_bytes(const struct lb_problem *problem)
 {
@@ -73,6 +74,14 @@ enum lb_status lb_case_update_renew(const struct lb_case_update *update,
     enum lb_status st =
         lb_packed_upload(update->problem, update->space, update->weights, weights, err);
     return st == LB_OK ? update->space->poison(update->gradients, bytes, err) : st;
+}
+
+enum lb_status lb_case_update_poison_some(const struct lb_case_update *update, uint64_t *random,
+                                          struct lb_error *err)
+{
+    size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
+    enum lb_status st = lb_poison_some(update->space, update->weights, bytes, random, err);
+    return st == LB_OK ? lb_poison_some(update->space, update->gradients, bytes, random, err) : st;
 }
 
 enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,

@@ -29,6 +29,10 @@ void lb_case_update_close(struct lb_case_update *update); /* accepts a zeroed on
 enum lb_status lb_case_update_renew(const struct lb_case_update *update,
                                     const struct lb_weights *weights, struct lb_error *err);
 
+/* Fills a few places of the weights and of the gradients with NaN. random: lb_random_next. */
+enum lb_status lb_case_update_poison_some(const struct lb_case_update *update, uint64_t *random,
+                                          struct lb_error *err);
+
 /* Fills the weights with NaN, after an update. An implementation that reads them in a later call,
  * where the time of an update does not include that, then computes NaN. */
 enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,

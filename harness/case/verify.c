@@ -1,8 +1,10 @@
 /* The step before any timing: one call on each input set, whose results are compared with the
  * oracle's. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "case/context.h"
 #include "model/sequence_file.h"
 #include "reference/loss_scale.h"
@@ -29,19 +31,21 @@ static enum lb_status call_on_set(struct lb_case_context *context, int set, uint
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    uint64_t returned;
+    bool unwritten = false;
     lb_case_phase(context, "verify");
     LB_TRY(lb_case_poison(context, err));
     lb_case_set_order(context, context->held[0] == set ? 0 : UINT64_MAX, 1);
-    LB_TRY(lb_case_call_before(context, err));
+    LB_TRY(lb_case_call_before(context, true, err));
     LB_TRY(context->space->synchronize(err));
     double start = lb_now_ns();
     LB_TRY(lb_case_call(context, err));
     LB_TRY(context->space->synchronize(err));
     context->verified_ns[set] = lb_now_ns() - start;
-    LB_TRY(lb_case_written_hash(context, &returned, memory, err));
+    LB_TRY(lb_case_check_written(context, &unwritten)); /* the comparison says what is NaN */
+    LB_TRY(lb_case_call_after(context, err));
+    LB_TRY(lb_case_written_hash(context, memory, err));
     LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
-    LB_TRY(lb_case_check_finished(context, returned, err));
+    LB_TRY(lb_case_check_finished(context, *memory, err));
 done:
     return st;
 }
@@ -93,6 +97,74 @@ done:
     return st;
 }
 
+static uint64_t gradients_hash(const struct lb_results *results)
+{
+    const struct lb_gradients *gradients = &results->gradients;
+    return gradients->dw_ih ? lb_hash_bytes(0, gradients->dw_ih[0],
+                                            results->weight_count * results->element_bytes)
+                            : 0;
+}
+
+/* After the first verified call: keeps the weight gradients as backward left them. */
+static enum lb_status keep_gradients(struct lb_case_context *context, struct lb_error *err)
+{
+    const size_t bytes = context->sizes.gradients;
+    if (!lb_case_checks_gradients(context) || bytes == 0)
+        return LB_OK;
+    context->first_gradients = malloc(bytes);
+    if (!context->first_gradients)
+        return lb_fail(err, LB_OOM, "out of memory for a copy of the gradients");
+    return context->space->download(context->first_gradients, context->buffers.gradients, bytes,
+                                    err);
+}
+
+/* Where there is no gradients buffer, gradients may take about as long as copies of what it writes
+ * take: else it does a part of backward's work, which is not timed. */
+static enum lb_status time_gradients(struct lb_case_context *context, struct lb_error *err)
+{
+    static const double copies = 30, noticed_ns = 5e5, share = 0.2; /* share of the call */
+    const struct lb_results *results = &context->results;
+    const size_t bytes = results->weight_count * results->element_bytes;
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    LB_TRY(context->impl->gradients(context->self, &results->gradients, err));
+    double own = lb_now_ns() - start;
+    void *copy = malloc(bytes);
+    if (!copy)
+        return lb_fail(err, LB_OOM, "out of memory for a copy of the gradients");
+    memset(copy, 1, bytes);
+    start = lb_now_ns();
+    memcpy(copy, results->gradients.dw_ih[0], bytes);
+    double as_copy = lb_now_ns() - start;
+    free(copy);
+    if (own > copies * as_copy + noticed_ns && own > share * context->verified_ns[1])
+        context->slow_gradients = own / context->verified_ns[1];
+done:
+    return st;
+}
+
+/* After the second verified call: puts those of the first one back. gradients must convert them;
+ * where it gives others, it computes them from what the implementation keeps elsewhere. */
+static enum lb_status convert_first_gradients(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (!lb_case_checks_gradients(context))
+        return LB_OK;
+    if (!context->first_gradients)
+        return time_gradients(context, err);
+    LB_TRY(context->space->upload(context->buffers.gradients, context->first_gradients,
+                                  context->sizes.gradients, err));
+    free(context->first_gradients);
+    context->first_gradients = NULL;
+    LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
+    if (gradients_hash(&context->results) != context->bits[0].gradients)
+        st = lb_case_wrong(context, "gradients does more than convert what backward wrote to the "
+                                    "gradients buffer: from that of the first call it makes others "
+                                    "than it made after that call");
+done:
+    return st;
+}
+
 /* Makes one call on an input set and one update after it, and checks what they wrote. */
 static enum lb_status verify_set(struct lb_case_context *context, int set, struct lb_error *err)
 {
@@ -100,6 +172,9 @@ static enum lb_status verify_set(struct lb_case_context *context, int set, struc
     LB_TRY(call_on_set(context, set, &context->bits[set].memory, err));
     lb_case_phase(context, "oracle");
     context->bits[set].results = lb_results_hash(&context->results);
+    context->bits[set].gradients = gradients_hash(&context->results);
+    if (set == 0)
+        LB_TRY(keep_gradients(context, err));
     if (set == 0)
         context->row->hash = context->bits[set].results;
     LB_TRY(lb_case_check_results(context));
@@ -111,6 +186,8 @@ static enum lb_status verify_set(struct lb_case_context *context, int set, struc
         LB_TRY(lb_case_call_update(context, err));
         LB_TRY(lb_case_check_update(context, err));
     }
+    if (set > 0)
+        LB_TRY(convert_first_gradients(context, err));
     LB_TRY(lb_case_check_guards(context));
 done:
     return st;
@@ -122,11 +199,17 @@ enum lb_status lb_case_verify(struct lb_case_context *context, struct lb_error *
     double start = lb_now_ns();
     lb_nvtx_phase(&context->nvtx, LB_NVTX_VERIFY);
     LB_TRY(settle_loss_scale(context, err));
-    for (int set = 0; set < LB_INPUT_SETS; set++)
+    for (int set = 0; set < LB_TIMED_SETS; set++)
         LB_TRY(verify_set(context, set, err));
     context->verified = true;
     LB_TRY(lb_case_check_inputs(context, err));
     context->row->verdict = LB_VERDICT_OK;
+    if (context->low_precision[0])
+        lb_row_suspect(context->row, "%s", context->low_precision);
+    if (context->slow_gradients > 0)
+        lb_row_suspect(context->row,
+                       "gradients, which is not timed, takes %.2g times as long as a call",
+                       context->slow_gradients);
 done:
     context->row->verify_ns += lb_now_ns() - start;
     return st;

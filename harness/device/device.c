@@ -85,7 +85,7 @@ const struct lb_device_info *lb_device_known(struct lb_error *why)
     if (current.asked && current.status == LB_OK)
         return &current.info;
     lb_fail(why, LB_ABSENT, "%s",
-            current.asked ? current.why.text : "no device has been looked for");
+            current.asked ? current.why.text : "nothing has looked for a device yet");
     return NULL;
 }
 

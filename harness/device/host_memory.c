@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/hash.h"
@@ -169,6 +170,55 @@ double lb_resident_bytes(long pid)
     lb_read_line(path, line, sizeof(line));
     const char *second = strchr(line, ' '); /* size resident ... in pages */
     return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
+}
+
+double lb_peak_resident_bytes(void)
+{
+    return fmax(0, 1024 * lb_read_number("/proc/self/status", "VmHWM:")); /* passes over NaN */
+}
+
+void lb_restart_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    if (!file)
+        return;
+    fputs("5", file);
+    fclose(file);
+}
+
+/* CPU time of the children of one thread of this process that still run. */
+static double running_children_ns(const char *thread)
+{
+    char path[300], line[1024], *next = line;
+    double ticks = 0;
+    snprintf(path, sizeof(path), "/proc/self/task/%s/children", thread);
+    lb_read_line(path, line, sizeof(line));
+    for (long child; (child = strtol(next, &next, 10)) > 0;) {
+        double user, system;
+        char status[1024];
+        snprintf(path, sizeof(path), "/proc/%ld/stat", child);
+        lb_read_line(path, status, sizeof(status));
+        const char *name_end = strrchr(status, ')'); /* a name may hold anything else */
+        if (name_end && sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf",
+                               &user, &system) == 2)
+            ticks += user + system;
+    }
+    return ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
+}
+
+double lb_children_cpu_ns(void)
+{
+    struct rusage ended;
+    double ns = 0;
+    DIR *threads = opendir("/proc/self/task");
+    for (const struct dirent *entry; threads && (entry = readdir(threads));)
+        ns += entry->d_name[0] == '.' ? 0 : running_children_ns(entry->d_name);
+    if (threads)
+        closedir(threads);
+    if (getrusage(RUSAGE_CHILDREN, &ended) == 0)
+        ns += 1e9 * (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
+              1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
+    return ns;
 }
 
 static double limit_bytes; /* of this process; 0: none */

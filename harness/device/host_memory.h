@@ -53,6 +53,15 @@ void lb_host_limit(double bytes);
 /* Resident bytes of a process; 0 when there is no such process. */
 double lb_resident_bytes(long pid);
 
+/* The most bytes of this process that were resident at a time since lb_restart_peak, or in all
+ * where the system can't count anew; 0 when it does not say. */
+double lb_peak_resident_bytes(void);
+void lb_restart_peak(void);
+
+/* CPU time in ns, until now, of the children of this process; that of children that still run has a
+ * resolution of 10 ms. */
+double lb_children_cpu_ns(void);
+
 /* Physical memory of the host in bytes. */
 double lb_host_total(void);
 

@@ -1,7 +1,6 @@
 /* Which CPUs a case runs on, and which serve which device. */
 #include "host/cpu_affinity.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -94,31 +93,6 @@ void lb_while_unpinned(void (*work)(void *user), void *user)
     work(user);
     if (pinned)
         sched_setaffinity(0, sizeof(before), &before);
-}
-
-/* The CPU time of a thread of this process; 0 where the system does not say. */
-static double thread_cpu_ns(long thread)
-{
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/task/%ld/schedstat", thread);
-    return fmax(0, lb_read_number(path, "")); /* fmax passes over NaN */
-}
-
-double lb_cpu_ns_elsewhere(void)
-{
-    double ns = 0;
-    DIR *folder = CPU_COUNT(&given) > 0 ? opendir("/proc/self/task") : NULL;
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        cpu_set_t set, both;
-        long thread = strtol(entry->d_name, NULL, 10); /* 0 for "." and ".." */
-        if (thread == 0 || sched_getaffinity((pid_t)thread, sizeof(set), &set) != 0)
-            continue;
-        CPU_AND(&both, &set, &given);
-        ns += CPU_EQUAL(&both, &set) ? 0 : thread_cpu_ns(thread);
-    }
-    if (folder)
-        closedir(folder);
-    return ns;
 }
 
 /* Identifies a CPU's third-level cache by the first CPU that shares it; the CPU itself where the

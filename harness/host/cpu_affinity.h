@@ -24,10 +24,6 @@ void lb_unpin(void);
  * work starts stay unpinned. */
 void lb_while_unpinned(void (*work)(void *user), void *user);
 
-/* The CPU time in ns, until now, of those threads of this process that are not bound to the CPUs
- * that lb_pin gave to the case. 0 where nothing is pinned or the system does not say. */
-double lb_cpu_ns_elsewhere(void);
-
 /* Runs on a CPU. last: no CPU that shares its third-level cache is visited after it. */
 typedef void lb_cpu_visit(void *user, bool last);
 

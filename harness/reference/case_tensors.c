@@ -175,7 +175,7 @@ enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char *
 {
     *side = NULL;
     for (int t = 0; t < LB_TENSOR_COUNT && tensors->space->overrun; t++)
-        for (int buffer = 0; buffer < LB_INPUT_SETS; buffer++)
+        for (int buffer = 0; buffer < LB_TIMED_SETS; buffer++)
             if ((*side = tensors->space->overrun(tensors->at[buffer][t])))
                 return (enum lb_tensor)t;
     return LB_TENSOR_COUNT;
@@ -250,7 +250,7 @@ enum lb_status lb_tensors_poison_inputs(const struct lb_tensors *tensors, struct
 {
     enum lb_status st = LB_OK;
     for (int t = LB_X; t <= LB_DCN; t++)
-        for (int buffer = 0; buffer < LB_INPUT_SETS && tensors->at[0][t]; buffer++)
+        for (int buffer = 0; buffer < LB_TIMED_SETS && tensors->at[0][t]; buffer++)
             LB_TRY(tensors->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
 done:
     return st;

@@ -73,7 +73,7 @@ struct lb_tensors {
     const struct lb_space *space;
     /* Two buffers for each input, of which a call reads the first or the second; outputs are the
      * same in both. NULL where the pass has no such tensor. */
-    void *at[LB_INPUT_SETS][LB_TENSOR_COUNT];
+    void *at[LB_TIMED_SETS][LB_TENSOR_COUNT];
     size_t bytes[LB_TENSOR_COUNT];
 };
 

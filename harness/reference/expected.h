@@ -9,7 +9,7 @@ struct lb_expected {
     struct lb_problem problem; /* batch is rows; the pass is infer or train */
     uint64_t seed;
     size_t rows;      /* R distinct rows (classes) */
-    int32_t *lengths; /* [R] descending, of rows 0 and 1 both T; NULL when not ragged */
+    int32_t *lengths; /* [R] descending, of the first LB_INPUT_SETS all T; NULL when not ragged */
 
     /* Inputs and results in double. After a backward, net.gates are the gradients of the
      * pre-activations. net.weights, cells, between and operand have been freed. */
@@ -19,8 +19,6 @@ struct lb_expected {
     void *weight_storage;
     size_t weight_bytes;
     const void **weight_table;
-    uint64_t weight_hash; /* of weight_storage, as drawn */
-    bool spoiled;         /* somebody wrote to the weights: not to be used again */
 
     struct lb_deviation *deviations;           /* [lb_slice_count] of the rounded evaluation */
     struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */

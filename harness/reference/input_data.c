@@ -15,7 +15,7 @@
 static const double distinct_flops = 5e7;
 _Static_assert(LB_DRAWN_B_HH - LB_DRAWN_W_IH == (int)LB_B_HH - (int)LB_W_IH,
                "kinds of weights have the same order in both");
-enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8 };
+enum { FEW_ROWS = 4, FEW_RAGGED_ROWS = 8, MOST_CLASSES = FEW_RAGGED_ROWS };
 
 /* Tensors are uniform in +-amplitude, weights in +-amplitude over the root of their fan-in. Chosen
  * by experiment (TOLERANCES.md has the numbers). Pre-activations have a standard deviation
@@ -33,6 +33,13 @@ static const double amplitudes[] = {
  * its fan-in H, so its variance is about 1 / H. Gains of layernorm are drawn around 1. */
 static const double cell_amplitudes[LB_CELL_COUNT] = {
     [LB_CELL_PROJECTION] = 1.75, [LB_CELL_PEEPHOLE] = 0.5, [LB_CELL_LAYERNORM] = 0.25};
+
+/* One of eight units has a forget gate near sigmoid(5), so that c remembers some 150 steps: results
+ * computed without what lies 50 steps back, as by a sequence cut into pieces or by a truncated
+ * backward, are wrong. relu would let c grow without bound, and layernorm takes its biases from
+ * w_cell. */
+static const double long_memory_bias = 5;
+enum { LONG_MEMORY_EVERY = 8 };
 
 /* Recurrent dropout of rate 0.2: 1 / (1 - 0.2) is exact in every dtype. */
 static const double dropout_rate = 0.2, dropout_scale = 1.25;
@@ -67,7 +74,10 @@ static bool is_dealt(const struct lb_problem *problem)
 
 size_t lb_row_count(const struct lb_problem *problem)
 {
-    return lb_class_count(problem) + (problem->ragged || !is_dealt(problem) ? 1 : 0);
+    size_t classes = lb_class_count(problem);
+    if (problem->ragged || problem->batch == 1)
+        return classes + LB_INPUT_SETS - 1;
+    return is_dealt(problem) ? classes : classes + 1;
 }
 
 static uint64_t stream_of(enum lb_drawn what, size_t part)
@@ -100,20 +110,23 @@ static void draw(const struct lb_problem *problem, uint64_t seed, uint64_t strea
 }
 
 /* Puts the given sequences into the rows of x [T, rows, I], or zeros into those of h0 and c0
- * [L*D, rows, H], since a trained layer begins with them. The one row that only set 1 has stays
- * drawn, so that the two sets differ: row 1 where lengths are ragged, else the last. */
+ * [L*D, rows, H], since a trained layer begins with them. The rows that set 0 does not have stay
+ * drawn, so that the sets differ: rows 1 and 2 where lengths are ragged, else the last. */
 static void give_rows(const struct lb_problem *problem, enum lb_drawn what, size_t steps,
                       size_t width, size_t rows, double *values)
 {
     const struct lb_sequence_file *given = given_inputs();
-    size_t drawn = problem->ragged ? 1 : rows - 1;
+    const size_t others = given ? rows - (size_t)given->batch : 0;
+    const size_t drawn = problem->ragged ? 1 : rows - others;
     if (!given || (what != LB_DRAWN_X && what != LB_DRAWN_H0 && what != LB_DRAWN_C0))
         return;
     for (size_t s = 0; s < steps; s++)
         for (size_t k = 0; k < rows; k++) {
             double *row = values + (s * rows + k) * width;
-            size_t from = (s * (size_t)given->batch + k - (k > drawn)) * width; /* in the file */
-            for (size_t i = 0; k != drawn && i < width; i++)
+            bool is_drawn = k >= drawn && k < drawn + others;
+            size_t in_file = k < drawn ? k : k - others;
+            size_t from = (s * (size_t)given->batch + in_file) * width;
+            for (size_t i = 0; !is_drawn && i < width; i++)
                 row[i] = what == LB_DRAWN_X ? lb_round(problem->dtype, given->values[from + i]) : 0;
         }
 }
@@ -179,6 +192,9 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_dr
          4 * H * columns);
     for (size_t j = 2 * H; relu && what == LB_DRAWN_B_IH && j < 3 * H; j++)
         values[j] = lb_round(problem->dtype, values[j] + relu_gate_bias);
+    if (what == LB_DRAWN_B_IH && !relu && problem->cell != LB_CELL_LAYERNORM)
+        for (size_t j = H + 1; j < 2 * H; j += LONG_MEMORY_EVERY)
+            values[j] = lb_round(problem->dtype, values[j] + long_memory_bias);
 }
 
 /* Deals rows to the B batch rows at random by seed: batch row b repeats row class_of[b], and
@@ -214,25 +230,38 @@ static void deal(const struct lb_problem *problem, uint64_t seed, size_t rows, i
     }
 }
 
+/* Whether one of the first `sets` sets has these counts [classes]. */
+static bool has_counts(int32_t before[][MOST_CLASSES], int sets, size_t classes,
+                       const int32_t *counts)
+{
+    for (int s = 0; s < sets; s++)
+        if (memcmp(before[s], counts, classes * sizeof(*counts)) == 0)
+            return true;
+    return false;
+}
+
 void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32_t *class_of,
                  int32_t *counts)
 {
-    enum { MOST_CLASSES = FEW_RAGGED_ROWS };
     size_t classes = lb_class_count(problem), rows = lb_row_count(problem);
     size_t B = (size_t)problem->batch;
     if (problem->ragged || !is_dealt(problem)) {
         deal(problem, seed, classes, class_of, counts);
         memset(counts, 0, rows * sizeof(*counts));
         for (size_t b = 0; b < B; b++) {
-            bool first = problem->ragged && class_of[b] == 0;
-            class_of[b] += problem->ragged && !first ? 1 : set;
+            bool follows = problem->ragged && class_of[b] > 0;
+            class_of[b] += follows ? LB_INPUT_SETS - 1 : set;
+            class_of[b] %= (int32_t)rows; /* set 2 begins with row 2 and ends with row 0 */
             counts[class_of[b]]++;
         }
         return;
     }
-    int32_t others[MOST_CLASSES];
-    deal(problem, seed, classes, class_of, counts);
-    memcpy(others, counts, classes * sizeof(*counts));
-    for (uint64_t i = 1; set > 0 && memcmp(others, counts, classes * sizeof(*counts)) == 0; i++)
-        deal(problem, seed + (i << 32), classes, class_of, counts);
+    int32_t before[LB_INPUT_SETS][MOST_CLASSES];
+    uint64_t deals = 0;
+    for (int s = 0; s <= set; s++) {
+        do
+            deal(problem, seed + (deals++ << 32), classes, class_of, counts);
+        while (has_counts(before, s, classes, counts));
+        memcpy(before[s], counts, classes * sizeof(*counts));
+    }
 }

@@ -27,16 +27,18 @@ enum lb_drawn {
     LB_DRAWN_W_CELL /* the weights that only a cell other than the standard one has */
 };
 
-/* A case's calls read one of two sets of inputs, so that no call can know the results of the call
- * before it. The sets share weights and lengths. */
-enum { LB_INPUT_SETS = 2 };
+/* The timed calls of a case read one of two sets of inputs, so that no call can know the results of
+ * the call before it. The third set, LB_NEW_SET, is read by no timed call: an implementation that
+ * looks up what it remembers does not know it. The sets share weights and lengths. */
+enum { LB_TIMED_SETS = 2, LB_NEW_SET = LB_TIMED_SETS, LB_INPUT_SETS };
 
 /* Number of distinct rows of one set: the whole batch while the oracle takes milliseconds or x is
  * given by a file, else 4, or 8 of a ragged batch. */
 size_t lb_class_count(const struct lb_problem *problem);
 
-/* Number R of distinct rows of both sets together. That is at most one row more than
- * lb_class_count, so that the oracle costs little more for two sets than for one. */
+/* Number R of distinct rows of all sets together. That is one row more than lb_class_count or, for
+ * a single row and ragged lengths, two rows, so that the oracle costs little more for three sets
+ * than for one. */
 size_t lb_row_count(const struct lb_problem *problem);
 
 /* Draws lengths [rows], descending, lengths[0] = T, spread evenly over 1 .. T. */
@@ -55,14 +57,14 @@ void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn
 void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
                      size_t layer_dir, double *values);
 
-/* Deals the R rows (lb_row_count) of both sets to the batch rows of one set: batch row b repeats
+/* Deals the R rows (lb_row_count) of all sets to the batch rows of one set: batch row b repeats
  * row class_of[b], and counts[r] batch rows of this set repeat row r; counts [R]. class_of [B]
  * ascends when the problem is ragged, so that lengths descend.
- * - When every row is distinct, set 0 has rows 0 .. B-1, and set 1 has rows 1 .. B.
+ * - When every row is distinct, set s has the B rows from row s on; row 0 follows the last.
  * - When the batch is dealt, each set is dealt by a seed of its own, with other counts, and has
  * each of its rows.
- * - When it is ragged, rows 0 and 1 have the length T, and set s has row s of these two. All other
- *   batch rows are the same in both sets, because the lengths are. */
+ * - When it is ragged, rows 0 to 2 have the length T, and set s has row s of these three. All other
+ *   batch rows are the same in all sets, because the lengths are. */
 void lb_deal_set(const struct lb_problem *problem, uint64_t seed, int set, int32_t *class_of,
                  int32_t *counts);
 

@@ -135,7 +135,7 @@ struct schedule {
     void *user;
     double start;
     int doublings, good_steps; /* good_steps: in a row, since the scale last changed */
-    enum outcome outcomes[MOST_HALVINGS + MOST_DOUBLINGS + 1][LB_INPUT_SETS];
+    enum outcome outcomes[MOST_HALVINGS + MOST_DOUBLINGS + 1][LB_TIMED_SETS];
 };
 
 static double scale_of(const struct schedule *s)
@@ -171,7 +171,7 @@ enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *us
     bool overflow = false, ended = false;
     int steps = 0, skipped = 0, fine = 0;
     while (steps < LB_LOSS_SCALE_STEPS && !ended) {
-        LB_TRY(overflows(&s, steps % LB_INPUT_SETS, &overflow, err));
+        LB_TRY(overflows(&s, steps % LB_TIMED_SETS, &overflow, err));
         steps++;
         skipped += overflow;
         ended = overflow && scale_of(&s) < 2;
@@ -179,7 +179,7 @@ enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *us
             take_step(&s, overflow);
     }
     /* The last step may have doubled the scale, or was of the set that does not overflow. */
-    while (!ended && fine < LB_INPUT_SETS) {
+    while (!ended && fine < LB_TIMED_SETS) {
         LB_TRY(overflows(&s, fine, &overflow, err));
         ended = overflow && scale_of(&s) < 2;
         s.doublings -= overflow && !ended;

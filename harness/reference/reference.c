@@ -28,13 +28,14 @@ static void free_array(double **array)
     *array = NULL;
 }
 
-/* Rows 0 and 1, of which each input set has one, both have the length T. */
+/* The first rows, of which each input set has one, all have the length T. */
 static void draw_lengths(struct lb_expected *expected)
 {
-    size_t classes = expected->rows > 1 ? expected->rows - 1 : 1;
-    lb_draw_lengths(&expected->problem, expected->seed, classes, expected->lengths);
-    memmove(expected->lengths + expected->rows - classes, expected->lengths,
-            classes * sizeof(int32_t));
+    size_t first = LB_INPUT_SETS, others = expected->rows > first ? expected->rows - first : 0;
+    int32_t *lengths = expected->lengths + (expected->rows > first ? first - 1 : 0);
+    lb_draw_lengths(&expected->problem, expected->seed, others + 1, lengths);
+    for (size_t r = 0; r < expected->rows - others; r++)
+        expected->lengths[r] = (int32_t)expected->problem.seq_len;
 }
 
 /* Allocates all arrays but `operand`, which lb_expected_gradients has of its own, and draws the
@@ -117,7 +118,6 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     char *at = expected->weight_storage;
     for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
         LB_TRY(draw_layer_dir(expected, layer_dir, &at, err));
-    expected->weight_hash = lb_hash_bytes(0, expected->weight_storage, expected->weight_bytes);
 done:
     return st;
 }
@@ -243,7 +243,7 @@ void lb_expected_destroy(struct lb_expected *expected)
     free(expected);
 }
 
-/* Host bytes in use at the peak of lb_expected_create, plus those of the weight gradients of both
+/* Host bytes in use at the peak of lb_expected_create, plus those of the weight gradients of all
  * input sets of a batch. An upper bound. */
 static double expected_bytes(const struct lb_problem *problem, size_t rows)
 {
@@ -263,7 +263,7 @@ static double expected_bytes(const struct lb_problem *problem, size_t rows)
     double gradients = 0;
     if (lb_has_backward(&p)) {
         results += (double)n.x + states + canonical;
-        gradients = 2 * canonical; /* of both input sets; earlier, of each row once */
+        gradients = LB_INPUT_SETS * canonical; /* earlier, of each row once */
     }
     /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
      * the weights as drawn. */
@@ -331,8 +331,7 @@ static bool serves(const struct lb_expected *expected, const struct lb_problem *
     struct lb_case a = {.problem = expected->problem}, b = {.problem = *p};
     b.problem.batch = a.problem.batch;
     b.problem.pass = a.problem.pass;
-    return !expected->spoiled && expected->seed == seed && expected->rows == rows &&
-           lb_case_same_problem(&a, &b) &&
+    return expected->seed == seed && expected->rows == rows && lb_case_same_problem(&a, &b) &&
            lb_has_backward(&expected->problem) >= lb_has_backward(p);
 }
 
@@ -350,21 +349,18 @@ static struct lb_expected *find(struct lb_reference_cache *cache, const struct l
     return NULL;
 }
 
-/* Drops spoiled results, and the oldest ones that nobody uses until the others fit. */
+/* Drops the oldest results that nobody uses until the others fit. */
 static void trim(struct lb_reference_cache *cache)
 {
     for (;;) {
         size_t bytes = 0;
-        bool spoiled = false;
         struct lb_expected **oldest = NULL;
         for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
             bytes += (*at)->bytes + (*at)->batch_bytes;
-            if ((*at)->users == 0 && !spoiled) {
+            if ((*at)->users == 0)
                 oldest = at;
-                spoiled = (*at)->spoiled;
-            }
         }
-        if ((bytes <= cache->max_bytes && !spoiled) || !oldest)
+        if (bytes <= cache->max_bytes || !oldest)
             return;
         struct lb_expected *expected = *oldest;
         *oldest = expected->older;
@@ -592,18 +588,12 @@ const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference
     return &reference->sets[set].inputs;
 }
 
-const char *lb_reference_damage(const struct lb_reference *reference)
+bool lb_reference_lengths_intact(const struct lb_reference *reference)
 {
-    struct lb_expected *expected = reference->expected;
-    if (lb_hash_bytes(0, expected->weight_storage, expected->weight_bytes) !=
-        expected->weight_hash) {
-        expected->spoiled = true;
-        return "the canonical weights";
-    }
     for (size_t b = 0; reference->lengths && b < reference->batch; b++)
-        if (reference->lengths[b] != expected->lengths[reference->sets[0].class_of[b]])
-            return "the lengths";
-    return NULL;
+        if (reference->lengths[b] != reference->expected->lengths[reference->sets[0].class_of[b]])
+            return false;
+    return true;
 }
 
 double lb_reference_bytes(const struct lb_problem *problem)

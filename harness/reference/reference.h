@@ -4,8 +4,8 @@
  * Inputs and weights are drawn in f32 and rounded once to the dtype, so every implementation and
  * the oracle see the same numbers. A big batch is dealt from a few distinct rows (classes): the
  * oracle computes the few, every row of a result is compared with its class, and weight gradients
- * are the count-weighted sums over classes. There are two sets of inputs, with the results that are
- * expected of each; input_data.h says how they differ. */
+ * are the count-weighted sums over classes. There are LB_INPUT_SETS sets of inputs, with the
+ * results that are expected of each; input_data.h says how they differ. */
 #ifndef LB_REFERENCE_H
 #define LB_REFERENCE_H
 
@@ -36,13 +36,12 @@ void lb_reference_close(struct lb_reference *reference); /* accepts NULL */
 enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
                                         struct lb_reference **out, struct lb_error *err);
 
-/* The inputs of all B batch rows of set 0 or 1; valid until close. Weights and lengths are those of
- * both sets. */
+/* The inputs of all B batch rows of a set; valid until close. Weights and lengths are those of all
+ * sets. */
 const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference, int set);
 
-/* What of the canonical weights and lengths was written to since they were drawn: "the canonical
- * weights" or "the lengths"; NULL when nothing was. A cache does not use spoiled weights again. */
-const char *lb_reference_damage(const struct lb_reference *reference);
+/* Whether the lengths are still those that were drawn. */
+bool lb_reference_lengths_intact(const struct lb_reference *reference);
 
 /* An upper bound of the host bytes that open and check take, known before anything is allocated. */
 double lb_reference_bytes(const struct lb_problem *problem);

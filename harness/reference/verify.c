@@ -264,6 +264,7 @@ void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
 /* What a slice may be off by: in its worst element, and in Euclidean norm. */
 struct tolerance {
     double max_abs, norm;
+    double rounded_norm; /* the error that the rounded evaluation makes of the slice, in norm */
 };
 
 /* What a tolerance follows from, besides the slice that it is for. */
@@ -364,15 +365,55 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
         /* From the norm of the distinct rows to the norm of the batch that was dealt from them. */
         rounded_norm *= norm / sqrt(rounded->expected_squares);
     }
+    /* In f64 the evaluation is as precise as the oracle, and their distance says less of others. */
+    double more = basis->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
     double few = 1 + few_elements / root;
     return (struct tolerance){
-        .max_abs =
-            few * (max_factor * times * rounded->max_abs +
-                   (max_roundings * roundoff + sum_rounding) * fmax(now->expected_max, size)),
+        .max_abs = few * (max_factor * times * rounded->max_abs +
+                          (more * max_roundings * roundoff + sum_rounding) *
+                              fmax(now->expected_max, size)),
         .norm = few * (norm_factor * rounded_norm +
-                       (norm_roundings * roundoff + sum_rounding) * fmax(norm, size * root)),
+                       (more * norm_roundings * roundoff + sum_rounding) * fmax(norm, size * root)),
+        .rounded_norm = rounded_norm,
     };
+}
+
+/* Relative errors in norm of several slices together: of a result and of the rounded evaluation. */
+struct group_errors {
+    double result, rounded; /* squares, each weighted by the slice's number of elements */
+    double count;           /* elements */
+};
+
+static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double norm,
+                         const struct lb_deviation *now, const struct tolerance *allowed)
+{
+    double size = sqrt(now->expected_squares), count = (double)now->count;
+    double least = lb_dtype_roundoff(dtype) / 2; /* of values that are exact by chance */
+    if (!(size > 0))
+        return;
+    group->result += count * pow(norm / size, 2);
+    group->rounded += count * (pow(allowed->rounded_norm / size, 2) + least * least);
+    group->count += count;
+}
+
+/* Honest results are within 1.1 times the rounded evaluation's error in bf16 and f16, and
+ * within 1.8 in f32, where the order of sums matters more (TOLERANCES.md). */
+static const double usual_ratio_f32 = 3, usual_ratio_half = 1.5;
+
+static void judge_precision(const struct lb_problem *p, const struct group_errors groups[2],
+                            struct lb_check *check)
+{
+    bool wide = (p->dtype == LB_F32 || p->dtype == LB_F64) && p->math == LB_IEEE;
+    for (int g = 0; g < 2; g++) {
+        double ratio = sqrt(groups[g].result / groups[g].rounded);
+        double usual = (wide ? usual_ratio_f32 : usual_ratio_half) *
+                       (1 + few_elements / sqrt(groups[g].count));
+        if (groups[g].count == 0 || ratio / usual <= check->error_ratio / check->usual_error_ratio)
+            continue;
+        check->error_ratio = ratio;
+        check->usual_error_ratio = usual;
+    }
 }
 
 /* ---- The comparison. ------------------------------------------------------------------------ */
@@ -461,7 +502,8 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
     const struct tolerance_basis basis = {p.dtype, c->layer_dir_sizes, largest_count(c)};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
-    *check = (struct lb_check){.right = true};
+    struct group_errors groups[2] = {{0}};
+    *check = (struct lb_check){.right = true, .usual_error_ratio = INFINITY};
     for (size_t i = 0; i < lb_slice_count(&p); i++) {
         struct slice slice = slice_at(&source, i);
         struct lb_deviation now = measure(&slice, p.dtype);
@@ -476,6 +518,7 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
             if (slice.gradient)
                 check->gradient_err_norm = larger(check->gradient_err_norm, relative);
         }
+        add_to_group(&groups[slice.gradient], p.dtype, norm, &now, &allowed);
         check->tolerance_used = larger(check->tolerance_used, share(error, allowed.max_abs));
         check->tolerance_used = larger(check->tolerance_used, share(norm, allowed.norm));
         if (check->right && !(error <= allowed.max_abs && norm <= allowed.norm)) {
@@ -484,4 +527,5 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
             explain(&p, &slice, &now, &allowed, check);
         }
     }
+    judge_precision(&p, groups, check);
 }

@@ -48,6 +48,10 @@ struct lb_check {
     double err_norm;          /* |result - expected| / |expected|, Euclidean, over a whole tensor */
     double gradient_err_norm; /* that of gradients alone; 0 where none are compared */
     double tolerance_used;    /* the error over what is allowed, of the worst element or in norm */
+    /* The error in norm over that of the rounded evaluation, of all outputs together or of all
+     * gradients, whichever is larger; NaN when a result is not finite. Above usual_error_ratio the
+     * results have less precision than the dtype and math of the problem promise. */
+    double error_ratio, usual_error_ratio;
     char reason[256]; /* when wrong: tensor, index, value, expected value, what is allowed */
 };
 

@@ -125,7 +125,7 @@ TEST(lengths_descend_from_the_whole_to_at_least_one_step)
     }
 }
 
-/* The two input sets of a problem: no batch row may be the same in both where lengths allow it, and
+/* The input sets of a problem: no batch row may be the same in two where lengths allow it, and
  * counts must differ where rows are dealt, so that weight gradients do. */
 TEST(input_sets_differ_and_share_their_lengths)
 {
@@ -144,10 +144,11 @@ TEST(input_sets_differ_and_share_their_lengths)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         for (uint64_t seed = 0; seed < 50; seed++) {
             struct lb_problem p = trial_problem(texts[i]);
-            int32_t class_of[2][128], counts[2][128], left[128], again[128];
-            size_t B = (size_t)p.batch, R = lb_row_count(&p), same = 0;
+            int32_t class_of[LB_INPUT_SETS][128], counts[LB_INPUT_SETS][128];
+            int32_t left[128], again[128];
+            size_t B = (size_t)p.batch, R = lb_row_count(&p);
             bool dealt = lb_class_count(&p) < B;
-            for (int set = 0; set < 2; set++) {
+            for (int set = 0; set < LB_INPUT_SETS; set++) {
                 lb_deal_set(&p, seed, set, class_of[set], counts[set]);
                 memcpy(left, counts[set], sizeof(left));
                 for (size_t b = 0; b < B; b++) {
@@ -157,18 +158,22 @@ TEST(input_sets_differ_and_share_their_lengths)
                 }
                 for (size_t r = 0; r < R; r++) {
                     assert_int_equal(left[r], 0);
-                    assert_true(counts[set][r] > 0 || !dealt || (p.ragged && (int)r + set == 1));
+                    assert_true(counts[set][r] > 0 || !dealt || (p.ragged && r < LB_INPUT_SETS));
                 }
                 lb_deal_set(&p, seed, set, again, left);
                 assert_memory_equal(again, class_of[set], B * sizeof(int32_t));
             }
-            for (size_t b = 0; b < B; b++)
-                same += class_of[0][b] == class_of[1][b];
-            assert_true(dealt || p.ragged ? same < B : same == 0);
-            assert_memory_not_equal(counts[0], counts[1], R * sizeof(int32_t));
-            for (size_t b = 0; p.ragged && b < B; b++) /* rows 0 and 1 have one length */
-                assert_true(class_of[0][b] == class_of[1][b] ||
-                            (class_of[0][b] == 0 && class_of[1][b] == 1));
+            for (int pair = 0; pair < LB_INPUT_SETS; pair++) {
+                int one = pair, other = (pair + 1) % LB_INPUT_SETS;
+                size_t same = 0;
+                for (size_t b = 0; b < B; b++)
+                    same += class_of[one][b] == class_of[other][b];
+                assert_true(dealt || p.ragged ? same < B : same == 0);
+                assert_memory_not_equal(counts[one], counts[other], R * sizeof(int32_t));
+                for (size_t b = 0; p.ragged && b < B; b++) /* the first rows have one length */
+                    assert_true(class_of[one][b] == class_of[other][b] ||
+                                (class_of[one][b] == one && class_of[other][b] == other));
+            }
         }
 }
 

@@ -27,12 +27,23 @@ COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 # Plug-ins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_3", "slow_20",
            "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
-           "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none"}
+           "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none", "shortcuts_none", "shortcuts_own_memory"}
 
 # What must be said where a verdict that is not ok would not do. A plug-in without an entry is caught by
 # any verdict that is a failure, any warning, or a refusal of its plug-in.
 EXPECTED = {
-    "cheats_cached_and_slow": r"times as long with inputs that were in no call before",
+    "cheats_cached_and_slow": r"^suspect: a call takes .* times as long with inputs that were in no call before",
+    "shortcuts_memo_garbage": r"^wrong: .*, with inputs that were in no call before",
+    "shortcuts_memo_state": r"with inputs that were in no call before",
+    "shortcuts_memo_half": r"^suspect: a call takes .* times as long with inputs that were in no call before",
+    "shortcuts_dw_late": r"^wrong: gradients does more than convert",
+    "shortcuts_dw_timer": r"^wrong: ",
+    "broken_nan_beyond_20": r"^wrong: .* with 30 times as large an x",
+    "shortcuts_dw_unbuffered": r"^suspect: gradients, which is not timed, takes",
+    "shortcuts_y_timer": r"^wrong: call 1 was not finished when it had returned: the end of y was written afterwards",
+    "shortcuts_f16_as_bf16": r"^suspect: low precision",
+    "shortcuts_thread_per_call": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
+    "shortcuts_child_computes": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
     "leftovers_spinning_pool": r"left behind: threads that spin",
     "leftovers_spins_at_load": r"left behind: threads that spin",
     "leftovers_idle_threads": r"left behind: 1 more thread",
@@ -43,6 +54,7 @@ EXPECTED = {
     "leftovers_closed_stdout": r"left behind: file descriptor 1 closed",
     "leftovers_affinity": r"left behind: another CPU affinity",
     "leftovers_priority": r"left behind: priority 5",
+    "leftovers_policy": r"left behind: scheduling policy 3",
     "leftovers_rounding": r"left behind: rounding upward",
     "leftovers_flush": r"left behind: flush-to-zero on",
     "leftovers_handler": r"left behind: another handler of signal 10",
@@ -63,7 +75,7 @@ EXPECTED = {
     "verdict_many_variants": r"more than 63 variants",
     "verdict_bad_name": r"bad_name\.so: name 'Bad Name'",
     "verdict_huge_workspace": r"^oom: needs 1\.0 EiB",
-    "broken_dw_in_gradients": r"^wrong: dw_ih .* is NaN",
+    "broken_dw_in_gradients": r"^wrong: call 1 was not finished when it had returned",
     "broken_update_in_forward": r"^wrong: y .* is NaN",
     "broken_hides_overflow": r"no gradient is infinite or NaN, as after an overflow, but",
 }
@@ -71,7 +83,7 @@ EXPECTED = {
 EXPECTED |= {
     "cheats_slow_start": r"^flags: .*(slow_first|drift)",
     "cheats_finishes_in_check": r"was not finished when it had returned",
-    "cheats_uses_more_cpus": r"threads that are not bound to its CPUs",
+    "cheats_uses_more_cpus": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
     "gpu_fault_absent": r"^absent: ",
     "gpu_fault_oom": r"^oom: needs .* of device memory",
     "gpu_fault_oom_late": r"^oom: .*out of memory",
@@ -146,6 +158,11 @@ def sweep(plugin, problem, scratch):
         arguments += ["--memory", "256M"]
     if plugin == "broken_hides_overflow":
         arguments += ["--dtype", "f16", "--loss-scale", "dynamic"]
+    passes = {"shortcuts_bwd_in_fwd": "backward", "shortcuts_forgets_reserve": "forward",
+              "shortcuts_memo_garbage": "infer", "shortcuts_memo_state": "infer"}
+    arguments += ["--pass", passes[plugin]] if plugin in passes else []
+    dtypes = {"shortcuts_f16_as_bf16": "f16", "shortcuts_int8_weights": "bf16"}
+    arguments += ["--dtype", dtypes[plugin]] if plugin in dtypes else []
     name = "slow" if plugin.startswith("slow_") else plugin
     out = os.path.join(scratch, "run")
     done = subprocess.run(

@@ -1,6 +1,5 @@
 """Implementations that are wrong on purpose: each is found, in a sweep with correct ones."""
 
-import os
 import platform
 import re
 import unittest
@@ -127,7 +126,7 @@ class Cheats(ProgramTest):
             self.assertGreaterEqual(len(row["samples_ns"]), 20, case)
             self.assertEqual((row["input_sets"], row["deterministic"]), (2, 1), case)
             inputs = 4 * (20 * 3 * 5 + 2 * 3 * 16)
-            if row["pass"] in ("backward", "train"):
+            if row["pass"] != "infer": # a forward is checked by a backward
                 inputs += 4 * (20 * 3 * 16 + 2 * 3 * 16)
             self.assertEqual(row["working_set_bytes"] - row["call_bytes"], inputs, case)
         self.assertEqual(len({row["order_seed"] for row in rows.values()}), len(rows))
@@ -142,18 +141,12 @@ class Cheats(ProgramTest):
             else:
                 self.assertEqual(row["verdict"], "ok", row["reason"])
 
-    def test_results_that_are_remembered_are_a_warning_however_slow_they_are(self):
+    def test_results_that_are_remembered_are_suspect_however_slow_they_are(self):
         for row in self.run_cheats(["cached_and_slow", "none"], exit_code=0).values():
-            said = "with inputs that were in no call before" in row["warning"]
-            self.assertEqual(row["verdict"], "ok", row["reason"])
-            self.assertEqual(said, row["impl"] == "cheats_cached_and_slow", row["warning"])
-
-    @unittest.skipIf(len(os.sched_getaffinity(0)) == 1, "no thread can use another CPU")
-    def test_threads_on_other_cpus_than_those_given_are_a_warning(self):
-        for row in self.run_cheats(["uses_more_cpus", "none"], exit_code=0).values():
-            said = re.search(r"threads that are not bound to its CPUs \(--threads 1\) used [0-9.]+ CPUs", row["warning"])
-            self.assertEqual(row["verdict"], "ok", row["reason"])
-            self.assertEqual(bool(said), row["impl"] == "cheats_uses_more_cpus", row["warning"])
+            found = row["impl"] == "cheats_cached_and_slow"
+            self.assertEqual(row["verdict"], "suspect" if found else "ok", row["reason"])
+            self.assertEqual("with inputs that were in no call before" in row["reason"], found)
+            self.assertTrue(row["samples_ns"])
 
     def test_a_slow_start_is_flagged(self):
         rows = self.run_cheats(["slow_start"], exit_code=0)

@@ -28,7 +28,7 @@ class LossScale(ProgramTest):
             self.assertAlmostEqual(skipped, round(skipped), 9)
             self.assertIn(round(skipped), range(halvings, halvings + GROWTHS + 1))
             self.assertGreater(row["overflow_check_ns"], 0)
-            self.assertTrue(0 < row["gradient_err_norm"] < 0.01, row["gradient_err_norm"])
+            self.assertTrue(0 < row["gradient_err_norm"] < 0.03, row["gradient_err_norm"])
             self.assertIn(f"loss scale {row['loss_scale']:g}, ", row["description"])
             # Twice the scale overflows, when it is fixed; the scale itself does not.
             for scale, verdict in ((row["loss_scale"], "ok"), (2 * row["loss_scale"], "wrong")):

@@ -142,7 +142,7 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
     LB_TRY(lb_reference_open(cache, problem, seed, &reference, err));
     LB_TRY(lb_results_create(problem, &results, err));
     check->right = true;
-    for (int set = 0; check->right && set < LB_INPUT_SETS; set++) {
+    for (int set = 0; check->right && set < LB_TIMED_SETS; set++) {
         LB_TRY(
             trial_run(impl, problem, &config, lb_reference_inputs(reference, set), &results, err));
         lb_reference_check(reference, set, &results, check);

@@ -4,6 +4,7 @@
  * It is a plain LSTM: loops over elements in double, one layer, one direction, full lengths, tanh.
  * It is slow and shares no code with the oracle, so that `none` also checks the oracle. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "impl.h"
@@ -13,21 +14,26 @@
 
 enum fault {
     none,
-    swapped_gates,         /* reads the weights in the gate order i g f o */
-    stale_h,               /* the recurrence uses h of two steps before instead of one */
-    unwritten_tail,        /* the last element of y is not written */
-    wrong_after_step_100,  /* no bias from step 100 on */
-    wrong_middle_row,      /* for B > 16, one batch row lacks the last term of its dot products */
-    zero_gate_gradient,    /* the weight gradients of the forget gate are zero */
-    dropped_row_in_dw,     /* the weight gradients lack the last batch row */
-    dw_in_first_call,      /* the weight gradients stay those of the first backward call */
-    dw_in_gradients,       /* `gradients`, which is not timed, computes the weight gradients */
-    hides_overflow,        /* stores the largest number of f16 where a gradient overflows */
-    past_workspace,        /* writes one element behind the workspace that it asked for */
-    idle_after_first,      /* all forward calls after the first do nothing */
-    idle_update,           /* an update does nothing */
-    update_keeps_weight,   /* an update leaves one recurrent weight as it was */
-    update_loses_a_gate,   /* an update leaves out the gradients of the output gate */
+    swapped_gates,        /* reads the weights in the gate order i g f o */
+    stale_h,              /* the recurrence uses h of two steps before instead of one */
+    unwritten_tail,       /* the last element of y is not written */
+    wrong_after_step_100, /* no bias from step 100 on */
+    wrong_middle_row,     /* for B > 16, one batch row lacks the last term of its dot products */
+    zero_gate_gradient,   /* the weight gradients of the forget gate are zero */
+    dropped_row_in_dw,    /* the weight gradients lack the last batch row */
+    dw_in_first_call,     /* the weight gradients stay those of the first backward call */
+    dw_in_gradients,      /* `gradients`, which is not timed, computes the weight gradients */
+    hides_overflow,       /* stores the largest number of f16 where a gradient overflows */
+    past_workspace,       /* writes one element behind the workspace that it asked for */
+    forgets_48_steps,    /* y of the second half knows nothing from before the 48 steps before it */
+    truncated_backward,  /* gradients of the first steps lack what is more than 48 steps later */
+    nan_beyond_6,        /* gates are NaN where their pre-activation is beyond 6 */
+    nan_beyond_20,       /* or beyond 20 */
+    idle_after_first,    /* all forward calls after the first do nothing */
+    idle_update,         /* an update does nothing */
+    update_dirty,        /* an update does nothing when no backward came since the last one */
+    update_keeps_weight, /* an update leaves one recurrent weight as it was */
+    update_loses_a_gate, /* an update leaves out the gradients of the output gate */
     update_writes_weights, /* an update changes the weights that it reads */
     update_in_forward      /* the next forward call converts the weights, not the update */
 };
@@ -49,6 +55,7 @@ struct broken {
     double *dy, *dh, *dc; /* [T, B, H], [B, H], [B, H] */
     double *dx;           /* [T, B, I] */
     size_t backwards;     /* backward calls so far */
+    size_t updated_at;    /* backward calls before the last update */
     const struct lb_weights *updated; /* of the last update, until they are converted; or NULL */
 };
 
@@ -171,10 +178,29 @@ static void cell(const struct broken *s, size_t t, size_t b)
         for (size_t gate = 0; gate < 4; gate++) {
             double a = pre_activation(s, t, b, gate, j, before);
             gates[gate * s->H] = gate == 2 ? tanh(a) : 1 / (1 + exp(-a));
+            if ((fault == nan_beyond_6 && fabs(a) > 6) || (fault == nan_beyond_20 && fabs(a) > 20))
+                gates[gate * s->H] = NAN;
         }
         s->c[now] = gates[s->H] * s->c[last] + gates[0] * gates[2 * s->H];
         s->h[now] = gates[3 * s->H] * tanh(s->c[now]);
     }
+}
+
+/* Replaces the state before step T/2 by that of a sequence that begins `steps` steps earlier. */
+static void forget(const struct broken *s, size_t steps)
+{
+    size_t state = s->B * s->H, from = s->T / 2 - steps, bytes = steps * state * sizeof(double);
+    double *h = s->h + from * state, *c = s->c + from * state;
+    void *kept_h = memcpy(malloc(bytes), h, bytes), *kept_c = memcpy(malloc(bytes), c, bytes);
+    memset(h, 0, state * sizeof(double));
+    memset(c, 0, state * sizeof(double));
+    for (size_t t = from; t < s->T / 2; t++)
+        for (size_t b = 0; b < s->B; b++)
+            cell(s, t, b);
+    memcpy(h, kept_h, bytes);
+    memcpy(c, kept_c, bytes);
+    free(kept_h);
+    free(kept_c);
 }
 
 static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
@@ -192,9 +218,12 @@ static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
     lb_load(dtype, io->x, s->x, s->T * s->B * s->I);
     lb_load(dtype, io->h0, s->h, state);
     lb_load(dtype, io->c0, s->c, state);
-    for (size_t t = 0; t < s->T; t++)
+    for (size_t t = 0; t < s->T; t++) {
+        if (fault == forgets_48_steps && t == s->T / 2 && t > 48)
+            forget(s, 48);
         for (size_t b = 0; b < s->B; b++)
             cell(s, t, b);
+    }
     lb_store(dtype, io->y, s->h + state, fault == unwritten_tail ? count - 1 : count);
     lb_store(dtype, io->hn, s->h + count, state);
     lb_store(dtype, io->cn, s->c + count, state);
@@ -258,13 +287,16 @@ static void spread(const struct broken *s, size_t t, size_t b)
 }
 
 /* Stores gradients [count]. */
-static void store_gradients(const struct broken *s, void *to, double *values, size_t count)
+static void store_gradients(const struct broken *s, void *to, const double *values, size_t count)
 {
     const double largest = 65504; /* of f16 */
-    for (size_t i = 0; i < count && fault == hides_overflow && s->problem.dtype == LB_F16; i++)
-        if (!(fabs(values[i]) <= largest)) /* or NaN */
-            values[i] = copysign(largest, values[i]);
+    const size_t size = lb_dtype_size(s->problem.dtype);
     lb_store(s->problem.dtype, to, values, count);
+    for (size_t i = 0; i < count && fault == hides_overflow && s->problem.dtype == LB_F16; i++) {
+        double most = copysign(largest, values[i]);
+        if (!(fabs(values[i]) <= largest)) /* or NaN */
+            lb_store(s->problem.dtype, (char *)to + i * size, &most, 1);
+    }
 }
 
 static enum lb_status broken_backward(void *self, const struct lb_backward_io *io,
@@ -280,11 +312,16 @@ static enum lb_status broken_backward(void *self, const struct lb_backward_io *i
     lb_load(dtype, io->dcn, s->dc, state);
     if (!(fault == dw_in_first_call && s->backwards > 0))
         memset(s->dw_ih, 0, weight_count(s) * sizeof(double));
-    for (size_t t = s->T; t-- > 0;)
+    for (size_t t = s->T; t-- > 0;) {
+        if (fault == truncated_backward && t + 1 < s->T && (s->T - t) % 48 == 0) {
+            memset(s->dh, 0, state * sizeof(double));
+            memset(s->dc, 0, state * sizeof(double));
+        }
         for (size_t b = 0; b < s->B; b++) {
             cell_backward(s, t, b);
             spread(s, t, b);
         }
+    }
     s->backwards++;
     store_gradients(s, io->dx, s->dx, s->T * s->B * s->I);
     store_gradients(s, io->dh0, s->dh, state);
@@ -321,8 +358,10 @@ static enum lb_status broken_update(void *self, const struct lb_update_io *io, s
     struct broken *s = self;
     enum lb_dtype dtype = s->problem.dtype;
     double kept = s->w_hh[0];
-    if (fault == idle_update)
+    if (fault == idle_update ||
+        (fault == update_dirty && s->backwards > 0 && s->updated_at == s->backwards))
         return LB_OK;
+    s->updated_at = s->backwards;
     if (fault == update_in_forward)
         s->updated = &io->weights;
     else

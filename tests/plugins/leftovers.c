@@ -35,6 +35,7 @@ enum fault {
     closed_stdout, /* standard output closed */
     affinity,      /* a binding to one CPU */
     priority,      /* a lower priority */
+    policy,        /* another scheduling policy */
     rounding,      /* rounding upward */
     flush,         /* flush-to-zero and denormals-are-zero */
     handler,       /* a handler of SIGUSR1 */
@@ -118,6 +119,7 @@ static void leave_settings(void)
         sched_setaffinity(0, sizeof(one), &one);
         break;
     case priority: setpriority(PRIO_PROCESS, 0, 5); break;
+    case policy: sched_setscheduler(0, SCHED_BATCH, &(struct sched_param){0}); break;
     case rounding: fesetround(FE_UPWARD); break;
     case flush:
 #if defined(__x86_64__)

@@ -54,7 +54,7 @@ TEST(the_gradients_of_a_projection_count_with_their_own_sizes)
 
 /* Steps that overflow above a scale, of each input set. */
 struct made_up {
-    double limits[LB_INPUT_SETS];
+    double limits[LB_TIMED_SETS];
     int trials;
 };
 
@@ -71,7 +71,7 @@ static enum lb_status try_made_up(void *user, double scale, int set, bool *overf
 TEST(the_schedule_says_scale_and_share_of_skipped_steps)
 {
     static const struct {
-        double start, limits[LB_INPUT_SETS], scale, skipped;
+        double start, limits[LB_TIMED_SETS], scale, skipped;
         int trials; /* at most one per scale and set */
     } runs[] = {
         /* 4 steps down; from then on 2000 good steps and one too far, four times. */

@@ -123,7 +123,7 @@ static double size_of(const struct fixture *f, const struct tensor *tensor)
 TEST(an_error_in_one_element_of_any_tensor_is_found)
 {
     /* Relative to the tensor's largest element; each is more than the tolerance of any element. */
-    static const double errors[LB_DTYPE_COUNT] = {2e-13, 1e-4, 0.04, 0.3};
+    static const double errors[LB_DTYPE_COUNT] = {1e-11, 1e-4, 0.04, 0.3};
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++)
         for (int big = 0; big < 2; big++) {
             struct fixture f;
@@ -353,26 +353,18 @@ TEST(weight_gradients_of_the_input_sets_differ)
     }
 }
 
-TEST(weights_that_were_written_to_are_named_and_not_used_again)
+TEST(lengths_that_were_written_to_are_found)
 {
-    struct lb_reference_cache *cache;
     struct lb_reference *reference;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer/ragged");
-    size_t computed, reused;
-    assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
-    assert_int_equal(lb_reference_open(cache, &problem, 1, &reference, NULL), LB_OK);
-    const struct lb_inputs *inputs = lb_reference_inputs(reference, 0);
-    assert_null(lb_reference_damage(reference));
-    ((int32_t *)inputs->lengths)[2]++;
-    assert_string_equal(lb_reference_damage(reference), "the lengths");
-    ((int32_t *)inputs->lengths)[2]--;
-    assert_null(lb_reference_damage(reference));
-    ((char *)inputs->weights.b_hh[0])[0] ^= 1;
-    assert_string_equal(lb_reference_damage(reference), "the canonical weights");
+    assert_int_equal(lb_reference_open(NULL, &problem, 1, &reference, NULL), LB_OK);
+    int32_t *lengths = (int32_t *)lb_reference_inputs(reference, 0)->lengths;
+    assert_true(lb_reference_lengths_intact(reference));
+    lengths[2]++;
+    assert_false(lb_reference_lengths_intact(reference));
+    lengths[2]--;
+    assert_true(lb_reference_lengths_intact(reference));
     lb_reference_close(reference);
-    visit(cache, "T4_B3_H5/f32/infer/ragged", &computed, &reused);
-    assert_int_equal(computed, 2);
-    lb_reference_cache_destroy(cache);
 }
 
 TEST(the_hash_changes_with_any_bit_of_any_tensor)

@@ -1,0 +1,240 @@
+/* The last step of a case: calls on inputs that were in no call before. An implementation that
+ * looks up what it remembers does not have their results, or takes longer to compute them. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "case/context.h"
+#include "stats/order_stats.h"
+
+/* A call is slow on new inputs when it takes that many times as long as on known ones. An
+ * implementation that waits for half of the time that computing takes is at 2. */
+static const double slow = 1.4, clearly = 1.15; /* below the second it clearly is not slow */
+
+/* The time of a call: of the sample, and of the CPUs. Other programs add nothing to the second, and
+ * threads that wait for each other add nothing to the first. */
+struct call_time {
+    double ns, cpu_ns;
+};
+
+/* Puts inputs into buffer 0 and times one call on them. */
+static enum lb_status time_call_on(struct lb_case_context *context, const struct lb_inputs *inputs,
+                                   struct call_time *time, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_tensors_upload(&context->tensors, 0, inputs, err));
+    LB_TRY(lb_case_poison_some(context, err));
+    lb_case_set_order(context, 0, 1);
+    LB_TRY(lb_case_call_before(context, false, err));
+    double cpu = lb_process_cpu_ns();
+    LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, 1, &time->ns, err));
+    time->cpu_ns = lb_process_cpu_ns() - cpu;
+done:
+    return st;
+}
+
+/* Compares the results of a call on the set of inputs that no other call reads with the oracle's.
+ * Buffer 0 holds that set until lb_case_surprise ends. *fast: it clearly took no longer than the
+ * samples. */
+static enum lb_status check_new_set(struct lb_case_context *context, bool *fast,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct call_time time;
+    context->held[0] = LB_NEW_SET;
+    LB_TRY(lb_case_poison(context, err));
+    LB_TRY(time_call_on(context, &context->inputs[LB_NEW_SET], &time, err));
+    *fast = time.ns <= clearly * context->row->median_ns;
+    LB_TRY(lb_case_call_after(context, err));
+    LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
+    lb_case_phase(context, "oracle");
+    if (lb_case_check_results(context) != LB_OK) {
+        lb_row_append(&context->row->reason, ", with inputs that were in no call before");
+        st = LB_FAILED;
+    }
+    lb_case_phase(context, "new inputs");
+done:
+    return st;
+}
+
+/* A copy of the inputs in one block of memory, *memory. */
+static enum lb_status copy_inputs(const struct lb_case_context *context,
+                                  const struct lb_inputs *from, struct lb_inputs *copy,
+                                  void **memory, struct lb_error *err)
+{
+    const struct lb_tensors *tensors = &context->tensors;
+    char *at = *memory = malloc(lb_tensors_input_bytes(tensors));
+    *copy = *from;
+    if (!at)
+        return lb_fail(err, LB_OOM, "out of memory for other inputs");
+    for (int t = LB_X; t <= LB_DCN; t++) {
+        if (!from->at[t])
+            continue;
+        copy->at[t] = memcpy(at, from->at[t], tensors->bytes[t]);
+        at += tensors->bytes[t];
+    }
+    return LB_OK;
+}
+
+/* Whether a number of the outputs of forward is not finite, or an h is beyond what o tanh(c) can
+ * be. *tensor is the first tensor that has one. */
+static bool has_impossible(const struct lb_case_context *context, enum lb_tensor *tensor)
+{
+    enum { BLOCK = 256 };
+    const struct lb_results *results = &context->results;
+    const struct lb_problem *p = &context->c->problem;
+    const bool bounded = p->cell != LB_CELL_PROJECTION && p->cell != LB_CELL_RESIDUAL;
+    double block[BLOCK];
+    for (int t = LB_Y; t <= LB_CN; t++)
+        for (size_t first = 0; first < results->counts[t]; first += BLOCK) {
+            size_t n = results->counts[t] - first < BLOCK ? results->counts[t] - first : BLOCK;
+            double most = bounded && t != LB_CN ? 1 : DBL_MAX;
+            lb_load(p->dtype, (char *)results->at[t] + first * lb_dtype_size(p->dtype), block, n);
+            *tensor = (enum lb_tensor)t;
+            for (size_t i = 0; i < n; i++)
+                if (!(fabs(block[i]) <= most))
+                    return true;
+        }
+    return false;
+}
+
+/* Makes one call on an x that is 30 times as large, where gates saturate: activations must not
+ * leave their range. relu has none. */
+static enum lb_status check_large_x(struct lb_case_context *context, struct lb_error *err)
+{
+    static const double larger = 30;
+    enum lb_status st = LB_OK;
+    const struct lb_problem *p = &context->c->problem;
+    enum lb_tensor tensor;
+    struct lb_inputs inputs;
+    void *memory = NULL;
+    struct call_time time;
+    if (p->act == LB_ACT_RELU)
+        return LB_OK;
+    LB_TRY(copy_inputs(context, &context->inputs[LB_NEW_SET], &inputs, &memory, err));
+    const size_t size = lb_dtype_size(p->dtype), count = context->tensors.bytes[LB_X] / size;
+    for (size_t i = 0; i < count; i++) {
+        double value;
+        char *at = (char *)inputs.at[LB_X] + i * size;
+        lb_load(p->dtype, at, &value, 1);
+        value *= larger;
+        lb_store(p->dtype, at, &value, 1);
+    }
+    LB_TRY(time_call_on(context, &inputs, &time, err));
+    LB_TRY(context->space->synchronize(err));
+    LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
+    if (has_impossible(context, &tensor))
+        st = lb_case_wrong(context, "%s has values that no LSTM gives, with %g times as large an x",
+                           lb_tensor_name(tensor), larger);
+done:
+    free(memory);
+    return st;
+}
+
+/* Makes values [count] ones that were never used: draws the first anew, and all other signs. */
+static void draw_again(enum lb_dtype dtype, unsigned char *values, size_t count, uint64_t *random)
+{
+    enum { DRAWN = 16 };
+    const size_t size = lb_dtype_size(dtype);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = lb_random_next(random);
+        double number = (double)(bits >> 11) * 0x1p-52 - 1;
+        if (i < DRAWN)
+            lb_store(dtype, values + i * size, &number, 1);
+        else
+            values[(i + 1) * size - 1] ^= (unsigned char)(bits >> 56 & 0x80); /* the highest byte */
+    }
+}
+
+/* Draws all inputs anew but the mask of recurrent dropout, whose values are 0 and 1.25. */
+static void draw_inputs_again(struct lb_case_context *context, const struct lb_inputs *inputs)
+{
+    const enum lb_dtype dtype = context->c->problem.dtype;
+    for (int t = LB_X; t <= LB_DCN; t++)
+        if (inputs->at[t] && t != LB_MASK)
+            draw_again(dtype, inputs->at[t], context->tensors.bytes[t] / lb_dtype_size(dtype),
+                       &context->checks.state);
+}
+
+enum { PAIRS = 20 };
+
+/* Times on new inputs over those on known ones, of pairs of calls. */
+struct ratios {
+    double ns[PAIRS], cpu_ns[PAIRS];
+    size_t count;
+};
+
+/* Whether both ratios are above the limit. Only the first counts on a device, which computes
+ * without the host's CPUs, and with cold caches, whose flushing takes CPU time. */
+static bool is_above(const struct lb_case_context *context, double ns, double cpu_ns, double limit)
+{
+    bool by_cpu = context->space == &lb_host_space && !context->timer.flush;
+    return ns > limit && (!by_cpu || cpu_ns > limit);
+}
+
+/* Times a call on inputs that are drawn anew, and one on known ones. */
+static enum lb_status time_pair(struct lb_case_context *context, const struct lb_inputs *drawn,
+                                struct ratios *ratios, struct lb_error *err)
+{
+    const struct lb_inputs *known = &context->inputs[0];
+    enum lb_status st = LB_OK;
+    struct call_time time, known_time;
+    draw_inputs_again(context, drawn);
+    /* A call in between: threads of the implementation may have gone to sleep meanwhile. */
+    LB_TRY(time_call_on(context, known, &time, err));
+    LB_TRY(time_call_on(context, drawn, &time, err));
+    LB_TRY(time_call_on(context, known, &known_time, err));
+    ratios->ns[ratios->count] = time.ns / known_time.ns;
+    ratios->cpu_ns[ratios->count++] = time.cpu_ns / known_time.cpu_ns;
+done:
+    return st;
+}
+
+/* Times pairs of calls until one shows clearly that new inputs are not slower, which usually is the
+ * first. Where none does, the medians of the ratios decide. */
+static enum lb_status compare_times(struct lb_case_context *context, struct lb_error *err)
+{
+    const double enough_ns = fmax(context->options->sampler.max_ns / 10, 1e8);
+    const double start = lb_now_ns();
+    struct ratios ratios = {.count = 0};
+    enum lb_status st = LB_OK;
+    bool above = true;
+    struct lb_inputs drawn;
+    void *memory = NULL;
+    LB_TRY(copy_inputs(context, &context->inputs[0], &drawn, &memory, err));
+    while (above && ratios.count < PAIRS && (ratios.count < 5 || lb_now_ns() - start < enough_ns)) {
+        LB_TRY(time_pair(context, &drawn, &ratios, err));
+        size_t last = ratios.count - 1;
+        above = is_above(context, ratios.ns[last], ratios.cpu_ns[last], clearly);
+    }
+    if (!above)
+        goto done;
+    lb_sort(ratios.ns, ratios.count);
+    lb_sort(ratios.cpu_ns, ratios.count);
+    double ns = lb_median(ratios.ns, ratios.count);
+    if (is_above(context, ns, lb_median(ratios.cpu_ns, ratios.count), slow))
+        lb_row_suspect(context->row,
+                       "a call takes %.1f times as long with inputs that were in no call before",
+                       ns);
+done:
+    free(memory);
+    return st;
+}
+
+enum lb_status lb_case_surprise(struct lb_case_context *context, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    double start = lb_now_ns();
+    bool fast = false;
+    lb_case_phase(context, "new inputs");
+    LB_TRY(check_new_set(context, &fast, err));
+    LB_TRY(check_large_x(context, err));
+    if (!fast)
+        LB_TRY(compare_times(context, err));
+done:
+    context->row->verify_ns += lb_now_ns() - start;
+    return st;
+}
