@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,14 +18,12 @@ enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8 };
 
 static const unsigned char magic[VERSION_AT] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-static const char blanks[] = " \t\r\n";
-
 /* The bytes of a file, and what its header says. */
 struct source {
     const char *path;
     unsigned char *bytes;
     size_t size;
-    char *header; /* a copy of it as a string */
+    json_t *header;
     size_t header_at, header_end;
     enum lb_dtype dtype;
     int64_t shape[AXES];
@@ -42,13 +41,7 @@ wrong(const struct source *source, size_t byte, struct lb_error *err, const char
     return lb_fail(err, LB_INVALID, "%s: byte %zu: %s", source->path, byte, what);
 }
 
-/* The number of the byte in the file of a place in the header. */
-static size_t byte_of(const struct source *source, const char *at)
-{
-    return source->header_at + (size_t)(at - source->header);
-}
-
-/* Reads the bytes before the header, and finds the header. LB_OOM. */
+/* Reads the bytes before the header, and finds the header. */
 static enum lb_status read_preamble(struct source *source, struct lb_error *err)
 {
     size_t length = 0, bytes;
@@ -73,93 +66,65 @@ static enum lb_status read_preamble(struct source *source, struct lb_error *err)
                      "it ends within the header, which has %zu bytes by byte %d", length,
                      LENGTH_AT);
     source->header_end = source->header_at + length;
-    source->header = strndup((const char *)source->bytes + source->header_at, length);
-    return source->header ? LB_OK : lb_fail(err, LB_OOM, "%s: out of memory", source->path);
-}
-
-/* Where the value of a key begins in the header, a Python dict as text; NULL when it has no such
- * key.
- */
-static const char *value_of(const char *header, const char *key)
-{
-    size_t length = strlen(key);
-    for (const char *at = strstr(header, key); at; at = strstr(at + 1, key)) {
-        if (at == header || (at[-1] != '\'' && at[-1] != '"') || at[length] != at[-1])
-            continue;
-        const char *colon = at + length + 1 + strspn(at + length + 1, blanks);
-        if (*colon == ':')
-            return colon + 1 + strspn(colon + 1, blanks);
-    }
-    return NULL;
-}
-
-static enum lb_status read_dtype(struct source *source, const char *text, struct lb_error *err)
-{
-    static const struct {
-        const char *descr;
-        enum lb_dtype dtype;
-    } types[] = {{"<f8", LB_F64}, {"<f4", LB_F32}, {"<f2", LB_F16}};
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        if ((text[0] == '\'' || text[0] == '"') && strncmp(text + 1, types[i].descr, 3) == 0 &&
-            text[4] == text[0]) {
-            source->dtype = types[i].dtype;
-            return LB_OK;
-        }
-    return wrong(
-        source, byte_of(source, text), err,
-        "elements of type %.*s; little-endian f64, f32 and f16 are read, which are <f8, <f4 "
-        "and <f2",
-        (int)strcspn(text, ",}\r\n"), text);
-}
-
-static enum lb_status read_shape(struct source *source, const char *text, struct lb_error *err)
-{
-    const char *at = text + 1;
-    int axes = 0;
-    if (*text != '(')
-        return wrong(source, byte_of(source, text), err, "'(' is expected here in the header");
-    for (at += strspn(at, blanks); *at != ')'; axes++, at += strspn(at, blanks)) {
-        char *end;
-        long long size = strtoll(at, &end, 10);
-        if (*at < '0' || *at > '9')
-            return wrong(source, byte_of(source, at), err,
-                         "a size or ')' is expected here in the shape");
-        if (size < 1 || size > INT32_MAX)
-            return wrong(source, byte_of(source, at), err, "a size of the shape must be 1 to %d",
-                         INT32_MAX);
-        if (axes < AXES)
-            source->shape[axes] = size;
-        at = end + strspn(end, blanks);
-        if (*at == ',')
-            at++;
-        else if (*at != ')')
-            return wrong(source, byte_of(source, at), err, "',' or ')' is expected here");
-    }
-    if (axes != AXES)
-        return wrong(source, byte_of(source, text), err,
-                     "a shape of %d axes; three are needed, [T, B, I] or [B, T, I]", axes);
     return LB_OK;
+}
+
+/* Turns the header, a Python dict as text, into JSON of the same length: quotes, brackets and words
+ * are replaced, and a comma before a closing bracket becomes a blank. */
+static void make_json(char *text, size_t length)
+{
+    static const char python[] = "'()TF", json[] = "\"[]tf";
+    char *comma = NULL; /* the last character that is no blank, if it is a comma */
+    for (char *at = text; at < text + length; at++) {
+        const char *found = memchr(python, *at, sizeof(python) - 1);
+        if (found)
+            *at = json[found - python];
+        if (comma && (*at == ']' || *at == '}'))
+            *comma = ' ';
+        if (*at == ',')
+            comma = at;
+        else if (!memchr(" \t\r\n", *at, 4))
+            comma = NULL;
+    }
 }
 
 /* Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4, 5), }, whose keys may have any
  * order. */
 static enum lb_status read_header(struct source *source, struct lb_error *err)
 {
-    static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    const char *values[3];
-    enum lb_status st = LB_OK;
-    for (size_t i = 0; i < 3; i++)
-        if (!(values[i] = value_of(source->header, keys[i])))
-            return wrong(source, source->header_at, err, "the header has no %s", keys[i]);
-    LB_TRY(read_dtype(source, values[0], err));
-    if (strncmp(values[1], "True", 4) == 0)
-        return wrong(source, byte_of(source, values[1]), err,
-                     "the array is in Fortran order; save numpy.ascontiguousarray of it");
-    if (strncmp(values[1], "False", 5) != 0)
-        return wrong(source, byte_of(source, values[1]), err, "fortran_order must be False");
-    st = read_shape(source, values[2], err);
-done:
-    return st;
+    static const char *const types[] = {[LB_F64] = "<f8", [LB_F32] = "<f4", [LB_F16] = "<f2"};
+    char *text = (char *)source->bytes + source->header_at;
+    json_error_t why;
+    make_json(text, source->header_end - source->header_at);
+    source->header = json_loadb(text, source->header_end - source->header_at, 0, &why);
+    if (!source->header)
+        return wrong(source, source->header_at + (size_t)(why.position > 0 ? why.position - 1 : 0),
+                     err, "the header is not a Python dict: %.200s", why.text);
+    const json_t *shape = json_object_get(source->header, "shape");
+    const char *descr = json_string_value(json_object_get(source->header, "descr"));
+    size_t type = 0;
+    while (type <= LB_F16 && strcmp(types[type], descr ? descr : "") != 0)
+        type++;
+    if (type > LB_F16)
+        return wrong(source, source->header_at, err,
+                     "elements of type %.20s; little-endian f64, f32 and f16 are read, which are "
+                     "<f8, <f4 and <f2",
+                     descr ? descr : "(none)");
+    source->dtype = (enum lb_dtype)type;
+    if (!json_is_false(json_object_get(source->header, "fortran_order")))
+        return wrong(source, source->header_at, err,
+                     "fortran_order must be False; save numpy.ascontiguousarray of the array");
+    if (json_array_size(shape) != AXES)
+        return wrong(source, source->header_at, err,
+                     "a shape of %zu axes; three are needed, [T, B, I] or [B, T, I]",
+                     json_array_size(shape));
+    for (size_t i = 0; i < AXES; i++) {
+        source->shape[i] = json_integer_value(json_array_get(shape, i));
+        if (source->shape[i] < 1 || source->shape[i] > INT32_MAX)
+            return wrong(source, source->header_at, err, "a size of the shape must be 1 to %d",
+                         INT32_MAX);
+    }
+    return LB_OK;
 }
 
 /* Checks that the data have the size that the shape gives. *count: the number of elements. */
@@ -230,7 +195,7 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
     LB_TRY(take_values(&source, batch_first, file, err));
     *out = file;
 done:
-    free(source.header);
+    json_decref(source.header);
     free(source.bytes);
     if (st != LB_OK)
         lb_sequence_file_free(file);
