@@ -123,7 +123,7 @@ static enum lb_status take_filter(struct lb_selection *s, const char *value, str
     if (!grown)
         return lb_fail(err, LB_OOM, "--where: out of memory");
     s->filters = grown;
-    enum lb_status st = lb_filter_compile(value, &grown[s->filter_count], err);
+    enum lb_status st = lb_filter_check(value, &grown[s->filter_count], err);
     if (st == LB_OK)
         s->filter_count++;
     return st;

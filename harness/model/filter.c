@@ -1,4 +1,4 @@
-/* Filters: compiling and evaluating an integer expression over a problem's sizes. */
+/* Filters: evaluating an integer expression over a problem's sizes while it is read. */
 #include "model/filter.h"
 
 #include <ctype.h>
@@ -8,10 +8,6 @@
 #include "model/case.h"
 
 enum code {
-    CONSTANT,
-    SIZE,
-    NOT,
-    NEGATE,
     MULTIPLY,
     DIVIDE,
     REMAINDER,
@@ -23,9 +19,8 @@ enum code {
     GREATER_EQUAL,
     EQUAL,
     NOT_EQUAL,
-    AND,    /* when the top of the stack is 0: keep it and jump; else drop it */
-    OR,     /* when the top of the stack is not 0: keep it and jump; else drop it */
-    TO_BOOL /* the target of AND and OR */
+    AND,
+    OR
 };
 
 /* Binary operators. A higher level binds more tightly. A text that begins with another one, such as
@@ -41,89 +36,133 @@ static const struct operation {
     {"%", 6, REMAINDER},
 };
 
-static const char letters[] = "TBIHPLD";
-
 enum { MAX_DEPTH = 64 }; /* of nested parentheses and unary operators */
 
-struct compiler {
-    struct lb_filter *out;
-    const char *at; /* into out->text */
+/* The expression that is read, and the position in it. */
+struct reader {
+    const char *text, *at;
+    const struct lb_problem *problem; /* NULL: only the syntax is checked */
+    bool skipped; /* the value does not matter, so that no operation of it can fail */
     int depth;
     struct lb_error *err;
 };
 
-static enum lb_status refuse(const struct compiler *c, const char *message)
+static enum lb_status refuse(const struct reader *r, const char *message)
 {
-    return lb_fail(c->err, LB_INVALID, "--where '%.200s': column %td: %s", c->out->text,
-                   c->at - c->out->text + 1, message);
+    return lb_fail(r->err, LB_INVALID, "--where '%.200s': column %td: %s", r->text,
+                   r->at - r->text + 1, message);
 }
 
-static void skip_blanks(struct compiler *c)
+static void skip_blanks(struct reader *r)
 {
-    while (isspace((unsigned char)*c->at))
-        c->at++;
+    while (isspace((unsigned char)*r->at))
+        r->at++;
 }
 
-static enum lb_status emit(struct compiler *c, enum code code, const char *at, int64_t value)
+/* Sets *a to *a op b. Returns what is wrong, or NULL. */
+static const char *apply(enum code code, int64_t *a, int64_t b)
 {
-    if (c->out->count == LB_FILTER_MAX_CODE)
-        return refuse(c, "the expression has too many operators");
-    int column = (int)(at - c->out->text) + 1;
-    c->out->steps[c->out->count++] = (struct lb_filter_step){(int)code, column, value};
-    return LB_OK;
+    static const char overflow[] = "overflow";
+    if ((code == DIVIDE || code == REMAINDER) && b == 0)
+        return "division by zero";
+    switch (code) {
+    case MULTIPLY: return __builtin_mul_overflow(*a, b, a) ? overflow : NULL;
+    case ADD: return __builtin_add_overflow(*a, b, a) ? overflow : NULL;
+    case SUBTRACT: return __builtin_sub_overflow(*a, b, a) ? overflow : NULL;
+    case DIVIDE:
+        if (*a == INT64_MIN && b == -1)
+            return overflow;
+        *a /= b;
+        break;
+    case REMAINDER: *a = b == -1 ? 0 : *a % b; break;
+    case LESS: *a = *a < b; break;
+    case LESS_EQUAL: *a = *a <= b; break;
+    case GREATER: *a = *a > b; break;
+    case GREATER_EQUAL: *a = *a >= b; break;
+    case EQUAL: *a = *a == b; break;
+    case NOT_EQUAL: *a = *a != b; break;
+    case AND: *a = *a && b; break;
+    case OR: *a = *a || b; break;
+    }
+    return NULL;
 }
 
-static enum lb_status compile_binary(struct compiler *c, int level);
-
-static enum lb_status compile_constant(struct compiler *c)
+/* Sets *a to *a op b, where the operator stands at that place. */
+static enum lb_status evaluate(const struct reader *r, const char *at, enum code code, int64_t *a,
+                               int64_t b)
 {
-    const char *start = c->at;
-    size_t length = strspn(start, "0123456789");
-    int64_t value = 0;
-    if (lb_parse_int(start, length, 0, &value, NULL) != LB_OK)
-        return refuse(c, "a number must be below 2^63");
-    c->at += length;
-    return emit(c, CONSTANT, start, value);
+    const char *wrong = apply(code, a, b);
+    const struct lb_problem *p = r->problem;
+    if (!wrong || r->skipped)
+        return LB_OK;
+    return lb_fail(r->err, LB_INVALID,
+                   "--where '%.200s': column %td: %s at T%" PRId64 "_B%" PRId64 "_I%" PRId64
+                   "_H%" PRId64 "_L%" PRId64 "_D%" PRId64,
+                   r->text, at - r->text + 1, wrong, p->seq_len, p->batch, p->input, p->hidden,
+                   p->layers, p->directions);
 }
 
-/* Compiles a number, a size, or an expression in parentheses. */
-static enum lb_status compile_operand(struct compiler *c)
+static int64_t size_of(const struct lb_problem *p, char letter)
+{
+    switch (letter) {
+    case 'T': return p->seq_len;
+    case 'B': return p->batch;
+    case 'I': return p->input;
+    case 'H': return p->hidden;
+    case 'P': return lb_h_size(p);
+    case 'L': return p->layers;
+    default: return p->directions;
+    }
+}
+
+static enum lb_status read_binary(struct reader *r, int level, int64_t *value);
+
+/* Reads a number, a size, or an expression in parentheses. */
+static enum lb_status read_operand(struct reader *r, int64_t *value)
 {
     enum lb_status st = LB_OK;
-    if (isdigit((unsigned char)*c->at))
-        return compile_constant(c);
-    const char *letter = *c->at ? strchr(letters, *c->at) : NULL;
-    if (letter && !isalnum((unsigned char)c->at[1])) {
-        c->at++;
-        return emit(c, SIZE, c->at - 1, letter - letters);
+    size_t digits = strspn(r->at, "0123456789");
+    if (digits > 0) {
+        if (lb_parse_int(r->at, digits, 0, value, NULL) != LB_OK)
+            return refuse(r, "a number must be below 2^63");
+        r->at += digits;
+        return LB_OK;
     }
-    if (*c->at != '(')
-        return refuse(c, "expected a number, one of T B I H P L D, or (");
-    c->at++;
-    LB_TRY(compile_binary(c, 1));
-    if (*c->at != ')')
-        return refuse(c, "expected an operator (+ - * / % < <= > >= == != && ||) or )");
-    c->at++;
+    if (*r->at && strchr("TBIHPLD", *r->at) && !isalnum((unsigned char)r->at[1])) {
+        *value = r->problem ? size_of(r->problem, *r->at) : 0;
+        r->at++;
+        return LB_OK;
+    }
+    if (*r->at != '(')
+        return refuse(r, "expected a number, one of T B I H P L D, or (");
+    r->at++;
+    LB_TRY(read_binary(r, 1, value));
+    if (*r->at != ')')
+        return refuse(r, "expected an operator (+ - * / % < <= > >= == != && ||) or )");
+    r->at++;
 done:
     return st;
 }
 
-static enum lb_status compile_unary(struct compiler *c)
+static enum lb_status read_unary(struct reader *r, int64_t *value)
 {
     enum lb_status st = LB_OK;
-    skip_blanks(c);
-    if (c->depth == MAX_DEPTH)
-        return refuse(c, "the expression is nested too deeply");
-    c->depth++;
-    if (*c->at == '!' || *c->at == '-') {
-        const char *start = c->at++;
-        LB_TRY(compile_unary(c));
-        LB_TRY(emit(c, *start == '!' ? NOT : NEGATE, start, 0));
+    skip_blanks(r);
+    if (r->depth == MAX_DEPTH)
+        return refuse(r, "the expression is nested too deeply");
+    r->depth++;
+    const char *start = r->at;
+    if (*start == '!' || *start == '-') {
+        int64_t operand;
+        r->at++;
+        LB_TRY(read_unary(r, &operand));
+        *value = 0;
+        LB_TRY(evaluate(r, start, *start == '!' ? EQUAL : SUBTRACT, value, operand));
     } else {
-        LB_TRY(compile_operand(c));
+        LB_TRY(read_operand(r, value));
     }
-    c->depth--;
-    skip_blanks(c);
+    r->depth--;
+    skip_blanks(r);
 done:
     return st;
 }
@@ -136,118 +175,58 @@ static const struct operation *find_operation(const char *at)
     return NULL;
 }
 
-/* Compiles operands that are joined by operators of at least the level. The right side of each
+/* Reads operands that are joined by operators of at least the level. The right side of each
  * operator takes in only operators of a higher level, so that operators of one level are evaluated
  * from left to right. */
-static enum lb_status compile_binary(struct compiler *c, int level)
+static enum lb_status read_binary(struct reader *r, int level, int64_t *value)
 {
     enum lb_status st = LB_OK;
-    LB_TRY(compile_unary(c));
+    LB_TRY(read_unary(r, value));
     const struct operation *op;
-    while ((op = find_operation(c->at)) && op->level >= level) {
-        const char *start = c->at;
-        bool jumps = op->code == AND || op->code == OR;
-        size_t jump = c->out->count;
-        if (jumps)
-            LB_TRY(emit(c, op->code, start, 0));
-        c->at += strlen(op->text);
-        LB_TRY(compile_binary(c, op->level + 1));
-        if (jumps)
-            c->out->steps[jump].value = (int64_t)c->out->count;
-        LB_TRY(emit(c, jumps ? TO_BOOL : op->code, start, 0));
+    while ((op = find_operation(r->at)) && op->level >= level) {
+        const char *start = r->at;
+        const bool skipped = r->skipped;
+        int64_t right;
+        r->skipped |= (op->code == AND && !*value) || (op->code == OR && *value);
+        r->at += strlen(op->text);
+        LB_TRY(read_binary(r, op->level + 1, &right));
+        r->skipped = skipped;
+        LB_TRY(evaluate(r, start, op->code, value, right));
     }
 done:
     return st;
 }
 
-enum lb_status lb_filter_compile(const char *text, struct lb_filter *out, struct lb_error *err)
+static enum lb_status read_whole(struct reader *r, int64_t *value)
 {
     enum lb_status st = LB_OK;
+    r->skipped = !r->problem;
+    LB_TRY(read_binary(r, 1, value));
+    if (*r->at == '=' || *r->at == '&' || *r->at == '|')
+        return refuse(r, "write == to compare, && for and, || for or");
+    if (*r->at)
+        return refuse(r, "expected an operator (+ - * / % < <= > >= == != && ||) or the end");
+done:
+    return st;
+}
+
+enum lb_status lb_filter_check(const char *text, struct lb_filter *out, struct lb_error *err)
+{
     size_t length = strlen(text);
+    int64_t value;
     if (length >= LB_FILTER_MAX_TEXT)
         return lb_fail(err, LB_INVALID, "--where '%.60s...': at most %d characters are allowed",
                        text, LB_FILTER_MAX_TEXT - 1);
     memcpy(out->text, text, length + 1);
-    out->count = 0;
-    struct compiler c = {.out = out, .at = out->text, .err = err};
-    LB_TRY(compile_binary(&c, 1));
-    if (*c.at == '=' || *c.at == '&' || *c.at == '|')
-        return refuse(&c, "write == to compare, && for and, || for or");
-    if (*c.at)
-        return refuse(&c, "expected an operator (+ - * / % < <= > >= == != && ||) or the end");
-done:
-    return st;
-}
-
-/* Sets *a to *a op b. False when the result does not fit 64 bits. For DIVIDE and REMAINDER the
- * caller has checked that b is not 0. */
-static bool apply(enum code code, int64_t *a, int64_t b)
-{
-    switch (code) {
-    case MULTIPLY: return !__builtin_mul_overflow(*a, b, a);
-    case ADD: return !__builtin_add_overflow(*a, b, a);
-    case SUBTRACT: return !__builtin_sub_overflow(*a, b, a);
-    case DIVIDE:
-        if (*a == INT64_MIN && b == -1)
-            return false;
-        *a /= b;
-        return true;
-    case REMAINDER: *a = b == -1 ? 0 : *a % b; return true;
-    case LESS: *a = *a < b; return true;
-    case LESS_EQUAL: *a = *a <= b; return true;
-    case GREATER: *a = *a > b; return true;
-    case GREATER_EQUAL: *a = *a >= b; return true;
-    case EQUAL: *a = *a == b; return true;
-    default: *a = *a != b; return true;
-    }
-}
-
-static enum lb_status fail_at(const struct lb_filter *filter, const struct lb_filter_step *step,
-                              const char *what, const struct lb_problem *p, struct lb_error *err)
-{
-    return lb_fail(err, LB_INVALID,
-                   "--where '%.200s': column %d: %s at T%" PRId64 "_B%" PRId64 "_I%" PRId64
-                   "_H%" PRId64 "_L%" PRId64 "_D%" PRId64,
-                   filter->text, step->column, what, p->seq_len, p->batch, p->input, p->hidden,
-                   p->layers, p->directions);
+    return read_whole(&(struct reader){.text = text, .at = text, .err = err}, &value);
 }
 
 enum lb_status lb_filter_matches(const struct lb_filter *filter, const struct lb_problem *problem,
                                  bool *matches, struct lb_error *err)
 {
-    const struct lb_problem *p = problem;
-    const int64_t sizes[] = {p->seq_len,   p->batch,  p->input,     p->hidden,
-                             lb_h_size(p), p->layers, p->directions};
-    int64_t stack[LB_FILTER_MAX_CODE] = {0}; /* a step pushes at most one value */
-    size_t top = 0;                          /* values on the stack */
-
-    for (size_t i = 0; i < filter->count; i++) {
-        const struct lb_filter_step *step = &filter->steps[i];
-        int64_t *last = stack + top - (top > 0);
-        switch ((enum code)step->code) {
-        case CONSTANT: stack[top++] = step->value; break;
-        case SIZE: stack[top++] = sizes[step->value]; break;
-        case NOT: *last = !*last; break;
-        case TO_BOOL: *last = *last != 0; break;
-        case NEGATE:
-            if (__builtin_sub_overflow(0, *last, last))
-                return fail_at(filter, step, "overflow", p, err);
-            break;
-        case AND:
-        case OR:
-            if ((*last != 0) == (step->code == OR))
-                i = (size_t)step->value - 1; /* the loop adds 1 */
-            else
-                top--;
-            break;
-        default:
-            top--;
-            if (*last == 0 && (step->code == DIVIDE || step->code == REMAINDER))
-                return fail_at(filter, step, "division by zero", p, err);
-            if (!apply((enum code)step->code, &stack[top - 1], *last))
-                return fail_at(filter, step, "overflow", p, err);
-        }
-    }
-    *matches = stack[0] != 0;
-    return LB_OK;
+    struct reader r = {.text = filter->text, .at = filter->text, .problem = problem, .err = err};
+    int64_t value = 0;
+    enum lb_status st = read_whole(&r, &value);
+    *matches = value != 0;
+    return st;
 }

@@ -1,4 +1,4 @@
-/* Filters: what compiles can be evaluated for small and for the largest sizes. */
+/* Filters: what is accepted can be evaluated for small and for the largest sizes. */
 #include <stdlib.h>
 
 #include "model/filter.h"
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct lb_filter filter;
     struct lb_error err = {""};
     char *text = fuzz_text(data, size);
-    if (lb_filter_compile(text, &filter, &err) == LB_OK) {
+    if (lb_filter_check(text, &filter, &err) == LB_OK) {
         for (size_t i = 0; i < 2; i++) {
             bool holds;
             if (lb_filter_matches(&filter, &problems[i], &holds, &err) != LB_OK)

