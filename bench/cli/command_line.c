@@ -11,8 +11,7 @@
 #include "base/text.h"
 #include "device/device.h"
 #include "host/cpu_units.h"
-#include "model/sequence_file.h"
-#include "model/weights_file.h"
+#include "model/tensor_files.h"
 #include "record/run_file.h"
 
 struct reader {

@@ -12,7 +12,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "model/file_bytes.h"
+#include "model/tensor_files.h"
 #include "support/share_path.h"
 
 static const char blanks[] = " \t\r";

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/sequence_file.h"
+#include "model/tensor_files.h"
 #include "support/progress.h"
 
 enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "model/sequence_file.h"
-#include "model/weights_file.h"
+#include "model/tensor_files.h"
 #include "record/environment.h"
 #include "support/framework_plugins.h"
 

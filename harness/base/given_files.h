@@ -12,9 +12,9 @@ extern "C" {
 #endif
 
 struct lb_given_files {
-    const char *weights; /* file of weights (model/weights_file.h); NULL: they are drawn */
+    const char *weights; /* file of weights (model/tensor_files.h); NULL: they are drawn */
     const char *prefix;  /* of its tensors' names; NULL: none */
-    const char *inputs;  /* file of x (model/sequence_file.h); NULL: it is drawn */
+    const char *inputs;  /* file of x (model/tensor_files.h); NULL: it is drawn */
     const char *tuned;   /* file of tuned choices; NULL: tuned.txt in the program's cache folder */
     bool batch_first;    /* the file of x is [B, T, I] */
     bool tune;           /* measure choices that the file does not have */

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "case/context.h"
-#include "model/sequence_file.h"
+#include "model/tensor_files.h"
 #include "reference/loss_scale.h"
 
 /* Writes y of the latest call to the file that the options name. */

@@ -5,7 +5,7 @@
 #include "api/impl.h"
 #include "base/arena.h"
 #include "device/host_memory.h"
-#include "model/weights_file.h"
+#include "model/tensor_files.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "model/sequence_file.h"
-#include "model/weights_file.h"
+#include "model/tensor_files.h"
 
 /* All rows of a batch are distinct while the oracle's forward pass takes at most this many flops,
  * about 5 ms. A larger batch is dealt from 4 rows, or from 8 when it is ragged, because a ragged

@@ -1,6 +1,6 @@
 /* Sequences from a .npy file: what is read, and which byte of a made-up or damaged file the message
  * names. */
-#include "model/sequence_file.h"
+#include "model/tensor_files.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
@@ -110,8 +110,8 @@ TEST_WITH(a_made_up_header_is_refused, scratch_setup, scratch_teardown)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1, 3), }", "must be 1 to"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3; 1), }",
          "byte 65: the header is not a Python dict"},
-        {"[2]", "elements of type (none)"},
-        {"{descr: '<f4'}", "byte 11: the header is not a Python dict"},
+        {"[2]", "byte 10: the header is not a Python dict"},
+        {"{descr: '<f4'}", "byte 15: the header is not a Python dict"},
     };
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
         refused(make(refusals[i].header, six, sizeof(six)), refusals[i].said);

@@ -1,6 +1,6 @@
 /* Weights from a safetensors file: what is read, and what the message about a made-up or damaged
  * file names. */
-#include "model/weights_file.h"
+#include "model/tensor_files.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
@@ -66,7 +66,7 @@ TEST_WITH(a_damaged_file_is_named_with_the_byte, scratch_setup, scratch_teardown
     snprintf(said, sizeof(said), "byte %zu: it ends within tensor e.bias_ih_l0",
              8 + strlen(SMALL) + 60);
     refused(make(SMALL, 15), "e.", said);
-    refused(make("{\"a\": }", 0), "", "byte 14: the header is not JSON");
+    refused(make("{\"a\": }", 0), "", "byte 14: the header is not a JSON object");
     refused(make("[]", 0), "", "byte 8: the header is not a JSON object");
     FILE *file = fopen(scratch_path("short"), "wb");
     assert_non_null(file);

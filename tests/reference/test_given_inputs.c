@@ -2,7 +2,7 @@
  * differs, and what does not fit is refused. */
 #include "base/given_files.h"
 #include "model/case.h"
-#include "model/sequence_file.h"
+#include "model/tensor_files.h"
 #include "reference/reference.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
