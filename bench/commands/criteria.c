@@ -12,228 +12,107 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "model/tensor_files.h"
 #include "support/share_path.h"
 
-static const char blanks[] = " \t\r";
+enum test { TEST_IS, TEST_IS_NOT, AT_MOST, AT_LEAST, BELOW, ABOVE, MULTIPLE_OF, TEST_COUNT };
 
-static const char *const test_names[LB_TEST_COUNT + 1] = {
-    "is", "is-not", "at-most", "at-least", "below", "above", "multiple-of", NULL};
+/* The tests of conditions, and how a sentence says them. */
+static const struct {
+    const char *name, *words;
+} tests[TEST_COUNT] = {{"is", ""},
+                       {"is-not", "not "},
+                       {"at-most", "at most "},
+                       {"at-least", "at least "},
+                       {"below", "below "},
+                       {"above", "above "},
+                       {"multiple-of", "multiple of "}};
 
-/* Where the reader is in a file. */
-struct reader {
-    struct lb_criteria *criteria;
-    const char *name; /* of the criteria, for messages */
-    int line;
-};
-
-static enum lb_status wrong(const struct reader *reader, struct lb_error *err, const char *what,
-                            const char *word)
+/* Words of a condition: the setting, the test, and what follows. "" behind the last. */
+static const char *word_of(const json_t *condition, size_t index)
 {
-    return lb_fail(err, LB_INVALID, "criteria %s, line %d: %s '%s'", reader->name, reader->line,
-                   what, word);
+    const char *word = json_string_value(json_array_get(condition, index));
+    return word ? word : "";
 }
 
-/* Splits the text, which is changed, into words [*count] at blanks. LB_INVALID when there are more
- * than LB_RULE_WORDS. */
-static enum lb_status split(const struct reader *reader, char *text,
-                            const char *words[LB_RULE_WORDS], size_t *count, struct lb_error *err)
+static enum test test_of(const json_t *condition)
 {
-    char *rest = NULL;
-    *count = 0;
-    for (char *word = strtok_r(text, blanks, &rest); word; word = strtok_r(NULL, blanks, &rest)) {
-        if (*count == LB_RULE_WORDS)
-            return wrong(reader, err, "too many words at", word);
-        words[(*count)++] = word;
+    enum test test = TEST_IS;
+    while (test < TEST_COUNT && strcmp(word_of(condition, 1), tests[test].name) != 0)
+        test++;
+    return test;
+}
+
+/* Reading */
+
+static enum lb_status check_condition(const struct lb_criteria *criteria, const json_t *condition,
+                                      struct lb_error *err)
+{
+    if (json_array_size(condition) < 3)
+        return lb_fail(err, LB_INVALID, "a condition is a setting, a test and values");
+    if (!lb_criteria_value(criteria, word_of(condition, 0)))
+        return lb_fail(err, LB_INVALID, "there is no setting '%.60s'", word_of(condition, 0));
+    if (test_of(condition) == TEST_COUNT)
+        return lb_fail(err, LB_INVALID, "there is no test '%.60s'", word_of(condition, 1));
+    return LB_OK;
+}
+
+static enum lb_status check_rules(const struct lb_criteria *criteria, const char *kind,
+                                  struct lb_error *err)
+{
+    size_t i, k;
+    json_t *rule, *condition;
+    enum lb_status st = LB_OK;
+    json_array_foreach(json_object_get(criteria->file, kind), i, rule)
+    {
+        if (strcmp(kind, "criteria") == 0)
+            LB_TRY(check_condition(criteria, json_object_get(rule, "needs"), err));
+        if (json_object_get(rule, "if"))
+            LB_TRY(check_condition(criteria, json_object_get(rule, "if"), err));
+        json_array_foreach(json_object_get(rule, "when"), k, condition)
+            LB_TRY(check_condition(criteria, condition, err));
+    }
+done:
+    return st;
+}
+
+/* Gives the layer the default of each setting, which is a number or the first of some words. */
+static enum lb_status set_defaults(struct lb_criteria *criteria, struct lb_error *err)
+{
+    const char *name;
+    json_t *setting;
+    json_object_foreach(json_object_get(criteria->file, "settings"), name, setting)
+    {
+        char *number = json_is_number(setting) ? json_dumps(setting, JSON_ENCODE_ANY) : NULL;
+        const char *value = number ? number : json_string_value(json_array_get(setting, 0));
+        bool known = value != NULL;
+        bool set = known && json_object_set_new(criteria->layer, name, json_string(value)) == 0;
+        free(number);
+        if (!known)
+            return lb_fail(err, LB_INVALID, "setting '%.60s' is no number and no words", name);
+        if (!set)
+            return lb_fail(err, LB_OOM, "out of memory");
     }
     return LB_OK;
 }
 
-/* The index of a word among names, which end with NULL; that of NULL when it is not there. */
-static size_t index_of(const char *word, const char *const *names)
-{
-    size_t i = 0;
-    while (names[i] && strcmp(names[i], word) != 0)
-        i++;
-    return i;
-}
-
-/* "activation is tanh" */
-static enum lb_status read_condition(const struct reader *reader, char *text,
-                                     struct lb_condition *condition, struct lb_error *err)
-{
-    const char *words[LB_RULE_WORDS];
-    size_t count;
-    enum lb_status st = split(reader, text, words, &count, err);
-    if (st != LB_OK)
-        return st;
-    if (count < 3)
-        return wrong(reader, err, "a condition is a setting, a test and values, not", text);
-    if (!lb_criteria_find(reader->criteria, words[0]))
-        return wrong(reader, err, "there is no setting", words[0]);
-    size_t test = index_of(words[1], test_names);
-    if (!test_names[test])
-        return wrong(reader, err, "there is no test", words[1]);
-    condition->setting = words[0];
-    condition->test = (enum lb_rule_test)test;
-    condition->word_count = count - 2;
-    memcpy(condition->words, words + 2, (count - 2) * sizeof(words[0]));
-    return LB_OK;
-}
-
-/* "activation word tanh tanh relu", "dtype word float32 float32=f32", "units number 128" */
-static enum lb_status read_setting(const struct reader *reader, char *text, struct lb_error *err)
-{
-    const char *words[LB_RULE_WORDS];
-    size_t count;
-    struct lb_criteria *criteria = reader->criteria;
-    enum lb_status st = split(reader, text, words, &count, err);
-    if (st != LB_OK)
-        return st;
-    if (count < 3 || (strcmp(words[1], "number") != 0 && strcmp(words[1], "word") != 0))
-        return wrong(reader, err, "a setting is a name, number or word, and a default, not", text);
-    if (criteria->setting_count == LB_CRITERIA_SETTINGS)
-        return wrong(reader, err, "too many settings at", text);
-    struct lb_setting *setting = &criteria->settings[criteria->setting_count++];
-    setting->name = words[0];
-    setting->is_number = strcmp(words[1], "number") == 0;
-    snprintf(setting->value, sizeof(setting->value), "%s", words[2]);
-    for (size_t i = 3; i < count; i++) {
-        char *equals = strchr(words[i], '=');
-        if (equals)
-            *equals = '\0';
-        setting->words[setting->word_count] = words[i];
-        setting->called[setting->word_count++] = equals ? equals + 1 : words[i];
-    }
-    return LB_OK;
-}
-
-/* A keyword whose text is kept, and where in a struct. */
-struct text_keyword {
-    const char *keyword;
-    size_t offset;
-};
-
-static const struct text_keyword texts_of_criteria[] = {
-    {"title", offsetof(struct lb_criteria, title)},
-    {"fast", offsetof(struct lb_criteria, fast)},
-    {"version", offsetof(struct lb_criteria, version)},
-    {"source", offsetof(struct lb_criteria, source)},
-    {"instead", offsetof(struct lb_criteria, instead)},
-    {"price", offsetof(struct lb_criteria, price)},
-    {NULL, 0}};
-
-static const struct text_keyword texts_of_criterion[] = {
-    {"unmet", offsetof(struct lb_rule, unmet)},
-    {"suggest", offsetof(struct lb_rule, suggested)},
-    {"changes", offsetof(struct lb_rule, changes)},
-    {NULL, 0}};
-
-static const char *const rule_kinds[] = {
-    [LB_CRITERION] = "criterion", [LB_ALGORITHM] = "algorithm", [LB_NOTE] = "note", NULL};
-
-/* Sets the text of that keyword in the struct; false when there is none. */
-static bool set_text(const struct text_keyword *known, void *target, const char *keyword,
-                     const char *text)
-{
-    for (; known->keyword; known++)
-        if (strcmp(keyword, known->keyword) == 0) {
-            memcpy((char *)target + known->offset, &text, sizeof(text));
-            return true;
-        }
-    return false;
-}
-
-static enum lb_status read_rule(const struct reader *reader, enum lb_rule_kind kind, char *text,
+static enum lb_status read_file(const char *path, struct lb_criteria *criteria,
                                 struct lb_error *err)
 {
-    struct lb_criteria *criteria = reader->criteria;
-    if (criteria->rule_count == LB_CRITERIA_RULES)
-        return wrong(reader, err, "too many rules at", text);
-    struct lb_rule *rule = &criteria->rules[criteria->rule_count++];
-    *rule = (struct lb_rule){.kind = kind, .text = text};
-    rule->unmet = rule->suggested = rule->changes = "";
-    if (kind != LB_CRITERION)
-        return LB_OK;
-    rule->text = "";
-    rule->condition_count = 1;
-    return read_condition(reader, text, &rule->conditions[0], err);
-}
-
-/* A line below a rule. */
-static enum lb_status read_property(const struct reader *reader, const char *keyword, char *text,
-                                    struct lb_error *err)
-{
-    struct lb_criteria *criteria = reader->criteria;
-    struct lb_rule *rule = criteria->rule_count ? &criteria->rules[criteria->rule_count - 1] : NULL;
-    if (!rule)
-        return wrong(reader, err, "there is nothing above", keyword);
-    if (rule->kind == LB_CRITERION && strcmp(keyword, "if") == 0)
-        return read_condition(reader, text, &rule->only_if, err);
-    if (rule->kind == LB_CRITERION && set_text(texts_of_criterion, rule, keyword, text))
-        return LB_OK;
-    if (rule->kind == LB_CRITERION || strcmp(keyword, "when") != 0)
-        return wrong(reader, err, "there is no keyword here called", keyword);
-    if (rule->condition_count == LB_RULE_CONDITIONS)
-        return wrong(reader, err, "too many conditions at", text);
-    return read_condition(reader, text, &rule->conditions[rule->condition_count++], err);
-}
-
-static enum lb_status read_line(const struct reader *reader, char *keyword, struct lb_error *err)
-{
-    bool indented = strchr(blanks, keyword[0]) != NULL;
-    keyword += strspn(keyword, blanks);
-    char *text = keyword + strcspn(keyword, blanks);
-    if (*text)
-        *text++ = '\0';
-    text += strspn(text, blanks);
-    size_t kind = index_of(keyword, rule_kinds);
-    if (indented)
-        return read_property(reader, keyword, text, err);
-    if (set_text(texts_of_criteria, reader->criteria, keyword, text))
-        return LB_OK;
-    if (strcmp(keyword, "setting") == 0)
-        return read_setting(reader, text, err);
-    if (rule_kinds[kind])
-        return read_rule(reader, (enum lb_rule_kind)kind, text, err);
-    return wrong(reader, err, "there is no keyword called", keyword);
-}
-
-/* Ends the line at its newline and makes one blank of each run of them behind the indentation.
- * Lines behind it that are indented by eight blanks or more belong to it. Returns the next line,
- * NULL behind the last, and adds the lines that were joined to *joined. */
-static char *cut_line(char *line, int *joined)
-{
-    size_t indentation = strspn(line, blanks), length = indentation, i = indentation;
-    for (; line[i] && (line[i] != '\n' || strspn(line + i + 1, " ") >= 8); i++) {
-        bool blank = line[i] == '\n' || strchr(blanks, line[i]);
-        *joined += line[i] == '\n';
-        if (!blank || (length > 0 && line[length - 1] != ' '))
-            line[length++] = blank ? ' ' : line[i];
-    }
-    char *next = line[i] ? line + i + 1 : NULL;
-    line[length] = '\0';
-    return next;
-}
-
-static enum lb_status read_text(struct reader *reader, char *text, struct lb_error *err)
-{
+    static const char format[] = "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}";
     enum lb_status st = LB_OK;
-    const struct lb_criteria *c = reader->criteria;
-    int joined = 0;
-    for (char *line = text, *next; line && st == LB_OK; line = next) {
-        reader->line += 1 + joined;
-        joined = 0;
-        next = cut_line(line, &joined);
-        if (line[0] != '#' && line[strspn(line, blanks)])
-            st = read_line(reader, line, err);
-    }
-    if (st == LB_OK && (!c->title || !c->fast || !c->instead || !c->price || !c->version ||
-                        !c->source || c->rule_count == 0))
-        st = lb_fail(err, LB_INVALID,
-                     "criteria %s: title, fast, instead, price, version, source and a criterion "
-                     "must be there",
-                     reader->name);
+    json_error_t why;
+    criteria->layer = json_object();
+    criteria->file = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (!criteria->file)
+        LB_TRY(lb_fail(err, LB_INVALID, "line %d: %s", why.line, why.text));
+    if (json_unpack_ex(criteria->file, &why, JSON_VALIDATE_ONLY, format, "title", "fast", "instead",
+                       "version", "source", "price", "settings", "criteria") != 0)
+        LB_TRY(lb_fail(err, LB_INVALID, "%s", why.text));
+    LB_TRY(set_defaults(criteria, err));
+    LB_TRY(check_rules(criteria, "criteria", err));
+    LB_TRY(check_rules(criteria, "algorithms", err));
+    LB_TRY(check_rules(criteria, "notes", err));
+done:
     return st;
 }
 
@@ -245,15 +124,15 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
     enum lb_status st = lb_share_path("criteria", folder, sizeof(folder), err);
     if (st != LB_OK)
         return st;
-    snprintf(path, size, "%s/%.200s.txt", folder, name);
+    snprintf(path, size, "%s/%.200s.json", folder, name);
     if (!strchr(name, '/') && access(path, R_OK) == 0)
         return LB_OK;
     DIR *files = opendir(folder);
     for (struct dirent *file; files && (file = readdir(files));) {
         size_t length = strlen(file->d_name);
-        if (length <= 4 || strcmp(file->d_name + length - 4, ".txt") != 0)
+        if (length <= 5 || strcmp(file->d_name + length - 5, ".json") != 0)
             continue;
-        file->d_name[length - 4] = '\0';
+        file->d_name[length - 5] = '\0';
         lb_hint_add(&hint, name, file->d_name);
     }
     if (files)
@@ -265,62 +144,57 @@ enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
                                 struct lb_error *err)
 {
     char path[4096];
-    unsigned char *bytes = NULL;
-    size_t size;
-    enum lb_status st = LB_OK;
-    struct reader reader = {.criteria = criteria, .name = name};
+    struct lb_error why;
     *criteria = (struct lb_criteria){0};
-    LB_TRY(find_file(name, path, sizeof(path), err));
-    LB_TRY(lb_file_bytes(path, &bytes, &size, err));
-    criteria->text = calloc(1, size + 1);
-    if (!criteria->text)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    memcpy(criteria->text, bytes, size);
-    LB_TRY(read_text(&reader, criteria->text, err));
-done:
-    free(bytes);
+    enum lb_status st = find_file(name, path, sizeof(path), err);
     if (st != LB_OK)
-        lb_criteria_free(criteria);
-    return st;
+        return st;
+    st = read_file(path, criteria, &why);
+    if (st == LB_OK)
+        return LB_OK;
+    lb_criteria_free(criteria);
+    return lb_fail(err, st, "criteria %s: %.400s", name, why.text);
 }
 
 void lb_criteria_free(struct lb_criteria *criteria)
 {
-    free(criteria->text);
+    json_decref(criteria->file);
+    json_decref(criteria->layer);
     *criteria = (struct lb_criteria){0};
 }
 
-const struct lb_setting *lb_criteria_find(const struct lb_criteria *criteria, const char *name)
+/* The layer */
+
+const char *lb_criteria_value(const struct lb_criteria *criteria, const char *setting)
 {
-    for (size_t i = 0; i < criteria->setting_count; i++)
-        if (strcmp(criteria->settings[i].name, name) == 0)
-            return &criteria->settings[i];
-    return NULL;
+    return json_string_value(json_object_get(criteria->layer, setting));
 }
 
-/* LB_INVALID with what is allowed, when value is none of the setting's. */
-static enum lb_status check_value(const struct lb_setting *setting, struct lb_error *err)
+/* LB_INVALID with what is allowed, when the value is none of the setting's. */
+static enum lb_status check_value(const char *name, const json_t *setting, const char *value,
+                                  struct lb_error *err)
 {
     char all[256] = "", *end;
-    const char *value = setting->value;
-    if (setting->is_number)
+    if (json_is_number(setting))
         return isfinite(strtod(value, &end)) && value[0] && !*end
                    ? LB_OK
-                   : lb_fail(err, LB_INVALID, "%s=%s: a number was expected", setting->name, value);
-    for (size_t i = 0; i < setting->word_count; i++) {
-        if (strcmp(setting->words[i], value) == 0)
+                   : lb_fail(err, LB_INVALID, "%s=%s: a number was expected", name, value);
+    for (size_t i = 0; i < json_array_size(setting); i++) {
+        if (strcmp(word_of(setting, i), value) == 0)
             return LB_OK;
-        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", setting->words[i]);
+        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", word_of(setting, i));
     }
-    return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", setting->name, value, all);
+    return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", name, value, all);
 }
 
 static enum lb_status no_setting(const struct lb_criteria *criteria, const char *name,
                                  struct lb_error *err)
 {
     struct lb_hint hint = {0};
-    for (size_t i = 0; i < criteria->setting_count; i++)
-        lb_hint_add(&hint, name, criteria->settings[i].name);
+    const char *known;
+    json_t *setting;
+    json_object_foreach(json_object_get(criteria->file, "settings"), known, setting)
+        lb_hint_add(&hint, name, known);
     return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", name, hint.text);
 }
 
@@ -335,16 +209,17 @@ static enum lb_status set_one(struct lb_criteria *criteria, const char *part, si
         if (!isspace((unsigned char)part[i]) && part[i] != '"' && part[i] != '\'')
             copy[used++] = (char)tolower((unsigned char)part[i]);
     copy[used] = '\0';
-    char *equals = strchr(copy, '=');
-    if (!equals)
+    char *value = strchr(copy, '=');
+    if (!value)
         return lb_fail(err, LB_INVALID, "'%.60s': name=value was expected", copy);
-    *equals = '\0';
-    struct lb_setting *setting = (struct lb_setting *)lb_criteria_find(criteria, copy);
+    *value++ = '\0';
+    const json_t *setting = json_object_get(json_object_get(criteria->file, "settings"), copy);
     if (!setting)
         return no_setting(criteria, copy, err);
-    snprintf(setting->value, sizeof(setting->value), "%s", equals + 1);
-    setting->given = true;
-    return check_value(setting, err);
+    enum lb_status st = check_value(copy, setting, value, err);
+    if (st == LB_OK && json_object_set_new(criteria->layer, copy, json_string(value)) != 0)
+        st = lb_fail(err, LB_OOM, "out of memory");
+    return st;
 }
 
 enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
@@ -360,96 +235,104 @@ enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
     return st;
 }
 
-/* A word of a condition: another setting's value where it is the name of one. */
-static const char *value_of(const struct lb_criteria *criteria, const char *word)
-{
-    const struct lb_setting *setting = lb_criteria_find(criteria, word);
-    return setting ? setting->value : word;
-}
-
-static bool compare(enum lb_rule_test test, double left, double right)
+static bool compare(enum test test, double left, double right)
 {
     switch (test) {
-    case LB_TEST_AT_MOST: return left <= right;
-    case LB_TEST_AT_LEAST: return left >= right;
-    case LB_TEST_BELOW: return left < right;
-    case LB_TEST_ABOVE: return left > right;
+    case AT_MOST: return left <= right;
+    case AT_LEAST: return left >= right;
+    case BELOW: return left < right;
+    case ABOVE: return left > right;
     default: return right != 0 && fmod(left, right) == 0;
     }
 }
 
-bool lb_condition_holds(const struct lb_criteria *criteria, const struct lb_condition *condition)
+bool lb_condition_holds(const struct lb_criteria *criteria, const json_t *condition)
 {
-    if (!condition->setting)
+    if (!condition)
         return true;
-    const struct lb_setting *setting = lb_criteria_find(criteria, condition->setting);
+    const char *name = word_of(condition, 0), *value = lb_criteria_value(criteria, name);
+    bool is_number =
+        json_is_number(json_object_get(json_object_get(criteria->file, "settings"), name));
+    enum test test = test_of(condition);
     bool among = false;
-    for (size_t i = 0; i < condition->word_count; i++) {
-        const char *word = value_of(criteria, condition->words[i]);
-        if (condition->test > LB_TEST_IS_NOT)
-            return compare(condition->test, strtod(setting->value, NULL), strtod(word, NULL));
-        among = among || (setting->is_number ? strtod(setting->value, NULL) == strtod(word, NULL)
-                                             : strcmp(setting->value, word) == 0);
+    for (size_t i = 2; i < json_array_size(condition); i++) {
+        const char *word = word_of(condition, i);
+        const char *other = lb_criteria_value(criteria, word); /* where it is another setting */
+        word = other ? other : word;
+        if (test > TEST_IS_NOT)
+            return compare(test, strtod(value, NULL), strtod(word, NULL));
+        among |= is_number ? strtod(value, NULL) == strtod(word, NULL) : strcmp(value, word) == 0;
     }
-    return among == (condition->test == LB_TEST_IS);
+    return among == (test == TEST_IS);
 }
 
-bool lb_rule_holds(const struct lb_criteria *criteria, const struct lb_rule *rule)
+bool lb_rule_holds(const struct lb_criteria *criteria, const json_t *rule)
 {
-    if (rule->only_if.setting && !lb_condition_holds(criteria, &rule->only_if))
+    size_t i;
+    json_t *condition;
+    if (!lb_condition_holds(criteria, json_object_get(rule, "if")))
         return true;
-    for (size_t i = 0; i < rule->condition_count; i++)
-        if (!lb_condition_holds(criteria, &rule->conditions[i]))
-            return false;
-    return true;
+    json_array_foreach(json_object_get(rule, "when"), i,
+                       condition) if (!lb_condition_holds(criteria, condition)) return false;
+    return lb_condition_holds(criteria, json_object_get(rule, "needs"));
 }
 
 bool lb_criteria_met(const struct lb_criteria *criteria)
 {
-    for (size_t i = 0; i < criteria->rule_count; i++)
-        if (criteria->rules[i].kind == LB_CRITERION &&
-            !lb_rule_holds(criteria, &criteria->rules[i]))
-            return false;
+    size_t i;
+    json_t *rule;
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i,
+                       rule) if (!lb_rule_holds(criteria, rule)) return false;
     return true;
 }
 
-void lb_condition_text(const struct lb_condition *condition, char *text, size_t size)
+const char *lb_criteria_algorithm(const struct lb_criteria *criteria)
 {
-    static const char *const words[LB_TEST_COUNT] = {"",       "not ",   "at most ",    "at least ",
-                                                     "below ", "above ", "multiple of "};
-    snprintf(text, size, "%s", words[condition->test]);
-    for (size_t i = 0; i < condition->word_count; i++) {
-        const char *between = i + 1 == condition->word_count ? " or " : ", ";
-        lb_append(text, size, "%s%s", i ? between : "", condition->words[i]);
+    size_t i;
+    json_t *rule;
+    json_array_foreach(
+        json_object_get(criteria->file, "algorithms"), i,
+        rule) if (lb_rule_holds(criteria, rule)) return json_string_value(json_object_get(rule,
+                                                                                          "name"));
+    return NULL;
+}
+
+void lb_condition_text(const json_t *condition, char *text, size_t size)
+{
+    size_t count = json_array_size(condition);
+    snprintf(text, size, "%s", tests[test_of(condition)].words);
+    for (size_t i = 2; i < count; i++) {
+        const char *between = i + 1 == count ? " or " : ", ";
+        lb_append(text, size, "%s%s", i > 2 ? between : "", word_of(condition, i));
     }
 }
 
-/* What this program calls the setting's value. */
-static const char *called(const struct lb_setting *setting)
+/* What this program calls the setting's value; NULL: there is no such setting. */
+static const char *called(const struct lb_criteria *criteria, const char *name)
 {
-    for (size_t i = 0; i < setting->word_count; i++)
-        if (strcmp(setting->words[i], setting->value) == 0)
-            return setting->called[i];
-    return setting->value;
+    const char *value = lb_criteria_value(criteria, name);
+    const json_t *words = json_object_get(json_object_get(criteria->file, "called"), name);
+    const char *word = value ? json_string_value(json_object_get(words, value)) : NULL;
+    return word ? word : value;
 }
 
 void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size)
 {
     text[0] = '\0';
-    for (const char *at = criteria->price; *at;) {
+    for (const char *at = json_string_value(json_object_get(criteria->file, "price")); *at;) {
         char name[64] = "";
         int plain = (int)strcspn(at, "{"), length = 0;
         lb_append(text, size, "%.*s", plain, at);
         at += plain;
         sscanf(at, "{%63[^}]}%n", name, &length);
-        const struct lb_setting *setting = lb_criteria_find(criteria, name);
-        if (setting && length > 0)
-            lb_append(text, size, "%s", called(setting));
+        const char *word = length > 0 ? called(criteria, name) : NULL;
+        if (word)
+            lb_append(text, size, "%s", word);
         else if (*at)
             lb_append(text, size, "%c", *at);
-        at += setting && length > 0 ? length : *at != '\0';
+        at += word ? length : *at != '\0';
     }
-    const struct lb_setting *projection = lb_criteria_find(criteria, "proj_size");
-    if (projection && strtod(projection->value, NULL) > 0)
-        lb_append(text, size, " --cell projection -P %s", projection->value);
+    const char *projection = lb_criteria_value(criteria, "proj_size");
+    if (projection && strtod(projection, NULL) > 0)
+        lb_append(text, size, " --cell projection -P %s", projection);
 }

@@ -19,18 +19,25 @@ static void print_wrapped(const char *label, const char *text)
     putchar('\n');
 }
 
+static const char *text_of(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
 static void print_table(const struct lb_criteria *criteria)
 {
+    size_t i;
+    json_t *rule;
     printf("%-22s %-16s %-40s %s\n", "criterion", "yours", "needed", "met");
-    for (size_t i = 0; i < criteria->rule_count; i++) {
-        const struct lb_rule *rule = &criteria->rules[i];
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
+    {
         char needed[200];
-        if (rule->kind != LB_CRITERION)
-            continue;
-        const struct lb_setting *setting = lb_criteria_find(criteria, rule->conditions[0].setting);
-        lb_condition_text(&rule->conditions[0], needed, sizeof(needed));
-        bool matters = lb_condition_holds(criteria, &rule->only_if);
-        printf("%-22s %-16s %-40s %s\n", setting->name, setting->value, needed,
+        const json_t *needs = json_object_get(rule, "needs");
+        const char *setting = json_string_value(json_array_get(needs, 0));
+        lb_condition_text(needs, needed, sizeof(needed));
+        bool matters = lb_condition_holds(criteria, json_object_get(rule, "if"));
+        printf("%-22s %-16s %-40s %s\n", setting, lb_criteria_value(criteria, setting), needed,
                !matters                        ? "does not matter"
                : lb_rule_holds(criteria, rule) ? "yes"
                                                : "no");
@@ -38,33 +45,22 @@ static void print_table(const struct lb_criteria *criteria)
     putchar('\n');
 }
 
-/* What runs, when all criteria are met. */
-static void print_fast(const struct lb_criteria *criteria)
-{
-    printf("runs      %s\n", criteria->fast);
-    for (size_t i = 0; i < criteria->rule_count; i++) {
-        const struct lb_rule *rule = &criteria->rules[i];
-        if (rule->kind != LB_ALGORITHM || !lb_rule_holds(criteria, rule))
-            continue;
-        printf("algorithm %s\n", rule->text);
-        return;
-    }
-}
-
-/* What runs instead when some are not met, and which settings meet them. */
+/* What runs instead when some criteria are not met, and which settings meet them. */
 static void print_slow(const struct lb_criteria *criteria)
 {
-    printf("runs      not %s\n", criteria->fast);
-    print_wrapped("instead   ", criteria->instead);
-    for (size_t i = 0; i < criteria->rule_count; i++) {
-        const struct lb_rule *rule = &criteria->rules[i];
-        if (rule->kind != LB_CRITERION || lb_rule_holds(criteria, rule))
+    size_t i;
+    json_t *rule;
+    printf("runs      not %s\n", text_of(criteria->file, "fast"));
+    print_wrapped("instead   ", text_of(criteria->file, "instead"));
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
+    {
+        if (lb_rule_holds(criteria, rule))
             continue;
-        const struct lb_setting *setting = lb_criteria_find(criteria, rule->conditions[0].setting);
-        printf("\n%s=%s\n", setting->name, setting->value);
-        print_wrapped("  then    ", rule->unmet);
-        print_wrapped("  suggest ", rule->suggested);
-        print_wrapped("  changes ", rule->changes);
+        const char *setting = json_string_value(json_array_get(json_object_get(rule, "needs"), 0));
+        printf("\n%s=%s\n", setting, lb_criteria_value(criteria, setting));
+        print_wrapped("  then    ", text_of(rule, "unmet"));
+        print_wrapped("  suggest ", text_of(rule, "suggest"));
+        print_wrapped("  changes ", text_of(rule, "changes"));
     }
 }
 
@@ -155,8 +151,8 @@ static enum lb_status print_cell(const struct lb_criteria *criteria, const struc
     size_t count;
     enum lb_status st = lb_cell_prices(run, &prices, &count, err);
     for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-        const struct lb_setting *setting = lb_criteria_find(criteria, cells[i].setting);
-        for (size_t k = 0; setting && strtod(setting->value, NULL) > 0 && k < count; k++) {
+        const char *value = lb_criteria_value(criteria, cells[i].setting);
+        for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++) {
             char text[256];
             lb_cell_price_text(&prices[k], text, sizeof(text));
             if (prices[k].cell == cells[i].cell)
@@ -169,16 +165,21 @@ static enum lb_status print_cell(const struct lb_criteria *criteria, const struc
 
 static void print_layer(const struct lb_criteria *criteria)
 {
-    printf("%s\n\n", criteria->title);
+    size_t i;
+    json_t *note;
+    const char *algorithm = lb_criteria_algorithm(criteria);
+    printf("%s\n\n", text_of(criteria->file, "title"));
     print_table(criteria);
-    if (lb_criteria_met(criteria))
-        print_fast(criteria);
-    else
+    if (!lb_criteria_met(criteria))
         print_slow(criteria);
+    else
+        printf("runs      %s\n", text_of(criteria->file, "fast"));
+    if (algorithm && lb_criteria_met(criteria))
+        printf("algorithm %s\n", algorithm);
     putchar('\n');
-    for (size_t i = 0; i < criteria->rule_count; i++)
-        if (criteria->rules[i].kind == LB_NOTE && lb_rule_holds(criteria, &criteria->rules[i]))
-            print_wrapped("note      ", criteria->rules[i].text);
+    json_array_foreach(json_object_get(criteria->file, "notes"), i,
+                       note) if (lb_rule_holds(criteria, note))
+        print_wrapped("note      ", text_of(note, "text"));
 }
 
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
@@ -200,8 +201,8 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
         print_measured(&run, from, price);
         LB_TRY(print_cell(&criteria, &run, &why));
     }
-    print_wrapped("version   ", criteria.version);
-    print_wrapped("source    ", criteria.source);
+    print_wrapped("version   ", text_of(criteria.file, "version"));
+    print_wrapped("source    ", text_of(criteria.file, "source"));
 done:
     lb_run_free(&run);
     lb_criteria_free(&criteria);

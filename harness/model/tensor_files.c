@@ -16,8 +16,10 @@
 
 enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8, MOST_HEADER = 100 << 20, MOST_LAYERS = 1024 };
 
-enum lb_status lb_file_bytes(const char *path, unsigned char **bytes, size_t *size,
-                             struct lb_error *err)
+/* Reads the whole file. The caller frees *bytes [*size], also after a failure. LB_IO with the name
+ * of the file; LB_OOM. */
+static enum lb_status read_bytes(const char *path, unsigned char **bytes, size_t *size,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     long length = -1;
@@ -236,7 +238,7 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
     *out = NULL;
     if (!file)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(lb_file_bytes(path, &source.bytes, &source.size, err));
+    LB_TRY(read_bytes(path, &source.bytes, &source.size, err));
     LB_TRY(read_preamble(&source, err));
     LB_TRY(read_dict(&source, err));
     file->seq_len = source.shape[batch_first ? 1 : 0];
@@ -489,7 +491,7 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
     *out = NULL;
     if (!file)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(lb_file_bytes(path, &source.bytes, &source.size, err));
+    LB_TRY(read_bytes(path, &source.bytes, &source.size, err));
     LB_TRY(find_header(&source, 0, 8, err));
     LB_TRY(load_header(&source, "a JSON object", err));
     LB_TRY(find_sizes(&source, file, err));

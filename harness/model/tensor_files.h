@@ -9,11 +9,6 @@
 extern "C" {
 #endif
 
-/* Reads the whole file. The caller frees *bytes [*size], also after a failure. LB_IO with the
- * name of the file; LB_OOM. */
-enum lb_status lb_file_bytes(const char *path, unsigned char **bytes, size_t *size,
-                             struct lb_error *err);
-
 /* Sequences from a file: x of a case, which replaces random inputs, or y that was computed
  * elsewhere.
  *

@@ -37,13 +37,10 @@ def has(module, env=None):
 
 def read_settings(name):
     """Settings of a criteria file: name -> (default, words)."""
-    settings = {}
-    with open(os.path.join(CRITERIA, name + ".txt"), encoding="utf-8") as lines:
-        for line in lines:
-            if line.startswith("setting"):
-                _, setting, _, default, *words = line.split()
-                settings[setting] = (default, [word.split("=")[0] for word in words])
-    return settings
+    with open(os.path.join(CRITERIA, name + ".json"), encoding="utf-8") as file:
+        settings = json.load(file)["settings"]
+    return {key: (value[0], value) if isinstance(value, list) else (str(value), [])
+            for key, value in settings.items()}
 
 
 def draw(numbers, settings, rare):
@@ -96,11 +93,12 @@ class Criteria(unittest.TestCase):
         """Rules that let unrolled layers pass are found to be wrong."""
         with tempfile.TemporaryDirectory() as share:
             os.mkdir(os.path.join(share, "criteria"))
-            with open(os.path.join(CRITERIA, name + ".txt"), encoding="utf-8") as file:
+            with open(os.path.join(CRITERIA, name + ".json"), encoding="utf-8") as file:
                 text = file.read()
-            self.assertIn("criterion unroll is false", text)
-            with open(os.path.join(share, "criteria", name + ".txt"), "w", encoding="utf-8") as file:
-                file.write(text.replace("criterion unroll is false", "criterion unroll is true false"))
+            rule = '["unroll", "is", "false"]'
+            self.assertIn(rule, text)
+            with open(os.path.join(share, "criteria", name + ".json"), "w", encoding="utf-8") as file:
+                file.write(text.replace(rule, '["unroll", "is", "true", "false"]'))
             env = os.environ | {"BENCH_LSTM_SHARE": share}
             self.assertTrue(any(told(name, layer, env) != answer for layer, answer
                                 in zip(layers, answers) if layer["unroll"] == "true"))
