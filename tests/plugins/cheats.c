@@ -67,7 +67,7 @@ static struct state {
     size_t memory_count;
 } state;
 
-/* What uses_more_cpus runs beside its calls: a thread that may use all CPUs of the machine. */
+/* What uses_more_cpus runs beside its calls: a thread on the other CPUs of the machine. */
 static pthread_t helper;
 static atomic_bool helper_ends;
 
@@ -83,6 +83,7 @@ static void start_helper(void)
 {
     cpu_set_t all;
     memset(&all, 0xff, sizeof(all));
+    CPU_CLR((size_t)sched_getcpu(), &all);
     helper_ends = false;
     if (pthread_create(&helper, NULL, help, NULL) == 0)
         pthread_setaffinity_np(helper, sizeof(all), &all);

@@ -261,11 +261,16 @@ static enum lb_status forward_with_help(void *self, const struct lb_forward_io *
                                         struct lb_error *err)
 {
     pthread_t thread;
-    cpu_set_t all;
-    memset(&all, 0xff, sizeof(all));
-    if (pthread_create(&thread, NULL, compute_as_well, NULL) != 0)
+    pthread_attr_t attributes;
+    cpu_set_t others;
+    memset(&others, 0xff, sizeof(others));
+    CPU_CLR((size_t)sched_getcpu(), &others);
+    pthread_attr_init(&attributes);
+    pthread_attr_setaffinity_np(&attributes, sizeof(others), &others);
+    int failed = pthread_create(&thread, &attributes, compute_as_well, NULL);
+    pthread_attr_destroy(&attributes);
+    if (failed)
         return lb_fail(err, LB_FAILED, "no thread");
-    pthread_setaffinity_np(thread, sizeof(all), &all);
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
     pthread_join(thread, NULL);
     return st;
