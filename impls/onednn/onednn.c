@@ -11,20 +11,66 @@
 
 #include "api/impl.h"
 #include "base/arena.h"
-#include "impls/onednn/layer.h"
+#include "impls/onednn/compat.h"
 
-struct onednn {
-    struct lb_problem problem;
-    struct lb_onednn_layer *layers; /* [L]; owned */
+struct lb_dnnl lb_dnnl;
 
-    /* In the harness's buffers; NULL where the pass or the dtype needs none. */
-    char *lower;           /* outputs of all layers but the last, each [T, B, D*P]; dtype */
-    char *hn;              /* [L*D, B, P] dtype, kept for backward */
-    float *c0, *cn;        /* [L*D, B, H] */
-    float *dy, *dhn, *dcn; /* f32 copies of the caller's bf16 tensors */
-    float *dx, *dh0, *dc0; /* likewise */
-    float *dlower[2]; /* [T, B, D*H] gradients of the outputs of two layers below the top one */
-    char description[192];
+static void print_version(char *text, size_t size)
+{
+    const dnnl_version_t *v = lb_dnnl.dnnl_version();
+    snprintf(text, size, "%d.%d.%d", v->major, v->minor, v->patch);
+}
+
+struct lb_shared_library lb_onednn_library = {
+    .name = "oneDNN",
+    .file = LB_ONEDNN_FILE,
+    .built = LB_VERSION_TEXT(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH),
+    LB_FUNCTIONS_OF(LB_DNNL_FUNCTIONS, lb_dnnl),
+    .print_version = print_version,
+};
+
+/* Calls a function of the library, and jumps to the label `done` when it fails. */
+#define TRY_DNNL(call)                              \
+    do {                                            \
+        st = status_of((lb_dnnl.call), #call, err); \
+        if (st != LB_OK)                            \
+            goto done;                              \
+    } while (0)
+
+/* For each slot: its argument number; whether the backward primitive sets its format; whether that
+ * primitive takes it, while forward takes all whose format it sets; and of which tensor it is a
+ * copy or the gradient. */
+static const struct {
+    int arg;
+    bool of_backward, in_backward;
+    enum lb_slot tensor;
+} slots[LB_SLOT_COUNT] = {
+    [LB_X] = {DNNL_ARG_SRC_LAYER, false, true, LB_X},
+    [LB_H0] = {DNNL_ARG_SRC_ITER, false, true, LB_H0},
+    [LB_C0] = {DNNL_ARG_SRC_ITER_C, false, true, LB_C0},
+    [LB_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, false, false, LB_W_IH},
+    [LB_W_HH] = {DNNL_ARG_WEIGHTS_ITER, false, false, LB_W_HH},
+    [LB_PEEPHOLE] = {DNNL_ARG_WEIGHTS_PEEPHOLE, false, true, LB_PEEPHOLE},
+    [LB_PROJECTION] = {DNNL_ARG_WEIGHTS_PROJECTION, false, false, LB_PROJECTION},
+    [LB_BIAS] = {DNNL_ARG_BIAS, false, true, LB_BIAS},
+    [LB_Y] = {DNNL_ARG_DST_LAYER, false, true, LB_Y},
+    [LB_HN] = {DNNL_ARG_DST_ITER, false, true, LB_HN},
+    [LB_CN] = {DNNL_ARG_DST_ITER_C, false, true, LB_CN},
+    [LB_KEPT] = {DNNL_ARG_WORKSPACE, false, true, LB_KEPT},
+    [LB_SCRATCH] = {DNNL_ARG_SCRATCHPAD, false, false, LB_SCRATCH},
+    [LB_BACK_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, true, true, LB_W_IH},
+    [LB_BACK_W_HH] = {DNNL_ARG_WEIGHTS_ITER, true, true, LB_W_HH},
+    [LB_BACK_SCRATCH] = {DNNL_ARG_SCRATCHPAD, true, true, LB_SCRATCH},
+    [LB_DX] = {DNNL_ARG_DIFF_SRC_LAYER, true, true, LB_X},
+    [LB_DH0] = {DNNL_ARG_DIFF_SRC_ITER, true, true, LB_H0},
+    [LB_DC0] = {DNNL_ARG_DIFF_SRC_ITER_C, true, true, LB_C0},
+    [LB_DW_IH] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, true, true, LB_W_IH},
+    [LB_DW_HH] = {DNNL_ARG_DIFF_WEIGHTS_ITER, true, true, LB_W_HH},
+    [LB_DBIAS] = {DNNL_ARG_DIFF_BIAS, true, true, LB_BIAS},
+    [LB_DPEEPHOLE] = {DNNL_ARG_DIFF_WEIGHTS_PEEPHOLE, true, true, LB_PEEPHOLE},
+    [LB_DY] = {DNNL_ARG_DIFF_DST_LAYER, true, true, LB_Y},
+    [LB_DHN] = {DNNL_ARG_DIFF_DST_ITER, true, true, LB_HN},
+    [LB_DCN] = {DNNL_ARG_DIFF_DST_ITER_C, true, true, LB_CN},
 };
 
 /* The slots of each layer in the buffer of weights, and in that of weight gradients. */
@@ -34,10 +80,36 @@ static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS, LB_D
 
 enum { PACKED = 7, GRADIENTS = 4 };
 
+/* The process's engine and stream, opened for its first case and never closed. */
+static dnnl_engine_t engine;
+static dnnl_stream_t stream;
+
+struct layer {
+    int64_t input;                                 /* I_l */
+    dnnl_primitive_desc_t forward_pd, backward_pd; /* backward_pd: NULL when only inferring */
+    dnnl_primitive_t forward, backward;
+    dnnl_memory_t memory[LB_SLOT_COUNT]; /* NULL where the primitives have no such argument */
+};
+
 struct counts {
     size_t L, x, y, state, slice; /* elements: [T, B, I], [T, B, D*P], [L*D, B, H], [D, B, H] */
     size_t h, h_slice;            /* [L*D, B, P], [D, B, P]; with a backward P is H */
     size_t size;                  /* bytes of one element in the dtype */
+};
+
+struct onednn {
+    struct lb_problem problem;
+    struct layer *layers; /* [L]; owned */
+    struct counts n;
+
+    /* In the harness's buffers; NULL where the pass or the dtype needs none. */
+    char *lower;           /* outputs of all layers but the last, each [T, B, D*P]; dtype */
+    char *hn;              /* [L*D, B, P] dtype, kept for backward */
+    float *c0, *cn;        /* [L*D, B, H] */
+    float *dy, *dhn, *dcn; /* f32 copies of the caller's bf16 tensors */
+    float *dx, *dh0, *dc0; /* likewise */
+    float *dlower[2]; /* [T, B, D*H] gradients of the outputs of two layers below the top one */
+    char description[192];
 };
 
 static struct counts counts_of(const struct lb_problem *p)
@@ -103,6 +175,222 @@ static enum lb_status onednn_supports(const struct lb_problem *p,
     return LB_OK;
 }
 
+/* Converts the status of the library's call to LB_OK, LB_UNSUPPORTED, LB_OOM or LB_FAILED. */
+static enum lb_status status_of(dnnl_status_t status, const char *call, struct lb_error *err)
+{
+    int length = (int)strcspn(call, "("); /* of the name in "dnnl_primitive_create(&layer->..." */
+    switch (status) {
+    case dnnl_success: return LB_OK;
+    case dnnl_unimplemented:
+        return lb_fail(err, LB_UNSUPPORTED, "oneDNN has no kernel for this problem on this CPU");
+    case dnnl_out_of_memory:
+        return lb_fail(err, LB_OOM, "%.*s: oneDNN is out of memory", length, call);
+    default: return lb_fail(err, LB_FAILED, "%.*s failed, status %d", length, call, (int)status);
+    }
+}
+
+/* A tensor of a layer in a plain format. */
+struct plain {
+    int ndims;
+    dnnl_dims_t dims;
+    dnnl_format_tag_t tag;
+    bool packed; /* the primitives choose the format */
+    bool wide;   /* f32 where the dtype is bf16 */
+};
+
+/* x [T, B, I_l], h0 [D, B, P], where P is the size of h, and so on. The weights have the canonical
+ * layout, one matrix per direction. */
+static struct plain plain_of(const struct lb_problem *p, int64_t input, enum lb_slot tensor)
+{
+    int64_t T = p->seq_len, B = p->batch, H = p->hidden, D = p->directions, P = lb_h_size(p);
+    const struct plain tensors[LB_TENSOR_COUNT] = {
+        [LB_X] = {3, {T, B, input}, dnnl_tnc, false, false},
+        [LB_H0] = {4, {1, D, B, P}, dnnl_ldnc, false, false},
+        [LB_C0] = {4, {1, D, B, H}, dnnl_ldnc, false, true},
+        [LB_W_IH] = {5, {1, D, input, 4, H}, dnnl_ldgoi, true, false},
+        [LB_W_HH] = {5, {1, D, P, 4, H}, dnnl_ldgoi, true, false},
+        [LB_PEEPHOLE] = {4, {1, D, 3, H}, dnnl_ldgo, false, true},
+        [LB_PROJECTION] = {4, {1, D, H, P}, dnnl_ldoi, true, false},
+        [LB_BIAS] = {4, {1, D, 4, H}, dnnl_ldgo, false, true},
+        [LB_Y] = {3, {T, B, D * P}, dnnl_tnc, false, false},
+        [LB_HN] = {4, {1, D, B, P}, dnnl_ldnc, false, false},
+        [LB_CN] = {4, {1, D, B, H}, dnnl_ldnc, false, true},
+    };
+    return tensors[tensor];
+}
+
+static bool has(const struct lb_problem *p, enum lb_slot tensor)
+{
+    return (tensor != LB_PEEPHOLE || p->cell == LB_CELL_PEEPHOLE) &&
+           (tensor != LB_PROJECTION || p->cell == LB_CELL_PROJECTION);
+}
+
+/* The type in which a tensor's elements, or those of its gradient, are kept. */
+static dnnl_data_type_t type_of(const struct lb_problem *p, const struct plain *plain,
+                                bool gradient)
+{
+    return p->dtype == LB_BF16 && !plain->wide && !gradient ? dnnl_bf16 : dnnl_f32;
+}
+
+/* Creates the descriptors of a layer's tensors or of their gradients; the caller destroys them. */
+static enum lb_status create_descs(const struct lb_problem *p, int64_t input, bool gradient,
+                                   lb_memory_desc descs[LB_TENSOR_COUNT], struct lb_error *err)
+{
+    for (enum lb_slot i = 0; i < LB_TENSOR_COUNT; i++) {
+        struct plain plain = plain_of(p, input, i);
+        if (!has(p, i))
+            continue;
+        enum lb_status st = status_of(
+            lb_memory_desc_create(&descs[i], plain.ndims, plain.dims, type_of(p, &plain, gradient),
+                                  plain.packed ? dnnl_format_tag_any : plain.tag),
+            "lb_memory_desc_create", err);
+        if (st != LB_OK)
+            return st;
+    }
+    return LB_OK;
+}
+
+static const_dnnl_memory_desc_t desc_of(const struct layer *layer, enum lb_slot slot)
+{
+    dnnl_primitive_desc_t pd = slots[slot].of_backward ? layer->backward_pd : layer->forward_pd;
+    return pd ? lb_dnnl.dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, slots[slot].arg)
+              : NULL;
+}
+
+static enum lb_status create_memory(struct layer *layer, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++) {
+        const_dnnl_memory_desc_t desc = desc_of(layer, i);
+        if (desc && lb_dnnl.dnnl_memory_desc_get_size(desc) > 0)
+            TRY_DNNL(dnnl_memory_create(&layer->memory[i], desc, engine, DNNL_MEMORY_NONE));
+    }
+done:
+    return st;
+}
+
+/* Builds the primitives of a layer: forward, and backward where the pass has it. c0 and cn and,
+ * with bf16, all gradients are f32. The caller destroys a half-built layer. */
+static enum lb_status create_layer(const struct lb_problem *problem, struct layer *layer,
+                                   struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    dnnl_primitive_attr_t attr = NULL;
+    lb_memory_desc descs[LB_TENSOR_COUNT] = {NULL}, gradients[LB_TENSOR_COUNT] = {NULL};
+    dnnl_prop_kind_t kind = lb_trains(problem) ? dnnl_forward_training : dnnl_forward_inference;
+    dnnl_rnn_direction_t direction =
+        problem->directions == 2 ? dnnl_bidirectional_concat : dnnl_unidirectional_left2right;
+    LB_TRY(create_descs(problem, layer->input, false, descs, err));
+    TRY_DNNL(dnnl_primitive_attr_create(&attr));
+    TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    LB_TRY(status_of(lb_lstm_forward(&layer->forward_pd, engine, kind, direction, descs, attr),
+                     "lb_lstm_forward", err));
+    TRY_DNNL(dnnl_primitive_create(&layer->forward, layer->forward_pd));
+    if (lb_has_backward(problem)) {
+        LB_TRY(create_descs(problem, layer->input, true, gradients, err));
+        LB_TRY(status_of(lb_lstm_backward(&layer->backward_pd, engine, direction, descs, gradients,
+                                          layer->forward_pd, attr),
+                         "lb_lstm_backward", err));
+        TRY_DNNL(dnnl_primitive_create(&layer->backward, layer->backward_pd));
+    }
+    LB_TRY(create_memory(layer, err));
+done:
+    for (size_t i = 0; i < LB_TENSOR_COUNT; i++) {
+        lb_memory_desc_destroy(descs[i]);
+        lb_memory_desc_destroy(gradients[i]);
+    }
+    if (attr)
+        lb_dnnl.dnnl_primitive_attr_destroy(attr);
+    return st;
+}
+
+static void destroy_layer(struct layer *layer)
+{
+    for (size_t i = 0; i < LB_SLOT_COUNT; i++)
+        if (layer->memory[i])
+            lb_dnnl.dnnl_memory_destroy(layer->memory[i]);
+    if (layer->backward)
+        lb_dnnl.dnnl_primitive_destroy(layer->backward);
+    if (layer->backward_pd)
+        lb_dnnl.dnnl_primitive_desc_destroy(layer->backward_pd);
+    if (layer->forward)
+        lb_dnnl.dnnl_primitive_destroy(layer->forward);
+    if (layer->forward_pd)
+        lb_dnnl.dnnl_primitive_desc_destroy(layer->forward_pd);
+}
+
+/* Bytes that a slot needs; 0 when the layer does not use it. */
+static size_t bytes_of(const struct layer *layer, enum lb_slot slot)
+{
+    return layer->memory[slot] ? lb_dnnl.dnnl_memory_desc_get_size(desc_of(layer, slot)) : 0;
+}
+
+/* Sets the address of a slot's data. */
+static enum lb_status set_data(const struct layer *layer, enum lb_slot slot, const void *data,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (layer->memory[slot])
+        TRY_DNNL(dnnl_memory_set_data_handle(layer->memory[slot], (void *)(uintptr_t)data));
+done:
+    return st;
+}
+
+/* Runs a primitive and waits for it. */
+static enum lb_status execute(dnnl_primitive_t primitive, int count, const dnnl_exec_arg_t *args,
+                              struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    TRY_DNNL(dnnl_primitive_execute(primitive, stream, count, args));
+    TRY_DNNL(dnnl_stream_wait(stream));
+done:
+    return st;
+}
+
+static enum lb_status run(const struct layer *layer, bool backward, struct lb_error *err)
+{
+    dnnl_exec_arg_t args[LB_SLOT_COUNT];
+    int count = 0;
+    for (size_t i = 0; i < LB_SLOT_COUNT; i++)
+        if (layer->memory[i] && (backward ? slots[i].in_backward : !slots[i].of_backward))
+            args[count++] = (dnnl_exec_arg_t){slots[i].arg, layer->memory[i]};
+    return execute(backward ? layer->backward : layer->forward, count, args, err);
+}
+
+/* Converts the plain weights or gradients in `plain` to a slot's format, or back. */
+static enum lb_status reorder(const struct lb_problem *p, const struct layer *layer,
+                              enum lb_slot slot, void *plain, bool to_slot, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    lb_memory_desc desc = NULL;
+    dnnl_memory_t memory = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_t reorder = NULL;
+    struct plain of = plain_of(p, layer->input, slots[slot].tensor);
+    const_dnnl_memory_desc_t of_slot = desc_of(layer, slot);
+    LB_TRY(status_of(
+        lb_memory_desc_create(&desc, of.ndims, of.dims, type_of(p, &of, !to_slot), of.tag),
+        "lb_memory_desc_create", err));
+    TRY_DNNL(dnnl_memory_create(&memory, desc, engine, plain));
+    TRY_DNNL(dnnl_reorder_primitive_desc_create(&pd, to_slot ? desc : of_slot, engine,
+                                                to_slot ? of_slot : desc, engine, NULL));
+    TRY_DNNL(dnnl_primitive_create(&reorder, pd));
+    const dnnl_exec_arg_t args[] = {
+        {DNNL_ARG_FROM, to_slot ? memory : layer->memory[slot]},
+        {DNNL_ARG_TO, to_slot ? layer->memory[slot] : memory},
+    };
+    LB_TRY(execute(reorder, 2, args, err));
+done:
+    if (reorder)
+        lb_dnnl.dnnl_primitive_destroy(reorder);
+    if (pd)
+        lb_dnnl.dnnl_primitive_desc_destroy(pd);
+    if (memory)
+        lb_dnnl.dnnl_memory_destroy(memory);
+    lb_memory_desc_destroy(desc);
+    return st;
+}
+
 /* Sets the number of threads of the OpenMP runtime that the library was loaded with. */
 static enum lb_status set_threads(int threads, struct lb_error *err)
 {
@@ -140,9 +428,16 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     net->layers = calloc((size_t)problem->layers, sizeof(*net->layers));
     if (!net->layers)
         return lb_fail(err, LB_OOM, "out of memory");
+    net->n = counts_of(problem);
     LB_TRY(set_threads(config->threads, err));
-    for (int64_t l = 0; l < problem->layers; l++)
-        LB_TRY(lb_onednn_layer_create(problem, lb_layer_input(problem, l), &net->layers[l], err));
+    if (!engine)
+        TRY_DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0));
+    if (!stream)
+        TRY_DNNL(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
+    for (int64_t l = 0; l < problem->layers; l++) {
+        net->layers[l].input = lb_layer_input(problem, l);
+        LB_TRY(create_layer(problem, &net->layers[l], err));
+    }
     lb_dnnl.dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0,
                                       &kernel);
     if (net->layers[0].backward_pd)
@@ -170,10 +465,10 @@ static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list
     struct lb_arena arena = {.base = base};
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < count; i++) {
-            struct lb_onednn_layer *layer = &net->layers[l];
-            void *data = lb_arena_take(&arena, lb_onednn_bytes(layer, list[i]));
+            struct layer *layer = &net->layers[l];
+            void *data = lb_arena_take(&arena, bytes_of(layer, list[i]));
             if (base)
-                LB_TRY(lb_onednn_set_data(layer, list[i], data, err));
+                LB_TRY(set_data(layer, list[i], data, err));
         }
     *bytes = arena.used;
 done:
@@ -183,7 +478,7 @@ done:
 /* Lays out what forward keeps for backward and returns its size in bytes. */
 static size_t lay_out_kept(struct onednn *net, char *base)
 {
-    struct counts n = counts_of(&net->problem);
+    struct counts n = net->n;
     struct lb_arena arena = {.base = base};
     bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
     net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * n.size);
@@ -195,7 +490,7 @@ static size_t lay_out_kept(struct onednn *net, char *base)
 
 static size_t lay_out_scratch(struct onednn *net, char *base)
 {
-    struct counts n = counts_of(&net->problem);
+    struct counts n = net->n;
     struct lb_arena arena = {.base = base};
     if (lb_has_backward(&net->problem)) {
         for (size_t i = 0; i < 2 && i + 1 < n.L; i++)
@@ -233,11 +528,11 @@ static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffe
     static const enum lb_slot scratch_slots[] = {LB_SCRATCH, LB_BACK_SCRATCH};
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < 2; i++) { /* primitives run one at a time and share scratch */
-            scratch = lb_onednn_bytes(&net->layers[l], scratch_slots[i]);
+            scratch = bytes_of(&net->layers[l], scratch_slots[i]);
             most = scratch > most ? scratch : most;
             if (buffers->workspace)
-                LB_TRY(lb_onednn_set_data(&net->layers[l], scratch_slots[i],
-                                          (char *)buffers->workspace + at, err));
+                LB_TRY(set_data(&net->layers[l], scratch_slots[i], (char *)buffers->workspace + at,
+                                err));
         }
     sizes->workspace = at + most;
 done:
@@ -249,100 +544,79 @@ static enum lb_status onednn_sizes(void *self, struct lb_sizes *sizes, struct lb
     return lay_out(self, &(struct lb_buffers){0}, sizes, err);
 }
 
-/* Converts one matrix of a layer, for all directions, into a slot. from: canonical matrices, one
- * per direction. */
-static enum lb_status pack_matrix(const struct onednn *net, size_t l, enum lb_slot slot,
-                                  int64_t columns, const void *const *from, char *staging,
-                                  struct lb_error *err)
+/* Number of elements of one direction's weights, or of their gradients, in a slot. */
+static size_t count_of(const struct onednn *net, size_t l, enum lb_slot slot)
 {
-    const struct lb_problem *p = &net->problem;
-    size_t bytes = 4 * (size_t)p->hidden * (size_t)columns * lb_dtype_size(p->dtype);
-    for (size_t d = 0; d < (size_t)p->directions; d++)
-        memcpy(staging + d * bytes, from[l * (size_t)p->directions + d], bytes);
-    return lb_onednn_reorder(p, &net->layers[l], slot, columns,
-                             p->dtype == LB_BF16 ? dnnl_bf16 : dnnl_f32, staging, true, err);
+    struct plain plain = plain_of(&net->problem, net->layers[l].input, slots[slot].tensor);
+    size_t count = 1;
+    for (int i = 2; i < plain.ndims; i++) /* after [1, D] */
+        count *= (size_t)plain.dims[i];
+    return count;
 }
 
-/* Adds the two biases of a layer and converts the sum into its slot. staging [D, 4H]. */
-static enum lb_status pack_bias(const struct onednn *net, size_t l,
-                                const struct lb_weights *weights, float *staging,
+/* Converts canonical weights of a layer, one array per direction, into a slot, if the layer has it.
+ * added: NULL, or arrays that are added to them. */
+static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot slot,
+                                const void *const *from, const void *const *added, char *staging,
                                 struct lb_error *err)
 {
     const struct lb_problem *p = &net->problem;
-    size_t gates = 4 * (size_t)p->hidden, D = (size_t)p->directions;
-    for (size_t d = 0; d < D; d++)
-        for (size_t j = 0; j < gates; j++) {
-            double ih, hh;
-            size_t at = j * lb_dtype_size(p->dtype);
-            lb_load(p->dtype, (const char *)weights->b_ih[l * D + d] + at, &ih, 1);
-            lb_load(p->dtype, (const char *)weights->b_hh[l * D + d] + at, &hh, 1);
-            staging[d * gates + j] = (float)(ih + hh);
-        }
-    return lb_onednn_reorder(p, &net->layers[l], LB_BIAS, 0, dnnl_f32, staging, true, err);
-}
-
-/* Converts w_cell of a layer into its slot, if the cell has one. staging [D, 3, H] f32 or [D, P,
- * H]. */
-static enum lb_status pack_cell(const struct onednn *net, size_t l,
-                                const struct lb_weights *weights, char *staging,
-                                struct lb_error *err)
-{
-    const struct lb_problem *p = &net->problem;
-    size_t count = lb_cell_weight_count(p), size = lb_dtype_size(p->dtype);
-    bool projects = p->cell == LB_CELL_PROJECTION;
-    dnnl_data_type_t type = projects && p->dtype == LB_BF16 ? dnnl_bf16 : dnnl_f32;
-    if (count == 0)
+    struct plain plain = plain_of(p, net->layers[l].input, slots[slot].tensor);
+    size_t D = (size_t)p->directions, count = count_of(net, l, slot), size = net->n.size;
+    if (!net->layers[l].memory[slot])
         return LB_OK;
-    for (size_t d = 0; d < (size_t)p->directions; d++) {
-        const char *from = weights->w_cell[l * (size_t)p->directions + d];
-        float *vectors = (float *)(void *)staging + d * count;
-        if (projects)
-            memcpy(staging + d * count * size, from, count * size);
-        for (size_t j = 0; !projects && j < count; j++) {
-            double value;
-            lb_load(p->dtype, from + j * size, &value, 1);
-            vectors[j] = (float)value;
+    for (size_t i = 0; i < D; i++) {
+        const char *weights = from[l * D + i];
+        if (!plain.wide) {
+            memcpy(staging + i * count * size, weights, count * size);
+            continue;
+        }
+        for (size_t j = 0; j < count; j++) {
+            double value, more = 0;
+            lb_load(p->dtype, weights + j * size, &value, 1);
+            if (added)
+                lb_load(p->dtype, (const char *)added[l * D + i] + j * size, &more, 1);
+            ((float *)(void *)staging)[i * count + j] = (float)(value + more);
         }
     }
-    return lb_onednn_reorder(p, &net->layers[l], projects ? LB_PROJECTION : LB_PEEPHOLE, 0, type,
-                             staging, true, err);
+    return reorder(p, &net->layers[l], slot, staging, true, err);
 }
 
-/* The most columns of a canonical matrix: of w_ih of any layer, or of w_hh. */
-static size_t widest_matrix(const struct lb_problem *p)
+/* Allocates room for the largest weights of a layer, in all directions; the caller frees it. */
+static void *allocate_staging(const struct onednn *net, struct lb_error *err)
 {
-    int64_t last = lb_layer_input(p, p->layers - 1);
-    int64_t widest = last > p->input ? last : p->input;
-    return (size_t)(widest > p->hidden ? widest : p->hidden);
-}
-
-/* Allocates room for the largest matrix of a layer, in all directions; the caller frees it. */
-static void *allocate_staging(const struct lb_problem *p)
-{
-    return malloc((size_t)(p->directions * 4 * p->hidden) * widest_matrix(p) * sizeof(float));
+    size_t most = 0;
+    for (size_t l = 0; l < net->n.L; l++)
+        for (size_t i = 0; i < PACKED; i++) {
+            size_t count = count_of(net, l, packed_slots[i]);
+            most = count > most ? count : most;
+        }
+    void *staging = malloc((size_t)net->problem.directions * most * sizeof(float));
+    if (!staging)
+        lb_fail(err, LB_OOM, "out of memory for weights or their gradients");
+    return staging;
 }
 
 /* Converts the weights of all layers into their slots. */
 static enum lb_status pack(const struct onednn *net, const struct lb_weights *weights,
                            struct lb_error *err)
 {
-    const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
-    char *staging = allocate_staging(p);
+    const struct {
+        enum lb_slot slot;
+        const void *const *from, *const *added;
+    } rows[] = {
+        {LB_W_IH, weights->w_ih, NULL},          {LB_W_HH, weights->w_hh, NULL},
+        {LB_PEEPHOLE, weights->w_cell, NULL},    {LB_PROJECTION, weights->w_cell, NULL},
+        {LB_BIAS, weights->b_ih, weights->b_hh}, {LB_BACK_W_IH, weights->w_ih, NULL},
+        {LB_BACK_W_HH, weights->w_hh, NULL},
+    };
+    char *staging = allocate_staging(net, err);
     if (!staging)
-        return lb_fail(err, LB_OOM, "out of memory for weights");
-    for (size_t l = 0; l < (size_t)p->layers; l++) {
-        const void *const *w_ih = weights->w_ih, *const *w_hh = weights->w_hh;
-        int64_t input = net->layers[l].input;
-        LB_TRY(pack_matrix(net, l, LB_W_IH, input, w_ih, staging, err));
-        LB_TRY(pack_matrix(net, l, LB_W_HH, lb_h_size(p), w_hh, staging, err));
-        LB_TRY(pack_cell(net, l, weights, staging, err));
-        LB_TRY(pack_bias(net, l, weights, (float *)(void *)staging, err));
-        if (lb_has_backward(p)) {
-            LB_TRY(pack_matrix(net, l, LB_BACK_W_IH, input, w_ih, staging, err));
-            LB_TRY(pack_matrix(net, l, LB_BACK_W_HH, p->hidden, w_hh, staging, err));
-        }
-    }
+        return LB_OOM;
+    for (size_t l = 0; l < net->n.L; l++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+            LB_TRY(pack_slot(net, l, rows[i].slot, rows[i].from, rows[i].added, staging, err));
 done:
     free(staging);
     return st;
@@ -362,12 +636,12 @@ struct slot_data {
     const void *data;
 };
 
-static enum lb_status set_data(const struct lb_onednn_layer *layer, const struct slot_data *list,
-                               size_t count, struct lb_error *err)
+static enum lb_status set_all(const struct layer *layer, const struct slot_data *list, size_t count,
+                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < count; i++)
-        LB_TRY(lb_onednn_set_data(layer, list[i].slot, (void *)(uintptr_t)list[i].data, err));
+        LB_TRY(set_data(layer, list[i].slot, list[i].data, err));
 done:
     return st;
 }
@@ -378,7 +652,7 @@ static enum lb_status set_layer_data(const struct onednn *net, size_t l, const v
                                      const void *h0, const void *c0, const void *y, void *hn,
                                      void *cn, struct lb_error *err)
 {
-    struct counts n = counts_of(&net->problem);
+    struct counts n = net->n;
     size_t state = l * n.slice * n.size, h = l * n.h_slice * n.size, lower = n.y * n.size;
     const char *cells = net->c0 ? (const char *)(net->c0 + l * n.slice) : (const char *)c0 + state;
     const struct slot_data list[] = {
@@ -389,20 +663,20 @@ static enum lb_status set_layer_data(const struct onednn *net, size_t l, const v
         {LB_HN, net->hn ? net->hn + h : (char *)hn + h},
         {LB_CN, net->cn ? (char *)(net->cn + l * n.slice) : (char *)cn + state},
     };
-    return set_data(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
+    return set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
 }
 
 static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
                                      struct lb_error *err)
 {
     const struct onednn *net = self;
-    struct counts n = counts_of(&net->problem);
+    struct counts n = net->n;
     enum lb_status st = LB_OK;
     if (net->c0)
         bf16_to_f32(io->c0, net->c0, n.state);
     for (size_t l = 0; l < n.L; l++) {
         LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, io->hn, io->cn, err));
-        LB_TRY(lb_onednn_forward(&net->layers[l], err));
+        LB_TRY(run(&net->layers[l], false, err));
     }
     if (net->hn)
         memcpy(io->hn, net->hn, n.h * n.size);
@@ -423,14 +697,14 @@ static void clear_gradients(const struct onednn *net)
             if (!net->layers[l].memory[gradient_slots[i]])
                 continue;
             lb_dnnl.dnnl_memory_get_data_handle(net->layers[l].memory[gradient_slots[i]], &data);
-            memset(data, 0, lb_onednn_bytes(&net->layers[l], gradient_slots[i]));
+            memset(data, 0, bytes_of(&net->layers[l], gradient_slots[i]));
         }
 }
 
 static enum lb_status backward_layer(const struct onednn *net, size_t l,
                                      const struct lb_backward_io *io, struct lb_error *err)
 {
-    struct counts n = counts_of(&net->problem);
+    struct counts n = net->n;
     enum lb_status st = LB_OK;
     const float *dy = net->dy ? net->dy : io->dy;
     const float *dhn = net->dhn ? net->dhn : io->dhn, *dcn = net->dcn ? net->dcn : io->dcn;
@@ -445,8 +719,8 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
         {LB_DCN, dcn + l * n.slice},
     };
     LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
-    LB_TRY(set_data(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
-    LB_TRY(lb_onednn_backward(&net->layers[l], err));
+    LB_TRY(set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
+    LB_TRY(run(&net->layers[l], true, err));
 done:
     return st;
 }
@@ -455,7 +729,7 @@ static enum lb_status onednn_backward(void *self, const struct lb_backward_io *i
                                       struct lb_error *err)
 {
     const struct onednn *net = self;
-    struct counts n = counts_of(&net->problem);
+    struct counts n = net->n;
     enum lb_status st = LB_OK;
     clear_gradients(net);
     if (net->dy) {
@@ -491,27 +765,30 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
                                        struct lb_error *err)
 {
     const struct onednn *net = self;
-    const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
-    size_t H = (size_t)p->hidden;
-    float *staging = allocate_staging(p);
+    const struct {
+        enum lb_slot slot;
+        void *const *to, *const *too;
+    } rows[] = {
+        {LB_DW_IH, gradients->dw_ih, NULL},
+        {LB_DW_HH, gradients->dw_hh, NULL},
+        {LB_DBIAS, gradients->db_ih, gradients->db_hh},
+        {LB_DPEEPHOLE, gradients->dw_cell, NULL},
+    };
+    float *staging = allocate_staging(net, err);
     if (!staging)
-        return lb_fail(err, LB_OOM, "out of memory for gradients");
-    for (size_t l = 0; l < (size_t)p->layers; l++) {
-        const struct lb_onednn_layer *layer = &net->layers[l];
-        int64_t input = layer->input;
-        LB_TRY(lb_onednn_reorder(p, layer, LB_DW_IH, input, dnnl_f32, staging, false, err));
-        copy_gradient(net, l, staging, 4 * H * (size_t)input, gradients->dw_ih);
-        LB_TRY(lb_onednn_reorder(p, layer, LB_DW_HH, p->hidden, dnnl_f32, staging, false, err));
-        copy_gradient(net, l, staging, 4 * H * H, gradients->dw_hh);
-        LB_TRY(lb_onednn_reorder(p, layer, LB_DBIAS, 0, dnnl_f32, staging, false, err));
-        copy_gradient(net, l, staging, 4 * H, gradients->db_ih);
-        copy_gradient(net, l, staging, 4 * H, gradients->db_hh);
-        if (p->cell != LB_CELL_PEEPHOLE)
-            continue;
-        LB_TRY(lb_onednn_reorder(p, layer, LB_DPEEPHOLE, 0, dnnl_f32, staging, false, err));
-        copy_gradient(net, l, staging, 3 * H, gradients->dw_cell);
-    }
+        return LB_OOM;
+    for (size_t l = 0; l < net->n.L; l++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            const struct layer *layer = &net->layers[l];
+            size_t count = count_of(net, l, rows[i].slot);
+            if (!layer->memory[rows[i].slot])
+                continue;
+            LB_TRY(reorder(&net->problem, layer, rows[i].slot, staging, false, err));
+            copy_gradient(net, l, staging, count, rows[i].to);
+            if (rows[i].too)
+                copy_gradient(net, l, staging, count, rows[i].too);
+        }
 done:
     free(staging);
     return st;
@@ -533,7 +810,7 @@ static void onednn_destroy(void *self)
 {
     struct onednn *net = self;
     for (size_t l = 0; net->layers && l < (size_t)net->problem.layers; l++)
-        lb_onednn_layer_destroy(&net->layers[l]);
+        destroy_layer(&net->layers[l]);
     free(net->layers);
 }
 

@@ -1,31 +1,76 @@
 /* openblas: an LSTM as frameworks build it on a BLAS library. One GEMM for the inputs of all steps,
  * one GEMM per step for the recurrence, and a vectorised cell in between. f32 and f64, tanh. */
-#include "impls/openblas/openblas.h"
-
+#include <cblas.h>
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "api/impl.h"
 #include "base/arena.h"
-#include "impls/openblas/library.h"
+#include "host/shared_library.h"
+#include "impls/common/simd_kernels.h"
 
-struct lb_blas lb_blas;
+/* The functions of the library, which are there once lb_openblas_library is loaded. */
+#define BLAS_FUNCTIONS(X)       \
+    X(cblas_daxpy)              \
+    X(cblas_dgemm)              \
+    X(cblas_dgemv)              \
+    X(cblas_saxpy)              \
+    X(cblas_sgemm)              \
+    X(cblas_sgemv)              \
+    X(openblas_get_config)      \
+    X(openblas_get_corename)    \
+    X(openblas_get_num_threads) \
+    X(openblas_set_num_threads)
+
+static struct {
+    BLAS_FUNCTIONS(LB_FUNCTION_POINTER)
+} library;
 
 /* "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ... SkylakeX MAX_THREADS=64" */
 static void print_version(char *text, size_t size)
 {
-    snprintf(text, size, "%s", lb_blas.openblas_get_config());
+    snprintf(text, size, "%s", library.openblas_get_config());
 }
 
 struct lb_shared_library lb_openblas_library = {
     .name = "OpenBLAS",
     .file = LB_OPENBLAS_FILE,
     .built = LB_OPENBLAS_VERSION,
-    LB_FUNCTIONS_OF(LB_BLAS_FUNCTIONS, lb_blas),
+    LB_FUNCTIONS_OF(BLAS_FUNCTIONS, library),
     .print_version = print_version,
 };
+
+/* Sizes are in elements. */
+struct openblas {
+    struct lb_problem problem;
+    struct lb_buffers buffers;
+    const struct lb_simd_kernels *kernels; /* only their sigmoid and tanh are used */
+    int threads;
+    size_t T, B, H, D, L;
+    size_t layer_dirs, rows, wide; /* L*D, T*B, D*H */
+    size_t elem;                   /* bytes of an element */
+    size_t units, gates;           /* H padded to whole vectors; four times that */
+
+    /* In the harness's buffers; NULL where the pass needs none. */
+    char *gate_rows; /* [L*D, T*B, 4, units], later gradients of a; infer: of one layer_dir */
+    char *cells;     /* [L*D, T + 1, B, units], see cells_at; infer: two steps of one
+                      * layer_dir */
+    char *lower;     /* outputs of all layers but the last, each [T, B, D*H]; infer: two */
+    char *tanh_c;    /* [B, units] */
+    char *dh, *dc;   /* [B, units] */
+    char *first;     /* [B, 4, units] gradients of a at each row's first step */
+    char *between;   /* [T, B, D*H] gradient of a lower layer's output */
+    char description[160];
+};
+
+/* Element `index` of an array. */
+static char *at(const struct openblas *blas, const void *base, size_t index)
+{
+    return (char *)((uintptr_t)base + index * blas->elem);
+}
 
 static enum lb_status openblas_supports(const struct lb_problem *p,
                                         const struct lb_exec_config *config, struct lb_error *why)
@@ -65,10 +110,10 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     if (threads > CPU_COUNT(&cpus))
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d CPUs",
                        threads, CPU_COUNT(&cpus));
-    lb_blas.openblas_set_num_threads(threads);
-    if (lb_blas.openblas_get_num_threads() != threads)
+    library.openblas_set_num_threads(threads);
+    if (library.openblas_get_num_threads() != threads)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: this OpenBLAS takes at most %d", threads,
-                       lb_blas.openblas_get_num_threads());
+                       library.openblas_get_num_threads());
     if (symbol)
         memcpy(&confine, &symbol, sizeof(confine)); /* ISO C has no cast between the two */
     for (int i = 0; confine && i < threads - 1; i++)
@@ -77,20 +122,20 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
 }
 
 /* "OpenBLAS 0.3.21 SkylakeX, 2 threads, AVX-512 cell" */
-static void describe(struct lb_openblas *blas)
+static void describe(struct openblas *blas)
 {
-    const char *config = lb_blas.openblas_get_config(); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
+    const char *config = library.openblas_get_config(); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
     const char *space = strchr(config, ' ');
     const char *version = space ? space + 1 : config;
     snprintf(blas->description, sizeof(blas->description), "OpenBLAS %.*s %s, %d thread%s, %s cell",
-             (int)strcspn(version, " "), version, lb_blas.openblas_get_corename(), blas->threads,
+             (int)strcspn(version, " "), version, library.openblas_get_corename(), blas->threads,
              blas->threads > 1 ? "s" : "", blas->kernels->name);
 }
 
 static enum lb_status openblas_create(void *self, const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *err)
 {
-    struct lb_openblas *blas = self;
+    struct openblas *blas = self;
     enum lb_status st = LB_OK;
     LB_TRY(lb_shared_library_load(&lb_openblas_library, err));
     LB_TRY(set_threads(config->threads, err));
@@ -115,7 +160,7 @@ done:
 }
 
 /* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */
-static void lay_out(struct lb_openblas *blas, size_t *reserve, size_t *workspace)
+static void lay_out(struct openblas *blas, size_t *reserve, size_t *workspace)
 {
     bool trains = lb_trains(&blas->problem);
     size_t layer_dirs = trains ? blas->layer_dirs : 1;
@@ -139,13 +184,13 @@ static void lay_out(struct lb_openblas *blas, size_t *reserve, size_t *workspace
     *workspace = scratch.used;
 }
 
-size_t lb_openblas_input(const struct lb_openblas *blas, size_t layer_dir)
+static size_t input_of(const struct openblas *blas, size_t layer_dir)
 {
     return layer_dir < blas->D ? (size_t)blas->problem.input : blas->wide;
 }
 
 /* Number of weights of all layer_dirs before this one; layer_dir L*D gives the total. */
-static size_t weights_before(const struct lb_openblas *blas, size_t layer_dir)
+static size_t weights_before(const struct openblas *blas, size_t layer_dir)
 {
     size_t first = layer_dir < blas->D ? layer_dir : blas->D, later = layer_dir - first;
     return blas->gates * (first * ((size_t)blas->problem.input + blas->H + 1) +
@@ -154,7 +199,7 @@ static size_t weights_before(const struct lb_openblas *blas, size_t layer_dir)
 
 static enum lb_status openblas_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct lb_openblas *blas = self;
+    struct openblas *blas = self;
     double gates = (double)blas->layer_dirs * (double)blas->gates;
     double columns = (double)blas->problem.input + (double)blas->wide + (double)blas->H + 1;
     if (gates * (double)blas->rows > 0x1p58 || gates * columns > 0x1p58)
@@ -165,54 +210,67 @@ static enum lb_status openblas_sizes(void *self, struct lb_sizes *sizes, struct 
     return LB_OK;
 }
 
-struct lb_openblas_parts lb_openblas_parts_of(const struct lb_openblas *blas, void *base,
-                                              size_t layer_dir)
+/* The weights of one layer_dir or their gradients, [4, units, columns]: rows past H are zero. */
+struct parts {
+    char *ih, *hh, *bias; /* of I_l, H and 1 columns */
+};
+
+/* Those of a layer_dir in `base`, which is the buffer of weights or of gradients. */
+static struct parts parts_of(const struct openblas *blas, void *base, size_t layer_dir)
 {
-    struct lb_openblas_parts parts;
-    parts.ih = lb_blas_at(blas, base, weights_before(blas, layer_dir));
-    parts.hh = lb_blas_at(blas, parts.ih, blas->gates * lb_openblas_input(blas, layer_dir));
-    parts.bias = lb_blas_at(blas, parts.hh, blas->gates * blas->H);
+    struct parts parts;
+    parts.ih = at(blas, base, weights_before(blas, layer_dir));
+    parts.hh = at(blas, parts.ih, blas->gates * input_of(blas, layer_dir));
+    parts.bias = at(blas, parts.hh, blas->gates * blas->H);
     return parts;
 }
 
 /* from [4, H, columns] -> to [4, units, columns] */
-static void copy_padded(const struct lb_openblas *blas, char *to, const void *from, size_t columns)
+static void copy_padded(const struct openblas *blas, char *to, const void *from, size_t columns)
 {
     size_t part = blas->H * columns;
     memset(to, 0, blas->gates * columns * blas->elem);
     for (size_t g = 0; g < 4; g++)
-        memcpy(lb_blas_at(blas, to, g * blas->units * columns), lb_blas_at(blas, from, g * part),
+        memcpy(at(blas, to, g * blas->units * columns), at(blas, from, g * part),
                part * blas->elem);
 }
 
 /* from [4, units, columns] -> to [4, H, columns] */
-static void copy_unpadded(const struct lb_openblas *blas, void *to, const char *from,
-                          size_t columns)
+static void copy_unpadded(const struct openblas *blas, void *to, const char *from, size_t columns)
 {
     size_t part = blas->H * columns;
     for (size_t g = 0; g < 4; g++)
-        memcpy(lb_blas_at(blas, to, g * part), lb_blas_at(blas, from, g * blas->units * columns),
+        memcpy(at(blas, to, g * part), at(blas, from, g * blas->units * columns),
                part * blas->elem);
 }
 
+/* sum [count] += values */
+static void add(const struct openblas *blas, size_t count, const void *values, void *sum)
+{
+    if (blas->problem.dtype == LB_F32)
+        library.cblas_saxpy((blasint)count, 1, values, 1, sum, 1);
+    else
+        library.cblas_daxpy((blasint)count, 1, values, 1, sum, 1);
+}
+
 /* Writes the padded weights of all layers, with one bias for two. */
-static void pack(const struct lb_openblas *blas, const struct lb_weights *weights)
+static void pack(const struct openblas *blas, const struct lb_weights *weights)
 {
     for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
-        struct lb_openblas_parts w = lb_openblas_parts_of(blas, blas->buffers.weights, ld);
-        copy_padded(blas, w.ih, weights->w_ih[ld], lb_openblas_input(blas, ld));
+        struct parts w = parts_of(blas, blas->buffers.weights, ld);
+        copy_padded(blas, w.ih, weights->w_ih[ld], input_of(blas, ld));
         copy_padded(blas, w.hh, weights->w_hh[ld], blas->H);
         copy_padded(blas, w.bias, weights->b_ih[ld], 1);
         for (size_t g = 0; g < 4; g++)
-            lb_openblas_add(blas, blas->H, lb_blas_at(blas, weights->b_hh[ld], g * blas->H),
-                            lb_blas_at(blas, w.bias, g * blas->units));
+            add(blas, blas->H, at(blas, weights->b_hh[ld], g * blas->H),
+                at(blas, w.bias, g * blas->units));
     }
 }
 
 static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buffers,
                                        const struct lb_weights *weights, struct lb_error *err)
 {
-    struct lb_openblas *blas = self;
+    struct openblas *blas = self;
     size_t reserve, workspace;
     (void)err;
     blas->buffers = *buffers;
@@ -221,35 +279,394 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
     return LB_OK;
 }
 
+/* The cell's arithmetic is compiled for several instruction sets, as are its sigmoid and tanh. */
+#if defined(__x86_64__) && defined(__linux__) && defined(__GLIBC__) && defined(__GNUC__) && \
+    !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define VECTOR_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
+#else
+#define VECTOR_CLONES
+#endif
+
+/* One batch row of a backward step: see cell.inc. */
+struct row_backward {
+    void *gates;
+    const void *c_before, *tanh_c, *dh, *dy;
+    void *dc;
+};
+
+struct cell {
+    void (*new_cells)(const void *gates, const void *c_before, void *c, size_t stride);
+    void (*new_outputs)(const void *gates, const void *tanh_c, void *h, size_t stride,
+                        size_t units);
+    void (*backward)(const struct row_backward *row, size_t stride, size_t units);
+};
+
+#define real        float
+#define TYPED(name) name##_f32
+#include "impls/openblas/cell.inc"
+#undef real
+#undef TYPED
+#define real        double
+#define TYPED(name) name##_f64
+#include "impls/openblas/cell.inc"
+#undef real
+#undef TYPED
+
+static const struct cell *cell_of(const struct openblas *blas)
+{
+    return blas->problem.dtype == LB_F32 ? &cell_f32 : &cell_f64;
+}
+
+/* Rows of `stride` elements. */
+struct matrix {
+    const void *at;
+    size_t rows, stride;
+};
+
+/* c [m, n] = op(a) op(b) + beta c, where op may transpose. */
+struct gemm {
+    enum CBLAS_TRANSPOSE transpose_a, transpose_b;
+    size_t m, n, k;
+    const void *a, *b;
+    size_t a_stride, b_stride;
+    double beta;
+    void *c;
+    size_t c_stride;
+};
+
+static void multiply(const struct openblas *blas, const struct gemm *p)
+{
+    blasint m = (blasint)p->m, n = (blasint)p->n, k = (blasint)p->k;
+    blasint lda = (blasint)p->a_stride, ldb = (blasint)p->b_stride, ldc = (blasint)p->c_stride;
+    if (blas->problem.dtype == LB_F32)
+        library.cblas_sgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda,
+                            p->b, ldb, (float)p->beta, p->c, ldc);
+    else
+        library.cblas_dgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda,
+                            p->b, ldb, p->beta, p->c, ldc);
+}
+
+/* y = op(w) x + beta y, w [gates, columns]: the GEMM of a single row. */
+static void multiply_vector(const struct openblas *blas, enum CBLAS_TRANSPOSE transpose,
+                            const void *w, size_t columns, const void *x, double beta, void *y)
+{
+    blasint m = (blasint)blas->gates, n = (blasint)columns;
+    if (blas->problem.dtype == LB_F32)
+        library.cblas_sgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, (float)beta, y, 1);
+    else
+        library.cblas_dgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, beta, y, 1);
+}
+
+/* gates [rows, gates] += in [rows, columns] w^T, w [gates, columns] */
+static void add_to_gates(const struct openblas *blas, struct matrix in, size_t columns,
+                         const void *w, void *gates)
+{
+    if (in.rows == 1)
+        multiply_vector(blas, CblasNoTrans, w, columns, in.at, 1, gates);
+    else if (in.rows > 1)
+        multiply(blas, &(struct gemm){CblasNoTrans, CblasTrans, in.rows, blas->gates, columns,
+                                      in.at, w, in.stride, columns, 1, gates, blas->gates});
+}
+
+/* out [rows, columns] = da [rows, gates] w + beta out; rows of out are `stride` apart. */
+static void input_gradient(const struct openblas *blas, const void *da, size_t rows, const void *w,
+                           size_t columns, double beta, void *out, size_t stride)
+{
+    if (rows == 1)
+        multiply_vector(blas, CblasTrans, w, columns, da, beta, out);
+    else if (rows > 1)
+        multiply(blas, &(struct gemm){CblasNoTrans, CblasNoTrans, rows, columns, blas->gates, da, w,
+                                      blas->gates, columns, beta, out, stride});
+}
+
+/* dw [gates, columns] = da^T in + beta dw, da [rows, gates], in [rows, columns] */
+static void weight_gradient(const struct openblas *blas, const void *da, struct matrix in,
+                            size_t columns, double beta, void *dw)
+{
+    if (in.rows > 0)
+        multiply(blas, &(struct gemm){CblasTrans, CblasNoTrans, blas->gates, columns, in.rows, da,
+                                      in.at, blas->gates, in.stride, beta, dw, columns});
+}
+
+static size_t length_of(const struct openblas *blas, size_t b)
+{
+    return blas->buffers.lengths ? (size_t)blas->buffers.lengths[b] : blas->T;
+}
+
+/* How many rows have a step t. They are the first ones, since lengths descend. No row has a step -1
+ * or T. */
+static size_t active(const struct openblas *blas, size_t t)
+{
+    size_t n = t < blas->T ? blas->B : 0;
+    while (n > 0 && length_of(blas, n - 1) <= t)
+        n--;
+    return n;
+}
+
+/* Layer l's output [T, B, D*H]: the caller's y for the last. */
+static char *output_of(const struct openblas *blas, const void *y, size_t l)
+{
+    size_t kept = lb_trains(&blas->problem) ? l : l % 2;
+    if (l == blas->L - 1)
+        return at(blas, y, 0);
+    return at(blas, blas->lower, kept * blas->rows * blas->wide);
+}
+
+/* One layer and direction. */
+struct layer_dir {
+    const struct openblas *blas;
+    size_t index, l, d, input;
+    struct parts w;
+    const void *in; /* [T, B, I_l] */
+    char *y;        /* [T, B, D*H], at this direction's first unit */
+    const void *h0; /* [B, H] */
+    char *gates;    /* [T, B, 4, units] */
+    size_t state;   /* elements of [L*D, B, H] before this layer_dir's */
+};
+
+static struct layer_dir open_layer_dir(const struct openblas *blas, size_t index, const void *x,
+                                       const void *y, const void *h0)
+{
+    size_t l = index / blas->D, d = index % blas->D, state = index * blas->B * blas->H;
+    size_t kept = lb_trains(&blas->problem) ? index : 0;
+    return (struct layer_dir){
+        .blas = blas,
+        .index = index,
+        .l = l,
+        .d = d,
+        .input = input_of(blas, index),
+        .w = parts_of(blas, blas->buffers.weights, index),
+        .in = l == 0 ? x : output_of(blas, y, l - 1),
+        .y = at(blas, output_of(blas, y, l), d * blas->H),
+        .h0 = at(blas, h0, state),
+        .gates = at(blas, blas->gate_rows, kept * blas->rows * blas->gates),
+        .state = state,
+    };
+}
+
+/* Cell states [B, units] between steps: slot s is before step s and after step s - 1 in time. A row
+ * of n steps goes from slot 0 to n, or from n to 0 in reverse. Infer alternates between two slots.
+ */
+static char *cells_at(const struct layer_dir *ld, size_t s)
+{
+    const struct openblas *blas = ld->blas;
+    size_t slot = lb_trains(&blas->problem) ? ld->index * (blas->T + 1) + s : s % 2;
+    return at(blas, blas->cells, slot * blas->B * blas->units);
+}
+
+static char *cells_before(const struct layer_dir *ld, size_t t)
+{
+    return cells_at(ld, ld->d == 0 ? t : t + 1);
+}
+
+static char *cells_after(const struct layer_dir *ld, size_t t)
+{
+    return cells_at(ld, ld->d == 0 ? t + 1 : t);
+}
+
+/* The step that this direction computes before t; SIZE_MAX or T where there is none. */
+static size_t step_before(const struct layer_dir *ld, size_t t)
+{
+    return ld->d == 0 ? t - 1 : t + 1;
+}
+
+static size_t step_after(const struct layer_dir *ld, size_t t)
+{
+    return ld->d == 0 ? t + 1 : t - 1;
+}
+
+/* How many rows have both steps. */
+static size_t both_active(const struct openblas *blas, size_t t, size_t other)
+{
+    return active(blas, other > t ? other : t);
+}
+
+/* Copies the caller's initial states into the first slot of each row, and the last states back. */
+static void read_cells(const struct layer_dir *ld, const void *c0)
+{
+    const struct openblas *blas = ld->blas;
+    for (size_t b = 0; b < blas->B; b++) {
+        char *row = cells_at(ld, ld->d == 0 ? 0 : length_of(blas, b));
+        memset(at(blas, row, b * blas->units), 0, blas->units * blas->elem);
+        memcpy(at(blas, row, b * blas->units), at(blas, c0, ld->state + b * blas->H),
+               blas->H * blas->elem);
+    }
+}
+
+static void write_states(const struct layer_dir *ld, void *hn, void *cn)
+{
+    const struct openblas *blas = ld->blas;
+    for (size_t b = 0; b < blas->B; b++) {
+        size_t length = length_of(blas, b), last = ld->d == 0 ? length - 1 : 0;
+        memcpy(at(blas, hn, ld->state + b * blas->H),
+               at(blas, ld->y, (last * blas->B + b) * blas->wide), blas->H * blas->elem);
+        memcpy(at(blas, cn, ld->state + b * blas->H),
+               at(blas, cells_at(ld, ld->d == 0 ? length : 0), b * blas->units),
+               blas->H * blas->elem);
+    }
+}
+
+/* Adds the recurrent GEMM of the rows that continue from the step before, and that of the rows that
+ * start here, which are the last of the active ones. */
+static void add_recurrent(const struct layer_dir *ld, size_t t, char *gates)
+{
+    const struct openblas *blas = ld->blas;
+    size_t before = step_before(ld, t), going = both_active(blas, t, before), H = blas->H;
+    struct matrix h = {at(blas, ld->y, before * blas->B * blas->wide), going, blas->wide};
+    struct matrix h0 = {at(blas, ld->h0, going * H), active(blas, t) - going, H};
+    add_to_gates(blas, h, H, ld->w.hh, gates);
+    add_to_gates(blas, h0, H, ld->w.hh, at(blas, gates, going * blas->gates));
+}
+
+static void step_forward(const struct layer_dir *ld, size_t t)
+{
+    const struct openblas *blas = ld->blas;
+    const struct lb_simd_kernels *k = blas->kernels;
+    size_t n = active(blas, t), units = blas->units;
+    char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
+    char *y = at(blas, ld->y, t * blas->B * blas->wide);
+    char *before = cells_before(ld, t), *after = cells_after(ld, t);
+    add_recurrent(ld, t, gates);
+    for (size_t b = 0; b < n; b++) {
+        char *row = at(blas, gates, b * blas->gates);
+        k->sigmoid(row, row, 2 * units);
+        k->tanh(at(blas, row, 2 * units), at(blas, row, 2 * units), units);
+        k->sigmoid(at(blas, row, 3 * units), at(blas, row, 3 * units), units);
+        cell_of(blas)->new_cells(row, at(blas, before, b * units), at(blas, after, b * units),
+                                 units);
+    }
+    k->tanh(after, blas->tanh_c, n * units);
+    for (size_t b = 0; b < n; b++)
+        cell_of(blas)->new_outputs(at(blas, gates, b * blas->gates),
+                                   at(blas, blas->tanh_c, b * units), at(blas, y, b * blas->wide),
+                                   units, blas->H);
+    for (size_t b = n; b < blas->B; b++)
+        memset(at(blas, y, b * blas->wide), 0, blas->H * blas->elem);
+}
+
 static enum lb_status openblas_forward(void *self, const struct lb_forward_io *io,
                                        struct lb_error *err)
 {
-    const struct lb_openblas *blas = self;
+    const struct openblas *blas = self;
     (void)err;
-    lb_blas.openblas_set_num_threads(blas->threads); /* a setting of the process: another case may
+    library.openblas_set_num_threads(blas->threads); /* a setting of the process: another case may
                                                       * have changed it */
-    lb_openblas_forward(blas, io);
+    for (size_t index = 0; index < blas->layer_dirs; index++) {
+        struct layer_dir ld = open_layer_dir(blas, index, io->x, io->y, io->h0);
+        read_cells(&ld, io->c0);
+        for (size_t row = 0; row < blas->rows; row++)
+            memcpy(at(blas, ld.gates, row * blas->gates), ld.w.bias, blas->gates * blas->elem);
+        add_to_gates(blas, (struct matrix){ld.in, blas->rows, ld.input}, ld.input, ld.w.ih,
+                     ld.gates);
+        for (size_t i = 0; i < blas->T; i++)
+            step_forward(&ld, ld.d == 0 ? i : blas->T - 1 - i);
+        write_states(&ld, io->hn, io->cn);
+    }
     return LB_OK;
+}
+
+/* dh [B, units] of the rows that have step t: from the step after it, or dhn at a row's last step.
+ */
+static void output_gradients(const struct layer_dir *ld, size_t t, const void *dhn)
+{
+    const struct openblas *blas = ld->blas;
+    size_t after = step_after(ld, t), going = both_active(blas, t, after), H = blas->H;
+    const char *da = at(blas, ld->gates, after * blas->B * blas->gates);
+    input_gradient(blas, da, going, ld->w.hh, H, 0, blas->dh, blas->units);
+    for (size_t b = going; b < active(blas, t); b++)
+        memcpy(at(blas, blas->dh, b * blas->units), at(blas, dhn, ld->state + b * H),
+               H * blas->elem);
+}
+
+/* dy [T, B, D*H], at this direction's first unit. */
+static void step_backward(const struct layer_dir *ld, size_t t, const void *dhn, const void *dy)
+{
+    const struct openblas *blas = ld->blas;
+    size_t n = active(blas, t), units = blas->units, row_bytes = blas->gates * blas->elem;
+    size_t going = both_active(blas, t, step_before(ld, t)); /* the other active rows start here */
+    char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
+    const char *before = cells_before(ld, t);
+    output_gradients(ld, t, dhn);
+    blas->kernels->tanh(cells_after(ld, t), blas->tanh_c, n * units);
+    for (size_t b = 0; b < n; b++) {
+        struct row_backward row = {
+            .gates = at(blas, gates, b * blas->gates),
+            .c_before = at(blas, before, b * units),
+            .tanh_c = at(blas, blas->tanh_c, b * units),
+            .dh = at(blas, blas->dh, b * units),
+            .dy = at(blas, dy, (t * blas->B + b) * blas->wide),
+            .dc = at(blas, blas->dc, b * units),
+        };
+        cell_of(blas)->backward(&row, units, blas->H);
+    }
+    memset(at(blas, gates, n * blas->gates), 0, (blas->B - n) * row_bytes);
+    memcpy(at(blas, blas->first, going * blas->gates), at(blas, gates, going * blas->gates),
+           (n - going) * row_bytes);
+}
+
+/* Gradients of a, and y, are zero where a row has no step. So one GEMM covers all steps, with y of
+ * the step before as the state h before each step; another covers h0 at each row's first step. */
+static void weight_gradients(const struct layer_dir *ld)
+{
+    const struct openblas *blas = ld->blas;
+    struct parts dw = parts_of(blas, blas->buffers.gradients, ld->index);
+    size_t later = blas->rows - blas->B, second = ld->d == 0 ? blas->B : 0;
+    const char *da = at(blas, ld->gates, second * blas->gates);
+    const char *h = at(blas, ld->y, (blas->B - second) * blas->wide);
+    weight_gradient(blas, ld->gates, (struct matrix){ld->in, blas->rows, ld->input}, ld->input, 0,
+                    dw.ih);
+    weight_gradient(blas, blas->first, (struct matrix){ld->h0, blas->B, blas->H}, blas->H, 0,
+                    dw.hh);
+    weight_gradient(blas, da, (struct matrix){h, later, blas->wide}, blas->H, 1, dw.hh);
+    memset(dw.bias, 0, blas->gates * blas->elem);
+    for (size_t row = 0; row < blas->rows; row++)
+        add(blas, blas->gates, at(blas, ld->gates, row * blas->gates), dw.bias);
+}
+
+static void backward_layer_dir(const struct layer_dir *ld, const struct lb_backward_io *io)
+{
+    const struct openblas *blas = ld->blas;
+    const void *dy = ld->l == blas->L - 1 ? io->dy : blas->between;
+    for (size_t b = 0; b < blas->B; b++)
+        memcpy(at(blas, blas->dc, b * blas->units), at(blas, io->dcn, ld->state + b * blas->H),
+               blas->H * blas->elem);
+    for (size_t i = 0; i < blas->T; i++)
+        step_backward(ld, ld->d == 0 ? blas->T - 1 - i : i, io->dhn, at(blas, dy, ld->d * blas->H));
+    input_gradient(blas, blas->first, blas->B, ld->w.hh, blas->H, 0, at(blas, io->dh0, ld->state),
+                   blas->H);
+    for (size_t b = 0; b < blas->B; b++)
+        memcpy(at(blas, io->dc0, ld->state + b * blas->H), at(blas, blas->dc, b * blas->units),
+               blas->H * blas->elem);
+    weight_gradients(ld);
 }
 
 static enum lb_status openblas_backward(void *self, const struct lb_backward_io *io,
                                         struct lb_error *err)
 {
-    const struct lb_openblas *blas = self;
+    const struct openblas *blas = self;
     (void)err;
-    lb_blas.openblas_set_num_threads(blas->threads);
-    lb_openblas_backward(blas, io);
+    library.openblas_set_num_threads(blas->threads);
+    for (size_t l = blas->L; l-- > 0;) {
+        struct layer_dir ld[2];
+        for (size_t d = 0; d < blas->D; d++) {
+            ld[d] = open_layer_dir(blas, l * blas->D + d, io->x, io->y, io->h0);
+            backward_layer_dir(&ld[d], io);
+        }
+        for (size_t d = 0; d < blas->D; d++) /* now no direction reads `between` any more */
+            input_gradient(blas, ld[d].gates, blas->rows, ld[d].w.ih, ld[d].input, d > 0,
+                           l == 0 ? io->dx : blas->between, ld[d].input);
+    }
     return LB_OK;
 }
 
 static enum lb_status openblas_gradients(void *self, const struct lb_gradients *gradients,
                                          struct lb_error *err)
 {
-    const struct lb_openblas *blas = self;
+    const struct openblas *blas = self;
     (void)err;
     for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
-        struct lb_openblas_parts from = lb_openblas_parts_of(blas, blas->buffers.gradients, ld);
-        copy_unpadded(blas, gradients->dw_ih[ld], from.ih, lb_openblas_input(blas, ld));
+        struct parts from = parts_of(blas, blas->buffers.gradients, ld);
+        copy_unpadded(blas, gradients->dw_ih[ld], from.ih, input_of(blas, ld));
         copy_unpadded(blas, gradients->dw_hh[ld], from.hh, blas->H);
         copy_unpadded(blas, gradients->db_ih[ld], from.bias, 1);
         copy_unpadded(blas, gradients->db_hh[ld], from.bias, 1);
@@ -266,7 +683,7 @@ static enum lb_status openblas_update(void *self, const struct lb_update_io *io,
 
 static const char *openblas_describe(const void *self)
 {
-    return ((const struct lb_openblas *)self)->description;
+    return ((const struct openblas *)self)->description;
 }
 
 /* The library's threads poll for more work for 2^26 clock ticks before they sleep. Waiting for that
@@ -276,9 +693,9 @@ static void openblas_destroy(void *self)
     const struct timespec until_asleep = {.tv_nsec = 50000000};
     if (!lb_openblas_library.loaded)
         return; /* it was never created */
-    if (((struct lb_openblas *)self)->threads > 1)
+    if (((struct openblas *)self)->threads > 1)
         nanosleep(&until_asleep, NULL);
-    lb_blas.openblas_set_num_threads(1);
+    library.openblas_set_num_threads(1);
 }
 
 const struct lb_impl lb_impl_openblas = {
@@ -288,7 +705,7 @@ const struct lb_impl lb_impl_openblas = {
     .summary = "one OpenBLAS GEMM for all inputs and one per step, vectorised cell",
     .memory = LB_HOST,
     .traits = LB_DETERMINISTIC,
-    .state_size = sizeof(struct lb_openblas),
+    .state_size = sizeof(struct openblas),
     .supports = openblas_supports,
     .create = openblas_create,
     .sizes = openblas_sizes,
