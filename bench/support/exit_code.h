@@ -10,6 +10,7 @@ enum lb_exit {
     LB_EXIT_INCONCLUSIVE = 4, /* --compare of runs of one process each; with --strict, when a case
                                  is neither the same nor better */
     LB_EXIT_NOTHING = 5,      /* no case ran */
+    LB_EXIT_INCOMPLETE = 6,   /* --merge: a part of what was planned is not in the result */
     LB_EXIT_INTERRUPTED = 130
 };
 

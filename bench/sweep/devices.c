@@ -224,10 +224,10 @@ static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct 
 {
     enum lb_status st = LB_OK;
     const char *runs[LB_MAX_DEVICES];
-    size_t rows;
+    int merged; /* what is incomplete shows in the rows */
     for (size_t i = 0; i < launch->count; i++)
         runs[i] = launch->parts[i].folder;
-    LB_TRY(lb_merge_runs(runs, launch->count, launch->folder, stderr, &rows, err));
+    LB_TRY(lb_merge_runs(runs, launch->count, launch->folder, stderr, &merged, err));
     LB_TRY(lb_sweep_finish(launch->session, launch->folder, exit_code, err));
     if (launch->failed && *exit_code != LB_EXIT_INTERRUPTED)
         *exit_code = LB_EXIT_FAILED;

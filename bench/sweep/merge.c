@@ -51,12 +51,25 @@ struct merge {
     json_t *header;       /* of the first run, but for "started": that of the earliest */
     char finished[32];    /* when the last of the runs ended; "": unknown */
     char plan[17];        /* hash of the plan that runs are shards of; "": none is a shard */
+    size_t plan_cases;    /* cases of that plan; 0: the shards don't say */
     json_t *shards;       /* array, one per shard of the plan: the shard, or null while missing */
+    size_t missing;       /* shards of the plan that no run is */
     size_t rows;          /* of the result */
+    size_t cases;         /* of the result, each counted once for all environments */
     size_t replaced;      /* rows that a later row of the same case and environment replaced */
     size_t skipped;       /* rows of skipped cases that another row has */
     size_t unfinished;    /* runs without a footer, or interrupted */
+    size_t doubtful;      /* runs that have a doubt */
+    size_t empty;         /* files without a line, which are left out */
+    const char *no_shard; /* the first run that is no shard; NULL: all are */
 };
+
+/* Whether a part of what was planned is not in the result. */
+static bool is_incomplete(const struct merge *merge)
+{
+    return merge->unfinished + merge->doubtful + merge->empty + merge->missing > 0 ||
+           (merge->plan[0] && merge->cases < merge->plan_cases);
+}
 
 static enum lb_status no_memory(struct lb_error *err)
 {
@@ -137,7 +150,8 @@ static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_e
 {
     const char *plan = json_string_value(json_object_get(shard, "plan"));
     json_int_t index = json_integer_value(json_object_get(shard, "index")),
-               count = json_integer_value(json_object_get(shard, "count"));
+               count = json_integer_value(json_object_get(shard, "count")),
+               cases = json_integer_value(json_object_get(shard, "plan_cases"));
     if (!plan || index < 1 || index > count || count > LB_SHARD_MAX_COUNT)
         return lb_fail(err, LB_INVALID, "the header's shard has no plan, index or count");
     if (!merge->plan[0]) {
@@ -150,7 +164,9 @@ static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_e
                        "it is a shard of the plan %.16s in %d parts, but the runs before it are "
                        "shards of the plan %.16s in %d: they can't be one run",
                        plan, (int)count, merge->plan, (int)json_array_size(merge->shards));
-    json_t *kept = json_pack("{s:I, s:I, s:s}", "index", index, "count", count, "plan", plan);
+    merge->plan_cases = cases > 0 ? (size_t)cases : merge->plan_cases;
+    json_t *kept = json_pack("{s:I, s:I, s:s, s:o*}", "index", index, "count", count, "plan", plan,
+                             "plan_cases", cases > 0 ? json_integer(cases) : NULL);
     return json_array_set_new(merge->shards, (size_t)index - 1, kept) == 0 ? LB_OK : no_memory(err);
 }
 
@@ -202,10 +218,15 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
                        "merged");
     LB_TRY(take_header(merge, run->header, err));
     LB_TRY(number_environments(merge, run, first, err));
+    json_t *shards = json_object_get(run->header, "shards");
+    bool is_shard = shard || json_array_size(shards) > 0;
     if (shard)
         LB_TRY(take_shard(merge, shard, err));
-    json_array_foreach(json_object_get(run->header, "shards"), i, shard)
+    json_array_foreach(shards, i, shard)
         LB_TRY(take_shard(merge, shard, err));
+    if (!is_shard && !merge->no_shard)
+        merge->no_shard = merge->paths[merge->files - 1];
+    merge->doubtful += run->doubt[0] != '\0';
     merge->unfinished += !run->finished || run->interrupted;
     const char *finished = json_string_value(json_object_get(run->footer, "finished"));
     if (finished && strcmp(finished, merge->finished) > 0)
@@ -217,7 +238,8 @@ done:
 /* Indexes one run.jsonl, which may be a result of merging. The file must not change until
  * lb_merge_write has returned. LB_INVALID, with both values: its seed, the hash of the weights or
  * inputs that a file gave, or the plan that it is a shard of is another one than that of the runs
- * before it; or it is one side of --ab. Other errors are those of lb_run_read. */
+ * before it; or it is one side of --ab. Other errors are those of lb_run_read. A file without a
+ * line of a run, such as a sweep that was killed at its start leaves, is named and left out. */
 static enum lb_status add_file(struct merge *merge, const char *path, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -229,13 +251,20 @@ static enum lb_status add_file(struct merge *merge, const char *path, struct lb_
     if (!paths || !(paths[merge->files] = strdup(path)))
         return no_memory(err);
     merge->files++;
-    LB_TRY(lb_run_visit(path, add_line, merge, &run, err));
+    st = lb_run_visit(path, add_line, merge, &run, &why);
+    if (run.empty) {
+        lb_warn(why.text);
+        free(merge->paths[--merge->files]);
+        merge->empty++;
+        return LB_OK;
+    }
+    if (st != LB_OK)
+        return lb_fail(err, st, "%s", why.text);
     st = take_run(merge, &run, first, &why);
     if (st != LB_OK)
         st = lb_fail(err, st, "--merge: %s: %.400s", path, why.text);
     else
         lb_warn(run.doubt);
-done:
     lb_run_free(&run);
     return st;
 }
@@ -375,8 +404,15 @@ static void sort_lines(struct merge *merge)
         else
             drop_replaced(merge, i, end);
     }
-    for (size_t i = 0; i < merge->count; i++)
-        merge->rows += !merge->lines[i].canary && !merge->lines[i].dropped;
+    const char *last = "";
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct line *line = &merge->lines[i];
+        if (line->canary || line->dropped)
+            continue;
+        merge->rows++;
+        merge->cases += strcmp(line->id, last) != 0;
+        last = line->id;
+    }
 }
 
 /* ---- Nodes ---- */
@@ -541,7 +577,7 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
         json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished",
                   merge->finished[0] ? merge->finished
                                      : json_string_value(json_object_get(merge->header, "started")),
-                  "rows", (json_int_t)merge->rows, "interrupted", merge->unfinished > 0),
+                  "rows", (json_int_t)merge->rows, "interrupted", is_incomplete(merge)),
         out, err);
 done:
     return st;
@@ -590,20 +626,61 @@ static void report_missing(const struct merge *merge, FILE *report)
 {
     enum { NAMED = 20 };
     char names[20 * NAMED] = "";
-    size_t missing = 0, i;
+    size_t named = 0, i;
     json_t *shard;
+    if (merge->missing == 0)
+        return;
     json_array_foreach(merge->shards, i, shard)
     {
-        if (!json_is_null(shard))
-            continue;
-        if (missing++ < NAMED)
+        if (json_is_null(shard) && named++ < NAMED)
             lb_append(names, sizeof(names), "%s %zu", names[0] ? "," : "", i + 1);
     }
-    if (missing > NAMED)
-        lb_append(names, sizeof(names), " and %zu more", missing - NAMED);
-    if (missing > 0)
-        fprintf(report, "incomplete: shard%s%s of %zu %s missing\n", missing > 1 ? "s" : "", names,
-                json_array_size(merge->shards), missing > 1 ? "are" : "is");
+    if (merge->missing > NAMED)
+        lb_append(names, sizeof(names), " and %zu more", merge->missing - NAMED);
+    fprintf(report, "incomplete: shard%s%s of %zu %s missing\n", merge->missing > 1 ? "s" : "",
+            names, json_array_size(merge->shards), merge->missing > 1 ? "are" : "is");
+}
+
+/* Says which commits of this project measured the runs, where there are several. */
+static void report_commits(const struct merge *merge, FILE *report)
+{
+    char names[512] = "";
+    size_t count = 0, i;
+    json_t *environment, *seen = json_object();
+    json_array_foreach(merge->environments, i, environment)
+    {
+        const char *commit = json_string_value(json_object_get(environment, "commit"));
+        if (!commit || json_object_get(seen, commit))
+            continue;
+        json_object_set_new(seen, commit, json_true());
+        lb_append(names, sizeof(names), "%s%s", count++ > 0 ? ", " : "", commit);
+    }
+    json_decref(seen);
+    if (count > 1)
+        fprintf(report, "warning: %zu commits of bench-lstm measured these runs: %s\n", count,
+                names);
+}
+
+/* Says why the result is incomplete, and what in it may not belong together. */
+static void report_gaps(const struct merge *merge, FILE *report)
+{
+    report_missing(merge, report);
+    if (merge->plan[0] && merge->missing == 0 && merge->cases < merge->plan_cases)
+        fprintf(report, "incomplete: %zu of the plan's %zu cases have no row\n",
+                merge->plan_cases - merge->cases, merge->plan_cases);
+    if (merge->unfinished > 0)
+        fprintf(report, "incomplete: %zu of the runs did not end; --resume them, and merge again\n",
+                merge->unfinished);
+    if (merge->doubtful > 0)
+        fprintf(report, "incomplete: %zu of the runs are doubtful, as the warnings say\n",
+                merge->doubtful);
+    if (merge->empty > 0)
+        fprintf(report, "incomplete: %zu of the files hold no run and are left out\n",
+                merge->empty);
+    if (merge->plan[0] && merge->no_shard)
+        fprintf(report, "warning: %s is no shard, but other runs are shards of a plan\n",
+                merge->no_shard);
+    report_commits(merge, report);
 }
 
 static void report_counts(const struct merge *merge, const char *out, FILE *report)
@@ -618,14 +695,11 @@ static void report_counts(const struct merge *merge, const char *out, FILE *repo
     if (merge->skipped > 0)
         fprintf(report, "%zu row%s of skipped cases dropped, because another row has the case\n",
                 merge->skipped, merge->skipped == 1 ? "" : "s");
-    report_missing(merge, report);
-    if (merge->unfinished > 0)
-        fprintf(report, "incomplete: %zu of the runs did not end; --resume them, and merge again\n",
-                merge->unfinished);
+    report_gaps(merge, report);
 }
 
 enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
-                             size_t *rows, struct lb_error *err)
+                             int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct merge merge = {.fd = -1,
@@ -635,11 +709,17 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
                           .shards = json_array()};
     for (size_t i = 0; i < count; i++)
         LB_TRY(add_run(&merge, runs[i], out, err));
+    if (merge.files == 0)
+        LB_TRY(lb_fail(err, LB_INVALID, "--merge: none of the files holds a run"));
+    for (size_t i = 0; i < json_array_size(merge.shards); i++)
+        merge.missing += json_is_null(json_array_get(merge.shards, i));
     sort_lines(&merge);
     LB_TRY(check_nodes(&merge, report, err));
     LB_TRY(write_merged(&merge, out, err));
     report_counts(&merge, out, report);
-    *rows = merge.rows;
+    *exit_code = is_incomplete(&merge) ? LB_EXIT_INCOMPLETE
+                 : merge.rows == 0     ? LB_EXIT_NOTHING
+                                       : LB_EXIT_FINE;
 done:
     free_merge(&merge);
     return st;
@@ -648,9 +728,6 @@ done:
 enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
                                 struct lb_error *err)
 {
-    size_t rows = 0;
-    enum lb_status st = lb_merge_runs((const char *const *)options->runs, options->run_count,
-                                      options->subject, stdout, &rows, err);
-    *exit_code = rows > 0 ? LB_EXIT_FINE : LB_EXIT_NOTHING;
-    return st;
+    return lb_merge_runs((const char *const *)options->runs, options->run_count, options->subject,
+                         stdout, exit_code, err);
 }

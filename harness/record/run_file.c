@@ -339,10 +339,20 @@ static void add_doubt(struct lb_run *run, const char *path, const char *fault, s
 /* Writes into run->doubt what is wrong with the file as a whole. */
 static void judge_file(const struct reader *reader, struct lb_run *run)
 {
-    size_t missing = 0;
+    const json_t *cases = json_object_get(run->header, "cases"), *text;
+    size_t missing = 0, planned = 0, i;
     if (run->finished && reader->footer_rows > (json_int_t)run->count)
         missing = (size_t)reader->footer_rows - run->count;
+    json_array_foreach(cases, i, text)
+    {
+        planned += json_object_get(reader->index, json_string_value(text)) != NULL;
+    }
     add_doubt(run, reader->path, "rows that its footer counts and that are missing", missing);
+    if (cases && run->finished && !run->interrupted && missing == 0)
+        add_doubt(run, reader->path, "cases of its plan that have no row",
+                  json_array_size(cases) - planned);
+    if (cases)
+        add_doubt(run, reader->path, "rows of cases that its plan lacks", run->count - planned);
     add_doubt(run, reader->path, "runs in one file", reader->headers > 1 ? reader->headers : 0);
     add_doubt(run, reader->path, "rows that repeat a case of the same session", reader->repeated);
     add_doubt(run, reader->path, "rows that are ok without a sample", reader->empty);
@@ -474,6 +484,37 @@ static enum lb_status read_resume(struct reader *reader, json_t *object, struct 
     return st;
 }
 
+/* Replaces the control characters in all texts of a line, and in the names of its members. */
+static void clean_texts(json_t *value)
+{
+    const char *key;
+    void *next;
+    size_t i;
+    json_t *member;
+    char *clean = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
+    if (clean) {
+        lb_clean_text(clean);
+        json_string_set(value, clean);
+        free(clean);
+    }
+    json_array_foreach(value, i, member)
+    {
+        clean_texts(member);
+    }
+    json_object_foreach_safe(value, next, key, member)
+    {
+        clean_texts(member);
+        clean = strdup(key);
+        if (clean)
+            lb_clean_text(clean);
+        if (clean && strcmp(clean, key) != 0) {
+            json_object_set(value, clean, member);
+            json_object_del(value, key);
+        }
+        free(clean);
+    }
+}
+
 /* Reads one whole line; text [length] is without its newline. */
 static enum lb_status read_line(struct reader *reader, const char *text, size_t length,
                                 struct lb_run *run, struct lb_error *err)
@@ -481,6 +522,7 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
     enum lb_status st = LB_OK;
     json_error_t why;
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
+    clean_texts(object);
     const char *kind = json_string_value(json_object_get(object, "kind"));
     run->finished = run->interrupted = false;
     if (!object)
@@ -534,7 +576,7 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     }
     if (ferror(reader->stream))
         st = lb_fail(err, LB_IO, "%s: %s", reader->path, strerror(errno));
-    else if (!run->header)
+    else if ((run->empty = !run->header))
         st = lb_fail(err, LB_INVALID, "%s: it holds no complete line of a run", reader->path);
     judge_file(reader, run);
 done:
@@ -573,9 +615,10 @@ done:
         fclose(reader.stream);
     free(inside);
     if (st != LB_OK) {
-        bool other_schema = run->other_schema;
+        bool other_schema = run->other_schema, empty = run->empty;
         lb_run_free(run);
         run->other_schema = other_schema;
+        run->empty = empty;
     }
     return st;
 }

@@ -38,11 +38,12 @@ struct lb_run {
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */
     bool other_schema; /* lb_run_read refused it for its schema version; nothing else is set */
+    bool empty;        /* lb_run_read refused it because it has no whole line; nothing else is set */
     off_t whole_bytes; /* bytes up to the end of the last whole line */
     char doubt[640];   /* why no comparison may rest on it, with the file's name and without control
-                          characters: rows that its footer counts are missing, it holds two runs, a
-                          session has a case twice, a row is ok without a sample; "" when it is
-                          sound */
+                          characters: rows that its footer counts or its header plans are missing,
+                          rows that its header does not plan, it holds two runs, a session has a
+                          case twice, a row is ok without a sample; "" when it is sound */
 };
 
 void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
@@ -50,7 +51,8 @@ void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 /* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
  * LB_IO: it can't be read. LB_INVALID: it is no regular file, it is not a run, or has another
  * schema version; err names the file and what is wrong. LB_OOM. A run that is doubtful is read: the
- * caller says run->doubt, or refuses the run. */
+ * caller says run->doubt, or refuses the run. In all texts, control characters are replaced
+ * (lb_clean_text), so that a foreign record can't reach the terminal. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
 /* A row or a canary as it is read. */

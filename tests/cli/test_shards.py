@@ -110,8 +110,9 @@ class Shards(MergeTest):
             process.kill()
         done = run("--sweep", *CASES, "--out", self.path("shards/2"), "--shard", "2/2",
                    "--time-budget", "0.0001")
-        merged = self.merge("merged", "shards")
+        merged = self.merge("merged", "shards", exit_code=6)
         self.assertIn("incomplete: 1 of the runs did not end", merged.stdout)
+        self.assertTrue(read_lines(self.path("merged"))[-1]["interrupted"])
         for index in (1, 2):
             done = run("--resume", self.path(f"shards/{index}"))
             self.assertEqual(done.returncode, 0, done.stderr)
@@ -150,13 +151,14 @@ class Merging(MergeTest):
         """A run with rows of those cases: (H, median, verdict). files: what the header says of them."""
         header = json.loads(json.dumps(self.lines[0]))
         header.update(files or {})
+        row = next(line for line in self.lines if line["kind"] == "row")
+        header["cases"] = [row["case"].replace("H8", f"H{size}") for size, _, _ in cases]
         header["started"] = started
         header["seed"] = seed
         header["environment"].update({"host": host, **environment})
         header["shard"] = shard
         if not shard:
             del header["shard"]
-        row = next(line for line in self.lines if line["kind"] == "row")
         entries = [header]
         for line in self.lines:
             if line["kind"] == "canary":
@@ -301,7 +303,7 @@ class Merging(MergeTest):
         for index in (1, 3):
             self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")],
                       shard={"index": index, "count": 4, "plan": "00000000000000aa"})
-        done = self.merge("merged", "runs")
+        done = self.merge("merged", "runs", exit_code=6)
         self.assertIn("incomplete: shards 2, 4 of 4 are missing", done.stdout)
         self.make("other", cases=[(64, 1000, "ok")],
                   shard={"index": 2, "count": 4, "plan": "00000000000000bb"})
@@ -309,13 +311,63 @@ class Merging(MergeTest):
                       self.merge("merged", "runs", "other", exit_code=2).stderr)
         self.make("other", host="b", cases=[(24, 1000, "ok")],
                   shard={"index": 3, "count": 4, "plan": "00000000000000aa"})
-        self.assertIn("3 rows of 3 runs in 2 environments", self.merge("merged", "runs", "other").stdout)
+        self.assertIn("3 rows of 3 runs in 2 environments", self.merge("merged", "runs", "other", exit_code=6).stdout)
 
     def test_rows_that_a_footer_counts_and_that_are_missing_are_told(self):
         self.make("1", cases=[(8, 1000, "ok"), (16, 1000, "ok")])
         write_lines(self.path("1"), [line for line in read_lines(self.path("1")) if line.get("hidden") != 16
                                      or line["kind"] == "canary"])
-        self.assertIn("rows that its footer counts and that are missing: 1", self.merge("merged", "1").stderr)
+        self.assertIn("rows that its footer counts and that are missing: 1",
+                      self.merge("merged", "1", exit_code=6).stderr)
+
+    def change(self, name, change):
+        """Changes the lines of a made-up run."""
+        lines = read_lines(self.path(name))
+        change(lines)
+        write_lines(self.path(name), lines)
+
+    def test_rows_that_a_plan_lacks_and_cases_without_a_row_are_told(self):
+        def plan_h32_for_h16(lines):
+            lines[0]["cases"][1] = lines[0]["cases"][1].replace("H16", "H32")
+        self.make("1", cases=[(8, 1000, "ok"), (16, 1000, "ok")])
+        self.change("1", plan_h32_for_h16)
+        told = self.merge("merged", "1", exit_code=6)
+        self.assertIn("cases of its plan that have no row: 1; rows of cases that its plan lacks: 1", told.stderr)
+
+        shard = {"count": 2, "plan": "00000000000000aa", "plan_cases": 3}
+        self.make("runs/1", cases=[(8, 1000, "ok")], shard={"index": 1, **shard})
+        self.make("runs/2", cases=[(16, 1000, "ok")], shard={"index": 2, **shard})
+        self.assertIn("incomplete: 1 of the plan's 3 cases have no row", self.merge("m", "runs", exit_code=6).stdout)
+        self.assertIn("1 of the plan's 3 cases", self.merge("again", "m", exit_code=6).stdout)
+
+    def test_an_empty_file_is_named_and_left_out(self):
+        self.make("runs/1", cases=[(8, 1000, "ok")])
+        os.mkdir(self.path("runs/2"))
+        for text in ("", '{"kind":"header","schema"'):
+            with open(self.path("runs/2/run.jsonl"), "w", encoding="utf-8") as file:
+                file.write(text)
+            done = self.merge("merged", "runs", exit_code=6)
+            self.assertIn("runs/2/run.jsonl: it holds no complete line of a run", done.stderr)
+            self.assertIn("1 row of 1 run", done.stdout)
+        self.assertIn("none of the files holds a run", self.merge("m", "runs/2", exit_code=2).stderr)
+
+    def test_a_row_that_nothing_can_read_is_named_with_its_file_and_line(self):
+        for key, value, words in (("verdict", "oj", "verdict: 'oj' is not one of"), ("dtype", "f3z", "dtype: it contr"),
+                                  ("batch", -1, "batch: it contradicts"), ("samples_ns", ["a"], "samples_ns[0]: it")):
+            self.make("runs/1", cases=[(8, 1000, "ok")])
+            self.make("runs/2", cases=[(16, 1000, "ok")], samples=1)
+            self.change("runs/2", lambda lines: lines[-2].update({key: value}))
+            told = self.merge("merged", "runs", exit_code=2).stderr
+            self.assertRegex(told, rf"runs/2/run.jsonl:8: {re.escape(words)}")
+            self.assertFalse(os.path.exists(self.path("merged/run.jsonl")))
+
+    def test_a_run_among_shards_and_other_commits_are_told(self):
+        self.make("1", cases=[(8, 1000, "ok")], shard={"index": 1, "count": 1, "plan": "00000000000000aa"})
+        self.make("2", cases=[(16, 1000, "ok")], commit="fedcba987654")
+        told = self.merge("merged", "1", "2").stdout
+        self.assertIn("/2/run.jsonl is no shard, but other runs are shards of a plan", told)
+        self.assertRegex(told, "2 commits of bench-lstm measured these runs: [0-9a-f]+, fedcba987654")
+        self.assertNotIn("warning", self.merge("merged", "1").stdout)
 
     def test_a_slow_node_is_named_and_its_rows_are_marked(self):
         for index, host in enumerate("abcde"):

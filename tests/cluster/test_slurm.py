@@ -26,7 +26,7 @@ SHARDS = 6
 CASES_200 = ["-T", "1:25:+1", "-B", "1,2,3,4", "-H", "8", "--impl", "cpu_ref,cpu_simd",
              "--case-time", "0.03"]
 
-# Replaces the program: it prints its arguments, adds ROWS rows to its run and exits with STATUS.
+# Replaces the program: it prints its arguments, adds ROWS rows and the line END to its run and exits with STATUS.
 PROGRAM_STAND_IN = """#!/bin/bash
 if [ "$1" = --export ]; then
   cat "$(dirname "$0")/csv"
@@ -36,6 +36,8 @@ echo "arguments $*"
 while [ $# -gt 0 ] && [ "$1" != --out ] && [ "$1" != --resume ]; do shift; done
 mkdir -p "$2"
 for ((i = 0; i < ${ROWS-1}; i++)); do echo '{"kind":"row","verdict":"ok"}' >>"$2/run.jsonl"; done
+end='{"kind":"footer","rows":1,"interrupted":false}'
+echo "${END-$end}" >>"$2/run.jsonl"
 exit "${STATUS-0}"
 """
 
@@ -92,12 +94,25 @@ class Task(ProgramTest):
         self.assertIn("scontrol requeue 10_2", done.stdout)
         self.assertEqual(done.returncode, 1)
 
-    def test_a_finished_task_says_so_and_a_wrong_command_line_does_not(self):
-        for status, finished in (("0", True), ("1", True), ("5", True), ("2", False)):
-            done = self.task("run" + status, "4", STATUS=status, ROWS="0")
-            self.assertEqual(done.returncode, int(status))
+    def test_a_task_has_finished_when_its_run_says_that_all_cases_have_a_row(self):
+        stopped, torn = '{"kind":"footer","rows":1,"interrupted":true}', '{"kind":"row","verdict":"ok"}'
+        for status, end, finished in (("0", None, True), ("1", None, True), ("5", None, True), ("2", None, False),
+                                      ("127", None, False), ("0", stopped, False), ("1", torn, False)):
+            folder = f"run{status}{hash(end)}"
+            done = self.task(folder, "4", STATUS=status, ROWS="0", **({"END": end} if end else {}))
+            self.assertEqual(done.returncode, int(status) or int(not finished))
             self.assertNotIn("scontrol", done.stdout)
-            self.assertEqual(os.path.exists(self.path(f"run{status}/finished/2")), finished)
+            self.assertEqual(os.path.exists(self.path(f"{folder}/finished/2")), finished, (status, end))
+
+    def test_a_folder_keeps_one_sweep(self):
+        self.assertEqual(self.task("run", "4", "-T", "3").returncode, 0)
+        for words in (["run", "4", "-T", "5"], ["run", "5", "-T", "3"], ["run", "4", "-T", "3", "-B", "1"]):
+            done = self.task(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("run holds another sweep: 4 -T 3", done.stderr)
+            self.assertNotIn("arguments", done.stdout)
+        self.assertEqual(self.task("run", "4", "-T", "3").returncode, 0)
+        self.assertEqual(sorted(os.listdir(self.path("run"))), ["arguments", "finished", "shards"])
 
     def test_a_wrong_submission_is_refused(self):
         for arguments, environment, words in (
