@@ -274,13 +274,12 @@ int main(int argc, char **argv)
         st = run_command(&options, &exit_code, &err);
     bool printed = fflush(stdout) == 0 && !ferror(stdout);
     if (st == LB_OK && !printed)
-        st = lb_fail(&err, LB_FAILED, "stdout: not everything could be written");
+        st = lb_fail(&err, LB_IO, "stdout: not everything could be written");
     if (st == LB_INTERRUPTED)
         exit_code = LB_EXIT_INTERRUPTED;
     else if (st != LB_OK) {
         lb_clean_text(err.text);
         fprintf(stderr, "bench-lstm: %s\n", err.text);
-        /* LB_IO: a file that the user named could not be opened. */
         exit_code = st == LB_INVALID || st == LB_IO ? LB_EXIT_USAGE : LB_EXIT_FAILED;
     }
     lb_options_free(&options);

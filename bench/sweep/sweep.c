@@ -306,7 +306,8 @@ done:
 }
 
 /* Runs what was planned, unless planning failed, ends the file of the run, and finishes with what
- * is derived from it. Failures once cases have run are LB_FAILED. Frees the sweep. */
+ * is derived from it. LB_IO: its file can't be written, which says how to continue. Other failures
+ * once cases have run are LB_FAILED. Frees the sweep. */
 static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run *sweep,
                                      int *exit_code, struct lb_error *err)
 {
@@ -316,11 +317,14 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
         bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
         /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
         enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
-        lb_run_close(&sweep->file);
         st = st == LB_OK ? ended : st;
+        if (st == LB_IO && access(sweep->file.path, F_OK) == 0)
+            lb_sweep_say_resume(sweep->session->options, sweep->folder,
+                                "the run stops here; once its file can be written, continue with");
+        lb_run_close(&sweep->file);
         if (st == LB_OK)
             st = lb_sweep_finish(sweep->session, sweep->folder, exit_code, err);
-        st = st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+        st = st == LB_OK || st == LB_INTERRUPTED || st == LB_IO ? st : LB_FAILED;
     }
     lb_run_close(&sweep->file);
     json_decref(sweep->header);

@@ -44,6 +44,12 @@ static void print_resume(const struct lb_options *options, const char *folder, c
     fprintf(stderr, "\n");
 }
 
+void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why)
+{
+    fprintf(stderr, "%s: ", why);
+    print_resume(options, folder, "");
+}
+
 /* Says how many cases were measured while others used their CPUs or the machine was slow, which
  * those are, and what measures them again. */
 static void say_noisy(const struct lb_options *options, const struct lb_run *run,
@@ -90,10 +96,8 @@ enum lb_status lb_sweep_finish(const struct lb_session *session, const char *fol
     say_noisy(session->options, &run, folder);
     bool stopped = lb_sweep_interrupted(session); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
-    if (stopped) {
-        fprintf(stderr, "interrupted; continue with: ");
-        print_resume(session->options, folder, "");
-    }
+    if (stopped)
+        lb_sweep_say_resume(session->options, folder, "interrupted; continue with");
 done:
     lb_run_free(&run);
     return st;

@@ -48,6 +48,9 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
  * measuring again. */
 bool lb_row_is_noisy(const struct lb_row *row);
 
+/* Says why a sweep has stopped and the command that continues it. */
+void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why);
+
 /* Reads the finished run in the folder, writes everything that is derived from it, and says which
  * cases were noisy and how an interrupted run is continued. *exit_code: the program's. */
 enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, int *exit_code,

@@ -135,7 +135,8 @@ class Ends(ProgramTest):
             with started(out, *LONG) as process:
                 vanish()
                 _, err = process.communicate(timeout=30)
-            self.assertEqual(process.returncode, 1, err)
+            self.assertEqual(process.returncode, 2, err)
+            self.assertNotIn("--resume", err)
             self.assertIn("run.jsonl: it was deleted or moved while the run was written", err)
 
 

@@ -78,8 +78,10 @@ class Resume(ProgramTest):
         out = self.path("run")
         limited = f"ulimit -f 160; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
         done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("run.jsonl", done.stderr)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("run.jsonl: File too large", done.stderr)
+        self.assertIn(f"once its file can be written, continue with: bench-lstm --resume {out}\n", done.stderr)
+        self.assertNotIn("records", done.stderr) # the list of files
         self.assertGreater(len(read_rows(out)), 0)
         done = run("--resume", out, *NO_PLOTS)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -135,7 +135,7 @@ class BadInput(ProgramTest):
             with self.subTest(command=command), open("/dev/full", "w", encoding="utf-8") as full:
                 done = subprocess.run([PROGRAM, *command], stdout=full, stderr=subprocess.PIPE,
                                       text=True, check=False)
-                self.assertEqual(done.returncode, 1)
+                self.assertEqual(done.returncode, 2)
                 self.assertEqual(done.stderr, "bench-lstm: stdout: not everything could be written\n")
 
     def test_list_is_a_json_document_on_request(self):
