@@ -16,11 +16,19 @@ import tempfile
 import time
 
 
+def is_snap(path):
+    """Whether the program runs in a snap, which can't read /tmp. Ubuntu's chromium-browser is a script that starts
+    one, and /snap/bin/chromium is a link to /usr/bin/snap."""
+    with open(path, "rb") as file:
+        head = file.read(4096)
+    return os.path.basename(os.path.realpath(path)) == "snap" or (head[:2] == b"#!" and b"/snap/" in head)
+
+
 def find():
     """The browser's path, or None."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         path = shutil.which(name)
-        if path:
+        if path and not is_snap(path):
             return path
     return None
 

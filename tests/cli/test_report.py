@@ -249,7 +249,7 @@ SMALL = ("single", "failed", "empty", "one-impl", "few-processes", "random") # w
 KINDS = ("time", "speedup", "map", "rate", "training", "precision", "error", "memory")
 
 
-@unittest.skipUnless(browser.find(), "there is no chromium")
+@unittest.skipUnless(browser.find(), "there is no Chromium but perhaps a snap, which can't read /tmp")
 class InBrowser(unittest.TestCase):
     """What only a browser can tell."""
 
@@ -642,6 +642,6 @@ class InBrowser(unittest.TestCase):
 
 if __name__ == "__main__":
     if "InBrowser" in sys.argv and not browser.find():
-        print("skipped: there is no chromium")
+        print("skipped: there is no Chromium that can read /tmp")
         sys.exit(77)
     unittest.main(verbosity=1)
