@@ -28,7 +28,6 @@
 #include <stdbool.h>
 
 #include "api/dtype.h"
-#include "api/status.h"
 
 /* Rows of a matrix. Row r starts at at[r] or, where at is NULL, at base + r * stride. Where segment
  * is not 0, a row is stored in segments of that many elements (a divisor of 256), and one segment
@@ -137,9 +136,7 @@ enum { LB_SIMD_UNIT_COUNT = 5 };
 size_t lb_simd_kernels_all(enum lb_dtype dtype,
                            const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT]);
 
-/* Chooses the fastest of them. For tests, the environment variable LB_SIMD_UNIT names the best
- * unit that may be used: amx, avx512bf16, avx512, avx2 or plain. LB_INVALID for any other value. */
-enum lb_status lb_simd_kernels_choose(enum lb_dtype dtype, const struct lb_simd_kernels **kernels,
-                                      struct lb_error *err);
+/* The fastest of them. */
+const struct lb_simd_kernels *lb_simd_kernels_best(enum lb_dtype dtype);
 
 #endif

@@ -1,7 +1,6 @@
 /* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype, tanh, any number of
  * threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/arena.h"
 
@@ -58,64 +57,24 @@ static struct lb_cpu_sizes sizes_of(const struct lb_problem *p, size_t simd_widt
     return s;
 }
 
-/* What a test asks for instead of the plan: LB_CPU_DIVISION=TEAMSxSIZE divides the rows of the
- * batch among so many teams of so many threads. Returns false where it is not set. */
-static bool asked_division(int *teams, int *size)
-{
-    char behind;
-    const char *text = getenv("LB_CPU_DIVISION");
-    if (text && (sscanf(text, "%dx%d%c", teams, size, &behind) != 2 || *teams < 1 || *size < 1))
-        *teams = 0;
-    return text != NULL;
-}
-
-/* Makes up a machine for a division that a test asks for: threads take turns on the CPUs, four
- * neighbours share a third-level cache and eight a node. */
-static enum lb_status divide_as_asked(int teams, int size, int threads,
-                                      struct lb_cpu_topology *topology, struct lb_error *err)
-{
-    size_t cpus = topology->count;
-    if (teams < 1 || (long)teams * size != threads || threads > LB_MAX_PINNED_THREADS)
-        return lb_fail(err, LB_INVALID,
-                       "LB_CPU_DIVISION=%s: it must be TEAMSxSIZE, such as 2x4, with a product "
-                       "equal to the number of threads, %d",
-                       getenv("LB_CPU_DIVISION"), threads);
-    for (size_t i = cpus; i < (size_t)threads; i++)
-        topology->places[i] = topology->places[i % cpus];
-    topology->count = (size_t)threads;
-    for (int i = 0; i < threads; i++) {
-        topology->places[i].domain = i / 4;
-        topology->places[i].node = i / 8;
-    }
-    return LB_OK;
-}
-
 /* Finds the best plan for the CPUs that the process may use. */
 static enum lb_status make_plan(const struct lb_cpu_simd *simd, int threads,
                                 struct lb_cpu_topology *topology, struct lb_cpu_plan *plan,
                                 struct lb_error *err)
 {
     struct lb_machine machine;
-    enum lb_status st = LB_OK;
     const struct lb_cpu_task task = {.problem = &simd->problem,
                                      .topology = topology,
                                      .machine = &machine,
                                      .threads = threads,
                                      .simd_width = simd->s.simd_width};
-    int teams, size;
     lb_cpu_topology_here(topology);
-    lb_machine_here(topology, true, &machine);
-    if (asked_division(&teams, &size)) {
-        LB_TRY(divide_as_asked(teams, size, threads, topology, err));
-        lb_cpu_plan_with(&task, teams, size, plan);
-        goto done;
-    }
     if ((size_t)threads > topology->count)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %zu CPUs",
                        threads, topology->count);
+    lb_machine_here(topology, true, &machine);
     lb_cpu_plan_of(&task, plan);
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status open_threads(struct lb_cpu_simd *simd, const struct lb_cpu_topology *topology,
@@ -136,10 +95,10 @@ done:
 /* Plans the work of up to `threads` threads and opens them. */
 static enum lb_status divide_work(struct lb_cpu_simd *simd, int threads, struct lb_error *err)
 {
-    struct lb_cpu_plan plan = {.threads = 1, .teams = 1, .team_size = 1, .copies = 1};
+    struct lb_cpu_plan plan = {
+        .threads = 1, .teams = 1, .team_size = 1, .copies = 1, .group_panels = 4};
     struct lb_cpu_topology topology;
     enum lb_status st = LB_OK;
-    plan.group_panels = 4;
     if (threads > LB_MAX_PINNED_THREADS)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
                        LB_MAX_PINNED_THREADS);
@@ -201,7 +160,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->elem = lb_dtype_size(problem->dtype);
     simd->half = simd->elem == 2;
     simd->sum_elem = simd->half ? sizeof(float) : simd->elem;
-    LB_TRY(lb_simd_kernels_choose(problem->dtype, &simd->kernels, err));
+    simd->kernels = lb_simd_kernels_best(problem->dtype);
     simd->s = sizes_of(problem, simd->kernels->simd_width);
     LB_TRY(divide_work(simd, config->threads, err));
     simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);

@@ -85,9 +85,7 @@ static enum lb_status openblas_supports(const struct lb_problem *p,
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "act-%s: the cell of openblas has tanh only",
                        lb_act_name(p->act));
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
-    lb_simd_kernels_all(p->dtype, list);
-    double filled = (double)p->hidden + (double)list[0]->simd_width;
+    double filled = (double)p->hidden + (double)lb_simd_kernels_best(p->dtype)->simd_width;
     const double sides[] = {(double)p->seq_len * (double)p->batch, 4 * filled, (double)p->input,
                             (double)p->directions * (double)p->hidden};
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
@@ -139,7 +137,7 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
     enum lb_status st = LB_OK;
     LB_TRY(lb_shared_library_load(&lb_openblas_library, err));
     LB_TRY(set_threads(config->threads, err));
-    LB_TRY(lb_simd_kernels_choose(p->dtype, &blas->kernels, err));
+    blas->kernels = lb_simd_kernels_best(p->dtype);
     blas->problem = *p;
     blas->threads = config->threads;
     blas->T = (size_t)p->seq_len;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/thread_pool.h"
+#include "machine/cpu_plan.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
@@ -28,16 +29,48 @@ static int close_cache(void **state)
 /* True while cpu_simd gets the AMX kernels that run on a model of the tiles. */
 static bool tiles_are_modelled;
 
-__typeof__(lb_simd_kernels_choose) __real_lb_simd_kernels_choose, __wrap_lb_simd_kernels_choose;
+/* How many of the fastest units of this CPU cpu_simd does without. */
+static size_t skipped_units;
 
-enum lb_status __wrap_lb_simd_kernels_choose(enum lb_dtype dtype,
-                                             const struct lb_simd_kernels **kernels,
-                                             struct lb_error *err)
+__typeof__(lb_simd_kernels_best) __real_lb_simd_kernels_best, __wrap_lb_simd_kernels_best;
+
+const struct lb_simd_kernels *__wrap_lb_simd_kernels_best(enum lb_dtype dtype)
 {
-    if (!tiles_are_modelled || lb_dtype_size(dtype) != 2)
-        return __real_lb_simd_kernels_choose(dtype, kernels, err);
-    *kernels = dtype == LB_BF16 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16;
-    return LB_OK;
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    if (tiles_are_modelled && lb_dtype_size(dtype) == 2)
+        return dtype == LB_BF16 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16;
+    size_t last = lb_simd_kernels_all(dtype, list) - 1;
+    return list[skipped_units < last ? skipped_units : last];
+}
+
+/* Instead of the best plan, cpu_simd gets this division, unless it is zero. */
+static struct {
+    int teams, size;
+} division;
+
+__typeof__(lb_cpu_plan_of) __real_lb_cpu_plan_of, __wrap_lb_cpu_plan_of;
+__typeof__(lb_cpu_topology_here) __real_lb_cpu_topology_here, __wrap_lb_cpu_topology_here;
+
+void __wrap_lb_cpu_plan_of(const struct lb_cpu_task *task, struct lb_cpu_plan *plan)
+{
+    if (division.teams > 0)
+        lb_cpu_plan_with(task, division.teams, division.size, plan);
+    else
+        __real_lb_cpu_plan_of(task, plan);
+}
+
+/* For a division it makes up a machine: threads take turns on the CPUs, four neighbours share a
+ * third-level cache and eight a node. */
+void __wrap_lb_cpu_topology_here(struct lb_cpu_topology *topology)
+{
+    __real_lb_cpu_topology_here(topology);
+    size_t cpus = topology->count, threads = (size_t)(division.teams * division.size);
+    for (size_t i = 0; i < threads; i++) {
+        topology->places[i] = topology->places[i % cpus];
+        topology->places[i].domain = (int)i / 4;
+        topology->places[i].node = (int)i / 8;
+    }
+    topology->count = threads > 0 ? threads : cpus;
 }
 
 enum { MEETINGS = 2000, MEMBERS = 4 };
@@ -144,8 +177,8 @@ TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
  * divisions have threads, so that some of them have no work. More threads than CPUs take turns. */
 TEST(results_are_the_same_for_every_division)
 {
-    static const char *const divisions[] = {"1x2", "2x1", "1x3", "3x1",  "2x2",  "1x8",  "2x4",
-                                            "4x2", "8x1", "3x5", "1x16", "4x16", "16x4", "64x1"};
+    static const int divisions[][2] = {{1, 2}, {2, 1}, {1, 3}, {3, 1},  {2, 2},  {1, 8},  {2, 4},
+                                       {4, 2}, {8, 1}, {3, 5}, {1, 16}, {4, 16}, {16, 4}, {64, 1}};
     static const char *const problems[] = {
         "T4_B13_I37_H100_L2_D2/f32/train/ragged", "T3_B7_I33_H130/f64/backward",
         "T5_B29_I20_H200_L3/f32/infer/ragged",    "T3_B9_I45_H80_D2/bf16/train",
@@ -156,28 +189,19 @@ TEST(results_are_the_same_for_every_division)
         snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
         uint64_t alone = hash_of(text);
         for (size_t d = 0; d < sizeof(divisions) / sizeof(divisions[0]); d++) {
-            int teams, size;
-            assert_int_equal(sscanf(divisions[d], "%dx%d", &teams, &size), 2);
-            setenv("LB_CPU_DIVISION", divisions[d], 1);
-            snprintf(text, sizeof(text), "cpu_simd/%s/th%d", problems[i], teams * size);
+            division.teams = divisions[d][0];
+            division.size = divisions[d][1];
+            snprintf(text, sizeof(text), "cpu_simd/%s/th%d", problems[i],
+                     division.teams * division.size);
             if (hash_of(text) != alone)
-                fail_msg("%s divided by %s differs from one thread", text, divisions[d]);
-            unsetenv("LB_CPU_DIVISION");
+                fail_msg("%s in %d teams of %d differs from one thread", text, division.teams,
+                         division.size);
+            division.teams = division.size = 0;
         }
     }
 }
 
-TEST(a_division_must_have_as_many_threads_as_the_case)
-{
-    static const char *const wrong[] = {"2x3", "4", "0x4", "-2x-2", "2x2x1", ""};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        setenv("LB_CPU_DIVISION", wrong[i], 1);
-        expect_reason("cpu_simd/T2_B4_H64/f32/infer/th4", "it must be TEAMSxSIZE, such as 2x4");
-    }
-    unsetenv("LB_CPU_DIVISION");
-}
-
-/* Without the tests' variable nobody measures threads that take turns on a CPU. */
+/* Nobody measures threads that take turns on a CPU. */
 TEST(a_benchmark_has_no_more_threads_than_cpus)
 {
     expect_reason("cpu_simd/T2_B64_H256/f32/infer/th2000", "threads 2000");
@@ -229,14 +253,14 @@ static void half_problems_are_right(const char *suffix)
 
 TEST(bf16_and_f16_are_right_on_every_unit_of_this_cpu)
 {
-    static const char *const units[] = {"amx", "avx512bf16", "avx512", "avx2", "plain"};
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        setenv("LB_SIMD_UNIT", units[i], 1);
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    size_t count = lb_simd_kernels_all(LB_BF16, list); /* f16 has no more */
+    for (skipped_units = 0; skipped_units < count; skipped_units++) {
         half_problems_are_right("");
         if (cpus() >= 2)
             half_problems_are_right("/th2");
     }
-    unsetenv("LB_SIMD_UNIT");
+    skipped_units = 0;
     hash_of("cpu_simd/T3_B7_I9_H800/bf16/train");
 }
 
@@ -248,13 +272,6 @@ TEST(bf16_and_f16_are_right_on_modelled_tiles)
         half_problems_are_right("/th2");
     tiles_are_modelled = false;
     assert_true(amx_model_dot_count() > 1000);
-}
-
-TEST(an_unknown_unit_is_refused)
-{
-    setenv("LB_SIMD_UNIT", "mmx", 1);
-    expect_reason("cpu_simd/T2_B1_H4/f32/infer", "LB_SIMD_UNIT=mmx: allowed are plain, avx2");
-    unsetenv("LB_SIMD_UNIT");
 }
 
 TEST_GROUP(open_cache, close_cache)
