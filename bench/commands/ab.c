@@ -140,7 +140,7 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
     for (int s = 0; s < 2; s++)
         LB_TRY(lb_run_finish(&ab->files[s], false, err));
 done:
-    lb_progress_end(&progress);
+    lb_progress_clear(&progress);
     for (int s = 0; s < 2; s++)
         lb_row_free(&rows[s]);
     return st;

@@ -293,14 +293,14 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
             done_cases[i] = true;
         }
         LB_TRY(add_given(check, &plan->cases[first].problem, err));
-        lb_progress_end(&progress);
+        lb_progress_clear(&progress);
         if (check->count > 1)
             LB_TRY(print_problem(check, &plan->cases[first], err));
         *compared |= check->count > 1;
         forget_outputs(check);
     }
 done:
-    lb_progress_end(&progress);
+    lb_progress_clear(&progress);
     lb_sequence_file_free(check->given);
     return st;
 }

@@ -83,7 +83,7 @@ static enum lb_status choose_cases(struct self_test *test, const struct lb_plan 
     }
     test->result.cases = count;
 done:
-    lb_progress_end(&test->progress);
+    lb_progress_clear(&test->progress);
     return st;
 }
 
@@ -424,7 +424,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     lb_progress_start(&test->progress, sweeps * ROUNDS * test->result.cases + planted * 2 * PAIRS);
     LB_TRY(compare_with_itself(test, sweeps, err));
     LB_TRY(find_planted(test, planted, err));
-    lb_progress_end(&test->progress);
+    lb_progress_clear(&test->progress);
     *exit_code = lb_self_report(&test->result, stdout) ? LB_EXIT_FINE : LB_EXIT_FAILED;
 done:
     free(test);

@@ -45,11 +45,6 @@ static bool has_updates(const struct lb_group *group)
     return false;
 }
 
-/* Which marks the table uses, so that its last lines explain them. */
-struct marks {
-    bool noisy, tied, few_processes, updates;
-};
-
 /* What the rows of a problem are printed with. */
 struct group_view {
     const struct lb_series *series;
@@ -78,10 +73,15 @@ static const char *rank_words(const struct lb_candidate *it)
                                        : "ok";
 }
 
+/* Half the interval of the median over it; NaN where it has none. */
+static double half_interval(const struct lb_row *row)
+{
+    return (row->median_hi_ns - row->median_lo_ns) / 2 / row->median_ns;
+}
+
 /* A problem's rows have a column more where one of them has a time per update. The others are then
  * narrower, so that a line still fits 80 columns. Notes have lines of their own. */
-static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view,
-                        struct marks *marks)
+static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view)
 {
     const struct lb_row *row = it->row;
     const char *name = view->series[it->series].name;
@@ -90,7 +90,7 @@ static void print_times(FILE *out, const struct lb_candidate *it, const struct g
     bool bold = it->rank != LB_RANK_NONE && lb_has_style(out);
     lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
-    double half = (row->median_hi_ns - row->median_lo_ns) / 2 / row->median_ns;
+    double half = half_interval(row);
     if (isfinite(half))
         snprintf(spread, sizeof(spread), "%.1f %%", 100 * half);
     if (isfinite(view->base))
@@ -108,9 +108,6 @@ static void print_times(FILE *out, const struct lb_candidate *it, const struct g
         lb_print_wrapped(out, column, notes);
         fputc('\n', out);
     }
-    marks->noisy |= half > NOISY;
-    marks->tied |= it->rank == LB_RANK_TIED;
-    marks->few_processes |= strcmp(rank_words(it), "< 6 processes") == 0;
 }
 
 static void print_verdict(FILE *out, const char *name, const struct lb_row *row)
@@ -185,19 +182,35 @@ static void print_absent(FILE *out, const struct lb_run *run)
     }
 }
 
-static void print_counts(FILE *out, const struct lb_run *run, const struct marks *marks)
+/* Explains the marks that the table has. */
+static void explain_marks(FILE *out, const struct lb_grouped_run *grouped)
+{
+    bool noisy = false, tied = false, few_processes = false, updates = false;
+    for (size_t i = 0; i < grouped->count; i++) {
+        const struct lb_group *group = &grouped->groups[i];
+        updates |= has_updates(group);
+        for (size_t k = 0; k < group->timed; k++) {
+            const struct lb_candidate *it = &group->candidates[k];
+            noisy |= half_interval(it->row) > NOISY;
+            tied |= it->rank == LB_RANK_TIED;
+            few_processes |= strcmp(rank_words(it), "< 6 processes") == 0;
+        }
+    }
+    if (tied || few_processes || noisy || updates)
+        fprintf(out, "\n");
+    if (updates)
+        fprintf(out, "last time: of one update of the weights, beyond the call (update_ns)\n");
+    if (tied)
+        fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
+    if (few_processes)
+        fprintf(out, "< 6 processes: too few for an interval; --processes 15 gives enough\n");
+    if (noisy)
+        fprintf(out, "~ noisy: half the interval is above %.0f %% of the median\n", 100 * NOISY);
+}
+
+static void print_counts(FILE *out, const struct lb_run *run)
 {
     size_t counts[LB_VERDICT_COUNT] = {0};
-    if (marks->tied || marks->few_processes || marks->noisy || marks->updates)
-        fprintf(out, "\n");
-    if (marks->updates)
-        fprintf(out, "last time: of one update of the weights, beyond the call (update_ns)\n");
-    if (marks->tied)
-        fprintf(out, "= tied with the fastest of its problem: their intervals overlap\n");
-    if (marks->few_processes)
-        fprintf(out, "< 6 processes: too few for an interval; --processes 15 gives enough\n");
-    if (marks->noisy)
-        fprintf(out, "~ noisy: half the interval is above %.0f %% of the median\n", 100 * NOISY);
     for (size_t i = 0; i < run->count; i++)
         counts[run->rows[i].verdict]++;
     fprintf(out, "\n%zu case%s", run->count, run->count == 1 ? "" : "s");
@@ -213,41 +226,56 @@ static void print_counts(FILE *out, const struct lb_run *run, const struct marks
 }
 
 static void print_group(FILE *out, const struct lb_grouped_run *grouped,
-                        const struct lb_group *group, struct marks *marks)
+                        const struct lb_group *group)
 {
     const struct lb_candidate *base = lb_group_timed(group, grouped->baseline_series);
     struct group_view view = {.series = grouped->series,
                               .base = base ? base->row->median_ns : (double)NAN,
                               .updates = has_updates(group)};
-    marks->updates |= view.updates;
     print_problem(out, group);
     for (size_t i = 0; i < group->count; i++) {
         const struct lb_candidate *it = &group->candidates[i];
         if (i < group->timed)
-            print_times(out, it, &view, marks);
+            print_times(out, it, &view);
         else if (it->row->verdict != LB_VERDICT_ABSENT)
             print_verdict(out, grouped->series[it->series].name, it->row);
     }
 }
 
-enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped, struct lb_error *err)
+enum lb_status lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped,
+                                       char *baseline, struct lb_error *err)
 {
-    struct marks marks = {false};
     const struct lb_group **groups = malloc((grouped->count + 1) * sizeof(*groups));
     if (!groups)
         return lb_fail(err, LB_OOM, "out of memory for the table");
     for (size_t i = 0; i < grouped->count; i++)
         groups[i] = &grouped->groups[i];
     qsort(groups, grouped->count, sizeof(*groups), by_first);
-    if (grouped->baseline[0])
-        fprintf(out, "Median time of a call with half its 95 %% interval; speed-up over %s.\n",
-                grouped->baseline);
+    if (strcmp(grouped->baseline, baseline) != 0 && grouped->baseline[0]) {
+        fprintf(out, "%sMedian time of a call with half its 95 %% interval; speed-up over %s.\n",
+                baseline[0] ? "\n" : "", grouped->baseline);
+        memcpy(baseline, grouped->baseline, sizeof(grouped->baseline));
+    }
     for (size_t i = 0; i < grouped->count; i++)
-        print_group(out, grouped, groups[i], &marks);
-    print_absent(out, grouped->run);
-    print_counts(out, grouped->run, &marks);
+        print_group(out, grouped, groups[i]);
     free(groups);
     return LB_OK;
+}
+
+void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped)
+{
+    print_absent(out, grouped->run);
+    explain_marks(out, grouped);
+    print_counts(out, grouped->run);
+}
+
+enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped, struct lb_error *err)
+{
+    char baseline[2 * LB_NAME_SIZE] = "";
+    enum lb_status st = lb_table_print_problems(out, grouped, baseline, err);
+    if (st == LB_OK)
+        lb_table_print_summary(out, grouped);
+    return st;
 }
 
 /* Kernels */

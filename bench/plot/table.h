@@ -13,6 +13,13 @@
 enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped,
                               struct lb_error *err);
 
+/* The two parts of that: the problems, and what follows them. baseline [2 * LB_NAME_SIZE]: that the
+ * latest heading names, "" before the first; another heading is printed where this run's differs.
+ */
+enum lb_status lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped,
+                                       char *baseline, struct lb_error *err);
+void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped);
+
 /* Prints "cudnn:auto ran 1 persistent kernel, tensor cores: yes", then one line per kernel, the
  * gaps between kernels and the row's warning; or why nothing is known. Indented by four. */
 void lb_kernels_print(FILE *out, const struct lb_row *row);

@@ -73,7 +73,7 @@ static void list_outputs(const char *path, const struct lb_picture_report *repor
 
 enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
                                  const struct lb_options *options, const char *baseline,
-                                 struct lb_error *err)
+                                 bool listed, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_grouped_run grouped = {0};
@@ -96,6 +96,8 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
         snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {
         LB_TRY(lb_export_gbench(run, stdout, err));
+    } else if (listed) {
+        lb_table_print_summary(stdout, &grouped);
     } else {
         lb_run_machine_line(run, machine, sizeof(machine));
         printf("%s\n", machine);

@@ -61,7 +61,7 @@ void lb_progress_say(const struct lb_progress *progress, const char *text)
     fprintf(stderr, "%s%s\n", progress->terminal ? "\r\033[K" : "", text);
 }
 
-void lb_progress_end(struct lb_progress *progress)
+void lb_progress_clear(struct lb_progress *progress)
 {
     if (progress->terminal && !progress->quiet)
         fprintf(stderr, "\r\033[K");

@@ -26,6 +26,6 @@ void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped);
 void lb_progress_say(const struct lb_progress *progress, const char *text);
 
 /* Clears the line. */
-void lb_progress_end(struct lb_progress *progress);
+void lb_progress_clear(struct lb_progress *progress);
 
 #endif

@@ -228,7 +228,7 @@ static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct 
     for (size_t i = 0; i < launch->count; i++)
         runs[i] = launch->parts[i].folder;
     LB_TRY(lb_merge_runs(runs, launch->count, launch->folder, stderr, &merged, err));
-    LB_TRY(lb_sweep_finish(launch->session, launch->folder, exit_code, err));
+    LB_TRY(lb_sweep_finish(launch->session, launch->folder, false, exit_code, err));
     if (launch->failed && *exit_code != LB_EXIT_INTERRUPTED)
         *exit_code = LB_EXIT_FAILED;
 done:

@@ -222,8 +222,7 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
     bool is_shard = shard || json_array_size(shards) > 0;
     if (shard)
         LB_TRY(take_shard(merge, shard, err));
-    json_array_foreach(shards, i, shard)
-        LB_TRY(take_shard(merge, shard, err));
+    json_array_foreach(shards, i, shard) LB_TRY(take_shard(merge, shard, err));
     if (!is_shard && !merge->no_shard)
         merge->no_shard = merge->paths[merge->files - 1];
     merge->doubtful += run->doubt[0] != '\0';

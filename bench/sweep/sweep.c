@@ -184,14 +184,22 @@ static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *ro
     lb_progress_say(&sweep->progress, line);
 }
 
-/* Adds the warnings that concern the whole case, and appends the row to the run. LB_IO, LB_OOM. */
+/* Adds the warnings that concern the whole case, and appends the row to the run. The row becomes
+ * empty where a table shows it. LB_IO, LB_OOM. */
 static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, struct lb_error *err)
 {
     warn_of_early_stop(sweep, row);
     warn_of_others(row);
     if (sweep->session->options->verbose)
         say_result(sweep, row);
-    return lb_run_append(&sweep->file, row, err);
+    lb_progress_done(&sweep->progress, lb_verdict_is_failure(row->verdict),
+                     row->verdict == LB_VERDICT_SKIPPED);
+    enum lb_status st = lb_run_append(&sweep->file, row, err);
+    if (st == LB_OK && sweep->live.left) {
+        lb_progress_clear(&sweep->progress);
+        st = lb_live_add(&sweep->live, row, err);
+    }
+    return st;
 }
 
 /* ---- Running all cases ---- */
@@ -252,8 +260,8 @@ static enum lb_status run_round(struct lb_sweep_run *sweep, const struct lb_case
     LB_TRY(measure(sweep, c, round, row, err));
     if (last)
         LB_TRY(record(sweep, row, err));
-    lb_progress_done(&sweep->progress, last && lb_verdict_is_failure(row->verdict),
-                     last && row->verdict == LB_VERDICT_SKIPPED);
+    else
+        lb_progress_done(&sweep->progress, false, false);
 done:
     return st;
 }
@@ -301,7 +309,7 @@ static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err
     }
     LB_TRY(run_canaries(sweep, "end", err));
 done:
-    lb_progress_end(&sweep->progress);
+    lb_progress_clear(&sweep->progress);
     return st == LB_INTERRUPTED ? LB_OK : st;
 }
 
@@ -312,8 +320,11 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
                                      int *exit_code, struct lb_error *err)
 {
     enum lb_status st = planned;
+    bool listed = sweep->live.left != NULL;
     if (planned == LB_OK) {
         st = run_cases(sweep, err);
+        if (st == LB_OK)
+            st = lb_live_end(&sweep->live, err);
         bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
         /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
         enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
@@ -323,10 +334,11 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
                                 "the run stops here; once its file can be written, continue with");
         lb_run_close(&sweep->file);
         if (st == LB_OK)
-            st = lb_sweep_finish(sweep->session, sweep->folder, exit_code, err);
+            st = lb_sweep_finish(sweep->session, sweep->folder, listed, exit_code, err);
         st = st == LB_OK || st == LB_INTERRUPTED || st == LB_IO ? st : LB_FAILED;
     }
     lb_run_close(&sweep->file);
+    lb_live_free(&sweep->live);
     json_decref(sweep->header);
     json_decref(sweep->hangs);
     free(sweep->cases);
@@ -337,7 +349,10 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
                         int *exit_code, struct lb_error *err)
 {
     struct lb_sweep_run sweep = {.session = session};
-    return run_and_finish(lb_sweep_begin(&sweep, plan, err), &sweep, exit_code, err);
+    enum lb_status st = lb_sweep_begin(&sweep, plan, err);
+    if (st == LB_OK && isatty(STDOUT_FILENO) && !session->options->benchmark_json)
+        st = lb_live_begin(&sweep.live, sweep.header, sweep.cases, sweep.count, err);
+    return run_and_finish(st, &sweep, exit_code, err);
 }
 
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err)

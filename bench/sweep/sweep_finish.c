@@ -84,15 +84,15 @@ static void say_noisy(const struct lb_options *options, const struct lb_run *run
     print_resume(options, folder, " --retry noisy");
 }
 
-enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, int *exit_code,
-                               struct lb_error *err)
+enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
+                               int *exit_code, struct lb_error *err)
 {
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
     LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
     lb_warn(run.doubt);
     const char *baseline = json_string_value(json_object_get(run.header, "baseline"));
-    st = lb_derive_outputs(&run, folder, session->options, baseline, err);
+    st = lb_derive_outputs(&run, folder, session->options, baseline, listed, err);
     say_noisy(session->options, &run, folder);
     bool stopped = lb_sweep_interrupted(session); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);

@@ -161,6 +161,7 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
     LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
                             json_object_get(header, "environment"), err));
     st = lb_run_create(sweep->folder, header, &sweep->file, err);
+    sweep->header = json_incref(header);
 done:
     json_decref(header);
     return st;

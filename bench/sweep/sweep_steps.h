@@ -8,11 +8,13 @@
 #include "report/canaries.h"
 #include "run/session.h"
 #include "support/progress.h"
+#include "sweep/live_table.h"
 
 /* A sweep that runs. Zero it before the first step. */
 struct lb_sweep_run {
     const struct lb_session *session; /* its options are the settings of the run */
-    json_t *header;                   /* of a run that goes on: strings of the options lie in it */
+    json_t *header;                   /* of the run; where it goes on, strings of the options lie
+                                         in it */
     char folder[4096];
     struct lb_run_file file;
     struct lb_case *cases; /* [count] still to run; owned */
@@ -21,6 +23,7 @@ struct lb_sweep_run {
     size_t canary_count;
     double start_ns; /* when the first case began */
     struct lb_progress progress;
+    struct lb_live_table live; /* shown on a terminal */
     json_t *hangs; /* object: how often cases of "impl:variant" have hung; NULL: none has; owned */
 };
 
@@ -52,8 +55,9 @@ bool lb_row_is_noisy(const struct lb_row *row);
 void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why);
 
 /* Reads the finished run in the folder, writes everything that is derived from it, and says which
- * cases were noisy and how an interrupted run is continued. *exit_code: the program's. */
-enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, int *exit_code,
-                               struct lb_error *err);
+ * cases were noisy and how an interrupted run is continued. listed: as in lb_derive_outputs.
+ * *exit_code: the program's. */
+enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
+                               int *exit_code, struct lb_error *err);
 
 #endif

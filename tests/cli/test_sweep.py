@@ -167,6 +167,10 @@ class Sweep(ProgramTest):
             plain = text.replace("\r\n", "\n")
             progress = re.findall(r"\r\033\[K(\[[^\r\n]*)", plain)
             self.assertEqual(len(progress), 3 * (2 + 5))
+            # The table of a problem comes when its last implementation is done, and once.
+            self.assertEqual(plain.count("\nT3_B2_I4_H4/f32/infer\n"), 1)
+            self.assertLess(plain.index("[7/21,"), plain.index("\nT3_B2_I4_H4/f32/infer\n"))
+            self.assertLess(plain.index("\nT3_B2_I4_H4/f32/infer\n"), plain.index("[8/21,"))
             self.assertRegex(progress[1], r"^\[2/21, \d+:\d\d left\] openblas/T3_B2_I4_H4/f32/infer$")
             shown = re.sub(r"[^\n]*\r\033\[K", "", plain)
             self.assertRegex(shown, r"\033\[1m  (cpu_ref|openblas) .*fastest.*\033\[0m\n")
@@ -176,6 +180,28 @@ class Sweep(ProgramTest):
             words = re.sub(r"\s+", " ", table)
             self.assertIn("openblas unsupported: dtype bf16: OpenBLAS has GEMMs in f32 and f64 only", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason is broken and indented
+
+    def test_a_terminal_shows_the_table_that_a_pipe_gets(self):
+        _, done = self.sweep("--case", "cpu_ref/T2_B1_H4", "--case", "openblas/T2_B1_H4/f16", "--case",
+                             "cpu_ref/T2_B1_H4/f16", "--case", "openblas/T2_B1_H4", "--processes", "2",
+                             "--case-time", "0.02", name="piped")
+        code, shown = run_on_terminal(200, "--resume", self.path("piped"), "--plots", "none")
+        self.assertEqual(code, 0, shown)
+        header = read_lines(self.path("piped"))[0]
+        code, live = run_on_terminal(200, "--sweep", *[word for case in header["cases"] for word in ("--case", case)],
+                                     "--processes", "2", "--case-time", "0.02", "--plots", "none", "--out",
+                                     self.path("live"))
+        self.assertEqual(code, 0, live)
+
+        def words(text):
+            """The table without times, marks and escape sequences."""
+            text = re.sub(r"[^\n]*\r\033\[K", "", text.replace("\r\n", "\n"))
+            text = re.sub(r"\033\[[01]m", "", text)
+            text = re.sub(r"[\d.]+ +[num]?s.*|~ noisy.*", "", text[text.index("Median"):text.index("records")])
+            return sorted(line for line in text.splitlines() if line)
+
+        self.assertEqual(words(live), words(shown))
+        self.assertEqual(words(live), words(done.stdout + "records"))
 
     def test_progress_counts_the_rounds_of_each_case(self):
         code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl",
