@@ -67,6 +67,7 @@ struct lb_case_context {
     struct lb_holdings holdings;     /* before the first sample */
     double children_ns;              /* CPU time of child processes before the first sample */
     double cpu_ns, clock_ns; /* CPU time of this process in the timed calls, and their time */
+    double first_cpu_ns, first_clock_ns; /* both clocks before the first sample */
     double cpus_used;        /* CPUs that the process and its children used in the timed calls */
     double sm_mhz;           /* of the multiprocessors from first to last sample, or NaN */
     double verified_ns[LB_TIMED_SETS]; /* times of the calls that were verified first */

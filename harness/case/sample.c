@@ -112,17 +112,30 @@ static void samples_begin(void *user)
         context->children_ns = lb_children_cpu_ns();
     }
     context->cpu_ns = context->clock_ns = 0;
+    context->first_cpu_ns = lb_process_cpu_ns();
+    context->first_clock_ns = lb_now_ns();
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
+}
+
+/* The CPUs that the timed calls used. The system counts the time of threads on other CPUs at its
+ * ticks alone, so that time in which they wait between two calls may be counted in a call. All
+ * that was used since the first sample, less what an implementation may use between the calls,
+ * has no such error. */
+static double cpus_used(const struct lb_case_context *context)
+{
+    double cpu = lb_process_cpu_ns() - context->first_cpu_ns,
+           between = lb_now_ns() - context->first_clock_ns - context->clock_ns,
+           children = lb_children_cpu_ns() - context->children_ns;
+    double in_calls = fmin(context->cpu_ns, cpu - context->plan.config.threads * between);
+    return (in_calls + children) / context->clock_ns;
 }
 
 /* lb_sampler_options.done */
 static void samples_end(void *user)
 {
     struct lb_case_context *context = user;
-    if (!context->options->profile) {
-        double children_ns = lb_children_cpu_ns() - context->children_ns;
-        context->cpus_used = (context->cpu_ns + children_ns) / context->clock_ns;
-    }
+    if (!context->options->profile)
+        context->cpus_used = cpus_used(context);
     context->sm_mhz = reads_clocks(context) ? context->place->clock_end() : (double)NAN;
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
 }
