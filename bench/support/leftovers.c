@@ -291,13 +291,6 @@ void lb_leftovers_append(const struct lb_process_reading *before,
     }
 }
 
-static double cpu_ns(clockid_t clock)
-{
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
-}
-
 /* Whether another thread than the calling one runs or waits for a CPU, rather than for an event. */
 static bool runs(long id, const char *stat)
 {
@@ -314,13 +307,11 @@ bool lb_threads_run(long pid)
 double lb_await_idle_threads(double limit_s)
 {
     double start = lb_now_ns();
-    double all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID), own = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    double others = lb_process_cpu_ns() - lb_thread_cpu_ns();
     while (lb_threads_run(getpid())) {
         double elapsed = lb_now_ns() - start;
         if (elapsed > limit_s * 1e9)
-            return (cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - all -
-                    (cpu_ns(CLOCK_THREAD_CPUTIME_ID) - own)) /
-                   elapsed;
+            return (lb_process_cpu_ns() - lb_thread_cpu_ns() - others) / elapsed;
         usleep(1000);
     }
     return 0;

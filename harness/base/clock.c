@@ -17,9 +17,19 @@ double lb_now_ns(void)
     return (double)(second - first) * 1e9 + (double)now.tv_nsec;
 }
 
-double lb_process_cpu_ns(void)
+static double cpu_clock(clockid_t clock)
 {
     struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    clock_gettime(clock, &used);
     return (double)used.tv_sec * 1e9 + (double)used.tv_nsec;
+}
+
+double lb_process_cpu_ns(void)
+{
+    return cpu_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+double lb_thread_cpu_ns(void)
+{
+    return cpu_clock(CLOCK_THREAD_CPUTIME_ID);
 }

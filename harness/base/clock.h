@@ -13,6 +13,9 @@ double lb_now_ns(void);
 /* CPU time of all threads of this process in ns, those that have ended included. */
 double lb_process_cpu_ns(void);
 
+/* The same of the calling thread alone. */
+double lb_thread_cpu_ns(void);
+
 #ifdef __cplusplus
 }
 #endif

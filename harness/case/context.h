@@ -66,10 +66,11 @@ struct lb_case_context {
     size_t calls_made, calls_before; /* in all; before the first sample */
     struct lb_holdings holdings;     /* before the first sample */
     double children_ns;              /* CPU time of child processes before the first sample */
-    double cpu_ns, clock_ns; /* CPU time of this process in the timed calls, and their time */
-    double first_cpu_ns, first_clock_ns; /* both clocks before the first sample */
-    double cpus_used;        /* CPUs that the process and its children used in the timed calls */
-    double sm_mhz;           /* of the multiprocessors from first to last sample, or NaN */
+    struct lb_case_clocks {
+        double cpu_ns, own_cpu_ns, clock_ns; /* CPU time of this process and of this thread; time */
+    } calls_took, first; /* sums over the timed calls; the clocks before the first sample */
+    double cpus_used;    /* CPUs that the process and its children used in the timed calls */
+    double sm_mhz;       /* of the multiprocessors from first to last sample, or NaN */
     double verified_ns[LB_TIMED_SETS]; /* times of the calls that were verified first */
     bool verified;                     /* both timed sets gave right results once */
     char low_precision[96];            /* a finding of check_results; "" when there is none */

@@ -21,6 +21,18 @@ done:
     return st;
 }
 
+static struct lb_case_clocks read_clocks(void)
+{
+    return (struct lb_case_clocks){lb_process_cpu_ns(), lb_thread_cpu_ns(), lb_now_ns()};
+}
+
+static struct lb_case_clocks clocks_since(const struct lb_case_clocks *start)
+{
+    const struct lb_case_clocks now = read_clocks();
+    return (struct lb_case_clocks){now.cpu_ns - start->cpu_ns, now.own_cpu_ns - start->own_cpu_ns,
+                                   now.clock_ns - start->clock_ns};
+}
+
 /* Makes as many calls as one sample times. Before the first one some results become NaN, whether
  * they are checked afterwards or not. *checked: whether the call will be; becomes true where it
  * left something unwritten. */
@@ -33,10 +45,12 @@ static enum lb_status time_calls(struct lb_case_context *context, bool *checked,
         LB_TRY(lb_case_poison_some(context, err));
     lb_case_set_order(context, lb_call_checks_order(&context->checks), context->calls);
     LB_TRY(lb_case_call_before(context, *checked, err));
-    double start = lb_now_ns(), cpu = lb_process_cpu_ns();
+    const struct lb_case_clocks start = read_clocks();
     LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, context->calls, ns, err));
-    context->cpu_ns += lb_process_cpu_ns() - cpu;
-    context->clock_ns += lb_now_ns() - start;
+    const struct lb_case_clocks took = clocks_since(&start);
+    context->calls_took.cpu_ns += took.cpu_ns;
+    context->calls_took.own_cpu_ns += took.own_cpu_ns;
+    context->calls_took.clock_ns += took.clock_ns;
     if (poisons)
         LB_TRY(lb_case_check_written(context, checked));
 done:
@@ -111,23 +125,23 @@ static void samples_begin(void *user)
         context->holdings = lb_holdings_read();
         context->children_ns = lb_children_cpu_ns();
     }
-    context->cpu_ns = context->clock_ns = 0;
-    context->first_cpu_ns = lb_process_cpu_ns();
-    context->first_clock_ns = lb_now_ns();
+    context->calls_took = (struct lb_case_clocks){0};
+    context->first = read_clocks();
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
 
 /* The CPUs that the timed calls used. The system counts the time of threads on other CPUs at its
- * ticks alone, so that time in which they wait between two calls may be counted in a call. All
- * that was used since the first sample, less what an implementation may use between the calls,
- * has no such error. */
+ * ticks alone, so that time in which they wait between two calls may be counted in a call. All CPU
+ * time since the first sample, less that of this thread between the calls and less what the other
+ * threads of the case may have used there, has no such error. */
 static double cpus_used(const struct lb_case_context *context)
 {
-    double cpu = lb_process_cpu_ns() - context->first_cpu_ns,
-           between = lb_now_ns() - context->first_clock_ns - context->clock_ns,
-           children = lb_children_cpu_ns() - context->children_ns;
-    double in_calls = fmin(context->cpu_ns, cpu - context->plan.config.threads * between);
-    return (in_calls + children) / context->clock_ns;
+    const struct lb_case_clocks all = clocks_since(&context->first), *calls = &context->calls_took;
+    double between = all.clock_ns - calls->clock_ns;
+    double others = (context->plan.config.threads - 1) * between;
+    double own = all.own_cpu_ns - calls->own_cpu_ns;
+    double in_calls = fmin(calls->cpu_ns, all.cpu_ns - own - others);
+    return (in_calls + lb_children_cpu_ns() - context->children_ns) / calls->clock_ns;
 }
 
 /* lb_sampler_options.done */
