@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "commands/history_plot.h"
+#include "plot/gnuplot.h"
 #include "record/environment.h"
 #include "record/run_devices.h"
 #include "stats/change_point.h"
@@ -17,7 +17,23 @@
 #include "support/number_text.h"
 #include "sweep/sweep.h"
 
-enum { LEAST_RUNS = 2 * LB_CHANGE_MIN_SEGMENT, SHOWN_RUNS = 100 };
+enum {
+    LEAST_RUNS = 2 * LB_CHANGE_MIN_SEGMENT,
+    SHOWN_RUNS = 100,
+    PANELS = 12,              /* cases per picture */
+    MOST_CASES = 20 * PANELS, /* in pictures; more are left out, and a message says so */
+    PAGE_TIME_LIMIT_S = 30
+};
+
+/* The times of one case over the runs, on one device where the runs have several. */
+struct line {
+    char id[LB_ROW_ID_SIZE]; /* lb_row_print_id */
+    size_t *run;       /* [count] index of each run that has a time, ascending in time; owned */
+    double *median_ns; /* [count], owned */
+    size_t count;
+    size_t *points; /* [point_count] indices into run where a new level begins; owned */
+    size_t point_count;
+};
 
 static const char *header_text(const struct lb_run *run, const char *key)
 {
@@ -114,8 +130,7 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
 }
 
 /* Finds the change points of one case. */
-static enum lb_status find_changes(struct lb_history_line *line, double margin,
-                                   struct lb_error *err)
+static enum lb_status find_changes(struct line *line, double margin, struct lb_error *err)
 {
     double *logs = malloc((line->count + 1) * sizeof(*logs));
     line->points = malloc((line->count + 1) * sizeof(*line->points));
@@ -133,24 +148,24 @@ static enum lb_status find_changes(struct lb_history_line *line, double margin,
 
 /* The lines of all cases, in order of first appearance. */
 struct collection {
-    struct lb_history_line *lines; /* [count], owned */
+    struct line *lines; /* [count], owned */
     size_t count, runs;
     json_t *index; /* from the text of case and device to the index of their line; owned */
 };
 
 /* The line of that text, which is added if it is new. NULL when memory runs out. */
-static struct lb_history_line *find_line(struct collection *all, const char *id)
+static struct line *find_line(struct collection *all, const char *id)
 {
     const json_t *known = json_object_get(all->index, id);
     if (known)
         return &all->lines[json_integer_value(known)];
-    struct lb_history_line *grown = realloc(all->lines, (all->count + 1) * sizeof(*grown));
+    struct line *grown = realloc(all->lines, (all->count + 1) * sizeof(*grown));
     if (!grown)
         return NULL;
     all->lines = grown;
-    struct lb_history_line *line = &grown[all->count++];
-    *line = (struct lb_history_line){.run = calloc(all->runs, sizeof(size_t)),
-                                     .median_ns = calloc(all->runs, sizeof(double))};
+    struct line *line = &grown[all->count++];
+    *line = (struct line){.run = calloc(all->runs, sizeof(size_t)),
+                          .median_ns = calloc(all->runs, sizeof(double))};
     snprintf(line->id, sizeof(line->id), "%s", id);
     bool done = line->run && line->median_ns &&
                 json_object_set_new(all->index, id, json_integer((json_int_t)all->count - 1)) == 0;
@@ -167,7 +182,7 @@ static enum lb_status collect(const struct lb_run *runs, struct collection *all,
             if (!lb_row_is_timed(row))
                 continue;
             lb_row_print_id(row, id);
-            struct lb_history_line *line = find_line(all, id);
+            struct line *line = find_line(all, id);
             if (!line)
                 return lb_fail(err, LB_OOM, "out of memory for %zu cases", all->count);
             line->run[line->count] = r;
@@ -176,7 +191,7 @@ static enum lb_status collect(const struct lb_run *runs, struct collection *all,
     return LB_OK;
 }
 
-static void print_line(const struct lb_history_line *line)
+static void print_line(const struct line *line)
 {
     static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     size_t first = line->count > SHOWN_RUNS ? line->count - SHOWN_RUNS : 0, point = 0;
@@ -200,19 +215,16 @@ static void print_line(const struct lb_history_line *line)
 }
 
 /* Median of the values [from, to). */
-static double segment_median(const struct lb_history_line *line, size_t from, size_t to)
+static double segment_median(const struct line *line, size_t from, size_t to)
 {
-    double *values = malloc((to - from) * sizeof(*values));
-    if (!values)
-        return (double)NAN;
-    memcpy(values, line->median_ns + from, (to - from) * sizeof(*values));
-    lb_sort(values, to - from);
-    double median = lb_median(values, to - from);
-    free(values);
+    double *scratch = malloc((to - from) * sizeof(*scratch));
+    double median =
+        scratch ? lb_median_of(line->median_ns + from, to - from, scratch) : (double)NAN;
+    free(scratch);
     return median;
 }
 
-static void print_changes(const struct lb_run *runs, const struct lb_history_line *line)
+static void print_changes(const struct lb_run *runs, const struct line *line)
 {
     for (size_t p = 0; p < line->point_count; p++) {
         size_t at = line->points[p], from = p > 0 ? line->points[p - 1] : 0;
@@ -230,8 +242,8 @@ static void print_changes(const struct lb_run *runs, const struct lb_history_lin
     }
 }
 
-static void print_history(const struct lb_run *runs, size_t count,
-                          const struct lb_history_line *lines, size_t line_count)
+static void print_history(const struct lb_run *runs, size_t count, const struct line *lines,
+                          size_t line_count)
 {
     size_t changes = 0;
     printf("%zu run%s, %s to %s, %zu case%s; | is a change point\n\n", count, count == 1 ? "" : "s",
@@ -248,6 +260,90 @@ static void print_history(const struct lb_run *runs, size_t count,
     fflush(stdout);
 }
 
+/* Selects the cases to draw, those with change points first. selected [MOST_CASES]. Returns how
+ * many there are. */
+static size_t select_cases(const struct line *lines, size_t line_count,
+                           const struct line **selected)
+{
+    size_t count = 0;
+    for (int changed = 1; changed >= 0; changed--)
+        for (size_t i = 0; i < line_count && count < MOST_CASES; i++)
+            if ((lines[i].point_count > 0) == (changed == 1))
+                selected[count++] = &lines[i];
+    return count;
+}
+
+/* A panel is a data set of lines "run median change"; change is 1 where a new level begins. */
+static void write_panel(struct lb_drawing *drawing, const struct line *line, size_t panel)
+{
+    char setting[64];
+    size_t point = 0;
+    snprintf(setting, sizeof(setting), "panel_title[%zu]", panel);
+    lb_picture_text(drawing, setting, line->id);
+    fprintf(drawing->data, "# %s: number of the run, median in us, 1 at a change point\n",
+            line->id);
+    for (size_t r = 0; r < line->count; r++) {
+        bool changes = point < line->point_count && line->points[point] == r;
+        point += changes;
+        fprintf(drawing->data, "%zu", line->run[r] + 1);
+        lb_picture_number(drawing, line->median_ns[r] / 1e3);
+        fprintf(drawing->data, " %d\n", changes);
+    }
+    fputs("\n\n", drawing->data);
+}
+
+static enum lb_status write_picture(struct lb_drawing *drawing, const struct line *const *lines,
+                                    size_t count, struct lb_error *err)
+{
+    char name[32] = "history";
+    if (drawing->count > 0)
+        snprintf(name, sizeof(name), "history-%zu", drawing->count + 1);
+    enum lb_status st = lb_picture_open(drawing, name, err);
+    if (st != LB_OK)
+        return st;
+    lb_picture_text(drawing, "heading", "LSTM times over a history of runs");
+    lb_picture_text(drawing, "reading",
+                    "Lower is better. Median in us over the number of the run; vertical strokes "
+                    "are change points.");
+    lb_picture_text(drawing, "reading_more", "");
+    fprintf(drawing->script,
+            "panels = %zu\ncolumns = %d\narray panel_title[%zu]\n"
+            "machine = ''\nprogram = ''\nlegend = ''\n",
+            count, count > 1 ? 2 : 1, count);
+    for (size_t i = 0; i < count; i++)
+        write_panel(drawing, lines[i], i + 1);
+    return lb_picture_finish(drawing, "history.gp", err);
+}
+
+/* Writes folder/plots/history.dat and .gp, history-2.dat and .gp, ..., and draws each as .svg and
+ * .png: one panel per case over the number of the run, with change points as vertical strokes;
+ * cases with changes come first. Errors as of lb_plot. */
+static enum lb_status draw(const char *folder, const struct line *lines, size_t line_count,
+                           struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct line *selected[MOST_CASES];
+    struct lb_drawing drawing = {.count = 0};
+    size_t count = select_cases(lines, line_count, selected);
+    if (count == 0)
+        return lb_fail(err, LB_INVALID, "no case has a time");
+    LB_TRY(lb_drawing_begin(folder, &drawing, err));
+    for (size_t first = 0; first < count; first += PANELS) {
+        size_t left = count - first;
+        LB_TRY(write_picture(&drawing, selected + first, left < PANELS ? left : PANELS, err));
+    }
+    LB_TRY(lb_drawing_draw(&drawing, PAGE_TIME_LIMIT_S * (double)drawing.count, err));
+    fprintf(stderr, "%s/history.svg and .png", drawing.folder);
+    if (drawing.count > 1)
+        fprintf(stderr, "; on to history-%zu", drawing.count);
+    if (line_count > count)
+        fprintf(stderr, "; %zu cases are not drawn", line_count - count);
+    fputc('\n', stderr);
+done:
+    lb_drawing_free(&drawing);
+    return st;
+}
+
 static enum lb_status show(const struct lb_options *options, const struct lb_run *runs,
                            size_t count, struct lb_error *err)
 {
@@ -258,7 +354,7 @@ static enum lb_status show(const struct lb_options *options, const struct lb_run
     for (size_t i = 0; i < all.count; i++)
         LB_TRY(find_changes(&all.lines[i], options->margin, err));
     print_history(runs, count, all.lines, all.count);
-    if (lb_history_draw(options->subject, all.lines, all.count, &why) != LB_OK)
+    if (draw(options->subject, all.lines, all.count, &why) != LB_OK)
         fprintf(stderr, "no pictures: %s\n", why.text);
 done:
     for (size_t i = 0; i < all.count; i++) {

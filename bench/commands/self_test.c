@@ -107,10 +107,8 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
         }
     for (size_t c = 0; c < test->result.cases; c++)
         for (int s = 0; s < 2; s++) {
-            double half[SIDE];
-            memcpy(half, sweep->logs[c] + s * SIDE, sizeof(half));
-            lb_sort(half, SIDE);
-            sweep->runs[c][s] = lb_median(half, SIDE);
+            double scratch[SIDE];
+            sweep->runs[c][s] = lb_median_of(sweep->logs[c] + s * SIDE, SIDE, scratch);
         }
     return st;
 }

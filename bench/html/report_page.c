@@ -128,7 +128,7 @@ static void format_kernels(const struct lb_row *row, char *text, size_t size)
         const struct lb_kernel *kernel = &kernels->items[i];
         char one[LB_KERNEL_NAME_SIZE + 64];
         lb_format_ns(kernel->total_ns, ns);
-        snprintf(one, sizeof(one), "; %" PRId64 " × %s, %s", kernel->count, kernel->name, ns);
+        snprintf(one, sizeof(one), "; %lld × %s, %s", kernel->count, kernel->name, ns);
         if (strlen(text) + strlen(one) + COUNT_ROOM >= size) {
             lb_append(text, size, "; and %zu more", kernels->count - i);
             return;

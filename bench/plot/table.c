@@ -1,7 +1,6 @@
 /* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
 #include "plot/table.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,9 +279,9 @@ enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped, s
 
 /* Kernels */
 
-static void print_sizes(FILE *out, const char *name, const int64_t sizes[3])
+static void print_sizes(FILE *out, const char *name, const json_int_t sizes[3])
 {
-    fprintf(out, "%s %" PRId64 "x%" PRId64 "x%" PRId64, name, sizes[0], sizes[1], sizes[2]);
+    fprintf(out, "%s %lldx%lldx%lld", name, sizes[0], sizes[1], sizes[2]);
 }
 
 static void print_kernel(FILE *out, const struct lb_kernel *kernel)
@@ -290,14 +289,13 @@ static void print_kernel(FILE *out, const struct lb_kernel *kernel)
     char total[32], longest[32];
     lb_format_ns(kernel->total_ns, total);
     lb_format_ns(kernel->longest_ns, longest);
-    fprintf(out, "      %5" PRId64 " x %s\n", kernel->count, kernel->name);
+    fprintf(out, "      %5lld x %s\n", kernel->count, kernel->name);
     fprintf(out, "              %s, longest %s; tensor cores: %s; ", total, longest,
             lb_tensor_cores_name(kernel->tensor_cores));
     print_sizes(out, "grid", kernel->grid);
     print_sizes(out, ", block", kernel->block);
     print_sizes(out, ", cluster", kernel->cluster);
-    fprintf(out, ", %" PRId64 " registers, %" PRId64 " bytes shared\n", kernel->registers,
-            kernel->shared_bytes);
+    fprintf(out, ", %lld registers, %lld bytes shared\n", kernel->registers, kernel->shared_bytes);
 }
 
 void lb_kernels_print(FILE *out, const struct lb_row *row)

@@ -10,7 +10,7 @@
 #include "cli/shard.h"
 #include "machine/ceilings.h"
 #include "measure/ceilings_measure.h"
-#include "record/device_record.h"
+#include "record/environment.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
 
@@ -137,7 +137,7 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     struct lb_ceilings figures;
     struct lb_device_info info;
     struct lb_machine published;
-    char line[160];
+    char memory[32];
     struct lb_error why = {""};
     enum lb_status st = lb_cpu_ceilings_measure(cpu_seconds, &figures, err);
     if (st != LB_OK)
@@ -152,9 +152,9 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     if (st != LB_OK)
         return lb_fail(err, st, "%s", why.text);
     lb_device_from_json(session->gpu, &info);
-    lb_device_line(&info, line, sizeof(line));
+    lb_format_bytes(info.memory_bytes, memory);
     st = measure_gpu(session, gpu_seconds, &figures, err);
-    printf("%s\n", line);
+    printf("%s, %d SMs, %s\n", info.name, info.sm_count, memory);
     bool known = lb_machine_of(&info, &published, NULL) == LB_OK;
     lb_ceilings_print_figures(stdout, &figures, known ? &published : NULL);
     return st;

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/given_files.h"
 #include "host/shared_library.h"
-#include "record/device_record.h"
+#include "record/environment.h"
 #include "run/worker_messages.h"
 #include "run/worker_process.h"
 #include "support/library_versions.h"

@@ -21,7 +21,7 @@
 #include "host/shared_library.h"
 #include "measure/ceilings_measure.h"
 #include "model/registry.h"
-#include "record/device_record.h"
+#include "record/environment.h"
 #include "run/planted_slowdown.h"
 #include "run/worker_messages.h"
 #include "support/channel.h"

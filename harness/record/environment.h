@@ -5,6 +5,8 @@
 #include <jansson.h>
 #include <stdbool.h>
 
+#include "device/device.h"
+
 /* Describes this environment in a new object with the keys host, cpu, cores, threads, simd,
  * governor, cache_bytes, memory_bytes, system, version, commit, dirty, compiler, flags, build_type,
  * libraries {name: version}. A value that the system does not provide is null. With a GPU the
@@ -38,6 +40,15 @@ void lb_environment_node(const json_t *environment, char *name, size_t size);
 /* Lists in what [size] the libraries that both environments have in different versions, such as
  * "OpenBLAS 0.3.21 to 0.3.26"; false when there are none. */
 bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size);
+
+/* Describes the GPU in a new object, an environment's gpu, with the keys name, uuid, pci, ordinal,
+ * visible (how many devices the process sees), compute ("9.0"), sm_count, memory_bytes, l2_bytes,
+ * shared_bytes, cuda_driver, cuda_runtime ("13.0"), driver and clock_max_mhz (null without NVML).
+ * NULL when memory runs out. */
+json_t *lb_device_to_json(const struct lb_device_info *info);
+
+/* Reads such an object; numbers whose key is missing become 0. */
+void lb_device_from_json(const json_t *object, struct lb_device_info *info);
 
 const char *lb_version(void); /* "0.1.0" */
 const char *lb_commit(void);  /* twelve digits, followed by "+changes" when dirty */

@@ -241,9 +241,9 @@ enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels)
     return used;
 }
 
-static int64_t persistent_launches(const struct lb_kernels *kernels)
+static json_int_t persistent_launches(const struct lb_kernels *kernels)
 {
-    int64_t launches = 0;
+    json_int_t launches = 0;
     for (size_t i = 0; i < kernels->count; i++)
         launches += kernels->items[i].persistent ? kernels->items[i].count : 0;
     return launches;
@@ -251,7 +251,7 @@ static int64_t persistent_launches(const struct lb_kernels *kernels)
 
 void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t size)
 {
-    int64_t persistent = persistent_launches(kernels);
+    json_int_t persistent = persistent_launches(kernels);
     double launches = kernels->launches;
     const char *cores = lb_tensor_cores_name(lb_kernels_tensor_cores(kernels));
     text[0] = '\0';
@@ -261,8 +261,8 @@ void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t si
         snprintf(text, size, "ran %.0f persistent kernel%s, tensor cores: %s", launches,
                  launches == 1 ? "" : "s", cores);
     else
-        snprintf(text, size, "ran %.0f kernel%s, %" PRId64 " persistent, tensor cores: %s",
-                 launches, launches == 1 ? "" : "s", persistent, cores);
+        snprintf(text, size, "ran %.0f kernel%s, %lld persistent, tensor cores: %s", launches,
+                 launches == 1 ? "" : "s", persistent, cores);
 }
 
 /* The name of the first kernel that uses tensor cores. */
@@ -279,7 +279,7 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
 {
     const struct lb_problem *p = &c->problem;
     enum lb_tensor_cores cores = lb_kernels_tensor_cores(kernels);
-    int64_t persistent = persistent_launches(kernels);
+    json_int_t persistent = persistent_launches(kernels);
     bool half = p->dtype == LB_F16 || p->dtype == LB_BF16;
     bool exact = p->dtype == LB_F32 && p->math == LB_IEEE;
     text[0] = '\0';
@@ -291,7 +291,7 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
                  " steps, none of them persistent",
                  c->variant, kernels->launches, p->seq_len);
     else if (strcmp(c->variant, "standard") == 0 && persistent > 0)
-        snprintf(text, size, "variant standard, but a call launched %" PRId64 " persistent kernels",
+        snprintf(text, size, "variant standard, but a call launched %lld persistent kernels",
                  persistent);
     else if (exact && cores == LB_TENSOR_YES)
         snprintf(text, size, "f32 under ieee math, but %s uses tensor cores",
@@ -328,36 +328,25 @@ json_t *lb_kernels_to_json(const struct lb_kernels *kernels)
 static enum lb_status read_kernel(json_t *object, size_t index, struct lb_kernel *k,
                                   struct lb_error *err)
 {
-    enum { WHOLE = 12 }; /* whole numbers: count, grid, block, cluster, registers, shared_bytes */
     json_error_t why;
-    json_int_t n[WHOLE] = {0};
     const char *name, *cores;
     int persistent;
     if (json_unpack_ex(object, &why, 0,
                        "{s:s, s:s, s:b, s:F, s:F, s:I, s:[III!], s:[III!], s:[III!], s:I, s:I}",
                        "name", &name, "tensor_cores", &cores, "persistent", &persistent, "total_ns",
-                       &k->total_ns, "longest_ns", &k->longest_ns, "count", &n[0], "grid", &n[1],
-                       &n[2], &n[3], "block", &n[4], &n[5], &n[6], "cluster", &n[7], &n[8], &n[9],
-                       "registers", &n[10], "shared_bytes", &n[11]) != 0)
+                       &k->total_ns, "longest_ns", &k->longest_ns, "count", &k->count, "grid",
+                       &k->grid[0], &k->grid[1], &k->grid[2], "block", &k->block[0], &k->block[1],
+                       &k->block[2], "cluster", &k->cluster[0], &k->cluster[1], &k->cluster[2],
+                       "registers", &k->registers, "shared_bytes", &k->shared_bytes) != 0)
         return lb_fail(err, LB_INVALID, "kernels[%zu]: %.200s", index, why.text);
-    for (int i = 0; i < WHOLE; i++)
-        if (n[i] < 0)
-            return lb_fail(err, LB_INVALID, "kernels[%zu]: %lld must be 0 or more", index,
-                           (long long)n[i]);
+    if (k->count < 0)
+        return lb_fail(err, LB_INVALID, "kernels[%zu]: its count must be 0 or more", index);
     snprintf(k->name, sizeof(k->name), "%s", name);
     lb_clean_text(k->name); /* a character may be cut */
     k->tensor_cores = strcmp(cores, "yes") == 0  ? LB_TENSOR_YES
                       : strcmp(cores, "no") == 0 ? LB_TENSOR_NO
                                                  : LB_TENSOR_UNKNOWN;
     k->persistent = persistent != 0;
-    k->count = n[0];
-    for (int i = 0; i < 3; i++) {
-        k->grid[i] = n[1 + i];
-        k->block[i] = n[4 + i];
-        k->cluster[i] = n[7 + i];
-    }
-    k->registers = n[10];
-    k->shared_bytes = n[11];
     return LB_OK;
 }
 

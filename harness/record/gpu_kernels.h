@@ -6,10 +6,6 @@
 
 #include "model/case.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LB_KERNEL_NAME_SIZE 128 /* bytes of a short name and its terminator */
 
 enum lb_tensor_cores { LB_TENSOR_UNKNOWN, LB_TENSOR_NO, LB_TENSOR_YES };
@@ -20,9 +16,9 @@ const char *lb_tensor_cores_name(enum lb_tensor_cores value); /* "unknown", "no"
 struct lb_launch_record {
     char *name; /* mangled or not; owned by the creator of the record */
     double start_ns, end_ns;
-    int64_t grid[3], block[3], cluster[3]; /* cluster is 1, 1, 1 or 0, 0, 0 without one */
-    int64_t registers;                     /* per thread */
-    int64_t shared_bytes;                  /* per block, static and dynamic */
+    json_int_t grid[3], block[3], cluster[3]; /* cluster is 1, 1, 1 or 0, 0, 0 without one */
+    json_int_t registers;                     /* per thread */
+    json_int_t shared_bytes;                  /* per block, static and dynamic */
 };
 
 /* All launches of one kernel. grid, block, cluster, registers and shared_bytes are those of its
@@ -35,10 +31,10 @@ struct lb_kernel {
     char name[LB_KERNEL_NAME_SIZE];
     enum lb_tensor_cores tensor_cores;
     bool persistent;
-    int64_t count;
+    json_int_t count;
     double total_ns, longest_ns;
-    int64_t grid[3], block[3], cluster[3];
-    int64_t registers, shared_bytes;
+    json_int_t grid[3], block[3], cluster[3];
+    json_int_t registers, shared_bytes;
 };
 
 /* The numbers are NaN when nothing was traced. */
@@ -81,7 +77,4 @@ json_t *lb_kernels_to_json(const struct lb_kernels *kernels);
 enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kernels,
                                     struct lb_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

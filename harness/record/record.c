@@ -1,4 +1,4 @@
-/* Rows of a run: making them, writing them as JSON, reading them back. */
+/* Rows of a run: making and merging them, writing them as JSON, reading them back. */
 #include "record/record.h"
 
 #include <inttypes.h>
@@ -39,72 +39,77 @@ const char *lb_stop_reason_name(enum lb_stop_reason reason)
     return stop_names[reason];
 }
 
-/* Every number of a row. Derived ones are written, and computed anew by readers. */
+/* How a later block changes a number of the row (lb_row_merge). */
+enum merge_rule {
+    FIRST, /* it stays as it is */
+    LARGEST,
+    SMALLEST,
+    SUM,
+    LATEST, /* the later one, where it is known */
+    DERIVED /* it is written, but readers and later blocks compute it anew */
+};
+
+/* Every number of a row. */
 static const struct number_key {
     const char *key;
     size_t offset;
-    bool derived;
+    enum merge_rule rule;
 } number_keys[] = {
-#define NUMBER(name)                                \
-    {                                               \
-#name, offsetof(struct lb_row, name), false \
-    }
-#define DERIVED(name)                              \
+#define NUMBER(name, rule)                         \
     {                                              \
-#name, offsetof(struct lb_row, name), true \
+#name, offsetof(struct lb_row, name), rule \
     }
-    NUMBER(err_max_abs),
-    NUMBER(err_max_rel),
-    NUMBER(err_norm),
-    NUMBER(tolerance_used),
-    NUMBER(error_ratio),
-    NUMBER(gradient_err_norm),
-    NUMBER(loss_scale),
-    NUMBER(overflow_share),
-    NUMBER(overflow_check_ns),
-    NUMBER(prepare_ns),
-    NUMBER(update_ns),
-    NUMBER(verify_ns),
-    NUMBER(elapsed_ns),
-    NUMBER(others_share),
-    NUMBER(calls_per_sample),
-    DERIVED(min_ns),
-    DERIVED(median_ns),
-    DERIVED(median_lo_ns),
-    DERIVED(median_hi_ns),
-    DERIVED(p5_ns),
-    DERIVED(p95_ns),
-    DERIVED(mad_ns),
-    DERIVED(outliers_mild),
-    DERIVED(outliers_severe),
-    DERIVED(spread_within),
-    DERIVED(spread_between),
-    NUMBER(flops),
-    NUMBER(bytes),
-    NUMBER(floor_ns),
-    NUMBER(chain_steps),
-    NUMBER(chain_ns),
-    DERIVED(floor_multiple),
-    NUMBER(checked_calls),
-    NUMBER(order_seed),
-    NUMBER(input_sets),
-    NUMBER(call_bytes),
-    NUMBER(working_set_bytes),
-    NUMBER(deterministic),
-    NUMBER(weights_bytes),
-    NUMBER(gradients_bytes),
-    NUMBER(reserve_bytes),
-    NUMBER(workspace_bytes),
-    NUMBER(peak_bytes),
-    NUMBER(sm_mhz),
-    NUMBER(memory_mhz),
-    NUMBER(temperature_c),
+    NUMBER(err_max_abs, LARGEST),
+    NUMBER(err_max_rel, LARGEST),
+    NUMBER(err_norm, LARGEST),
+    NUMBER(tolerance_used, LARGEST),
+    NUMBER(error_ratio, LARGEST),
+    NUMBER(gradient_err_norm, LARGEST),
+    NUMBER(loss_scale, SMALLEST),
+    NUMBER(overflow_share, LARGEST),
+    NUMBER(overflow_check_ns, SMALLEST),
+    NUMBER(prepare_ns, FIRST),
+    NUMBER(update_ns, SMALLEST),
+    NUMBER(verify_ns, SUM),
+    NUMBER(elapsed_ns, SUM),
+    NUMBER(others_share, LARGEST),
+    NUMBER(calls_per_sample, FIRST),
+    NUMBER(min_ns, DERIVED),
+    NUMBER(median_ns, DERIVED),
+    NUMBER(median_lo_ns, DERIVED),
+    NUMBER(median_hi_ns, DERIVED),
+    NUMBER(p5_ns, DERIVED),
+    NUMBER(p95_ns, DERIVED),
+    NUMBER(mad_ns, DERIVED),
+    NUMBER(outliers_mild, DERIVED),
+    NUMBER(outliers_severe, DERIVED),
+    NUMBER(spread_within, DERIVED),
+    NUMBER(spread_between, DERIVED),
+    NUMBER(flops, FIRST),
+    NUMBER(bytes, FIRST),
+    NUMBER(floor_ns, FIRST),
+    NUMBER(chain_steps, FIRST),
+    NUMBER(chain_ns, FIRST),
+    NUMBER(floor_multiple, DERIVED),
+    NUMBER(checked_calls, SUM),
+    NUMBER(order_seed, FIRST),
+    NUMBER(input_sets, FIRST),
+    NUMBER(call_bytes, FIRST),
+    NUMBER(working_set_bytes, FIRST),
+    NUMBER(deterministic, FIRST),
+    NUMBER(weights_bytes, FIRST),
+    NUMBER(gradients_bytes, FIRST),
+    NUMBER(reserve_bytes, FIRST),
+    NUMBER(workspace_bytes, FIRST),
+    NUMBER(peak_bytes, LARGEST),
+    NUMBER(sm_mhz, LATEST),
+    NUMBER(memory_mhz, LATEST),
+    NUMBER(temperature_c, LATEST),
 #undef NUMBER
-#undef DERIVED
-    {"kernel_launches", offsetof(struct lb_row, kernels.launches), false},
-    {"kernel_span_ns", offsetof(struct lb_row, kernels.span_ns), false},
-    {"kernel_gap_ns", offsetof(struct lb_row, kernels.gap_ns), false},
-    {"kernel_longest_gap_ns", offsetof(struct lb_row, kernels.longest_gap_ns), false},
+    {"kernel_launches", offsetof(struct lb_row, kernels.launches), FIRST},
+    {"kernel_span_ns", offsetof(struct lb_row, kernels.span_ns), FIRST},
+    {"kernel_gap_ns", offsetof(struct lb_row, kernels.gap_ns), FIRST},
+    {"kernel_longest_gap_ns", offsetof(struct lb_row, kernels.longest_gap_ns), FIRST},
 };
 
 enum { NUMBER_KEYS = sizeof(number_keys) / sizeof(number_keys[0]) };
@@ -171,6 +176,26 @@ void lb_row_append(const char **text, const char *format, ...)
     va_end(values);
 }
 
+void lb_row_warn(struct lb_row *row, const char *warning)
+{
+    if (warning[0] && !strstr(row->warning, warning))
+        lb_row_append(&row->warning, "%s%s", row->warning[0] ? "; " : "", warning);
+}
+
+void lb_row_suspect(struct lb_row *row, const char *format, ...)
+{
+    char reason[LB_ROW_TEXT_SIZE];
+    va_list arguments;
+    if (!lb_verdict_has_samples(row->verdict))
+        return;
+    va_start(arguments, format);
+    vsnprintf(reason, sizeof(reason), format, arguments);
+    va_end(arguments);
+    row->verdict = LB_VERDICT_SUSPECT;
+    if (!strstr(row->reason, reason))
+        lb_row_append(&row->reason, "%s%s", row->reason[0] ? "; " : "", reason);
+}
+
 struct lb_row lb_row_make(const struct lb_case *c)
 {
     struct lb_row row = {.c = *c, .verdict = LB_VERDICT_ERROR};
@@ -205,7 +230,7 @@ void lb_row_drop_samples(struct lb_row *row)
 {
     free_samples(row);
     for (size_t i = 0; i < NUMBER_KEYS; i++)
-        if (number_keys[i].derived)
+        if (number_keys[i].rule == DERIVED)
             *number_of(row, i) = NAN;
     row->calls_per_sample = NAN;
     row->stop_reason = LB_STOP_NONE;
@@ -251,6 +276,103 @@ void lb_row_set_reference(struct lb_row *row, double reference_ns)
 {
     if (row->block_count > 0)
         row->reference_ns[row->block_count - 1] = reference_ns;
+}
+
+/* Merges everything of a later block but its samples, which are appended afterwards. */
+static void merge_numbers(struct lb_row *row, struct lb_row *block)
+{
+    double before = (double)row->samples, more = (double)block->samples;
+    if (before + more > 0)
+        row->calls_per_sample =
+            (row->calls_per_sample * before + block->calls_per_sample * more) / (before + more);
+    for (size_t i = 0; i < NUMBER_KEYS; i++) {
+        double *number = number_of(row, i), later = *number_of(block, i);
+        if (number_keys[i].rule == LARGEST)
+            *number = fmax(*number, later);
+        else if (number_keys[i].rule == SMALLEST)
+            *number = fmin(*number, later);
+        else if (number_keys[i].rule == SUM)
+            *number += later;
+        else if (number_keys[i].rule == LATEST && !isnan(later))
+            *number = later;
+    }
+    row->stop_reason = block->stop_reason;
+    if (isnan(block->floor_ns)) /* its warning says why */
+        row->floor_ns = row->chain_ns = NAN;
+    lb_row_warn(row, block->warning);
+    if (block->verdict == LB_VERDICT_SUSPECT)
+        lb_row_suspect(row, "%s", block->reason);
+}
+
+/* Appends the blocks of `other`; processes: each of its processes becomes one of the row, else they
+ * belong to the row's latest. */
+static enum lb_status append_blocks(struct lb_row *row, const struct lb_row *other, bool processes,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t sample = 0, block = 0;
+    for (size_t p = 0; p < other->process_count; p++) {
+        if (processes)
+            LB_TRY(lb_row_add_process(row, err));
+        for (size_t b = 0; b < other->processes[p]; b++, block++) {
+            LB_TRY(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
+            lb_row_set_reference(row, other->reference_ns[block]);
+            sample += other->blocks[block];
+        }
+    }
+    st = lb_row_summarize(row, err);
+done:
+    return st;
+}
+
+/* A deterministic implementation must give the same bits in every block, and so in every process.
+ * True when a block contradicts the row, which then is the block's with the verdict wrong. */
+static bool bits_differ(const struct lb_row *row, struct lb_row *block)
+{
+    if (!(row->deterministic > 0) || row->hash == 0 || block->hash == 0 || row->hash == block->hash)
+        return false;
+    block->verdict = LB_VERDICT_WRONG;
+    lb_row_print(
+        &block->reason,
+        "says it is deterministic, but a later block of samples gave other bits (hash %016" PRIx64
+        ") than the first (%016" PRIx64 ")",
+        block->hash, row->hash);
+    lb_row_drop_samples(block);
+    return true;
+}
+
+enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
+                            struct lb_error *err)
+{
+    if (!first && !lb_verdict_has_samples(row->verdict))
+        return LB_OK;
+    if (first || !lb_verdict_has_samples(block->verdict) || bits_differ(row, block)) {
+        lb_row_free(row);
+        *row = *block;
+        *block = (struct lb_row){0};
+        return LB_OK;
+    }
+    merge_numbers(row, block);
+    return append_blocks(row, block, new_process, err);
+}
+
+static bool did_not_run(const struct lb_row *row)
+{
+    return row->verdict == LB_VERDICT_SKIPPED || row->verdict == LB_VERDICT_ABSENT;
+}
+
+enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err)
+{
+    if (did_not_run(other) || (!lb_verdict_has_samples(row->verdict) && !did_not_run(row)))
+        return LB_OK;
+    if (did_not_run(row) || !lb_verdict_has_samples(other->verdict)) {
+        lb_row_free(row);
+        *row = *other;
+        *other = (struct lb_row){0};
+        return LB_OK;
+    }
+    merge_numbers(row, other);
+    return append_blocks(row, other, true, err);
 }
 
 bool lb_row_is_timed(const struct lb_row *row)
@@ -425,7 +547,7 @@ static enum lb_status get_numbers(const json_t *object, struct lb_row *row, stru
     for (size_t i = 0; i < NUMBER_KEYS; i++) {
         const struct number_key *key = &number_keys[i];
         const json_t *value = json_object_get(object, key->key);
-        if (!value || json_is_null(value) || key->derived)
+        if (!value || json_is_null(value) || key->rule == DERIVED)
             continue;
         if (!json_is_number(value) || !(json_number_value(value) >= 0))
             return lb_fail(err, LB_INVALID, "%s: it must be null or a number of 0 or more",
@@ -509,31 +631,28 @@ static enum lb_status get_samples(const json_t *object, struct lb_row *row, stru
 {
     enum lb_status st = LB_OK;
     const json_t *samples, *blocks, *references, *processes;
-    size_t count = 0, of_process = 0;
     double *values = NULL;
     LB_TRY(get_array(object, "samples_ns", &samples, err));
     LB_TRY(get_array(object, "blocks", &blocks, err));
     LB_TRY(get_array(object, "reference_ns", &references, err));
     LB_TRY(get_array(object, "processes", &processes, err));
-    size_t total = json_array_size(samples), block_count = json_array_size(blocks);
+    size_t total = json_array_size(samples);
+    size_t block_count = blocks ? json_array_size(blocks) : total > 0;
+    size_t process_count = processes ? json_array_size(processes) : block_count > 0;
     values = malloc((total + 1) * sizeof(*values));
     if (!values)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu samples", total));
-    if (!blocks && total > 0)
-        LB_TRY(get_block(samples, references, total, values, row, err));
-    for (size_t i = 0; i < json_array_size(processes); i++) {
-        LB_TRY(
-            get_count(processes, "processes", i, block_count - row->block_count, &of_process, err));
+    for (size_t p = 0; p < process_count; p++) {
+        size_t of_process = block_count - row->block_count;
+        if (processes)
+            LB_TRY(get_count(processes, "processes", p, of_process, &of_process, err));
         LB_TRY(lb_row_add_process(row, err));
         for (size_t b = 0; b < of_process; b++) {
-            size_t left = total - row->samples;
-            LB_TRY(get_count(blocks, "blocks", row->block_count, left, &count, err));
+            size_t count = total - row->samples;
+            if (blocks)
+                LB_TRY(get_count(blocks, "blocks", row->block_count, count, &count, err));
             LB_TRY(get_block(samples, references, count, values, row, err));
         }
-    }
-    for (size_t b = 0; !processes && b < block_count; b++) {
-        LB_TRY(get_count(blocks, "blocks", b, total - row->samples, &count, err));
-        LB_TRY(get_block(samples, references, count, values, row, err));
     }
     if (row->block_count < block_count)
         LB_TRY(lb_fail(err, LB_INVALID, "processes: they have %zu blocks in all, but there are %zu",

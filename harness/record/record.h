@@ -189,6 +189,9 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 size_t lb_row_units(const struct lb_row *row);
 enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct lb_error *err);
 
+/* The mean time of the fixed loop around the row's blocks; NaN where it is not known for all. */
+double lb_row_mean_reference(const struct lb_row *row);
+
 /* In the runs under results, the slowdown of a row is below 1.1, or the row was disturbed. */
 #define LB_SLOW_MACHINE  1.15
 #define LB_SLOWDOWN_ROWS 8

@@ -297,9 +297,8 @@ struct reader {
     void *user;
     json_t *started;        /* of the session; borrowed */
     json_t *index;          /* object that maps a case text to the number of its row */
-    size_t capacity;        /* of run->rows and sessions */
-    size_t *sessions;       /* [capacity] the session that wrote each row, counted from 0 */
-    size_t session;         /* the session that is being read */
+    json_t *seen;           /* object whose keys are the case texts of this session */
+    size_t capacity;        /* of run->rows */
     json_int_t footer_rows; /* the number of rows according to the last footer */
     size_t headers;         /* more than one means several runs in one file */
     size_t repeated;        /* rows that repeat a case of their session */
@@ -372,7 +371,7 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
                        "%d: measure it again",
                        reader->path, (long long)json_integer_value(schema), LB_SCHEMA_VERSION);
     reader->headers++;
-    reader->session++;
+    json_object_clear(reader->seen);
     if (run->header)
         return LB_OK;
     reader->started = json_object_get(object, "started");
@@ -414,29 +413,27 @@ static enum lb_status number_row(struct reader *reader, struct lb_run *run, cons
                                  size_t *number, struct lb_error *err)
 {
     const json_t *earlier = json_object_get(reader->index, id);
+    reader->repeated += json_object_get(reader->seen, id) != NULL;
+    if (json_object_set_new(reader->seen, id, json_true()) != 0)
+        return lb_fail(err, LB_OOM, "%s: out of memory for an index", reader->path);
     *number = earlier ? (size_t)json_integer_value(earlier) : run->count;
     if (earlier) {
         run->duplicates++;
-        reader->repeated += reader->sessions[*number] == reader->session;
-    } else if (run->count == reader->capacity) {
+        return LB_OK;
+    }
+    if (!reader->visit && run->count == reader->capacity) {
         size_t capacity = reader->capacity ? 2 * reader->capacity : 64;
-        struct lb_row *rows = run->rows;
-        if (!reader->visit && !(rows = realloc(run->rows, capacity * sizeof(*rows))))
+        struct lb_row *rows = realloc(run->rows, capacity * sizeof(*rows));
+        if (!rows)
             return lb_fail(err, LB_OOM, "%s: out of memory for %zu rows", reader->path, capacity);
         run->rows = rows;
-        size_t *sessions = realloc(reader->sessions, capacity * sizeof(*sessions));
-        if (!sessions)
-            return lb_fail(err, LB_OOM, "%s: out of memory for %zu rows", reader->path, capacity);
-        reader->sessions = sessions;
         reader->capacity = capacity;
     }
-    if (!earlier &&
-        json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
+    if (json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
         return lb_fail(err, LB_OOM, "%s: out of memory for an index", reader->path);
-    if (!earlier && !reader->visit)
+    if (!reader->visit)
         run->rows[run->count] = (struct lb_row){0};
-    run->count += !earlier;
-    reader->sessions[*number] = reader->session;
+    run->count++;
     return LB_OK;
 }
 
@@ -538,7 +535,7 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
     else if (strcmp(kind, "canary") == 0)
         st = reader->visit ? read_row(reader, object, true, run, err) : LB_OK;
     else if (strcmp(kind, "resume") == 0) {
-        reader->session++;
+        json_object_clear(reader->seen);
         reader->started = json_object_get(object, "started");
         st = read_resume(reader, object, run, err);
     } else if (strcmp(kind, "footer") == 0) {
@@ -562,6 +559,7 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     size_t size = 0;
     ssize_t length;
     reader->index = json_object();
+    reader->seen = json_object();
     run->resumes = json_array();
     run->environments = json_array();
     while ((length = getline(&text, &size, reader->stream)) > 0) {
@@ -581,8 +579,8 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
     judge_file(reader, run);
 done:
     free(text);
-    free(reader->sessions);
     json_decref(reader->index);
+    json_decref(reader->seen);
     return st;
 }
 

@@ -38,7 +38,7 @@ struct lb_run {
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */
     bool other_schema; /* lb_run_read refused it for its schema version; nothing else is set */
-    bool empty;        /* lb_run_read refused it because it has no whole line; nothing else is set */
+    bool empty; /* lb_run_read refused it because it has no whole line; nothing else is set */
     off_t whole_bytes; /* bytes up to the end of the last whole line */
     char doubt[640];   /* why no comparison may rest on it, with the file's name and without control
                           characters: rows that its footer counts or its header plans are missing,

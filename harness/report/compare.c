@@ -191,15 +191,6 @@ static enum lb_status unit_times(const struct lb_pair *pair, const struct lb_row
     return st;
 }
 
-/* The mean time of the fixed loop around a row's blocks; NaN where it is not known. */
-static double loop_time(const struct lb_row *row)
-{
-    double sum = 0;
-    for (size_t i = 0; i < row->block_count; i++)
-        sum += row->reference_ns[i];
-    return row->block_count > 0 ? sum / (double)row->block_count : (double)NAN;
-}
-
 /* What a row itself shows of its disturbance, as the square of a relative deviation: by its
  * interval and by other programs on its CPUs. */
 static double disturbance(const struct lb_row *row)
@@ -215,7 +206,7 @@ static double disturbance(const struct lb_row *row)
  * so that its difference is the machine's. */
 static struct lb_spread assume_spread(const struct lb_pair *pair)
 {
-    double machine = log(loop_time(pair->now) / loop_time(pair->base));
+    double machine = log(lb_row_mean_reference(pair->now) / lb_row_mean_reference(pair->base));
     double more = disturbance(pair->base) + disturbance(pair->now) +
                   (isfinite(machine) ? machine * machine : 0);
     return (struct lb_spread){sqrt(LB_PROCESS_SPREAD * LB_PROCESS_SPREAD + more / 2),

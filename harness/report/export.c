@@ -91,12 +91,9 @@ static bool add_counters(json_t *object, const struct lb_row *row)
 /* Adds an error as the library's own reporter writes it; the entry's time is then 0. */
 static bool add_error(json_t *object, const struct lb_row *row)
 {
-    char message[LB_ROW_TEXT_SIZE + 32];
-    snprintf(message, sizeof(message), "%s: %s", lb_verdict_name(row->verdict), row->reason);
-    json_t *text = json_string(message);
+    json_t *text = json_sprintf("%s: %s", lb_verdict_name(row->verdict), row->reason);
     return json_object_set_new(object, "error_occurred", json_true()) == 0 &&
-           json_object_set_new(object, "error_message",
-                               text ? text : json_string(lb_verdict_name(row->verdict))) == 0;
+           json_object_set_new(object, "error_message", text) == 0;
 }
 
 /* How many calls so many samples are made of. A foreign record may name any number: the most is
@@ -129,25 +126,22 @@ static bool add_repetitions(json_t *rows, const struct lb_row *row, size_t famil
 {
     if (!lb_row_is_timed(row))
         return true;
-    double *sorted = malloc(row->samples * sizeof(*sorted));
-    bool done = sorted != NULL;
+    double *scratch = malloc(row->samples * sizeof(*scratch));
+    bool done = scratch != NULL;
     size_t first = 0;
     for (size_t i = 0; done && i < row->block_count; i++) {
         size_t count = row->blocks[i];
-        if (count > 0)
-            memcpy(sorted, row->samples_ns + first, count * sizeof(*sorted));
-        first += count;
-        lb_sort(sorted, count);
         struct measurement m = {
             .family = family,
             .repetitions = row->block_count,
             .repetition = i,
             .iterations = calls_of(row, count),
-            .real_time_ns = lb_median(sorted, count),
+            .real_time_ns = lb_median_of(row->samples_ns + first, count, scratch),
         };
+        first += count;
         done = count == 0 || json_array_append_new(rows, row_json(row, &m)) == 0;
     }
-    free(sorted);
+    free(scratch);
     return done;
 }
 
@@ -397,12 +391,11 @@ static enum lb_status bmf(const struct lb_run *run, FILE *out, struct lb_error *
         if (!lb_row_is_timed(row))
             continue;
         lb_row_print_id(row, id);
-        json_t *value = json_pack("{s:f}", "value", row->median_ns);
-        if (isfinite(row->median_lo_ns))
-            whole = json_object_set_new(value, "lower_value", json_real(row->median_lo_ns)) == 0 &&
-                    json_object_set_new(value, "upper_value", json_real(row->median_hi_ns)) == 0;
-        whole =
-            whole && json_object_set_new(document, id, json_pack("{s:o}", "latency", value)) == 0;
+        /* json_real gives NULL for what is not known, and the key is then left out */
+        json_t *entry =
+            json_pack("{s:{s:f, s:o*, s:o*}}", "latency", "value", row->median_ns, "lower_value",
+                      json_real(row->median_lo_ns), "upper_value", json_real(row->median_hi_ns));
+        whole = json_object_set_new(document, id, entry) == 0;
     }
     return lb_json_write(document, whole, "bmf", out, err);
 }

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "stats/order_stats.h"
 
@@ -35,8 +34,7 @@ static size_t count_below(const double *sorted, size_t n, double value, bool or_
  */
 static void rank(const double *values, size_t n, double *ranks, double *scratch)
 {
-    memcpy(scratch, values, n * sizeof(*values));
-    lb_sort(scratch, n);
+    lb_sort_copy(values, n, scratch);
     for (size_t i = 0; i < n; i++)
         ranks[i] = ((double)count_below(scratch, n, values[i], false) +
                     (double)count_below(scratch, n, values[i], true) + 1) /
@@ -67,12 +65,9 @@ static bool drifts(const double *samples, double trend, size_t n, double *scratc
         return false;
     /* With many samples even a tiny drift is significant, so it must also be large enough. */
     size_t third = n / 3;
-    memcpy(scratch, samples, third * sizeof(*samples));
-    lb_sort(scratch, third);
-    double first = lb_median(scratch, third);
-    memcpy(scratch, samples + n - third, third * sizeof(*samples));
-    lb_sort(scratch, third);
-    return fabs(lb_median(scratch, third) - first) > 0.005 * first;
+    double first = lb_median_of(samples, third, scratch);
+    double last = lb_median_of(samples + n - third, third, scratch);
+    return fabs(last - first) > 0.005 * first;
 }
 
 /* The sum of squared steps over the sum of squared distances from the mean; NaN when all ranks are
@@ -162,11 +157,7 @@ static void divide_by_block_medians(const double *samples, const size_t *blocks,
                                     double *out, double *scratch)
 {
     for (size_t b = 0; b < block_count; b++) {
-        if (blocks[b] == 0)
-            continue;
-        memcpy(scratch, samples, blocks[b] * sizeof(*samples));
-        lb_sort(scratch, blocks[b]);
-        double median = lb_median(scratch, blocks[b]);
+        double median = lb_median_of(samples, blocks[b], scratch);
         for (size_t i = 0; i < blocks[b]; i++)
             *out++ = samples[i] / median;
         samples += blocks[b];
@@ -184,8 +175,7 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
     if (!sorted)
         return lb_fail(err, LB_OOM, "out of memory for %zu samples", n);
     double *ranks = sorted + n, *centred = sorted + 2 * n, *scratch = sorted + 3 * n;
-    memcpy(sorted, samples, n * sizeof(*sorted));
-    lb_sort(sorted, n);
+    lb_sort_copy(samples, n, sorted);
     count_outliers(samples, sorted, n, blocks, block_count, anomalies);
     if (has_two_modes(sorted, n))
         anomalies->flags |= LB_ANOMALY_TWO_MODES;

@@ -8,10 +8,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum lb_anomaly {
     LB_ANOMALY_OUTLIERS = 1 << 0,   /* more than one sample in twenty is a severe outlier */
     LB_ANOMALY_SLOW_FIRST = 1 << 1, /* in at least half of the blocks the first sample is a severe
@@ -48,7 +44,4 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
  * "autocorrelation" or "two_modes"; NULL beyond the last. */
 const char *lb_anomaly_name(size_t index);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -73,13 +73,6 @@ static bool is_chance(const double *values, size_t n, double observed, double *s
     return at_least > SIGNIFICANCE * (PERMUTATIONS + 1);
 }
 
-static double median_of(const double *values, size_t n, double *scratch)
-{
-    memcpy(scratch, values, n * sizeof(*values));
-    lb_sort(scratch, n);
-    return lb_median(scratch, n);
-}
-
 /* Finds the change point of one segment; false when it has none. */
 static bool find_split(const double *values, size_t n, double least_shift, double *scratch,
                        size_t *split)
@@ -89,8 +82,8 @@ static bool find_split(const double *values, size_t n, double least_shift, doubl
     double observed = best_split(values, n, split);
     if (is_chance(values, n, observed, scratch))
         return false;
-    double before = median_of(values, *split, scratch);
-    double after = median_of(values + *split, n - *split, scratch);
+    double before = lb_median_of(values, *split, scratch);
+    double after = lb_median_of(values + *split, n - *split, scratch);
     return fabs(after - before) >= least_shift;
 }
 

@@ -6,10 +6,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LB_CHANGE_MIN_SEGMENT 3 /* runs on each side of a change point */
 
 /* E-divisive with moment index 1. It splits the series where the energy distance between both sides
@@ -24,7 +20,4 @@ extern "C" {
 enum lb_status lb_change_points(const double *values, size_t n, double least_shift, size_t *points,
                                 size_t *count, struct lb_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "stats/order_stats.h"
 
@@ -60,18 +59,6 @@ static void shift_by_spread(struct lb_contrast *c)
     c->tested = true;
 }
 
-/* The estimate alone: the difference of the medians, which is NaN where a side has no unit. Changes
- * the order of scratch [base_count + now_count]. */
-static double difference_of_medians(const struct lb_contrast *c, double *scratch)
-{
-    double *now = scratch + c->base_count;
-    memcpy(scratch, c->base, c->base_count * sizeof(*scratch));
-    memcpy(now, c->now, c->now_count * sizeof(*scratch));
-    lb_sort(scratch, c->base_count);
-    lb_sort(now, c->now_count);
-    return lb_median(now, c->now_count) - lb_median(scratch, c->base_count);
-}
-
 /* The shift by the units themselves. scratch [base_count + now_count] */
 static enum lb_status shift_by_units(struct lb_contrast *c, double *scratch, struct lb_error *err)
 {
@@ -79,7 +66,8 @@ static enum lb_status shift_by_units(struct lb_contrast *c, double *scratch, str
     c->tested = c->paired ? n == m && n >= LB_SHIFT_MIN_PAIRS
                           : n >= LB_SHIFT_MIN_UNITS && m >= LB_SHIFT_MIN_UNITS;
     if (!c->tested) {
-        c->shift = (struct lb_shift){.estimate = difference_of_medians(c, scratch)};
+        c->shift = (struct lb_shift){.estimate = lb_median_of(c->now, m, scratch) -
+                                                 lb_median_of(c->base, n, scratch)};
         return LB_OK;
     }
     if (!c->paired)

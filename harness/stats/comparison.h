@@ -5,10 +5,6 @@
 
 #include "stats/shift.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What the times of a case say. */
 enum lb_outcome {
     LB_OUTCOME_UNDECIDED, /* the times do not decide */
@@ -59,7 +55,4 @@ struct lb_judgement {
 enum lb_status lb_judge_cases(struct lb_contrast *cases, size_t count,
                               const struct lb_judgement *judgement, struct lb_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

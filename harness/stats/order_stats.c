@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int compare_doubles(const void *a, const void *b)
 {
@@ -16,12 +17,25 @@ void lb_sort(double *values, size_t n)
         qsort(values, n, sizeof(*values), compare_doubles);
 }
 
+void lb_sort_copy(const double *values, size_t n, double *sorted)
+{
+    if (n > 0)
+        memcpy(sorted, values, n * sizeof(*values));
+    lb_sort(sorted, n);
+}
+
 double lb_median(const double *sorted, size_t n)
 {
     if (n == 0)
         return NAN;
     double low = sorted[(n - 1) / 2];
     return low + (sorted[n / 2] - low) / 2;
+}
+
+double lb_median_of(const double *values, size_t n, double *scratch)
+{
+    lb_sort_copy(values, n, scratch);
+    return lb_median(scratch, n);
 }
 
 /* The binomial weight of k - 1 heads out of n fair coins, from the weight of k heads. Weights are

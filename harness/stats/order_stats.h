@@ -7,16 +7,18 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Sorts values [n] into ascending order; none may be NaN. */
 void lb_sort(double *values, size_t n);
 
 /* The median of sorted [n], ascending: the middle value, or the mean of the middle two; NaN when n
  * is 0. */
 double lb_median(const double *sorted, size_t n);
+
+/* Writes values [n] to sorted [n] in ascending order. */
+void lb_sort_copy(const double *values, size_t n, double *sorted);
+
+/* The median of values [n] in any order. scratch [n] */
+double lb_median_of(const double *values, size_t n, double *scratch);
 
 /* Order-statistic confidence interval of the median.
  * sorted [n] in ns, ascending; n >= 6 for 95 %. *lo and *hi are elements of sorted, without
@@ -36,7 +38,4 @@ double lb_quantile(const double *sorted, size_t n, double p);
  * standard deviation; NaN when n is 0. */
 double lb_mad(const double *sorted, size_t n);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

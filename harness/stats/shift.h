@@ -13,10 +13,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LB_SHIFT_MIN_UNITS 4 /* on each side: with fewer no interval reaches 95 % */
 #define LB_SHIFT_MIN_PAIRS 6 /* likewise */
 
@@ -55,7 +51,4 @@ enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_sh
 double lb_shift_least_p(size_t n, size_t m);
 double lb_shift_paired_least_p(size_t n);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -129,7 +129,7 @@ static bool add_launch(const kernel_record *kernel)
         .block = {kernel->blockX, kernel->blockY, kernel->blockZ},
         .cluster = {kernel->clusterX, kernel->clusterY, kernel->clusterZ},
         .registers = kernel->registersPerThread,
-        .shared_bytes = (int64_t)kernel->staticSharedMemory + kernel->dynamicSharedMemory,
+        .shared_bytes = (json_int_t)kernel->staticSharedMemory + kernel->dynamicSharedMemory,
     };
     return true;
 }

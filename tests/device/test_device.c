@@ -13,7 +13,7 @@
 #include "device/weight_packing.h"
 #include "machine/machine.h"
 #include "model/case.h"
-#include "record/device_record.h"
+#include "record/environment.h"
 #include "tests/fake_gpu/fake_device.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/scratch_folder.h"
