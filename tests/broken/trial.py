@@ -27,23 +27,23 @@ COMMON = ["--pass", "infer,train", "--case-time", "0.05", "--call-limit", "3"]
 # Plug-ins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_3", "slow_20",
            "cells_none", "leftovers_nothing", "leftovers_idle_pool", "leftovers_brief_spin",
-           "verdict_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none", "shortcuts_none", "shortcuts_own_memory"}
+           "misbehave_noted", "gpu_fault_none", "gpu_fault_retains", "gpu_fault_slow_first", "cheats_none", "cheats_own_memory"}
 
 # What must be said where a verdict that is not ok would not do. A plug-in without an entry is caught by
 # any verdict that is a failure, any warning, or a refusal of its plug-in.
 EXPECTED = {
     "cheats_cached_and_slow": r"^suspect: a call takes .* times as long with inputs that were in no call before",
-    "shortcuts_memo_garbage": r"^wrong: .*, with inputs that were in no call before",
-    "shortcuts_memo_state": r"with inputs that were in no call before",
-    "shortcuts_memo_half": r"^suspect: a call takes .* times as long with inputs that were in no call before",
-    "shortcuts_dw_late": r"^wrong: gradients does more than convert",
-    "shortcuts_dw_timer": r"^wrong: ",
+    "cheats_memo_garbage": r"^wrong: .*, with inputs that were in no call before",
+    "cheats_memo_state": r"with inputs that were in no call before",
+    "cheats_memo_half": r"^suspect: a call takes .* times as long with inputs that were in no call before",
+    "cheats_dw_late": r"^wrong: gradients does more than convert",
+    "cheats_dw_timer": r"^wrong: ",
     "broken_nan_beyond_20": r"^wrong: .* with 30 times as large an x",
-    "shortcuts_dw_unbuffered": r"^suspect: gradients, which is not timed, takes",
-    "shortcuts_y_timer": r"^wrong: call 1 was not finished when it had returned: the end of y was written afterwards",
-    "shortcuts_f16_as_bf16": r"^suspect: low precision",
-    "shortcuts_thread_per_call": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
-    "shortcuts_child_computes": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
+    "cheats_dw_unbuffered": r"^suspect: gradients, which is not timed, takes",
+    "cheats_y_timer": r"^wrong: call 1 was not finished when it had returned: the end of y was written afterwards",
+    "cheats_f16_as_bf16": r"^suspect: low precision",
+    "cheats_thread_per_call": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
+    "cheats_child_computes": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
     "leftovers_spinning_pool": r"left behind: threads that spin",
     "leftovers_spins_at_load": r"left behind: threads that spin",
     "leftovers_idle_threads": r"left behind: 1 more thread",
@@ -67,14 +67,14 @@ EXPECTED = {
     "reload_vanishes": r"can't be loaded again: .*[Nn]o such file",
     "reload_other_name": r"can't be loaded again: its name is renamed now",
     "reload_crashes": r"signal 11\) in loading",
-    "verdict_killed": r"^crash: killed from outside",
-    "verdict_hang_in_supports": r"^timeout: supports did not return",
-    "verdict_hang_in_sizes": r"^timeout: sizes did not return",
-    "verdict_crash_in_prepare": r"^crash: .* in prepare",
-    "verdict_no_forward": r"no_forward\.so: .*does not set forward",
-    "verdict_many_variants": r"more than 63 variants",
-    "verdict_bad_name": r"bad_name\.so: name 'Bad Name'",
-    "verdict_huge_workspace": r"^oom: needs 1\.0 EiB",
+    "misbehave_killed": r"^crash: killed from outside",
+    "misbehave_hang_in_supports": r"^timeout: supports did not return",
+    "misbehave_hang_in_sizes": r"^timeout: sizes did not return",
+    "misbehave_crash_in_prepare": r"^crash: .* in prepare",
+    "misbehave_no_forward": r"no_forward\.so: .*does not set forward",
+    "misbehave_many_variants": r"more than 63 variants",
+    "misbehave_bad_name": r"bad_name\.so: name 'Bad Name'",
+    "misbehave_huge_workspace": r"^oom: needs 1\.0 EiB",
     "broken_dw_in_gradients": r"^wrong: call 1 was not finished when it had returned",
     "broken_update_in_forward": r"^wrong: y .* is NaN",
     "broken_hides_overflow": r"no gradient is infinite or NaN, as after an overflow, but",
@@ -93,30 +93,6 @@ EXPECTED |= {
     "gpu_fault_wrong_later": r"^wrong: .*the first calls were right",
 }
 
-# Faults of which the sources hold no description beside the name.
-DESCRIBED = {
-    "misbehave": {"crash": "raises SIGSEGV", "leave": "ends its process", "hang": "does not return",
-                  "hang_in_destroy": "does not return from destroy",
-                  "crash_in_destroy": "aborts in destroy", "eat": "allocates without end",
-                  "fail": "reports a failure", "cheat": "computes in the first call alone",
-                  "past_end": "writes one byte past y", "before_start": "writes before cn",
-                  "bytes": "speaks in bytes that are no UTF-8",
-                  "slow_to_load": "takes 5 s to load", "no_abi": "offers no interface",
-                  "other_abi": "is of another interface", "other_size": "has a shorter struct",
-                  "nap": "sleeps once where a file asks it to, and is right"},
-    "gpu_fault": {"absent": "its machine has no device", "oom": "its device has 1 KiB of memory",
-                  "oom_late": "an allocation on its device fails",
-                  "illegal_address": "its device reports an illegal address",
-                  "no_capture": "its calls can't be captured", "hang": "its device never finishes",
-                  "wrong_later": "its results are wrong from the ninth call on",
-                  "hang_upload": "a copy to its device never ends",
-                  "hang_recheck": "a copy from its device never ends once timing began",
-                  "hang_hash": "a hash of its memory never ends",
-                  "past_end": "writes past the end of y on its device",
-                  "lost_in_question": "its device is lost when it is asked about the case"},
-}
-
-
 def descriptions():
     """What the comments in the sources say of each fault."""
     said = {}
@@ -127,8 +103,6 @@ def descriptions():
         for name, words in re.findall(r"^ *(\w+),? +/\* (.*?) \*/", body[1] if body else "",
                                       re.DOTALL | re.MULTILINE):
             said[f"{source}_{name}"] = " ".join(words.split())
-        for name, words in DESCRIBED.get(source, {}).items():
-            said[f"{source}_{name}"] = words
     return said
 
 
@@ -158,10 +132,10 @@ def sweep(plugin, problem, scratch):
         arguments += ["--memory", "256M"]
     if plugin == "broken_hides_overflow":
         arguments += ["--dtype", "f16", "--loss-scale", "dynamic"]
-    passes = {"shortcuts_bwd_in_fwd": "backward", "shortcuts_forgets_reserve": "forward",
-              "shortcuts_memo_garbage": "infer", "shortcuts_memo_state": "infer"}
+    passes = {"cheats_bwd_in_fwd": "backward", "cheats_forgets_reserve": "forward",
+              "cheats_memo_garbage": "infer", "cheats_memo_state": "infer"}
     arguments += ["--pass", passes[plugin]] if plugin in passes else []
-    dtypes = {"shortcuts_f16_as_bf16": "f16", "shortcuts_int8_weights": "bf16"}
+    dtypes = {"cheats_f16_as_bf16": "f16", "cheats_int8_weights": "bf16"}
     arguments += ["--dtype", dtypes[plugin]] if plugin in dtypes else []
     name = "slow" if plugin.startswith("slow_") else plugin
     out = os.path.join(scratch, "run")

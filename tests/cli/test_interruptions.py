@@ -55,7 +55,7 @@ class Innocent(ProgramTest):
         self.assertNotIn("run again", err)
 
     def test_one_that_kills_itself_each_time_is_a_crash(self):
-        rows, done = self.sweep(*TINY, "--impl", "verdict_killed", "--plugin", plugin("verdict_killed"),
+        rows, done = self.sweep(*TINY, "--impl", "misbehave_killed", "--plugin", plugin("misbehave_killed"),
                                 exit_code=1)
         row, = rows.values()
         self.assertEqual(row["verdict"], "crash")

@@ -5,12 +5,8 @@
  * It is slow and shares no code with the oracle, so that `none` also checks the oracle. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "impl.h"
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
+#include "faulty.h"
 
 enum fault {
     none,
@@ -39,8 +35,6 @@ enum fault {
 };
 
 static const enum fault fault = FAULT;
-
-const struct lb_impl *lb_plugin(uint32_t abi);
 
 /* The state of a case. The arrays lie in the harness's buffers. */
 struct broken {

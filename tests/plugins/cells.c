@@ -3,12 +3,8 @@
  * input or output changed, which gives the results of an implementation that misreads the equations
  * of problem.h. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "impl.h"
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
+#include "faulty.h"
 
 enum fault {
     none,
@@ -22,9 +18,6 @@ enum fault {
 };
 
 static const enum fault fault = FAULT;
-
-extern const struct lb_impl lb_impl_cpu_ref;
-const struct lb_impl *lb_plugin(uint32_t abi);
 
 struct wrong {
     struct lb_problem problem;

@@ -8,7 +8,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,10 +15,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "impl.h"
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
+#include "faulty.h"
 
 enum fault {
     nothing,
@@ -46,9 +42,6 @@ enum fault {
 };
 
 static const enum fault fault = FAULT;
-
-extern const struct lb_impl lb_impl_cpu_ref;
-const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
 
@@ -176,9 +169,7 @@ static void leave(void *self)
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
     (void)abi;
-    impl = lb_impl_cpu_ref;
-    impl.name = "leftovers_" TEXT(FAULT);
-    impl.summary = "cpu_ref that leaves something behind";
+    impl = cpu_ref_as("leftovers_" TEXT(FAULT), "cpu_ref that leaves something behind");
     impl.destroy = leave;
     for (int i = 0; fault == spins_at_load && i < 2; i++)
         start(spin_for_ever);

@@ -1,85 +1,101 @@
-/* A plug-in with one fault, which the compile-time name FAULT names; everything else is cpu_ref's.
- * Tests check that each fault costs its own row and no other. */
+/* A plug-in that crashes, hangs, writes beside its tensors or is no right plug-in; tests check that
+ * each fault costs its own row and no other, and that the row says what really happened. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "impl.h"
+#include "faulty.h"
 
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
+enum fault {
+    none,
+    crash,            /* raises SIGSEGV */
+    leave,            /* ends its process */
+    hang,             /* does not return */
+    hang_in_destroy,  /* does not return from destroy */
+    crash_in_destroy, /* aborts in destroy */
+    eat,              /* allocates without end */
+    fail,             /* reports a failure */
+    chatter,          /* prints to standard output, and is right */
+    cheat,            /* computes in the first call alone */
+    past_end,         /* writes one byte past y */
+    before_start,     /* writes before cn */
+    bytes,            /* speaks in bytes that are no UTF-8, with escape sequences for a terminal */
+    slow_to_load,     /* takes 5 s to load */
+    no_abi,           /* offers no interface */
+    other_abi,        /* is of another interface */
+    other_size,       /* has a shorter struct */
+    nap,              /* sleeps once where a file asks it to, and is right */
+    killed,           /* is killed by SIGKILL although memory has not run out */
+    hang_in_supports, /* `supports` does not return */
+    hang_in_sizes,    /* `sizes` does not return */
+    crash_in_prepare, /* raises SIGSEGV in `prepare` */
+    no_forward,       /* its struct has no forward */
+    many_variants,    /* has more variants than are allowed */
+    bad_name,         /* has a name with capital letters */
+    noted,            /* gives a note on the case */
+    huge_workspace    /* asks for 1 EiB of workspace */
+};
 
-extern const struct lb_impl lb_impl_cpu_ref;
-const struct lb_impl *lb_plugin(uint32_t abi);
+static const enum fault fault = FAULT;
 
-static struct lb_impl impl; /* cpu_ref's, with the faulty slot replaced */
+static struct tensor_bytes tensors; /* of the case that was created last */
 
-static enum lb_status crash(void *self, const struct lb_forward_io *io, struct lb_error *err)
+static void wait_for_ever(void)
 {
-    (void)self, (void)io, (void)err;
-    raise(SIGSEGV);
-    return LB_OK;
-}
-
-static enum lb_status leave(void *self, const struct lb_forward_io *io, struct lb_error *err)
-{
-    (void)self, (void)io, (void)err;
-    _exit(7);
-}
-
-static enum lb_status hang(void *self, const struct lb_forward_io *io, struct lb_error *err)
-{
-    (void)self, (void)io, (void)err;
     for (;;)
         pause();
-    return LB_OK;
 }
 
-static void hang_in_destroy(void *self)
+static enum lb_status supports(const struct lb_problem *problem,
+                               const struct lb_exec_config *config, struct lb_error *why)
 {
-    (void)self;
-    for (;;)
-        pause();
+    if (fault == hang_in_supports)
+        wait_for_ever();
+    if (fault == bytes && problem->hidden % 2 != 0)
+        return lb_fail(why, LB_UNSUPPORTED, "\xfe\033]0;odd\a");
+    return lb_impl_cpu_ref.supports(problem, config, why);
 }
 
-static void crash_in_destroy(void *self)
+static enum lb_status create(void *self, const struct lb_problem *p,
+                             const struct lb_exec_config *config, struct lb_error *err)
 {
-    (void)self;
-    raise(SIGABRT);
+    tensors = tensor_bytes_of(p);
+    return lb_impl_cpu_ref.create(self, p, config, err);
+}
+
+static enum lb_status sizes(void *self, struct lb_sizes *out, struct lb_error *err)
+{
+    if (fault == hang_in_sizes)
+        wait_for_ever();
+    enum lb_status st = lb_impl_cpu_ref.sizes(self, out, err);
+    if (fault == huge_workspace)
+        out->workspace = (size_t)1 << 60;
+    return st;
+}
+
+static enum lb_status prepare(void *self, const struct lb_buffers *buffers,
+                              const struct lb_weights *weights, struct lb_error *err)
+{
+    if (fault == crash_in_prepare)
+        raise(SIGSEGV);
+    return lb_impl_cpu_ref.prepare(self, buffers, weights, err);
 }
 
 /* Allocates memory until the process is killed. */
-static enum lb_status eat(void *self, const struct lb_forward_io *io, struct lb_error *err)
+static void eat_memory(void)
 {
-    (void)self, (void)io, (void)err;
     for (size_t chunk = 16U << 20;;) {
         void *memory = malloc(chunk);
         if (memory)
             memset(memory, 1, chunk);
     }
-    return LB_OK;
 }
 
-static enum lb_status fail(void *self, const struct lb_forward_io *io, struct lb_error *err)
-{
-    (void)self, (void)io;
-    return lb_fail(err, LB_FAILED, "the planted failure");
-}
-
-static enum lb_status chatter(void *self, const struct lb_forward_io *io, struct lb_error *err)
-{
-    puts("this must not end up among the program's data");
-    fflush(stdout);
-    return lb_impl_cpu_ref.forward(self, io, err);
-}
-
-/* Correct, but the first call in the first process takes a second. It creates the file $LB_NAP,
- * which shows that the call has begun. */
-static enum lb_status nap(void *self, const struct lb_forward_io *io, struct lb_error *err)
+/* Sleeps for a second in the first process, which creates the file $LB_NAP: it shows that the call
+ * has begun. */
+static void sleep_once(void)
 {
     const struct timespec second = {.tv_sec = 1};
     const char *path = getenv("LB_NAP");
@@ -88,57 +104,45 @@ static enum lb_status nap(void *self, const struct lb_forward_io *io, struct lb_
         close(file);
         nanosleep(&second, NULL);
     }
-    return lb_impl_cpu_ref.forward(self, io, err);
 }
 
-/* Correct in the first call only, so that the timed calls differ from the one that is checked
- * first. */
-static enum lb_status cheat(void *self, const struct lb_forward_io *io, struct lb_error *err)
+static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     static int calls;
-    return calls++ == 0 ? lb_impl_cpu_ref.forward(self, io, err) : LB_OK;
-}
-
-static size_t y_bytes, state_bytes; /* sizes for the case that was created last */
-
-static enum lb_status note_sizes(void *self, const struct lb_problem *p,
-                                 const struct lb_exec_config *config, struct lb_error *err)
-{
-    size_t size = lb_dtype_size(p->dtype);
-    y_bytes = (size_t)(p->seq_len * p->batch * p->directions * p->hidden) * size;
-    state_bytes = (size_t)(p->layers * p->directions * p->batch * p->hidden) * size;
-    return lb_impl_cpu_ref.create(self, p, config, err);
-}
-
-/* Correct, but writes one byte behind y. */
-static enum lb_status past_end(void *self, const struct lb_forward_io *io, struct lb_error *err)
-{
+    switch (fault) {
+    case crash: raise(SIGSEGV); break;
+    case leave: _exit(7);
+    case hang: wait_for_ever(); break;
+    case eat: eat_memory(); break;
+    case fail: return lb_fail(err, LB_FAILED, "the planted failure");
+    case bytes: return lb_fail(err, LB_FAILED, "caf\xe9 \033[31mred\a\xff");
+    case killed: kill(getpid(), SIGKILL); break;
+    case nap: sleep_once(); break;
+    case chatter:
+        puts("this must not end up among the program's data");
+        fflush(stdout);
+        break;
+    case cheat:
+        if (calls++ > 0)
+            return LB_OK;
+        break;
+    default: break;
+    }
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
-    ((char *)io->y)[y_bytes] = 0;
+    if (fault == past_end)
+        ((char *)io->y)[tensors.y] = 0;
+    if (fault == before_start)
+        memset((char *)io->cn - tensors.state, 0, tensors.state);
     return st;
 }
 
-/* Correct, but writes before the start of cn. */
-static enum lb_status before_start(void *self, const struct lb_forward_io *io, struct lb_error *err)
+static void destroy(void *self)
 {
-    enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
-    memset((char *)io->cn - state_bytes, 0, state_bytes);
-    return st;
-}
-
-/* Fails with a message that is not UTF-8 and has escape sequences for a terminal. */
-static enum lb_status fail_in_bytes(void *self, const struct lb_forward_io *io,
-                                    struct lb_error *err)
-{
-    (void)self, (void)io;
-    return lb_fail(err, LB_FAILED, "caf\xe9 \033[31mred\a\xff");
-}
-
-static enum lb_status refuse_in_bytes(const struct lb_problem *p,
-                                      const struct lb_exec_config *config, struct lb_error *why)
-{
-    enum lb_status st = lb_impl_cpu_ref.supports(p, config, why);
-    return p->hidden % 2 == 0 ? st : lb_fail(why, LB_UNSUPPORTED, "\xfe\033]0;odd\a");
+    if (fault == hang_in_destroy)
+        wait_for_ever();
+    if (fault == crash_in_destroy)
+        raise(SIGABRT);
+    lb_impl_cpu_ref.destroy(self);
 }
 
 static const char *describe_in_bytes(const void *self)
@@ -147,52 +151,44 @@ static const char *describe_in_bytes(const void *self)
     return "algorithm \xc0\xaf";
 }
 
-static const struct fault {
-    const char *name;
-    enum lb_status (*forward)(void *, const struct lb_forward_io *, struct lb_error *);
-    void (*destroy)(void *);
-} faults[] = {
-    {"past_end", past_end, NULL},
-    {"before_start", before_start, NULL},
-    {"bytes", fail_in_bytes, NULL},
-    {"none", NULL, NULL},
-    {"crash", crash, NULL},
-    {"leave", leave, NULL},
-    {"hang", hang, NULL},
-    {"hang_in_destroy", NULL, hang_in_destroy},
-    {"crash_in_destroy", NULL, crash_in_destroy},
-    {"eat", eat, NULL},
-    {"fail", fail, NULL},
-    {"chatter", chatter, NULL},
-    {"cheat", cheat, NULL},
-    {"nap", nap, NULL},
-    {"other_abi", NULL, NULL},
-};
+static void note(const struct lb_problem *problem, const struct lb_exec_config *config, char *text,
+                 size_t size)
+{
+    (void)config;
+    snprintf(text, size, "a note on %lld steps", (long long)problem->seq_len);
+}
+
+/* The list of 80 variants. */
+static const char *const *too_many_variants(void)
+{
+    static char names[80][8];
+    static const char *variants[81] = {"auto"};
+    for (size_t i = 1; i < 80; i++) {
+        snprintf(names[i], sizeof(names[i]), "v%zu", i);
+        variants[i] = names[i];
+    }
+    return variants;
+}
 
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
-    static char name[64];
-    impl = lb_impl_cpu_ref;
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        if (strcmp(faults[i].name, TEXT(FAULT)) != 0)
-            continue;
-        impl.forward = faults[i].forward ? faults[i].forward : impl.forward;
-        impl.destroy = faults[i].destroy ? faults[i].destroy : impl.destroy;
-    }
-    snprintf(name, sizeof(name), "misbehave_%s", TEXT(FAULT));
-    impl.name = name;
-    impl.summary = "cpu_ref with one planted fault";
-    impl.create = note_sizes;
-    if (strcmp(TEXT(FAULT), "bytes") == 0) {
-        impl.summary = "\xff bytes \033[1m";
-        impl.supports = refuse_in_bytes;
-        impl.describe = describe_in_bytes;
-    }
-    if (strcmp(TEXT(FAULT), "slow_to_load") == 0)
+    static struct lb_impl impl;
+    impl = cpu_ref_as(fault == bad_name ? "Bad Name" : "misbehave_" TEXT(FAULT),
+                      fault == bytes ? "\xff bytes \033[1m" : "cpu_ref with one planted fault");
+    impl.supports = supports;
+    impl.create = create;
+    impl.sizes = sizes;
+    impl.prepare = prepare;
+    impl.forward = fault == no_forward ? NULL : forward;
+    impl.destroy = destroy;
+    impl.describe = fault == bytes ? describe_in_bytes : impl.describe;
+    impl.note = fault == noted ? note : impl.note;
+    impl.variants = fault == many_variants ? too_many_variants() : impl.variants;
+    if (fault == slow_to_load)
         sleep(5);
-    if (strcmp(TEXT(FAULT), "other_abi") == 0)
+    if (fault == other_abi)
         impl.abi = abi + 1;
-    if (strcmp(TEXT(FAULT), "other_size") == 0)
+    if (fault == other_size)
         impl.struct_bytes -= sizeof(void *);
-    return strcmp(TEXT(FAULT), "no_abi") == 0 ? NULL : &impl;
+    return fault == no_abi ? NULL : &impl;
 }

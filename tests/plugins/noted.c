@@ -1,12 +1,8 @@
 /* A plug-in that reports its calls to the recorder of tests/nvtx, so that a test sees which calls
  * lie within a timed region. Everything else is cpu_ref's. */
 #include <dlfcn.h>
-#include <string.h>
 
-#include "impl.h"
-
-extern const struct lb_impl lb_impl_cpu_ref;
-const struct lb_impl *lb_plugin(uint32_t abi);
+#include "faulty.h"
 
 static void note(const char *event)
 {
@@ -39,9 +35,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
 {
     static struct lb_impl impl;
     (void)abi;
-    impl = lb_impl_cpu_ref;
-    impl.name = "noted";
-    impl.summary = "cpu_ref that reports its calls to a test's recorder";
+    impl = cpu_ref_as("noted", "cpu_ref that reports its calls to a test's recorder");
     impl.forward = forward;
     impl.backward = backward;
     return &impl;

@@ -1,13 +1,10 @@
 /* A plug-in with libraries of its own, as a framework's has: some of their symbols have the names
  * of OpenBLAS's and oneDNN's. `describe` says whose symbols it reaches. Everything else is
  * cpu_ref's. */
-#include "impl.h"
+#include "faulty.h"
 
-extern const struct lb_impl lb_impl_cpu_ref;
 int openblas_get_num_threads(void);
 const void *dnnl_version(void);
-const struct lb_impl *lb_plugin(uint32_t abi);
-
 static const char *describe(const void *self)
 {
     (void)self;
@@ -20,9 +17,7 @@ const struct lb_impl *lb_plugin(uint32_t abi)
 {
     static struct lb_impl impl;
     (void)abi;
-    impl = lb_impl_cpu_ref;
-    impl.name = "own_libraries";
-    impl.summary = "cpu_ref beside libraries of its own";
+    impl = cpu_ref_as("own_libraries", "cpu_ref beside libraries of its own");
     impl.describe = describe;
     return &impl;
 }

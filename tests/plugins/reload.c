@@ -6,13 +6,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "impl.h"
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
+#include "faulty.h"
 
 enum fault {
     refuses,    /* its struct has no forward from the second load on */
@@ -23,9 +19,6 @@ enum fault {
 };
 
 static const enum fault fault = FAULT;
-
-extern const struct lb_impl lb_impl_cpu_ref;
-const struct lb_impl *lb_plugin(uint32_t abi);
 
 static struct lb_impl impl;
 static int64_t seq_len;

@@ -4,12 +4,10 @@
  * implementation. */
 #include <stdlib.h>
 
-#include "impl.h"
+#include "faulty.h"
 
 const struct lb_impl *lb_planted_slowdown(void);
 extern double lb_planted_percent;
-const struct lb_impl *lb_plugin(uint32_t abi);
-
 static struct lb_impl impl;
 
 static enum lb_status slow_create(void *self, const struct lb_problem *problem,
