@@ -148,8 +148,9 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
         if (plan.left_out > 0)
             fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
                     plan.left_out == 1 ? " was" : "s were", plan.because.text);
-        st = session->options->devices ? lb_devices_sweep(session, exit_code, err)
-                                       : lb_sweep(session, &plan, exit_code, err);
+        st = session->options->devices   ? lb_devices_sweep(session, exit_code, err)
+             : session->options->against ? lb_against(session, &plan, exit_code, err)
+                                         : lb_sweep(session, &plan, exit_code, err);
     }
 done:
     lb_plan_free(&plan);
@@ -178,7 +179,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     struct lb_registry registry = {0};
     struct lb_pool *pool = NULL;
     const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
-                                            options->device};
+                                            options->device, NULL};
     struct lb_session session = {.options = options, .registry = &registry, .stop = &stop};
 
     LB_TRY(lb_registry_create(lb_impl_table, &registry, err));

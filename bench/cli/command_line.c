@@ -199,6 +199,15 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
         return lb_fail(err, LB_INVALID,
                        "--tune: with --devices its choices would be measured while other devices "
                        "are busy; tune on one device first, with --device");
+    const bool compares = options->against != NULL;
+    if (compares && (options->devices || options->shard))
+        return lb_fail(err, LB_INVALID, "--against excludes --devices and --shard");
+    for (size_t i = 0; options->command == LB_CMD_SWEEP && !compares && i < 3; i++) {
+        static const char *const of_comparison[] = {"--margin", "--strict", "--format"};
+        if (lb_option_given(options, of_comparison[i]))
+            return lb_fail(err, LB_INVALID, "%s: a sweep compares only --against another program",
+                           of_comparison[i]);
+    }
     if (options->quiet && options->verbose)
         return lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
 done:

@@ -592,28 +592,30 @@ const struct lb_option lb_option_table[] = {
      .help = "Records the GPU kernels of one more, untimed call of each case."},
     {"--profile-calls", "a number", "N", SETTINGS, PROFILE, set_int, FIELD(profile_calls),
      .help = "Makes N calls in the range that --profile times (10).", .min = 1, .max = 1000000},
-    {"--perf-control", "one or two named pipes", "C,A", SETTINGS, PROFILE, set_text,
-     FIELD(perf_control),
-     .help = "Switches perf on and off through the pipes of perf record --control=fifo:C,A "
-             "(harness/trace/PROFILING.md)."},
     {"--seed", "a number", "N", SETTINGS, SWEEPS | EXPLAIN | PROFILE | AB | SELF_TEST | CROSS_CHECK,
      set_seed, 0, .help = "Seed of the random inputs and weights (1)."},
     {"--processes", "a number", "N", SETTINGS, SWEEPS, set_int, FIELD(processes),
      .help = "Repeats each case in N fresh processes; use 15 for runs that --compare reads.",
      .min = 1, .max = 1000},
+    {"--against", "another build of this program", "PROGRAM", SETTINGS, SWEEPS, set_text,
+     FIELD(against),
+     .help =
+         "Measures each case with this program and PROGRAM, the base, in turns: pairs of fresh "
+         "processes (15, or as --processes says), compared as --compare does. This finds changes "
+         "of 3 %, which two sweeps one after the other do not."},
     {"--by", "device, node or none", "device|node|none", SETTINGS, REPORT | PLOT | COMPARE | EXPORT,
      set_by, 0,
      .help =
          "How results of several devices in one run are told apart: side by side on one page by "
          "device or by node, or none: not at all. Without it each device has pages of its own."},
-    {"--margin", "percent", "P", SETTINGS, COMPARE | AB | REPORT | SELF_TEST | HISTORY, set_margin,
-     0, .help = "Smallest difference, in percent, that matters to a comparison (2)."},
-    {"--strict", NULL, NULL, SETTINGS, COMPARE | AB, set_true, FIELD(strict),
+    {"--margin", "percent", "P", SETTINGS, COMPARE | AB | SWEEP | REPORT | SELF_TEST | HISTORY,
+     set_margin, 0, .help = "Smallest difference, in percent, that matters to a comparison (2)."},
+    {"--strict", NULL, NULL, SETTINGS, COMPARE | AB | SWEEP, set_true, FIELD(strict),
      .help = "Makes an inconclusive comparison a failure."},
     {"--confirm", "a run", "RUN", SETTINGS, COMPARE, set_text, FIELD(confirm),
      .help = "A second run of NEW: a case is only called slower when it is slower there too."},
-    {"--format", "table, markdown, junit or json", "F", SETTINGS, COMPARE | AB | LIST, set_format,
-     0,
+    {"--format", "table, markdown, junit or json", "F", SETTINGS, COMPARE | AB | SWEEP | LIST,
+     set_format, 0,
      .help =
          "Format of a comparison: table, markdown, junit, json (table); of --list: table, json."},
     {"--loss-scale", "a factor", "S", SETTINGS, SWEEPS | PROFILE, set_loss_scale, 0,

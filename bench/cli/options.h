@@ -82,10 +82,10 @@ struct lb_options {
     const char *format;        /* of a comparison */
     const char *confirm;       /* second run that must show a slowdown too; NULL: none */
     int profile_calls;         /* calls in the range that --profile times, at least 1 */
-    const char *perf_control;  /* pipes to perf; NULL: none */
     double time_budget_s;      /* infinite: no limit */
     double case_time_s;        /* NaN: not given */
     double call_limit_s;       /* longest silence of an implementation */
+    const char *against;       /* another build of this program, which takes turns; NULL: none */
     int hang_limit;            /* hung cases after which a variant is skipped; 0: never */
     double memory_bytes;       /* of a worker; 0: all that the host has */
     double loss_scale;         /* factor on incoming gradients; 1: unchanged */

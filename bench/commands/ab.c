@@ -1,4 +1,5 @@
-/* --ab: two implementations, or two builds of one plug-in, measured alternately in one process. */
+/* --ab: two implementations, or two builds of one plug-in, measured alternately in one process.
+ * --against: two builds of this program, whose fresh processes measure each case alternately. */
 #include "commands/ab.h"
 
 #include <stdio.h>
@@ -12,17 +13,23 @@
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
 #include "support/progress.h"
+#include "support/terminal.h"
 #include "sweep/run_settings.h"
 
-enum { PAIRS = 60 /* of blocks per case, unless --benchmark_repetitions is given */ };
+enum {
+    BLOCK_PAIRS = 60,  /* of blocks per case, unless --benchmark_repetitions is given */
+    PROCESS_PAIRS = 15 /* of processes per case, unless --processes is given */
+};
 
-/* The state of one --ab command. */
+/* The state of one command. */
 struct ab {
     const struct lb_session *session;
     struct lb_registry others; /* of the second plug-in, which may have the first one's name */
     struct lb_side sides[2];
-    int pairs; /* of blocks per case */
+    int pairs; /* of blocks or processes per case */
     struct lb_plan plan;
+    const char *names[2]; /* of the sides' folders */
+    char commit[64];      /* of the other program; "": both sides are this one */
     char folders[2][4200];
     struct lb_run_file files[2];
 };
@@ -69,8 +76,10 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
                                   struct lb_error *err)
 {
     struct lb_options options = *ab->session->options;
-    const struct lb_sampler_options sampler = lb_block_sampler();
-    const char *word = side == 0 ? options.subject : options.run;
+    bool fresh = ab->sides[side].pool != NULL;
+    const struct lb_sampler_options sampler =
+        fresh ? lb_options_sampler(&options) : lb_block_sampler();
+    const char *word = fresh ? "" : side == 0 ? options.subject : options.run;
     const char **plugins = calloc(options.plugin_count + 1, sizeof(*plugins));
     if (!plugins)
         return lb_fail(err, LB_OOM, "out of memory");
@@ -79,14 +88,24 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     if (is_plugin(word))
         plugins[options.plugin_count++] = word;
     options.plugins = plugins;
-    options.repetitions = ab->pairs;
+    *(fresh ? &options.processes : &options.repetitions) = ab->pairs;
     enum lb_status st = lb_settings_to_header(&options, &sampler, ab->plan.cases, ab->plan.count,
                                               ab->session->libraries, header, err);
     free(plugins);
     return st;
 }
 
-/* Creates the runs in folder/a and folder/b. Their headers share an id of the pair. */
+/* Names the cases as the side runs them. */
+static void name_cases(struct ab *ab, const struct lb_side *side)
+{
+    for (size_t i = 0; side->impl_entry && i < ab->plan.count; i++) {
+        struct lb_case *c = &ab->plan.cases[i];
+        snprintf(c->impl, sizeof(c->impl), "%s", side->impl_entry->name);
+        snprintf(c->variant, sizeof(c->variant), "%s", side->variant);
+    }
+}
+
+/* Creates a run per side, in folders of their names. Their headers share an id of the pair. */
 static enum lb_status open_files(struct ab *ab, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -95,16 +114,16 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
     snprintf(pair_id, sizeof(pair_id), "%lld-%ld", (long long)time(NULL), (long)getpid());
     LB_TRY(lb_name_folder(ab->session->options->out, folder, sizeof(folder), err));
     for (int s = 0; s < 2; s++) {
-        struct lb_case *cases = ab->plan.cases;
-        for (size_t i = 0; i < ab->plan.count; i++) {
-            snprintf(cases[i].impl, sizeof(cases[i].impl), "%s", ab->sides[s].impl_entry->name);
-            snprintf(cases[i].variant, sizeof(cases[i].variant), "%s", ab->sides[s].variant);
-        }
+        const struct lb_side *side = &ab->sides[s];
+        name_cases(ab, side);
         LB_TRY(side_header(ab, s, &header, err));
-        lb_gpu_annotate(ab->session, json_object_get(header, "environment"));
+        json_t *environment = json_object_get(header, "environment");
+        lb_gpu_annotate(ab->session, environment);
+        if (s == 0 && ab->commit[0])
+            json_object_set_new(environment, "commit", json_string(ab->commit));
         json_object_set_new(header, "interleaved", json_string(pair_id));
-        json_object_set_new(header, "side", json_string(ab->sides[s].label));
-        snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%c", folder, 'a' + s);
+        json_object_set_new(header, side->pool ? "program" : "side", json_string(side->label));
+        snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%s", folder, ab->names[s]);
         LB_TRY(lb_run_create(ab->folders[s], header, &ab->files[s], err));
         json_decref(header);
         header = NULL;
@@ -123,9 +142,13 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
     uint64_t random = session->options->seed ^ (uint64_t)time(NULL);
     memset(rows, 0, sizeof(rows));
     lb_progress_start(&progress, ab->plan.count);
+    progress.quiet = session->options->quiet;
     for (size_t i = 0; i < ab->plan.count; i++) {
         char id[LB_CASE_ID_SIZE];
-        lb_case_print_problem(&ab->plan.cases[i], id);
+        if (ab->sides[0].impl_entry)
+            lb_case_print_problem(&ab->plan.cases[i], id);
+        else
+            lb_case_print(&ab->plan.cases[i], id);
         lb_progress_case(&progress, id);
         LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, ab->pairs, &random, rows,
                                 err));
@@ -163,6 +186,19 @@ done:
     return st;
 }
 
+/* Measures both sides and compares them. */
+static enum lb_status run(struct ab *ab, int *exit_code, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    LB_TRY(open_files(ab, err));
+    LB_TRY(measure_all(ab, err));
+    LB_TRY(compare(ab, exit_code, err));
+done:
+    for (int s = 0; s < 2; s++)
+        lb_run_close(&ab->files[s]);
+    return st;
+}
+
 enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -171,7 +207,9 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     if (!ab)
         return lb_fail(err, LB_OOM, "out of memory");
     ab->session = session;
-    ab->pairs = options->repetitions > 1 ? options->repetitions : PAIRS;
+    ab->pairs = options->repetitions > 1 ? options->repetitions : BLOCK_PAIRS;
+    ab->names[0] = "a";
+    ab->names[1] = "b";
     LB_TRY(lb_registry_create(lb_impl_table, &ab->others, err));
     LB_TRY(find_side(ab, options->subject, session->registry, &ab->sides[0], err));
     bool second_plugin = is_plugin(options->run);
@@ -186,14 +224,57 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     if (ab->sides[0].impl_entry->memory == LB_DEVICE ||
         ab->sides[1].impl_entry->memory == LB_DEVICE)
         LB_TRY(lb_gpu_find(session, err));
-    LB_TRY(open_files(ab, err));
-    LB_TRY(measure_all(ab, err));
-    LB_TRY(compare(ab, exit_code, err));
+    st = run(ab, exit_code, err);
 done:
-    for (int s = 0; s < 2; s++)
-        lb_run_close(&ab->files[s]);
     lb_plan_free(&ab->plan);
     lb_registry_destroy(&ab->others);
+    free(ab);
+    return st;
+}
+
+/* Asks the program which commit it was built from. LB_INVALID: it is no bench-lstm. */
+static enum lb_status ask_commit(const char *program, char commit[64], struct lb_error *err)
+{
+    char line[256] = "", word[4 * 4096 + 4], command[sizeof(word) + 16];
+    lb_shell_word(program, word, sizeof(word));
+    snprintf(command, sizeof(command), "%s --version", word);
+    FILE *answer = popen(command, "r");
+    bool known = answer && fgets(line, sizeof(line), answer) &&
+                 sscanf(line, "bench-lstm %*s (commit %63[0-9a-z])", commit) == 1;
+    while (answer && fgets(line, sizeof(line), answer)) /* so that it ends in good order */
+        continue;
+    if (answer)
+        pclose(answer);
+    return known ? LB_OK
+                 : lb_fail(err, LB_INVALID,
+                           "--against %s: it is no bench-lstm, or can't be started", program);
+}
+
+enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,
+                          struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    const struct lb_options *options = session->options;
+    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
+                                            options->device, options->against};
+    struct lb_pool *others = NULL;
+    struct ab *ab = calloc(1, sizeof(*ab));
+    if (!ab)
+        return lb_fail(err, LB_OOM, "out of memory");
+    ab->session = session;
+    ab->pairs = options->processes > 1 ? options->processes : PROCESS_PAIRS;
+    ab->plan = *plan;
+    ab->names[0] = "base";
+    ab->names[1] = "new";
+    LB_TRY(ask_commit(options->against, ab->commit, err));
+    LB_TRY(lb_pool_create(&limits, session->stop, &others, err));
+    ab->sides[0].pool = others;
+    ab->sides[1].pool = session->pool;
+    snprintf(ab->sides[0].label, sizeof(ab->sides[0].label), "%s", options->against);
+    snprintf(ab->sides[1].label, sizeof(ab->sides[1].label), "this program");
+    st = run(ab, exit_code, err);
+done:
+    lb_pool_destroy(others);
     free(ab);
     return st;
 }

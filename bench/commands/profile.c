@@ -169,8 +169,7 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
     struct lb_row row = {0};
     struct lb_case c;
     const struct lb_impl_entry *impl_entry;
-    struct lb_profile profile = {.calls = (size_t)options->profile_calls,
-                                 .perf_control = options->perf_control};
+    struct lb_profile profile = {.calls = (size_t)options->profile_calls};
     enum lb_status st = LB_OK;
     LB_TRY(open_registry(options, &registry, err));
     LB_TRY(read_case(options, &registry, &c, &impl_entry, err));

@@ -285,8 +285,8 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
     struct lb_case c;
     char name[] = LB_PLANTED_NAME;
     const struct lb_impl_entry impl_entry = {.name = name, .impl = lb_planted_slowdown()};
-    const struct lb_side sides[2] = {{"planted", "", &impl_entry},
-                                     {"planted:slower_3", "slower_3", &impl_entry}};
+    const struct lb_side sides[2] = {{"planted", "", &impl_entry, NULL},
+                                     {"planted:slower_3", "slower_3", &impl_entry, NULL}};
     LB_TRY(choose_planted(test, &impl_entry, &c, err));
     for (size_t i = 0; i < comparisons; i++) {
         lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");

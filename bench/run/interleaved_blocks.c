@@ -1,4 +1,4 @@
-/* Pairs of sample blocks outside a sweep. */
+/* Pairs of sample blocks: two sides of a comparison that take turns. */
 #include "run/interleaved_blocks.h"
 
 #include <string.h>
@@ -14,9 +14,17 @@ struct lb_sampler_options lb_block_sampler(void)
 static struct lb_case case_of(const struct lb_case *problem, const struct lb_side *side)
 {
     struct lb_case c = *problem;
+    if (!side->impl_entry)
+        return c;
     snprintf(c.impl, sizeof(c.impl), "%s", side->impl_entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", side->variant);
     return c;
+}
+
+static const struct lb_impl_entry *entry_of(const struct lb_session *session,
+                                            const struct lb_case *c, const struct lb_side *side)
+{
+    return side->impl_entry ? side->impl_entry : lb_registry_find(session->registry, c->impl);
 }
 
 static enum lb_status measure_block(const struct lb_session *session, const struct lb_case *c,
@@ -24,16 +32,21 @@ static enum lb_status measure_block(const struct lb_session *session, const stru
                                     struct lb_error *err)
 {
     struct lb_row block = {0};
-    bool first = row->samples == 0;
+    bool first = row->samples == 0, fresh = side->pool != NULL;
     const struct lb_job job = {
         .c = c,
         .seed = session->options->seed,
-        .sampler = lb_block_sampler(),
-        .process = "both sides",
+        .sampler = fresh ? lb_options_sampler(session->options) : lb_block_sampler(),
+        .process = fresh ? NULL : "both sides",
+        .loss_scale = fresh ? session->options->loss_scale : 0,
+        .dynamic_loss_scale = fresh && session->options->dynamic_loss_scale,
     };
-    enum lb_status st = lb_pool_run(session->pool, side->impl_entry, &job, &block, err);
+    if (fresh)
+        lb_pool_renew(side->pool);
+    enum lb_status st = lb_pool_run(fresh ? side->pool : session->pool, entry_of(session, c, side),
+                                    &job, &block, err);
     if (st == LB_OK)
-        st = lb_row_merge(row, &block, first, false, err);
+        st = lb_row_merge(row, &block, first, fresh, err);
     lb_row_free(&block);
     return st;
 }
@@ -47,9 +60,10 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
     for (int s = 0; s < 2; s++) {
         rows[s] = lb_row_make(&cases[s]);
         rows[s].verdict = LB_VERDICT_OK;
-        if (sides[s].impl_entry->absent) {
+        const struct lb_impl_entry *impl_entry = entry_of(session, &cases[s], &sides[s]);
+        if (impl_entry->absent) {
             rows[s].verdict = LB_VERDICT_ABSENT;
-            lb_row_print(&rows[s].reason, "%s", sides[s].impl_entry->absent);
+            lb_row_print(&rows[s].reason, "%s", impl_entry->absent);
         }
     }
     bool sound = true;
@@ -57,9 +71,9 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
         int first = (int)(lb_random_next(random) & 1);
         for (int j = 0; j < 2; j++) {
             int s = j == 0 ? first : 1 - first;
-            if (rows[s].verdict == LB_VERDICT_OK)
+            if (lb_verdict_has_samples(rows[s].verdict))
                 LB_TRY(measure_block(session, &cases[s], &sides[s], &rows[s], err));
-            sound &= rows[s].verdict == LB_VERDICT_OK;
+            sound &= lb_verdict_has_samples(rows[s].verdict);
         }
     }
 done:

@@ -93,7 +93,8 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
     *worker = find_named(pool, name);
     if (*worker)
         return LB_OK;
-    enum lb_status st = lb_worker_start(name, pool->limits.device, worker, err);
+    enum lb_status st =
+        lb_worker_start(name, pool->limits.program, pool->limits.device, worker, err);
     if (st != LB_OK)
         return st;
     *started = true;

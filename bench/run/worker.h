@@ -16,6 +16,8 @@ struct lb_worker_limits {
     double call_s;       /* longest silence of an implementation in one phase of a case */
     double memory_bytes; /* of one worker; 0: what the host has */
     int device;          /* ordinal of the GPU that workers use */
+    const char *program; /* another build of this program that the workers run, borrowed; NULL: this
+                            one */
 };
 
 /* Keeps the workers that are alive. A worker ends with the thread that started it. */

@@ -27,8 +27,9 @@ enum {
         1000 /* most that one check may count: when it comes later, the program stood still */
 };
 
-/* Starts this very program as a worker. */
-static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_error *err)
+/* Starts the program, or this very one, as a worker. */
+static enum lb_status spawn_worker(const char *program, int fd, int device, pid_t *pid,
+                                   struct lb_error *err)
 {
     char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
@@ -39,14 +40,14 @@ static enum lb_status spawn_worker(int fd, int device, pid_t *pid, struct lb_err
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
     /* What an implementation prints must not mix with the program's output. */
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    int failed = lb_spawn("/proc/self/exe", &actions, argv, pid);
+    int failed = lb_spawn(program ? program : "/proc/self/exe", &actions, argv, pid);
     posix_spawn_file_actions_destroy(&actions);
     return failed ? lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(failed))
                   : LB_OK;
 }
 
-enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **out,
-                               struct lb_error *err)
+enum lb_status lb_worker_start(const char *name, const char *program, int device,
+                               struct lb_worker **out, struct lb_error *err)
 {
     int ends[2];
     struct lb_worker *worker = calloc(1, sizeof(*worker));
@@ -57,7 +58,7 @@ enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
     }
     *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
-    enum lb_status st = spawn_worker(ends[1], device, &worker->pid, err);
+    enum lb_status st = spawn_worker(program, ends[1], device, &worker->pid, err);
     close(ends[1]);
     if (st != LB_OK) {
         worker->pid = 0;

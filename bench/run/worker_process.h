@@ -33,10 +33,10 @@ struct lb_watch {
     const volatile sig_atomic_t *stop; /* nonzero: the user interrupts; NULL: nobody does */
 };
 
-/* Starts a worker that uses the GPU of that ordinal. It ends with the calling thread. LB_FAILED
- * with the system's reason. */
-enum lb_status lb_worker_start(const char *name, int device, struct lb_worker **worker,
-                               struct lb_error *err);
+/* Starts a worker that uses the GPU of that ordinal. program: NULL for this one. It ends with the
+ * calling thread. LB_FAILED with the system's reason. */
+enum lb_status lb_worker_start(const char *name, const char *program, int device,
+                               struct lb_worker **worker, struct lb_error *err);
 
 /* Sends a request and releases it. The wait that follows finds out whether the worker is still
  * alive. */

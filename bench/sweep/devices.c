@@ -241,7 +241,8 @@ done:
 static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error *err)
 {
     const struct lb_options *options = launch->session->options;
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes, device};
+    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes, device,
+                                            NULL};
     struct part *part = &launch->parts[launch->count++];
     struct lb_pool *pool = NULL;
     struct lb_error why = {""};

@@ -37,9 +37,11 @@ static void note_leaks(struct lb_case_context *context)
  * live for one call, or by child processes. On a device the host's threads do not compute. */
 static void judge_cpus(struct lb_case_context *context)
 {
-    static const double unnoticed = 0.05; /* of a CPU */
+    static const double unnoticed = 0.05 /* of a CPU */, least_ns = 1e5; /* in all */
     const int threads = context->plan.config.threads;
-    if (context->space == &lb_host_space && context->cpus_used > threads + unnoticed)
+    double more = context->cpus_used - threads;
+    if (context->space == &lb_host_space && more > unnoticed &&
+        more * context->calls_took.clock_ns > least_ns)
         lb_row_suspect(context->row,
                        "it used %.2f CPUs while it was timed, and --threads gives it %d",
                        context->cpus_used, threads);

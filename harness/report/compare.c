@@ -33,11 +33,12 @@ static bool is_common(const struct lb_pair *pair)
     return pair->base && pair->now && lb_row_is_timed(pair->base) && lb_row_is_timed(pair->now);
 }
 
-/* The text by which a case is looked up in the other runs. */
-static void print_key(const struct lb_row *row, enum lb_unit unit, char id[LB_ROW_ID_SIZE])
+/* The text by which a case is looked up in the other run. sides: each run is one side of --ab, and
+ * the problem is looked up. */
+static void print_key(const struct lb_row *row, bool sides, char id[LB_ROW_ID_SIZE])
 {
     struct lb_row key = {.c = row->c, .label = row->label};
-    if (unit == LB_UNIT_BLOCK)
+    if (sides)
         key.c.impl[0] = key.c.variant[0] = '\0';
     lb_row_print_id(&key, id);
 }
@@ -47,6 +48,7 @@ static void print_key(const struct lb_row *row, enum lb_unit unit, char id[LB_RO
 static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
                             struct lb_run_comparison *comparison, struct lb_error *err)
 {
+    bool sides = comparison->unit == LB_UNIT_BLOCK && json_object_get(base->header, "side");
     json_t *index = json_object();
     struct lb_pair *pairs = calloc(base->count + now->count + 1, sizeof(*pairs));
     bool done = index && pairs;
@@ -54,12 +56,12 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
     for (size_t i = 0; done && i < base->count; i++) {
         struct lb_pair *pair = &pairs[comparison->count++];
         pair->base = &base->rows[i];
-        print_key(pair->base, comparison->unit, pair->id);
+        print_key(pair->base, sides, pair->id);
         done = json_object_set_new(index, pair->id, json_integer((json_int_t)i)) == 0;
     }
     for (size_t i = 0; done && i < now->count; i++) {
         char id[LB_ROW_ID_SIZE];
-        print_key(&now->rows[i], comparison->unit, id);
+        print_key(&now->rows[i], sides, id);
         const json_t *found = json_object_get(index, id);
         size_t at = found ? (size_t)json_integer_value(found) : comparison->count++;
         memcpy(pairs[at].id, id, sizeof(id));
@@ -250,9 +252,9 @@ static void note_blocks(struct lb_pair *pair)
                   "%zu blocks against %zu: interleaved blocks must form pairs", n, m);
     else
         lb_append(pair->note, sizeof(pair->note),
-                  "too few to tell: %zu pairs of blocks, at least %d are needed, "
-                  "--benchmark_repetitions=60 gives enough",
-                  n, LB_SHIFT_MIN_PAIRS);
+                  "too few to tell: %zu pairs of blocks, at least %d are needed, %s gives enough",
+                  n, LB_SHIFT_MIN_PAIRS,
+                  pair->now->process_count > 1 ? "--processes 15" : "--benchmark_repetitions=60");
 }
 
 /* Appends to the note in which run the times drifted. Drifting samples are not independent, so the
@@ -404,10 +406,11 @@ static double least_p(const struct lb_run_comparison *comparison, size_t units)
 /* Notes when a single slowdown can't become significant after the correction for many cases. */
 static void note_power(struct lb_run_comparison *comparison)
 {
-    bool paired = comparison->unit == LB_UNIT_BLOCK;
+    bool paired = comparison->unit == LB_UNIT_BLOCK, processes = !paired;
     size_t units = SIZE_MAX, needed = 1;
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
+        processes = processes || (pair->now && pair->now->process_count > 1);
         size_t fewer = pair->base_units < pair->now_units ? pair->base_units : pair->now_units;
         if (pair->compared && pair->assumed_spread == 0 && fewer < units)
             units = fewer;
@@ -421,7 +424,7 @@ static void note_power(struct lb_run_comparison *comparison)
               "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
               "do.\n",
               units, paired ? "pairs" : "units per side", comparison->compared,
-              paired ? "--benchmark_repetitions=" : "--processes ", needed);
+              processes ? "--processes " : "--benchmark_repetitions=", needed);
 }
 
 static int by_severity(const void *a, const void *b)

@@ -83,7 +83,7 @@ struct lb_run_comparison {
  *
  * Rows: those are compared whose cases have the same text and the same label, or no label on both
  * sides. So rows of different devices are not compared. Rows of runs that --ab interleaved (both
- * headers have the same "interleaved") are matched without the implementation.
+ * headers have the same "interleaved", and a "side") are matched without the implementation.
  *
  * Units, whose times are the medians of their samples:
  * - of interleaved runs the blocks, in pairs

@@ -5,10 +5,12 @@
 #   gate.sh PROGRAM OUT BASE [sweep flags...]
 #
 # BASE is only read: whoever calls this keeps OUT/run.jsonl as the next BASE/run.jsonl, or has
-# store.sh do it. It leaves OUT/run.jsonl and pictures, OUT/junit.xml and OUT/run.md, OUT/verdict.md with the verdict as a heading, and
+# store.sh do it. Where PROGRAM is kept as BASE/bench-lstm too, the next gate lets both programs measure each case
+# in turns (--against), which finds changes of 3 % and takes as long as two sweeps. Else it compares to the kept run. It leaves OUT/run.jsonl and pictures, OUT/junit.xml and OUT/run.md, OUT/verdict.md with the verdict as a heading, and
 # OUT/compare.{txt,md,xml,json} where BASE holds a run. The Markdown is also appended to the job's
-# summary on GitHub; store.sh makes a comment of it. A slower case counts only when a
-# second sweep (OUT/again) confirms it, because the machine itself may have been slow during the first.
+# summary on GitHub; store.sh makes a comment of it. Compared to
+# a kept run, a slower case counts only when a second sweep (OUT/again) confirms it, because the machine itself may
+# have been slow during the first.
 # When the base was measured on another machine, its times do not fail the job: a sentence says so, and
 # only cases that failed count.
 # Exit codes are the program's: 3 is a regression, 1 a case that fails, as it did before.
@@ -24,21 +26,21 @@ fi
 program=$1 out=$2 base=$3
 shift 3
 summary=${GITHUB_STEP_SUMMARY:-/dev/null}
-status=0 failed=0 second=
+status=0 failed=0 second= old=$base new=$out
 
-# sweep FOLDER [flags...]: 1 is a case that failed, which is for the comparison to judge; any other
-# failure ends the job.
+# sweep FOLDER [flags...]: 1 is a case that failed, and 3 to 5 come from programs in turns: both are for the
+# comparison to judge. Any other failure ends the job.
 sweep() {
     local code=0
     "$program" --sweep --out "$@" --processes "${LB_PROCESSES:-15}" \
         --case-time "${LB_CASE_TIME:-0.1}" || code=$?
-    [[ $code -le 1 ]] || exit "$code"
-    failed=$((failed | code))
+    [[ $code -le 1 || $code =~ ^[345]$ ]] || exit "$code"
+    [[ $code -ne 1 ]] || failed=1
 }
 
 # compare FORMAT
 compare() {
-    "$program" --compare "$base" "$out" ${second:+--confirm "$second"} --margin "${LB_MARGIN:-5}" \
+    "$program" --compare "$old" "$new" ${second:+--confirm "$second"} --margin "${LB_MARGIN:-5}" \
         --format "$1"
 }
 
@@ -58,10 +60,16 @@ other_machine() {
         tr ',' '\n' | grep -xE 'cpu|threads|simd|governor|gpu' | paste -sd, || true
 }
 
-sweep "$out" "$@"
+if [[ -x $base/bench-lstm ]]; then
+    sweep "$out/turns" "$@" --against "$base/bench-lstm"
+    old=$out/turns/base new=$out/turns/new
+    cp "$new/run.jsonl" "$out"
+else
+    sweep "$out" "$@"
+fi
 "$program" --export junit,markdown "$out"
 : > "$out/verdict.md"
-if [[ ! -f $base/run.jsonl ]]; then
+if [[ ! -f $old/run.jsonl ]]; then
     say "No earlier run in $base: nothing to compare to, this one is the baseline."
     cat "$out/run.md" >> "$summary"
     exit "$failed"
@@ -79,7 +87,7 @@ if [[ $status -eq 2 ]]; then
     exit "$failed"
 fi
 machine=$(other_machine)
-if [[ $status -eq 3 && -z $machine ]]; then
+if [[ $status -eq 3 && -z $machine && $new == "$out" ]]; then
     echo "A second sweep, to see whether it stays:"
     second=$out/again
     sweep "$second" "$@"

@@ -113,6 +113,20 @@ class GateVerdicts(Gate):
         self.assertTrue(summary.startswith("### Accepted as it is"), summary)
         self.assertIn(PLANTED, summary)
 
+    def test_a_kept_program_takes_turns_with_the_new_one(self):
+        self.make_base()
+        with open(self.path("base/bench-lstm"), "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\nexport LB_SLOW_PERCENT=0\nexec "{PROGRAM}" "$@"\n')
+        os.chmod(self.path("base/bench-lstm"), 0o755)
+        done, summary = self.gate("slow", "base", LB_PROCESSES="9", **SLOW)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 1 slower"), summary)
+        self.assertEqual(self.failed_cases("slow"), [PLANTED])
+        self.assertFalse(os.path.exists(self.path("slow/again")))
+        done, _ = self.gate("same", "base", LB_PROCESSES="9")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertTrue(os.path.exists(self.path("same/run.jsonl")))
+
     def test_slowness_of_one_sweep_is_not_blamed(self):
         """The program is slow unless it writes to .../again, like a machine that was busy for a while."""
         self.make_base()
@@ -168,6 +182,8 @@ class GateVerdicts(Gate):
                         for key in ("case", "impl"):
                             line[key] = line[key].replace("slow", "misbehave_crash")
                         line.update(verdict)
+                    elif line["kind"] == "header":
+                        line["cases"] = [case.replace("slow", "misbehave_crash") for case in line["cases"]]
             return change
 
         flags = ["--plugin", plugin("misbehave_crash"), "--impl", "misbehave_crash"]

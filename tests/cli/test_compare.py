@@ -8,7 +8,7 @@ import re
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import ProgramTest, plugin, read_lines, read_rows, run, write_lines
+from program import PROGRAM, ProgramTest, plugin, read_lines, read_rows, run, write_lines
 
 # Two cases of about a tenth of a millisecond. The plug-in can slow down one of them, by so much that
 # other work on this machine can't look like it.
@@ -30,6 +30,46 @@ class Compare(ProgramTest):
             self.assertEqual(row["processes"], [1] * 8)
             self.assertEqual(len(row["blocks"]), 8)
             self.assertIsNotNone(row["spread_between"])
+
+    def other_program(self, **environment):
+        """Another build of the program: its workers have these variables, and its commit is abc."""
+        path = self.path("other")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; exit; }\n" +
+                       "".join(f"export {name}={value}\n" for name, value in environment.items()) +
+                       f"exec {PROGRAM} \"$@\"\n")
+        os.chmod(path, 0o755)
+        return path
+
+    def test_two_programs_take_turns_and_the_slower_one_is_named(self):
+        sweep = [word for word in SWEEP if word not in ("--processes", "8")]
+        slow = {**os.environ, "LB_SLOW_PERCENT": "900", "LB_SLOW_HIDDEN": "64"}
+        other = self.other_program(LB_SLOW_PERCENT="0")
+        done = run(*sweep, "--against", other, "--margin", "200", "--out", self.path("turns"), env=slow)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertEqual(re.findall(r"(?m)^slower .* (\S+)$", done.stdout), [PLANTED])
+        for side, program, commit in (("base", other, "abc"), ("new", "this program", None)):
+            header = read_lines(self.path("turns/" + side))[0]
+            self.assertEqual(header["program"], program)
+            self.assertEqual(header["environment"]["commit"] == "abc", commit == "abc")
+            self.assertEqual({row["processes"] == 15 * [1] for row in read_rows(self.path("turns/" + side)).values()},
+                             {True})
+        done = run("--compare", self.path("turns/base"), self.path("turns/new"), "--margin", "200")
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        # In turns with itself it is not slower.
+        done = run(*sweep, "--against", PROGRAM, "--processes", "6", "--margin", "200", "--out", self.path("same"))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("--processes 9 would do", done.stdout)
+
+    def test_what_takes_no_turns_is_refused(self):
+        for words, said in ((["--against", "/bin/true"], "/bin/true: it is no bench-lstm"),
+                            (["--against", "/no/such"], "/no/such: it is no bench-lstm"),
+                            (["--against", PROGRAM, "--shard", "1/2"], "excludes --devices and --shard"),
+                            (["--margin", "3"], "--margin: a sweep compares only --against another program")):
+            done = run(*SWEEP, *words, "--out", self.path("run"))
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(said, done.stderr)
+            self.assertFalse(os.path.exists(self.path("run")))
 
     def test_planted_regression_is_named_and_exits_3(self):
         base = self.run_into("base")

@@ -212,8 +212,7 @@ TEST(every_plain_option_sets_its_own_field)
     assert_int_equal(o.repetitions, 7);
     lb_options_free(&o);
     assert_int_equal(
-        read_line("--profile x --perf-control p --kernels --profile-calls 8", &o, &err), LB_OK);
-    assert_string_equal(o.perf_control, "p");
+        read_line("--profile x --kernels --profile-calls 8", &o, &err), LB_OK);
     assert_true(!o.quick && o.kernels && !o.tune && !o.strict);
     assert_int_equal(o.profile_calls, 8);
     lb_options_free(&o);

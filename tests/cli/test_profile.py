@@ -4,7 +4,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import unittest
 
 import nvtx_events
@@ -80,57 +79,6 @@ class Callgrind(ProgramTest):
         self.assertAlmostEqual(many / few, 4, delta=0.2)
 
 
-class Perf(ProgramTest):
-    """A stand-in for perf at the other end of its control pipes."""
-
-    def perf(self, answer, *arguments, commands_read=2):
-        """Runs with the pipes. Returns what perf was told, and the finished process. The stand-in leaves
-        after that many commands."""
-        control, acknowledge = self.path("control"), self.path("acknowledge")
-        os.mkfifo(control)
-        os.mkfifo(acknowledge)
-        commands = os.open(control, os.O_RDONLY | os.O_NONBLOCK)
-        answers = os.open(acknowledge, os.O_RDWR)
-        os.set_blocking(commands, True)
-        told = []
-
-        def listen():
-            while len(told) < commands_read:
-                command = os.read(commands, 64)
-                if not command:
-                    continue  # nobody has opened the pipe yet
-                told.append(command.decode())
-                if len(told) == commands_read:
-                    os.close(commands)
-                os.write(answers, answer)
-
-        listener = threading.Thread(target=listen, daemon=True)
-        listener.start()
-        done = run("--profile", "cpu_ref/" + CASE, "--perf-control",
-                   f"{control},{acknowledge}", *arguments)
-        listener.join(timeout=2)
-        return told, done
-
-    def test_perf_is_told_to_begin_and_to_end(self):
-        told, done = self.perf(b"ack\n\0")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(told, ["enable\n", "disable\n"])
-        self.assertIn("told     perf", done.stdout)
-
-    def test_perf_that_leaves_early_is_a_failure_and_not_the_end(self):
-        told, done = self.perf(b"ack\n\0", commands_read=1)
-        self.assertEqual(told, ["enable\n"])
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("error: perf's control pipe: Broken pipe", done.stdout)
-
-    def test_a_pipe_without_perf_is_an_error_and_no_hang(self):
-        os.mkfifo(self.path("control"))
-        done = run("--profile", "cpu_ref/" + CASE, "--perf-control", self.path("control"),
-                   timeout=30)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("no perf listens", done.stdout)
-
-
 # In place of profilers that are not here: checks the options, runs the program, leaves a report.
 STAND_IN = """#!/bin/bash
 tool=${0##*/} command=$1 report=report1
@@ -149,8 +97,7 @@ while [[ $1 == -* ]]; do
   nsys:--trace=cuda,nvtx | nsys:--trace=nvtx | nsys:--cuda-graph-trace=node | nsys:--sample=none | \\
   nsys:--cpuctxsw=none | nsys:--capture-range=cudaProfilerApi | nsys:--capture-range=nvtx | \\
   nsys:--capture-range-end=stop | nsys:--nvtx-capture=timed@bench-lstm) ;;
-  perf:--delay=-1 | perf:--output=perf.data) ;;
-  perf:--control=fifo:ctl,ack) (while read -r _; do printf 'ack\\n\\0'; done <ctl >ack) & ;;
+  perf:--output=perf.data) ;;
   *) echo "$tool: unknown option $1" >&2; exit 2 ;;
   esac
   shift
@@ -186,6 +133,7 @@ class Recipes(ProgramTest):
                                       capture_output=True, text=True, timeout=110, check=False)
                 without_gpu = "cudnn" in part and done.returncode == 5
                 self.assertTrue(done.returncode == 0 or without_gpu, done.stdout + done.stderr)
+
 
 class Kernels(ProgramTest):
     def test_a_row_says_why_there_are_none(self):

@@ -170,7 +170,7 @@ class BadInput(ProgramTest):
         self.assertEqual(set(options) - words, set())
         self.assertEqual(words - set(options), {"--benchmark_" + name for name in
                                                 ("enable_random_interleaving", "filter", "format", "out",
-                                                 "repetitions")} | {"--control"})
+                                                 "repetitions")})
         sets = re.search(r"--cases FILE.*?builtin\s+one: ([\w\s]+)\.\n\n", said, re.S).group(1).split()
         self.assertEqual(sorted(name + ".txt" for name in sets), sorted(os.listdir(bench + "/cases")))
 

@@ -225,6 +225,7 @@ static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
 {
     *base = synthetic_empty(), *now = synthetic_empty();
     json_object_set_new(base->header, "interleaved", json_string("x"));
+    json_object_set_new(base->header, "side", json_string("cpu_ref"));
     json_object_set_new(now->header, "interleaved", json_string(interleaved ? "x" : "y"));
     for (int i = 1; i <= cases; i++)
         for (int s = 0; s < 2; s++) {
