@@ -160,16 +160,6 @@ static enum lb_status count_findings(const struct self_test *test, struct lb_con
     return st;
 }
 
-static void shuffle(struct self_test *test, double values[ROUNDS])
-{
-    for (size_t i = ROUNDS; i > 1; i--) {
-        size_t j = (size_t)(lb_random_next(&test->random) % i);
-        double was = values[i - 1];
-        values[i - 1] = values[j];
-        values[j] = was;
-    }
-}
-
 /* Compares two halves of each case's processes: the first with the last, or halves drawn at random.
  */
 static enum lb_status judge_halves(struct self_test *test, const struct aa_sweep *sweep,
@@ -179,7 +169,7 @@ static enum lb_status judge_halves(struct self_test *test, const struct aa_sweep
     struct lb_contrast cases[MAX_CASES];
     for (size_t c = 0; c < test->result.cases; c++) {
         if (shuffled)
-            shuffle(test, halves.logs[c]);
+            lb_random_shuffle(halves.logs[c], ROUNDS, &test->random);
         cases[c] = (struct lb_contrast){halves.logs[c], halves.logs[c] + SIDE, SIDE, SIDE,
                                         .paired = false};
     }

@@ -26,6 +26,16 @@ uint64_t lb_random_next(uint64_t *state)
     return mix(*state += golden);
 }
 
+void lb_random_shuffle(double *values, size_t n, uint64_t *state)
+{
+    for (size_t i = n; i > 1; i--) {
+        size_t j = (size_t)(lb_random_next(state) % i);
+        double was = values[i - 1];
+        values[i - 1] = values[j];
+        values[j] = was;
+    }
+}
+
 float lb_random_float(uint64_t seed, uint64_t stream, uint64_t index)
 {
     int32_t top = (int32_t)(lb_random_bits(seed, stream, index) >> 40); /* 24 bits */

@@ -2,6 +2,7 @@
 #ifndef LB_RANDOM_H
 #define LB_RANDOM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -17,6 +18,9 @@ uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 /* The next 64 bits of SplitMix64 itself, for values that are drawn in a fixed order. Any state will
  * do as a seed. */
 uint64_t lb_random_next(uint64_t *state);
+
+/* Puts values [n] into a random order. */
+void lb_random_shuffle(double *values, size_t n, uint64_t *state);
 
 /* A uniform value in [-1, 1), a multiple of 2^-23, so that it is exact in f32. */
 float lb_random_float(uint64_t seed, uint64_t stream, uint64_t index);

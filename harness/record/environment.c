@@ -125,23 +125,35 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
                                        "compiler", "build_type", "flags",   "gpu"};
     what[0] = '\0';
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        size_t used = strlen(what);
         const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
         if (x != y && !json_equal(x, y)) /* equal pointers: both lack the key */
-            snprintf(what + used, size - used, "%s%s", used ? ", " : "", keys[i]);
+            lb_append(what, size, "%s%s", what[0] ? ", " : "", keys[i]);
     }
     return what[0] != '\0';
 }
 
-/* Copies the keys, up to a NULL, that the object has; false when memory runs out. */
-static bool copy_keys(const json_t *from, const char *const *keys, json_t *to)
+/* The keys, up to a NULL, that the object has, in a new object; NULL when memory runs out. */
+static json_t *pick(const json_t *object, const char *const *keys)
 {
-    bool done = to != NULL;
-    for (; done && *keys; keys++) {
-        json_t *value = json_object_get(from, *keys);
-        done = !value || json_object_set(to, *keys, value) == 0;
+    json_t *picked = json_object();
+    for (; picked && *keys; keys++) {
+        json_t *value = json_object_get(object, *keys);
+        if (value && json_object_set(picked, *keys, value) != 0) {
+            json_decref(picked);
+            picked = NULL;
+        }
     }
-    return done;
+    return picked;
+}
+
+/* Adds a value, whose reference it takes, to an object. Returns the object or, when memory runs
+ * out, frees it and returns NULL. */
+static json_t *add(json_t *object, const char *key, json_t *value)
+{
+    if (json_object_set_new(object, key, value) == 0)
+        return object;
+    json_decref(object);
+    return NULL;
 }
 
 json_t *lb_environment_identity(const json_t *environment)
@@ -152,16 +164,8 @@ json_t *lb_environment_identity(const json_t *environment)
     static const char *const of_gpu[] = {"name",        "uuid",         "driver",
                                          "cuda_driver", "cuda_runtime", NULL};
     const json_t *gpu = json_object_get(environment, "gpu");
-    json_t *identity = json_object(), *device = gpu ? json_object() : NULL;
-    bool done = copy_keys(environment, keys, identity);
-    if (device)
-        done = copy_keys(gpu, of_gpu, device) &&
-               json_object_set_new(identity, "gpu", device) == 0 && done;
-    if (!done) {
-        json_decref(identity);
-        identity = NULL;
-    }
-    return identity;
+    json_t *identity = pick(environment, keys);
+    return gpu ? add(identity, "gpu", pick(gpu, of_gpu)) : identity;
 }
 
 json_t *lb_environment_kind(const json_t *environment)
@@ -169,14 +173,8 @@ json_t *lb_environment_kind(const json_t *environment)
     static const char *const keys[] = {"version", "commit",     "dirty",     "compiler",
                                        "flags",   "build_type", "libraries", NULL};
     char device[256];
-    json_t *kind = json_object();
     lb_environment_device(environment, device, sizeof(device));
-    if (!copy_keys(environment, keys, kind) ||
-        json_object_set_new(kind, "device", json_string(device)) != 0) {
-        json_decref(kind);
-        kind = NULL;
-    }
-    return kind;
+    return add(pick(environment, keys), "device", json_string(device));
 }
 
 void lb_environment_device(const json_t *environment, char *name, size_t size)
@@ -208,11 +206,10 @@ bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t si
     what[0] = '\0';
     json_object_foreach((json_t *)after, name, version)
     {
-        size_t used = strlen(what);
         const json_t *was = json_object_get(before, name);
         if (was && !json_equal(was, version))
-            snprintf(what + used, size - used, "%s%s %s to %s", used ? ", " : "", name,
-                     text_of(before, name), text_of(after, name));
+            lb_append(what, size, "%s%s %s to %s", what[0] ? ", " : "", name, text_of(before, name),
+                      text_of(after, name));
     }
     return what[0] != '\0';
 }

@@ -462,7 +462,7 @@ static json_t *flags_json(unsigned flags)
     char text[128] = "";
     for (size_t i = 0; i < LB_ANOMALY_COUNT; i++)
         if (flags & 1U << i)
-            lb_append(text, sizeof(text), "%s%s", text[0] ? " " : "", lb_anomaly_name(i));
+            lb_append(text, sizeof(text), "%s%s", text[0] ? " " : "", lb_anomaly_names[i]);
     return json_string(text);
 }
 

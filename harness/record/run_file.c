@@ -73,37 +73,24 @@ static enum lb_status append_text(struct lb_run_file *file, const char *text, si
  * memory ran out. */
 static enum lb_status append_line(struct lb_run_file *file, json_t *object, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    size_t size = 0;
-    char *text = NULL;
-    if (object)
-        size = json_dumpb(object, NULL, 0, JSON_COMPACT);
-    if (size > 0)
-        text = malloc(size + 1);
-    if (!text || json_dumpb(object, text, size, JSON_COMPACT) != size) {
-        st = lb_fail(err, LB_OOM, "%s: out of memory for a line", file->path);
-        goto done;
-    }
-    text[size] = '\n';
-    st = append_text(file, text, size + 1, err);
-done:
-    free(text);
+    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
     json_decref(object);
+    if (!text)
+        return lb_fail(err, LB_OOM, "%s: out of memory for a line", file->path);
+    size_t length = strlen(text);
+    text[length] = '\n'; /* in the place of the terminator */
+    enum lb_status st = append_text(file, text, length + 1, err);
+    free(text);
     return st;
 }
 
-/* Returns a new object with `kind` and the members of `first` and `details`. Drops the reference
- * to `first`. */
-static json_t *make_line(const char *kind, json_t *first, const json_t *details)
+/* Adds the members of details to a line, which is returned; NULL when memory runs out. */
+static json_t *add_details(json_t *line, const json_t *details)
 {
-    json_t *line = json_pack("{s:s}", "kind", kind);
-    if (!line || !first || json_object_update(line, first) != 0 ||
-        (details && json_object_update_missing(line, (json_t *)details) != 0)) {
-        json_decref(line);
-        line = NULL;
-    }
-    json_decref(first);
-    return line;
+    if (line && json_object_update_missing(line, (json_t *)details) == 0)
+        return line;
+    json_decref(line);
+    return NULL;
 }
 
 /* Returns the line of a row. The line of a skipped case has only the keys that identify it,
@@ -149,9 +136,9 @@ enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_ro
 
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err)
 {
-    json_t *values = json_pack("{s:o, s:I, s:b}", "finished", now_json(), "rows",
-                               (json_int_t)file->rows, "interrupted", interrupted);
-    return append_line(file, make_line("footer", values, NULL), err);
+    json_t *footer = json_pack("{s:s, s:o, s:I, s:b}", "kind", "footer", "finished", now_json(),
+                               "rows", (json_int_t)file->rows, "interrupted", interrupted);
+    return append_line(file, footer, err);
 }
 
 /* Reports that the file of a run can't be opened, for the reason in errno. */
@@ -222,24 +209,19 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     *file = (struct lb_run_file){0};
     make_parents(folder);
     made = mkdir(folder, 0777) == 0;
-    if (!made && errno == EEXIST && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode)) {
-        st = lb_fail(err, LB_IO, "%s: it is a file, not a folder; choose a folder with --out",
-                     folder);
-        goto done;
-    }
-    if (!made && errno != EEXIST) {
-        st = lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno));
-        goto done;
-    }
+    if (!made && errno == EEXIST && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+        LB_TRY(lb_fail(err, LB_IO, "%s: it is a file, not a folder; choose a folder with --out",
+                       folder));
+    if (!made && errno != EEXIST)
+        LB_TRY(lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno)));
     LB_TRY(open_locked(folder, O_CREAT, file, err));
     LB_TRY(check_unused(file, err));
     unused = true;
-    if (ftruncate(file->fd, 0) != 0) {
-        st = lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
-        goto done;
-    }
-    json_t *first = json_pack("{s:i, s:o}", "schema", LB_SCHEMA_VERSION, "started", now_json());
-    LB_TRY(append_line(file, make_line("header", first, details), err));
+    if (ftruncate(file->fd, 0) != 0)
+        LB_TRY(lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno)));
+    json_t *header = json_pack("{s:s, s:i, s:o}", "kind", "header", "schema", LB_SCHEMA_VERSION,
+                               "started", now_json());
+    LB_TRY(append_line(file, add_details(header, details), err));
 done:
     if (st != LB_OK) {
         if (made && unused)
@@ -274,8 +256,8 @@ enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, st
     if (file->torn && ftruncate(file->fd, file->size) != 0)
         return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
     file->torn = false;
-    json_t *first = json_pack("{s:o}", "started", now_json());
-    return append_line(file, make_line("resume", first, details), err);
+    json_t *resume = json_pack("{s:s, s:o}", "kind", "resume", "started", now_json());
+    return append_line(file, add_details(resume, details), err);
 }
 
 void lb_run_close(struct lb_run_file *file)
@@ -596,15 +578,11 @@ enum lb_status lb_run_visit(const char *path, lb_run_visitor *visit, void *user,
         reader.path = inside = lb_run_path(path);
     if (!reader.path)
         return lb_fail(err, LB_OOM, "%s: out of memory", path);
-    if (stat(reader.path, &status) == 0 && !S_ISREG(status.st_mode)) { /* a pipe may never end */
-        st = lb_fail(err, LB_INVALID, "%s: it is not a regular file", reader.path);
-        goto done;
-    }
+    if (stat(reader.path, &status) == 0 && !S_ISREG(status.st_mode)) /* a pipe may never end */
+        LB_TRY(lb_fail(err, LB_INVALID, "%s: it is not a regular file", reader.path));
     reader.stream = fopen(reader.path, "r");
-    if (!reader.stream) {
-        st = cannot_open(reader.path, err);
-        goto done;
-    }
+    if (!reader.stream)
+        LB_TRY(cannot_open(reader.path, err));
     LB_TRY(read_lines(&reader, run, err));
     if (!visit)
         LB_TRY(lb_rows_find_slowdowns(run->rows, run->count, err));

@@ -162,14 +162,12 @@ double lb_row_mean_reference(const struct lb_row *row)
     return row->block_count > 0 ? sum / (double)row->block_count : (double)NAN;
 }
 
-/* Sets the slowdown of a group of rows, whose times [count] are sorted; scratch [count]. */
-static void judge_group(const struct loop_time *times, size_t count, double *scratch)
+/* Sets the slowdown of a group of rows, whose times [count] are sorted. */
+static void judge_group(const struct loop_time *times, size_t count)
 {
     if (count < LB_SLOWDOWN_ROWS)
         return;
-    for (size_t i = 0; i < count; i++)
-        scratch[i] = times[i].ns;
-    double median = lb_median(scratch, count);
+    double median = (times[(count - 1) / 2].ns + times[count / 2].ns) / 2;
     for (size_t i = 0; i < count; i++) {
         struct lb_row *row = times[i].row;
         char warning[160];
@@ -186,10 +184,8 @@ enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct 
 {
     size_t known = 0;
     struct loop_time *times = malloc((count + 1) * sizeof(*times));
-    double *scratch = malloc((count + 1) * sizeof(*scratch));
-    enum lb_status st = LB_OK;
-    if (!times || !scratch)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu rows", count));
+    if (!times)
+        return lb_fail(err, LB_OOM, "out of memory for %zu rows", count);
     for (size_t i = 0; i < count; i++) {
         double ns = lb_row_is_timed(&rows[i]) ? lb_row_mean_reference(&rows[i]) : (double)NAN;
         rows[i].slowdown = NAN;
@@ -200,10 +196,8 @@ enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct 
     for (size_t first = 0, next; first < known; first = next) {
         for (next = first + 1; next < known && is_same_group(times[first].row, times[next].row);)
             next++;
-        judge_group(times + first, next - first, scratch);
+        judge_group(times + first, next - first);
     }
-done:
-    free(scratch);
     free(times);
-    return st;
+    return LB_OK;
 }

@@ -39,6 +39,13 @@ void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, s
     lb_append(text, size, " (margin %.3g %%).", 100 * comparison->judgement.margin);
 }
 
+void lb_markdown_cell(char *text)
+{
+    for (; *text; text++)
+        if (strchr("|<>`\n\r", *text))
+            *text = ' ';
+}
+
 /* Markdown that is being written: bytes so far, and cases that were left out. */
 struct markdown {
     FILE *out;
@@ -70,9 +77,7 @@ static void format_line(const struct lb_pair *pair, char *line, size_t size)
 {
     char change[32], interval[64], note[sizeof(pair->note)], base[32], now[32];
     memcpy(note, pair->note, sizeof(note));
-    for (char *at = note; *at; at++)
-        if (strchr("|<>`\n\r", *at))
-            *at = ' ';
+    lb_markdown_cell(note);
     format_time(pair->base, base);
     format_time(pair->now, now);
     lb_format_change(pair, change, interval);

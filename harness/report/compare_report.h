@@ -19,6 +19,9 @@ void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, s
  * each is "" where it is not known. */
 void lb_format_change(const struct lb_pair *pair, char change[32], char interval[64]);
 
+/* Makes text fit for a cell of a Markdown table: blanks replace what is markup. */
+void lb_markdown_cell(char *text);
+
 #define LB_MARKDOWN_LIMIT 60000 /* bytes; GitHub takes comments of 65,536 characters */
 
 /* Each of these writes to out, which the caller checks for errors and closes.

@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/json_out.h"
+#include "base/text.h"
 #include "base/xml.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
@@ -329,50 +330,41 @@ static enum lb_status junit(const struct lb_run *run, FILE *out, struct lb_error
     return LB_OK;
 }
 
-/* Writes text into a cell of a table, with blanks for characters that are markup. Returns its
- * length. */
-static size_t write_cell(const char *text, FILE *out)
+static void format_line(const struct lb_row *row, char *line, size_t size)
 {
-    size_t length = 0;
-    for (; *text; text++, length++)
-        fputc(strchr("|<>`\r\n", *text) ? ' ' : *text, out);
-    return length;
-}
-
-static size_t write_line(const struct lb_row *row, FILE *out)
-{
-    char id[LB_ROW_ID_SIZE];
+    char id[LB_ROW_ID_SIZE], reason[LB_ROW_TEXT_SIZE];
+    bool timed = lb_row_is_timed(row);
     lb_row_print_id(row, id);
-    int length = fprintf(out, "| `%s` | ", id);
-    if (lb_row_is_timed(row) && isfinite(row->median_lo_ns))
-        length += fprintf(out, "%.4g | %.4g to %.4g | ok |", row->median_ns / 1e3,
-                          row->median_lo_ns / 1e3, row->median_hi_ns / 1e3);
-    else if (lb_row_is_timed(row))
-        length += fprintf(out, "%.4g | | ok |", row->median_ns / 1e3);
-    else
-        length += fprintf(out, "| | %s: ", lb_verdict_name(row->verdict));
-    size_t reason = lb_row_is_timed(row) ? 0 : write_cell(row->reason, out) + 2;
-    fputs(lb_row_is_timed(row) ? "\n" : " |\n", out);
-    return (size_t)(length > 0 ? length : 0) + reason + 1;
+    snprintf(line, size, "| `%s` | ", id);
+    if (timed)
+        lb_append(line, size, "%.4g ", row->median_ns / 1e3);
+    lb_append(line, size, "| ");
+    if (timed && isfinite(row->median_lo_ns))
+        lb_append(line, size, "%.4g to %.4g ", row->median_lo_ns / 1e3, row->median_hi_ns / 1e3);
+    snprintf(reason, sizeof(reason), "%s", row->reason);
+    lb_markdown_cell(reason);
+    lb_append(line, size, timed ? "| ok |\n" : "| %s: %s |\n", lb_verdict_name(row->verdict),
+              reason);
 }
 
 /* A table with one line per case, up to LB_MARKDOWN_LIMIT bytes. */
 static enum lb_status markdown(const struct lb_run *run, FILE *out, struct lb_error *err)
 {
     (void)err;
-    const size_t longest = LB_ROW_TEXT_SIZE + LB_ROW_ID_SIZE + 128;
-    char machine[1024];
+    char machine[1024], line[LB_ROW_TEXT_SIZE + LB_ROW_ID_SIZE + 128];
     size_t written = sizeof(machine);
     lb_run_machine_line(run, machine, sizeof(machine));
-    fputs("### LSTM times: ", out);
-    write_cell(machine, out);
+    lb_markdown_cell(machine);
+    fprintf(out, "### LSTM times: %s", machine);
     fputs("\n\n| case | median us | 95 % interval us | verdict |\n|---|---:|---:|---|\n", out);
     for (size_t i = 0; i < run->count; i++) {
-        if (written + longest > LB_MARKDOWN_LIMIT) {
+        if (written + sizeof(line) > LB_MARKDOWN_LIMIT) {
             fprintf(out, "\n%zu more cases are in run.jsonl.\n", run->count - i);
             break;
         }
-        written += write_line(&run->rows[i], out);
+        format_line(&run->rows[i], line, sizeof(line));
+        fputs(line, out);
+        written += strlen(line);
     }
     return LB_OK;
 }

@@ -9,12 +9,8 @@
 
 enum { MIN_SAMPLES = 8 /* with fewer none of the tests has any power */ };
 
-const char *lb_anomaly_name(size_t index)
-{
-    static const char *const names[LB_ANOMALY_COUNT] = {"outliers", "slow_first", "drift",
+const char *const lb_anomaly_names[LB_ANOMALY_COUNT] = {"outliers", "slow_first", "drift",
                                                         "autocorrelation", "two_modes"};
-    return index < LB_ANOMALY_COUNT ? names[index] : NULL;
-}
 
 /* How many of sorted [n] are below the value, or also equal to it. */
 static size_t count_below(const double *sorted, size_t n, double value, bool or_equal)

@@ -40,8 +40,7 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
                                  size_t block_count, struct lb_anomalies *anomalies,
                                  struct lb_error *err);
 
-/* The name that a record uses for bit `index` of flags: "outliers", "slow_first", "drift",
- * "autocorrelation" or "two_modes"; NULL beyond the last. */
-const char *lb_anomaly_name(size_t index);
+/* The names that a record uses for the bits of flags: "outliers", "slow_first", ... */
+extern const char *const lb_anomaly_names[LB_ANOMALY_COUNT];
 
 #endif

@@ -49,16 +49,6 @@ static double best_split(const double *values, size_t n, size_t *split)
     return best;
 }
 
-static void shuffle(double *values, size_t n, uint64_t *state)
-{
-    for (size_t i = n; i > 1; i--) {
-        size_t j = (size_t)(lb_random_next(state) % i);
-        double was = values[i - 1];
-        values[i - 1] = values[j];
-        values[j] = was;
-    }
-}
-
 /* Whether the best split of enough random orders of the values has at least the observed distance,
  * so that chance alone explains it. */
 static bool is_chance(const double *values, size_t n, double observed, double *scratch)
@@ -67,7 +57,7 @@ static bool is_chance(const double *values, size_t n, double observed, double *s
     size_t at_least = 1, split; /* the given order counts as one */
     memcpy(scratch, values, n * sizeof(*values));
     for (int i = 0; i < PERMUTATIONS && at_least <= SIGNIFICANCE * (PERMUTATIONS + 1); i++) {
-        shuffle(scratch, n, &state);
+        lb_random_shuffle(scratch, n, &state);
         at_least += best_split(scratch, n, &split) >= observed;
     }
     return at_least > SIGNIFICANCE * (PERMUTATIONS + 1);

@@ -35,6 +35,15 @@ static void same_row(const struct lb_row *a, const struct lb_row *b)
     json_decref(y);
 }
 
+/* Asserts that the row is the same when it is read back, and frees it. */
+static void assert_survives(struct lb_row *row)
+{
+    struct lb_row copy = read_back(row);
+    same_row(row, &copy);
+    lb_row_free(&copy);
+    lb_row_free(row);
+}
+
 TEST(row_reads_back_bit_by_bit)
 {
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 12345, 3, 7);
@@ -47,10 +56,7 @@ TEST(row_reads_back_bit_by_bit)
     row.hash = UINT64_MAX;
     lb_row_print(&row.warning, "drifts: \"2 %%\" and µ");
     assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
-    struct lb_row copy = read_back(&row);
-    same_row(&row, &copy);
-    lb_row_free(&copy);
-    lb_row_free(&row);
+    assert_survives(&row);
 }
 
 TEST(kernels_read_back_with_their_row)
@@ -64,10 +70,7 @@ TEST(kernels_read_back_with_their_row)
     assert_string_equal(json_string_value(json_object_get(object, "tensor_cores")), "yes");
     assert_true(json_number_value(json_object_get(object, "kernel_gap_ns")) == 3.5);
     json_decref(object);
-    struct lb_row copy = read_back(&row);
-    same_row(&row, &copy);
-    lb_row_free(&copy);
-    lb_row_free(&row);
+    assert_survives(&row);
 }
 
 TEST(every_verdict_reads_back)
@@ -75,12 +78,9 @@ TEST(every_verdict_reads_back)
     int failures = 0;
     for (int v = 0; v < LB_VERDICT_COUNT; v++) {
         struct lb_row row = synthetic_row(text, (enum lb_verdict)v, 1000, 1, 6);
-        struct lb_row copy = read_back(&row);
-        same_row(&row, &copy);
-        failures += lb_verdict_is_failure(copy.verdict);
-        assert_int_equal(lb_row_is_timed(&copy), v == LB_VERDICT_OK);
-        lb_row_free(&copy);
-        lb_row_free(&row);
+        failures += lb_verdict_is_failure(row.verdict);
+        assert_int_equal(lb_row_is_timed(&row), v == LB_VERDICT_OK);
+        assert_survives(&row);
     }
     assert_int_equal(failures, 4);
 }

@@ -39,19 +39,26 @@ static size_t occurrences(const char *text, const char *word)
     return count;
 }
 
-TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
+/* The comparison in Markdown, which is under its limit; the caller frees it. */
+static char *markdown_of(const struct lb_run_comparison *comparison)
 {
-    struct lb_run base, now;
     const struct lb_report_names names = {"base", "new"};
     char *text = NULL;
     size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    lb_report_markdown(comparison, &names, out);
+    fclose(out);
+    assert_true(size < LB_MARKDOWN_LIMIT);
+    return text;
+}
+
+TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
+{
+    struct lb_run base, now;
     make_large(2000, 50, &base, &now);
     struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 40);
-    FILE *out = open_memstream(&text, &size);
-    lb_report_markdown(&comparison, &names, out);
-    fclose(out);
-    assert_true(size < LB_MARKDOWN_LIMIT);
+    char *text = markdown_of(&comparison);
     assert_memory_equal(text, "### REGRESSION: 2000 cases: 40 slower", 37);
     assert_int_equal(occurrences(text, "| slower |"), 40);
     assert_non_null(strstr(text, "are left out here"));
@@ -66,24 +73,18 @@ TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
 TEST(markdown_of_regressions_alone_stays_whole)
 {
     static const size_t counts[] = {400, 430, 460, 490, 520, 600, 1500};
-    const struct lb_report_names names = {"base", "new"};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct lb_run base, now;
-        char *text = NULL;
-        size_t size = 0, left_out = 0;
         make_large(counts[i], 1, &base, &now);
         synthetic_add_processes(&now, CASE(99999), 1000, 10, 1);
         struct lb_run_comparison comparison = synthetic_compare(&base, &now);
         assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], counts[i]);
-        FILE *out = open_memstream(&text, &size);
-        lb_report_markdown(&comparison, &names, out);
-        fclose(out);
-        assert_true(size < LB_MARKDOWN_LIMIT);
+        char *text = markdown_of(&comparison);
         assert_int_equal(occurrences(text, "<details>"), occurrences(text, "</details>"));
         const char *cut = strstr(text, " cases, the least severe ones, are left out");
         while (cut && cut > text && cut[-1] != '\n')
             cut--;
-        left_out = cut ? strtoul(cut, NULL, 10) : 0;
+        size_t left_out = cut ? strtoul(cut, NULL, 10) : 0;
         assert_int_equal(occurrences(text, "\n| slower |") + occurrences(text, "\n| new |") +
                              left_out,
                          counts[i] + 1);

@@ -63,6 +63,14 @@ static void draw_outliers(double *values, size_t n, uint64_t *random)
         values[i] *= 2;
 }
 
+/* The anomalies of samples [n] that were all taken in one block. */
+static struct lb_anomalies anomalies_of(const double *samples, size_t n)
+{
+    struct lb_anomalies anomalies;
+    assert_int_equal(lb_find_anomalies(samples, n, &n, 1, &anomalies, NULL), LB_OK);
+    return anomalies;
+}
+
 /* The share of series of n samples that get the flag. */
 static double share(draw *series, size_t n, unsigned flag)
 {
@@ -70,10 +78,8 @@ static double share(draw *series, size_t n, unsigned flag)
     double values[256];
     int flagged = 0;
     for (int round = 0; round < ROUNDS; round++) {
-        struct lb_anomalies anomalies;
         series(values, n, &random);
-        assert_int_equal(lb_find_anomalies(values, n, &n, 1, &anomalies, NULL), LB_OK);
-        flagged += (anomalies.flags & flag) != 0;
+        flagged += (anomalies_of(values, n).flags & flag) != 0;
     }
     return (double)flagged / ROUNDS;
 }
@@ -107,14 +113,10 @@ TEST(outliers_are_classed_by_tukeys_fences)
 {
     const double values[] = {5, 1, 2, 13, 3, 4, 14, 6, 7};
     const double severe[] = {5, 1, 2, 3, 4, 19.5, 6, 7, 5};
-    const size_t block = 9;
-    struct lb_anomalies anomalies;
-    assert_int_equal(lb_find_anomalies(values, 9, &block, 1, &anomalies, NULL), LB_OK);
-    assert_int_equal(anomalies.mild, 1);
-    assert_int_equal(anomalies.severe, 0);
-    assert_int_equal(lb_find_anomalies(severe, 9, &block, 1, &anomalies, NULL), LB_OK);
-    assert_int_equal(anomalies.mild, 0);
-    assert_int_equal(anomalies.severe, 1);
+    assert_int_equal(anomalies_of(values, 9).mild, 1);
+    assert_int_equal(anomalies_of(values, 9).severe, 0);
+    assert_int_equal(anomalies_of(severe, 9).mild, 0);
+    assert_int_equal(anomalies_of(severe, 9).severe, 1);
 }
 
 /* The 90 values of the NIST/SEMATECH e-Handbook of Statistical Methods, 7.1.6, "What are outliers
@@ -128,11 +130,8 @@ TEST(outliers_are_those_of_the_handbook)
         560, 570, 572, 574, 578, 585, 592, 592, 607, 616, 618, 621,  629,  637,  638,
         640, 656, 668, 707, 709, 719, 737, 739, 752, 758, 766, 792,  792,  794,  802,
         818, 830, 832, 843, 858, 860, 869, 918, 925, 953, 991, 1000, 1005, 1068, 1441};
-    const size_t block = 90;
-    struct lb_anomalies anomalies;
-    assert_int_equal(lb_find_anomalies(values, 90, &block, 1, &anomalies, NULL), LB_OK);
-    assert_int_equal(anomalies.mild, 1);
-    assert_int_equal(anomalies.severe, 0);
+    assert_int_equal(anomalies_of(values, 90).mild, 1);
+    assert_int_equal(anomalies_of(values, 90).severe, 0);
 }
 
 /* Tourists to the United States, 1970 to 1982: example 5.1 of Gibbons & Chakraborti, Nonparametric
@@ -143,16 +142,13 @@ TEST(trend_and_autocorrelation_are_as_published)
 {
     static const double tourists[13] = {12362, 12739, 13057, 13955, 14123, 15698, 17523,
                                         18610, 19842, 20310, 22500, 23080, 21916};
-    size_t block = 13;
-    struct lb_anomalies anomalies;
-    assert_int_equal(lb_find_anomalies(tourists, 13, &block, 1, &anomalies, NULL), LB_OK);
+    struct lb_anomalies anomalies = anomalies_of(tourists, 13);
     const double n = 13;
     double variance = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1));
     assert_true(fabs((anomalies.von_neumann - 2) / sqrt(variance) + 3.6453) < 5e-5);
     assert_true(fabs(anomalies.trend - 0.9835164835164836) < 1e-12);
     assert_int_equal(anomalies.flags, LB_ANOMALY_DRIFT | LB_ANOMALY_AUTOCORRELATION);
-    block = 100;
-    assert_int_equal(lb_find_anomalies(draws_nile, 100, &block, 1, &anomalies, NULL), LB_OK);
+    anomalies = anomalies_of(draws_nile, 100);
     assert_true(fabs(anomalies.trend + 0.437449930079709) < 1e-12);
     assert_true(fabs(anomalies.von_neumann - 1.1081367365432973) < 1e-12); /* of SciPy's ranks */
     assert_true(anomalies.flags & LB_ANOMALY_DRIFT);
@@ -171,9 +167,8 @@ TEST(intervals_that_dependence_breaks_are_flagged)
         int missed = 0, unflagged = 0;
         for (int round = 0; round < ROUNDS; round++) {
             double values[100], lo, hi;
-            struct lb_anomalies anomalies;
             all[i](values, n, &random);
-            assert_int_equal(lb_find_anomalies(values, n, &n, 1, &anomalies, NULL), LB_OK);
+            struct lb_anomalies anomalies = anomalies_of(values, n);
             lb_sort(values, n);
             assert_int_equal(lb_median_interval(values, n, 0.95, &lo, &hi), LB_OK);
             missed += medians[i] < lo || hi < medians[i];
@@ -204,10 +199,9 @@ TEST(drift_that_is_certain_and_small_is_not_flagged)
     for (int large = 0; large < 2; large++) {
         double values[200];
         const size_t n = 200;
-        struct lb_anomalies anomalies;
         for (size_t i = 0; i < n; i++) /* the outer thirds lie apart by two thirds of it */
             values[i] = 1000 + (large ? 9.0 : 6.0) * (double)i / (double)n;
-        assert_int_equal(lb_find_anomalies(values, n, &n, 1, &anomalies, NULL), LB_OK);
+        struct lb_anomalies anomalies = anomalies_of(values, n);
         assert_true(anomalies.trend == 1);
         assert_int_equal((anomalies.flags & LB_ANOMALY_DRIFT) != 0, large);
     }
@@ -249,13 +243,8 @@ TEST(levels_of_blocks_are_no_autocorrelation)
 TEST(few_and_equal_samples_are_no_anomaly)
 {
     double same[64];
-    struct lb_anomalies anomalies;
     for (size_t i = 0; i < 64; i++)
         same[i] = 40;
-    for (size_t n = 0; n <= 64; n++) {
-        assert_int_equal(lb_find_anomalies(same, n, &n, 1, &anomalies, NULL), LB_OK);
-        assert_int_equal(anomalies.flags, 0);
-    }
-    assert_string_equal(lb_anomaly_name(0), "outliers");
-    assert_null(lb_anomaly_name(LB_ANOMALY_COUNT));
+    for (size_t n = 0; n <= 64; n++)
+        assert_int_equal(anomalies_of(same, n).flags, 0);
 }

@@ -96,28 +96,6 @@ TEST(median_interval_refuses_too_few_samples)
     free(values);
 }
 
-/* Draws of a skewed distribution, whose median is 1: how often the interval, or one that is a rank
- * narrower on both sides, holds it. */
-TEST(median_interval_covers_at_nominal_rate)
-{
-    enum { DRAWS = 40000, N = 20 };
-    uint64_t random = 7;
-    int held = 0, narrower_held = 0;
-    for (int draw = 0; draw < DRAWS; draw++) {
-        double values[N], lo, hi;
-        for (int i = 0; i < N; i++)
-            values[i] = pow(-log(draws_uniform(&random)) / log(2), 3);
-        lb_sort(values, N);
-        assert_int_equal(lb_median_interval(values, N, 0.95, &lo, &hi), LB_OK);
-        held += lo <= 1 && 1 <= hi;
-        narrower_held += values[6] <= 1 && 1 <= values[13];
-    }
-    double exact = coverage(N, 6), rate = (double)held / DRAWS;
-    assert_true(fabs(rate - exact) < 4 * sqrt(exact * (1 - exact) / DRAWS));
-    assert_true(rate > 0.95);
-    assert_true((double)narrower_held / DRAWS < 0.95);
-}
-
 /* Values of the examples for linear interpolation in Wikipedia, "Percentile" (C = 1). */
 TEST(quantile_interpolates_as_defined)
 {
