@@ -172,33 +172,44 @@ class Tensor:
             raise RuntimeError(f"cuStreamSynchronize answered {status}")
 
 
+def addresses_at(table, count):
+    """The addresses that a table in C's memory holds."""
+    return list((ctypes.c_void_p * count).from_address(table))
+
+
 class Session:
     """One case: what plugin.c calls, and what adapters share."""
 
     def __init__(self, case, stream):
         self.case, self.stream = case, stream
 
-    def tensors(self, addresses):
-        """The Tensors of weights, or of their gradients, from their addresses; both by kind."""
-        return [[Tensor(entries[index], self.case.weight_shapes(layer)[kind], self.case.dtype, -1)
-                 for layer, _, index in self.case.layer_dirs()] for kind, entries in enumerate(addresses)]
+    def tensors(self, tables):
+        """The Tensors of weights, or of their gradients, by kind. tables: the address of each kind's table
+        of addresses, one per layer and direction; that of w_cell counts where the cell has weights."""
+        kinds = tables if self.case.cell != "standard" else tables[:4]
+        shapes = [self.case.weight_shapes(layer) for layer, _, _ in self.case.layer_dirs()]
+        return [[Tensor(address, shape[kind], self.case.dtype, -1)
+                 for address, shape in zip(addresses_at(table, len(shapes)), shapes)]
+                for kind, table in enumerate(kinds)]
 
-    def load(self, addresses, lengths):
-        """prepare, of addresses."""
-        self.prepare(self.tensors(addresses), lengths)
+    def load(self, lengths, *tables):
+        """prepare, of addresses. lengths: that of a row's steps each, or 0."""
+        steps = (ctypes.c_int32 * self.case.batch).from_address(lengths) if lengths else ()
+        self.prepare(self.tensors(tables), tuple(steps))
 
-    def store(self, addresses):
+    def store(self, *tables):
         """gradients, of addresses."""
-        self.gradients(self.tensors(addresses))
+        self.gradients(self.tensors(tables))
 
-    def bind(self, direction, *addresses):
-        """The argument `bound` of forward or backward; plugin.c keeps it for later calls."""
+    def bind(self, direction, table):
+        """The argument `bound` of forward or backward; plugin.c keeps it for later calls. table: the
+        address of the six tensors' addresses."""
         first, last = self.case.call_shapes()
         if direction == "backward":
             first, last = last, first
         device = self.case.ordinal if self.case.device == "cuda" else -1
         tensors = [Tensor(address, shape, self.case.dtype, device)
-                   for address, shape in zip(addresses, [*first, *last])]
+                   for address, shape in zip(addresses_at(table, 6), [*first, *last])]
         return self.bound(tensors[:3], tensors[3:])
 
     def bound(self, given, results):

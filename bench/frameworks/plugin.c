@@ -238,6 +238,12 @@ static void confine_threads(void)
     closedir(tasks);
 }
 
+/* An address as the argument of the format K. */
+static unsigned long long address(const void *memory)
+{
+    return (unsigned long long)(uintptr_t)memory;
+}
+
 static enum lb_status framework_create(void *self, const struct lb_problem *problem,
                                        const struct lb_exec_config *config, struct lb_error *err)
 {
@@ -247,9 +253,8 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
         return st;
     c->problem = *problem;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *made =
-        PyObject_CallMethod(python.adapter, "create", "NN", describe_case(problem, config),
-                            PyLong_FromVoidPtr(config->stream));
+    PyObject *made = PyObject_CallMethod(python.adapter, "create", "NK",
+                                         describe_case(problem, config), address(config->stream));
     if (MEMORY == LB_HOST)
         confine_threads();
     c->session = made;
@@ -272,44 +277,15 @@ static enum lb_status framework_sizes(void *self, struct lb_sizes *sizes, struct
     return LB_OK;
 }
 
-static PyObject *address(const void *memory)
-{
-    return PyLong_FromVoidPtr((void *)(uintptr_t)memory);
-}
-
-/* The addresses of weights as a tuple of tuples: one per kind (w_ih, w_hh, b_ih, b_hh, and w_cell
- * where the cell has weights), with one address per layer and direction. */
-static PyObject *weight_addresses(const struct framework_case *c, const void *const *const kinds[5])
-{
-    Py_ssize_t count = (Py_ssize_t)lb_layer_dir_count(&c->problem);
-    Py_ssize_t kind_count = lb_cell_weight_count(&c->problem) > 0 ? 5 : 4;
-    PyObject *all = PyTuple_New(kind_count);
-    for (Py_ssize_t k = 0; all && k < kind_count; k++) {
-        PyObject *one = PyTuple_New(count);
-        for (Py_ssize_t e = 0; one && e < count; e++)
-            PyTuple_SET_ITEM(one, e, address(kinds[k][e]));
-        PyTuple_SET_ITEM(all, k, one);
-    }
-    if (PyErr_Occurred())
-        Py_CLEAR(all);
-    return all;
-}
-
 static enum lb_status framework_prepare(void *self, const struct lb_buffers *buffers,
                                         const struct lb_weights *weights, struct lb_error *err)
 {
     struct framework_case *c = self;
-    const void *const *const kinds[] = {weights->w_ih, weights->w_hh, weights->b_ih, weights->b_hh,
-                                        weights->w_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
-    Py_ssize_t count = buffers->lengths ? (Py_ssize_t)c->problem.batch : 0;
-    PyObject *lengths = PyTuple_New(count);
-    for (Py_ssize_t b = 0; lengths && b < count; b++)
-        PyTuple_SET_ITEM(lengths, b, PyLong_FromLong(buffers->lengths[b]));
-    if (PyErr_Occurred())
-        Py_CLEAR(lengths);
     PyObject *result =
-        PyObject_CallMethod(c->session, "load", "NN", weight_addresses(c, kinds), lengths);
+        PyObject_CallMethod(c->session, "load", "KKKKKK", address(buffers->lengths),
+                            address(weights->w_ih), address(weights->w_hh), address(weights->b_ih),
+                            address(weights->b_hh), address(weights->w_cell));
     return finish(lock, result, err);
 }
 
@@ -326,10 +302,8 @@ static PyObject *find_bound(struct framework_case *c, int kind, const void *cons
     c->next[kind] = (c->next[kind] + 1) % MOST_BOUND;
     Py_CLEAR(slot->object);
     memcpy(slot->tensors, tensors, sizeof(slot->tensors));
-    slot->object =
-        PyObject_CallMethod(c->session, "bind", "sNNNNNN", kind == FORWARD ? "forward" : "backward",
-                            address(tensors[0]), address(tensors[1]), address(tensors[2]),
-                            address(tensors[3]), address(tensors[4]), address(tensors[5]));
+    slot->object = PyObject_CallMethod(c->session, "bind", "sK",
+                                       kind == FORWARD ? "forward" : "backward", address(tensors));
     return slot->object;
 }
 
@@ -359,13 +333,11 @@ static enum lb_status framework_gradients(void *self, const struct lb_gradients 
                                           struct lb_error *err)
 {
     struct framework_case *c = self;
-    const void *const *const kinds[] = {
-        (const void *const *)gradients->dw_ih, (const void *const *)gradients->dw_hh,
-        (const void *const *)gradients->db_ih, (const void *const *)gradients->db_hh,
-        (const void *const *)gradients->dw_cell};
     PyGILState_STATE lock = PyGILState_Ensure();
-    return finish(lock, PyObject_CallMethod(c->session, "store", "(N)", weight_addresses(c, kinds)),
-                  err);
+    PyObject *result = PyObject_CallMethod(c->session, "store", "KKKKK", address(gradients->dw_ih),
+                                           address(gradients->dw_hh), address(gradients->db_ih),
+                                           address(gradients->db_hh), address(gradients->dw_cell));
+    return finish(lock, result, err);
 }
 
 static const char *framework_describe(const void *self)

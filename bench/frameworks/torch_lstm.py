@@ -128,8 +128,8 @@ class Session(contract.Session):
 
     target = take
 
-    def bind(self, direction, *addresses):
-        bound = super().bind(direction, *addresses)
+    def bind(self, direction, table):
+        bound = super().bind(direction, table)
         for tensor in bound.given if direction == "forward" else []:
             tensor.requires_grad_(self.case.trains)
         return bound

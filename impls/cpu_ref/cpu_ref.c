@@ -1,5 +1,6 @@
 /* cpu_ref: the oracle behind the interface of an implementation. It takes any size and dtype,
  * computes in double, and runs on one thread. */
+#include <stddef.h>
 #include <string.h>
 
 #include "api/impl.h"
@@ -10,10 +11,8 @@
 struct cpu_ref {
     struct lb_problem problem;
     struct lb_oracle oracle;
-    double *x, *h0, *c0, *dy, *dhn, *dcn; /* the oracle's inputs, in the workspace */
-    double *mask;
     double *staging;   /* the canonical weights of one layer_dir, in the workspace */
-    double *gradients; /* per layer_dir: dw_ih [4H, I_l], dw_hh [4H, P], db [4H], dw_cell */
+    double *gradients; /* of all layer_dirs: see lb_gradient_offset */
 };
 
 static size_t input_of(const struct lb_problem *p, size_t layer_dir)
@@ -26,12 +25,6 @@ static size_t weights_count(const struct lb_problem *p, size_t layer_dir)
 {
     size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
     return 4 * H * (input_of(p, layer_dir) + P + 2) + lb_cell_weight_count(p);
-}
-
-static size_t largest_weights_count(const struct lb_problem *p)
-{
-    size_t first = weights_count(p, 0), last = weights_count(p, lb_layer_dir_count(p) - 1);
-    return first > last ? first : last;
 }
 
 static enum lb_status cpu_ref_supports(const struct lb_problem *problem,
@@ -56,69 +49,52 @@ static enum lb_status cpu_ref_create(void *self, const struct lb_problem *proble
     return LB_OK;
 }
 
-/* Returns base + *at and advances *at by count doubles. With base NULL it only counts. */
-static double *carve(double *base, size_t *at, size_t count)
+/* Whether backward reads what forward wrote to the array. */
+static bool is_kept(size_t offset)
 {
-    double *array = base ? base + *at : NULL;
-    *at += count;
-    return array;
+    return offset == offsetof(struct lb_oracle, y) || offset == offsetof(struct lb_oracle, gates) ||
+           offset == offsetof(struct lb_oracle, cells) ||
+           offset == offsetof(struct lb_oracle, kept) || offset == offsetof(struct lb_oracle, norm);
 }
 
-/* Sets the pointers to the arrays that backward reads; returns how many doubles they take. */
-static size_t lay_out_reserve(struct cpu_ref *ref, double *base)
+/* Sets the pointers to all arrays but the weights. With zeroed buffers it only computes the sizes,
+ * in elements. */
+static void lay_out(struct cpu_ref *ref, const struct lb_buffers *buffers, size_t *reserve,
+                    size_t *workspace)
 {
-    struct lb_lstm_counts n = lb_lstm_counts(&ref->problem);
-    struct lb_oracle *oracle = &ref->oracle;
-    size_t at = 0;
-    oracle->y = carve(base, &at, n.y);
-    oracle->gates = carve(base, &at, n.gates);
-    oracle->cells = n.cells ? carve(base, &at, n.cells) : NULL;
-    oracle->kept = n.kept ? carve(base, &at, n.kept) : NULL;
-    oracle->norm = n.norm ? carve(base, &at, n.norm) : NULL;
-    return at;
-}
-
-static size_t lay_out_workspace(struct cpu_ref *ref, double *base)
-{
-    struct lb_lstm_counts n = lb_lstm_counts(&ref->problem);
-    struct lb_oracle *oracle = &ref->oracle;
-    size_t at = lb_trains(&ref->problem) ? 0 : lay_out_reserve(ref, base);
-    oracle->x = ref->x = carve(base, &at, n.x);
-    oracle->h0 = ref->h0 = carve(base, &at, n.h);
-    oracle->c0 = ref->c0 = carve(base, &at, n.state);
-    oracle->mask = ref->mask = n.mask ? carve(base, &at, n.mask) : NULL;
-    oracle->scratch = n.scratch ? carve(base, &at, n.scratch) : NULL;
-    oracle->hn = carve(base, &at, n.h);
-    oracle->cn = carve(base, &at, n.state);
-    if (lb_has_backward(&ref->problem)) {
-        oracle->dy = ref->dy = carve(base, &at, n.between);
-        oracle->dhn = ref->dhn = carve(base, &at, n.h);
-        oracle->dcn = ref->dcn = carve(base, &at, n.state);
-        oracle->dx = carve(base, &at, n.x);
-        oracle->dh0 = carve(base, &at, n.h);
-        oracle->dc0 = carve(base, &at, n.state);
-        oracle->between = carve(base, &at, n.between);
-        oracle->operand = carve(base, &at, n.operand);
-        oracle->dkept = n.dkept ? carve(base, &at, n.dkept) : NULL;
+    const struct lb_problem *p = &ref->problem;
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    lb_lstm_arrays(p, arrays);
+    *reserve = *workspace = 0;
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
+        bool kept = lb_trains(p) && is_kept(arrays[i].offset);
+        double *base = kept ? buffers->reserve : buffers->workspace;
+        size_t *used = kept ? reserve : workspace;
+        double *array = base && arrays[i].count > 0 ? base + *used : NULL;
+        if (arrays[i].offset == offsetof(struct lb_oracle, weights))
+            continue;
+        memcpy((char *)&ref->oracle + arrays[i].offset, &array, sizeof(array));
+        *used += arrays[i].count;
     }
-    size_t staging = 0; /* only prepare uses it, so it may overlap all other arrays */
-    ref->staging = carve(base, &staging, largest_weights_count(&ref->problem));
-    return at > staging ? at : staging;
+    /* Only prepare uses staging, so it may overlap all other arrays. */
+    size_t first = weights_count(p, 0), last = weights_count(p, lb_layer_dir_count(p) - 1);
+    size_t staging = first > last ? first : last;
+    ref->staging = buffers->workspace;
+    *workspace = *workspace > staging ? *workspace : staging;
 }
 
 static enum lb_status cpu_ref_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct cpu_ref *ref = self;
     const struct lb_problem *p = &ref->problem;
-    size_t gradients = 0;
+    size_t gradients = lb_has_backward(p) ? lb_gradient_offset(p, lb_layer_dir_count(p)) : 0;
+    size_t reserve, workspace;
     (void)err;
-    for (size_t ld = 0; lb_has_backward(p) && ld < lb_layer_dir_count(p); ld++)
-        gradients +=
-            weights_count(p, ld) - 4 * (size_t)p->hidden; /* both biases have the same gradient */
+    lay_out(ref, &(struct lb_buffers){0}, &reserve, &workspace);
     sizes->weights = lb_lstm_counts(p).weights * sizeof(double);
     sizes->gradients = gradients * sizeof(double);
-    sizes->reserve = lb_trains(p) ? lay_out_reserve(ref, NULL) * sizeof(double) : 0;
-    sizes->workspace = lay_out_workspace(ref, NULL) * sizeof(double);
+    sizes->reserve = reserve * sizeof(double);
+    sizes->workspace = workspace * sizeof(double);
     return LB_OK;
 }
 
@@ -128,13 +104,12 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
     struct cpu_ref *ref = self;
     const struct lb_problem *p = &ref->problem;
     size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p), own = lb_cell_weight_count(p);
+    size_t reserve, workspace;
     (void)err;
     ref->oracle =
         (struct lb_oracle){.problem = *p, .lengths = buffers->lengths, .weights = buffers->weights};
     ref->gradients = buffers->gradients;
-    if (lb_trains(p))
-        lay_out_reserve(ref, buffers->reserve);
-    lay_out_workspace(ref, buffers->workspace);
+    lay_out(ref, buffers, &reserve, &workspace);
 
     for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
         double *w_ih = ref->staging, *w_hh = w_ih + 4 * H * input_of(p, ld);
@@ -150,6 +125,13 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
     return LB_OK;
 }
 
+/* Loads an input [count] of a call into the oracle's array. */
+static void load(const struct cpu_ref *ref, const void *from, const double *to, size_t count)
+{
+    if (count > 0)
+        lb_load(ref->problem.dtype, from, (double *)(uintptr_t)to, count);
+}
+
 static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io,
                                       struct lb_error *err)
 {
@@ -158,11 +140,10 @@ static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io
     struct lb_lstm_counts n = lb_lstm_counts(p);
     size_t last = n.y / (size_t)p->layers;
     (void)err;
-    lb_load(p->dtype, io->x, ref->x, n.x);
-    lb_load(p->dtype, io->h0, ref->h0, n.h);
-    lb_load(p->dtype, io->c0, ref->c0, n.state);
-    if (n.mask > 0)
-        lb_load(p->dtype, io->mask, ref->mask, n.mask);
+    load(ref, io->x, ref->oracle.x, n.x);
+    load(ref, io->h0, ref->oracle.h0, n.h);
+    load(ref, io->c0, ref->oracle.c0, n.state);
+    load(ref, io->mask, ref->oracle.mask, n.mask);
     lb_oracle_forward(&ref->oracle);
     lb_store(p->dtype, io->y, ref->oracle.y + n.y - last, last);
     lb_store(p->dtype, io->hn, ref->oracle.hn, n.h);
@@ -177,25 +158,23 @@ static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *
     const struct lb_problem *p = &ref->problem;
     struct lb_lstm_counts n = lb_lstm_counts(p);
     size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
-    double *at = ref->gradients;
     (void)err;
-    lb_load(p->dtype, io->x, ref->x,
-            n.x); /* the workspace may have been overwritten since forward */
-    lb_load(p->dtype, io->h0, ref->h0, n.h);
-    lb_load(p->dtype, io->c0, ref->c0, n.state);
-    if (n.mask > 0)
-        lb_load(p->dtype, io->mask, ref->mask, n.mask);
-    lb_load(p->dtype, io->dy, ref->dy, n.between);
-    lb_load(p->dtype, io->dhn, ref->dhn, n.h);
-    lb_load(p->dtype, io->dcn, ref->dcn, n.state);
+    /* The workspace may have been overwritten since forward. */
+    load(ref, io->x, ref->oracle.x, n.x);
+    load(ref, io->h0, ref->oracle.h0, n.h);
+    load(ref, io->c0, ref->oracle.c0, n.state);
+    load(ref, io->mask, ref->oracle.mask, n.mask);
+    load(ref, io->dy, ref->oracle.dy, n.between);
+    load(ref, io->dhn, ref->oracle.dhn, n.h);
+    load(ref, io->dcn, ref->oracle.dcn, n.state);
     lb_oracle_backward(&ref->oracle);
     lb_store(p->dtype, io->dx, ref->oracle.dx, n.x);
     lb_store(p->dtype, io->dh0, ref->oracle.dh0, n.h);
     lb_store(p->dtype, io->dc0, ref->oracle.dc0, n.state);
     for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
+        double *at = ref->gradients + lb_gradient_offset(p, ld);
         double *dw_hh = at + 4 * H * input_of(p, ld), *db = dw_hh + 4 * H * P;
         lb_oracle_weight_gradients(&ref->oracle, ld, NULL, at, dw_hh, db, db + 4 * H);
-        at = db + 4 * H + lb_cell_weight_count(p);
     }
     return LB_OK;
 }
@@ -206,9 +185,9 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
     struct cpu_ref *ref = self;
     const struct lb_problem *p = &ref->problem;
     size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p), own = lb_cell_weight_count(p);
-    const double *at = ref->gradients;
     (void)err;
     for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
+        const double *at = ref->gradients + lb_gradient_offset(p, ld);
         const double *dw_hh = at + 4 * H * input_of(p, ld), *db = dw_hh + 4 * H * P;
         lb_store(p->dtype, gradients->dw_ih[ld], at, 4 * H * input_of(p, ld));
         lb_store(p->dtype, gradients->dw_hh[ld], dw_hh, 4 * H * P);
@@ -216,7 +195,6 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
         lb_store(p->dtype, gradients->db_hh[ld], db, 4 * H);
         if (own > 0)
             lb_store(p->dtype, gradients->dw_cell[ld], db + 4 * H, own);
-        at = db + 4 * H + own;
     }
     return LB_OK;
 }
