@@ -178,13 +178,13 @@ enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *ru
 void lb_run_machine_line(const struct lb_run *run, char *line, size_t size)
 {
     size_t count = json_array_size(run->environments), i;
-    json_t *environment, *counts = json_object(), *number;
+    json_t *environment, *number;
     const char *name, *separator = ": ";
     if (count < 2) {
         lb_environment_line(json_object_get(run->header, "environment"), line, size);
-        json_decref(counts);
         return;
     }
+    json_t *counts = json_object();
     json_array_foreach(run->environments, i, environment)
     {
         char device[256];

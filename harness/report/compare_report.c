@@ -2,6 +2,7 @@
 #include "report/compare_report.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,14 +54,18 @@ struct markdown {
 };
 
 /* Writes the text, unless too little room for the closing lines would be left below the limit. */
-static bool put(struct markdown *md, const char *text)
+static bool __attribute__((format(printf, 2, 3))) put(struct markdown *md, const char *format, ...)
 {
     const size_t room = 600;
-    size_t length = strlen(text);
-    if (md->written + length + room > LB_MARKDOWN_LIMIT)
+    char text[2048];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    if (md->written + strlen(text) + room > LB_MARKDOWN_LIMIT)
         return false;
     fputs(text, md->out);
-    md->written += length;
+    md->written += strlen(text);
     return true;
 }
 
@@ -72,8 +77,8 @@ static void format_time(const struct lb_row *row, char text[32])
         snprintf(text, 32, "%.4g", row->median_ns / 1e3);
 }
 
-/* Formats one line of the table. Case texts need no escapes, but notes may contain anything. */
-static void format_line(const struct lb_pair *pair, char *line, size_t size)
+/* Writes one line of the table. Case texts need no escapes, but notes may contain anything. */
+static bool put_line(struct markdown *md, const struct lb_pair *pair)
 {
     char change[32], interval[64], note[sizeof(pair->note)], base[32], now[32];
     memcpy(note, pair->note, sizeof(note));
@@ -81,57 +86,40 @@ static void format_line(const struct lb_pair *pair, char *line, size_t size)
     format_time(pair->base, base);
     format_time(pair->now, now);
     lb_format_change(pair, change, interval);
-    snprintf(line, size, "| %s | `%s` | %s | %s | %s | %s | %s |\n", lb_change_name(pair->change),
-             pair->id, change, interval, base, now, note);
+    return put(md, "| %s | `%s` | %s | %s | %s | %s | %s |\n", lb_change_name(pair->change),
+               pair->id, change, interval, base, now, note);
 }
-
-static const char table_head[] =
-    "| verdict | case | change | 95 % interval | base us | new us | |\n"
-    "|---|---|---:|---:|---:|---:|---|\n";
 
 /* Writes the table of pairs [first, last). */
 static void put_table(struct markdown *md, const struct lb_pair *pairs, size_t first, size_t last)
 {
-    char line[1024];
-    if (!put(md, table_head))
-        md->left_out += last - first;
-    else
-        for (size_t i = first; i < last; i++) {
-            format_line(&pairs[i], line, sizeof(line));
-            if (!put(md, line)) {
-                md->left_out += last - i;
-                return;
-            }
-        }
+    bool fits = put(md, "| verdict | case | change | 95 %% interval | base us | new us | |\n"
+                        "|---|---|---:|---:|---:|---:|---|\n");
+    for (; first < last && fits; first += fits)
+        fits = put_line(md, &pairs[first]);
+    md->left_out += last - first;
 }
 
 void lb_report_markdown(const struct lb_run_comparison *comparison,
                         const struct lb_report_names *names, FILE *out)
 {
     struct markdown md = {.out = out};
-    char text[2048], verdict[512];
+    char verdict[512];
     size_t worst = 0;
     lb_report_verdict(comparison, verdict, sizeof(verdict));
-    snprintf(text, sizeof(text), "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict,
-             names->base, names->now,
-             comparison->unit == LB_UNIT_BLOCK ? " The runs took turns in one process." : "");
-    put(&md, text);
-    if (comparison->notes[0]) {
-        snprintf(text, sizeof(text), "> **Note.** %s\n\n", comparison->notes);
-        put(&md, text);
-    }
-    if (comparison->basis[0]) {
-        snprintf(text, sizeof(text), "%s\n\n", comparison->basis);
-        put(&md, text);
-    }
+    put(&md, "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict, names->base, names->now,
+        comparison->unit == LB_UNIT_BLOCK ? " The runs took turns in one process." : "");
+    if (comparison->notes[0])
+        put(&md, "> **Note.** %s\n\n", comparison->notes);
+    if (comparison->basis[0])
+        put(&md, "%s\n\n", comparison->basis);
     while (worst < comparison->count && lb_change_is_regression(comparison->pairs[worst].change))
         worst++;
     if (worst > 0)
         put_table(&md, comparison->pairs, 0, worst);
     if (worst < comparison->count) {
-        snprintf(text, sizeof(text), "\n<details><summary>The other %zu cases</summary>\n\n",
-                 comparison->count - worst);
-        if (put(&md, text)) {
+        if (put(&md, "\n<details><summary>The other %zu cases</summary>\n\n",
+                comparison->count - worst)) {
             put_table(&md, comparison->pairs, worst, comparison->count);
             fputs("\n</details>\n", out);
         } else {

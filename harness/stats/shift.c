@@ -150,10 +150,8 @@ enum lb_status lb_shift(const double *base, size_t n, const double *changed, siz
         return lb_fail(err, LB_INVALID, "a unit is not a finite number");
     both = malloc((n + m) * sizeof(*both));
     differences = malloc(n * m * sizeof(*differences));
-    if (!both || !differences) {
-        st = lb_fail(err, LB_OOM, "out of memory for %zu x %zu differences", n, m);
-        goto done;
-    }
+    if (!both || !differences)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu x %zu differences", n, m));
     memcpy(both, base, n * sizeof(*both));
     memcpy(both + n, changed, m * sizeof(*both));
     lb_sort(both, n + m);

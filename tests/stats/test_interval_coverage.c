@@ -119,43 +119,35 @@ TEST(shift_interval_covers_in_its_normal_form)
         }
 }
 
-/* --ab's 60 pairs, which are beyond the exact law of signed ranks, and 50, which are not. */
-TEST(paired_interval_covers_for_many_pairs)
-{
-    enum { ROUNDS = 5000 };
-    for (size_t n = 50; n <= 60; n += 10) {
-        uint64_t random = n;
-        int held = 0, significant = 0;
-        for (int i = 0; i < ROUNDS; i++) {
-            double differences[60];
-            struct lb_shift shift;
-            for (size_t j = 0; j < n; j++)
-                differences[j] = draw_two_modes(&random) - draw_two_modes(&random);
-            assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
-            assert_int_equal(shift.exact, n == 50);
-            held += shift.lo95 <= 0 && 0 <= shift.hi95;
-            significant += shift.p <= 0.05;
-        }
-        assert_int_equal(held + significant, ROUNDS);
-        assert_true(fabs((double)held / ROUNDS - 0.95) < 4 * 0.004);
-    }
-}
-
-/* The paired form under differences that are symmetric about the shift. */
+/* The paired form under differences that are symmetric about the shift. 1 - 2 P(V <= 13) for 12
+ * pairs; the table of Hollander & Wolfe has P(V <= 13) = 0.021. --ab's 60 pairs are beyond the
+ * exact law of signed ranks, and 50 are not. */
 TEST(paired_interval_covers_as_the_ranks_say)
 {
-    uint64_t random = 77;
-    int held = 0;
-    for (int i = 0; i < DRAWS; i++) {
-        double differences[12];
-        struct lb_shift shift;
-        for (size_t j = 0; j < 12; j++)
-            differences[j] = 3 + draw_two_modes(&random) - draw_two_modes(&random);
-        assert_int_equal(lb_shift_paired(differences, 12, &shift, NULL), LB_OK);
-        held += shift.lo95 <= 3 && 3 <= shift.hi95;
+    static const struct {
+        size_t n;
+        int rounds;
+        double shift, level, error;
+    } table[] = {{12, DRAWS, 3, 0.95751953125, 4 * 0.0015},
+                 {50, 5000, 0, 0.95, 4 * 0.004},
+                 {60, 5000, 0, 0.95, 4 * 0.004}};
+    for (size_t k = 0; k < 3; k++) {
+        uint64_t random = table[k].n;
+        int held = 0, significant = 0;
+        for (int i = 0; i < table[k].rounds; i++) {
+            double differences[60];
+            struct lb_shift shift;
+            for (size_t j = 0; j < table[k].n; j++)
+                differences[j] = table[k].shift + draw_two_modes(&random) - draw_two_modes(&random);
+            assert_int_equal(lb_shift_paired(differences, table[k].n, &shift, NULL), LB_OK);
+            assert_int_equal(shift.exact, table[k].n <= 50);
+            held += shift.lo95 <= table[k].shift && table[k].shift <= shift.hi95;
+            significant += shift.p <= 0.05;
+        }
+        if (table[k].shift == 0)
+            assert_int_equal(held + significant, table[k].rounds);
+        assert_true(fabs((double)held / table[k].rounds - table[k].level) < table[k].error);
     }
-    /* 1 - 2 P(V <= 13) for n = 12; the table of Hollander & Wolfe has P(V <= 13) = 0.021. */
-    assert_true(fabs((double)held / DRAWS - 0.95751953125) < 4 * 0.0015);
 }
 
 /* Times that a coarse clock rounds: from one in twenty to three in four of the differences are 0.
