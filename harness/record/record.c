@@ -398,8 +398,18 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-/* Adds the keys that identify the case; false when memory runs out. */
-static bool put_case(json_t *object, const struct lb_case *c)
+/* Adds a value, whose reference it takes. *object becomes NULL, and stays so, when memory runs out.
+ */
+static void put(json_t **object, const char *key, json_t *value)
+{
+    if (json_object_set_new(*object, key, value) != 0) {
+        json_decref(*object);
+        *object = NULL;
+    }
+}
+
+/* Adds the keys that identify the case. */
+static void put_case(json_t **object, const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
     char id[LB_CASE_ID_SIZE];
@@ -429,31 +439,22 @@ static bool put_case(json_t *object, const struct lb_case *c)
         {"timing", json_string(lb_timing_name(c->timing))},
         {"threads", json_integer(c->threads)},
     };
-    bool done = true;
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        done = json_object_set_new(object, keys[i].key, keys[i].value) == 0 && done;
-    return done;
+        put(object, keys[i].key, keys[i].value);
 }
 
-/* Adds an array of counts [n], or of numbers where counts is NULL; false when memory runs out. */
-static bool put_array(json_t *object, const char *key, const size_t *counts, const double *numbers,
-                      size_t n)
+/* An array of counts [n], or of numbers where counts is NULL; NULL when memory runs out. */
+static json_t *array_json(const size_t *counts, const double *numbers, size_t n)
 {
     json_t *array = json_array();
-    bool done = json_object_set_new(object, key, array) == 0;
-    for (size_t i = 0; done && i < n; i++)
-        done = json_array_append_new(array, counts ? json_integer((json_int_t)counts[i])
-                                                   : number_json(numbers[i])) == 0;
-    return done;
-}
-
-/* Adds the samples and the sizes of their blocks and processes; false when memory runs out. */
-static bool put_samples(json_t *object, const struct lb_row *row)
-{
-    return put_array(object, "samples_ns", NULL, row->samples_ns, row->samples) &&
-           put_array(object, "blocks", row->blocks, NULL, row->block_count) &&
-           put_array(object, "reference_ns", NULL, row->reference_ns, row->block_count) &&
-           put_array(object, "processes", row->processes, NULL, row->process_count);
+    for (size_t i = 0; array && i < n; i++) {
+        json_t *value = counts ? json_integer((json_int_t)counts[i]) : number_json(numbers[i]);
+        if (json_array_append_new(array, value) != 0) {
+            json_decref(array);
+            array = NULL;
+        }
+    }
+    return array;
 }
 
 /* The names of the flags, separated by spaces. */
@@ -469,28 +470,24 @@ static json_t *flags_json(unsigned flags)
 json_t *lb_row_to_json(const struct lb_row *row)
 {
     json_t *object = json_object();
-    bool done = json_object_set_new(object, "kind", json_string("row")) == 0;
-#define PUT(key, value) done = done && json_object_set_new(object, key, value) == 0
-    done = done && put_case(object, &row->c);
-    PUT("verdict", json_string(lb_verdict_name(row->verdict)));
+    put(&object, "kind", json_string("row"));
+    put_case(&object, &row->c);
+    put(&object, "verdict", json_string(lb_verdict_name(row->verdict)));
     for (size_t i = 0; i < TEXT_KEYS; i++)
-        PUT(text_keys[i].key, json_string(*text_of((struct lb_row *)row, i)));
-    PUT("stop_reason", json_string(lb_stop_reason_name(row->stop_reason)));
-    PUT("flags", flags_json(row->flags));
-    PUT("hash", hash_json(row->hash));
+        put(&object, text_keys[i].key, json_string(*text_of((struct lb_row *)row, i)));
+    put(&object, "stop_reason", json_string(lb_stop_reason_name(row->stop_reason)));
+    put(&object, "flags", flags_json(row->flags));
+    put(&object, "hash", hash_json(row->hash));
     for (size_t i = 0; i < NUMBER_KEYS; i++)
-        PUT(number_keys[i].key, number_json(*number_of((struct lb_row *)row, i)));
-    PUT("tensor_cores",
-        row->kernels.items
-            ? json_string(lb_tensor_cores_name(lb_kernels_tensor_cores(&row->kernels)))
-            : json_null());
-    PUT("kernels", lb_kernels_to_json(&row->kernels));
-    done = done && put_samples(object, row);
-#undef PUT
-    if (!done) {
-        json_decref(object);
-        return NULL;
-    }
+        put(&object, number_keys[i].key, number_json(*number_of((struct lb_row *)row, i)));
+    enum lb_tensor_cores cores = lb_kernels_tensor_cores(&row->kernels);
+    put(&object, "tensor_cores",
+        row->kernels.items ? json_string(lb_tensor_cores_name(cores)) : json_null());
+    put(&object, "kernels", lb_kernels_to_json(&row->kernels));
+    put(&object, "samples_ns", array_json(NULL, row->samples_ns, row->samples));
+    put(&object, "blocks", array_json(row->blocks, NULL, row->block_count));
+    put(&object, "reference_ns", array_json(NULL, row->reference_ns, row->block_count));
+    put(&object, "processes", array_json(row->processes, NULL, row->process_count));
     return object;
 }
 
@@ -515,8 +512,9 @@ static enum lb_status get_case(const json_t *object, struct lb_case *c, struct l
 
     enum lb_status st = LB_OK;
     json_t *expected = json_object();
-    if (!put_case(expected, c))
-        st = lb_fail(err, LB_OOM, "out of memory");
+    put_case(&expected, c);
+    if (!expected)
+        return lb_fail(err, LB_OOM, "out of memory");
     const char *key;
     json_t *value;
     json_object_foreach(expected, key, value)
