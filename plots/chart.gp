@@ -1,6 +1,6 @@
 # Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
-# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at `reference`; empty
-# lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
+# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at the best rate or at
+# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
 # in units of unit_size.
 
 panel_width = lines ? 285 : 560
@@ -9,6 +9,22 @@ gap_across = lines ? 24 : 30
 gap_down = 56
 left = 84
 pad = lines ? 1.25 : 1.3
+
+# The ranges of both axes, of all panels together, and the highest mark.
+data = name.'.dat'
+known(n, other) = valid(n) ? column(n) : other
+stats data using ($2 > 0 ? $1 : NaN) name 'X' nooutput
+stats data using 2 name 'Y' nooutput
+stats data using (smaller(known(6, $2), smaller(known(3, $2), $2))) name 'LOW' nooutput
+stats data using (larger(known(6, $2), larger(known(4, $2), $2))) name 'HIGH' nooutput
+stats data using (known(6, 0) > 0) name 'BOUND' nooutput
+x_low = X_min
+x_high = X_max
+low = LOW_min
+high = HIGH_max
+has_lower_bound = BOUND_max > 0
+is_error = words(precision_names) > 0
+reference = is_error ? 1 : lines ? 0 : Y_max
 
 # A unit that suits the values.
 units = unit eq 'time' ? 'ns µs ms s' : unit eq 'bytes' ? 'B KiB MiB GiB' : ''
@@ -40,7 +56,6 @@ top = head + 28 + 18 * legend_rows + (words(precision_names) > 0 ? 22 : 0)
 down_count = (panels + columns - 1) / columns
 width = larger(words_width, left + columns * (panel_width + gap_across))
 height = top + down_count * (panel_height + gap_down) + foot
-is_error = words(precision_names) > 0
 
 do for [format in 'svg png'] {
     eval set_format
@@ -60,10 +75,7 @@ do for [format in 'svg png'] {
     do for [panel = 1 : panels] {
         x0 = left + column_of(panel) * (panel_width + gap_across)
         y0 = top + row_of(panel) * (panel_height + gap_down)
-        set lmargin at screen across(x0)
-        set rmargin at screen across(x0 + panel_width)
-        set tmargin at screen down(y0)
-        set bmargin at screen down(y0 + panel_height)
+        eval place_panel
         set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.7 tc rgb ink
         if (panel == 1) {
             eval put_words
@@ -104,7 +116,7 @@ do for [format in 'svg png'] {
         }
         list = panel_series[panel]
         first = panel_first[panel]
-        plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 using 1:($6 / unit_size) \
+        plot for [k = 1 : words(list)] data index first + k - 1 using 1:($6 / unit_size) \
                  with linespoints lc rgb faint lw 1 dt 3 pt (lines ? 0 : 1) ps 0.8, \
              for [k = 1 : words(list)] '' index first + k - 1 \
                  using 1:($3 / unit_size):(0):(($4 - $3) / unit_size) \

@@ -33,10 +33,7 @@ do for [format in 'svg png'] {
         set ytics ten * (ratio > 5 ? 10 : ratio > 2 ? 5 : ratio > 1 ? 2 : 1)
         x0 = left + column_of(panel) * (panel_width + gap_across)
         y0 = top + row_of(panel) * (panel_height + gap_down)
-        set lmargin at screen across(x0)
-        set rmargin at screen across(x0 + panel_width)
-        set tmargin at screen down(y0)
-        set bmargin at screen down(y0 + panel_height)
+        eval place_panel
         unset label
         if (panel == 1) { eval put_words }
         set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.6 tc rgb ink

@@ -27,6 +27,7 @@ const h = (tag, attributes, ...children) =>
     add(document.createElement(tag), attributes, children);
 const svg = (tag, attributes, ...children) =>
     add(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+const path = (kind, d, others) => svg("path", {class: kind, d, ...others});
 const note = (...words) => h("p", {class: "note"}, words);
 
 // Three significant digits.
@@ -220,8 +221,8 @@ function select() {
                 (word) => searchText(c).includes(word.includes("=") ? " " + word + " " : word)));
     const timed = shown.filter((c) => c.timed), series = SERIES.find((s) => s.name === state.base);
     for (const c of timed) {
-        const base = timedOf(c.problem, series);
-        c.speedup = base ? base.median / c.median : null;
+        c.base = timedOf(c.problem, series);
+        c.speedup = c.base ? c.base.median / c.median : null;
     }
     return {shown, timed};
 }
@@ -437,10 +438,10 @@ const CIRCLE = "M-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0", SQUARE = "M-3.6 -3.6h7.2v7.
       PENTAGON = "M0 -4.8L4.6 -1.5L2.8 3.9H-2.8L-4.6 -1.5z";
 const MARKS = [CIRCLE, SQUARE, UP, DIAMOND, DOWN, PENTAGON, SQUARE, CIRCLE, UP, DIAMOND];
 const DASHES = [null, "6 4", "2 3", "8 3 2 3"];
-const markOf = (series) => svg("path", {d: MARKS[(series.mark - 1) % 10],
-    class: series.mark > 6 ? "mark open" : "mark", style: colorOf(series)});
-const lineOf = (series, d) => svg("path",
-    {class: "line", style: colorOf(series), "stroke-dasharray": DASHES[(series.dash - 1) % 4], d});
+const markOf = (series) => path(series.mark > 6 ? "mark open" : "mark",
+    MARKS[(series.mark - 1) % 10], {style: colorOf(series)});
+const lineOf = (series, d) => path("line", d,
+    {style: colorOf(series), "stroke-dasharray": DASHES[(series.dash - 1) % 4]});
 
 // Panels: one per setting and set of the sizes that the chart holds constant. I counts as a size
 // where it is not H.
@@ -510,10 +511,8 @@ function drawPoint(point, {chart, X, Y, say}) {
     });
     if (lo > 0 && hi > 0 && Y(lo) - Y(hi) > 3) {
         const from = (Y(lo) - y).toFixed(1), to = (Y(hi) - y).toFixed(1);
-        group.append(svg("path", {
-            class: "whisker", style: colorOf(c.series),
-            d: "M-3 " + from + "h6M-3 " + to + "h6M0 " + from + "V" + to
-        }));
+        group.append(path("whisker", "M-3 " + from + "h6M-3 " + to + "h6M0 " + from + "V" + to,
+            {style: colorOf(c.series)}));
     }
     group.append(svg("circle", {class: "hit", r: 9}), markOf(c.series));
     return group;
@@ -522,16 +521,15 @@ function drawAxes(image, {width, height, left, right, bottom, X, Y, xTicks, yTic
     xText, yText}) {
     const across = (y) => "M" + left + " " + y.toFixed(1) + "H" + (width - right);
     for (const tick of yTicks)
-        image.append(svg("path", {class: "grid", d: across(Y(tick))}),
+        image.append(path("grid", across(Y(tick))),
             svg("text", {x: left - 6, y: Y(tick) + 4, "text-anchor": "end"}, yText(tick)));
-    image.append(svg("path", {class: "axis", d: across(height - bottom)}));
+    image.append(path("axis", across(height - bottom)));
     let last = -Infinity;
     for (const tick of xTicks) {
         const x = X(tick), label = xText(tick);
         if (x - last < 7 * label.length + 8) continue;  // it would touch its neighbour
         last = x;
-        image.append(
-            svg("path", {class: "axis", d: "M" + x.toFixed(1) + " " + (height - bottom) + "v4"}),
+        image.append(path("axis", "M" + x.toFixed(1) + " " + (height - bottom) + "v4"),
             svg("text", {x: x.toFixed(1), y: height - bottom + 16, "text-anchor": "middle"},
                 label));
     }
@@ -545,10 +543,9 @@ function drawLine(image, series, line, {chart, X, Y}) {
     const bounds = line.map(({c, x}) => [x, boundOf(chart, c)]).filter((bound) => bound[1]);
     if (chart.x)
         for (const [x, y] of bounds)
-            image.append(svg("path", {class: "unit", d: "M" + at(x, y) + "m-4 0h8m-4 -4v8"}));
+            image.append(path("unit", "M" + at(x, y) + "m-4 0h8m-4 -4v8"));
     else if (bounds.length > 1)
-        image.append(svg("path",
-            {class: "bound", d: "M" + bounds.map(([x, y]) => at(x, y)).join("L")}));
+        image.append(path("bound", "M" + bounds.map(([x, y]) => at(x, y)).join("L")));
     if (!chart.x && line.length > 1)
         image.append(lineOf(series, "M" + line.map((point) => at(point.x, point.y)).join("L")));
 }
@@ -566,8 +563,8 @@ function drawPanel(panel, frame) {
     drawAxes(image, frame);
     const reference = chart.reference && Y(chart.reference(panel.points)).toFixed(1);
     if (reference)
-        image.append(svg("path", {class: "unit", "stroke-dasharray": "5 4",
-            d: "M" + left + " " + reference + "H" + (width - right)}));
+        image.append(path("unit", "M" + left + " " + reference + "H" + (width - right),
+            {"stroke-dasharray": "5 4"}));
     for (const [series, line] of panel.lines) drawLine(image, series, line, frame);
     for (const line of panel.lines.values())
         image.append(...line.map((point) => drawPoint(point, frame)));
@@ -621,8 +618,7 @@ function mapCell(c) {
     if (!c) return ["–", "none"];
     if (!c.timed) return [(c.failed ? "× " : "") + c.verdict, c.failed ? "failed" : "none"];
     if (c.speedup === null) return ["no base", "none"];
-    const base = timedOf(c.problem, SERIES.find((series) => series.name === state.base));
-    const tied = base.lo !== null && c.lo !== null && base.lo <= c.hi && c.lo <= base.hi;
+    const tied = c.base.lo !== null && c.lo !== null && c.base.lo <= c.hi && c.lo <= c.base.hi;
     return [(tied ? "=" : "") + digits(c.speedup), c.speedup >= 1 ? "faster" : "slower"];
 }
 function drawMap(panel, axis) {
@@ -737,7 +733,7 @@ function stripOf(c) {
         (digit > 0 ? "M" + (2 * i + 1) + " 16v-" + (1.6 * digit).toFixed(1) : "")).join("");
     return svg("svg", {class: "strip", viewBox: "0 0 82 16", role: "img",
         "aria-label": plural(c.samples, "sample")},
-        svg("path", {class: "mid", d: "M41 0v16"}), svg("path", {d: bars}));
+        path("mid", "M41 0v16"), path(null, bars));
 }
 function sortCases(timed) {
     const column = COLUMNS.find((one) => one.key === state.sort.replace(/^-/, ""));

@@ -48,10 +48,9 @@ do for [format in 'svg png'] {
     do for [panel = 1 : panels] {
         x0 = left + column_of(panel) * pitch
         y0 = top + row_of(panel) * (rows_most * cell_height + gap_down)
-        set lmargin at screen across(x0)
-        set rmargin at screen across(x0 + words(panel_x[panel]) * cell_width)
-        set tmargin at screen down(y0)
-        set bmargin at screen down(y0 + words(panel_y[panel]) * cell_height)
+        panel_width = words(panel_x[panel]) * cell_width
+        panel_height = words(panel_y[panel]) * cell_height
+        eval place_panel
         set xrange [-0.5 : words(panel_x[panel]) - 0.5]
         set yrange [-0.5 : words(panel_y[panel]) - 0.5]
         set xtics () nomirror scale 0 offset 0, 0.3

@@ -34,6 +34,10 @@ foot = 34
 column_of(panel) = (panel - 1) % columns
 row_of(panel) = (panel - 1) / columns
 
+# Places the next panel, whose top left is at the pixel x0, y0.
+place_panel = "set lmargin at screen across(x0); set rmargin at screen across(x0 + panel_width);" \
+            . "set tmargin at screen down(y0); set bmargin at screen down(y0 + panel_height)"
+
 # The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
 put_words = "set label heading at screen across(20), down(24) left font heading_font tc rgb ink;" \

@@ -314,11 +314,9 @@ static enum lb_status explain_prices(const struct lb_case *c, const struct lb_ru
     enum lb_status st = LB_OK;
     LB_TRY(lb_cell_prices(run, &prices, &count, err));
     for (size_t i = 0; i < count; i++) {
-        char text[256];
         if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
             continue;
-        lb_cell_price_text(&prices[i], text, sizeof(text));
-        print_labelled("  measured", text);
+        print_labelled("  measured", prices[i].text);
         printed++;
     }
     if (printed == 0)

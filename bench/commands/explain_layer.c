@@ -152,12 +152,9 @@ static enum lb_status print_cell(const struct lb_criteria *criteria, const struc
     enum lb_status st = lb_cell_prices(run, &prices, &count, err);
     for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
         const char *value = lb_criteria_value(criteria, cells[i].setting);
-        for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++) {
-            char text[256];
-            lb_cell_price_text(&prices[k], text, sizeof(text));
+        for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++)
             if (prices[k].cell == cells[i].cell)
-                print_wrapped("measured  ", text);
-        }
+                print_wrapped("measured  ", prices[k].text);
     }
     free(prices);
     return st;

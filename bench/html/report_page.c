@@ -27,8 +27,9 @@ struct page {
     const struct lb_run *runs; /* [base_count + 1] the last is compared with the others */
     const char *const *paths;  /* [base_count + 1] as they were named */
     size_t base_count;
-    double margin;     /* of these comparisons, as in lb_compare_options */
-    char folder[4300]; /* of the template, the style and the script */
+    char path[PATH_SIZE]; /* of the last, in UTF-8 */
+    double margin;        /* of these comparisons, as in lb_compare_options */
+    char folder[4300];    /* of the template, the style and the script */
     const volatile sig_atomic_t *stop;
 };
 
@@ -222,11 +223,8 @@ static enum lb_status prices_json(const struct lb_run *run, json_t *list, struct
     struct lb_cell_price *prices;
     size_t count;
     enum lb_status st = lb_cell_prices(run, &prices, &count, err);
-    for (size_t i = 0; st == LB_OK && i < count; i++) {
-        char text[256];
-        lb_cell_price_text(&prices[i], text, sizeof(text));
-        json_array_append_new(list, json_string(text));
-    }
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(list, json_string(prices[i].text));
     free(prices);
     return st;
 }
@@ -237,7 +235,7 @@ static enum lb_status add_comparison(const struct page *page, size_t base, json_
 {
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options how = lb_compare_defaults();
-    char *text = NULL, base_path[PATH_SIZE], path[PATH_SIZE];
+    char *text = NULL, base_path[PATH_SIZE];
     size_t size = 0;
     how.judgement.margin = page->margin;
     enum lb_status st =
@@ -246,8 +244,7 @@ static enum lb_status add_comparison(const struct page *page, size_t base, json_
     if (st == LB_OK && !out)
         st = lb_fail(err, LB_OOM, "out of memory for the comparison");
     clean_copy(page->paths[base], base_path);
-    clean_copy(page->paths[page->base_count], path);
-    const struct lb_report_names names = {base_path, path};
+    const struct lb_report_names names = {base_path, page->path};
     if (st == LB_OK)
         st = lb_report_json(&comparison, &names, out, err);
     if (out)
@@ -343,12 +340,11 @@ static json_t *run_json(const struct page *page)
 {
     const struct lb_run *run = page->grouped->run;
     const json_t *header = run->header;
-    char machine[1024], path[PATH_SIZE];
+    char machine[1024];
     const char *started = json_string_value(json_object_get(header, "started"));
     lb_run_machine_line(run, machine, sizeof(machine));
-    clean_copy(page->paths[page->base_count], path);
     return json_pack("{s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:i, s:O?, s:O?, s:O?, s:o, s:o}", "path",
-                     path, "machine", machine, "started", started ? started : "", "finished",
+                     page->path, "machine", machine, "started", started ? started : "", "finished",
                      run->finished, "interrupted", run->interrupted, "doubt", run->doubt, "planned",
                      (json_int_t)json_array_size(json_object_get(header, "cases")), "sessions",
                      (int)json_array_size(run->resumes) + 1, "command",
@@ -480,12 +476,10 @@ static enum lb_status write_part(FILE *out, const struct page *page, const char 
         return write_data(out, page, err);
     if (strcmp(name, "table") == 0)
         return write_table(out, page, err);
-    char path[PATH_SIZE];
-    clean_copy(page->paths[page->base_count], path);
     if (strcmp(name, "program") == 0)
         fprintf(out, "bench-lstm %s (%s)", lb_version(), lb_commit());
     else if (strcmp(name, "path") == 0)
-        lb_xml_text(path, out);
+        lb_xml_text(page->path, out);
     else
         return lb_fail(err, LB_INVALID, "the page's template names an unknown part {{%s}}", name);
     return LB_OK;
@@ -551,6 +545,7 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
                         .base_count = last,
                         .margin = options->margin,
                         .stop = stop};
+    clean_copy(paths[last], page.path);
     LB_TRY(lb_share_path("plots", page.folder, sizeof(page.folder), err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &page, err));
 done:

@@ -41,6 +41,20 @@ static void add_ratio(struct lb_cell_price *prices, size_t *count, const struct 
     prices[i].most = fmax(prices[i].most, ratio);
 }
 
+/* Turns the sum of logarithms into the mean, and says the price in words. */
+static void finish_price(struct lb_cell_price *price)
+{
+    enum { SIZE = sizeof(price->text) };
+    price->mean = exp(price->mean / (double)price->problems);
+    snprintf(price->text, SIZE, "%s takes %.3g times as long as the standard cell on %s, %s",
+             lb_cell_name(price->cell), price->mean, price->impl, lb_pass_name(price->pass));
+    if (price->problems == 1)
+        lb_append(price->text, SIZE, " (1 problem)");
+    else
+        lb_append(price->text, SIZE, " (%.3g to %.3g in %zu problems)", price->least, price->most,
+                  price->problems);
+}
+
 static int compare_prices(const void *a, const void *b)
 {
     const struct lb_cell_price *p = a, *q = b;
@@ -71,18 +85,7 @@ enum lb_status lb_cell_prices(const struct lb_run *run, struct lb_cell_price **p
     }
     lb_grouped_run_free(&grouped);
     for (size_t i = 0; i < *count; i++)
-        (*prices)[i].mean = exp((*prices)[i].mean / (double)(*prices)[i].problems);
+        finish_price(&(*prices)[i]);
     qsort(*prices, *count, sizeof(**prices), compare_prices);
     return LB_OK;
-}
-
-void lb_cell_price_text(const struct lb_cell_price *price, char *text, size_t size)
-{
-    snprintf(text, size, "%s takes %.3g times as long as the standard cell on %s, %s",
-             lb_cell_name(price->cell), price->mean, price->impl, lb_pass_name(price->pass));
-    if (price->problems == 1)
-        lb_append(text, size, " (1 problem)");
-    else
-        lb_append(text, size, " (%.3g to %.3g in %zu problems)", price->least, price->most,
-                  price->problems);
 }

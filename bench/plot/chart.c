@@ -142,12 +142,11 @@ static bool take_error(const struct lb_grouped_run *grouped, const struct lb_can
 {
     const struct lb_row *row = it->row;
     const struct lb_group *plain = group_like(grouped, row, row->c.problem.pass, LB_F32, LB_IEEE);
-    const struct lb_candidate *best = plain ? lb_group_best(plain) : NULL;
     point->x = row->gradient_err_norm > 0 ? row->gradient_err_norm : row->err_norm;
-    if (!lb_row_is_timed(row) || !(point->x > 0) || !best)
+    if (!lb_row_is_timed(row) || !(point->x > 0) || !plain || plain->timed == 0)
         return false;
     point->page = plain->page + strlen("f32_");
-    return take_ratio(best->row, row, point);
+    return take_ratio(plain->candidates[0].row, row, point);
 }
 
 #define TIME_READING                                                                          \
@@ -362,47 +361,6 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
 
 /* Settings */
 
-struct range {
-    double low, high;
-};
-
-/* Extends the range to include the value if it is a positive number. */
-static void extend(struct range *range, double value)
-{
-    if (value > 0) { /* not NaN */
-        range->low = fmin(range->low, value);
-        range->high = fmax(range->high, value);
-    }
-}
-
-/* Writes the ranges of both axes, whether lower bounds are known, and the dashed line. */
-static void write_ranges(struct lb_picture_job *job, const struct page *page)
-{
-    struct range x = {INFINITY, 0}, y = {INFINITY, 0};
-    double best = 0;
-    bool has_bound = false;
-    for (size_t p = 0; p < page->panel_count; p++)
-        for (size_t i = 0; i < page->panels[p].count; i++) {
-            const struct point *point = &page->panels[p].points[i];
-            if (!(point->y > 0))
-                continue;
-            extend(&x, point->x);
-            extend(&y, point->y);
-            extend(&y, point->lo);
-            extend(&y, point->hi);
-            extend(&y, point->bound);
-            best = fmax(best, point->y);
-            has_bound |= point->bound > 0;
-        }
-    fprintf(job->drawing.script,
-            "x_low = %.17g\nx_high = %.17g\nlow = %.17g\nhigh = %.17g\nhas_lower_bound = %d\n"
-            "lines = %d\nreference = %.17g\n",
-            x.low, x.high, y.low, y.high, has_bound, page->chart->x != NO_AXIS,
-            page->chart->take == take_rate    ? best
-            : page->chart->take == take_error ? 1
-                                              : 0);
-}
-
 /* Writes the sizes that the x axis labels; none where marks have no size. values [all points] */
 static void write_x_values(struct lb_picture_job *job, const struct page *page, int64_t *values)
 {
@@ -487,7 +445,7 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
                                                 : axis_words(chart->x));
     lb_picture_text(&job->drawing, "y_label", chart->y_label);
     lb_picture_text(&job->drawing, "unit", chart->unit);
-    write_ranges(job, &page);
+    fprintf(job->drawing.script, "lines = %d\n", chart->x != NO_AXIS);
     write_x_values(job, &page, values);
     write_precisions(job, &page);
     write_panels(job, &page);
@@ -501,7 +459,6 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
 {
     enum lb_status st = LB_OK;
     const struct chart *chart = charts;
-    size_t before = job->drawing.count;
     struct point *points = malloc((job->grouped->run->count + 1) * sizeof(*points));
     if (!points)
         return lb_fail(err, LB_OOM, "out of memory for the pictures of %zu rows",
@@ -513,13 +470,9 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
         end = end_of(points, count, i, SHARE_PAGE);
         LB_TRY(write_page(job, chart, points + i, end - i, err));
     }
-    if (job->drawing.count == before) {
-        char *notes = job->report->notes;
-        lb_append(notes, sizeof(job->report->notes), "%s%s: not drawn: %s", notes[0] ? "\n" : "",
-                  kind, chart->missing);
-        if (chart->x != NO_AXIS)
-            lb_append(notes, sizeof(job->report->notes), " at two values of %c", letters[chart->x]);
-    }
+    snprintf(job->missing, sizeof(job->missing), "%s", chart->missing);
+    if (chart->x != NO_AXIS)
+        lb_append(job->missing, sizeof(job->missing), " at two values of %c", letters[chart->x]);
 done:
     free(points);
     return st;

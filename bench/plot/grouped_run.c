@@ -86,6 +86,15 @@ static void find_series(struct lb_grouped_run *grouped)
     choose_looks(series, grouped->series_count);
 }
 
+/* The index of the row's series. */
+static size_t index_of(const struct lb_grouped_run *grouped, const struct lb_row *row)
+{
+    const struct lb_series key = series_of(row);
+    const struct lb_series *found =
+        bsearch(&key, grouped->series, grouped->series_count, sizeof(key), compare_series);
+    return (size_t)(found - grouped->series);
+}
+
 static bool has_ok_row(const struct lb_run *run, const char *label)
 {
     for (size_t i = 0; i < run->count; i++) {
@@ -216,21 +225,6 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
 
 /* Groups */
 
-/* A row with what it is grouped by. */
-struct member {
-    const char *page;
-    int64_t sizes[LB_SIZE_COUNT];
-    struct lb_candidate candidate;
-};
-
-static struct member member_of(const struct lb_row *row, const char *page)
-{
-    const struct lb_problem *p = &row->c.problem;
-    return (struct member){.page = page,
-                           .sizes = {p->seq_len, p->batch, p->input, p->hidden},
-                           .candidate = {.row = row}};
-}
-
 /* The kept name of the row's page: a run has few pages and may have a hundred thousand rows. NULL:
  * out of memory. */
 static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row *row)
@@ -250,23 +244,23 @@ static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row
     return page;
 }
 
-static int compare_problems(const char *page, const int64_t *sizes, const char *other_page,
-                            const int64_t *other_sizes)
+static int compare_problems(const struct lb_candidate *a, const struct lb_candidate *b)
 {
-    static const enum lb_size order[] = {LB_SIZE_H, LB_SIZE_B, LB_SIZE_T, LB_SIZE_I};
-    int result = lb_page_compare(page, other_page);
-    for (size_t i = 0; i < LB_SIZE_COUNT && !result; i++)
-        result = compare_numbers(sizes[order[i]], other_sizes[order[i]]);
-    return result;
+    const struct lb_problem *p = &a->row->c.problem, *q = &b->row->c.problem;
+    int order = lb_page_compare(a->page, b->page);
+    order = order ? order : compare_numbers(p->hidden, q->hidden);
+    order = order ? order : compare_numbers(p->batch, q->batch);
+    order = order ? order : compare_numbers(p->seq_len, q->seq_len);
+    return order ? order : compare_numbers(p->input, q->input);
 }
 
 /* Sorts by problem, then the fastest first, and rows without a time last in the order of the run.
  */
-static int compare_members(const void *a, const void *b)
+static int compare_candidates(const void *a, const void *b)
 {
-    const struct member *p = a, *q = b;
-    const struct lb_row *x = p->candidate.row, *y = q->candidate.row;
-    int order = compare_problems(p->page, p->sizes, q->page, q->sizes);
+    const struct lb_candidate *p = a, *q = b;
+    const struct lb_row *x = p->row, *y = q->row;
+    int order = compare_problems(p, q);
     if (order)
         return order;
     if (lb_row_is_timed(x) != lb_row_is_timed(y))
@@ -296,27 +290,23 @@ static void rank_group(struct lb_group *group)
         best->rank = ties > 0 ? LB_RANK_TIED : LB_RANK_FASTEST;
 }
 
-static void group_members(const struct member *members, struct lb_grouped_run *grouped)
+/* Divides the sorted candidates into groups. */
+static void find_groups(struct lb_grouped_run *grouped)
 {
     const struct lb_run *run = grouped->run;
     for (size_t i = 0; i < run->count; i++) {
-        const struct member *member = &members[i];
-        struct lb_series key = series_of(member->candidate.row);
-        if (i == 0 ||
-            compare_problems(member[-1].page, member[-1].sizes, member->page, member->sizes)) {
-            struct lb_group *next = &grouped->groups[grouped->count++];
-            *next = (struct lb_group){.candidates = &grouped->candidates[i], .first = SIZE_MAX};
-            next->page = member->page;
-            memcpy(next->sizes, member->sizes, sizeof(next->sizes));
-        }
+        struct lb_candidate *it = &grouped->candidates[i];
+        const struct lb_problem *p = &it->row->c.problem;
+        if (i == 0 || compare_problems(it - 1, it) != 0)
+            grouped->groups[grouped->count++] =
+                (struct lb_group){.page = it->page,
+                                  .sizes = {p->seq_len, p->batch, p->input, p->hidden},
+                                  .candidates = it,
+                                  .first = SIZE_MAX};
         struct lb_group *group = &grouped->groups[grouped->count - 1];
-        size_t index = (size_t)(member->candidate.row - run->rows);
-        const struct lb_series *series =
-            bsearch(&key, grouped->series, grouped->series_count, sizeof(key), compare_series);
-        grouped->candidates[i] = member->candidate;
-        grouped->candidates[i].series = (size_t)(series - grouped->series);
+        size_t index = (size_t)(it->row - run->rows);
         group->count++;
-        group->timed += lb_row_is_timed(member->candidate.row);
+        group->timed += lb_row_is_timed(it->row);
         group->first = index < group->first ? index : group->first;
     }
     for (size_t i = 0; i < grouped->count; i++)
@@ -327,26 +317,27 @@ enum lb_status lb_group_run(const struct lb_run *run, const char *baseline,
                             struct lb_grouped_run *grouped, struct lb_error *err)
 {
     size_t room = run->count + 1;
-    struct member *members = calloc(room, sizeof(*members));
     *grouped = (struct lb_grouped_run){.run = run,
                                        .series = calloc(room, sizeof(*grouped->series)),
                                        .groups = calloc(room, sizeof(*grouped->groups)),
                                        .candidates = calloc(room, sizeof(*grouped->candidates))};
-    bool kept = members && grouped->series && grouped->groups && grouped->candidates;
+    bool kept = grouped->series && grouped->groups && grouped->candidates;
+    if (kept)
+        find_series(grouped);
     for (size_t i = 0; i < run->count && kept; i++) {
-        members[i] = member_of(&run->rows[i], keep_page(grouped, &run->rows[i]));
-        kept = members[i].page != NULL;
+        const struct lb_row *row = &run->rows[i];
+        const char *page = keep_page(grouped, row);
+        grouped->candidates[i] =
+            (struct lb_candidate){.row = row, .page = page, .series = index_of(grouped, row)};
+        kept = page != NULL;
     }
     if (!kept) {
-        free(members);
         lb_grouped_run_free(grouped);
         return lb_fail(err, LB_OOM, "out of memory for %zu rows", run->count);
     }
-    find_series(grouped);
     choose_baseline(grouped, baseline);
-    qsort(members, run->count, sizeof(*members), compare_members);
-    group_members(members, grouped);
-    free(members);
+    qsort(grouped->candidates, run->count, sizeof(*grouped->candidates), compare_candidates);
+    find_groups(grouped);
     return LB_OK;
 }
 
@@ -375,16 +366,10 @@ const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t s
     return found && lb_row_is_timed(found->row) ? found : NULL;
 }
 
-const struct lb_candidate *lb_group_best(const struct lb_group *group)
-{
-    return group->timed > 0 ? &group->candidates[0] : NULL;
-}
-
 static int compare_with_group(const void *key, const void *item)
 {
-    const struct member *member = key;
     const struct lb_group *group = item;
-    return compare_problems(member->page, member->sizes, group->page, group->sizes);
+    return compare_problems(key, &group->candidates[0]);
 }
 
 const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
@@ -392,7 +377,7 @@ const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
 {
     char page[LB_PAGE_NAME_SIZE];
     lb_page_name(row, page);
-    const struct member key = member_of(row, page);
+    const struct lb_candidate key = {.row = row, .page = page};
     return bsearch(&key, grouped->groups, grouped->count, sizeof(*grouped->groups),
                    compare_with_group);
 }

@@ -28,6 +28,7 @@ enum lb_rank {
 /* One row in a group. */
 struct lb_candidate {
     const struct lb_row *row;
+    const char *page; /* that of its group */
     size_t series;
     enum lb_rank rank;
 };
@@ -67,9 +68,6 @@ void lb_grouped_run_free(struct lb_grouped_run *grouped); /* accepts a zeroed on
 /* The series' candidate in the group, else NULL; the second returns it only with a time. */
 const struct lb_candidate *lb_group_find(const struct lb_group *group, size_t series);
 const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t series);
-
-/* The fastest candidate of the group; NULL when none has a time. */
-const struct lb_candidate *lb_group_best(const struct lb_group *group);
 
 /* The group that a row of this case and label belongs to, whether or not the run has such a row;
  * NULL when the run has no such group. */

@@ -274,24 +274,19 @@ enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind, s
     const struct lb_grouped_run *grouped = job->grouped;
     bool by_batch = strcmp(kind, "speedup-b") == 0;
     bool has_baseline = grouped->baseline_series < grouped->series_count;
-    size_t before = job->drawing.count;
-    char *notes = job->report->notes;
     for (size_t i = 0, end; i < grouped->count && has_baseline; i = end) {
         const struct lb_group *groups = &grouped->groups[i];
         for (end = i; end < grouped->count && strcmp(grouped->groups[end].page, groups->page) == 0;)
             end++;
         LB_TRY(write_page(job, kind, by_batch, groups, end - i, err));
     }
-    if (job->drawing.count > before)
-        goto done;
-    lb_append(notes, sizeof(job->report->notes), "%s%s: not drawn: ", notes[0] ? "\n" : "", kind);
     if (has_baseline)
-        lb_append(notes, sizeof(job->report->notes),
-                  "it needs times of %s and another implementation at two values of H and of %c",
-                  grouped->baseline, by_batch ? 'B' : 'T');
+        snprintf(job->missing, sizeof(job->missing),
+                 "it needs times of %s and another implementation at two values of H and of %c",
+                 grouped->baseline, by_batch ? 'B' : 'T');
     else
-        lb_append(notes, sizeof(job->report->notes), "the baseline '%s' is not in this run",
-                  grouped->baseline);
+        snprintf(job->missing, sizeof(job->missing), "the baseline '%s' is not in this run",
+                 grouped->baseline);
 done:
     return st;
 }

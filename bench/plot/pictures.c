@@ -21,36 +21,32 @@ static const struct {
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* Whether the list holds the kind; NULL holds all. */
-static bool holds(const char *list, const char *kind)
+/* Sets wanted of the kinds in the list, of which NULL has all and "none" has none. */
+static enum lb_status read_kinds(const char *flag, const char *list, bool wanted[KINDS],
+                                 struct lb_error *err)
 {
-    size_t length = strlen(kind);
-    for (const char *at = list; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        if (strncmp(at, kind, length) == 0 && (at[length] == ',' || at[length] == '\0'))
-            return true;
+    char names[256] = "";
+    for (size_t k = 0; k < KINDS; k++) {
+        wanted[k] = !list;
+        lb_append(names, sizeof(names), "%s%s", k > 0 ? ", " : "", kinds[k].name);
     }
-    return list == NULL;
+    const char *at = list && strcmp(list, "none") != 0 ? list : NULL;
+    for (; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        size_t k = 0, length = strcspn(at, ",");
+        while (k < KINDS && (strlen(kinds[k].name) != length || strncmp(kinds[k].name, at, length)))
+            k++;
+        if (k == KINDS)
+            return lb_fail(err, LB_INVALID, "%s %s: the kinds are %s", flag, list, names);
+        wanted[k] = true;
+    }
+    return LB_OK;
 }
 
 enum lb_status lb_pictures_check_kinds(const char *flag, const char *list, struct lb_error *err)
 {
-    char names[256] = "";
-    if (!list || strcmp(list, "none") == 0)
-        return LB_OK;
-    for (size_t k = 0; k < KINDS; k++)
-        lb_append(names, sizeof(names), "%s%s", k > 0 ? ", " : "", kinds[k].name);
-    for (const char *at = list; at; at = strchr(at, ',')) {
-        char kind[32];
-        bool known = false;
-        at += *at == ',';
-        snprintf(kind, sizeof(kind), "%.*s", (int)strcspn(at, ","), at);
-        for (size_t k = 0; k < KINDS; k++)
-            known |= strcmp(kind, kinds[k].name) == 0;
-        if (!known)
-            return lb_fail(err, LB_INVALID, "%s %s: the kinds are %s", flag, list, names);
-    }
-    return LB_OK;
+    bool wanted[KINDS];
+    return read_kinds(flag, list, wanted, err);
 }
 
 /* The settings of the small print: the machine, the program, and the day of the run. */
@@ -116,19 +112,25 @@ enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char
                                 struct lb_picture_report *report, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_picture_job job = {.grouped = grouped, .report = report};
+    struct lb_picture_job job = {.grouped = grouped};
+    bool wanted[KINDS], none = list && strcmp(list, "none") == 0;
     *report = (struct lb_picture_report){0};
-    LB_TRY(lb_pictures_check_kinds("--plot", list, err));
-    bool wanted = !list || strcmp(list, "none") != 0;
-    if (!wanted || !has_times(grouped->run)) {
+    LB_TRY(read_kinds("--plot", list, wanted, err));
+    if (none || !has_times(grouped->run)) {
         snprintf(report->notes, sizeof(report->notes), "no pictures: %s",
-                 wanted ? "no row of the run has a time" : "none were asked for");
+                 none ? "none were asked for" : "no row of the run has a time");
         goto done;
     }
     LB_TRY(lb_drawing_begin(run_folder, &job.drawing, err));
-    for (size_t k = 0; k < KINDS; k++)
-        if (holds(list, kinds[k].name))
-            LB_TRY(kinds[k].write(&job, kinds[k].name, err));
+    for (size_t k = 0; k < KINDS; k++) {
+        size_t before = job.drawing.count;
+        if (!wanted[k])
+            continue;
+        LB_TRY(kinds[k].write(&job, kinds[k].name, err));
+        if (job.drawing.count == before)
+            lb_append(report->notes, sizeof(report->notes), "%s%s: not drawn: %s",
+                      report->notes[0] ? "\n" : "", kinds[k].name, job.missing);
+    }
     if (job.drawing.count > 0)
         LB_TRY(lb_drawing_draw(&job.drawing, time_limit_s, err));
     report->pictures = job.drawing.count;

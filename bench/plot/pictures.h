@@ -27,7 +27,7 @@ enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char
 struct lb_picture_job {
     const struct lb_grouped_run *grouped;
     struct lb_drawing drawing;
-    struct lb_picture_report *report;
+    char missing[256]; /* what the run lacks, where a kind has nothing to show */
 };
 
 /* Opens the picture KIND_PAGE and writes the settings that all kinds have: where the numbers come
@@ -41,8 +41,7 @@ struct lb_picture_words {
 enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_picture_words *words,
                                 struct lb_error *err);
 
-/* Each writes all pictures of its kind. A kind that has nothing to show adds a note that says why.
- * LB_IO, LB_OOM. */
+/* Each writes all pictures of its kind or, when it has none, job->missing. LB_IO, LB_OOM. */
 enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, struct lb_error *err);
 enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind,
                                  struct lb_error *err);
