@@ -5,6 +5,7 @@ the machine. The workflows are YAML whose shell parts parse, and find the right 
 import glob
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -366,6 +367,29 @@ class Workflows(ProgramTest):
                                    r"[A-Za-z0-9_-]+&per_page=100$")
         self.assertIn("run download 12 --repo someone/bench-lstm --name bench-lstm-baseline-", calls[1])
         self.assertEqual(len(fetch([])), 1)
+
+
+class FirstHour(ProgramTest):
+    """The commands of README's first hour as they stand."""
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "OpenBLAS has other kernels here")
+    def test_the_commands_find_what_got_slower(self):
+        root = os.path.abspath(os.path.join(CI, "..", ".."))
+        with open(os.path.join(root, "README.md"), encoding="utf-8") as file:
+            page = re.search(r"\n## A first hour\n(.*?)\n## ", file.read(), re.DOTALL)[1]
+        commands = [line.strip() for line in page.splitlines() if line.startswith("    ")]
+        self.assertEqual(len(commands), 6)
+        os.makedirs(self.path("build"))
+        os.symlink(os.path.abspath(os.path.dirname(PROGRAM)), self.path("build/release"))
+        os.symlink(os.path.join(root, "results"), self.path("results"))
+        done = subprocess.run(["bash", "-euc", "\n".join(commands)], cwd=self.scratch, capture_output=True, text=True,
+                              timeout=550, check=False)
+        self.assertIn("exit code 3", done.stdout, done.stdout + done.stderr)
+        slower = re.findall(r"(?m)^slower .*(openblas/\S+|cpu_simd/\S+)", done.stdout.split("exit code 3")[0])
+        self.assertIn("openblas/T32_B16_I256_H256/f32/infer", slower)
+        self.assertTrue(os.path.exists(self.path("before.html")))
+        self.assertIn(done.returncode, (0, 3)) # of the gate, on a machine that does other work
+        self.assertTrue(os.path.exists(self.path("gate/verdict.md")))
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ class Ends(ProgramTest):
                 vanish()
                 _, err = process.communicate(timeout=30)
             self.assertEqual(process.returncode, 2, err)
-            self.assertNotIn("--resume", err)
+            self.assertNotIn("continue with", err)
             self.assertIn("run.jsonl: it was deleted or moved while the run was written", err)
 
 
