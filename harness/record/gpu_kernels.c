@@ -339,8 +339,13 @@ static enum lb_status read_kernel(json_t *object, size_t index, struct lb_kernel
                        &k->block[2], "cluster", &k->cluster[0], &k->cluster[1], &k->cluster[2],
                        "registers", &k->registers, "shared_bytes", &k->shared_bytes) != 0)
         return lb_fail(err, LB_INVALID, "kernels[%zu]: %.200s", index, why.text);
-    if (k->count < 0)
-        return lb_fail(err, LB_INVALID, "kernels[%zu]: its count must be 0 or more", index);
+    const json_int_t sizes[] = {k->count,      k->grid[0],    k->grid[1],   k->grid[2],
+                                k->block[0],   k->block[1],   k->block[2],  k->cluster[0],
+                                k->cluster[1], k->cluster[2], k->registers, k->shared_bytes};
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        if (sizes[i] < 0)
+            return lb_fail(err, LB_INVALID, "kernels[%zu]: its counts and sizes must be 0 or more",
+                           index);
     snprintf(k->name, sizeof(k->name), "%s", name);
     lb_clean_text(k->name); /* a character may be cut */
     k->tensor_cores = strcmp(cores, "yes") == 0  ? LB_TENSOR_YES
