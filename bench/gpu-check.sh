@@ -349,7 +349,7 @@ versions() {
 }
 
 # kill_a_worker PID NAME: ends the worker of a running sweep into scratch, once its first case runs:
-# the record begins when the device has been asked, for which there was a worker too.
+# the record begins when the device has been asked, for which there was a worker too. Fails when it finds none.
 kill_a_worker() {
   local worker=''
   for _ in $(seq 300); do
@@ -358,7 +358,7 @@ kill_a_worker() {
     sleep 0.1
   done
   sleep 1 # the case takes longer
-  [ -z "$worker" ] || kill -KILL "$worker"
+  [ -n "$worker" ] && kill -KILL "$worker"
 }
 
 # verdicts NAME: prints the verdicts of the rows of a run in scratch, in their order.
@@ -382,7 +382,11 @@ faults() {
   "$program" --sweep --out "$scratch/killed" --case "$impl/$slow/train" \
     --case "$impl/$small/infer" "${common[@]}" &
   pid=$!
-  kill_a_worker "$pid" killed
+  kill_a_worker "$pid" killed || {
+    echo "no worker was found to kill; is pgrep installed?"
+    wait "$pid" || true
+    return 1
+  }
   wait "$pid" || true
   said=$(verdicts killed)
   echo "a killed worker: $said"

@@ -157,9 +157,13 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     int count = 0; /* left untouched when there is no driver */
     /* Variables of the environment that would change what a case measures; no library has read them
      * yet. The first is stronger than the math mode that a program asks cuBLAS and cuDNN for: with
-     * 0, tf32 would be f32. The second makes every launch wait until its kernel ends. */
-    (void)unsetenv("NVIDIA_TF32_OVERRIDE");
-    (void)unsetenv("CUDA_LAUNCH_BLOCKING");
+     * 0, tf32 would be f32. The second makes every launch wait until its kernel ends. With the
+     * others cuBLAS computes f32 and f64 from narrower products. */
+    static const char *const variables[] = {
+        "NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING", "CUBLAS_EMULATION_STRATEGY",
+        "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATE_DOUBLE_PRECISION"};
+    for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
+        (void)unsetenv(variables[i]);
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess)
         return absent(error, ordinal, err);
@@ -395,7 +399,10 @@ static enum lb_status cuda_capture_end(void **graph, struct lb_error *err)
     cudaGraphExec_t ready = NULL;
     *graph = NULL;
     LB_TRY(lb_cuda_check(cudaStreamEndCapture(device.stream, &captured), "capturing a graph", err));
-    LB_TRY(lb_cuda_check(cudaGraphInstantiate(&ready, captured, 0), "instantiating a graph", err));
+    /* Without the flag, the priorities of the streams that were captured have no effect. */
+    LB_TRY(lb_cuda_check(
+        cudaGraphInstantiate(&ready, captured, cudaGraphInstantiateFlagUseNodePriority),
+        "instantiating a graph", err));
     LB_TRY(lb_cuda_check(cudaGraphUpload(ready, device.stream), "uploading a graph", err));
     LB_TRY(cuda_synchronize(err));
     *graph = ready;

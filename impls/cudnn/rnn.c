@@ -245,8 +245,8 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
     *rnn = (struct lb_cudnn_rnn){0};
 }
 
-/* Asks where one part lies: the library gives its address in the weight space at base. The library
- * is not asked for the bias of a projection, which has none. */
+/* Asks where one part lies: the library gives its address in the weight space at base. A projection
+ * has no bias, and what the library says of it is ignored. */
 static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t layer_dir,
                                  int part, cudnnTensorDescriptor_t matrix,
                                  cudnnTensorDescriptor_t bias, struct lb_error *err)
@@ -256,7 +256,7 @@ static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, siz
     void *m = NULL, *b = NULL;
     bool has_bias = part < CUDNN_GATE_PARTS;
     TRY_CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir, rnn->weights,
-              base, part, matrix, &m, has_bias ? bias : NULL, has_bias ? &b : NULL);
+              base, part, matrix, &m, bias, &b);
     if (!m || (has_bias && !b))
         LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir));
     rnn->offsets[layer_dir].matrix[part] = (size_t)((const char *)m - base);

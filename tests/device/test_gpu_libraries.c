@@ -50,16 +50,20 @@ TEST_WITH(a_device_is_named_as_nvml_names_it, install, NULL)
     }
 }
 
-/* NVIDIA's libraries obey one of these before the math mode that a case names, and would make every
- * launch wait by the other. */
+/* NVIDIA's libraries obey these before the math mode that a case names; by one, every launch would
+ * wait. */
 TEST_WITH(the_environment_does_not_change_what_a_case_measures, install, NULL)
 {
     struct lb_device_info info = *fake_device_info();
-    assert_int_equal(setenv("NVIDIA_TF32_OVERRIDE", "0", 1), 0);
-    assert_int_equal(setenv("CUDA_LAUNCH_BLOCKING", "1", 1), 0);
+    static const char *const names[] = {
+        "NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING", "CUBLAS_EMULATION_STRATEGY",
+        "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATE_DOUBLE_PRECISION"};
+    enum { NAMES = sizeof(names) / sizeof(names[0]) };
+    for (size_t i = 0; i < NAMES; i++)
+        assert_int_equal(setenv(names[i], "1", 1), 0);
     assert_int_equal(lb_device_cuda.open(0, &info, NULL), LB_OK);
-    assert_null(getenv("NVIDIA_TF32_OVERRIDE"));
-    assert_null(getenv("CUDA_LAUNCH_BLOCKING"));
+    for (size_t i = 0; i < NAMES; i++)
+        assert_null(getenv(names[i]));
 }
 
 /* Where the memory for readings is missing, nothing may be launched that writes to it. */

@@ -365,8 +365,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     struct layout layout;
     (void)handle;
     if (!d->set || layer_dir < 0 || layer_dir >= d->layers * d->directions || part < 0 ||
-        part > PROJECTION || bytes < lay_out(d, &layout) || !matrix != !matrix_descriptor ||
-        !bias != !bias_descriptor)
+        part > PROJECTION || bytes < lay_out(d, &layout) || !matrix || !matrix_descriptor ||
+        !bias || !bias_descriptor)
         return refuse(CUDNN_STATUS_BAD_PARAM, "pseudoLayer %d, linLayerID %d, %zu bytes", layer_dir,
                       part, bytes);
     struct cudnnTensorStruct none = {.type = d->type}, of_matrix = none, of_bias = none;
@@ -384,14 +384,10 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     }
     if (library.fault == FAKE_CUDNN_MOVES_WEIGHTS && part == 2)
         at_matrix = (char *)space + bytes - 1;
-    if (matrix) {
-        *matrix_descriptor = of_matrix;
-        *matrix = at_matrix;
-    }
-    if (bias) {
-        *bias_descriptor = of_bias;
-        *bias = at_bias;
-    }
+    *matrix_descriptor = of_matrix;
+    *matrix = at_matrix;
+    *bias_descriptor = of_bias;
+    *bias = at_bias;
     return CUDNN_STATUS_SUCCESS;
 }
 
