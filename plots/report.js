@@ -78,13 +78,17 @@ const text = (index) => (index >= 0 ? data.texts[index] : "");
 const SERIES = data.series.map(([name, color, mark, dash]) => ({name, color, mark, dash}));
 const SETTINGS = data.settings.map(([heading, dtype, math, pass, others], order) =>
     ({heading, dtype: dtype + (math && "/" + math), pass, others, order}));
-// The settings that differ in the pass alone, which is inference, and in the precision alone, which
-// is f32; undefined where the run has none.
+// The settings that differ in the pass alone, which is inference, in the precision alone, which is
+// f32, and in the threads alone, of which there is one; undefined where the run has none.
 for (const setting of SETTINGS) {
-    const find = (pass, dtype) => SETTINGS.find((one) =>
-        one.pass === pass && one.dtype === dtype && one.others === setting.others);
-    setting.infer = find("infer", setting.dtype);
-    setting.plain = find(setting.pass, "f32");
+    const find = (pass, dtype, others) => SETTINGS.find((one) =>
+        one.pass === pass && one.dtype === dtype && one.others === others);
+    const threads = /(^|, )(\d+) threads/.exec(setting.others);
+    setting.threads = threads ? Number(threads[2]) : 1;
+    setting.infer = find("infer", setting.dtype, setting.others);
+    setting.plain = find(setting.pass, "f32", setting.others);
+    setting.single = threads ? find(setting.pass, setting.dtype, setting.others
+        .replace(threads[0], "").replace(/^, /, "")) : setting;
 }
 // A style for elements whose colour is that of a series.
 const colorOf = ({color}) => "--own:var(--c" + color + ")";
@@ -361,10 +365,12 @@ const widest = (above, below) =>
     (above && below ? [above.lo / below.hi, above.hi / below.lo] : []);
 const inference = (c) => timedOf(like(c, c.setting.infer), c.series);
 const inF32 = (c) => timedOf(like(c, c.setting.plain), c.series);
+const onOneThread = (c) => timedOf(like(c, c.setting.single), c.series);
 const bestInF32 = (c) => (like(c, c.setting.plain) || {timed: []}).timed[0];
 const isF32 = (c) => c.setting.plain === c.setting;
 // What each kind shows of a case: value, interval and value at the lower bound of the time. Without
-// x it is drawn over the size that the reader chose; with x, a mark per case; map draws cells.
+// x it is drawn over the size that the reader chose; with x, a mark per case or, where it joins
+// them, lines over x; map draws cells. setting: of the panel that the case belongs to.
 const CHARTS = {
     time: {
         name: "time per step", unit: "time", label: "per step",
@@ -415,12 +421,22 @@ const CHARTS = {
     error: {
         name: "precision: speed over error", label: "speed-up over the fastest in f32", suffix: "×",
         xLabel: "error in norm against the oracle", acrossPrecisions: true, reference: () => 1,
+        setting: (c) => c.setting.plain,
         x: (c) => c.gradientError || c.error,
         value: (c) => (c.gradientError || c.error ? ratio(bestInF32(c), c) : null),
         interval: (c) => widest(bestInF32(c), c),
         note: "Left and up is better. The fastest median in f32 of the same sizes divided by the " +
             "median, over |result − oracle| / |oracle| of the worst output or, in training, the " +
             "worst gradient.",
+    },
+    scaling: {
+        name: "scaling over threads", label: "speed-up over one thread", suffix: "×",
+        xLabel: "threads", joins: true, setting: (c) => c.setting.single,
+        x: (c) => c.setting.threads,
+        value: (c) => ratio(onOneThread(c), c),
+        interval: (c) => widest(onOneThread(c), c),
+        note: "Higher is better. The median on one thread divided by that on so many, for the " +
+            "same implementation; bars show the widest interval that both allow.",
     },
     memory: {
         name: "peak memory", unit: "bytes", label: "peak memory",
@@ -429,6 +445,7 @@ const CHARTS = {
             "weights, reserve and workspace.",
     },
 };
+const hasMarksAlone = (chart) => chart.x && !chart.joins;
 const intervalOf = (chart, c) => (chart.interval && c.lo !== null ? chart.interval(c) : []);
 const boundOf = (chart, c) => (chart.bound && c.bound ? chart.bound(c) : null);
 
@@ -446,9 +463,9 @@ const lineOf = (series, d) => path("line", d,
 // Panels: one per setting and set of the sizes that the chart holds constant. I counts as a size
 // where it is not H.
 function panelsOf(points, chart, axes) {
-    const held = (c) => (chart.x ? []
+    const held = (c) => (hasMarksAlone(chart) ? []
         : SIZES.filter((size) => !axes.includes(size) && (size !== "I" || c.I !== c.H)));
-    const setting = (c) => (chart.acrossPrecisions ? c.setting.plain : c.setting);
+    const setting = chart.setting || ((c) => c.setting);
     const key = ({c}) => setting(c).order +
         held(c).map((size) => "|" + size + String(c[size]).padStart(12, "0")).join("");
     return Array.from(groupBy(points, key), ([name, own]) => ({
@@ -463,7 +480,7 @@ function panelsOf(points, chart, axes) {
 function chartPanels(timed, chart, axis) {
     const points = timed.map((c) => ({c, y: chart.value(c), x: chart.x ? chart.x(c) : c[axis]}))
         .filter((point) => point.y > 0 && point.x > 0);
-    const panels = panelsOf(points, chart, [axis]);
+    const panels = panelsOf(points, chart, chart.x ? [] : [axis]);
     for (const panel of panels) {
         panel.lines = groupBy(panel.points, (point) => point.c.series);
         for (const line of panel.lines.values()) line.sort((a, b) => a.x - b.x);
@@ -471,7 +488,7 @@ function chartPanels(timed, chart, axis) {
     // A panel whose lines all have one point says nothing, nor do precisions with nothing beside
     // f32.
     return panels.filter((panel) => chart.acrossPrecisions ? panel.points.some(({c}) => !isF32(c))
-        : chart.x || Array.from(panel.lines.values()).some((line) => line.length > 1));
+        : hasMarksAlone(chart) || Array.from(panel.lines.values()).some((line) => line.length > 1));
 }
 function bestAxis(timed, axes) {
     const counts = axes.filter((size) => size !== "I" || inputVaries)
@@ -541,12 +558,12 @@ function drawAxes(image, {width, height, left, right, bottom, X, Y, xTicks, yTic
 function drawLine(image, series, line, {chart, X, Y}) {
     const at = (x, y) => X(x).toFixed(1) + " " + Y(y).toFixed(1);
     const bounds = line.map(({c, x}) => [x, boundOf(chart, c)]).filter((bound) => bound[1]);
-    if (chart.x)
+    if (hasMarksAlone(chart))
         for (const [x, y] of bounds)
             image.append(path("unit", "M" + at(x, y) + "m-4 0h8m-4 -4v8"));
     else if (bounds.length > 1)
         image.append(path("bound", "M" + bounds.map(([x, y]) => at(x, y)).join("L")));
-    if (!chart.x && line.length > 1)
+    if (!hasMarksAlone(chart) && line.length > 1)
         image.append(lineOf(series, "M" + line.map((point) => at(point.x, point.y)).join("L")));
 }
 function panelFigure(panel, image) {
@@ -583,7 +600,8 @@ function frameOf(panels, chart, axis, width) {
             chart.reference(points)]),
         1.15);
     const [xLow, xHigh] = rangeOf(xs, 1.12);
-    const height = chart.x ? Math.min(420, 0.62 * width + 60)
+    const marksAlone = hasMarksAlone(chart);
+    const height = marksAlone ? Math.min(420, 0.62 * width + 60)
                            : Math.max(190, Math.min(260, 0.62 * width));
     const [unit, size] = chart.unit ? unitFor(chart.unit, Math.sqrt(yLow * yHigh)) : ["", 1];
     const yTicks = roundTicks(yLow / size, yHigh / size, 7).map((tick) => tick * size);
@@ -594,8 +612,8 @@ function frameOf(panels, chart, axis, width) {
         chart, width, height, left, right, bottom, yTicks, yText,
         X: scaleOf(xLow, xHigh, left, width - right),
         Y: scaleOf(yLow, yHigh, height - bottom, top),
-        xTicks: chart.x ? roundTicks(xLow, xHigh, 7) : distinct(xs),
-        xText: chart.x ? shortNumber : String,
+        xTicks: marksAlone ? roundTicks(xLow, xHigh, 7) : distinct(xs),
+        xText: marksAlone ? shortNumber : String,
         xLabel: chart.xLabel || axisName(axis),
         yLabel: unit + (unit && " ") + chart.label,
         say: (y) => (chart.unit ? withUnit(chart.unit, y) + " " : digits(y) + " ") + chart.label,
@@ -682,7 +700,7 @@ function drawChart(selection) {
                 "Choose another axis or picture, or show more cases."));
         return;
     }
-    const wide = chart.x && few.length === 1, gap = 19, room = area.clientWidth || 900;
+    const wide = hasMarksAlone(chart) && few.length === 1, gap = 19, room = area.clientWidth || 900;
     area.classList.toggle("one", Boolean(wide));
     const columns = wide ? 1 : Math.max(1, Math.floor((room + gap) / (304 + gap)));
     const width = Math.round(wide ? Math.min(room, 1024) : (room - (columns - 1) * gap) / columns);
@@ -714,7 +732,7 @@ const COLUMNS = [
     CASES.some((c) => c.setting.others) && ["others", "Others", (c) => c.setting.others,
         (c) => h("td", {class: "wrap"}, c.setting.others)],
     ["median", "Median#", (c) => c.median, (c) => h("td", {class: "n median"}, ns(c.median),
-        c.hasInterval && h("small", {}, " ±" + (50 * (c.hi - c.lo) / c.median).toFixed(1) + " %"))],
+        c.hasInterval > 0 && h("small", {}, " ±" + (50 * (c.hi - c.lo) / c.median).toFixed(1) + " %"))],
     ["step", "Per step#", (c) => c.median / c.T, (c) => numberCell("per step", ns(c.median / c.T))],
     ["speedup", "Speed-up#", (c) => c.speedup,
         (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"},

@@ -449,7 +449,7 @@ const struct lb_option lb_option_table[] = {
      .help = "Checks one case in this process and calls it a few times, for a profiler."},
     {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, PLOT, set_subject, 0,
      .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
-             "roofline, training, precision, error, memory.",
+             "roofline, training, precision, error, memory, scaling.",
      .extra_words = 1},
     {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, REPORT, set_report, 0,
      .help = "Writes one HTML page: which implementation wins where, what changed, pictures and "

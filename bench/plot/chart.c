@@ -1,4 +1,5 @@
-/* Charts: lines over one size with one panel per set of the other sizes, or marks of all cases. */
+/* Charts: lines over one size with one panel per set of the other sizes, lines over the number of
+ * threads with one panel per set of sizes, or marks of all cases. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +8,10 @@
 #include "base/text.h"
 #include "plot/pictures.h"
 
-enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT - 1 };
+enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT };
 
-#define NO_AXIS LB_SIZE_COUNT /* a mark per case, all of a page in one panel */
+#define NO_AXIS LB_SIZE_COUNT       /* a mark per case, all of a page in one panel */
+#define THREADS (LB_SIZE_COUNT + 1) /* lines over threads */
 
 static const char letters[] = "TBIH";
 
@@ -26,14 +28,15 @@ struct point {
 /* A kind of chart: how a row of the run becomes a point. */
 struct chart {
     const char *kind;
-    enum lb_size x;      /* or NO_AXIS */
+    int x;               /* an lb_size, NO_AXIS or THREADS */
     const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
     const char *reading; /* which direction is better, and what the marks are: two lines */
     const char *y_label;
     const char *unit;    /* of y: "time" in ns, "bytes", or "" */
     const char *missing; /* what a run lacks when it has no such picture */
 
-    /* Sets y and what else differs from a row without a time. False: the row takes no part. */
+    /* Sets y, where it is no size x, and what else differs from a row without a time. False: the
+     * row takes no part. */
     bool (*take)(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
                  struct point *point);
 };
@@ -109,6 +112,20 @@ static bool take_precision(const struct lb_grouped_run *grouped, const struct lb
     return take_ratio(row_in(plain, it->series), it->row, point);
 }
 
+/* The time on one thread divided by that of the row. The page is that of one thread. */
+static bool take_scaling(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                         struct point *point)
+{
+    struct lb_row like = *it->row;
+    like.c.threads = 1;
+    const struct lb_group *single = lb_group_of_row(grouped, &like);
+    if (!single)
+        return false;
+    point->page = single->page;
+    point->x = it->row->c.threads;
+    return take_ratio(row_in(single, it->series), it->row, point);
+}
+
 static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
                         struct point *point)
 {
@@ -169,6 +186,10 @@ static const struct chart charts[] = {
      "implementation; bars show the widest interval that both allow.",
      "f32 / this precision", "", "no implementation has times in f32 and another precision",
      take_precision},
+    {"scaling", THREADS, "speed-up by",
+     "Higher is better. The median on one thread divided by that on so many, for the same\n"
+     "implementation; bars show the widest interval that both allow.",
+     "speed-up over one thread", "", "no implementation has times", take_scaling},
     {"memory", LB_SIZE_H, "peak memory over",
      "Lower is better. The most memory that the case used at a time: tensors, packed weights,\n"
      "reserve and workspace.",
@@ -184,10 +205,11 @@ static const struct chart charts[] = {
      take_error},
 };
 
-static const char *axis_words(enum lb_size axis)
+static const char *axis_words(int axis)
 {
-    static const char *const words[] = {"sequence length T", "batch size B", "input size I",
-                                        "hidden size H"};
+    static const char *const words[] = {
+        "sequence length T", "batch size B", "input size I", "hidden size H", "",
+        "number of threads"};
     return words[axis];
 }
 
@@ -235,10 +257,10 @@ static size_t collect(const struct lb_grouped_run *grouped, const struct chart *
             const struct lb_candidate *it = &group->candidates[k];
             struct point point = {group->page, it->row, it->series, {0}, NAN, NAN, NAN, NAN, NAN};
             for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++)
-                if (order[i] != chart->x)
+                if ((int)order[i] != chart->x)
                     point.held[held++] =
                         order[i] == LB_SIZE_I && square ? 0 : group->sizes[order[i]];
-            if (chart->x != NO_AXIS)
+            if (chart->x < NO_AXIS)
                 point.x = (double)group->sizes[chart->x];
             if (chart->take(grouped, it, &point))
                 points[count++] = point;
@@ -310,7 +332,7 @@ static void format_title(const struct chart *chart, const struct panel *panel, c
     static const enum lb_size order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SIZE_I};
     title[0] = '\0';
     for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++) {
-        if (order[i] == chart->x)
+        if ((int)order[i] == chart->x)
             continue;
         int64_t size = panel->points[0].held[held++];
         if (size > 0)
@@ -408,6 +430,8 @@ static void format_heading(const struct page *page, char *heading, size_t size)
 {
     const struct chart *chart = page->chart;
     struct lb_row row = *page->panels[0].points[0].row;
+    if (chart->take == take_scaling)
+        row.c.threads = 1;
     if (chart->take == take_error) {
         row.c.problem.dtype = LB_F32;
         row.c.problem.math = LB_IEEE;
@@ -471,7 +495,9 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
         LB_TRY(write_page(job, chart, points + i, end - i, err));
     }
     snprintf(job->missing, sizeof(job->missing), "%s", chart->missing);
-    if (chart->x != NO_AXIS)
+    if (chart->x == THREADS)
+        lb_append(job->missing, sizeof(job->missing), " on two numbers of threads");
+    else if (chart->x != NO_AXIS)
         lb_append(job->missing, sizeof(job->missing), " at two values of %c", letters[chart->x]);
 done:
     free(points);

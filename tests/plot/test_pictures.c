@@ -61,14 +61,17 @@ TEST_WITH(degenerate_runs_are_drawn_or_explained, scratch_setup, scratch_teardow
         {{one_impl, t_values, b_values, h_values, infer, false}, "cpu_ref", 5, "another impl"},
         {{two_impls, t_values, b_values, h_values, infer, false}, "cudnn", 5, "baseline 'cudnn'"},
         {{two_impls, t_values, b_values, h_values, infer, false}, "cpu_ref", 7, "both passes"},
-        {{two_impls, t_values, b_values, h_values, all_tails, false}, "cpu_ref", 34, ""},
+        {{two_impls, t_values, b_values, h_values, all_tails, false},
+         "cpu_ref",
+         34,
+         "two numbers of threads"},
         {{two_impls, t_values, b_values, h_values, infer, false}, "a'b\"<&_", 5, "a'b\"<&_"},
     };
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
         struct lb_run run = synthetic_run(&runs[i].grid);
         struct lb_picture_report report = draw_all(&run, NULL, runs[i].baseline);
         assert_int_equal(report.pictures, runs[i].pictures);
-        if (!strstr(report.notes, runs[i].note) || (!runs[i].note[0] && report.notes[0]))
+        if (!strstr(report.notes, runs[i].note))
             fail_msg("run %zu: '%s' should say '%s'", i, report.notes, runs[i].note);
         lb_run_free(&run);
     }

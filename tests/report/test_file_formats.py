@@ -43,7 +43,7 @@ class Files(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.run_folder = pathlib.Path(cls.folder.name) / "run"
         for words in ([WRITE_RUN, cls.run_folder, "verdicts"], [PROGRAM, "--export", FORMATS, cls.run_folder],
-                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,error,memory",
+                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,error,memory,scaling",
                        cls.run_folder]):
             subprocess.run([*EMULATOR, *words], check=True, stderr=subprocess.DEVNULL)
         text = (cls.run_folder / "run.jsonl").read_text()
@@ -296,6 +296,23 @@ class Files(unittest.TestCase):
                                     (shown == "nan" and math.isnan(value)), (picture, case, shown, value))
                 if y != "nan" and not picture.startswith("memory"):
                     self.assertTrue(float(lo) <= float(y) <= float(hi), (picture, case))
+
+    def test_scaling_is_the_quotient_of_the_medians_on_one_and_on_more_threads(self):
+        rows = [{"kind": "row", "case": f"{impl}/T8_B{b}_H64/f32/infer" + (f"/th{threads}" if threads > 1 else ""),
+                 "verdict": "ok", "samples_ns": [base / threads ** power * (1 + k / 1000) for k in range(20)]}
+                for impl, base, power in (("cpu_simd", 800, 1), ("onednn", 900, 0.5)) for b in (1, 8)
+                for threads in (1, 2, 4) if (impl, b, threads) != ("onednn", 8, 1)] # a case without its single one
+        folder = pathlib.Path(self.folder.name) / "scaling"
+        folder.mkdir()
+        (folder / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [self.lines[0], *rows]))
+        subprocess.run([*EMULATOR, PROGRAM, "--plot", "scaling", folder], check=True, stderr=subprocess.DEVNULL)
+        points = [line for line in self.data(folder, "scaling_f32_infer") if line[0] != "#"]
+        shown = {(line[4].split("/")[0], line[4].split("_")[1 if "cpu" not in line[4] else 2], line[0]): float(line[1])
+                 for line in points if line[1] != "nan"}
+        self.assertEqual(len(points), 9)
+        self.assertEqual({key: round(value, 9) for key, value in shown.items()},
+                         {("cpu_simd", b, str(n)): n for b in ("B1", "B8") for n in (1, 2, 4)} |
+                         {("onednn", "B1", str(n)): round(n ** 0.5, 9) for n in (1, 2, 4)})
 
     def test_cells_are_quotients_of_medians(self):
         rows, states, panel = {row["case"]: row for row in self.rows}, set(), None
