@@ -15,10 +15,8 @@
 #include "commands/compare.h"
 #include "commands/cross_check.h"
 #include "commands/explain.h"
-#include "commands/explain_layer.h"
 #include "commands/history.h"
 #include "commands/list.h"
-#include "commands/plan_time.h"
 #include "commands/profile.h"
 #include "commands/self_test.h"
 #include "html/report_page.h"
@@ -220,10 +218,11 @@ static void print_version(void)
 /* Sets what the command line gives for all cases; --resume takes it from its run. */
 static enum lb_status give(const struct lb_options *options, struct lb_error *err)
 {
-    if (options->tuned && !options->tune && access(options->tuned, R_OK) != 0)
-        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", options->tuned,
-                       strerror(errno));
-    return lb_options_give(options, err);
+    if (options->given_files.tuned && !options->given_files.tune &&
+        access(options->given_files.tuned, R_OK) != 0)
+        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it",
+                       options->given_files.tuned, strerror(errno));
+    return lb_give_files(&options->given_files, err);
 }
 
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,

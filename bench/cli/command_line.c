@@ -116,10 +116,10 @@ static enum lb_status fail_no_effect(const char *word, unsigned commands, enum l
                                      struct lb_error *err)
 {
     char works_with[256] = "";
-    for (int c = 0; c < LB_CMD_COUNT; c++)
-        if (commands & 1U << c)
+    for (size_t i = 0; i < lb_option_count; i++)
+        if (commands & lb_option_command(&lb_option_table[i]))
             lb_append(works_with, sizeof(works_with), "%s%s", works_with[0] ? ", " : "",
-                      lb_command_name((enum lb_command)c));
+                      lb_option_table[i].name);
     return lb_fail(err, LB_INVALID, "%s: it has no effect with %s%s; use it with %s", word,
                    lb_command_name(command),
                    command == LB_CMD_RESUME ? ", because a run goes on as it began" : "",
@@ -129,7 +129,7 @@ static enum lb_status fail_no_effect(const char *word, unsigned commands, enum l
 enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
                                enum lb_command command, struct lb_error *err)
 {
-    if (option->group == LB_GROUP_COMMANDS || option->commands & 1U << command ||
+    if (option->group == LB_GROUP_COMMANDS || option->commands & command ||
         command == LB_CMD_HELP || command == LB_CMD_VERSION)
         return LB_OK;
     return fail_no_effect(word, option->commands, command, err);
@@ -138,7 +138,7 @@ enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
 /* Of the settings of Google Benchmark, --resume takes outputs and --ab repetitions. */
 static enum lb_status check_benchmark(const struct lb_options *options, struct lb_error *err)
 {
-    static const unsigned sweeps = 1U << LB_CMD_SWEEP | 1U << LB_CMD_PLAN;
+    static const unsigned sweeps = LB_CMD_SWEEP | LB_CMD_PLAN;
     static const char repetitions[] = "--benchmark_repetitions=";
     bool is_ab = options->command == LB_CMD_AB;
     for (size_t i = 0; i < options->benchmark_count; i++) {
@@ -149,7 +149,7 @@ static enum lb_status check_benchmark(const struct lb_options *options, struct l
     }
     if (is_ab && (options->benchmark_out || options->benchmark_json))
         return fail_no_effect(options->benchmark_out ? "--benchmark_out" : "--benchmark_format",
-                              sweeps | 1U << LB_CMD_RESUME, options->command, err);
+                              sweeps | LB_CMD_RESUME, options->command, err);
     return LB_OK;
 }
 
@@ -195,7 +195,7 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
         return lb_fail(err, LB_INVALID,
                        "--shard and --devices exclude each other: several machines take a shard "
                        "per GPU, each with --shard and --device");
-    if (options->devices && options->tune)
+    if (options->devices && options->given_files.tune)
         return lb_fail(err, LB_INVALID,
                        "--tune: with --devices its choices would be measured while other devices "
                        "are busy; tune on one device first, with --device");
@@ -214,91 +214,84 @@ done:
     return st;
 }
 
-/* What the files of --weights and --inputs say of the sizes; 0: nothing. */
-struct file_sizes {
-    int64_t T, B, I, H, L, D;
-};
-
 /* --prefix and --batch-first say how a file is read, --outputs what the files' inputs give. */
 static enum lb_status check_files(const struct lb_options *options, struct lb_error *err)
 {
-    if (options->prefix && !options->weights)
+    if (options->given_files.prefix && !options->given_files.weights)
         return lb_fail(err, LB_INVALID, "--prefix: it has no effect without --weights");
-    if (options->batch_first && !options->inputs)
+    if (options->given_files.batch_first && !options->given_files.inputs)
         return lb_fail(err, LB_INVALID, "--batch-first: it has no effect without --inputs");
-    if (options->outputs && (!options->inputs || !options->weights))
+    if (options->outputs && (!options->given_files.inputs || !options->given_files.weights))
         return lb_fail(err, LB_INVALID,
                        "--outputs: it needs --weights and --inputs, which y was computed from");
     return LB_OK;
 }
 
-static enum lb_status read_file_sizes(const struct lb_options *options, struct file_sizes *sizes,
+/* sizes [LB_AXIS_COUNT]: what the files of --weights and --inputs say of each axis; 0: nothing. */
+static enum lb_status read_file_sizes(const struct lb_given_files *files, int64_t *sizes,
                                       struct lb_error *err)
 {
     struct lb_weights_file *weights;
     struct lb_sequence_file *x;
     struct lb_error why;
-    *sizes = (struct file_sizes){0};
-    if (options->weights) {
-        if (lb_weights_file_read(options->weights, options->prefix ? options->prefix : "", &weights,
+    if (files->weights) {
+        if (lb_weights_file_read(files->weights, files->prefix ? files->prefix : "", &weights,
                                  &why) != LB_OK)
             return lb_fail(err, LB_INVALID, "--weights %.480s", why.text);
-        *sizes = (struct file_sizes){.I = weights->input,
-                                     .H = weights->hidden,
-                                     .L = weights->layers,
-                                     .D = weights->directions};
+        sizes[LB_AXIS_INPUT] = weights->input;
+        sizes[LB_AXIS_HIDDEN] = weights->hidden;
+        sizes[LB_AXIS_LAYERS] = weights->layers;
+        sizes[LB_AXIS_DIRECTIONS] = weights->directions;
         lb_weights_file_free(weights);
     }
-    if (!options->inputs)
+    if (!files->inputs)
         return LB_OK;
-    if (lb_sequence_file_read(options->inputs, options->batch_first, &x, &why) != LB_OK)
+    if (lb_sequence_file_read(files->inputs, files->batch_first, &x, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--inputs %.480s", why.text);
-    sizes->T = x->seq_len;
-    sizes->B = x->batch;
-    bool fits = sizes->I == 0 || sizes->I == x->width;
-    int64_t needed = sizes->I;
-    sizes->I = x->width;
+    int64_t width = x->width, needed = sizes[LB_AXIS_INPUT];
+    sizes[LB_AXIS_SEQ_LEN] = x->seq_len;
+    sizes[LB_AXIS_BATCH] = x->batch;
+    sizes[LB_AXIS_INPUT] = width;
     lb_sequence_file_free(x);
-    return fits ? LB_OK
-                : lb_fail(err, LB_INVALID,
-                          "--inputs %.300s: x has %lld features per step, and the layer of "
-                          "--weights takes %lld",
-                          options->inputs, (long long)sizes->I, (long long)needed);
+    return needed == 0 || needed == width
+               ? LB_OK
+               : lb_fail(err, LB_INVALID,
+                         "--inputs %.300s: x has %lld features per step, and the layer of "
+                         "--weights takes %lld",
+                         files->inputs, (long long)width, (long long)needed);
 }
 
 /* The sizes that the files of --weights and --inputs fix. With --weights alone, T and B are 128 and
  * 1 where they are not given. */
 static enum lb_status take_file_sizes(struct lb_options *options, struct lb_error *err)
 {
-    struct file_sizes sizes;
+    const struct lb_given_files *files = &options->given_files;
+    int64_t sizes[LB_AXIS_COUNT] = {0};
     enum lb_status st = check_files(options, err);
-    if (st != LB_OK || (!options->weights && !options->inputs))
+    if (st != LB_OK || (!files->weights && !files->inputs))
         return st;
     for (size_t i = 0; i < 2; i++) {
         const char *const lines[] = {"--case", "--cases"};
         if (lb_option_given(options, lines[i]))
             return lb_fail(err, LB_INVALID, "%s: the file of %s fixes sizes; give the others alone",
-                           lines[i], options->weights ? "--weights" : "--inputs");
+                           lines[i], files->weights ? "--weights" : "--inputs");
     }
-    LB_TRY(read_file_sizes(options, &sizes, err));
-    if (options->weights && sizes.T == 0) {
-        sizes.T = lb_option_given(options, "-T") ? 0 : 128;
-        sizes.B = lb_option_given(options, "-B") ? 0 : 1;
+    LB_TRY(read_file_sizes(files, sizes, err));
+    if (!files->inputs) {
+        sizes[LB_AXIS_SEQ_LEN] = lb_option_given(options, "-T") ? 0 : 128;
+        sizes[LB_AXIS_BATCH] = lb_option_given(options, "-B") ? 0 : 1;
     }
-    const struct {
-        const char *flag;
-        int64_t size;
-    } fixed[] = {{"-T", sizes.T}, {"-B", sizes.B}, {"-I", sizes.I},
-                 {"-H", sizes.H}, {"-L", sizes.L}, {"-D", sizes.D}};
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+    for (int i = 0; i < LB_AXIS_COUNT; i++) {
+        const char *flag = lb_axis_table[i].flag;
+        bool of_weights = files->weights && i != LB_AXIS_SEQ_LEN && i != LB_AXIS_BATCH;
         char text[32];
-        if (fixed[i].size == 0)
+        if (sizes[i] == 0)
             continue;
-        if (lb_option_given(options, fixed[i].flag))
-            return lb_fail(err, LB_INVALID, "%s: the file of %s fixes that size", fixed[i].flag,
-                           i < 2 || !options->weights ? "--inputs" : "--weights");
-        snprintf(text, sizeof(text), "%lld", (long long)fixed[i].size);
-        LB_TRY(lb_selection_take(&options->selection, fixed[i].flag, text, err));
+        if (lb_option_given(options, flag))
+            return lb_fail(err, LB_INVALID, "%s: the file of %s fixes that size", flag,
+                           of_weights ? "--weights" : "--inputs");
+        snprintf(text, sizeof(text), "%lld", (long long)sizes[i]);
+        LB_TRY(lb_selection_take(&options->selection, flag, text, err));
     }
     options->sized = true;
 done:

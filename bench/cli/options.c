@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/given_files.h"
 #include "cli/shard.h"
 #include "record/record.h"
 #include "reference/loss_scale.h"
@@ -389,32 +388,13 @@ static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_e
     return append(&options->benchmark, &options->benchmark_count, use->word, err);
 }
 
-/* Commands, and groups of them that options have an effect on. */
+/* Groups of commands that options have an effect on. */
 enum {
-    HELP = 1 << LB_CMD_HELP,
-    VERSION = 1 << LB_CMD_VERSION,
-    SWEEP = 1 << LB_CMD_SWEEP,
-    RESUME = 1 << LB_CMD_RESUME,
-    LIST = 1 << LB_CMD_LIST,
-    PLAN = 1 << LB_CMD_PLAN,
-    EXPLAIN = 1 << LB_CMD_EXPLAIN,
-    PROFILE = 1 << LB_CMD_PROFILE,
-    CEILINGS = 1 << LB_CMD_CEILINGS,
-    EXPORT = 1 << LB_CMD_EXPORT,
-    PLOT = 1 << LB_CMD_PLOT,
-    REPORT = 1 << LB_CMD_REPORT,
-    MERGE = 1 << LB_CMD_MERGE,
-    COMPARE = 1 << LB_CMD_COMPARE,
-    AB = 1 << LB_CMD_AB,
-    SELF_TEST = 1 << LB_CMD_SELF_TEST,
-    CROSS_CHECK = 1 << LB_CMD_CROSS_CHECK,
-    HISTORY = 1 << LB_CMD_HISTORY,
-
-    SWEEPS = SWEEP | PLAN, /* --plan takes the command line of the sweep that it plans */
-    GRIDS = SWEEPS | LIST | AB | SELF_TEST | CROSS_CHECK,
-    GIVES = SWEEPS | LIST | AB | CROSS_CHECK, /* run on weights and inputs from files */
-    WORKERS = GRIDS | RESUME | EXPLAIN | CEILINGS,
-    LOADS = GRIDS | RESUME | EXPLAIN | PROFILE
+    SWEEPS = LB_CMD_SWEEP | LB_CMD_PLAN, /* --plan takes the command line of the sweep */
+    GIVES = SWEEPS | LB_CMD_LIST | LB_CMD_AB | LB_CMD_CROSS_CHECK, /* take --weights, --inputs */
+    GRIDS = GIVES | LB_CMD_SELF_TEST,
+    WORKERS = GRIDS | LB_CMD_RESUME | LB_CMD_EXPLAIN | LB_CMD_CEILINGS,
+    LOADS = GRIDS | LB_CMD_RESUME | LB_CMD_EXPLAIN | LB_CMD_PROFILE
 };
 
 /* Words in the columns of the table. */
@@ -424,65 +404,65 @@ enum {
 #define FIELD(name) offsetof(struct lb_options, name)
 
 const struct lb_option lb_option_table[] = {
-    {"--sweep", NULL, NULL, COMMANDS, SWEEP, set_command, 0,
+    {"--sweep", NULL, NULL, COMMANDS, LB_CMD_SWEEP, set_command, 0,
      .help = "Runs the cases; without sizes, those of the quick grid."},
-    {"--resume", "the folder of a run", "DIR", COMMANDS, RESUME, set_subject, 0,
+    {"--resume", "the folder of a run", "DIR", COMMANDS, LB_CMD_RESUME, set_subject, 0,
      .help = "Continues a sweep that was interrupted, with the settings it began with; only "
              "--time-budget, --hang-limit and --plugin have to be given again, and --tuned when "
              "the sweep tunes into a file."},
-    {"--list", NULL, NULL, COMMANDS, LIST, set_command, 0,
+    {"--list", NULL, NULL, COMMANDS, LB_CMD_LIST, set_command, 0,
      .help = "Lists the implementations and the cases, and says which of them can run here."},
-    {"--plan", NULL, NULL, COMMANDS, PLAN, set_command, 0,
+    {"--plan", NULL, NULL, COMMANDS, LB_CMD_PLAN, set_command, 0,
      .help = "Says what --sweep would run with the same settings: how many cases, how much memory "
              "they need and about how long they take."},
     {"--explain", "a case such as T25_B16_I512_H512/f32/train, or a framework and a layer", "CASE",
-     COMMANDS, EXPLAIN, set_explain, 0,
+     COMMANDS, LB_CMD_EXPLAIN, set_explain, 0,
      .help = "Says why a case can or can't run, and how much it computes, moves and needs. Given "
              "keras 'units=512, activation=relu' (also keras2, tensorflow1, pytorch, pytorch_cpu), "
              "says whether the framework runs its fast kernel for that layer.",
      .extra_words = LB_WORDS_MANY},
-    {"--export", "a format and a run", "FORMAT[,...] RUN", COMMANDS, EXPORT, set_subject, 0,
+    {"--export", "a format and a run", "FORMAT[,...] RUN", COMMANDS, LB_CMD_EXPORT, set_subject, 0,
      .help = "Prints a run in another format: gbench, gbench-repetitions, csv, bmf, github, "
              "hyperfine, junit, markdown. Several are written into the run's folder.",
      .extra_words = 1},
-    {"--profile", "a case", "CASE", COMMANDS, PROFILE, set_subject, 0,
+    {"--profile", "a case", "CASE", COMMANDS, LB_CMD_PROFILE, set_subject, 0,
      .help = "Checks one case in this process and calls it a few times, for a profiler."},
-    {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, PLOT, set_subject, 0,
+    {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, LB_CMD_PLOT, set_subject, 0,
      .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
              "roofline, training, precision, error, memory, scaling.",
      .extra_words = 1},
-    {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, REPORT, set_report, 0,
+    {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, LB_CMD_REPORT, set_report, 0,
      .help = "Writes one HTML page: which implementation wins where, what changed, pictures and "
              "all cases.",
      .extra_words = LB_WORDS_MANY},
-    {"--compare", "two runs, the base first", "BASE [BASE...] NEW", COMMANDS, COMPARE, set_compare,
-     0,
+    {"--compare", "two runs, the base first", "BASE [BASE...] NEW", COMMANDS, LB_CMD_COMPARE,
+     set_compare, 0,
      .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
              "first. Several runs of the base show how much runs differ by chance, and the "
              "verdicts allow for that.",
      .extra_words = LB_WORDS_MANY},
-    {"--merge", "a folder for the result and the runs to merge", "OUT RUN...", COMMANDS, MERGE,
-     set_merge, 0,
+    {"--merge", "a folder for the result and the runs to merge", "OUT RUN...", COMMANDS,
+     LB_CMD_MERGE, set_merge, 0,
      .help = "Merges runs, such as the shards of a sweep, into one run in the folder OUT; RUN may "
              "also be a folder that holds runs. Names the nodes that were slow.",
      .extra_words = LB_WORDS_MANY},
-    {"--ab", "two implementations or plug-ins", "A B", COMMANDS, AB, set_subject, 0,
+    {"--ab", "two implementations or plug-ins", "A B", COMMANDS, LB_CMD_AB, set_subject, 0,
      .help = "Compares two implementations or plug-ins in one process, in turn.", .extra_words = 1},
-    {"--history", "a folder of runs", "DIR", COMMANDS, HISTORY, set_subject, 0,
+    {"--history", "a folder of runs", "DIR", COMMANDS, LB_CMD_HISTORY, set_subject, 0,
      .help = "Finds change points over all runs in the folder."},
-    {"--self-test", NULL, NULL, COMMANDS, SELF_TEST, set_command, 0,
+    {"--self-test", NULL, NULL, COMMANDS, LB_CMD_SELF_TEST, set_command, 0,
      .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
              "whether the machine is quiet enough; takes about 20 minutes."},
-    {"--cross-check", NULL, NULL, COMMANDS, CROSS_CHECK, set_command, 0,
+    {"--cross-check", NULL, NULL, COMMANDS, LB_CMD_CROSS_CHECK, set_command, 0,
      .help = "Runs each problem once on every implementation and precision, and prints the largest "
              "difference between any two of them; with --weights and --inputs, on a trained layer "
              "and its data."},
-    {"--ceilings", NULL, NULL, COMMANDS, CEILINGS, set_command, 0,
+    {"--ceilings", NULL, NULL, COMMANDS, LB_CMD_CEILINGS, set_command, 0,
      .help = "Measures the highest rates and lowest latencies that the CPUs reach, and the GPU "
              "where there is one; later runs take their lower bounds from them."},
-    {"--help", NULL, NULL, COMMANDS, HELP, set_command, 0, .help = "Prints this text.",
+    {"--help", NULL, NULL, COMMANDS, LB_CMD_HELP, set_command, 0, .help = "Prints this text.",
      .short_name = "-h"},
-    {"--version", NULL, NULL, COMMANDS, VERSION, set_command, 0,
+    {"--version", NULL, NULL, COMMANDS, LB_CMD_VERSION, set_command, 0,
      .help = "Prints the versions of the program and of its libraries."},
 
     {"-T", "numbers", "LIST", CASES, GRIDS, set_sizes, 0, .help = "Sequence lengths."},
@@ -517,82 +497,88 @@ const struct lb_option lb_option_table[] = {
     {"--threads", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "Numbers of CPU threads (1)."},
     {"--impl", "implementations", "NAME[:VARIANT],...", CASES,
-     SWEEPS | LIST | SELF_TEST | CROSS_CHECK, set_selection, 0,
+     SWEEPS | LB_CMD_LIST | LB_CMD_SELF_TEST | LB_CMD_CROSS_CHECK, set_selection, 0,
      .help = "Implementations, with all their variants where none is named (default: all)."},
     {"--where", "an expression", "EXPR", CASES, GRIDS, set_selection, 0,
      .help = "Keeps the cases for which the expression over T B I H P L D holds: 'T*B<=65536'."},
     {"--case", "a case", "TEXT", CASES, GRIDS, set_sizes, 0,
      .help = "One case: T25_B16_I512_H512/f32/train, with or without an implementation before it."},
-    {"--shard", "I/N, part I of N", "I/N", CASES, SWEEPS | LIST, set_shard, 0,
+    {"--shard", "I/N, part I of N", "I/N", CASES, SWEEPS | LB_CMD_LIST, set_shard, 0,
      .help = "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are "
              "in one part, and the parts take about the same time (results/README.md)."},
-    {"--weights", "a safetensors file", "FILE", CASES, GIVES, set_text, FIELD(weights),
+    {"--weights", "a safetensors file", "FILE", CASES, GIVES, set_text, FIELD(given_files.weights),
      .help = "Takes the weights of a trained LSTM, and its sizes, in place of random ones; the "
              "names are those of a PyTorch state dict (bench/frameworks/README.md)."},
-    {"--prefix", "the beginning of tensor names", "TEXT", CASES, GIVES, set_text, FIELD(prefix),
+    {"--prefix", "the beginning of tensor names", "TEXT", CASES, GIVES, set_text,
+     FIELD(given_files.prefix),
      .help = "Beginning of the names of the tensors of --weights, such as encoder.lstm."},
-    {"--inputs", "a .npy file", "FILE", CASES, GIVES, set_text, FIELD(inputs),
+    {"--inputs", "a .npy file", "FILE", CASES, GIVES, set_text, FIELD(given_files.inputs),
      .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a random "
              "one; the layer then begins with states of zero."},
-    {"--outputs", "a .npy file", "FILE", CASES, CROSS_CHECK, set_text, FIELD(outputs),
+    {"--outputs", "a .npy file", "FILE", CASES, LB_CMD_CROSS_CHECK, set_text, FIELD(outputs),
      .help = "Compares y, an array [T, B, D*H] that was computed elsewhere from --weights and "
              "--inputs, too: by a framework on a GPU, for example."},
-    {"--batch-first", NULL, NULL, CASES, GIVES, set_true, FIELD(batch_first),
+    {"--batch-first", NULL, NULL, CASES, GIVES, set_true, FIELD(given_files.batch_first),
      .help = "The arrays of --inputs and --outputs are [B, T, ...], as Keras has them."},
     {"--cases", "a file of cases", "FILE", CASES, GRIDS, set_sizes, 0,
      .help = "A file with one case per line, or the name of a builtin one: quick deepbench "
              "frameworks cliffs criteria recurrent cpu gpu."},
 
-    {"--out", "a folder (with --report, a file)", "DIR", SETTINGS, SWEEPS | AB | REPORT, set_text,
-     FIELD(out),
+    {"--out", "a folder (with --report, a file)", "DIR", SETTINGS,
+     SWEEPS | LB_CMD_AB | LB_CMD_REPORT, set_text, FIELD(out),
      .help =
          "Folder of the run (default: bench-lstm-runs/TIME); with --report, the file of the page.",
      .short_name = "-o"},
-    {"--quick", NULL, NULL, SETTINGS, SWEEPS | SELF_TEST | LIST, set_true, FIELD(quick),
+    {"--quick", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_SELF_TEST | LB_CMD_LIST, set_true,
+     FIELD(quick),
      .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
              "instead of 20 and 10 planted slowdowns instead of 100, which are too few to judge "
              "rates by."},
-    {"--case-time", "seconds", "S", SETTINGS, SWEEPS | LIST, set_seconds, FIELD(case_time_s),
+    {"--case-time", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_LIST, set_seconds, FIELD(case_time_s),
      .help = "Samples each case for at most S seconds (10)."}, /* with --list: cuts its shard */
-    {"--time-budget", "seconds", "S", SETTINGS, SWEEPS | RESUME, set_seconds, FIELD(time_budget_s),
+    {"--time-budget", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_RESUME, set_seconds,
+     FIELD(time_budget_s),
      .help = "Starts no new case, and no new process of a case, after S seconds. Cases without a "
              "time are recorded as 'skipped', and --resume runs them."},
-    {"--retry", "verdicts with commas between", "VERDICT,...", SETTINGS, RESUME, set_retry, 0,
+    {"--retry", "verdicts with commas between", "VERDICT,...", SETTINGS, LB_CMD_RESUME, set_retry,
+     0,
      .help = "Runs the cases again that ended with one of these verdicts, such as "
              "timeout,oom,crash. noisy: measures those again during which other programs used "
              "more than 5 % of the case's CPUs, or the machine was more than 15 % slower than in "
              "most of the run."},
-    {"--quiet", NULL, NULL, SETTINGS, SWEEPS | RESUME, set_true, FIELD(quiet),
+    {"--quiet", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_RESUME, set_true, FIELD(quiet),
      .help = "Prints nothing on stderr but warnings and errors."},
-    {"--verbose", NULL, NULL, SETTINGS, SWEEPS | RESUME, set_true, FIELD(verbose),
+    {"--verbose", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_RESUME, set_true, FIELD(verbose),
      .help = "Prints a line on stderr for each case that ends: its verdict, and its time or the "
              "reason."},
-    {"--call-limit", "seconds", "S", SETTINGS, WORKERS | PROFILE, set_seconds, FIELD(call_limit_s),
+    {"--call-limit", "seconds", "S", SETTINGS, WORKERS | LB_CMD_PROFILE, set_seconds,
+     FIELD(call_limit_s),
      .help = "Ends a case as hung after S seconds without a sign of progress (120; with --profile "
              "none, since profilers make calls longer)."},
-    {"--hang-limit", "a number", "N", SETTINGS, SWEEPS | RESUME, set_int, FIELD(hang_limit),
+    {"--hang-limit", "a number", "N", SETTINGS, SWEEPS | LB_CMD_RESUME, set_int, FIELD(hang_limit),
      .help = "Skips the remaining cases of a variant once N of them have hung (0: never).",
      .min = 0, .max = 1000},
-    {"--memory", "a size such as 512M or 4G", "SIZE", SETTINGS, WORKERS | PROFILE, set_memory, 0,
-     .help = "Limits the memory of a worker process, such as 4G."},
-    {"--baseline", "an implementation", "NAME", SETTINGS, SWEEPS | PLOT | REPORT, set_text,
-     FIELD(baseline), .help = "Implementation that speed-ups refer to."},
+    {"--memory", "a size such as 512M or 4G", "SIZE", SETTINGS, WORKERS | LB_CMD_PROFILE,
+     set_memory, 0, .help = "Limits the memory of a worker process, such as 4G."},
+    {"--baseline", "an implementation", "NAME", SETTINGS, SWEEPS | LB_CMD_PLOT | LB_CMD_REPORT,
+     set_text, FIELD(baseline), .help = "Implementation that speed-ups refer to."},
     {"--plots", "none, or kinds of pictures with commas between", "none|KIND,...", SETTINGS,
-     SWEEPS | RESUME, set_text, FIELD(plots),
+     SWEEPS | LB_CMD_RESUME, set_text, FIELD(plots),
      .help = "Draws only these kinds of pictures, or none; --plot lists the kinds."},
     {"--plugin", "a shared object", "FILE.so", SETTINGS, LOADS, set_plugin, 0,
      .help = "Adds an implementation from a shared object (impls/README.md)."},
     {"--framework", "frameworks", "LIST", SETTINGS, LOADS, set_framework, 0,
      .help = "Adds frameworks as implementations: pytorch, keras, onnxruntime, jax; on a GPU "
              "pytorch_cuda and so on (bench/frameworks/README.md)."},
-    {"--from", "a run", "RUN", SETTINGS, EXPLAIN, set_text, FIELD(measured),
+    {"--from", "a run", "RUN", SETTINGS, LB_CMD_EXPLAIN, set_text, FIELD(measured),
      .help = "Run from which --explain takes the measured price of a framework's layer, or of a "
              "cell other than the standard one, and what this machine reaches at best."},
-    {"--kernels", NULL, NULL, SETTINGS, SWEEPS | EXPLAIN | PROFILE, set_true, FIELD(kernels),
-     .help = "Records the GPU kernels of one more, untimed call of each case."},
-    {"--profile-calls", "a number", "N", SETTINGS, PROFILE, set_int, FIELD(profile_calls),
+    {"--kernels", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_EXPLAIN | LB_CMD_PROFILE, set_true,
+     FIELD(kernels), .help = "Records the GPU kernels of one more, untimed call of each case."},
+    {"--profile-calls", "a number", "N", SETTINGS, LB_CMD_PROFILE, set_int, FIELD(profile_calls),
      .help = "Makes N calls in the range that --profile times (10).", .min = 1, .max = 1000000},
-    {"--seed", "a number", "N", SETTINGS, SWEEPS | EXPLAIN | PROFILE | AB | SELF_TEST | CROSS_CHECK,
+    {"--seed", "a number", "N", SETTINGS,
+     SWEEPS | LB_CMD_EXPLAIN | LB_CMD_PROFILE | LB_CMD_AB | LB_CMD_SELF_TEST | LB_CMD_CROSS_CHECK,
      set_seed, 0, .help = "Seed of the random inputs and weights (1)."},
     {"--processes", "a number", "N", SETTINGS, SWEEPS, set_int, FIELD(processes),
      .help = "Repeats each case in N fresh processes; use 15 for runs that --compare reads.",
@@ -603,43 +589,46 @@ const struct lb_option lb_option_table[] = {
          "Measures each case with this program and PROGRAM, the base, in turns: pairs of fresh "
          "processes (15, or as --processes says), compared as --compare does. This finds changes "
          "of 3 %, which two sweeps one after the other do not."},
-    {"--by", "device, node or none", "device|node|none", SETTINGS, REPORT | PLOT | COMPARE | EXPORT,
-     set_by, 0,
+    {"--by", "device, node or none", "device|node|none", SETTINGS,
+     LB_CMD_REPORT | LB_CMD_PLOT | LB_CMD_COMPARE | LB_CMD_EXPORT, set_by, 0,
      .help =
          "How results of several devices in one run are told apart: side by side on one page by "
          "device or by node, or none: not at all. Without it each device has pages of its own."},
-    {"--margin", "percent", "P", SETTINGS, COMPARE | AB | SWEEP | REPORT | SELF_TEST | HISTORY,
+    {"--margin", "percent", "P", SETTINGS,
+     LB_CMD_COMPARE | LB_CMD_AB | LB_CMD_SWEEP | LB_CMD_REPORT | LB_CMD_SELF_TEST | LB_CMD_HISTORY,
      set_margin, 0, .help = "Smallest difference, in percent, that matters to a comparison (2)."},
-    {"--strict", NULL, NULL, SETTINGS, COMPARE | AB | SWEEP, set_true, FIELD(strict),
-     .help = "Makes an inconclusive comparison a failure."},
-    {"--confirm", "a run", "RUN", SETTINGS, COMPARE, set_text, FIELD(confirm),
+    {"--strict", NULL, NULL, SETTINGS, LB_CMD_COMPARE | LB_CMD_AB | LB_CMD_SWEEP, set_true,
+     FIELD(strict), .help = "Makes an inconclusive comparison a failure."},
+    {"--confirm", "a run", "RUN", SETTINGS, LB_CMD_COMPARE, set_text, FIELD(confirm),
      .help = "A second run of NEW: a case is only called slower when it is slower there too."},
-    {"--format", "table, markdown, junit or json", "F", SETTINGS, COMPARE | AB | SWEEP | LIST,
-     set_format, 0,
+    {"--format", "table, markdown, junit or json", "F", SETTINGS,
+     LB_CMD_COMPARE | LB_CMD_AB | LB_CMD_SWEEP | LB_CMD_LIST, set_format, 0,
      .help =
          "Format of a comparison: table, markdown, junit, json (table); of --list: table, json."},
-    {"--loss-scale", "a factor", "S", SETTINGS, SWEEPS | PROFILE, set_loss_scale, 0,
+    {"--loss-scale", "a factor", "S", SETTINGS, SWEEPS | LB_CMD_PROFILE, set_loss_scale, 0,
      .help = "Multiplies incoming gradients by S and reports overflow (1). dynamic[:START]: in f16 "
              "the scale begins at START (65536), halves at each overflow and doubles after 2000 "
              "steps without one; other dtypes are not scaled."},
-    {"--device", "a number", "N", SETTINGS, WORKERS | PROFILE, set_int, FIELD(device),
+    {"--device", "a number", "N", SETTINGS, WORKERS | LB_CMD_PROFILE, set_int, FIELD(device),
      .help = "Uses GPU number N, counted from 0 (0).", .min = 0, .max = 1023},
     {"--devices", "all, or numbers of GPUs with commas between", "all|N,...", SETTINGS, SWEEPS,
      set_devices, 0,
      .help =
          "Runs on several GPUs of this machine at once: one process for each, with a shard of the "
          "cases, and their runs are merged (bench/cluster/README.md)."},
-    {"--tune", NULL, NULL, SETTINGS, WORKERS | PROFILE, set_true, FIELD(tune),
+    {"--tune", NULL, NULL, SETTINGS, WORKERS | LB_CMD_PROFILE, set_true, FIELD(given_files.tune),
      .help = "Measures the kernel families of the implementation fused for each problem that has "
              "no stored choice yet; later runs use the fastest."},
-    {"--tuned", "a file", "FILE", SETTINGS, WORKERS | PROFILE, set_text, FIELD(tuned),
+    {"--tuned", "a file", "FILE", SETTINGS, WORKERS | LB_CMD_PROFILE, set_text,
+     FIELD(given_files.tuned),
      .help = "File that keeps tuned choices (default: one in the cache folder)."},
     {"--device-model", "the name of a GPU or a CPU, or a file", "NAME|FILE", SETTINGS,
-     LIST | PLAN | EXPLAIN, set_text, FIELD(device_model),
+     LB_CMD_LIST | LB_CMD_PLAN | LB_CMD_EXPLAIN, set_text, FIELD(device_model),
      .help = "Plans for a GPU or a CPU that this machine does not have: by a name such as h100 or "
              "epyc9654, or by the path of a file that describes it "
              "(harness/machine/MACHINES.md)."},
-    {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS | RESUME | AB, set_benchmark, 0,
+    {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS | LB_CMD_RESUME | LB_CMD_AB, set_benchmark,
+     0,
      .help = "Settings of Google Benchmark: --benchmark_filter=REGEX runs only the cases whose "
              "name matches, --benchmark_repetitions=N measures N blocks of samples of each case "
              "(1), --benchmark_format=json prints Google Benchmark's JSON instead of the table, "
@@ -696,16 +685,13 @@ bool lb_option_given(const struct lb_options *options, const char *name)
 
 enum lb_command lb_option_command(const struct lb_option *option)
 {
-    int command = LB_CMD_COUNT - 1;
-    while (command > LB_CMD_NONE && option->commands != 1U << command)
-        command--;
-    return option->group == LB_GROUP_COMMANDS ? (enum lb_command)command : LB_CMD_NONE;
+    return option->group == LB_GROUP_COMMANDS ? (enum lb_command)option->commands : LB_CMD_NONE;
 }
 
 const char *lb_command_name(enum lb_command command)
 {
-    for (size_t i = 0; i < lb_option_count && command != LB_CMD_NONE; i++)
-        if (lb_option_command(&lb_option_table[i]) == command)
+    for (size_t i = 0; i < lb_option_count; i++)
+        if (lb_option_command(&lb_option_table[i]) & command)
             return lb_option_table[i].name;
     return "";
 }
@@ -736,19 +722,6 @@ void lb_options_free(struct lb_options *options)
     free(options->paths);
     free(options->benchmark);
     *options = (struct lb_options){0};
-}
-
-enum lb_status lb_options_give(const struct lb_options *options, struct lb_error *err)
-{
-    const struct lb_given_files given = {
-        .weights = options->weights,
-        .prefix = options->prefix,
-        .inputs = options->inputs,
-        .batch_first = options->batch_first,
-        .tune = options->tune,
-        .tuned = options->tuned,
-    };
-    return lb_give_files(&given, err);
 }
 
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options)

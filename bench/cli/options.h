@@ -8,31 +8,32 @@
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
+#include "base/given_files.h"
 #include "cli/selection.h"
 #include "measure/sampler.h"
 #include "record/run_devices.h"
 
+/* Bits, because a setting has an effect on several. */
 enum lb_command {
-    LB_CMD_NONE, /* no command was given */
-    LB_CMD_HELP,
-    LB_CMD_VERSION,
-    LB_CMD_SWEEP,
-    LB_CMD_RESUME,
-    LB_CMD_LIST,
-    LB_CMD_PLAN,
-    LB_CMD_EXPLAIN,
-    LB_CMD_PROFILE,
-    LB_CMD_EXPORT,
-    LB_CMD_CEILINGS,
-    LB_CMD_PLOT,
-    LB_CMD_REPORT,
-    LB_CMD_MERGE,
-    LB_CMD_COMPARE,
-    LB_CMD_AB,
-    LB_CMD_SELF_TEST,
-    LB_CMD_CROSS_CHECK,
-    LB_CMD_HISTORY,
-    LB_CMD_COUNT
+    LB_CMD_NONE = 0, /* no command was given */
+    LB_CMD_HELP = 1 << 0,
+    LB_CMD_VERSION = 1 << 1,
+    LB_CMD_SWEEP = 1 << 2,
+    LB_CMD_RESUME = 1 << 3,
+    LB_CMD_LIST = 1 << 4,
+    LB_CMD_PLAN = 1 << 5,
+    LB_CMD_EXPLAIN = 1 << 6,
+    LB_CMD_PROFILE = 1 << 7,
+    LB_CMD_EXPORT = 1 << 8,
+    LB_CMD_CEILINGS = 1 << 9,
+    LB_CMD_PLOT = 1 << 10,
+    LB_CMD_REPORT = 1 << 11,
+    LB_CMD_MERGE = 1 << 12,
+    LB_CMD_COMPARE = 1 << 13,
+    LB_CMD_AB = 1 << 14,
+    LB_CMD_SELF_TEST = 1 << 15,
+    LB_CMD_CROSS_CHECK = 1 << 16,
+    LB_CMD_HISTORY = 1 << 17
 };
 
 /* What the command line asks for. Strings lie in argv unless a comment says otherwise. */
@@ -59,15 +60,12 @@ struct lb_options {
     bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
     bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */
     const char *measured;  /* run that --explain takes the measured ratio from; NULL: none */
-    const char *weights;   /* safetensors file with the weights of all cases; NULL: drawn */
-    const char *prefix;    /* of the names of its tensors; NULL: none */
-    const char *inputs;    /* .npy file with x of all cases; NULL: drawn */
-    const char *outputs;   /* .npy file with y that was computed elsewhere; NULL: none */
-    bool batch_first;      /* both are [B, T, ...] */
-    const char *out;       /* folder, of --report a file; NULL: named after the time */
-    const char *baseline;  /* impl[:variant]; NULL: chosen by the program */
-    const char *plots;     /* "none", or kinds of pictures with commas between; NULL: all */
-    const char **plugins;  /* [plugin_count] paths; the array is owned */
+    struct lb_given_files given_files; /* for all cases; its batch_first holds of outputs too */
+    const char *outputs;  /* .npy file with y that was computed elsewhere; NULL: none */
+    const char *out;      /* folder, of --report a file; NULL: named after the time */
+    const char *baseline; /* impl[:variant]; NULL: chosen by the program */
+    const char *plots;    /* "none", or kinds of pictures with commas between; NULL: all */
+    const char **plugins; /* [plugin_count] paths; the array is owned */
     size_t plugin_count;
     const char **absent; /* [absent_count] names of frameworks without a plug-in; array owned */
     size_t absent_count;
@@ -90,8 +88,6 @@ struct lb_options {
     double memory_bytes;       /* of a worker; 0: all that the host has */
     double loss_scale;         /* factor on incoming gradients; 1: unchanged */
     bool dynamic_loss_scale;   /* of f16, from loss_scale on */
-    bool tune;                 /* measure kernel families for which no choice is kept */
-    const char *tuned;         /* file of tuned choices; NULL: the usual one */
     enum lb_by by;             /* how results of several devices are told apart */
     int device;                /* ordinal of the GPU; with devices, of the first of them */
     const char *devices;       /* "all", or ordinals with commas between; NULL: one device */
@@ -125,8 +121,8 @@ struct lb_option {
     const char *argument;    /* what it takes, for messages: "a folder"; NULL: nothing */
     const char *placeholder; /* the same in --help: "DIR"; NULL: nothing */
     enum lb_option_group group;
-    unsigned commands; /* a bit 1 << enum lb_command for each command that the setting has an effect
-                          on; of a command its own bit */
+    unsigned commands; /* enum lb_command: those that the setting has an effect on; of a command
+                          itself */
     lb_option_setter *set;
     size_t field;           /* of setters that store one value: its offset in struct lb_options */
     const char *help;       /* whole sentences on one line; --help breaks it */
@@ -157,10 +153,6 @@ const char *lb_command_name(enum lb_command command);
 /* The settings of an empty command line. */
 struct lb_options lb_options_defaults(void);
 void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
-
-/* Gives this process, and with each request its workers, the weights, inputs and tuned choices that
- * all cases use (base/given_files.h). LB_OOM. */
-enum lb_status lb_options_give(const struct lb_options *options, struct lb_error *err);
 
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);

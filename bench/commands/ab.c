@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "commands/compare.h"
-#include "commands/plan_time.h"
+#include "commands/list.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
 #include "support/progress.h"

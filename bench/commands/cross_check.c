@@ -279,8 +279,9 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
     for (size_t first = 0; first < plan->count; first++) {
         if (done_cases[first])
             continue;
-        if (options->outputs && lb_sequence_file_read(options->outputs, options->batch_first,
-                                                      &check->given, &why) != LB_OK)
+        if (options->outputs &&
+            lb_sequence_file_read(options->outputs, options->given_files.batch_first, &check->given,
+                                  &why) != LB_OK)
             LB_TRY(lb_fail(err, LB_INVALID, "--outputs %.480s", why.text));
         for (size_t i = first; i < plan->count; i++) {
             char id[LB_CASE_ID_SIZE];

@@ -20,15 +20,6 @@
 #include "support/number_text.h"
 #include "support/terminal.h"
 
-/* Prints the label, of at most 13 columns, and then the text, wrapped and indented as a terminal
- * needs it. */
-static void print_labelled(const char *label, const char *text)
-{
-    printf("%-13s", label);
-    lb_print_wrapped(stdout, 13, text);
-    fputc('\n', stdout);
-}
-
 static void print_sizes(const struct lb_probe *probe)
 {
     const struct {
@@ -44,7 +35,7 @@ static void print_sizes(const struct lb_probe *probe)
         lb_format_bytes((double)sizes[i].bytes, text);
         lb_append(line, sizeof(line), "%s%s %s", i > 0 ? ", " : "", sizes[i].name, text);
     }
-    print_labelled("    memory", line);
+    lb_print_labelled("    memory   ", line);
 }
 
 /* The note of a built-in implementation, which this process can ask. */
@@ -57,7 +48,7 @@ static void print_note(const struct lb_impl *impl, const struct lb_case *c)
         return;
     impl->note(&c->problem, &config, text, sizeof(text));
     if (text[0])
-        print_labelled("    note", text);
+        lb_print_labelled("    note     ", text);
 }
 
 /* Prints the kernels of one call, traced in a worker that runs the case as briefly as possible. */
@@ -110,9 +101,9 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
     if (st != LB_OK || !plans)
         return;
     if (!impl_entry->impl && probe.note[0])
-        print_labelled("    note", probe.note);
+        lb_print_labelled("    note     ", probe.note);
     if (probe.description[0])
-        print_labelled("    runs", probe.description);
+        lb_print_labelled("    runs     ", probe.description);
     print_sizes(&probe);
     if (session->options->kernels && !modelled)
         explain_kernels(session, impl_entry, &c);
@@ -160,10 +151,10 @@ static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
              machine.cpu && c->threads == 1 ? "" : "s", machine.label, f.steps, text[STEP],
              lb_level_name(&machine, f.residency), f.cores, text[GEMMS], text[MEMORY],
              c->problem.ragged ? "; for rows as short as they can be" : "");
-    print_labelled(machine.cpu ? "  CPU floor" : "  floor", line);
+    lb_print_labelled(machine.cpu ? "  CPU floor  " : "  floor      ", line);
     snprintf(line, sizeof(line), "per step: wait %s, h %s, weights %s, GEMM %s, cell %s",
              text[WAIT], text[EXCHANGE], text[WEIGHTS], text[GEMM], text[CELL]);
-    print_labelled("             ", line);
+    lb_print_labelled("             ", line);
 }
 
 static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cost,
@@ -176,7 +167,7 @@ static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cos
              name, cost->total_ns / 1e3, cost->gemm_ns / 1e3, residency, cost->weights_ns / 1e3,
              cost->cell_ns / 1e3, cost->operands_ns / 1e3, cost->exchange_ns / 1e3,
              cost->barrier_ns / 1e3);
-    print_labelled("             ", line);
+    lb_print_labelled("             ", line);
 }
 
 /* Prints the hidden units of the threads of a team, in blocks of `block` units. */
@@ -192,7 +183,7 @@ static void print_units(const char *title, size_t hidden, size_t block, size_t t
         size_t from = own.from * block, to = own.to * block < hidden ? own.to * block : hidden;
         lb_append(line, size, from < to ? " %zu-%zu" : " none", from, to - 1);
     }
-    print_labelled("", line);
+    lb_print_labelled("             ", line);
     free(line);
 }
 
@@ -278,7 +269,7 @@ static void explain_cpu_plan(const struct lb_case *c)
         (size_t)plan.threads > topology.cores ? ", some cores with several threads" : "",
         plan.teams, plan.teams == 1 ? "" : "s", plan.team_size, plan.total_ns / 1e3,
         assumed ? "the published figures of that CPU" : "the figures of a usual CPU");
-    print_labelled("  CPU plan", line);
+    lb_print_labelled("  CPU plan   ", line);
     print_step_cost("forward", &plan.forward, residency);
     if (lb_has_backward(&c->problem))
         print_step_cost("backward", &plan.backward, residency);
@@ -302,7 +293,7 @@ static void explain_cell(const struct lb_case *c)
              "--sweep with --cell standard,%s%s measures its price",
              name, lb_problem_flops(&c->problem) / lb_problem_flops(&standard),
              lb_problem_bytes(&c->problem) / lb_problem_bytes(&standard), name, projection);
-    print_labelled("  cell", line);
+    lb_print_labelled("  cell       ", line);
 }
 
 /* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
@@ -316,7 +307,7 @@ static enum lb_status explain_prices(const struct lb_case *c, const struct lb_ru
     for (size_t i = 0; i < count; i++) {
         if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
             continue;
-        print_labelled("  measured", prices[i].text);
+        lb_print_labelled("  measured   ", prices[i].text);
         printed++;
     }
     if (printed == 0)

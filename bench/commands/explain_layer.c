@@ -1,23 +1,14 @@
 /* --explain FRAMEWORK 'units=512, ...': whether a framework runs its fast kernel for a layer. */
-#include "commands/explain_layer.h"
-
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/criteria.h"
+#include "commands/explain.h"
 #include "plot/cell_price.h"
 #include "record/run_file.h"
 #include "support/terminal.h"
-
-/* Prints sentences behind a label. */
-static void print_wrapped(const char *label, const char *text)
-{
-    fputs(label, stdout);
-    lb_print_wrapped(stdout, (int)strlen(label), text);
-    putchar('\n');
-}
 
 static const char *text_of(const json_t *object, const char *key)
 {
@@ -51,16 +42,16 @@ static void print_slow(const struct lb_criteria *criteria)
     size_t i;
     json_t *rule;
     printf("runs      not %s\n", text_of(criteria->file, "fast"));
-    print_wrapped("instead   ", text_of(criteria->file, "instead"));
+    lb_print_labelled("instead   ", text_of(criteria->file, "instead"));
     json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
     {
         if (lb_rule_holds(criteria, rule))
             continue;
         const char *setting = json_string_value(json_array_get(json_object_get(rule, "needs"), 0));
         printf("\n%s=%s\n", setting, lb_criteria_value(criteria, setting));
-        print_wrapped("  then    ", text_of(rule, "unmet"));
-        print_wrapped("  suggest ", text_of(rule, "suggest"));
-        print_wrapped("  changes ", text_of(rule, "changes"));
+        lb_print_labelled("  then    ", text_of(rule, "unmet"));
+        lb_print_labelled("  suggest ", text_of(rule, "suggest"));
+        lb_print_labelled("  changes ", text_of(rule, "changes"));
     }
 }
 
@@ -154,7 +145,7 @@ static enum lb_status print_cell(const struct lb_criteria *criteria, const struc
         const char *value = lb_criteria_value(criteria, cells[i].setting);
         for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++)
             if (prices[k].cell == cells[i].cell)
-                print_wrapped("measured  ", prices[k].text);
+                lb_print_labelled("measured  ", prices[k].text);
     }
     free(prices);
     return st;
@@ -176,7 +167,7 @@ static void print_layer(const struct lb_criteria *criteria)
     putchar('\n');
     json_array_foreach(json_object_get(criteria->file, "notes"), i,
                        note) if (lb_rule_holds(criteria, note))
-        print_wrapped("note      ", text_of(note, "text"));
+        lb_print_labelled("note      ", text_of(note, "text"));
 }
 
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
@@ -193,13 +184,13 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
         LB_TRY(lb_run_read(from, &run, &why));
     print_layer(&criteria);
     lb_criteria_price(&criteria, price, sizeof(price));
-    print_wrapped("price     ", price);
+    lb_print_labelled("price     ", price);
     if (from) {
         print_measured(&run, from, price);
         LB_TRY(print_cell(&criteria, &run, &why));
     }
-    print_wrapped("version   ", text_of(criteria.file, "version"));
-    print_wrapped("source    ", text_of(criteria.file, "source"));
+    lb_print_labelled("version   ", text_of(criteria.file, "version"));
+    lb_print_labelled("source    ", text_of(criteria.file, "source"));
 done:
     lb_run_free(&run);
     lb_criteria_free(&criteria);

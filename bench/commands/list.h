@@ -1,4 +1,4 @@
-/* --list: the implementations and the cases, and which of them can run here. */
+/* --list and --plan: what a sweep would run, which of it can run here, and what it would need. */
 #ifndef LB_LIST_H
 #define LB_LIST_H
 
@@ -18,5 +18,12 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
 enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                       const struct lb_case *c, double available, struct lb_probe *probe,
                       struct lb_error *why);
+
+/* --plan: prints how many cases each implementation has, the memory of the largest problem, and the
+ * predicted time of the whole plan. */
+void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
+
+/* Prints on stderr why the plan has no case. */
+void lb_plan_print_empty(const struct lb_plan *plan);
 
 #endif

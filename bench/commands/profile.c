@@ -59,12 +59,6 @@ static enum lb_status read_case(const struct lb_options *options,
     return LB_OK;
 }
 
-/* lb_run_observer.result: the row is printed after the case is closed. */
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user, (void)row;
-}
-
 static char hung[256]; /* what to say when the limit of the present phase is reached */
 
 /* SIGALRM: the phase hangs, so the process ends without its cooperation. */
@@ -117,7 +111,7 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
         .loss_scale = options->loss_scale,
         .dynamic_loss_scale = options->dynamic_loss_scale,
     };
-    struct lb_run_observer observer = {.user = (void *)(uintptr_t)options, .result = ignore_row};
+    struct lb_run_observer observer = {.user = (void *)(uintptr_t)options};
     if (lb_option_given(options, "--call-limit")) { /* profilers make calls longer than usual */
         observer.phase = limit_phase;
         signal(SIGALRM, end_hung);

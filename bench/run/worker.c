@@ -10,7 +10,6 @@
 #include "base/given_files.h"
 #include "host/shared_library.h"
 #include "record/environment.h"
-#include "run/worker_messages.h"
 #include "run/worker_process.h"
 #include "support/library_versions.h"
 
@@ -103,19 +102,25 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
     return LB_OK;
 }
 
-/* A request, and what the events before its reply are to change. */
+/* A request and its answer; worker_child.h describes both. */
 struct exchange {
-    struct lb_request request;
-    const char *phase;       /* what the worker does before it names a phase: "loading" */
-    const struct lb_case *c; /* of run: the row's case */
-    struct lb_row *row;      /* of run: a valid one, which becomes the row that the worker sends */
-    json_t **known;          /* of ceilings: becomes the record of what is known by now */
-    json_t *message;         /* the last message; owned */
-    const json_t *reply;     /* what that has beside the status */
-    enum lb_status status;   /* of the reply */
-    struct lb_error why;     /* when the status is not LB_OK */
-    bool device_lost;
+    json_t *request;       /* owned; NULL: memory ran out, or a text is not UTF-8 */
+    const char *phase;     /* what the worker does before it names a phase: "loading" */
+    double sampling_s;     /* of run: how long the phase "sample" may take */
+    json_t **known;        /* of ceilings: becomes the record of what is known by now */
+    json_t *message;       /* the last message; owned */
+    bool ended;            /* that is the reply */
+    const json_t *reply;   /* what it has beside the status */
+    enum lb_status status; /* of the reply */
+    struct lb_error why;   /* when the status is not LB_OK */
+    bool unfit;            /* the worker must not serve another request */
 };
+
+static void end_exchange(struct exchange *exchange)
+{
+    json_decref(exchange->request);
+    json_decref(exchange->message);
+}
 
 /* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
  * slow but does not hang. Sampling ends by itself after three times the case's time. */
@@ -124,119 +129,74 @@ static double phase_limit(const struct lb_pool *pool, const char *phase,
 {
     if (strcmp(phase, "oracle") == 0)
         return (double)INFINITY;
-    double sampling = strcmp(phase, "sample") == 0 ? 3 * exchange->request.sampler.max_ns / 1e9 : 0;
-    return pool->limits.call_s + sampling;
+    return pool->limits.call_s + (strcmp(phase, "sample") == 0 ? 3 * exchange->sampling_s : 0);
 }
 
-static enum lb_status take_row(struct exchange *exchange, const json_t *object,
-                               struct lb_error *err)
+/* Takes a message; phase [96] becomes the phase that begins. False: it is none of a worker's. */
+static bool take_message(struct exchange *exchange, char *phase)
 {
-    struct lb_row row;
-    enum lb_status st = lb_row_from_json(object, &row, err);
-    if (st != LB_OK)
-        return st;
-    if (!exchange->row || !lb_case_same(&row.c, exchange->c)) {
-        lb_row_free(&row);
-        return lb_fail(err, LB_INVALID, "it is of another case");
-    }
-    lb_row_free(exchange->row);
-    *exchange->row = row;
-    return LB_OK;
-}
-
-/* Takes a message; phase [96] becomes the phase that begins. *ended: it is the reply. LB_INVALID.
- */
-static enum lb_status take_message(struct exchange *exchange, char *phase, bool *ended,
-                                   struct lb_error *err)
-{
-    json_t *message = exchange->message, *reply = json_object_get(message, "reply");
+    json_t *message = exchange->message;
     const char *begins, *figure, *failed, *why;
-    int status, lost;
-    *ended = false;
-    exchange->reply = reply;
-    if (json_object_get(message, "row"))
-        return take_row(exchange, json_object_get(message, "row"), err);
+    int status, unfit;
+    exchange->reply = json_object_get(message, "reply");
     if (json_unpack(message, "{s:s}", "phase", &begins) == 0) {
         snprintf(phase, 96, "%s", begins);
     } else if (json_unpack(message, "{s:s, s:s}", "figure", &figure, "failed", &failed) == 0) {
         if (failed[0])
             fprintf(stderr, "warning: ceilings: %s: %s\n", figure, failed);
         snprintf(phase, 96, "the figure after %.60s", figure);
-        if (exchange->known) {
-            json_decref(*exchange->known);
-            *exchange->known = json_incref(reply);
-        }
-    } else if (json_unpack(message, "{s:i, s:s, s:b}", "status", &status, "why", &why,
-                           "device_lost", &lost) == 0) {
-        *ended = true;
+        json_decref(*exchange->known);
+        *exchange->known = json_incref((json_t *)exchange->reply);
+    } else if (json_unpack(message, "{s:i, s:s, s:b}", "status", &status, "why", &why, "unfit",
+                           &unfit) == 0) {
+        exchange->ended = true;
         exchange->status = (enum lb_status)status;
-        exchange->device_lost = lost != 0;
+        exchange->unfit = unfit != 0;
         lb_fail(&exchange->why, LB_FAILED, "%s", why[0] ? why : "no reason was given");
     } else {
-        return lb_fail(err, LB_INVALID, "a message of a worker is no event");
+        return false;
     }
-    return LB_OK;
+    return true;
 }
 
-/* A new reference, or NULL when memory runs out or a text is not UTF-8. */
-static json_t *pack_request(const struct lb_request *request)
+static json_t *pack_given(void)
 {
-    const struct lb_given_files *given = &request->given;
-    const struct lb_sampler_options *sampler = &request->sampler;
-    return json_pack(
-        "{s:s, s:s*, s:s*, s:s*, s:s*, s:s*, s:b, s:b, s:s*, s:I, s:I, s:I, s:f, s:f, s:f, s:f, "
-        "s:b, s:b, s:s*, s:f, s:O*}",
-        "op", request->op, "path", request->path, "case", request->text, "weights", given->weights,
-        "prefix", given->prefix, "inputs", given->inputs, "batch_first", given->batch_first, "tune",
-        given->tune, "tuned", given->tuned, "seed", (json_int_t)request->seed, "min_samples",
-        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
-        "precision", sampler->precision, "max_ns", sampler->max_ns, "memory_bytes",
-        request->memory_bytes, "loss_scale", request->loss_scale, "dynamic_loss_scale",
-        request->dynamic_loss_scale, "kernels", request->kernels, "outputs", request->outputs,
-        "seconds", request->seconds, "ceilings", request->ceilings);
+    const struct lb_given_files *given = lb_given_files();
+    return json_pack("{s:s*, s:s*, s:s*, s:s*, s:b, s:b}", "weights", given->weights, "prefix",
+                     given->prefix, "inputs", given->inputs, "tuned", given->tuned, "batch_first",
+                     given->batch_first, "tune", given->tune);
 }
 
 /* Sends the request and follows it, from phase to phase, to its reply. LB_FAILED with *fault
  * filled: the worker was lost, or a message can't be read, so that it is not to be trusted with the
- * next request. It then has left the pool, as one that has lost its device. LB_INTERRUPTED. */
+ * next request. It then has left the pool, as one that is unfit for another. LB_INTERRUPTED. */
 static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct exchange *exchange,
                           struct lb_fault *fault)
 {
     char phase[96];
     snprintf(phase, sizeof(phase), "%s", exchange->phase);
-    exchange->request.given = *lb_given_files();
-    json_t *request = pack_request(&exchange->request);
-    if (!request) {
+    if (json_object_set_new(exchange->request, "given", pack_given()) != 0) {
         snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
         return LB_FAILED;
     }
-    lb_worker_send(worker, request);
-    for (;;) {
-        bool ended;
-        struct lb_error why = {""};
+    lb_worker_send(worker, json_incref(exchange->request));
+    while (!exchange->ended) {
         const struct lb_watch watch = {phase_limit(pool, phase, exchange),
                                        pool->limits.memory_bytes, pool->stop};
         json_decref(exchange->message);
         exchange->message = NULL;
         enum lb_status st = lb_worker_await(worker, phase, &watch, &exchange->message, fault);
-        if (st == LB_FAILED)
+        if (st == LB_OK && !take_message(exchange, phase)) {
+            fault->verdict = LB_VERDICT_ERROR;
+            snprintf(fault->reason, sizeof(fault->reason), "a message of its worker is no event");
+            st = LB_FAILED;
+        }
+        if (st == LB_FAILED || exchange->unfit)
             drop(pool, worker);
         if (st != LB_OK)
             return st;
-        st = take_message(exchange, phase, &ended, &why);
-        if (st == LB_OK && ended) {
-            if (exchange->device_lost)
-                drop(pool, worker);
-            return LB_OK;
-        }
-        if (st != LB_OK) {
-            fault->verdict = LB_VERDICT_ERROR;
-            snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s",
-                     why.text);
-            drop(pool, worker);
-            return LB_FAILED;
-        }
     }
+    return LB_OK;
 }
 
 /* The status of the reply, with the reason. */
@@ -284,7 +244,8 @@ static enum lb_status load_plugin(struct lb_pool *pool, struct lb_worker *worker
                                   struct exchange *exchange, struct lb_impl_entry *impl_entry,
                                   char **variants, struct lb_fault *fault, struct lb_error *err)
 {
-    *exchange = (struct exchange){.request = {.op = "plugin", .path = path}, .phase = "loading"};
+    *exchange = (struct exchange){.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
+                                  .phase = "loading"};
     enum lb_status st = ask(pool, worker, exchange, fault);
     if (st == LB_OK)
         st = reply_status(exchange, err);
@@ -313,7 +274,7 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     if (st != LB_OK)
         lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
 done:
-    json_decref(exchange.message);
+    end_exchange(&exchange);
     return st;
 }
 
@@ -343,7 +304,7 @@ static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_ent
                  "its worker was replaced, and it can't be loaded again: %.330s", why.text);
         drop(pool, *worker);
     }
-    json_decref(exchange.message);
+    end_exchange(&exchange);
     return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
 }
 
@@ -381,13 +342,13 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why)
 {
     char id[LB_CASE_ID_SIZE];
-    struct exchange exchange = {.request = {.op = probe ? "probe" : "supports", .text = id},
-                                .phase = "the question"};
+    struct exchange exchange = {.phase = "the question"};
     lb_case_print(c, id);
+    exchange.request = json_pack("{s:s, s:s}", "op", probe ? "probe" : "supports", "case", id);
     enum lb_status st = ask_worker_of(pool, impl_entry, &exchange, why);
     if (st == LB_OK && probe)
         st = read_probe(exchange.reply, probe, why);
-    json_decref(exchange.message);
+    end_exchange(&exchange);
     return st;
 }
 
@@ -399,12 +360,12 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
     struct lb_worker *worker;
     struct lb_fault fault = {.reason = ""};
     struct lb_error why = {""};
-    struct exchange exchange = {.request = {.op = "library", .text = impl_entry->name},
-                                .phase = "loading"};
+    struct exchange exchange = {
+        .request = json_pack("{s:s, s:s}", "op", "library", "implementation", impl_entry->name),
+        .phase = "loading"};
     bool started;
-    enum lb_status st = find_or_start(pool, "libraries", &worker, &started, err);
-    if (st != LB_OK)
-        return st;
+    enum lb_status st = LB_OK;
+    LB_TRY(find_or_start(pool, "libraries", &worker, &started, err));
     st = ask(pool, worker, &exchange, &fault);
     if (st == LB_FAILED)
         lb_fail(&why, LB_ABSENT, "%s can't be loaded: %.400s", impl_entry->library->name,
@@ -418,7 +379,8 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
             impl_entry->absent = strdup(why.text);
         st = st == LB_OK || impl_entry->absent ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
     }
-    json_decref(exchange.message);
+done:
+    end_exchange(&exchange);
     return st;
 }
 
@@ -449,10 +411,10 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
 {
     struct lb_error reason = {""};
-    struct exchange exchange = {.request = {.op = "device"}, .phase = "device"};
+    struct exchange exchange = {.request = json_pack("{s:s}", "op", "device"), .phase = "device"};
     enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
     *device = st == LB_OK ? json_incref((json_t *)exchange.reply) : NULL;
-    json_decref(exchange.message);
+    end_exchange(&exchange);
     if (st == LB_FAILED)
         return lb_fail(why, LB_ABSENT, "looking for a device: %s", reason.text);
     return st == LB_OK ? LB_OK : lb_fail(why, st, "%s", reason.text);
@@ -479,7 +441,8 @@ enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **c
                                 struct lb_error *why)
 {
     struct lb_error reason = {""};
-    struct exchange exchange = {.request = {.op = "ceilings", .seconds = seconds},
+    struct exchange exchange = {.request =
+                                    json_pack("{s:s, s:f}", "op", "ceilings", "seconds", seconds),
                                 .phase = "the first figure",
                                 .known = ceilings};
     *ceilings = NULL;
@@ -490,7 +453,7 @@ enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **c
     } else {
         lb_fail(why, st, "%s%s", st == LB_FAILED ? "measuring ceilings: " : "", reason.text);
     }
-    json_decref(exchange.message);
+    end_exchange(&exchange);
     return st;
 }
 
@@ -505,56 +468,52 @@ static void settle_others(struct lb_pool *pool, const struct lb_worker *worker)
     }
 }
 
-/* Has the worker run the job; with kernels, trace it instead. by_path: a plug-in is loaded by that
- * run, because the worker serves several implementations. */
+/* A new reference, or NULL. Requests of jobs that a worker does in place of sampling have kernels
+ * or outputs. */
+static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, const char *path,
+                        bool kernels)
+{
+    const struct lb_sampler_options *sampler = &job->sampler;
+    char id[LB_CASE_ID_SIZE];
+    lb_case_print(job->c, id);
+    return json_pack(
+        "{s:s, s:s, s:s*, s:I, s:{s:I, s:I, s:f, s:f}, s:f, s:b, s:b, s:s*, s:f, s:O*}", "op",
+        "run", "case", id, "path", path, "seed", (json_int_t)job->seed, "sampler", "min_samples",
+        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
+        "precision", sampler->precision, "max_ns", sampler->max_ns, "loss_scale",
+        job->loss_scale > 0 ? job->loss_scale : 1, "dynamic_loss_scale", job->dynamic_loss_scale,
+        "kernels", kernels, "outputs", job->outputs, "memory_bytes", pool->limits.memory_bytes,
+        "ceilings", pool->ceilings);
+}
+
+/* Has the worker run the job, and replaces the row by its own; with kernels, trace it instead.
+ * by_path: a plug-in is loaded by that run, because the worker serves several implementations.
+ * LB_FAILED with *fault filled: the worker was lost. */
 static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
                               const struct lb_impl_entry *impl_entry, const struct lb_job *job,
                               bool by_path, bool kernels, struct lb_row *row,
                               struct lb_fault *fault)
 {
-    char id[LB_CASE_ID_SIZE];
-    const char *left = NULL;
-    struct lb_error why = {"it does not say what is left behind"};
+    struct lb_row measured;
+    struct lb_error why;
     struct exchange exchange = {
-        .request = {.op = "run",
-                    .path = by_path ? impl_entry->plugin : NULL,
-                    .text = id,
-                    .seed = job->seed,
-                    .sampler = job->sampler,
-                    .memory_bytes = pool->limits.memory_bytes,
-                    .loss_scale = job->loss_scale > 0 ? job->loss_scale : 1,
-                    .dynamic_loss_scale = job->dynamic_loss_scale,
-                    .kernels = kernels,
-                    .outputs = job->outputs,
-                    .ceilings = pool->ceilings},
+        .request = pack_job(pool, job, by_path ? impl_entry->plugin : NULL, kernels),
         .phase = "start",
-        .c = job->c,
-        .row = row,
+        .sampling_s = job->sampler.max_ns / 1e9,
     };
-    lb_case_print(job->c, id);
     settle_others(pool, worker);
     enum lb_status st = ask(pool, worker, &exchange, fault);
-    if (st == LB_OK && (reply_status(&exchange, &why) != LB_OK ||
-                        json_unpack((json_t *)exchange.reply, "{s:s}", "left", &left) != 0)) {
+    if (st == LB_OK && reply_status(&exchange, &why) == LB_OK &&
+        lb_row_from_json(exchange.reply, &measured, &why) == LB_OK) {
+        lb_row_free(row);
+        *row = measured;
+    } else if (st == LB_OK) {
         snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why.text);
-        drop(pool, worker);
+        if (!exchange.unfit) /* else it was dropped before */
+            drop(pool, worker);
         st = LB_FAILED;
     }
-    if (st == LB_OK) {
-        char warning[200];
-        const json_t *peak = json_object_get(exchange.reply, "peak_bytes");
-        const json_t *reference = json_object_get(exchange.reply, "reference_ns");
-        if (json_is_real(peak))
-            row->peak_bytes = json_real_value(peak);
-        lb_row_set_reference(row,
-                             json_is_real(reference) ? json_real_value(reference) : (double)NAN);
-        snprintf(warning, sizeof(warning), "left behind: %.180s", left);
-        if (left[0])
-            lb_row_warn(row, warning);
-        if (left[0] && !exchange.device_lost) /* else it was dropped before */
-            drop(pool, worker);
-    }
-    json_decref(exchange.message);
+    end_exchange(&exchange);
     return st;
 }
 

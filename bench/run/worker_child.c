@@ -23,7 +23,6 @@
 #include "model/registry.h"
 #include "record/environment.h"
 #include "run/planted_slowdown.h"
-#include "run/worker_messages.h"
 #include "support/channel.h"
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
@@ -44,7 +43,9 @@ struct server {
     int device;                   /* ordinal of the GPU to use */
     struct lb_process_reading *before, *after; /* of a case: what was found, what is left */
     struct lb_cpu_load load;                   /* as the case's samples began; at_ns 0: none did */
+    double others_share;                       /* of its CPUs, from then until destroy */
     bool destroyed;                            /* the case's implementation was destroyed */
+    bool spoiled;                              /* a case left something behind */
     struct {
         const struct lb_impl *impl;
         int threads;      /* the most that a case of it was given */
@@ -68,18 +69,19 @@ static json_t *clean_string(const char *text)
 }
 
 /* A reply; more: what it has beside the status, taken over, or NULL. */
-static json_t *pack_reply(enum lb_status status, const char *why, json_t *more)
+static json_t *pack_reply(const struct server *server, enum lb_status status, const char *why,
+                          json_t *more)
 {
     return json_pack("{s:i, s:o, s:b, s:o*}", "status", (int)status, "why",
-                     clean_string(status != LB_OK ? why : ""), "device_lost", device_is_lost(),
-                     "reply", more);
+                     clean_string(status != LB_OK ? why : ""), "unfit",
+                     server->spoiled || device_is_lost(), "reply", more);
 }
 
 /* Sends a message and releases it. The program waits for one, so there is always one. */
 static void send_message(struct server *server, json_t *message)
 {
     if (!message)
-        message = pack_reply(LB_FAILED, "out of memory, or text that is not UTF-8", NULL);
+        message = pack_reply(server, LB_FAILED, "out of memory, or text that is not UTF-8", NULL);
     lb_channel_send(&server->channel, message, NULL);
 }
 
@@ -89,6 +91,11 @@ static void send_message(struct server *server, json_t *message)
 static void send_phase(void *user, const char *phase)
 {
     struct server *server = user;
+    if (strcmp(phase, "destroy") == 0 && server->load.at_ns > 0) {
+        struct lb_cpu_load now;
+        lb_cpu_load_read(&now);
+        server->others_share = lb_cpu_load_others(&server->load, &now);
+    }
     send_message(server, json_pack("{s:s}", "phase", phase));
     if (strcmp(phase, "create") == 0)
         lb_process_read_settings(server->before);
@@ -143,22 +150,27 @@ static json_t *pack_plugin(const struct lb_impl *impl)
                      "traits", (json_int_t)impl->traits);
 }
 
-/* Each serves one kind of request: *reply becomes what the reply has beside the status. */
-static enum lb_status serve_plugin(struct server *server, const struct lb_request *request,
-                                   json_t **reply, struct lb_error *err)
+/* The text of the request under that key; NULL: it has none. */
+static const char *text_of(const json_t *request, const char *key)
 {
-    enum lb_status st = lb_plugin_load(request->path, &server->plugin, err);
+    return json_string_value(json_object_get(request, key));
+}
+
+/* Each serves one kind of request: *reply becomes what the reply has beside the status. */
+static enum lb_status serve_plugin(struct server *server, const json_t *request, json_t **reply,
+                                   struct lb_error *err)
+{
+    enum lb_status st = lb_plugin_load(text_of(request, "path"), &server->plugin, err);
     *reply = st == LB_OK ? pack_plugin(server->plugin) : NULL;
     return st;
 }
 
-static enum lb_status serve_library(struct server *server, const struct lb_request *request,
-                                    json_t **reply, struct lb_error *err)
+static enum lb_status serve_library(struct server *server, const json_t *request, json_t **reply,
+                                    struct lb_error *err)
 {
     char version[512] = "";
-    const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, request->text);
-    if (!impl_entry || !impl_entry->library)
-        return lb_fail(err, LB_INVALID, "%s needs no library", request->text);
+    const struct lb_impl_entry *impl_entry =
+        lb_registry_find(&server->registry, text_of(request, "implementation"));
     enum lb_status st = lb_shared_library_load(impl_entry->library, err);
     if (st != LB_OK)
         return st;
@@ -169,19 +181,19 @@ static enum lb_status serve_library(struct server *server, const struct lb_reque
 }
 
 /* Whether the case can run, and for a probe what it would need. */
-static enum lb_status serve_question(struct server *server, const struct lb_request *request,
-                                     json_t **reply, struct lb_error *err)
+static enum lb_status serve_question(struct server *server, const json_t *request, json_t **reply,
+                                     struct lb_error *err)
 {
     struct lb_case c;
     struct lb_probe probe = {0};
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
     enum lb_status st = LB_OK;
-    LB_TRY(lb_case_parse(request->text, &c, NULL, NULL, err));
+    LB_TRY(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
     const struct lb_impl *impl = find_impl(server, &c);
     if (!impl)
         return lb_fail(err, LB_ABSENT, "%s is not built", c.impl);
     open_device(server, impl);
-    if (strcmp(request->op, "supports") == 0) {
+    if (strcmp(text_of(request, "op"), "supports") == 0) {
         send_phase(server, "supports");
         return lb_case_supported(impl, &c, lb_host_available(), err);
     }
@@ -195,18 +207,6 @@ static enum lb_status serve_question(struct server *server, const struct lb_requ
                   clean_string(probe.description), "note", clean_string(probe.note));
 done:
     return st;
-}
-
-static void send_row(void *user, const struct lb_row *row)
-{
-    struct server *server = user;
-    struct lb_row copy = *row;
-    struct lb_cpu_load now;
-    if (server->load.at_ns > 0) {
-        lb_cpu_load_read(&now);
-        copy.others_share = lb_cpu_load_others(&server->load, &now);
-    }
-    send_message(server, json_pack("{s:o}", "row", lb_row_to_json(&copy)));
 }
 
 /* The index of the implementation among those served; of the next one when it is new. */
@@ -314,29 +314,13 @@ static double time_reference(struct server *server, const struct lb_impl *impl,
     return last;
 }
 
-/* JSON has no NaN. */
-static json_t *known_real(double value)
+/* Runs the case. Its row also says what it left behind, which makes the worker unfit for another
+ * one, and how long fixed work took around it. */
+static void run_case(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
+                     const struct lb_run_options *options, struct lb_row *row)
 {
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
-/* Runs the case. Returns what is known once it is closed: what it left behind, "" if nothing; the
- * time of fixed work around it; and its peak memory. */
-static json_t *run_case(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
-                        const struct lb_request *request)
-{
-    char left[256];
-    const struct lb_run_observer observer = {server, send_phase, send_row};
-    const struct lb_run_options options = {
-        .seed = request->seed,
-        .sampler = request->sampler,
-        .cache = server->cache,
-        .loss_scale = request->loss_scale,
-        .dynamic_loss_scale = request->dynamic_loss_scale,
-        .kernels = request->kernels,
-        .outputs = request->outputs,
-    };
-    struct lb_row row;
+    char left[256], warning[200];
+    const struct lb_run_observer observer = {server, send_phase};
     if (find_served(server, impl) == server->served_count)
         lb_await_idle_threads(0.3); /* a library's threads may spin when it was loaded */
     double before = time_reference(server, impl, c);
@@ -345,48 +329,84 @@ static json_t *run_case(struct server *server, const struct lb_impl *impl, const
     lb_process_read_settings(server->before);
     server->destroyed = false;
     server->load.at_ns = 0;
-    lb_case_run(impl, c, &options, &observer, &row);
-    double peak_bytes = row.peak_bytes;
-    lb_row_free(&row);
+    lb_case_run(impl, c, options, &observer, row);
+    if (server->load.at_ns > 0)
+        row->others_share = server->others_share;
     describe_leftovers(server, impl, c, left, sizeof(left));
-    double after = time_reference(server, impl, c);
-    return json_pack("{s:s, s:o, s:o}", "left", left, "peak_bytes", known_real(peak_bytes),
-                     "reference_ns", known_real((before + after) / 2));
+    snprintf(warning, sizeof(warning), "left behind: %.180s", left);
+    server->spoiled = left[0] != '\0';
+    if (server->spoiled)
+        lb_row_warn(row, warning);
+    lb_row_set_reference(row, (before + time_reference(server, impl, c)) / 2);
 }
 
-static enum lb_status serve_run(struct server *server, const struct lb_request *request,
-                                json_t **reply, struct lb_error *err)
+/* Reads the options of a case, which point into the request. Both sides are the same program, so a
+ * request that lacks one is damaged: LB_INVALID. */
+static enum lb_status read_options(const json_t *request, struct lb_run_options *options,
+                                   struct lb_error *err)
 {
-    struct lb_case c = lb_case_defaults();
-    const struct lb_impl *impl = NULL;
-    enum lb_status loaded = LB_OK;
-    lb_fail(err, LB_FAILED, "the worker does not know the implementation");
-    lb_host_limit(request->memory_bytes);
-    lb_ceilings_assume_all(request->ceilings);
-    if (lb_case_parse(request->text, &c, NULL, NULL, err) == LB_OK) {
-        impl = find_impl(server, &c);
-        if (request->path && lb_plugin_load(request->path, &impl, err) != LB_OK)
-            impl = NULL;
-    }
-    open_device(server, impl);
-    if (impl)
-        loaded = load_library(server, impl, err);
-    if (impl && loaded == LB_OK) {
-        *reply = run_case(server, impl, &c, request);
-    } else {
-        struct lb_row row = lb_row_make(&c);
-        if (loaded == LB_ABSENT)
-            row.verdict = LB_VERDICT_ABSENT;
-        lb_row_print(&row.reason, "%s", err->text);
-        send_row(server, &row);
-        lb_row_free(&row);
-        *reply = json_pack("{s:s}", "left", "");
-    }
+    int dynamic, kernels;
+    json_int_t seed, min_samples, max_samples;
+    struct lb_sampler_options *sampler = &options->sampler;
+    if (json_unpack((json_t *)request, "{s:I, s:{s:I, s:I, s:F, s:F}, s:F, s:b, s:b, s?s}", "seed",
+                    &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
+                    "precision", &sampler->precision, "max_ns", &sampler->max_ns, "loss_scale",
+                    &options->loss_scale, "dynamic_loss_scale", &dynamic, "kernels", &kernels,
+                    "outputs", &options->outputs) != 0)
+        return lb_fail(err, LB_INVALID, "a request of the program lacks a setting");
+    options->seed = (uint64_t)seed;
+    options->dynamic_loss_scale = dynamic != 0;
+    options->kernels = kernels != 0;
+    sampler->min_samples = (size_t)min_samples;
+    sampler->max_samples = (size_t)max_samples;
     return LB_OK;
 }
 
-static enum lb_status serve_device(struct server *server, const struct lb_request *request,
-                                   json_t **reply, struct lb_error *err)
+/* Loads what runs the case: the plug-in at that path or, where it is NULL, the implementation that
+ * this worker has, with its library. LB_ABSENT: that library is missing. */
+static enum lb_status load_impl(const struct server *server, const char *path,
+                                const struct lb_case *c, const struct lb_impl **impl,
+                                struct lb_error *err)
+{
+    *impl = path ? NULL : find_impl(server, c);
+    if (path && lb_plugin_load(path, impl, err) != LB_OK)
+        return LB_FAILED;
+    if (!*impl)
+        return lb_fail(err, LB_FAILED, "the worker does not know the implementation");
+    open_device(server, *impl);
+    return load_library(server, *impl, err);
+}
+
+static enum lb_status serve_run(struct server *server, const json_t *request, json_t **reply,
+                                struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c;
+    const struct lb_impl *impl;
+    struct lb_run_options options = {.cache = server->cache};
+    LB_TRY(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
+    LB_TRY(read_options(request, &options, err));
+    lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
+    lb_ceilings_assume_all(json_object_get(request, "ceilings"));
+    struct lb_row row = lb_row_make(&c);
+    enum lb_status loaded = load_impl(server, text_of(request, "path"), &c, &impl, err);
+    if (loaded == LB_OK) {
+        run_case(server, impl, &c, &options, &row);
+    } else {
+        if (loaded == LB_ABSENT)
+            row.verdict = LB_VERDICT_ABSENT;
+        lb_row_print(&row.reason, "%s", err->text);
+    }
+    *reply = lb_row_to_json(&row);
+    lb_row_free(&row);
+    if (!*reply)
+        st = lb_fail(err, LB_FAILED, "out of memory, or text that is not UTF-8");
+done:
+    return st;
+}
+
+static enum lb_status serve_device(struct server *server, const json_t *request, json_t **reply,
+                                   struct lb_error *err)
 {
     (void)request;
     enum lb_status st = lb_device_open(server->device, err);
@@ -403,73 +423,51 @@ static void send_figure(void *user, const struct lb_ceilings *ceilings, const ch
                                  clean_string(failed), "reply", lb_ceilings_to_json(ceilings)));
 }
 
-static enum lb_status serve_ceilings(struct server *server, const struct lb_request *request,
-                                     json_t **reply, struct lb_error *err)
+static enum lb_status serve_ceilings(struct server *server, const json_t *request, json_t **reply,
+                                     struct lb_error *err)
 {
+    double seconds = json_number_value(json_object_get(request, "seconds"));
     struct lb_ceilings ceilings;
     const struct lb_ceilings_observer observer = {server, send_figure};
     enum lb_status st = lb_device_open(server->device, err);
     if (st == LB_OK)
-        st = lb_ceilings_measure(request->seconds, &ceilings, &observer, err);
+        st = lb_ceilings_measure(seconds, &ceilings, &observer, err);
     *reply = st == LB_OK ? lb_ceilings_to_json(&ceilings) : NULL;
     return st;
 }
 
-/* Reads a request, which points into the message. Both sides are the same program, so a message
- * that lacks a key is damaged: LB_INVALID. */
-static enum lb_status read_request(const json_t *message, struct lb_request *request,
-                                   struct lb_error *err)
+/* Takes the files that the program was given for all cases. */
+static enum lb_status take_given(const json_t *request, struct lb_error *err)
 {
-    int kernels, dynamic, batch_first, tune;
-    json_int_t seed, min_samples, max_samples;
-    struct lb_sampler_options *sampler = &request->sampler;
-    struct lb_given_files *given = &request->given;
-    *request = (struct lb_request){0};
-    if (json_unpack(
-            (json_t *)message,
-            "{s:s, s?s, s?s, s?s, s?s, s?s, s:b, s:b, s?s, s:I, s:I, s:I, s:F, s:F, s:F, "
-            "s:F, s:b, s:b, s?s, s:F, s?o}",
-            "op", &request->op, "path", &request->path, "case", &request->text, "weights",
-            &given->weights, "prefix", &given->prefix, "inputs", &given->inputs, "batch_first",
-            &batch_first, "tune", &tune, "tuned", &given->tuned, "seed", &seed, "min_samples",
-            &min_samples, "max_samples", &max_samples, "precision", &sampler->precision, "max_ns",
-            &sampler->max_ns, "memory_bytes", &request->memory_bytes, "loss_scale",
-            &request->loss_scale, "dynamic_loss_scale", &dynamic, "kernels", &kernels, "outputs",
-            &request->outputs, "seconds", &request->seconds, "ceilings", &request->ceilings) != 0)
-        return lb_fail(err, LB_INVALID, "a request of the program lacks a setting");
-    given->batch_first = batch_first != 0;
-    given->tune = tune != 0;
-    request->seed = (uint64_t)seed;
-    request->dynamic_loss_scale = dynamic != 0;
-    request->kernels = kernels != 0;
-    sampler->min_samples = (size_t)min_samples;
-    sampler->max_samples = (size_t)max_samples;
-    return LB_OK;
+    const json_t *given = json_object_get(request, "given");
+    const struct lb_given_files files = {
+        .weights = text_of(given, "weights"),
+        .prefix = text_of(given, "prefix"),
+        .inputs = text_of(given, "inputs"),
+        .tuned = text_of(given, "tuned"),
+        .batch_first = json_is_true(json_object_get(given, "batch_first")),
+        .tune = json_is_true(json_object_get(given, "tune")),
+    };
+    return lb_give_files(&files, err);
 }
 
-/* Serves one request. The reply says when the device was lost on the way: the program then asks
- * another worker the next time. */
-static void serve(struct server *server, const json_t *message)
+static void serve(struct server *server, const json_t *request)
 {
     static const struct {
         const char *op;
-        enum lb_status (*function)(struct server *, const struct lb_request *, json_t **,
-                                   struct lb_error *);
+        enum lb_status (*function)(struct server *, const json_t *, json_t **, struct lb_error *);
     } services[] = {
         {"plugin", serve_plugin},     {"library", serve_library}, {"supports", serve_question},
         {"probe", serve_question},    {"run", serve_run},         {"device", serve_device},
         {"ceilings", serve_ceilings},
     };
-    struct lb_request request;
     struct lb_error err = {""};
     json_t *reply = NULL;
-    enum lb_status st = read_request(message, &request, &err);
-    if (st == LB_OK)
-        st = lb_give_files(&request.given, &err);
+    enum lb_status st = take_given(request, &err);
     for (size_t i = 0; st == LB_OK && i < sizeof(services) / sizeof(services[0]); i++)
-        if (strcmp(services[i].op, request.op) == 0)
-            st = services[i].function(server, &request, &reply, &err);
-    send_message(server, pack_reply(st, err.text, reply));
+        if (strcmp(services[i].op, text_of(request, "op")) == 0)
+            st = services[i].function(server, request, &reply, &err);
+    send_message(server, pack_reply(server, st, err.text, reply));
 }
 
 int lb_worker_main(long parent, int device)
@@ -500,12 +498,12 @@ int lb_worker_main(long parent, int device)
         return 1;
     }
     for (;;) {
-        json_t *message = NULL;
-        if (lb_channel_receive(&server.channel, -1, &message, NULL) != LB_OK)
+        json_t *request = NULL;
+        if (lb_channel_receive(&server.channel, -1, &request, NULL) != LB_OK)
             break; /* the program hung up: there is nobody to report to */
-        if (message)
-            serve(&server, message);
-        json_decref(message);
+        if (request)
+            serve(&server, request);
+        json_decref(request);
     }
     free(server.before);
     free(server.after);

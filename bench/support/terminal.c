@@ -67,6 +67,13 @@ void lb_print_wrapped(FILE *stream, int column, const char *text)
     fputs(text, stream);
 }
 
+void lb_print_labelled(const char *label, const char *text)
+{
+    fputs(label, stdout);
+    lb_print_wrapped(stdout, (int)strlen(label), text);
+    putchar('\n');
+}
+
 /* Whether a byte would act on a terminal, or is no ASCII in a text that is not UTF-8. */
 static bool is_control(const char *c)
 {

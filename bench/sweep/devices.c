@@ -68,8 +68,7 @@ static enum lb_status begin_words(const struct lb_options *options, enum lb_comm
     for (int i = 1, next; i < options->argc; i = next) {
         const char *value;
         const struct lb_option *option = lb_option_match(options->argv[i], &value);
-        bool kept = option && option->group != LB_GROUP_COMMANDS &&
-                    option->commands & 1U << command &&
+        bool kept = option && option->group != LB_GROUP_COMMANDS && option->commands & command &&
                     strncmp(options->argv[i], "--benchmark_out", 15) != 0;
         next = i + 1 + (option && option->argument && !value);
         for (size_t k = 0; k < sizeof(dropped) / sizeof(dropped[0]); k++)

@@ -36,7 +36,7 @@ static const struct flag {
 } flags[] = {
     {"kernels", FIELD(kernels)},
     {"loss_scale_dynamic", FIELD(dynamic_loss_scale)},
-    {"tune", FIELD(tune)},
+    {"tune", FIELD(given_files.tune)},
 };
 
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]), FLAGS = sizeof(flags) / sizeof(flags[0]) };
@@ -135,18 +135,21 @@ static enum lb_status put_files(json_t *header, const struct lb_options *options
     char weights[17], inputs[17];
     enum lb_status st = LB_OK;
     LB_TRY(print_hashes(weights, inputs, err));
-    if (options->tuned)
-        LB_TRY(put_file(header, "tuned", path_json(options->tuned), options->tuned, err));
-    if (options->weights)
+    if (options->given_files.tuned)
+        LB_TRY(put_file(header, "tuned", path_json(options->given_files.tuned),
+                        options->given_files.tuned, err));
+    if (options->given_files.weights)
         LB_TRY(put_file(header, "weights",
-                        json_pack("{s:o, s:s, s:s}", "file", path_json(options->weights), "prefix",
-                                  options->prefix ? options->prefix : "", "hash", weights),
-                        options->weights, err));
-    if (options->inputs)
+                        json_pack("{s:o, s:s, s:s}", "file",
+                                  path_json(options->given_files.weights), "prefix",
+                                  options->given_files.prefix ? options->given_files.prefix : "",
+                                  "hash", weights),
+                        options->given_files.weights, err));
+    if (options->given_files.inputs)
         LB_TRY(put_file(header, "inputs",
-                        json_pack("{s:o, s:b, s:s}", "file", path_json(options->inputs),
-                                  "batch_first", options->batch_first, "hash", inputs),
-                        options->inputs, err));
+                        json_pack("{s:o, s:b, s:s}", "file", path_json(options->given_files.inputs),
+                                  "batch_first", options->given_files.batch_first, "hash", inputs),
+                        options->given_files.inputs, err));
 done:
     return st;
 }
@@ -231,17 +234,17 @@ static enum lb_status read_files(const json_t *header, struct lb_options *option
     const char *tuned = json_string_value(json_object_get(header, "tuned"));
     char weights_hash[17], inputs_hash[17];
     enum lb_status st = LB_OK;
-    if (tuned && options->tune && !options->tuned)
+    if (tuned && options->given_files.tune && !options->given_files.tuned)
         return lb_fail(err, LB_INVALID,
                        "--resume: the run writes tuned choices into %.300s, which a run's file may "
                        "not name by itself: give --tuned with that file again, or with another",
                        tuned);
-    options->tuned = options->tuned ? options->tuned : tuned;
-    options->weights = json_string_value(json_object_get(weights, "file"));
-    options->prefix = json_string_value(json_object_get(weights, "prefix"));
-    options->inputs = json_string_value(json_object_get(inputs, "file"));
-    options->batch_first = json_is_true(json_object_get(inputs, "batch_first"));
-    LB_TRY(lb_options_give(options, err));
+    options->given_files.tuned = options->given_files.tuned ? options->given_files.tuned : tuned;
+    options->given_files.weights = json_string_value(json_object_get(weights, "file"));
+    options->given_files.prefix = json_string_value(json_object_get(weights, "prefix"));
+    options->given_files.inputs = json_string_value(json_object_get(inputs, "file"));
+    options->given_files.batch_first = json_is_true(json_object_get(inputs, "batch_first"));
+    LB_TRY(lb_give_files(&options->given_files, err));
     LB_TRY(print_hashes(weights_hash, inputs_hash, err));
     LB_TRY(check_file(weights, weights_hash, "weights", err));
     LB_TRY(check_file(inputs, inputs_hash, "inputs", err));

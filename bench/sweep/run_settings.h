@@ -19,7 +19,7 @@ enum lb_status lb_settings_to_header(const struct lb_options *options,
                                      json_t **header, struct lb_error *err);
 
 /* Sets the settings with which the run began, and gives its files to this process
- * (lb_options_give). Limits, device and tuning stay those of the command line where it gives them.
+ * (lb_give_files). Limits, device and tuning stay those of the command line where it gives them.
  * New strings of the options lie in the header. The caller frees *cases [*count], also after a
  * failure. LB_INVALID names what is missing. */
 enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *options,

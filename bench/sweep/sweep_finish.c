@@ -37,8 +37,8 @@ static void print_resume(const struct lb_options *options, const char *folder, c
         lb_shell_word(options->plugins[i], word, sizeof(word));
         fprintf(stderr, " --plugin %s", word);
     }
-    if (options->tuned) {
-        lb_shell_word(options->tuned, word, sizeof(word));
+    if (options->given_files.tuned) {
+        lb_shell_word(options->given_files.tuned, word, sizeof(word));
         fprintf(stderr, " --tuned %s", word);
     }
     fprintf(stderr, "\n");

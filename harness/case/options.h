@@ -28,8 +28,6 @@ struct lb_run_observer {
      * is destroyed; in all others the implementation, the driver or a tool may be called, and may
      * hang. */
     void (*phase)(void *user, const char *phase);
-    /* Of lb_case_run only: the row is complete; only destroy is still to be called. */
-    void (*result)(void *user, const struct lb_row *row);
 };
 
 #endif

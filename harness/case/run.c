@@ -114,6 +114,5 @@ done:
     if (!lb_verdict_has_samples(row->verdict))
         lb_row_drop_samples(row);
     row->elapsed_ns = lb_now_ns() - start;
-    observer->result(observer->user, row);
     lb_case_close(&context);
 }

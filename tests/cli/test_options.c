@@ -89,7 +89,7 @@ TEST(a_row_with_a_gap_is_found)
 
 TEST(every_command_has_one_row)
 {
-    for (int c = LB_CMD_NONE + 1; c < LB_CMD_COUNT; c++) {
+    for (int c = LB_CMD_HELP; c <= LB_CMD_HISTORY; c <<= 1) {
         size_t rows = 0;
         for (size_t i = 0; i < lb_option_count; i++)
             rows += (int)lb_option_command(&lb_option_table[i]) == c;
@@ -103,15 +103,16 @@ TEST(a_setting_is_refused_where_it_has_no_effect)
 {
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *row = &lb_option_table[i];
-        for (int c = LB_CMD_NONE + 1; c < LB_CMD_COUNT; c++) {
+        for (int c = LB_CMD_HELP; c <= LB_CMD_HISTORY; c <<= 1) {
             struct lb_error err = {""};
             const char *command = lb_command_name((enum lb_command)c);
             bool informs = c == LB_CMD_HELP || c == LB_CMD_VERSION;
-            bool works = informs || row->group == LB_GROUP_COMMANDS || (row->commands >> c & 1);
+            bool works =
+                informs || row->group == LB_GROUP_COMMANDS || (row->commands & (unsigned)c);
             enum lb_status st = lb_check_effect(row, row->name, (enum lb_command)c, &err);
             assert_int_equal(st, works ? LB_OK : LB_INVALID);
-            for (int other = 1; !works && other < LB_CMD_COUNT; other++)
-                if (row->commands >> other & 1)
+            for (int other = LB_CMD_HELP; !works && other <= LB_CMD_HISTORY; other <<= 1)
+                if (row->commands & (unsigned)other)
                     assert_non_null(strstr(err.text, lb_command_name((enum lb_command)other)));
             assert_true(works || (strstr(err.text, row->name) && strstr(err.text, command)));
         }
@@ -202,27 +203,26 @@ TEST(every_plain_option_sets_its_own_field)
                      LB_OK);
     assert_string_equal(o.out, "a");
     assert_string_equal(o.baseline, "b");
-    assert_string_equal(o.tuned, "c");
+    assert_string_equal(o.given_files.tuned, "c");
     assert_string_equal(o.benchmark_out, "d");
-    assert_true(o.quick && !o.kernels && !o.tune && !o.strict);
+    assert_true(o.quick && !o.kernels && !o.given_files.tune && !o.strict);
     assert_true(o.case_time_s == 1 && o.time_budget_s == 2 && o.call_limit_s == 3);
     assert_int_equal(o.hang_limit, 4);
     assert_int_equal(o.processes, 5);
     assert_int_equal(o.device, 6);
     assert_int_equal(o.repetitions, 7);
     lb_options_free(&o);
-    assert_int_equal(
-        read_line("--profile x --kernels --profile-calls 8", &o, &err), LB_OK);
-    assert_true(!o.quick && o.kernels && !o.tune && !o.strict);
+    assert_int_equal(read_line("--profile x --kernels --profile-calls 8", &o, &err), LB_OK);
+    assert_true(!o.quick && o.kernels && !o.given_files.tune && !o.strict);
     assert_int_equal(o.profile_calls, 8);
     lb_options_free(&o);
     assert_int_equal(read_line("--compare x y --strict --confirm z", &o, &err), LB_OK);
     assert_string_equal(o.confirm, "z");
-    assert_true(!o.quick && !o.kernels && !o.tune && o.strict);
+    assert_true(!o.quick && !o.kernels && !o.given_files.tune && o.strict);
     lb_options_free(&o);
     assert_int_equal(read_line("--list --device-model h100 --tune", &o, &err), LB_OK);
     assert_string_equal(o.device_model, "h100");
-    assert_true(!o.kernels && o.tune && !o.strict);
+    assert_true(!o.kernels && o.given_files.tune && !o.strict);
     lb_options_free(&o);
 }
 

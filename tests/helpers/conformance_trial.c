@@ -183,15 +183,10 @@ static void ignore_phase(void *user, const char *phase)
     (void)user, (void)phase;
 }
 
-static void ignore_row(void *user, const struct lb_row *row)
-{
-    (void)user, (void)row;
-}
-
 void trial_case_run(const struct lb_impl *impl, const char *text,
                     const struct lb_run_options *options, struct lb_row *row)
 {
-    const struct lb_run_observer observer = {NULL, ignore_phase, ignore_row};
+    const struct lb_run_observer observer = {NULL, ignore_phase};
     struct lb_case c = trial_case(text);
     lb_case_run(impl, &c, options, &observer, row);
 }
