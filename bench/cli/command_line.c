@@ -166,6 +166,41 @@ static enum lb_status check_output_file(const char *name, const char *path, stru
                    name, path);
 }
 
+/* Options that exclude or need each other. */
+static enum lb_status check_combinations(const struct lb_options *options, struct lb_error *err)
+{
+    const struct lb_given_files *files = &options->given_files;
+    const char *devices = options->devices;
+    bool lists = options->command == LB_CMD_LIST && !options->shard;
+    const struct {
+        bool wrong;
+        const char *message;
+    } rules[] = {
+        {lists && options->quick, "--quick: it has no effect with --list without --shard"},
+        {lists && !isnan(options->case_time_s),
+         "--case-time: it has no effect with --list without --shard"},
+        {options->command == LB_CMD_REPORT && !options->out,
+         "--report: name the file of the page: -o report.html"},
+        {devices && lb_option_given(options, "--device"),
+         "--device and --devices exclude each other"},
+        {devices && options->shard,
+         "--shard and --devices exclude each other: several machines take a shard per GPU, each "
+         "with --shard and --device"},
+        {devices && files->tune,
+         "--tune: with --devices its choices would be measured while other devices are busy; tune "
+         "on one device first, with --device"},
+        {options->quiet && options->verbose, "--quiet and --verbose exclude each other"},
+        {files->prefix && !files->weights, "--prefix: it has no effect without --weights"},
+        {files->batch_first && !files->inputs, "--batch-first: it has no effect without --inputs"},
+        {options->outputs && (!files->inputs || !files->weights),
+         "--outputs: it needs --weights and --inputs, which y was computed from"},
+    };
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+        if (rules[i].wrong)
+            return lb_fail(err, LB_INVALID, "%s", rules[i].message);
+    return LB_OK;
+}
+
 /* Checks that need the whole command line. */
 static enum lb_status check_options(const struct reader *reader, struct lb_error *err)
 {
@@ -179,52 +214,13 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
         if (options->given[i])
             LB_TRY(lb_check_effect(&lb_option_table[i], reader->first_use[i], command, err));
     LB_TRY(check_benchmark(options, err));
-    if (command == LB_CMD_LIST && !options->shard &&
-        (options->quick || !isnan(options->case_time_s)))
-        return lb_fail(err, LB_INVALID, "%s: it has no effect with --list without --shard",
-                       options->quick ? "--quick" : "--case-time");
-    if (command == LB_CMD_REPORT && !options->out)
-        return lb_fail(err, LB_INVALID, "--report: name the file of the page: -o report.html");
+    LB_TRY(check_combinations(options, err));
     if (command == LB_CMD_REPORT)
         LB_TRY(check_output_file("--out", options->out, err));
     if (options->benchmark_out)
         LB_TRY(check_output_file("--benchmark_out", options->benchmark_out, err));
-    if (options->devices && lb_option_given(options, "--device"))
-        return lb_fail(err, LB_INVALID, "--device and --devices exclude each other");
-    if (options->devices && options->shard)
-        return lb_fail(err, LB_INVALID,
-                       "--shard and --devices exclude each other: several machines take a shard "
-                       "per GPU, each with --shard and --device");
-    if (options->devices && options->given_files.tune)
-        return lb_fail(err, LB_INVALID,
-                       "--tune: with --devices its choices would be measured while other devices "
-                       "are busy; tune on one device first, with --device");
-    const bool compares = options->against != NULL;
-    if (compares && (options->devices || options->shard))
-        return lb_fail(err, LB_INVALID, "--against excludes --devices and --shard");
-    for (size_t i = 0; options->command == LB_CMD_SWEEP && !compares && i < 3; i++) {
-        static const char *const of_comparison[] = {"--margin", "--strict", "--format"};
-        if (lb_option_given(options, of_comparison[i]))
-            return lb_fail(err, LB_INVALID, "%s: a sweep compares only --against another program",
-                           of_comparison[i]);
-    }
-    if (options->quiet && options->verbose)
-        return lb_fail(err, LB_INVALID, "--quiet and --verbose exclude each other");
 done:
     return st;
-}
-
-/* --prefix and --batch-first say how a file is read, --outputs what the files' inputs give. */
-static enum lb_status check_files(const struct lb_options *options, struct lb_error *err)
-{
-    if (options->given_files.prefix && !options->given_files.weights)
-        return lb_fail(err, LB_INVALID, "--prefix: it has no effect without --weights");
-    if (options->given_files.batch_first && !options->given_files.inputs)
-        return lb_fail(err, LB_INVALID, "--batch-first: it has no effect without --inputs");
-    if (options->outputs && (!options->given_files.inputs || !options->given_files.weights))
-        return lb_fail(err, LB_INVALID,
-                       "--outputs: it needs --weights and --inputs, which y was computed from");
-    return LB_OK;
 }
 
 /* sizes [LB_AXIS_COUNT]: what the files of --weights and --inputs say of each axis; 0: nothing. */
@@ -267,9 +263,9 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
 {
     const struct lb_given_files *files = &options->given_files;
     int64_t sizes[LB_AXIS_COUNT] = {0};
-    enum lb_status st = check_files(options, err);
-    if (st != LB_OK || (!files->weights && !files->inputs))
-        return st;
+    enum lb_status st = LB_OK;
+    if (!files->weights && !files->inputs)
+        return LB_OK;
     for (size_t i = 0; i < 2; i++) {
         const char *const lines[] = {"--case", "--cases"};
         if (lb_option_given(options, lines[i]))

@@ -18,6 +18,7 @@ struct output {
     char name[2 * LB_NAME_SIZE + PRECISION_SIZE]; /* "cudnn:standard/f32/tf32" */
     char precision[PRECISION_SIZE];               /* "f32", "f32/tf32", "given" */
     enum lb_dtype dtype;
+    size_t first; /* index of the first output of its precision */
     struct lb_sequence_file *y;
 };
 
@@ -160,16 +161,16 @@ static void print_matrix(const struct check *check, const struct difference *all
     }
 }
 
-/* Finds the pair of outputs of two precisions that is furthest apart; false when there is none. */
-static bool find_furthest(const struct check *check, const struct difference *all, const char *p,
-                          const char *q, size_t pair[2])
+/* Finds the pair of outputs that is furthest apart, of the precisions whose first outputs are p and
+ * q; false when there is none. */
+static bool find_furthest(const struct check *check, const struct difference *all, size_t p,
+                          size_t q, size_t pair[2])
 {
     bool found = false;
     for (size_t i = 0; i < check->count; i++)
         for (size_t j = 0; j < i; j++) {
-            const char *a = check->outputs[i].precision, *b = check->outputs[j].precision;
-            bool fits = (strcmp(a, p) == 0 && strcmp(b, q) == 0) ||
-                        (strcmp(a, q) == 0 && strcmp(b, p) == 0);
+            size_t a = check->outputs[i].first, b = check->outputs[j].first;
+            bool fits = (a == p && b == q) || (a == q && b == p);
             if (!fits || (found && all[i * check->count + j].max_abs <=
                                        all[pair[0] * check->count + pair[1]].max_abs))
                 continue;
@@ -181,7 +182,7 @@ static bool find_furthest(const struct check *check, const struct difference *al
 }
 
 static void print_furthest(const struct check *check, const struct difference *all, double largest,
-                           const char *p, const char *q)
+                           size_t p, size_t q)
 {
     size_t pair[2], B = (size_t)check->outputs[0].y->batch;
     size_t W = (size_t)check->outputs[0].y->width;
@@ -192,22 +193,14 @@ static void print_furthest(const struct check *check, const struct difference *a
     struct difference worst = all[pair[0] * check->count + pair[1]];
     enum lb_dtype coarser =
         lb_dtype_roundoff(a->dtype) > lb_dtype_roundoff(b->dtype) ? a->dtype : b->dtype;
-    snprintf(both, sizeof(both), "%s and %s", p, q);
+    snprintf(both, sizeof(both), "%s and %s", check->outputs[p].precision,
+             check->outputs[q].precision);
     printf("%-15s  %7.1e  %7.1e  %7.1f of %-4s  %s, %s", both, worst.max_abs / largest,
            worst.max_abs, worst.max_abs / ulp_of(coarser, largest), lb_dtype_name(coarser), b->name,
            a->name);
     if (worst.max_abs > 0)
         printf(" at t %zu, b %zu, column %zu", worst.at / W / B, worst.at / W % B, worst.at % W);
     puts("");
-}
-
-/* Whether an output before this one has its precision. */
-static bool is_repeated(const struct check *check, size_t output)
-{
-    for (size_t i = 0; i < output; i++)
-        if (strcmp(check->outputs[i].precision, check->outputs[output].precision) == 0)
-            return true;
-    return false;
 }
 
 /* Prints, for each pair of precisions, the two outputs that are furthest apart. */
@@ -217,9 +210,8 @@ static void print_precisions(const struct check *check, const struct difference 
     printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
     for (size_t k = 0; k < check->count; k++)
         for (size_t n = k; n < check->count; n++)
-            if (!is_repeated(check, k) && (n == k || !is_repeated(check, n)))
-                print_furthest(check, all, largest, check->outputs[k].precision,
-                               check->outputs[n].precision);
+            if (check->outputs[k].first == k && (n == k || check->outputs[n].first == n))
+                print_furthest(check, all, largest, k, n);
 }
 
 static enum lb_status print_problem(const struct check *check, const struct lb_case *c,
@@ -234,6 +226,10 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
     lb_case_print_problem(c, text);
     text[strcspn(text, "/")] = '\0';
     for (size_t i = 0; i < check->count; i++) {
+        struct output *output = &check->outputs[i];
+        output->first = 0;
+        while (strcmp(check->outputs[output->first].precision, output->precision) != 0)
+            output->first++;
         largest = fmax(largest, check->outputs[i].y->max_abs);
         for (size_t j = 0; j < i; j++)
             all[i * check->count + j] = difference_of(check->outputs[i].y, check->outputs[j].y);

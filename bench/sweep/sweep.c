@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "plot/grouped_run.h"
 #include "support/cpu_load.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
@@ -31,15 +32,10 @@ int lb_sweep_rounds(const struct lb_options *options)
 
 /* ---- Measuring one case ---- */
 
-static void print_variant(const struct lb_case *c, char name[2 * LB_NAME_SIZE])
-{
-    snprintf(name, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
-}
-
 static void count_hang(struct lb_sweep_run *sweep, const struct lb_case *c)
 {
     char name[2 * LB_NAME_SIZE];
-    print_variant(c, name);
+    lb_impl_label(c, name);
     if (!sweep->hangs)
         sweep->hangs = json_object();
     json_int_t before = json_integer_value(json_object_get(sweep->hangs, name));
@@ -51,7 +47,7 @@ static bool reached_hang_limit(const struct lb_sweep_run *sweep, const struct lb
 {
     int limit = sweep->session->options->hang_limit;
     char name[2 * LB_NAME_SIZE];
-    print_variant(c, name);
+    lb_impl_label(c, name);
     return limit > 0 && json_integer_value(json_object_get(sweep->hangs, name)) >= limit;
 }
 
@@ -79,7 +75,7 @@ static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c
                      session->options->time_budget_s);
     } else if (reached_hang_limit(sweep, c)) {
         row->verdict = LB_VERDICT_SKIPPED;
-        print_variant(c, name);
+        lb_impl_label(c, name);
         lb_row_print(&row->reason,
                      "%s has hung %d times: its other cases are not run (--hang-limit)", name,
                      session->options->hang_limit);
