@@ -28,7 +28,7 @@ void lb_gpu_network_destroy(struct lb_gpu_network *net)
     lb_streams_destroy(net->streams);
 }
 
-static struct lb_gpu_parts parts_of(const struct lb_buffers *buffers)
+struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers)
 {
     return (struct lb_gpu_parts){.weights = {.base = buffers->weights},
                                  .gradients = {.base = buffers->gradients},
@@ -75,7 +75,7 @@ enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb
 {
     const struct lb_problem *p = net->problem;
     enum lb_status st = LB_OK;
-    struct lb_gpu_parts parts = parts_of(buffers);
+    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
     void *scratch = carve(self, &parts);
     LB_TRY(lb_streams_create(net->stream_count, net->stream, &net->streams, err));
     LB_TRY(lb_streams_set_workspace(net->streams, scratch, err));
@@ -94,21 +94,16 @@ const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir, e
                         : NULL;
 }
 
-void *lb_gpu_gradient(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which)
-{
-    return net->gradients ? net->gradients + lb_packed_offset(net->problem, net->gradients_dtype,
-                                                              (size_t)layer_dir, which)
-                          : NULL;
-}
-
 struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_t layer_dir)
 {
     struct lb_gpu_weights w = {.w_ih = lb_gpu_weight(net, layer_dir, LB_W_IH),
                                .w_hh = lb_gpu_weight(net, layer_dir, LB_W_HH)};
     if (lb_cell_weight_count(net->problem) > 0)
         w.w_cell = lb_gpu_weight(net, layer_dir, LB_W_CELL);
-    for (int which = 0; which < LB_WEIGHT_COUNT; which++)
-        w.dweights[which] = lb_gpu_gradient(net, layer_dir, (enum lb_weight)which);
+    for (int which = 0; net->gradients && which < LB_WEIGHT_COUNT; which++)
+        w.dweights[which] =
+            net->gradients + lb_packed_offset(net->problem, net->gradients_dtype, (size_t)layer_dir,
+                                              (enum lb_weight)which);
     return w;
 }
 

@@ -37,6 +37,8 @@ struct lb_gpu_parts {
     struct lb_arena weights, gradients, reserve, workspace;
 };
 
+struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers);
+
 /* Carves the network's own arrays: weights, gradients and lengths. Returns the address of cuBLAS'
  * scratch for all streams, which is first in the workspace. */
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts);
@@ -57,10 +59,9 @@ enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb
                                       const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err);
 
-/* Return tensor `which` of layer_dir l*D + d: a weight in T, or its gradient. */
+/* Returns weight tensor `which` T of layer_dir l*D + d. */
 const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir,
                           enum lb_weight which);
-void *lb_gpu_gradient(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which);
 
 /* The matrices of one layer_dir, and the gradients of its weight tensors. */
 struct lb_gpu_weights {

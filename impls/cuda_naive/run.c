@@ -384,9 +384,7 @@ done:
 static enum lb_status gate_gemm(const struct layer_pass *w, void *to, const void *from,
                                 const void *rows, int64_t columns, struct lb_error *err)
 {
-    const struct lb_gemm g = {.in = w->p->dtype,
-                              .out = w->net->real,
-                              .math = w->p->math,
+    const struct lb_gemm g = {.out = w->net->real,
                               .transpose_b = true,
                               .m = w->p->batch,
                               .n = w->p->hidden,

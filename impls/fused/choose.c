@@ -47,8 +47,7 @@ int lb_fused_resident_clusters(int sm_count, int blocks)
 struct group {
     struct lb_fused_plan best, other; /* other.family NULL: only one family has plans */
     int fitting;
-    struct lb_error refused; /* reason of the last family without plans */
-    const char *refuser;
+    struct lb_fused_refusal refusal;
 };
 
 static void enter(struct group *c, const struct lb_fused_plan *plan)
@@ -70,23 +69,20 @@ static bool takes_part(const char *variant, const struct lb_fused_family *family
     return strcmp(variant, "auto") == 0 || strcmp(variant, family->name) == 0;
 }
 
-/* Plans of one family. */
-static int family_plans(const struct lb_fused_view *view, const struct lb_fused_family *family,
-                        bool backward, struct lb_fused_plan *plans, struct lb_error *why)
-{
-    int count = family->plan(view, backward, plans, why);
-    for (int i = 0; i < count; i++)
-        plans[i].family = family;
-    return count;
-}
-
 int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
-                   struct lb_fused_plan *plans)
+                   struct lb_fused_plan *plans, struct lb_fused_refusal *refusal)
 {
     int count = 0;
-    for (int f = 0; f < FAMILIES; f++)
-        if (takes_part(variant, families[f]))
-            count += family_plans(view, families[f], backward, plans + count, NULL);
+    for (int f = 0; f < FAMILIES; f++) {
+        struct lb_error why;
+        if (!takes_part(variant, families[f]))
+            continue;
+        int fitting = families[f]->plan(view, backward, plans + count, &why);
+        for (int i = 0; i < fitting; i++)
+            plans[count++].family = families[f];
+        if (fitting == 0 && refusal)
+            *refusal = (struct lb_fused_refusal){.family = families[f]->name, .why = why};
+    }
     return count;
 }
 
@@ -94,18 +90,11 @@ int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool b
 static void evaluate_group(const struct lb_fused_view *view, const char *variant, bool backward,
                            struct group *c)
 {
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     *c = (struct group){.fitting = 0};
-    for (int f = 0; f < FAMILIES; f++) {
-        struct lb_fused_plan plans[LB_FUSED_PLANS_MAX];
-        if (!takes_part(variant, families[f]))
-            continue;
-        int count = family_plans(view, families[f], backward, plans, &c->refused);
-        if (count == 0)
-            c->refuser = families[f]->name;
-        for (int i = 0; i < count; i++)
-            enter(c, &plans[i]);
-        c->fitting += count;
-    }
+    c->fitting = lb_fused_plans(view, variant, backward, plans, &c->refusal);
+    for (int i = 0; i < c->fitting; i++)
+        enter(c, &plans[i]);
 }
 
 static enum lb_status check_sizes(const struct lb_problem *p, struct lb_error *why)
@@ -121,9 +110,9 @@ static void describe_others(const struct group *c, struct lb_fused_choice *choic
     if (c->other.family)
         snprintf(choice->others, sizeof(choice->others), "%s %.2f us", c->other.family->name,
                  c->other.step_ns / 1e3);
-    else if (c->refuser)
-        snprintf(choice->others, sizeof(choice->others), "not %s: %.*s", c->refuser, 120,
-                 c->refused.text);
+    else if (c->refusal.family)
+        snprintf(choice->others, sizeof(choice->others), "not %s: %.*s", c->refusal.family, 120,
+                 c->refusal.why.text);
 }
 
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
@@ -148,7 +137,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
         choice->backward = c.best;
     }
     if (c.fitting == 0)
-        return lb_fail(why, LB_UNSUPPORTED, "%s", c.refused.text);
+        return lb_fail(why, LB_UNSUPPORTED, "%s", c.refusal.why.text);
 done:
     return st;
 }

@@ -8,6 +8,7 @@
 
 #include "cuda/common/cell.h"
 #include "device/weight_packing.h"
+#include "impls/common/gpu_network.h"
 #include "impls/fused/fused.h"
 
 static const char *variant_of(const struct lb_exec_config *config)
@@ -68,31 +69,20 @@ static void describe(struct lb_fused *self)
         add_text(self, "; %s", c->note);
 }
 
-/* Replaces predicted plans by measured ones. Where the file of measurements cannot be used, the
- * description says why and the predicted plans stay. */
-static enum lb_status use_tuned(struct lb_fused *self, const struct lb_exec_config *config,
-                                struct lb_error *err)
+/* Replaces a pass's predicted plan by a measured one. Where the file of measurements cannot be
+ * used, the description says why and the predicted plan stays. */
+static enum lb_status use_tuned(struct lb_fused *self, const struct lb_fused_view *view,
+                                const char *variant, bool backward, struct lb_error *err)
 {
-    const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_fused_choice *c = &self->choice;
-    struct lb_fused_view view;
-    enum lb_status st = LB_OK;
-    if (!device || device->modelled)
-        return LB_OK;
-    LB_TRY(lb_fused_view_make(self->problem, device, &view, err));
-    view.graph = config->graph;
-    for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++) {
-        struct lb_error why;
-        st = lb_fused_tune(&view, variant_of(config), backward,
-                           backward ? &c->backward : &c->forward, &why);
-        if (st == LB_INVALID || st == LB_IO)
-            snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
-        else if (st != LB_OK && st != LB_ABSENT)
-            LB_TRY(lb_fail(err, st, "tuning: %.400s", why.text));
-    }
-    st = LB_OK;
-done:
-    return st;
+    struct lb_error why;
+    enum lb_status st =
+        lb_fused_tune(view, variant, backward, backward ? &c->backward : &c->forward, &why);
+    if (st == LB_INVALID || st == LB_IO)
+        snprintf(c->note, sizeof(c->note), "%.*s", (int)sizeof(c->note) - 1, why.text);
+    else if (st != LB_OK && st != LB_ABSENT)
+        return lb_fail(err, st, "tuning: %.400s", why.text);
+    return LB_OK;
 }
 
 /* Readies a pass's plan, or the next best one that the device does not refuse. The first reason for
@@ -106,7 +96,7 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
     const struct lb_fused_family *refused = plan->family;
     struct lb_error ignored;
     enum lb_status st = plan->family->ready(self->problem, plan, err);
-    int count = st == LB_UNSUPPORTED ? lb_fused_plans(view, variant, backward, plans) : 0;
+    int count = st == LB_UNSUPPORTED ? lb_fused_plans(view, variant, backward, plans, NULL) : 0;
     for (; st == LB_UNSUPPORTED && count > 0; count--) {
         int best = 0;
         for (int i = 1; i < count; i++)
@@ -122,35 +112,27 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
     return st;
 }
 
-/* Where a device is known, only plans that it can run are kept; --explain works without one. */
-static enum lb_status use_runnable(struct lb_fused *self, const struct lb_exec_config *config,
-                                   struct lb_error *err)
-{
-    const struct lb_device_info *device = lb_device_known(NULL);
-    struct lb_fused_view view;
-    enum lb_status st = LB_OK;
-    if (!device || device->modelled)
-        return LB_OK;
-    LB_TRY(lb_fused_view_make(self->problem, device, &view, err));
-    for (int backward = 0; backward <= (lb_has_backward(self->problem) ? 1 : 0); backward++)
-        LB_TRY(ready_best(self, &view, variant_of(config), backward, err));
-done:
-    return st;
-}
-
-/* Works without a device too, for --explain. */
+/* Works without a device too, for --explain. Where a device is known, only plans that it can run
+ * are kept. */
 static enum lb_status fused_create(void *state, const struct lb_problem *problem,
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_fused *self = state;
+    const struct lb_device_info *device = lb_device_known(NULL);
+    const char *variant = variant_of(config);
+    int passes = lb_has_backward(problem) ? 2 : 1;
+    bool present = device && !device->modelled;
     struct lb_fused_view view;
     enum lb_status st = LB_OK;
     self->problem = problem;
     self->stream = config->stream;
-    LB_TRY(lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &self->choice, err));
-    LB_TRY(use_tuned(self, config, err));
-    LB_TRY(use_runnable(self, config, err));
-    LB_TRY(lb_fused_view_make(problem, lb_device_known(NULL), &view, err));
+    LB_TRY(lb_fused_choose(problem, device, variant, &self->choice, err));
+    LB_TRY(lb_fused_view_make(problem, device, &view, err));
+    view.graph = config->graph;
+    for (int pass = 0; present && pass < passes; pass++)
+        LB_TRY(use_tuned(self, &view, variant, pass == 1, err));
+    for (int pass = 0; present && pass < passes; pass++)
+        LB_TRY(ready_best(self, &view, variant, pass == 1, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
@@ -162,10 +144,6 @@ done:
     return st;
 }
 
-struct fused_carvers {
-    struct lb_arena weights, gradients, reserve, workspace;
-};
-
 static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
 {
     return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
@@ -173,31 +151,31 @@ static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_pl
 
 /* Carves the state that one launch of a layer leaves for the next, and the buffers through which
  * blocks exchange data. */
-static void carve_between(struct lb_fused *self, struct fused_carvers *carvers,
+static void carve_between(struct lb_fused *self, struct lb_gpu_parts *parts,
                           struct lb_fused_layer *l)
 {
     const struct lb_problem *p = self->problem;
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t forward = scratch_bytes(p, &self->choice.forward);
     size_t backward = scratch_bytes(p, &self->choice.backward);
-    l->carry = lb_arena_take(&carvers->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
-    l->scratch = lb_arena_take(&carvers->workspace, forward > backward ? forward : backward);
+    l->carry = lb_arena_take(&parts->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
+    l->scratch = lb_arena_take(&parts->workspace, forward > backward ? forward : backward);
 }
 
-static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, int64_t i)
+static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64_t i)
 {
     const struct lb_problem *p = self->problem;
     struct lb_fused_layer *l = &self->layers[i];
     bool trains = lb_trains(p), top = i + 1 == p->layers, apart = self->chunk < p->seq_len;
-    struct lb_arena *keep = trains ? &carvers->reserve : &carvers->workspace;
+    struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
     size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(lb_fused_real(p));
     size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
-    l->w_ih = lb_arena_take(&carvers->weights, rows * (size_t)l->input * storage);
-    l->bias = lb_arena_take(&carvers->weights, rows * real);
-    l->w_hh = lb_arena_take(&carvers->weights,
+    l->w_ih = lb_arena_take(&parts->weights, rows * (size_t)l->input * storage);
+    l->bias = lb_arena_take(&parts->weights, rows * real);
+    l->w_hh = lb_arena_take(&parts->weights,
                             directions * lb_fused_weight_bytes(p, &self->choice.forward));
-    carve_between(self, carvers, l);
+    carve_between(self, parts, l);
     /* In inference, layers that follow each other share one buffer of pre-activations and two of
      * outputs. */
     l->gates =
@@ -208,17 +186,17 @@ static void carve_layer(struct lb_fused *self, struct fused_carvers *carvers, in
             trains || apart || i < 2 ? lb_arena_take(keep, cells * storage) : self->layers[i - 2].y;
     if (!lb_has_backward(p))
         return;
-    l->w_hh_t = lb_arena_take(&carvers->weights,
+    l->w_hh_t = lb_arena_take(&parts->weights,
                               directions * lb_fused_weight_bytes(p, &self->choice.backward));
-    l->dgates = apart || i == 0 ? lb_arena_take(&carvers->workspace, 4 * cells * storage)
+    l->dgates = apart || i == 0 ? lb_arena_take(&parts->workspace, 4 * cells * storage)
                                 : self->layers[0].dgates;
-    l->sums = apart || i == 0 ? lb_arena_take(&carvers->workspace, LB_CELL_PARTS * rows * real)
+    l->sums = apart || i == 0 ? lb_arena_take(&parts->workspace, LB_CELL_PARTS * rows * real)
                               : self->layers[0].sums;
     if (!top)
-        l->dy = lb_arena_take(&carvers->workspace, cells * storage);
-    l->dw_ih = lb_arena_take(&carvers->gradients, rows * (size_t)l->input * real);
-    l->dw_hh = lb_arena_take(&carvers->gradients, rows * (size_t)p->hidden * real);
-    l->db = lb_arena_take(&carvers->gradients, rows * storage);
+        l->dy = lb_arena_take(&parts->workspace, cells * storage);
+    l->dw_ih = lb_arena_take(&parts->gradients, rows * (size_t)l->input * real);
+    l->dw_hh = lb_arena_take(&parts->gradients, rows * (size_t)p->hidden * real);
+    l->db = lb_arena_take(&parts->gradients, rows * storage);
 }
 
 static int stream_count(const struct lb_fused *self)
@@ -231,33 +209,26 @@ static int stream_count(const struct lb_fused *self)
     return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
 }
 
-/* With NULL bases this only adds up sizes. Returns cuBLAS' scratch, which is first in the
- * workspace. */
-static void *carve(struct lb_fused *self, struct fused_carvers *carvers)
+/* lb_gpu_carve */
+static void *carve(void *state, struct lb_gpu_parts *parts)
 {
+    struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
     void *scratch =
-        lb_arena_take(&carvers->workspace, (size_t)stream_count(self) * lb_stream_scratch_bytes());
-    self->fault = lb_arena_take(&carvers->weights, sizeof(*self->fault));
+        lb_arena_take(&parts->workspace, (size_t)stream_count(self) * lb_stream_scratch_bytes());
+    self->fault = lb_arena_take(&parts->weights, sizeof(*self->fault));
     if (p->ragged)
         self->device_lengths =
-            lb_arena_take(&carvers->weights, (size_t)p->batch * sizeof(*self->device_lengths));
+            lb_arena_take(&parts->weights, (size_t)p->batch * sizeof(*self->device_lengths));
     for (int64_t i = 0; i < p->layers; i++)
-        carve_layer(self, carvers, i);
+        carve_layer(self, parts, i);
     return scratch;
 }
 
 static enum lb_status fused_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
-    struct fused_carvers carvers = {{0}, {0}, {0}, {0}};
     (void)err;
-    carve(state, &carvers);
-    *sizes = (struct lb_sizes){
-        .weights = carvers.weights.used,
-        .gradients = carvers.gradients.used,
-        .reserve = carvers.reserve.used,
-        .workspace = carvers.workspace.used,
-    };
+    *sizes = lb_gpu_network_sizes(state, carve);
     return LB_OK;
 }
 
@@ -269,14 +240,11 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     enum lb_status st = LB_OK;
     const struct lb_fused_fault none = {0};
     struct lb_fused_view view;
-    struct fused_carvers carvers = {.weights = {.base = buffers->weights},
-                                    .gradients = {.base = buffers->gradients},
-                                    .reserve = {.base = buffers->reserve},
-                                    .workspace = {.base = buffers->workspace}};
+    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
     LB_TRY(self->choice.forward.family->ready(p, &self->choice.forward, err));
     if (lb_has_backward(p))
         LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
-    void *scratch = carve(self, &carvers);
+    void *scratch = carve(self, &parts);
     LB_TRY(lb_fused_view_make(p, lb_device_known(NULL), &view, err));
     if (lb_fused_chunk(&view, &self->choice) == p->seq_len)
         self->chunk = p->seq_len; /* the device has less room than was expected */

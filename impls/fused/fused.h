@@ -111,10 +111,17 @@ struct lb_fused_choice {
     char note[200]; /* why tuned choices were not used, or which family the device refused */
 };
 
+/* The last family without plans, and why it has none; family is NULL where all have some. */
+struct lb_fused_refusal {
+    const char *family;
+    struct lb_error why;
+};
+
 /* Writes all plans of a pass that fit, of all families or of the variant's one, into plans
- * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX] and returns how many there are. */
+ * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX] and returns how many there are. refusal may be NULL.
+ */
 int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
-                   struct lb_fused_plan *plans);
+                   struct lb_fused_plan *plans, struct lb_fused_refusal *refusal);
 
 /* Estimates how many clusters of `blocks` blocks, one per SM, a device runs at the same time, for
  * when it cannot be asked: all GPCs are full but one, which has the remaining SMs. An H100 SXM has

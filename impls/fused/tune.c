@@ -247,7 +247,7 @@ enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *varia
 {
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char key[256], value[128];
-    int count = lb_fused_plans(view, variant, backward, plans);
+    int count = lb_fused_plans(view, variant, backward, plans, NULL);
     make_key(view, variant, backward, key, sizeof(key));
     enum lb_status st = lb_tuned_find(key, value, sizeof(value), err);
     if (st == LB_OK && take_value(view->problem, value, plans, count, plan))

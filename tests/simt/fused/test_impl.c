@@ -296,7 +296,7 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     expect_ok(text);
     tune(false);
     assert_int_equal(lb_fused_view_make(&c.problem, NULL, &view, NULL), LB_OK);
-    int count = lb_fused_plans(&view, "step", false, plans);
+    int count = lb_fused_plans(&view, "step", false, plans, NULL);
     assert_true(count >= 2);
     for (int i = 0; i < count; i++) { /* each plan is taken, whichever was the fastest */
         size_t bytes = lb_fused_weight_bytes(&c.problem, &plans[i]);
