@@ -172,6 +172,7 @@ static enum lb_status check_combinations(const struct lb_options *options, struc
     const struct lb_given_files *files = &options->given_files;
     const char *devices = options->devices;
     bool lists = options->command == LB_CMD_LIST && !options->shard;
+    bool sweeps_alone = options->command == LB_CMD_SWEEP && !options->against;
     const struct {
         bool wrong;
         const char *message;
@@ -189,6 +190,14 @@ static enum lb_status check_combinations(const struct lb_options *options, struc
         {devices && files->tune,
          "--tune: with --devices its choices would be measured while other devices are busy; tune "
          "on one device first, with --device"},
+        {options->against && (devices || options->shard),
+         "--against excludes --devices and --shard"},
+        {sweeps_alone && lb_option_given(options, "--margin"),
+         "--margin: a sweep compares only --against another program"},
+        {sweeps_alone && options->strict,
+         "--strict: a sweep compares only --against another program"},
+        {sweeps_alone && lb_option_given(options, "--format"),
+         "--format: a sweep compares only --against another program"},
         {options->quiet && options->verbose, "--quiet and --verbose exclude each other"},
         {files->prefix && !files->weights, "--prefix: it has no effect without --weights"},
         {files->batch_first && !files->inputs, "--batch-first: it has no effect without --inputs"},
