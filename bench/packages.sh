@@ -10,7 +10,7 @@ optional_packages="libdnnl-dev"
 test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
   libbenchmark-tools python3-scipy python3-yaml jq"
 # Without these the tests that need them are skipped; the summary of the tests names them.
-optional_test_packages="dpkg-dev file"
+optional_test_packages="dpkg-dev file python3-h5py"
 # Ubuntu has Chromium only as a snap, which can't read the pages that tests write into /tmp.
 grep -q '^ID=ubuntu' /etc/os-release 2>/dev/null || optional_test_packages="chromium $optional_test_packages"
 

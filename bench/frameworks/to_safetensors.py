@@ -6,8 +6,10 @@
 MODEL: Keras .h5, .weights.h5 and .keras, with LSTM or CuDNNLSTM layers, Bidirectional or not
 (h5py); PyTorch .pt and .pth, a state dict (torch); .onnx (onnx). The tensors get the names and the
 layout of a PyTorch state dict: weight_ih_l0 [4H, I], gate order i f g o, and so on. Layers that are
-stacked become l0, l1, ...: all that are found, in the file's order, or those that --layers names, by
-a part of their name. A state dict is written as it is: choose its LSTM by --prefix of bench-lstm.
+stacked become l0, l1, ...: all of a sequential model, in its order, or those that --layers names, by
+a part of their name. Layers that are no standard LSTM (relu, go_backwards, ...) are refused where the
+file has the model's configuration, and a note says where it has none. A state dict is written as it
+is: choose its LSTM by --prefix of bench-lstm.
 
 Layouts. LSTM: kernel [I, 4H] and recurrent kernel [H, 4H] in gate order i f c o, one bias, which
 becomes bias_ih. CuDNNLSTM: the same shapes, but each gate's part holds the [H, I] and [H, H] matrix
@@ -90,20 +92,109 @@ def find_in_h5(file):
     return found
 
 
-def read_keras(path):
-    """{layer: [weights of each direction]} of a Keras file, as from_lstm returns them."""
+# Layers that may stand between two LSTMs: at inference they change nothing.
+PASSED_THROUGH = ("InputLayer", "Dropout", "SpatialDropout1D", "Masking")
+
+
+def text_of(attribute):
+    """The text of an attribute of an .h5 file, which h5py returns as bytes or as str."""
+    return attribute.decode() if isinstance(attribute, bytes) else str(attribute)
+
+
+def layer_of(cell):
+    """The part of a cell's path that names its layer: by its own name in files of Keras 2, else by its class
+    and a number, as in layers/lstm_1/cell/vars."""
+    outer = ("model_weights", "layers", "_layer_checkpoint_dependencies")
+    return next(part for part in cell.split("/") if part not in outer)
+
+
+def by_number(name):
+    """Sorts lstm_2 before lstm_10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def configured(config):
+    """[(name, numbered name, class, settings)] of a model's layers in order. In .keras files the layers of each
+    class are numbered: lstm, lstm_1, ..."""
+    layers, counts = [], {}
+    for layer in config["config"]["layers"]:
+        kind, settings = layer["class_name"], layer["config"]
+        snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", kind).lower()
+        count = counts[snake] = counts.get(snake, -1) + 1
+        layers.append((settings.get("name"), f"{snake}_{count}" if count else snake, kind, settings))
+    return layers
+
+
+def check_settings(name, kind, settings):
+    """Refuses a layer that is no standard LSTM."""
+    if kind == "Bidirectional":
+        if settings.get("merge_mode") != "concat":
+            raise Problem(f"layer {name}: merge_mode is {settings.get('merge_mode')}, and only concat can be kept")
+        inner = settings["layer"]
+        return check_settings(name, inner["class_name"], inner["config"])
+    if kind not in ("LSTM", "CuDNNLSTM"):
+        raise Problem(f"layer {name} is a {kind}")
+    for key, standard in (("activation", "tanh"), ("recurrent_activation", "sigmoid"), ("go_backwards", False)):
+        value = settings.get(key, standard)
+        value = value.get("config", value) if isinstance(value, dict) else value
+        if value != standard:
+            raise Problem(f"layer {name}: {key} is {value}, which the names of a state dict have no place for")
+    return None
+
+
+def order_of(cells, config, numbered, layer_names, chosen):
+    """The names of the layers (layer_of) that have cells, in the order in which the model runs them, as far as
+    the file says it; checks the settings of those that `chosen` fits, or of all. numbered: the cells lie under
+    numbered names, not under those of the layers."""
+    present = sorted(dict.fromkeys(map(layer_of, cells)), key=by_number)
+    used = [name for name in present if not chosen or any(part in cell for part in chosen.split(",")
+                                                          for cell in cells if layer_of(cell) == name)]
+    if config:
+        layers = configured(config)
+        known = {count if numbered else name: (place, kind, settings)
+                 for place, (name, count, kind, settings) in enumerate(layers)}
+        for name in used:
+            if name not in known:
+                raise Problem(f"layer {name} is part of a model within the model, which is not read")
+            check_settings(name, *known[name][1:])
+        used.sort(key=lambda name: known[name][0])
+        between = [kind for _, _, kind, _ in layers[known[used[0]][0]:known[used[-1]][0]]
+                   if kind not in (*PASSED_THROUGH, "LSTM", "CuDNNLSTM", "Bidirectional")] if used else []
+        if not chosen and len(used) > 1 and (config["class_name"] != "Sequential" or between):
+            raise Problem("its LSTMs need not follow each other" + (f" (there is a {between[0]})" if between else "") +
+                          f": name those that do with --layers, of {used}")
+        return used
+    print("note: the file does not say which activations its layers have: tanh and sigmoid are assumed",
+          file=sys.stderr)
+    if layer_names:
+        return sorted(present, key=layer_names.index)
+    if not chosen and len({re.sub(r"_\d+$", "", name) for name in present}) > 1:
+        raise Problem(f"the file does not say in which order its layers run: name them with --layers, of {present}")
+    return present
+
+
+def read_keras(path, chosen):
+    """{layer: [weights of each direction]} of a Keras file, in the model's order, as from_keras returns them.
+    chosen: the text of --layers, or None."""
     import h5py  # pylint: disable=import-outside-toplevel
-    data = path
+    data, config = path, None
     if path.endswith(".keras"):
         with zipfile.ZipFile(path) as archive:
             data = io.BytesIO(archive.read("model.weights.h5"))
+            config = json.loads(archive.read("config.json"))
     with h5py.File(data, "r") as file:
         cells = find_in_h5(file)
+        named = file["model_weights"] if "model_weights" in file else file
+        layer_names = [text_of(name) for name in named.attrs.get("layer_names", [])]
+        if "model_config" in file.attrs:
+            config = json.loads(text_of(file.attrs["model_config"]))
     layers = {}
-    for name, parts in cells.items():
-        # The two directions of one Bidirectional differ in this word only.
-        layer = re.sub(r"(forward|backward)(_layer)?", "*", name, count=1)
-        layers.setdefault(layer, {})["backward" in name] = from_keras(parts)
+    for layer in order_of(cells, config, path.endswith(".keras"), layer_names, chosen):
+        for name in cells:
+            if layer_of(name) == layer:
+                # The two directions of one Bidirectional differ in this word only.
+                both = re.sub(r"(forward|backward)(_layer)?", "*", name, count=1)
+                layers.setdefault(both, {})["backward" in name] = from_keras(cells[name])
     return {name: [directions[key] for key in sorted(directions)]
             for name, directions in layers.items()}
 
@@ -145,6 +236,9 @@ def read_pytorch(path):
     import torch  # pylint: disable=import-outside-toplevel
     state = torch.load(path, map_location="cpu", weights_only=True)
     state = state.get("state_dict", state)
+    inner = [key for key, value in state.items() if isinstance(value, dict)]
+    if inner and not any(torch.is_tensor(value) for value in state.values()):
+        raise Problem(f"its tensors are not at the top: save what is under one of {inner} as a file of its own")
     return {name: (value.float() if value.dtype == torch.bfloat16 else value).numpy()
             for name, value in state.items()
             if torch.is_tensor(value) and value.is_floating_point()}
@@ -183,7 +277,7 @@ def read(path, chosen):
     if path.endswith(".onnx"):
         return stack(read_onnx(path), chosen)
     if path.endswith((".h5", ".hdf5", ".keras")):
-        return stack(read_keras(path), chosen)
+        return stack(read_keras(path, chosen), chosen)
     raise Problem("allowed are .h5, .hdf5, .keras, .pt, .pth and .onnx")
 
 
@@ -205,7 +299,8 @@ def main():
         print(f"to_safetensors.py: {path}: {kind}{error}", file=sys.stderr)
         return 1
     for name, array in tensors.items():
-        print(f"{name} {list(array.shape)} {array.dtype}")
+        zero = " (zero: the layer has none)" if "bias_ih" in name and not array.any() else ""
+        print(f"{name} {list(array.shape)} {array.dtype}{zero}")
     return 0
 
 

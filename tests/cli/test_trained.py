@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import unittest
+import zipfile
 
 from program import ProgramTest, plugin, read_lines, read_rows, run, write_lines
 
@@ -213,11 +214,13 @@ class Tensor:
         return True
 
 def is_tensor(value):
-    return True
+    return isinstance(value, Tensor)
 
 def load(path, **_):
     if "damaged" in path:
         raise RuntimeError("not a ZIP archive")
+    if "nested" in path:
+        return {"epoch": 3, "model": {"weight": Tensor(numpy.ones(3))}}
     return {"weight": Tensor(numpy.arange(3, dtype="c8" if "complex" in path else ">f4"))}
 """
 
@@ -251,6 +254,7 @@ def load(path):
         self.assertEqual(self.convert("forward.onnx", "out").returncode, 0)
         for name, out, said in (("damaged.pt", "out", "damaged.pt: RuntimeError: not a ZIP archive"),
                                 ("complex.pt", "out", "weight is complex64"),
+                                ("nested.pt", "out", "save what is under one of ['model'] as a file of its own"),
                                 ("model.pt", "none/out", "No such file or directory"),
                                 # What a state dict cannot hold is not left out.
                                 ("reverse.onnx", "out", "node lstm: it runs in reverse alone"),
@@ -264,6 +268,77 @@ def load(path):
         self.assertEqual(self.convert("model.pt", "out").returncode, 0)
         with open(self.path("out"), "rb") as file:
             self.assertEqual(file.read()[-12:], struct.pack("<3f", 0, 1, 2))
+
+
+@unittest.skipUnless(importlib.util.find_spec("h5py"), "h5py is not installed")
+class KerasFiles(ProgramTest):
+    """to_safetensors.py with files as Keras writes them: layers come out in the order of the model and are standard
+    LSTMs, or the file is refused."""
+
+    def lstm(self, name, **settings):
+        return {"class_name": "LSTM", "config": {"name": name, "activation": "tanh", "recurrent_activation": "sigmoid",
+                                                 "go_backwards": False, **settings}}
+
+    def write_model(self, names, layers=None, model="Sequential", extension="h5"):
+        """Writes a model whose layers of these names have kernels of ones, twos, ... in that order."""
+        import h5py # pylint: disable=import-outside-toplevel
+        import numpy # pylint: disable=import-outside-toplevel
+        config = json.dumps({"class_name": model, "config": {"layers": layers}})
+        with h5py.File(self.path("weights"), "w") as file:
+            if extension == "h5":
+                file.create_group("model_weights").attrs["layer_names"] = [name.encode() for name in names]
+                if layers:
+                    file.attrs["model_config"] = config
+            for number, name in enumerate(names):
+                cell = f"model_weights/{name}/{name}/cell/" if extension == "h5" else f"layers/{name}/cell/vars/"
+                keys = ("kernel:0", "recurrent_kernel:0", "bias:0") if extension == "h5" else "012"
+                for key, shape in zip(keys, ((4, 16), (4, 16), (16,))):
+                    file[cell + key] = numpy.full(shape, number + 1, "f4")
+        if extension == "h5":
+            os.rename(self.path("weights"), self.path("model.h5"))
+        else:
+            with zipfile.ZipFile(self.path("model.keras"), "w") as archive:
+                archive.write(self.path("weights"), "model.weights.h5")
+                archive.writestr("config.json", config)
+
+    def convert(self, *options, extension="h5"):
+        """Returns the numbers of the layers in their order, or what is said."""
+        done = subprocess.run([sys.executable, CONVERTER, self.path("model." + extension), self.path("out"), *options],
+                              capture_output=True, text=True, check=False)
+        if done.returncode:
+            return done.stderr
+        with open(self.path("out"), "rb") as file:
+            length = struct.unpack("<Q", file.read(8))[0]
+            header, data = json.loads(file.read(length)), file.read()
+        starts = [header[f"weight_ih_l{layer}"]["data_offsets"][0] for layer in range(len(header) // 4)]
+        return [int(struct.unpack_from("<f", data, start)[0]) for start in starts]
+
+    def test_layers_keep_the_order_of_the_model(self):
+        for names in (["lstm_9", "lstm_10"], ["zeta", "alpha"]):
+            self.write_model(names)
+            self.assertEqual(self.convert(), [1, 2])
+            self.write_model(names, [self.lstm(name) for name in names])
+            self.assertEqual(self.convert(), [1, 2])
+        # A .keras file numbers them, whatever their names are.
+        names = ["lstm"] + [f"lstm_{number}" for number in range(1, 12)]
+        self.write_model(names, [self.lstm(name) for name in reversed(names)], extension="keras")
+        self.assertEqual(self.convert(extension="keras"), list(range(1, 13)))
+
+    def test_what_is_another_network_is_refused(self):
+        bidirectional = {"class_name": "Bidirectional",
+                         "config": {"name": "a", "merge_mode": "sum", "layer": self.lstm("inner")}}
+        dense = {"class_name": "Dense", "config": {"name": "dense"}}
+        for names, layers, said in (
+                ("a", [self.lstm("a", activation="relu")], "layer a: activation is relu"),
+                ("a", [self.lstm("a", recurrent_activation="hard_sigmoid")], "recurrent_activation is hard_sigmoid"),
+                ("a", [self.lstm("a", go_backwards=True)], "go_backwards is True"),
+                ("a", [bidirectional], "merge_mode is sum"), ("a", [self.lstm("b")], "a model within the model"),
+                ("ab", [self.lstm("a"), dense, self.lstm("b")], "need not follow each other (there is a Dense)")):
+            self.write_model(list(names), layers)
+            self.assertIn(said, self.convert())
+        self.assertEqual(self.convert("--layers", "b"), [2])
+        self.write_model(["a", "b"], [self.lstm("a"), self.lstm("b")], model="Functional")
+        self.assertIn("need not follow each other: name those that do", self.convert())
 
 
 if __name__ == "__main__":
