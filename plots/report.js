@@ -1125,7 +1125,8 @@ function drawChanges() {
             h("table", {class: "reasons"}, tableHead(["Verdict", "Change of time, 95 % interval#",
                 "Before#", "Now#", "Case"]),
                 h("tbody", {}, one.cases.filter(bad).concat(others.slice(0, MOST)).map(changeRow))),
-            left > 0 && note(left + " more cases, none of them a regression, are left out: ",
+            left > 0 && note(plural(left, "more case") + (left === 1 ? ", no regression, is left out: "
+                : ", none of them a regression, are left out: "),
                 h("code", {}, "--compare"), " lists them."),
             note("Above 0 % is slower. Slower and faster mean by more than " +
                 digits(100 * one.margin) +

@@ -29,6 +29,7 @@ struct check {
     struct lb_sequence_file *given;
     struct output *outputs;          /* [count]; the last one is the given one, if any */
     size_t count, failed, elsewhere; /* elsewhere: cases that can't run here */
+    bool differs;                    /* the given output, by more than rounding explains */
 };
 
 /* The largest difference between two outputs. */
@@ -214,7 +215,46 @@ static void print_precisions(const struct check *check, const struct difference 
                 print_furthest(check, all, largest, k, n);
 }
 
-static enum lb_status print_problem(const struct check *check, const struct lb_case *c,
+/* How far two right outputs of output i's precision may be apart, over the largest of y: 32 times
+ * the roundoff of the coarser dtype, or 8 times as far as those of this run are. */
+static double explained(const struct check *check, const struct difference *all, double largest,
+                        size_t i)
+{
+    const struct output *output = &check->outputs[i], *given = &check->outputs[check->count - 1];
+    size_t pair[2];
+    double roundoff = fmax(lb_dtype_roundoff(output->dtype), lb_dtype_roundoff(given->dtype));
+    double apart = 0;
+    if (find_furthest(check, all, output->first, output->first, pair))
+        apart = all[pair[0] * check->count + pair[1]].max_abs / largest;
+    return fmax(32 * roundoff, 8 * apart);
+}
+
+/* Says whether the given output, the last one, is one that rounding explains: it is as near to one
+ * of the others as right outputs of that one's precision are to each other. */
+static bool judge_given(const struct check *check, const struct difference *all, double largest)
+{
+    size_t last = check->count - 1, nearest = 0;
+    double least = INFINITY, limit = 0;
+    for (size_t i = 0; i < last; i++) {
+        double bound = explained(check, all, largest, i);
+        double ratio = all[last * check->count + i].max_abs / largest / bound;
+        if (ratio < least) {
+            least = ratio;
+            limit = bound;
+            nearest = i;
+        }
+    }
+    const struct output *output = &check->outputs[nearest];
+    printf("\n--outputs %s: %.1e of the largest of y from %s, where rounding to %s explains %.1e\n",
+           least <= 1 ? "agrees" : "DIFFERS", least * limit, output->name, output->precision,
+           limit);
+    if (least > 1)
+        puts("Compare the order of gates and of batch and time (--batch-first), the activations, "
+             "the biases and the precision, such as TF32.");
+    return least <= 1;
+}
+
+static enum lb_status print_problem(struct check *check, const struct lb_case *c,
                                     struct lb_error *err)
 {
     char text[LB_CASE_ID_SIZE];
@@ -248,9 +288,11 @@ static enum lb_status print_problem(const struct check *check, const struct lb_c
     else
         print_matrix(check, all, largest);
     print_precisions(check, all, largest);
+    if (strcmp(check->outputs[check->count - 1].precision, "given") == 0)
+        check->differs |= !judge_given(check, all, largest);
     if (check->elsewhere > 0)
-        printf("\n%zu more cases can't run here; --list with the same options says why\n",
-               check->elsewhere);
+        printf("\n%zu more case%s can't run here; --list with the same options says why\n",
+               check->elsewhere, check->elsewhere == 1 ? "" : "s");
     free(all);
     return LB_OK;
 }
@@ -332,7 +374,9 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
     if (!done_cases || !check.outputs)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
     LB_TRY(check_problems(&check, plan, done_cases, &compared, err));
-    *exit_code = check.failed > 0 ? LB_EXIT_FAILED : compared ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+    *exit_code = check.failed > 0 || check.differs ? LB_EXIT_FAILED
+                 : compared                        ? LB_EXIT_FINE
+                                                   : LB_EXIT_NOTHING;
     if (!compared)
         fprintf(stderr,
                 "bench-lstm: fewer than two cases run here, so that there is nothing to compare; "

@@ -359,7 +359,8 @@ static enum lb_status markdown(const struct lb_run *run, FILE *out, struct lb_er
     fputs("\n\n| case | median us | 95 % interval us | verdict |\n|---|---:|---:|---|\n", out);
     for (size_t i = 0; i < run->count; i++) {
         if (written + sizeof(line) > LB_MARKDOWN_LIMIT) {
-            fprintf(out, "\n%zu more cases are in run.jsonl.\n", run->count - i);
+            fprintf(out, "\n%zu more case%s in run.jsonl.\n", run->count - i,
+                    run->count - i == 1 ? " is" : "s are");
             break;
         }
         format_line(&run->rows[i], line, sizeof(line));

@@ -83,8 +83,9 @@ class Trained(ProgramTest):
 
     def test_all_give_the_answer_that_pytorch_gave(self):
         for name in ("next", "gap"):
-            pairs, _ = self.cross_check(*files(name), "--outputs", model(name + "_y.npy"), "--impl",
-                                        "cpu_ref,cpu_simd,openblas", "--dtype", "f64,f32,bf16")
+            pairs, done = self.cross_check(*files(name), "--outputs", model(name + "_y.npy"), "--impl",
+                                           "cpu_ref,cpu_simd,openblas", "--dtype", "f64,f32,bf16")
+            self.assertIn("\n--outputs agrees: ", done.stdout)
             allowed = {"f64": 1e-14, "f32": 2e-6, "bf16": 0.05}
             given = {b: difference for (a, b), difference in pairs.items() if a == "--outputs"}
             self.assertEqual(len(given), 8)  # openblas has no bf16
@@ -101,9 +102,11 @@ class Trained(ProgramTest):
         swapped = self.path("swapped.safetensors")  # gates i and f for g and o
         with open(swapped, "wb") as file:
             file.write(content[:begin] + content[middle:end] + content[begin:middle] + content[end:])
-        pairs, _ = self.cross_check("--weights", swapped, "--inputs", model("next_x.npy"), "--outputs",
-                                    model("next_y.npy"), "--impl", "cpu_ref", "--dtype", "f64")
-        self.assertGreater(pairs["cpu_ref/f64", "--outputs"], 0.1)
+        for dtype, bound in (("f64", "3.6e-15"), ("f32", "1.9e-06"), ("bf16", "1.2e-01")):
+            pairs, done = self.cross_check("--weights", swapped, "--inputs", model("next_x.npy"), "--outputs",
+                                           model("next_y.npy"), "--impl", "cpu_ref", "--dtype", dtype, exit_code=1)
+            self.assertGreater(pairs[f"cpu_ref/{dtype}", "--outputs"], 0.13)
+            self.assertRegex(done.stdout, rf"--outputs DIFFERS: .* where rounding to {dtype} explains {bound}\n")
 
     def test_the_batch_may_come_first(self):
         pairs, _ = self.cross_check("--weights", model("next.safetensors"), "--inputs",
