@@ -2,6 +2,7 @@
 #include "model/tensor_files.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -9,41 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/given_files.h"
 #include "base/hash.h"
 #include "base/text.h"
 
 enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8, MOST_HEADER = 100 << 20, MOST_LAYERS = 1024 };
-
-/* Reads the whole file. The caller frees *bytes [*size], also after a failure. LB_IO with the name
- * of the file; LB_OOM. */
-static enum lb_status read_bytes(const char *path, unsigned char **bytes, size_t *size,
-                                 struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    long length = -1;
-    FILE *file = fopen(path, "rb");
-    *bytes = NULL;
-    *size = 0;
-    if (!file)
-        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-    if (fseek(file, 0, SEEK_END) == 0)
-        length = ftell(file);
-    rewind(file);
-    if (length >= 0 && length < PTRDIFF_MAX) /* for a folder, ftell gives the largest number */
-        *bytes = malloc((size_t)length + 1);
-    if (length < 0 || length == PTRDIFF_MAX)
-        st = lb_fail(err, LB_IO, "%s: this is not a file that can be read to its end", path);
-    else if (!*bytes)
-        st = lb_fail(err, LB_OOM, "%s: out of memory for its %ld bytes", path, length);
-    else if (fread(*bytes, 1, (size_t)length, file) != (size_t)length)
-        st = lb_fail(err, LB_IO, "%s: reading failed", path);
-    else
-        *size = (size_t)length;
-    fclose(file);
-    return st;
-}
 
 /* The bytes of a file, and what its header says. */
 struct source {
@@ -53,8 +28,41 @@ struct source {
     json_t *header;
     enum lb_dtype dtype; /* of a .npy file, as is its shape */
     int64_t shape[AXES];
-    const char *prefix; /* of the names of a safetensors file's tensors */
+    const char *prefix,
+        *dot; /* of the names of a safetensors file's tensors; "." or "" behind it */
 };
+
+/* Maps the file, so that of a large one only what is used is read. LB_IO with its name. */
+static enum lb_status open_source(struct source *source, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct stat status;
+    int file = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file < 0)
+        return lb_fail(err, LB_IO, "%s: %s", source->path, strerror(errno));
+    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
+        st =
+            lb_fail(err, LB_IO, "%s: this is not a file that can be read to its end", source->path);
+    else if (status.st_size > 0) {
+        void *bytes =
+            mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
+        if (bytes == MAP_FAILED) {
+            st = lb_fail(err, LB_IO, "%s: %s", source->path, strerror(errno));
+        } else {
+            source->bytes = bytes;
+            source->size = (size_t)status.st_size;
+        }
+    }
+    close(file);
+    return st;
+}
+
+static void close_source(struct source *source)
+{
+    json_decref(source->header);
+    if (source->bytes)
+        munmap(source->bytes, source->size);
+}
 
 /* Returns LB_INVALID with a message that names the byte. */
 __attribute__((format(printf, 4, 5))) static enum lb_status
@@ -238,7 +246,7 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
     *out = NULL;
     if (!file)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(read_bytes(path, &source.bytes, &source.size, err));
+    LB_TRY(open_source(&source, err));
     LB_TRY(read_preamble(&source, err));
     LB_TRY(read_dict(&source, err));
     file->seq_len = source.shape[batch_first ? 1 : 0];
@@ -248,8 +256,7 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
     LB_TRY(take_values(&source, batch_first, file, err));
     *out = file;
 done:
-    json_decref(source.header);
-    free(source.bytes);
+    close_source(&source);
     if (st != LB_OK)
         lb_sequence_file_free(file);
     return st;
@@ -378,12 +385,56 @@ static enum lb_status find_tensor(const struct source *source, const char *name,
     return LB_OK;
 }
 
+struct extent {
+    json_int_t begin, end;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct extent *p = a, *q = b;
+    return p->begin != q->begin ? (p->begin > q->begin) - (p->begin < q->begin)
+                                : (p->end > q->end) - (p->end < q->end);
+}
+
+/* Checks that the tensors of the file cover its data without a gap and without sharing a byte, as
+ * the format demands. */
+static enum lb_status check_extents(const struct source *source, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t count = 0;
+    json_int_t at = 0, data = (json_int_t)(source->size - source->header_end);
+    const char *name;
+    json_t *tensor;
+    struct extent *extents = calloc(json_object_size(source->header) + 1, sizeof(*extents));
+    if (!extents)
+        return lb_fail(err, LB_OOM, "%s: out of memory", source->path);
+    json_object_foreach(source->header, name, tensor)
+    {
+        const json_t *offsets = json_object_get(tensor, "data_offsets");
+        if (json_array_size(offsets) == 2) /* not of "__metadata__" */
+            extents[count++] = (struct extent){json_integer_value(json_array_get(offsets, 0)),
+                                               json_integer_value(json_array_get(offsets, 1))};
+    }
+    qsort(extents, count, sizeof(*extents), by_begin);
+    for (size_t i = 0; i < count && st == LB_OK; at = extents[i++].end)
+        if (extents[i].begin != at || extents[i].end < at)
+            st = wrong(source, source->header_end, err,
+                       "the data of a tensor begin at %lld of the data, where those before it end "
+                       "at %lld",
+                       (long long)extents[i].begin, (long long)at);
+    if (st == LB_OK && at < data)
+        st = wrong(source, source->header_end + (size_t)at, err,
+                   "%lld bytes follow that belong to no tensor", (long long)(data - at));
+    free(extents);
+    return st;
+}
+
 /* "encoder.weight_ih_l0_reverse" */
 static void tensor_name(const struct source *source, enum lb_weight kind, int64_t layer,
                         int64_t direction, char *name, size_t size)
 {
-    snprintf(name, size, "%s%s_l%lld%s", source->prefix, kind_names[kind], (long long)layer,
-             direction ? "_reverse" : "");
+    snprintf(name, size, "%s%s%s_l%lld%s", source->prefix, source->dot, kind_names[kind],
+             (long long)layer, direction ? "_reverse" : "");
 }
 
 /* Names of tensors that end as those of a first layer do, for a message. */
@@ -409,7 +460,7 @@ static enum lb_status no_lstm(const struct source *source, const char *name, str
 }
 
 /* L, D, I and H by the tensors that there are. */
-static enum lb_status find_sizes(const struct source *source, struct lb_weights_file *file,
+static enum lb_status find_sizes(struct source *source, struct lb_weights_file *file,
                                  struct lb_error *err)
 {
     char name[400];
@@ -418,6 +469,11 @@ static enum lb_status find_sizes(const struct source *source, struct lb_weights_
     enum lb_status st = LB_OK;
     tensor_name(source, LB_W_IH, 0, 0, name, sizeof(name));
     LB_TRY(find_tensor(source, name, &found, &tensor, err));
+    if (!found && source->prefix[0]) { /* "encoder.lstm" may stand for "encoder.lstm." */
+        source->dot = ".";
+        tensor_name(source, LB_W_IH, 0, 0, name, sizeof(name));
+        LB_TRY(find_tensor(source, name, &found, &tensor, err));
+    }
     if (!found)
         return no_lstm(source, name, err);
     if (tensor.dimensions != 2 || tensor.shape[0] % 4 != 0)
@@ -485,13 +541,13 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
 enum lb_status lb_weights_file_read(const char *path, const char *prefix,
                                     struct lb_weights_file **out, struct lb_error *err)
 {
-    struct source source = {.path = path, .prefix = prefix};
+    struct source source = {.path = path, .prefix = prefix, .dot = ""};
     struct lb_weights_file *file = calloc(1, sizeof(*file));
     enum lb_status st = LB_OK;
     *out = NULL;
     if (!file)
         return lb_fail(err, LB_OOM, "out of memory");
-    LB_TRY(read_bytes(path, &source.bytes, &source.size, err));
+    LB_TRY(open_source(&source, err));
     LB_TRY(find_header(&source, 0, 8, err));
     LB_TRY(load_header(&source, "a JSON object", err));
     LB_TRY(find_sizes(&source, file, err));
@@ -503,10 +559,10 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
         for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
             LB_TRY(take_tensor(&source, file, (enum lb_weight)kind, layer_dir, err));
     }
+    LB_TRY(check_extents(&source, err));
     *out = file;
 done:
-    json_decref(source.header);
-    free(source.bytes);
+    close_source(&source);
     if (st != LB_OK)
         lb_weights_file_free(file);
     return st;

@@ -1,5 +1,8 @@
 /* Weights from a safetensors file: what is read, and what the message about a made-up or damaged
  * file names. */
+#include <time.h>
+#include <unistd.h>
+
 #include "model/tensor_files.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
@@ -22,12 +25,23 @@ static const char *make(const char *header, size_t floats)
     return path;
 }
 
+static void refused(const char *path, const char *prefix, const char *said)
+{
+    struct lb_weights_file *file;
+    struct lb_error err = {""};
+    assert_int_equal(lb_weights_file_read(path, prefix, &file, &err), LB_INVALID);
+    assert_null(file);
+    if (!strstr(err.text, said))
+        fail_msg("'%s' was expected in '%s'", said, err.text);
+}
+
 /* H 1, I 2: w_ih 8 floats, w_hh 4, b_ih 4; no b_hh. */
-#define SMALL                                                                          \
+#define SMALL_BY(who)                                                                  \
     "{\"e.weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}," \
     "\"e.weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[32,48]}," \
     "\"e.bias_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[48,64]},"     \
-    "\"__metadata__\":{\"by\":\"a test\"}}"
+    "\"__metadata__\":{\"by\":\"" who "\"}}"
+#define SMALL SMALL_BY("a test")
 
 TEST_WITH(sizes_and_values_are_read, scratch_setup, scratch_teardown)
 {
@@ -45,19 +59,53 @@ TEST_WITH(sizes_and_values_are_read, scratch_setup, scratch_teardown)
     assert_true(file->values[LB_B_HH][0][3] == 0); /* missing biases are zero */
     uint64_t hash = file->hash;
     lb_weights_file_free(file);
-    assert_int_equal(lb_weights_file_read(make(SMALL, 17), "e.", &file, &err), LB_OK);
-    assert_true(file->hash == hash); /* of the tensors, not of what lies behind them */
+    const char *other = make(SMALL_BY("another"), 16);
+    assert_int_equal(lb_weights_file_read(other, "e", &file, &err), LB_OK); /* for "e." */
+    assert_true(file->hash == hash); /* of the tensors, not of what lies beside them */
     lb_weights_file_free(file);
 }
 
-static void refused(const char *path, const char *prefix, const char *said)
+/* The data of two tensors, which begin at those bytes, and so many floats. */
+static const char *make_two(int first, int second, size_t floats)
+{
+    char header[256];
+    snprintf(header, sizeof(header),
+             "{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[%d,%d]},"
+             "\"weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[%d,%d]}}",
+             first, first + 16, second, second + 16);
+    return make(header, floats);
+}
+
+TEST_WITH(the_tensors_cover_the_data_once, scratch_setup, scratch_teardown)
 {
     struct lb_weights_file *file;
+    assert_int_equal(lb_weights_file_read(make_two(16, 0, 8), "", &file, NULL), LB_OK);
+    lb_weights_file_free(file);
+    refused(make_two(0, 0, 8), "", "begin at 0 of the data, where those before it end at 16");
+    refused(make_two(0, 12, 8), "", "begin at 12 of the data, where those before it end at 16");
+    refused(make_two(0, 20, 9), "", "begin at 20 of the data, where those before it end at 16");
+    refused(make_two(0, 16, 9), "", "4 bytes follow that belong to no tensor");
+}
+
+/* What is not used of a file is not read: it has 10 GB of zeros between its tensors. */
+TEST_WITH(a_large_file_is_read_where_it_has_the_tensors, scratch_setup, scratch_teardown)
+{
+    static const long long hole = 10LL << 30;
+    struct lb_weights_file *file;
     struct lb_error err = {""};
-    assert_int_equal(lb_weights_file_read(path, prefix, &file, &err), LB_INVALID);
-    assert_null(file);
-    if (!strstr(err.text, said))
-        fail_msg("'%s' was expected in '%s'", said, err.text);
+    char header[512];
+    snprintf(header, sizeof(header),
+             "{\"zeros\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,%lld]},"
+             "\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[%lld,%lld]},"
+             "\"weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[%lld,%lld]}}",
+             hole, hole, hole + 16, hole + 16, hole + 32);
+    const char *path = make(header, 0);
+    assert_int_equal(truncate(path, 8 + (off_t)strlen(header) + hole + 32), 0);
+    clock_t start = clock();
+    if (lb_weights_file_read(path, "", &file, &err) != LB_OK)
+        fail_msg("%s", err.text);
+    assert_true((double)(clock() - start) / CLOCKS_PER_SEC < 1);
+    lb_weights_file_free(file);
 }
 
 TEST_WITH(a_damaged_file_is_named_with_the_byte, scratch_setup, scratch_teardown)
