@@ -95,7 +95,7 @@ class Task(ProgramTest):
         self.assertEqual(done.returncode, 1)
 
     def test_a_task_has_finished_when_its_run_says_that_all_cases_have_a_row(self):
-        stopped, torn = '{"kind":"footer","rows":1,"interrupted":true}', '{"kind":"row","verdict":"ok"}'
+        stopped, torn = '{"kind":"footer","rows":1,"interrupted":true}', '{"kind":"canary","verdict":"ok"}'
         for status, end, finished in (("0", None, True), ("1", None, True), ("5", None, True), ("2", None, False),
                                       ("127", None, False), ("0", stopped, False), ("1", torn, False)):
             folder = f"run{status}{hash(end)}"
