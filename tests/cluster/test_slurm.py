@@ -299,6 +299,35 @@ class Signals(Cluster):
         self.assertIn("these shards are missing or have cases left: 2\n", self.merge("warned", 2)[1])
 
 
+class BrokenNode(Cluster):
+    """A node on which the program can't start."""
+
+    def test_its_shards_are_not_finished_and_are_named_and_a_second_array_completes_them(self):
+        sweep = ["-T", "1:6:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.05"]
+        program = self.path("program")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write(f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {NODES[1]} ] && exit 127\nexec {PROGRAM} "$@"\n')
+        os.chmod(program, 0o755)
+        array = self.submit("--array=1-6", TASK, "broken", "6", *sweep, LB_PROGRAM=program)
+        self.slurm.wait_all()
+        failed = [number for number in range(1, 7) if f" on {NODES[1]}," in self.log(array, number)]
+        self.assertNotIn(len(failed), (0, 6))
+        self.assertEqual(sorted(os.listdir(self.path("broken/finished"))),
+                         [str(number) for number in range(1, 7) if number not in failed])
+        done, said = self.merge("broken", 6)
+        self.assertFalse(done)
+        names = ",".join(map(str, failed))
+        self.assertIn(f"these shards are missing or have cases left: {names}\n", said)
+        self.assertIn("incomplete: shard", said)
+        self.assertTrue(os.path.exists(self.path("broken/report.html")))
+
+        self.submit("--array=" + names, TASK, "broken", "6", *sweep)
+        self.slurm.wait_all()
+        done, said = self.merge("broken", 6)
+        self.assertTrue(done, said)
+        self.check_merged("broken", sweep)
+
+
 class Page(Cluster):
     """Runs the commands of bench/cluster/README.md as they stand."""
 
