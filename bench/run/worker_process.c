@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,6 +28,83 @@ enum {
     STILL_MS =
         1000 /* most that one check may count: when it comes later, the program stood still */
 };
+
+/* The children of this process that are no strays: those that it had before its first worker, and
+ * the workers that live. */
+static pid_t known[256];
+static size_t known_count;
+
+/* Lists the children of all threads of this process; returns how many, at most `room`. */
+static size_t list_children(pid_t *children, size_t room)
+{
+    size_t count = 0;
+    glob_t lists;
+    if (glob("/proc/self/task/*/children", 0, NULL, &lists) != 0)
+        return 0;
+    for (size_t i = 0; i < lists.gl_pathc; i++) {
+        FILE *list = fopen(lists.gl_pathv[i], "r");
+        while (list && count < room && fscanf(list, "%d", &children[count]) == 1)
+            count++;
+        if (list)
+            fclose(list);
+    }
+    globfree(&lists);
+    return count;
+}
+
+static bool is_known(pid_t pid)
+{
+    size_t i = 0;
+    while (i < known_count && known[i] != pid)
+        i++;
+    return i < known_count;
+}
+
+/* From the first worker on, what a worker leaves behind becomes a child of this process. */
+static void note_worker(pid_t pid)
+{
+    static bool adopts;
+    if (!adopts) {
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+        known_count = list_children(known, sizeof(known) / sizeof(known[0]) / 2);
+    }
+    adopts = true;
+    if (known_count < sizeof(known) / sizeof(known[0]))
+        known[known_count++] = pid;
+}
+
+static void forget_worker(pid_t pid)
+{
+    for (size_t i = 0; i < known_count; i++)
+        if (known[i] == pid)
+            known[i] = known[--known_count];
+}
+
+/* Ends what the worker left behind: processes that had left its process group, and so were not
+ * killed with it. */
+static void end_strays(long worker)
+{
+    enum { ROUNDS = 20, MOST = 64 };
+    pid_t children[MOST];
+    size_t ended = 0;
+    bool all_known = known_count < sizeof(known) / sizeof(known[0]);
+    for (int round = 0; all_known && round < ROUNDS; round++) {
+        size_t count = list_children(children, MOST), strays = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (is_known(children[i]))
+                continue;
+            strays++;
+            kill(children[i], SIGKILL);
+            ended += waitpid(children[i], NULL, WNOHANG) == children[i];
+        }
+        if (strays == 0)
+            break;
+        usleep(1000); /* for them to end, and for their children to become ours */
+    }
+    if (ended > 0)
+        fprintf(stderr, "warning: worker %ld left %zu process%s behind, which %s ended\n", worker,
+                ended, ended == 1 ? "" : "es", ended == 1 ? "was" : "were");
+}
 
 /* Starts the program, or this very one, as a worker. */
 static enum lb_status spawn_worker(const char *program, int fd, int device, pid_t *pid,
@@ -60,6 +139,8 @@ enum lb_status lb_worker_start(const char *name, const char *program, int device
     *worker = (struct lb_worker){.channel = {.fd = ends[0]}, .name = copy, .oom_kills = NAN};
     enum lb_status st = spawn_worker(program, ends[1], device, &worker->pid, err);
     close(ends[1]);
+    if (st == LB_OK)
+        note_worker(worker->pid);
     if (st != LB_OK) {
         worker->pid = 0;
         lb_worker_destroy(worker);
@@ -89,6 +170,8 @@ static int end_process(struct lb_worker *worker)
         }
         usleep(1000);
     }
+    forget_worker(worker->pid);
+    end_strays(worker->pid);
     worker->pid = 0;
     return status;
 }

@@ -68,6 +68,7 @@ EXPECTED = {
     "reload_other_name": r"can't be loaded again: its name is renamed now",
     "reload_crashes": r"signal 11\) in loading",
     "misbehave_killed": r"^crash: killed from outside",
+    "misbehave_hang_with_daemon": r"^timeout: ",
     "misbehave_hang_in_supports": r"^timeout: supports did not return",
     "misbehave_hang_in_sizes": r"^timeout: sizes did not return",
     "misbehave_crash_in_prepare": r"^crash: .* in prepare",

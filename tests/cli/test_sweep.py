@@ -377,6 +377,30 @@ class Workers(ProgramTest):
                     else:
                         self.assertEqual(row["verdict"], "ok", row["reason"])
 
+    def test_what_a_killed_worker_leaves_behind_is_ended_and_named(self):
+        def daemons():
+            found = []
+            for entry in os.listdir("/proc"):
+                try:
+                    with open(f"/proc/{entry}/comm", encoding="utf-8") as file:
+                        found += [entry] if file.read() == "lb_daemon\n" else []
+                except OSError: # not a process, or it has ended
+                    continue
+            return found
+
+        name = "misbehave_hang_with_daemon"
+        rows, done = self.sweep(*TINY, "--impl", "cpu_ref," + name, "--plugin", plugin(name), "--call-limit", "1",
+                                exit_code=1)
+        self.assertEqual(sorted(row["verdict"] for row in rows.values()), ["ok", "timeout"])
+        self.assertRegex(done.stderr, r"warning: worker \d+ left 1 process behind, which was ended\n")
+        self.assertEqual(daemons(), [])
+        # A child that the program had before its workers is none of theirs.
+        resume = f"{PROGRAM} --resume {self.path('run')} --retry timeout --plugin {plugin(name)} --plots none"
+        done = subprocess.run(["bash", "-c", f"sleep 60 >&- 2>&- & echo $!; exec {resume}"], capture_output=True,
+                              text=True, check=False)
+        self.assertIn("left 1 process behind", done.stderr)
+        os.kill(int(done.stdout.split()[0]), signal.SIGKILL) # raises an error where it has ended
+
     def test_text_that_is_no_utf8_is_a_reason_all_the_same(self):
         start = time.monotonic()
         name = "misbehave_bytes"

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "faulty.h"
@@ -13,6 +14,7 @@ enum fault {
     crash,            /* raises SIGSEGV */
     leave,            /* ends its process */
     hang,             /* does not return */
+    hang_with_daemon, /* the same, and a process of its own session does not end either */
     hang_in_destroy,  /* does not return from destroy */
     crash_in_destroy, /* aborts in destroy */
     eat,              /* allocates without end */
@@ -113,6 +115,13 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     case crash: raise(SIGSEGV); break;
     case leave: _exit(7);
     case hang: wait_for_ever(); break;
+    case hang_with_daemon:
+        if (fork() == 0) {
+            setsid();
+            prctl(PR_SET_NAME, "lb_daemon");
+        }
+        wait_for_ever();
+        break;
     case eat: eat_memory(); break;
     case fail: return lb_fail(err, LB_FAILED, "the planted failure");
     case bytes: return lb_fail(err, LB_FAILED, "caf\xe9 \033[31mred\a\xff");
