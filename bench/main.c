@@ -212,6 +212,7 @@ done:
 static void print_version(void)
 {
     printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
+    printf("worker protocol %d\n", LB_WORKER_PROTOCOL);
     lb_libraries_print();
 }
 

@@ -232,22 +232,31 @@ done:
     return st;
 }
 
-/* Asks the program which commit it was built from. LB_INVALID: it is no bench-lstm. */
+/* Asks the program which commit it was built from. LB_INVALID: it is no bench-lstm, or this program
+ * can't use its workers. */
 static enum lb_status ask_commit(const char *program, char commit[64], struct lb_error *err)
 {
     char line[256] = "", word[4 * 4096 + 4], command[sizeof(word) + 16];
+    int protocol = 0;
     lb_shell_word(program, word, sizeof(word));
     snprintf(command, sizeof(command), "%s --version", word);
     FILE *answer = popen(command, "r");
-    bool known = answer && fgets(line, sizeof(line), answer) &&
-                 sscanf(line, "bench-lstm %*s (commit %63[0-9a-z])", commit) == 1;
-    while (answer && fgets(line, sizeof(line), answer)) /* so that it ends in good order */
-        continue;
+    while (answer && fgets(line, sizeof(line), answer)) {
+        sscanf(line, "bench-lstm %*s (commit %63[0-9a-z])", commit);
+        sscanf(line, "worker protocol %d", &protocol);
+    }
     if (answer)
         pclose(answer);
-    return known ? LB_OK
-                 : lb_fail(err, LB_INVALID,
-                           "--against %s: it is no bench-lstm, or can't be started", program);
+    if (!commit[0])
+        return lb_fail(err, LB_INVALID, "--against %s: it is no bench-lstm, or can't be started",
+                       program);
+    return protocol == LB_WORKER_PROTOCOL
+               ? LB_OK
+               : lb_fail(
+                     err, LB_INVALID,
+                     "--against %s: its workers take other messages (protocol %d, and %d here), "
+                     "so they can't take turns: sweep with each program, and --compare the runs",
+                     program, protocol, LB_WORKER_PROTOCOL);
 }
 
 enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,

@@ -12,6 +12,10 @@
 #include "model/registry.h"
 #include "record/record.h"
 
+/* Number of the messages between the program and its workers (worker_child.h), which --version
+ * prints. Programs of the same number can use each other's workers. */
+#define LB_WORKER_PROTOCOL 1
+
 struct lb_worker_limits {
     double call_s;       /* longest silence of an implementation in one phase of a case */
     double memory_bytes; /* of one worker; 0: what the host has */

@@ -60,7 +60,12 @@ other_machine() {
         tr ',' '\n' | grep -xE 'cpu|threads|simd|governor|gpu' | paste -sd, || true
 }
 
-if [[ -x $base/bench-lstm ]]; then
+# Programs take turns when each can use the other's workers.
+protocol() {
+    "$1" --version | grep '^worker protocol '
+}
+
+if [[ -x $base/bench-lstm && $(protocol "$base/bench-lstm") == "$(protocol "$program")" ]]; then
     sweep "$out/turns" "$@" --against "$base/bench-lstm"
     old=$out/turns/base new=$out/turns/new
     cp "$new/run.jsonl" "$out"

@@ -31,11 +31,12 @@ class Compare(ProgramTest):
             self.assertEqual(len(row["blocks"]), 8)
             self.assertIsNotNone(row["spread_between"])
 
-    def other_program(self, **environment):
+    def other_program(self, protocol=1, **environment):
         """Another build of the program: its workers have these variables, and its commit is abc."""
         path = self.path("other")
         with open(path, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; exit; }\n" +
+            file.write("#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; " +
+                       f"echo worker protocol {protocol}; exit; }}\n" +
                        "".join(f"export {name}={value}\n" for name, value in environment.items()) +
                        f"exec {PROGRAM} \"$@\"\n")
         os.chmod(path, 0o755)
@@ -64,6 +65,7 @@ class Compare(ProgramTest):
     def test_what_takes_no_turns_is_refused(self):
         for words, said in ((["--against", "/bin/true"], "/bin/true: it is no bench-lstm"),
                             (["--against", "/no/such"], "/no/such: it is no bench-lstm"),
+                            (["--against", self.other_program(protocol=0)], "(protocol 0, and 1 here)"),
                             (["--against", PROGRAM, "--shard", "1/2"], "excludes --devices and --shard"),
                             (["--margin", "3"], "--margin: a sweep compares only --against another program")):
             done = run(*SWEEP, *words, "--out", self.path("run"))
