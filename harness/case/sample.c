@@ -1,6 +1,7 @@
 /* The step that takes the samples: calls on two sets of inputs in random order, of which some are
  * checked (TIMING.md). */
 #include <math.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "case/context.h"
@@ -176,6 +177,18 @@ done:
     return st;
 }
 
+/* Waits until no more threads of this process run than the case may use. Those of a library's pool
+ * spin for a while after they were created or had work, as OpenBLAS's do for 27 ms and libgomp's
+ * longer; that would count as CPUs which the case used. Those that never stop do count. */
+static void let_threads_rest(const struct lb_case_context *context)
+{
+    static const double longest_ns = 5e8;
+    const struct timespec nap = {.tv_nsec = 1000000};
+    double start = lb_now_ns();
+    while (lb_threads_running() > context->plan.config.threads && lb_now_ns() < start + longest_ns)
+        nanosleep(&nap, NULL);
+}
+
 enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *err)
 {
     struct lb_samples samples = {0};
@@ -188,6 +201,8 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     if (context->c->launch == LB_GRAPH)
         LB_TRY(capture(context, err));
     LB_TRY(choose_calls(context, err));
+    if (context->space == &lb_host_space)
+        let_threads_rest(context);
     sampler.warm = samples_begin;
     sampler.done = samples_end;
     sampler.calls = context->calls;

@@ -206,15 +206,36 @@ static double running_children_ns(const char *thread)
     return ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
 }
 
+/* Sums a figure over the threads of this process. */
+static double over_threads(double (*figure)(const char *thread))
+{
+    double sum = 0;
+    DIR *threads = opendir("/proc/self/task");
+    for (const struct dirent *entry; threads && (entry = readdir(threads));)
+        sum += entry->d_name[0] == '.' ? 0 : figure(entry->d_name);
+    if (threads)
+        closedir(threads);
+    return sum;
+}
+
+static double is_running(const char *thread)
+{
+    char path[300], line[1024];
+    snprintf(path, sizeof(path), "/proc/self/task/%s/stat", thread);
+    lb_read_line(path, line, sizeof(line));
+    const char *name_end = strrchr(line, ')'); /* a name may hold anything else */
+    return name_end && strncmp(name_end, ") R", 3) == 0;
+}
+
+double lb_threads_running(void)
+{
+    return over_threads(is_running);
+}
+
 double lb_children_cpu_ns(void)
 {
     struct rusage ended;
-    double ns = 0;
-    DIR *threads = opendir("/proc/self/task");
-    for (const struct dirent *entry; threads && (entry = readdir(threads));)
-        ns += entry->d_name[0] == '.' ? 0 : running_children_ns(entry->d_name);
-    if (threads)
-        closedir(threads);
+    double ns = over_threads(running_children_ns);
     if (getrusage(RUSAGE_CHILDREN, &ended) == 0)
         ns += 1e9 * (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
               1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);

@@ -62,6 +62,10 @@ void lb_restart_peak(void);
  * resolution of 10 ms. */
 double lb_children_cpu_ns(void);
 
+/* Threads of this process that run or wait for a CPU, the caller among them; 0 where the system
+ * does not say. */
+double lb_threads_running(void);
+
 /* Physical memory of the host in bytes. */
 double lb_host_total(void);
 

@@ -1,4 +1,6 @@
 /* The host's memory: guard bands, huge pages, and how much memory is counted as available. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -126,6 +128,42 @@ TEST(weight_gradients_have_guard_bands)
     last[4 * 3] = 0;
     assert_non_null(lb_host_space.overrun(results.gradients.dw_ih[0]));
     lb_results_destroy(&results);
+}
+
+static struct {
+    _Atomic bool spins, ends;
+} other; /* what the other thread does */
+
+static void *spin_then_sleep(void *unused)
+{
+    (void)unused;
+    while (other.spins)
+        ;
+    while (!other.ends)
+        usleep(1000);
+    return NULL;
+}
+
+/* Waits for up to 2 s until so many threads run. */
+static bool come_to(double running)
+{
+    for (int i = 0; i < 2000 && lb_threads_running() != running; i++)
+        usleep(1000);
+    return lb_threads_running() == running;
+}
+
+/* A library's threads that spin after they had work must not count as CPUs of the next case. */
+TEST(threads_that_sleep_do_not_run)
+{
+    pthread_t thread;
+    assert_true(come_to(1));
+    other.spins = true;
+    assert_int_equal(pthread_create(&thread, NULL, spin_then_sleep, NULL), 0);
+    assert_true(come_to(2));
+    other.spins = false;
+    assert_true(come_to(1));
+    other.ends = true;
+    pthread_join(thread, NULL);
 }
 
 /* The buffer that flushes the caches before each sample counts as memory that a case needs. */
