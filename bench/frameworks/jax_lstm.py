@@ -5,6 +5,7 @@ the scan are masked: a row's state stays as it is past its end. The weights' lay
 cuDNN's variant gets them as one array. jax.experimental.rnn has no projection; the scan has.
 """
 
+import ctypes
 import os
 
 import contract
@@ -158,6 +159,14 @@ class Session(contract.Session):
     def address_of(self, value):
         self.jax.block_until_ready(value)
         return value.unsafe_buffer_pointer()
+
+    def write(self, tensors, values):
+        """By address: as a NumPy array each value takes JAX 6 us."""
+        if self.case.device == "cuda":
+            super().write(tensors, values)
+            return
+        for tensor, value in zip(tensors, values):
+            ctypes.memmove(tensor.address, self.address_of(value), tensor.bytes)
 
     def forward(self, bound):
         if self.case.trains:

@@ -62,7 +62,7 @@ class Session(contract.Session):
         self.call = self.module
         self.lengths = None
         self.seen = ""
-        self.inputs = self.outputs = self.weight_gradients = None
+        self.inputs = self.outputs = self.weights = self.weight_gradients = None
         if case.variant == "compile":
             torch._dynamo.reset()  # pylint: disable=protected-access
             torch._dynamo.config.allow_rnn = True  # pylint: disable=protected-access
@@ -76,19 +76,27 @@ class Session(contract.Session):
                  for name in kinds]
                 for layer, direction, _ in self.case.layer_dirs()]
 
-    def switches(self):
-        """Everything runs within these: which library the variant may use."""
-        backends = self.torch.backends
-        backends.mkldnn.set_flags(self.case.variant != "native")
-        backends.cudnn.enabled = self.case.variant != "native"
-
     def precision(self):
         """The call runs within this: autocast where it is the variant."""
         if not self.casts:
             return contextlib.nullcontext()
         return self.torch.autocast(self.case.device, dtype=self.dtype)
 
+    def on_stream(self):
+        """And within this: the case's stream on a GPU."""
+        return self.torch.cuda.stream(self.stream) if self.stream else contextlib.nullcontext()
+
+    def recorded(self):
+        """And within this: as training or inference is called. PyTorch 2.15 leaves the weights of
+        nn.LSTM's own kernels uncast where autocast and inference_mode are combined."""
+        if self.case.trains:
+            return self.torch.enable_grad()
+        return self.torch.no_grad() if self.casts else self.torch.inference_mode()
+
     def prepare(self, kinds, lengths):
+        backends = self.torch.backends  # switches of the process, until the next case's prepare
+        backends.mkldnn.set_flags(self.case.variant != "native")
+        backends.cudnn.enabled = self.case.variant != "native"
         with self.torch.no_grad():
             for index, parameters in enumerate(self.parameters()):
                 for kind, parameter in zip(kinds, parameters):
@@ -97,6 +105,7 @@ class Session(contract.Session):
             self.lengths = self.torch.tensor(lengths, dtype=self.torch.int64)
         self.module.train(self.case.trains)
         self.module.flatten_parameters()
+        self.weights = [parameter for entry in self.parameters() for parameter in entry]
         self.seen = self.operators()
 
     def operators(self):
@@ -113,10 +122,9 @@ class Session(contract.Session):
 
         if self.case.variant == "compile" and self.case.trains:
             return "unrolled and compiled by TorchInductor"
-        self.switches()
         x = self.torch.zeros(1, self.case.batch, self.case.input, dtype=self.dtype,
                              device=self.device)
-        with Seen(), self.torch.set_grad_enabled(self.case.trains), self.precision():
+        with Seen(), self.recorded(), self.precision():
             self.module(x)
         fast = [name.split(".")[1] for name in names if "rnn" in name]
         if self.case.variant == "compile":
@@ -145,24 +153,20 @@ class Session(contract.Session):
         return y, *last
 
     def forward(self, bound):
-        self.switches()
-        self.inputs = bound.given
-        with self.torch.cuda.stream(self.stream), self.precision(), \
-                self.torch.set_grad_enabled(self.case.trains):
-            self.outputs = self.run(*bound.given)
-        with self.torch.cuda.stream(self.stream), self.torch.no_grad():
-            for mine, theirs in zip(bound.results, self.outputs):
+        with self.on_stream(), self.precision(), self.recorded():
+            found = self.run(*bound.given)
+            if self.case.trains:
+                self.inputs, self.outputs = bound.given, found
+                found = [tensor.detach() for tensor in found]
+            for mine, theirs in zip(bound.results, found):
                 mine.copy_(theirs)
 
     def backward(self, bound):
-        self.switches()
-        parameters = [parameter for entry in self.parameters() for parameter in entry]
-        with self.torch.cuda.stream(self.stream):
-            found = self.torch.autograd.grad(self.outputs, (*self.inputs, *parameters),
+        with self.on_stream():
+            found = self.torch.autograd.grad(self.outputs, (*self.inputs, *self.weights),
                                              bound.given)
-            with self.torch.no_grad():
-                for mine, theirs in zip(bound.results, found):
-                    mine.copy_(theirs)
+            for mine, theirs in zip(bound.results, found):
+                mine.copy_(theirs)
         self.weight_gradients = found[3:]
         self.outputs = None
 
