@@ -147,9 +147,12 @@ static void *spin_then_sleep(void *unused)
 /* Waits for up to 2 s until so many threads run. */
 static bool come_to(double running)
 {
-    for (int i = 0; i < 2000 && lb_threads_running() != running; i++)
+    for (int i = 0; i < 2000; i++) {
+        if (lb_threads_running() == running)
+            return true;
         usleep(1000);
-    return lb_threads_running() == running;
+    }
+    return false;
 }
 
 /* A library's threads that spin after they had work must not count as CPUs of the next case. */
