@@ -7,6 +7,7 @@ around the call, as mixed precision is trained.
 """
 
 import contextlib
+import ctypes
 
 import contract
 from contract import FULL_NAMES, Absent, Unsupported, unpinned
@@ -77,17 +78,17 @@ class Session(contract.Session):
                 for layer, direction, _ in self.case.layer_dirs()]
 
     def precision(self):
-        """The call runs within this: autocast where it is the variant."""
+        """The context of mixed precision: autocast where that is the variant."""
         if not self.casts:
             return contextlib.nullcontext()
         return self.torch.autocast(self.case.device, dtype=self.dtype)
 
     def on_stream(self):
-        """And within this: the case's stream on a GPU."""
+        """The context in which work goes to the case's stream; on a CPU it does nothing."""
         return self.torch.cuda.stream(self.stream) if self.stream else contextlib.nullcontext()
 
     def recorded(self):
-        """And within this: as training or inference is called. PyTorch 2.15 leaves the weights of
+        """The context of training or of inference, as users call them. PyTorch 2.15 leaves the weights of
         nn.LSTM's own kernels uncast where autocast and inference_mode are combined."""
         if self.case.trains:
             return self.torch.enable_grad()
@@ -174,7 +175,8 @@ class Session(contract.Session):
         for index in range(len(kinds[0])):
             for number, kind in enumerate(kinds):
                 found = self.weight_gradients[len(kinds) * index + number]
-                self.torch.from_dlpack(kind[index]).copy_(found)
+                found = found.to("cpu", self.dtype).contiguous()
+                ctypes.memmove(kind[index].address, found.data_ptr(), kind[index].bytes)
 
     def describe(self):
         runs_on = self.runs_on(f"cuDNN {self.torch.backends.cudnn.version()}")

@@ -122,10 +122,8 @@ static enum lb_status keep_gradients(struct lb_case_context *context, struct lb_
  * take: else it does a part of backward's work, which is not timed. */
 static enum lb_status time_gradients(struct lb_case_context *context, struct lb_error *err)
 {
-    static const double copies = 30, share = 0.2 /* of the call */;
-    static const double tensors_ns = 5e5; /* what a framework may take for four tensors' views */
+    static const double copies = 30, noticed_ns = 5e5, share = 0.2; /* share of the call */
     const struct lb_results *results = &context->results;
-    const struct lb_problem *p = &context->c->problem;
     const size_t bytes = results->weight_count * results->element_bytes;
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
@@ -139,8 +137,7 @@ static enum lb_status time_gradients(struct lb_case_context *context, struct lb_
     memcpy(copy, results->gradients.dw_ih[0], bytes);
     double as_copy = lb_now_ns() - start;
     free(copy);
-    if (own > copies * as_copy + tensors_ns * (double)(p->layers * p->directions) &&
-        own > share * context->verified_ns[1])
+    if (own > copies * as_copy + noticed_ns && own > share * context->verified_ns[1])
         context->slow_gradients = own / context->verified_ns[1];
 done:
     return st;

@@ -186,6 +186,14 @@ void lb_restart_peak(void)
     fclose(file);
 }
 
+/* Reads a file stat of /proc; the fields from the end of the program's name on, which may hold
+ * anything, or NULL where there is no such file. */
+static const char *read_stat(const char *path, char line[1024])
+{
+    lb_read_line(path, line, 1024);
+    return strrchr(line, ')');
+}
+
 /* CPU time of the children of one thread of this process that still run. */
 static double running_children_ns(const char *thread)
 {
@@ -197,10 +205,9 @@ static double running_children_ns(const char *thread)
         double user, system;
         char status[1024];
         snprintf(path, sizeof(path), "/proc/%ld/stat", child);
-        lb_read_line(path, status, sizeof(status));
-        const char *name_end = strrchr(status, ')'); /* a name may hold anything else */
-        if (name_end && sscanf(name_end, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf",
-                               &user, &system) == 2)
+        const char *fields = read_stat(path, status);
+        if (fields && sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf", &user,
+                             &system) == 2)
             ticks += user + system;
     }
     return ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
@@ -222,9 +229,8 @@ static double is_running(const char *thread)
 {
     char path[300], line[1024];
     snprintf(path, sizeof(path), "/proc/self/task/%s/stat", thread);
-    lb_read_line(path, line, sizeof(line));
-    const char *name_end = strrchr(line, ')'); /* a name may hold anything else */
-    return name_end && strncmp(name_end, ") R", 3) == 0;
+    const char *fields = read_stat(path, line);
+    return fields && strncmp(fields, ") R", 3) == 0;
 }
 
 double lb_threads_running(void)

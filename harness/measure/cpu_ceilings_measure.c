@@ -24,11 +24,11 @@ enum { REPEATS = 20000, BARRIERS = 50 };
 typedef double peak_loop(float *sink);
 
 /* A loop that a sanitizer has instrumented shows a rate far below the machine's. */
-#define BARE __attribute__((no_sanitize("address", "undefined")))
+#define UNINSTRUMENTED __attribute__((no_sanitize("address", "undefined")))
 
 /* ACCUMULATORS hide the latency of a multiply-add and fit the registers. */
 #define PEAK_LOOP(name, attributes, vector, zero, step, accumulators, flops)   \
-    BARE attributes static double name(float *sink)                            \
+    UNINSTRUMENTED attributes static double name(float *sink)                  \
     {                                                                          \
         float first;                                                           \
         vector s[accumulators];                                                \

@@ -11,6 +11,7 @@ import argparse
 import json
 import os
 import random
+import re
 import shutil
 import sys
 import unittest
@@ -52,10 +53,11 @@ SWAPPED_GATES = {
     "jax": ("jax_lstm.py", "i, f, g, o = numpy.split", "f, i, g, o = numpy.split"),
 }
 SWAPPED_GRADIENTS = {
-    "pytorch": ("torch_lstm.py", ".copy_(found)", ".copy_(found.roll(self.case.hidden, 0))"),
+    "pytorch": ("torch_lstm.py", ").contiguous()", ").roll(self.case.hidden, 0)"),
     "keras": ("keras_lstm.py", "recurrent.T, bias, bias)", "recurrent.T, bias, 0 * bias)"),
-    "jax": ("jax_lstm.py", "numpy.asarray(array))",
-            "numpy.roll(numpy.asarray(array), self.case.hidden, 0))"),
+    "jax": ("jax_lstm.py", "for kind in kinds], found)",
+            "for kind in kinds],\n                       "
+            "[self.jax.numpy.roll(part, self.case.hidden, 0) for part in found])"),
 }
 # Faults of that cell alone: w_hr in the order of its transpose, and likewise its gradient; peepholes in
 # another order of gates.
@@ -70,15 +72,14 @@ TURNED_CELL = {
     "onnxruntime": ("onnx_lstm.py", "[[0, 2, 1]]", "[[0, 1, 2]]"),
 }
 TURNED_CELL_GRADIENT = {
-    "pytorch": ("torch_lstm.py", "self.torch.from_dlpack(kind[index]).copy_(found)",
-                "if number == 4:\n"
-                "                    found = found.T.reshape(found.shape)\n"
-                "                self.torch.from_dlpack(kind[index]).copy_(found)"),
-    "jax": ("jax_lstm.py", "numpy.copyto(kind[index].numpy(), numpy.asarray(array))",
-            "array = numpy.asarray(array)\n"
-            "                if kind is kinds[-1] and self.case.projection:\n"
-            "                    array = array.T.reshape(array.shape)\n"
-            "                numpy.copyto(kind[index].numpy(), array)"),
+    "pytorch": ("torch_lstm.py", ").contiguous()",
+                ")\n"
+                "                found = found.T.reshape(found.shape) if number == 4 else found\n"
+                "                found = found.contiguous()"),
+    "jax": ("jax_lstm.py", "for kind in kinds], found)",
+            "for kind in kinds],\n                       "
+            "[part.T.reshape(part.shape) if number == 4 else part\n"
+            "                        for number, part in enumerate(found)])"),
 }
 # No fault: cuDNN's variant of JAX on a CPU, with the reference function of JAX.
 CUDNN_ON_CPU = [
@@ -171,8 +172,9 @@ class Framework(ProgramTest):
         rows = self.rows_of(lines, variants=variants)
         usual = 0
         for case, row in rows.items():
-            if row["dtype"] in ("f16", "bf16") and row["reason"].startswith("low precision: "):
-                row["verdict"] = "ok" # PyTorch's own kernels round each operation's result
+            if self.name == "pytorch" and row["dtype"] in ("f16", "bf16") and \
+                    re.match(r"low precision: the error is [12](\.\d)? times", row["reason"]):
+                row["verdict"] = "ok" # its own kernels round the result of each operation
             self.assertIn(row["verdict"], ("ok", "unsupported"), f"{case}: {row['reason']}")
             if row["variant"] in ("", "auto"):
                 self.assertEqual(row["verdict"], "ok", f"{case}: {row['reason']}")
