@@ -492,8 +492,12 @@ const struct lb_option lb_option_table[] = {
      .help = "How GPU work is submitted: stream, graph (stream)."},
     {"--cache", "hot, cold or both", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "State of the caches before each call: hot, cold (hot)."},
-    {"--timing", "isolated, batched or both", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "One call per sample, or many calls in a row: isolated, batched (isolated)."},
+    {"--timing", "isolated, batched or stream", "LIST", CASES, GRIDS, set_selection, 0,
+     .help = "One call per sample, many calls in a row, or a stream of calls of T steps that carry "
+             "their state: isolated, batched, stream (isolated)."},
+    {"--rate", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
+     .help = "Calls per second of a stream; one that begins late counts from when it was due "
+             "(default: each call follows the one before at once)."},
     {"--threads", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "Numbers of CPU threads (1)."},
     {"--impl", "implementations", "NAME[:VARIANT],...", CASES,

@@ -22,7 +22,7 @@ static const char *const cells[] = {
     "standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual", NULL};
 static const char *const launches[] = {"stream", "graph", NULL};
 static const char *const caches[] = {"hot", "cold", NULL};
-static const char *const timings[] = {"isolated", "batched", NULL};
+static const char *const timings[] = {"isolated", "batched", "stream", NULL};
 
 /* Where an axis has its field in a case: offset and size in bytes. */
 #define FIELD(name) \
@@ -49,6 +49,7 @@ const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
     [LB_AXIS_TIMING] = {"--timing", "timing", timings, 0, LB_GIVEN_TIMING, FIELD(timing)},
     [LB_AXIS_THREADS] = {"--threads", "threads", NULL, LB_MAX_THREADS, LB_GIVEN_THREADS,
                          FIELD(threads)},
+    [LB_AXIS_RATE] = {"--rate", "calls per second", NULL, LB_MAX_RATE, LB_GIVEN_RATE, FIELD(rate)},
 };
 
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)

@@ -25,6 +25,7 @@ enum lb_axis_id {
     LB_AXIS_CACHE,
     LB_AXIS_TIMING,
     LB_AXIS_THREADS,
+    LB_AXIS_RATE,
     LB_AXIS_COUNT
 };
 

@@ -118,7 +118,7 @@ static void explain_problem(const struct lb_case *c)
     printf("  flops      %.4g in GEMMs (matrix products)\n", lb_problem_flops(p));
     lb_format_bytes(lb_problem_bytes(p), bytes);
     printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
-    lb_format_bytes(lb_case_bytes(p), bytes);
+    lb_format_bytes(lb_case_bytes(c), bytes);
     printf("  memory     %s for tensors, results and the oracle\n", bytes);
     printf("  intensity  %.3g flops per byte; %lld dependent steps\n",
            lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);

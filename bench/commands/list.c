@@ -210,7 +210,7 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];
         const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
-        double bytes = lb_case_bytes(&c->problem);
+        double bytes = lb_case_bytes(c);
         if (!impl_entry->absent)
             seconds += estimate_seconds(impl_entry, c, &sampler) * rounds /
                        (impl_entry->memory == LB_DEVICE ? (double)devices : 1);

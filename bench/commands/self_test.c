@@ -256,7 +256,7 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
     for (int s = 0; s < 2; s++) {
         if (lb_row_units(&rows[s]) != PAIRS)
             LB_TRY(lb_fail(err, LB_FAILED, "planted: %.400s", rows[s].reason));
-        LB_TRY(lb_row_unit_times(&rows[s], logs[s], err));
+        LB_TRY(lb_row_unit_times(&rows[s], 0.5, logs[s], err));
         for (int i = 0; i < PAIRS; i++)
             logs[s][i] = log(logs[s][i]);
     }

@@ -171,6 +171,10 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
     lb_append(page, SIZE, "%s%s%s%s%s", p->ragged ? "_ragged" : "",
               p->act == LB_ACT_RELU ? "_act-relu" : "", c->launch == LB_GRAPH ? "_graph" : "",
               c->cache == LB_COLD ? "_cold" : "", c->timing == LB_BATCHED ? "_batched" : "");
+    if (c->timing == LB_STREAMING)
+        lb_append(page, SIZE, "_stream");
+    if (c->rate > 0)
+        lb_append(page, SIZE, "_rate%d", c->rate);
     if (c->threads > 1)
         lb_append(page, SIZE, "_th%d", c->threads);
     if (label_of(row, false))
@@ -211,6 +215,10 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
               c->launch == LB_GRAPH ? ", CUDA graph" : "",
               c->cache == LB_COLD ? ", cold caches" : "",
               c->timing == LB_BATCHED ? ", batched timing" : "");
+    if (c->timing == LB_STREAMING)
+        lb_append(rest, sizeof(rest), ", stream");
+    if (c->rate > 0)
+        lb_append(rest, sizeof(rest), " of %d calls per second", c->rate);
     if (c->threads > 1)
         lb_append(rest, sizeof(rest), ", %d threads", c->threads);
     if (label_of(row, false))

@@ -262,8 +262,10 @@ static void describe_leftovers(struct server *server, const struct lb_impl *impl
     const struct history history =
         add_to_history(server, impl, c->threads, after > before ? after - before : 0);
     bool on_device = impl->memory == LB_DEVICE;
+    int chunks;
+    const struct lb_problem whole = lb_case_whole(c, &chunks);
     const struct lb_leftovers_allowed allowed = {
-        .bytes = lb_reference_bytes(&c->problem) + (on_device     ? (double)INFINITY
+        .bytes = lb_reference_bytes(&whole) + (on_device     ? (double)INFINITY
                                                     : history.ran ? (double)BYTES
                                                                   : (double)FIRST_BYTES),
         .descriptors = !history.ran,

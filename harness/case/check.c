@@ -24,7 +24,13 @@ enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_e
                        : !lb_reference_lengths_intact(context->reference) ? "the lengths"
                                                                           : NULL;
     enum lb_status st = LB_OK;
-    for (int i = 0; i < LB_TIMED_SETS && !name; i++) {
+    if (lb_case_streams(context)) { /* the call before it wrote h0 and c0 */
+        struct lb_inputs inputs = lb_case_chunk_inputs(context);
+        inputs.at[LB_H0] = inputs.at[LB_C0] = NULL;
+        LB_TRY(lb_tensors_compare(&context->tensors, context->last_buffer, &inputs, &changed, err));
+        name = !name && changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : name;
+    }
+    for (int i = 0; i < LB_TIMED_SETS && !name && !lb_case_streams(context); i++) {
         LB_TRY(lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]],
                                   &changed, err));
         name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
@@ -95,7 +101,7 @@ static enum lb_tensor find_unwritten(const struct lb_case_context *context)
     const struct lb_tensors *tensors = &context->tensors;
     const size_t size = lb_dtype_size(context->c->problem.dtype);
     for (int t = context->plan.has_backward ? LB_DC0 : LB_CN; t >= LB_Y; t--) {
-        const char *at = tensors->at[0][t];
+        const char *at = tensors->at[tensors->side][t];
         if (at && memcmp(at + tensors->bytes[t] - size, poison, size) == 0)
             return (enum lb_tensor)t;
     }
@@ -147,7 +153,8 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
 {
     struct lb_check check;
     struct lb_row *row = context->row;
-    lb_reference_check(context->reference, context->last_set, &context->results, &check);
+    lb_reference_check(context->reference, context->last_set, lb_case_whole_results(context),
+                       &check);
     const struct {
         double *noted, found;
     } errors[] = {
@@ -170,7 +177,7 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
 
 enum lb_status lb_case_check_repeats(struct lb_case_context *context)
 {
-    uint64_t first = context->bits[context->last_set].results;
+    uint64_t first = lb_case_verified_bits(context)->results;
     uint64_t hash = lb_results_hash(&context->results);
     if (hash == first)
         return LB_OK;

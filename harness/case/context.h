@@ -8,6 +8,7 @@
 #include "case/options.h"
 #include "case/place.h"
 #include "case/probe.h"
+#include "case/stream.h"
 #include "case/update.h"
 #include "device/timer.h"
 #include "reference/case_tensors.h"
@@ -45,6 +46,7 @@ struct lb_case_context {
     void *first_gradients;                       /* of the first verified call, in its layout */
     double loss_scale;                           /* of them */
     struct lb_results results;                   /* of the last checked call, on the host */
+    struct lb_results whole[LB_INPUT_SETS];      /* of a stream: those of all its calls */
     struct lb_tensors tensors;                   /* inputs and outputs in space */
     struct lb_forward_io forward[LB_TIMED_SETS]; /* these tensors as arguments, by buffer */
     struct lb_backward_io backward[LB_TIMED_SETS];
@@ -54,15 +56,17 @@ struct lb_case_context {
 
     struct lb_call_checks checks;
     int held[LB_TIMED_SETS]; /* which input set each buffer holds */
+    int chunk;               /* the latest call's number in the stream; 0 where there is none */
+    struct lb_stream_clock clock;
     uint64_t order;          /* its last bit is the buffer that the next call reads */
     int last_buffer;         /* the buffer that the latest call read */
     int last_set;            /* the input set that it held */
     bool followed;           /* lb_case_call_after was called after it */
-    struct {
+    struct lb_case_bits {
         uint64_t results;   /* hash of the verified results, in canonical form */
         uint64_t gradients; /* hash of the weight gradients alone */
         uint64_t memory;    /* hash of the results where and as the implementation wrote them */
-    } bits[LB_TIMED_SETS];
+    } *bits;                /* [LB_TIMED_SETS][plan.chunks]; owned */
     size_t calls_made, calls_before; /* in all; before the first sample */
     struct lb_holdings holdings;     /* before the first sample */
     double children_ns;              /* CPU time of child processes before the first sample */
@@ -142,6 +146,26 @@ enum lb_status lb_case_call_update(void *context, struct lb_error *err);
 /* Fixes which buffers the next calls read, as lb_call_checks_order; calls: how many there will be.
  */
 void lb_case_set_order(struct lb_case_context *context, uint64_t order, int calls);
+
+/* Brings the next call of a stream in place (stream.c): its steps of x and, at the beginning of the
+ * stream, h0 and c0. After the last verified call the stream begins again, on one of the timed input
+ * sets. lb_case_begin_stream lets the next call be the first one of that set. */
+enum lb_status lb_case_next_chunk(struct lb_case_context *context, struct lb_error *err);
+void lb_case_begin_stream(struct lb_case_context *context, int set);
+
+/* Whether the case is a stream. */
+bool lb_case_streams(const struct lb_case_context *context);
+
+/* What the next call of a stream reads and has not been given by the call before: the inputs of
+ * that call's chunk, NULL for those that stay. */
+struct lb_inputs lb_case_chunk_inputs(const struct lb_case_context *context);
+
+/* The fetched results as the oracle sees them: those of a stream join the results of the calls
+ * before. */
+const struct lb_results *lb_case_whole_results(struct lb_case_context *context);
+
+/* What the verified call with the inputs of the latest call wrote. */
+struct lb_case_bits *lb_case_verified_bits(const struct lb_case_context *context);
 
 /* The untimed work that a call needs before it: backward alone needs a reserve that a forward has
  * just filled, from the inputs that backward will read. checked: meanwhile the gradients that

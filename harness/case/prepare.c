@@ -104,6 +104,15 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
     LB_TRY(lb_tensors_create(&context->plan.problem, space, &context->tensors, err));
     LB_TRY(lb_results_create(&context->plan.problem, &context->results, err));
+    context->bits = calloc((size_t)LB_TIMED_SETS * (size_t)context->plan.chunks,
+                           sizeof(*context->bits));
+    if (!context->bits)
+        return lb_fail(err, LB_OOM, "out of memory for %d calls", context->plan.chunks);
+    if (lb_case_streams(context)) {
+        lb_tensors_carry_state(&context->tensors);
+        for (int i = 0; i < LB_INPUT_SETS; i++)
+            LB_TRY(lb_results_create(&context->plan.whole, &context->whole[i], err));
+    }
     for (int i = 0; i < LB_TIMED_SETS; i++) {
         context->forward[i] = lb_forward_io(context->tensors.at[i]);
         context->backward[i] = lb_backward_io(context->tensors.at[i]);
@@ -216,7 +225,7 @@ done:
 enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_run_options *options = context->options;
-    const struct lb_problem *problem = &context->plan.problem;
+    const struct lb_problem *problem = &context->plan.whole;
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
     lb_case_phase(context, "oracle");
@@ -267,6 +276,9 @@ void lb_case_close(struct lb_case_context *context)
     lb_case_update_close(&context->update);
     lb_tensors_destroy(&context->tensors);
     lb_results_destroy(&context->results);
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        lb_results_destroy(&context->whole[i]);
+    free(context->bits);
     space->release(context->buffers.workspace);
     space->release(context->buffers.reserve);
     space->release(context->buffers.gradients);

@@ -9,6 +9,7 @@
 #include "device/device.h"
 #include "device/timer.h"
 #include "model/registry.h"
+#include "model/tensor_files.h"
 #include "reference/reference.h"
 
 /* What the harness allocates for a problem. */
@@ -17,12 +18,15 @@ struct needed {
     double host;    /* results and oracle on the host */
 };
 
-static enum lb_status count_needed(const struct lb_problem *problem, struct needed *needed,
-                                   struct lb_error *err)
+/* whole: the problem that the oracle evaluates. */
+static enum lb_status count_needed(const struct lb_problem *problem, const struct lb_problem *whole,
+                                   struct needed *needed, struct lb_error *err)
 {
-    struct lb_counts n;
+    struct lb_counts n, all;
     double size = (double)lb_dtype_size(problem->dtype);
     enum lb_status st = lb_problem_counts(problem, &n, err);
+    if (st == LB_OK)
+        st = lb_problem_counts(whole, &all, err);
     if (st != LB_OK)
         return st;
     double passes = lb_has_backward(problem) ? 2 : 1; /* gradients have the shapes of the rest */
@@ -32,14 +36,30 @@ static enum lb_status count_needed(const struct lb_problem *problem, struct need
     double inputs = passes * states + mask + (double)n.x + (passes - 1) * (double)n.y;
     needed->tensors = (outputs + LB_TIMED_SETS * inputs) * size;
     needed->host = outputs * size + passes * (double)n.weights * size; /* a copy, and gradients */
-    needed->host += lb_reference_bytes(problem);
+    needed->host += lb_reference_bytes(whole);
+    if (whole->seq_len > problem->seq_len) /* results of all input sets are kept */
+        needed->host += LB_INPUT_SETS * ((double)all.y + states) * size;
     return LB_OK;
 }
 
-double lb_case_bytes(const struct lb_problem *problem)
+struct lb_problem lb_case_whole(const struct lb_case *c, int *chunks)
+{
+    static const double enough_flops = 1e9, fewest = 2, most = 256;
+    struct lb_problem whole = c->problem;
+    *chunks = 1;
+    if (c->timing == LB_STREAMING)
+        *chunks = (int)fmin(fmax(enough_flops / lb_problem_flops(&whole), fewest), most);
+    if (__builtin_mul_overflow(whole.seq_len, *chunks, &whole.seq_len))
+        whole.seq_len = INT64_MAX;
+    return whole;
+}
+
+double lb_case_bytes(const struct lb_case *c)
 {
     struct needed needed;
-    if (count_needed(problem, &needed, NULL) != LB_OK)
+    int chunks;
+    const struct lb_problem whole = lb_case_whole(c, &chunks);
+    if (count_needed(&c->problem, &whole, &needed, NULL) != LB_OK)
         return (double)INFINITY;
     return needed.tensors + needed.host;
 }
@@ -63,6 +83,9 @@ static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_c
         return lb_fail(why, LB_UNSUPPORTED, "launch graph: it runs on the host, without a stream");
     if (c->launch == LB_GRAPH && !(impl->traits & LB_CAPTURABLE))
         return lb_fail(why, LB_UNSUPPORTED, "launch graph: its calls can't be captured");
+    const struct lb_sequence_file *given = NULL;
+    if (c->timing == LB_STREAMING && lb_inputs_given(&given, NULL) == LB_OK && given)
+        return lb_fail(why, LB_UNSUPPORTED, "timing stream: its inputs are random ones");
     if (c->problem.pass != LB_INFER && !impl->backward)
         return lb_fail(why, LB_UNSUPPORTED, "pass %s: it has no backward",
                        lb_pass_name(c->problem.pass));
@@ -113,14 +136,15 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
                                   .problem = c->problem,
                                   .has_backward = lb_has_backward(&c->problem),
                                   .calls_updates = impl->update && lb_has_backward(&c->problem)};
+    plan->whole = lb_case_whole(c, &plan->chunks);
     if (c->problem.pass == LB_FORWARD)
-        plan->problem.pass = LB_TRAIN;
+        plan->problem.pass = plan->whole.pass = LB_TRAIN;
     if (st == LB_OK)
         st = lb_resolve_variant(impl->variants, c->variant, &plan->config.variant, why);
     if (st != LB_OK)
         return LB_UNSUPPORTED;
     LB_TRY(check_launch(impl, c, why));
-    LB_TRY(count_needed(&plan->problem, &needed, why));
+    LB_TRY(count_needed(&plan->problem, &plan->whole, &needed, why));
     plan->host_bytes = needed.host;
     plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
                         (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +

@@ -14,6 +14,8 @@ struct lb_case_plan {
     /* What the implementation is created for: the case's problem, but with the pass train where it
      * is forward, so that a backward can show that forward kept what that needs. */
     struct lb_problem problem;
+    struct lb_problem whole; /* what the oracle evaluates: of a stream, all of its calls at once */
+    int chunks;              /* calls of T steps in `whole`; 1 unless it is a stream */
     bool has_backward;  /* the timed calls produce gradients */
     bool calls_updates; /* update is called */
     double space_bytes; /* bytes that the harness allocates in that space: tensors, the buffer that
@@ -33,10 +35,15 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
 enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
                                  double available_bytes, struct lb_error *why);
 
-/* Bytes that the harness allocates for a problem: its tensors in the implementation's memory, and
+/* The problem that the oracle evaluates for a case. Of a stream that is one long sequence: a number
+ * of calls, *chunks, that follow each other. There are so many that the oracle takes about a
+ * second, but at least 2 and at most 256. */
+struct lb_problem lb_case_whole(const struct lb_case *c, int *chunks);
+
+/* Bytes that the harness allocates for a case: its tensors in the implementation's memory, and
  * results and oracle on the host. Infinite when they cannot be counted. What the implementation
  * asks for (lb_sizes) comes on top. */
-double lb_case_bytes(const struct lb_problem *problem);
+double lb_case_bytes(const struct lb_case *c);
 
 /* LB_OOM "needs X, has Y of SPACE memory" when needed is more than available. */
 enum lb_status lb_check_memory(double needed, double available, const char *space,

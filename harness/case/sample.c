@@ -1,10 +1,12 @@
 /* The step that takes the samples: calls on two sets of inputs in random order, of which some are
  * checked (TIMING.md). */
 #include <math.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "case/context.h"
+#include "stats/order_stats.h"
 
 /* Lets the two input sets change places, so that what is remembered by address is wrong too. */
 static enum lb_status swap_inputs(struct lb_case_context *context, struct lb_error *err)
@@ -42,12 +44,19 @@ static enum lb_status time_calls(struct lb_case_context *context, bool *checked,
 {
     enum lb_status st = LB_OK;
     const bool poisons = !context->options->profile;
+    const int rate = context->c->rate;
+    if (lb_case_streams(context))
+        LB_TRY(lb_case_next_chunk(context, err));
+    else
+        lb_case_set_order(context, lb_call_checks_order(&context->checks), context->calls);
     if (poisons)
         LB_TRY(lb_case_poison_some(context, err));
-    lb_case_set_order(context, lb_call_checks_order(&context->checks), context->calls);
     LB_TRY(lb_case_call_before(context, *checked, err));
+    const double late = rate > 0 ? lb_stream_clock_wait(&context->clock, rate) : 0;
     const struct lb_case_clocks start = read_clocks();
     LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, context->calls, ns, err));
+    lb_stream_clock_note(&context->clock, late, *ns);
+    *ns += late;
     const struct lb_case_clocks took = clocks_since(&start);
     context->calls_took.cpu_ns += took.cpu_ns;
     context->calls_took.own_cpu_ns += took.own_cpu_ns;
@@ -67,7 +76,7 @@ static enum lb_status check_call(struct lb_case_context *context, struct lb_erro
     double start = lb_now_ns();
     LB_TRY(lb_case_call_after(context, err));
     LB_TRY(lb_case_written_hash(context, &hash, err));
-    if (hash != context->bits[context->last_set].memory) {
+    if (hash != lb_case_verified_bits(context)->memory) {
         LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
         LB_TRY(lb_case_check_finished(context, hash, err));
         LB_TRY(lb_case_check_repeats(context));
@@ -84,7 +93,7 @@ static enum lb_status measure(void *user, double *ns, struct lb_error *err)
     struct lb_call_checks *checks = &context->checks;
     bool checks_calls = context->options->profile == NULL;
     enum lb_status st = LB_OK;
-    if (checks_calls && lb_call_checks_swap_due(checks))
+    if (checks_calls && !lb_case_streams(context) && lb_call_checks_swap_due(checks))
         LB_TRY(swap_inputs(context, err));
     bool due = checks_calls && lb_call_checks_due(checks);
     LB_TRY(time_calls(context, &due, ns, err));
@@ -101,7 +110,7 @@ static enum lb_status choose_calls(struct lb_case_context *context, struct lb_er
 {
     double ns;
     context->calls = 1;
-    if (context->c->timing == LB_ISOLATED)
+    if (context->c->timing != LB_BATCHED)
         return LB_OK;
     enum lb_status st = measure(context, &ns, err);
     if (st == LB_OK)
@@ -127,6 +136,7 @@ static void samples_begin(void *user)
         context->children_ns = lb_children_cpu_ns();
     }
     context->calls_took = (struct lb_case_clocks){0};
+    context->clock = (struct lb_stream_clock){0};
     context->first = read_clocks();
     lb_nvtx_phase(&context->nvtx, LB_NVTX_TIMED);
 }
@@ -189,6 +199,46 @@ static void let_threads_rest(const struct lb_case_context *context)
         nanosleep(&nap, NULL);
 }
 
+/* lb_call: nothing. */
+static enum lb_status make_no_call(void *user, struct lb_error *err)
+{
+    (void)user;
+    (void)err;
+    return LB_OK;
+}
+
+/* What timing adds to a call on the host: the median time of calls that do nothing. */
+static enum lb_status time_harness(const struct lb_case_context *context, double *ns,
+                                   struct lb_error *err)
+{
+    enum { CALLS = 1001 };
+    struct lb_timer timer = {.memory = context->impl->memory};
+    double times[CALLS];
+    enum lb_status st = LB_OK;
+    for (int i = 0; i < CALLS && st == LB_OK; i++)
+        st = lb_timer_measure(&timer, make_no_call, NULL, 1, &times[i], err);
+    lb_sort(times, CALLS);
+    *ns = lb_median(times, CALLS);
+    return st;
+}
+
+/* Adds to the row of a stream what its times hold beside the calls. */
+static enum lb_status describe_stream(struct lb_case_context *context, struct lb_error *err)
+{
+    struct lb_row *row = context->row;
+    double call_ns = context->calls_took.clock_ns / (double)row->samples;
+    row->stream_calls = context->plan.chunks;
+    if (context->c->rate * call_ns > 1e9) {
+        char warning[160];
+        snprintf(warning, sizeof(warning),
+                 "a call takes %.3g ms on average, too long for %d calls per second: the calls wait "
+                 "for each other, ever longer",
+                 call_ns / 1e6, context->c->rate);
+        lb_row_warn(row, warning);
+    }
+    return context->space == &lb_host_space ? time_harness(context, &row->harness_ns, err) : LB_OK;
+}
+
 enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *err)
 {
     struct lb_samples samples = {0};
@@ -206,6 +256,8 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     sampler.warm = samples_begin;
     sampler.done = samples_end;
     sampler.calls = context->calls;
+    if (lb_case_streams(context))
+        sampler.min_samples = sampler.max_samples; /* the rarest calls are what is looked for */
     sampler.made_ns = context->verified_ns;
     sampler.made = verified_calls_warm_up(context) ? LB_TIMED_SETS : 0;
     if (context->options->profile)
@@ -219,6 +271,8 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     row->stop_reason = samples.stop_reason;
     LB_TRY(lb_row_add_block(row, samples.ns, samples.count, err));
     LB_TRY(lb_row_summarize(row, err));
+    if (lb_case_streams(context))
+        LB_TRY(describe_stream(context, err));
 done:
     lb_samples_free(&samples);
     return st;

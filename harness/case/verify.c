@@ -10,31 +10,34 @@
 #include "reference/loss_scale.h"
 
 /* Writes y of the latest call to the file that the options name. */
-static enum lb_status write_outputs(const struct lb_case_context *context, struct lb_error *err)
+static enum lb_status write_outputs(struct lb_case_context *context, struct lb_error *err)
 {
-    const struct lb_problem *p = &context->c->problem;
+    const struct lb_problem *p = &context->plan.whole;
     int64_t width = p->directions * lb_h_size(p);
     size_t count = (size_t)(p->seq_len * p->batch * width);
     double *y = malloc(count * sizeof(*y));
     if (!y)
         return lb_fail(err, LB_OOM, "out of memory for y");
-    lb_load(p->dtype, context->results.at[LB_Y], y, count);
+    lb_load(p->dtype, lb_case_whole_results(context)->at[LB_Y], y, count);
     enum lb_status st =
         lb_sequence_file_write(context->options->outputs, p->seq_len, p->batch, width, y, err);
     free(y);
     return st;
 }
 
-/* Makes one call on an input set, on poisoned outputs, notes its time and fetches its results.
- * memory: a hash of what it wrote. */
+/* Makes one call on an input set, of a stream the next one, on poisoned outputs, notes its time and
+ * fetches its results. memory: a hash of what it wrote. */
 static enum lb_status call_on_set(struct lb_case_context *context, int set, uint64_t *memory,
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     bool unwritten = false;
     lb_case_phase(context, "verify");
+    if (lb_case_streams(context))
+        LB_TRY(lb_case_next_chunk(context, err));
+    else
+        lb_case_set_order(context, context->held[0] == set ? 0 : UINT64_MAX, 1);
     LB_TRY(lb_case_poison(context, err));
-    lb_case_set_order(context, context->held[0] == set ? 0 : UINT64_MAX, 1);
     LB_TRY(lb_case_call_before(context, true, err));
     LB_TRY(context->space->synchronize(err));
     double start = lb_now_ns();
@@ -165,18 +168,35 @@ done:
     return st;
 }
 
-/* Makes one call on an input set and one update after it, and checks what they wrote. */
+/* Makes one call on an input set, or all verified calls of a stream, and keeps what they wrote. */
+static enum lb_status call_and_keep(struct lb_case_context *context, int set, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    if (lb_case_streams(context))
+        lb_case_begin_stream(context, set);
+    for (int i = 0; i < context->plan.chunks; i++) {
+        uint64_t memory;
+        LB_TRY(call_on_set(context, set, &memory, err));
+        *lb_case_verified_bits(context) =
+            (struct lb_case_bits){.results = lb_results_hash(&context->results),
+                                  .gradients = gradients_hash(&context->results),
+                                  .memory = memory};
+        lb_case_whole_results(context);
+    }
+done:
+    return st;
+}
+
+/* Verifies the calls on an input set, makes one update after them, and checks what that wrote. */
 static enum lb_status verify_set(struct lb_case_context *context, int set, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    LB_TRY(call_on_set(context, set, &context->bits[set].memory, err));
+    LB_TRY(call_and_keep(context, set, err));
     lb_case_phase(context, "oracle");
-    context->bits[set].results = lb_results_hash(&context->results);
-    context->bits[set].gradients = gradients_hash(&context->results);
     if (set == 0)
         LB_TRY(keep_gradients(context, err));
     if (set == 0)
-        context->row->hash = context->bits[set].results;
+        context->row->hash = lb_case_verified_bits(context)->results;
     LB_TRY(lb_case_check_results(context));
     lb_case_phase(context, "verify");
     if (set == 0 && context->options->outputs)

@@ -20,7 +20,7 @@ const char *lb_cache_name(enum lb_cache cache)
 
 const char *lb_timing_name(enum lb_timing timing)
 {
-    static const char *const names[LB_TIMING_COUNT] = {"isolated", "batched"};
+    static const char *const names[LB_TIMING_COUNT] = {"isolated", "batched", "stream"};
     return names[timing];
 }
 
@@ -66,11 +66,18 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
         return lb_fail(
             err, LB_INVALID,
             "backward needs a fresh forward before each call: it is timed isolated only");
+    if (c->timing == LB_STREAMING && (p->pass != LB_INFER || p->directions != 1 || p->ragged))
+        return lb_fail(err, LB_INVALID,
+                       "timing stream carries the state from call to call: it goes with pass "
+                       "infer, one direction and full lengths");
+    if (c->rate != 0 && c->timing != LB_STREAMING)
+        return lb_fail(err, LB_INVALID, "a rate goes with timing stream, not %s",
+                       lb_timing_name(c->timing));
     return LB_OK;
 }
 
 /* All fields but the names, those of the problem first. */
-enum { PROBLEM_FIELDS = 13, FIELDS = 17 };
+enum { PROBLEM_FIELDS = 13, FIELDS = 18 };
 
 struct key {
     int64_t fields[FIELDS];
@@ -81,7 +88,7 @@ static struct key key_of(const struct lb_case *c)
     const struct lb_problem *p = &c->problem;
     return (struct key){{p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions,
                          p->dtype, p->pass, p->math, p->act, p->ragged, p->cell, p->projection,
-                         c->launch, c->cache, c->timing, c->threads}};
+                         c->launch, c->cache, c->timing, c->threads, c->rate}};
 }
 
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -52,12 +53,12 @@ static const struct word {
     {"cell-recurrent-dropout", LB_GIVEN_CELL, LB_CELL_RECURRENT_DROPOUT},
     {"cell-peephole", LB_GIVEN_CELL, LB_CELL_PEEPHOLE},
     {"cell-residual", LB_GIVEN_CELL, LB_CELL_RESIDUAL},
-    {"stream", LB_GIVEN_LAUNCH, LB_STREAM},
     {"graph", LB_GIVEN_LAUNCH, LB_GRAPH},
     {"hot", LB_GIVEN_CACHE, LB_HOT},
     {"cold", LB_GIVEN_CACHE, LB_COLD},
     {"isolated", LB_GIVEN_TIMING, LB_ISOLATED},
     {"batched", LB_GIVEN_TIMING, LB_BATCHED},
+    {"stream", LB_GIVEN_TIMING, LB_STREAMING},
 };
 
 static void apply_word(struct lb_case *c, enum lb_given field, int value)
@@ -193,17 +194,37 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
     return LB_OK;
 }
 
-/* Reads thN, which the caller found to begin with "th" and a digit. */
-static enum lb_status parse_threads(struct part part, struct lb_case *c, struct lb_error *err)
+/* The words that end with a number: thN and rateN. */
+static const struct numbered_word {
+    const char *text, *what;
+    enum lb_given field;
+    int most;
+    size_t offset; /* in a case, of an int */
+} numbered_words[] = {
+    {"th", "threads", LB_GIVEN_THREADS, LB_MAX_THREADS, offsetof(struct lb_case, threads)},
+    {"rate", "calls per second", LB_GIVEN_RATE, LB_MAX_RATE, offsetof(struct lb_case, rate)},
+};
+
+/* Reads such a word. *bit becomes its field, and stays as it is for any other word. */
+static enum lb_status parse_numbered(struct part part, struct lb_case *c, unsigned *bit,
+                                     struct lb_error *err)
 {
-    int64_t threads = 0;
-    enum lb_status st = lb_parse_int(part.at + 2, part.length - 2, 0, &threads, err);
-    if (st != LB_OK)
-        return st;
-    if (threads < 1 || threads > LB_MAX_THREADS)
-        return lb_fail(err, LB_INVALID, "th%" PRId64 ": threads must be 1 to %d", threads,
-                       LB_MAX_THREADS);
-    c->threads = (int)threads;
+    for (size_t i = 0; i < sizeof(numbered_words) / sizeof(numbered_words[0]); i++) {
+        const struct numbered_word *word = &numbered_words[i];
+        size_t length = strlen(word->text);
+        int64_t number = 0;
+        if (part.length <= length || memcmp(part.at, word->text, length) != 0 ||
+            !isdigit((unsigned char)part.at[length]))
+            continue;
+        enum lb_status st = lb_parse_int(part.at + length, part.length - length, 0, &number, err);
+        if (st != LB_OK)
+            return st;
+        if (number < 1 || number > word->most)
+            return lb_fail(err, LB_INVALID, "%s%" PRId64 ": %s must be 1 to %d", word->text, number,
+                           word->what, word->most);
+        *(int *)(void *)((char *)c + word->offset) = (int)number;
+        *bit = word->field;
+    }
     return LB_OK;
 }
 
@@ -211,12 +232,9 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
                                  struct lb_error *err)
 {
     unsigned bit = 0;
-    if (part.length > 2 && memcmp(part.at, "th", 2) == 0 && isdigit((unsigned char)part.at[2])) {
-        enum lb_status st = parse_threads(part, c, err);
-        if (st != LB_OK)
-            return st;
-        bit = LB_GIVEN_THREADS;
-    }
+    enum lb_status st = parse_numbered(part, c, &bit, err);
+    if (st != LB_OK)
+        return st;
     for (size_t i = 0; !bit && i < sizeof(words) / sizeof(words[0]); i++) {
         if (strlen(words[i].text) == part.length &&
             memcmp(words[i].text, part.at, part.length) == 0) {
@@ -230,7 +248,7 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
             "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
             "backward train), tf32, half, ragged, act-relu, cell-NAME (layernorm peephole "
             "recurrent-dropout residual; projection is a size, as in H512_P128), graph, "
-            "cold, batched, thN",
+            "cold, batched, stream, rateN, thN",
             (int)part.length, part.at);
     if (*given & bit)
         return lb_fail(err, LB_INVALID, "'%.*s': its field is given twice", (int)part.length,
@@ -309,6 +327,8 @@ static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
         lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_cache_name(c->cache));
     if (c->timing != LB_ISOLATED)
         lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_timing_name(c->timing));
+    if (c->rate != 0)
+        lb_append(text, LB_CASE_ID_SIZE, "/rate%d", c->rate);
     if (c->threads != 1)
         lb_append(text, LB_CASE_ID_SIZE, "/th%d", c->threads);
 }

@@ -73,6 +73,8 @@ static const struct number_key {
     NUMBER(verify_ns, SUM),
     NUMBER(elapsed_ns, SUM),
     NUMBER(others_share, LARGEST),
+    NUMBER(stream_calls, FIRST),
+    NUMBER(harness_ns, LARGEST),
     NUMBER(calls_per_sample, FIRST),
     NUMBER(min_ns, DERIVED),
     NUMBER(median_ns, DERIVED),
@@ -80,6 +82,16 @@ static const struct number_key {
     NUMBER(median_hi_ns, DERIVED),
     NUMBER(p5_ns, DERIVED),
     NUMBER(p95_ns, DERIVED),
+    {"p90_ns", offsetof(struct lb_row, tails[LB_P90].ns), DERIVED},
+    {"p90_lo_ns", offsetof(struct lb_row, tails[LB_P90].lo_ns), DERIVED},
+    {"p90_hi_ns", offsetof(struct lb_row, tails[LB_P90].hi_ns), DERIVED},
+    {"p99_ns", offsetof(struct lb_row, tails[LB_P99].ns), DERIVED},
+    {"p99_lo_ns", offsetof(struct lb_row, tails[LB_P99].lo_ns), DERIVED},
+    {"p99_hi_ns", offsetof(struct lb_row, tails[LB_P99].hi_ns), DERIVED},
+    {"p999_ns", offsetof(struct lb_row, tails[LB_P999].ns), DERIVED},
+    {"p999_lo_ns", offsetof(struct lb_row, tails[LB_P999].lo_ns), DERIVED},
+    {"p999_hi_ns", offsetof(struct lb_row, tails[LB_P999].hi_ns), DERIVED},
+    NUMBER(max_ns, DERIVED),
     NUMBER(mad_ns, DERIVED),
     NUMBER(outliers_mild, DERIVED),
     NUMBER(outliers_severe, DERIVED),
@@ -438,6 +450,7 @@ static void put_case(json_t **object, const struct lb_case *c)
         {"cache", json_string(lb_cache_name(c->cache))},
         {"timing", json_string(lb_timing_name(c->timing))},
         {"threads", json_integer(c->threads)},
+        {"rate", c->rate ? json_integer(c->rate) : json_null()},
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         put(object, keys[i].key, keys[i].value);

@@ -45,6 +45,12 @@ enum lb_stop_reason {
     LB_STOP_COUNT
 };
 
+/* Percentiles of the samples of a stream, and the median of those of any case. */
+enum { LB_MEDIAN = -1, LB_P90, LB_P99, LB_P999, LB_TAILS };
+
+const char *lb_tail_name(int tail);  /* "p50", "p90", "p99", "p99.9" */
+double lb_tail_share(int tail);      /* 0.5, 0.9, 0.99, 0.999 */
+
 const char *lb_stop_reason_name(enum lb_stop_reason reason); /* "none", "precision", ... */
 
 /* Unknown numbers are NaN here and null in JSON. Times are in ns. Texts are the row's own, "" where
@@ -87,6 +93,8 @@ struct lb_row {
     size_t process_count;
     double *reference_ns; /* [block_count] times of the fixed loop around each block, NaN where they
                              are not known; owned by the row */
+    double stream_calls;     /* verified calls of a stream, which then begins again; NaN: none */
+    double harness_ns;       /* of a stream on the host: what timing adds to each call */
     double calls_per_sample; /* 1 when isolated, N when batched; the mean when blocks differ */
     enum lb_stop_reason stop_reason;
 
@@ -96,6 +104,12 @@ struct lb_row {
     double spread_within;                  /* relative spread of samples within their block */
     double spread_between;                 /* relative spread of the units' medians; NaN for one */
     unsigned flags;                        /* an or of enum lb_anomaly */
+    /* Of streams: high percentiles of all samples with 95 % intervals, by lb_tail_share. NaN where there
+     * are too few samples for the interval. */
+    struct lb_tail {
+        double ns, lo_ns, hi_ns;
+    } tails[LB_TAILS];
+    double max_ns; /* of streams: the longest sample */
 
     double flops, bytes;   /* of one call, see lb_problem_flops and lb_problem_bytes */
     double floor_ns;       /* lower bound of one call's time (lower_bound.h); NaN: not known */
@@ -184,10 +198,11 @@ void lb_row_drop_samples(struct lb_row *row);
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
 
 /* Units of replication are the processes when there are two or more, else the blocks; empty ones do
- * not count. lb_row_units is their number. times [lb_row_units] receives the median of each unit's
- * samples in ns. LB_OOM. */
+ * not count. lb_row_units is their number. times [lb_row_units] receives the p-quantile of each
+ * unit's samples in ns; 0.5: the median. LB_OOM. */
 size_t lb_row_units(const struct lb_row *row);
-enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct lb_error *err);
+enum lb_status lb_row_unit_times(const struct lb_row *row, double p, double *times,
+                                 struct lb_error *err);
 
 /* The mean time of the fixed loop around the row's blocks; NaN where it is not known for all. */
 double lb_row_mean_reference(const struct lb_row *row);
@@ -200,6 +215,9 @@ double lb_row_mean_reference(const struct lb_row *row);
  * means, for all rows of one implementation and environment. With fewer rows than LB_SLOWDOWN_ROWS
  * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. LB_OOM. */
 enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err);
+
+/* The median of a row, or one of its high percentiles, with its interval. */
+struct lb_tail lb_row_time(const struct lb_row *row, int tail);
 
 /* True when the row has a time that speed-ups and comparisons may use: its verdict is ok and its
  * median is above 0. */

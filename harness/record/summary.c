@@ -36,7 +36,8 @@ size_t lb_row_units(const struct lb_row *row)
     return filled;
 }
 
-enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct lb_error *err)
+enum lb_status lb_row_unit_times(const struct lb_row *row, double p, double *times,
+                                 struct lb_error *err)
 {
     size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
     size_t first = 0, block = 0;
@@ -45,8 +46,9 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double *times, struct
         return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples);
     for (size_t i = 0; i < units; i++) {
         size_t count = unit_samples(row, i, &block);
+        lb_sort_copy(row->samples_ns + first, count, scratch);
         if (count > 0)
-            *times++ = lb_median_of(row->samples_ns + first, count, scratch);
+            *times++ = lb_quantile(scratch, count, p);
         first += count;
     }
     free(scratch);
@@ -73,7 +75,7 @@ static double spread_within(const struct lb_row *row, double *scratch)
 static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
 {
     size_t units = lb_row_units(row);
-    enum lb_status st = lb_row_unit_times(row, medians, err);
+    enum lb_status st = lb_row_unit_times(row, 0.5, medians, err);
     if (st != LB_OK)
         return st;
     lb_sort(medians, units);
@@ -98,6 +100,37 @@ static void compare_to_floor(struct lb_row *row)
     row->floor_multiple = row->median_ns / row->floor_ns;
 }
 
+double lb_tail_share(int tail)
+{
+    static const double shares[LB_TAILS] = {0.9, 0.99, 0.999};
+    return tail == LB_MEDIAN ? 0.5 : shares[tail];
+}
+
+const char *lb_tail_name(int tail)
+{
+    static const char *const names[LB_TAILS] = {"p90", "p99", "p99.9"};
+    return tail == LB_MEDIAN ? "p50" : names[tail];
+}
+
+struct lb_tail lb_row_time(const struct lb_row *row, int tail)
+{
+    return tail == LB_MEDIAN
+               ? (struct lb_tail){row->median_ns, row->median_lo_ns, row->median_hi_ns}
+               : row->tails[tail];
+}
+
+/* Finds the high percentiles of a stream that sorted [n] can give. */
+static void find_tails(struct lb_row *row, const double *sorted, size_t n)
+{
+    row->max_ns = sorted[n - 1];
+    for (int i = 0; i < LB_TAILS; i++) {
+        struct lb_tail *tail = &row->tails[i];
+        if (lb_quantile_interval(sorted, n, lb_tail_share(i), 0.95, &tail->lo_ns, &tail->hi_ns) ==
+            LB_OK)
+            tail->ns = lb_quantile(sorted, n, lb_tail_share(i));
+    }
+}
+
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -107,6 +140,9 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     row->floor_multiple = NAN;
     row->p5_ns = row->p95_ns = row->mad_ns = NAN;
     row->outliers_mild = row->outliers_severe = row->spread_within = row->spread_between = NAN;
+    row->max_ns = NAN;
+    for (int i = 0; i < LB_TAILS; i++)
+        row->tails[i] = (struct lb_tail){NAN, NAN, NAN};
     row->flags = 0;
     if (n == 0)
         return LB_OK;
@@ -122,6 +158,8 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     row->mad_ns = lb_mad(sorted, n);
     /* With too few samples it fails and the bounds stay unknown, as they should. */
     lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
+    if (row->c.timing == LB_STREAMING)
+        find_tails(row, sorted, n);
     row->spread_within = spread_within(row, sorted);
     LB_TRY(summarize_units(row, sorted, err));
     compare_to_floor(row);

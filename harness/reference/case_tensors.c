@@ -163,12 +163,24 @@ done:
 void lb_tensors_destroy(struct lb_tensors *tensors)
 {
     for (int t = LB_TENSOR_COUNT - 1; t >= 0; t--) {
+        if (tensors->carries_state && (t == LB_HN || t == LB_CN))
+            continue;
         if (t <= LB_DCN && tensors->at[1][t])
             tensors->space->release(tensors->at[1][t]);
         if (tensors->at[0][t])
             tensors->space->release(tensors->at[0][t]);
     }
     *tensors = (struct lb_tensors){0};
+}
+
+void lb_tensors_carry_state(struct lb_tensors *tensors)
+{
+    for (int t = LB_HN; t <= LB_CN; t++) {
+        tensors->space->release(tensors->at[0][t]);
+        for (int i = 0; i < LB_TIMED_SETS; i++)
+            tensors->at[i][t] = tensors->at[1 - i][t == LB_HN ? LB_H0 : LB_C0];
+    }
+    tensors->carries_state = true;
 }
 
 enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side)
@@ -202,7 +214,7 @@ enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
 {
     enum lb_status st = LB_OK;
     for (int t = LB_X; t <= LB_DCN; t++)
-        if (tensors->at[buffer][t])
+        if (tensors->at[buffer][t] && inputs->at[t])
             LB_TRY(tensors->space->upload(tensors->at[buffer][t], inputs->at[t], tensors->bytes[t],
                                           err));
 done:
@@ -224,7 +236,7 @@ enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
         return lb_fail(err, LB_OOM, "out of memory for a copy of the inputs");
     for (int t = LB_X; t <= LB_DCN && *changed == LB_TENSOR_COUNT; t++) {
         const void *at = tensors->at[buffer][t];
-        if (!at)
+        if (!at || !inputs->at[t])
             continue;
         if (!on_host)
             LB_TRY(tensors->space->download(copy, at, tensors->bytes[t], err));
@@ -240,8 +252,8 @@ enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_err
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[0][t])
-            LB_TRY(tensors->space->poison(tensors->at[0][t], tensors->bytes[t], err));
+        if (tensors->at[tensors->side][t])
+            LB_TRY(tensors->space->poison(tensors->at[tensors->side][t], tensors->bytes[t], err));
 done:
     return st;
 }
@@ -278,7 +290,7 @@ enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        LB_TRY(lb_poison_some(tensors->space, tensors->at[0][t], tensors->bytes[t], random, err));
+        LB_TRY(lb_poison_some(tensors->space, tensors->at[tensors->side][t], tensors->bytes[t], random, err));
 done:
     return st;
 }
@@ -288,8 +300,8 @@ enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[0][t])
-            LB_TRY(tensors->space->hash(tensors->at[0][t], tensors->bytes[t], hash, err));
+        if (tensors->at[tensors->side][t])
+            LB_TRY(tensors->space->hash(tensors->at[tensors->side][t], tensors->bytes[t], hash, err));
 done:
     return st;
 }
@@ -299,8 +311,8 @@ enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[0][t])
-            LB_TRY(tensors->space->download(results->at[t], tensors->at[0][t], tensors->bytes[t],
+        if (tensors->at[tensors->side][t])
+            LB_TRY(tensors->space->download(results->at[t], tensors->at[tensors->side][t], tensors->bytes[t],
                                             err));
 done:
     return st;

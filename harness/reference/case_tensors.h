@@ -72,15 +72,21 @@ uint64_t lb_results_hash(const struct lb_results *results);
 struct lb_tensors {
     const struct lb_space *space;
     /* Two buffers for each input, of which a call reads the first or the second; outputs are the
-     * same in both. NULL where the pass has no such tensor. */
+     * same in both, unless the state is carried. NULL where the pass has no such tensor. */
     void *at[LB_TIMED_SETS][LB_TENSOR_COUNT];
     size_t bytes[LB_TENSOR_COUNT];
+    int side;          /* the buffer of the latest call, whose outputs the functions below mean */
+    bool carries_state; /* hn and cn of each buffer are h0 and c0 of the other */
 };
 
 /* Allocates the tensors that the problem's pass needs. LB_OOM; then nothing stays allocated. */
 enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct lb_space *space,
                                  struct lb_tensors *tensors, struct lb_error *err);
 void lb_tensors_destroy(struct lb_tensors *tensors); /* accepts a zeroed one */
+
+/* Makes hn and cn of each buffer the h0 and c0 of the other, so that a call which reads one buffer
+ * after a call that read the other begins where that one ended. */
+void lb_tensors_carry_state(struct lb_tensors *tensors);
 
 /* Returns the first tensor before whose start, or past whose end, something was written. *side says
  * which of the two, in the words of lb_space.overrun. LB_TENSOR_COUNT and NULL when there is none,
@@ -91,11 +97,11 @@ enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char *
 size_t lb_tensors_bytes(const struct lb_tensors *tensors);
 size_t lb_tensors_input_bytes(const struct lb_tensors *tensors);
 
-/* Copies the inputs from the host into buffer 0 or 1. */
+/* Copies the inputs from the host into buffer 0 or 1, but for those that are NULL. */
 enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
                                  const struct lb_inputs *inputs, struct lb_error *err);
 
-/* Compares buffer 0 or 1 with the inputs that were copied into it. *changed is the first tensor
+/* Compares buffer 0 or 1 with the inputs that were copied into it and are not NULL. *changed is the first tensor
  * that differs, or LB_TENSOR_COUNT. LB_OOM, or what the space returned. */
 enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
                                   const struct lb_inputs *inputs, enum lb_tensor *changed,

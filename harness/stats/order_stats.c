@@ -93,6 +93,26 @@ double lb_quantile(const double *sorted, size_t n, double p)
     return sorted[below] + (position - (double)below) * (sorted[below + 1] - sorted[below]);
 }
 
+enum lb_status lb_quantile_interval(const double *sorted, size_t n, double p, double level,
+                                    double *lo, double *hi)
+{
+    /* `above` samples of n are larger than the quantile, by a binomial distribution. */
+    const double outside = (1 - level) / 2, odds = log1p(-p) - log(p);
+    double log_weight = (double)n * log(p), sum = 0; /* of `above` samples; of fewer */
+    size_t above = 0, fewest = 0; /* so few are larger with a probability of at most `outside` */
+    for (; above <= n && 1 - sum > outside; above++) {
+        sum += exp(log_weight);
+        if (sum <= outside)
+            fewest = above + 1;
+        log_weight += log((double)(n - above) / (double)(above + 1)) + odds;
+    }
+    if (fewest == 0 || above > n)
+        return LB_INVALID;
+    *hi = sorted[n - fewest];
+    *lo = sorted[n - above];
+    return LB_OK;
+}
+
 double lb_mad(const double *sorted, size_t n)
 {
     /* On both sides the deviations grow outwards from the median, so merging the two sides yields

@@ -178,7 +178,7 @@ TEST(cold_caches_need_more_memory)
         struct lb_case c;
         struct lb_error why = {""};
         assert_int_equal(lb_case_parse(texts[i], &c, NULL, NULL, NULL), LB_OK);
-        double flush = (double)lb_timer_bytes(LB_HOST, i > 0), base = lb_case_bytes(&c.problem);
+        double flush = (double)lb_timer_bytes(LB_HOST, i > 0), base = lb_case_bytes(&c);
         assert_int_equal(flush > 0, i > 0);
         assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush, &why), LB_OK);
         assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush - 1, &why), LB_OOM);
@@ -207,7 +207,7 @@ TEST(a_plan_says_how_a_case_runs_and_what_it_needs)
     assert_int_equal(train.config.threads, 1);
     assert_null(train.config.stream);
     assert_true(train.has_backward && !infer.has_backward);
-    assert_true(train.space_bytes == lb_case_bytes(&c.problem));
+    assert_true(train.space_bytes == lb_case_bytes(&c));
     assert_true(cold.space_bytes == train.space_bytes + (double)lb_timer_bytes(LB_HOST, true));
     /* In the implementation's memory: x and two states twice, y and two states; and as many
      * gradients, of which those of y and its states are read. */

@@ -243,7 +243,7 @@ TEST(processes_are_units_and_give_the_median)
     struct lb_row copy = read_back(&row);
     double medians[7];
     assert_int_equal(lb_row_units(&copy), 7);
-    assert_int_equal(lb_row_unit_times(&copy, medians, NULL), LB_OK);
+    assert_int_equal(lb_row_unit_times(&copy, 0.5, medians, NULL), LB_OK);
     for (int i = 0; i < 7; i++)
         assert_true(medians[i] == level[i]);
     assert_true(copy.median_ns == 40 && copy.median_lo_ns == 10 && copy.median_hi_ns == 70);
