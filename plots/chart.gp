@@ -70,7 +70,7 @@ do for [format in 'svg png'] {
     unset key
 
     if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
-    do for [k = 1 : words(x_values)] { set xtics add (word(x_values, k) real(word(x_values, k))) }
+    do for [k = 1 : words(x_values)] { set xtics add (word(x_labels, k) real(word(x_values, k))) }
 
     do for [panel = 1 : panels] {
         x0 = left + column_of(panel) * (panel_width + gap_across)

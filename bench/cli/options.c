@@ -540,6 +540,9 @@ const struct lb_option lb_option_table[] = {
              "rates by."},
     {"--case-time", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_LIST, set_seconds, FIELD(case_time_s),
      .help = "Samples each case for at most S seconds (10)."}, /* with --list: cuts its shard */
+    {"--deadline", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_RESUME, set_seconds, FIELD(deadline_s),
+     .help = "Counts the calls of streams that take longer than S seconds (default: longer than "
+             "--rate allows)."},
     {"--time-budget", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_RESUME, set_seconds,
      FIELD(time_budget_s),
      .help = "Starts no new case, and no new process of a case, after S seconds. Cases without a "

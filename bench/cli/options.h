@@ -82,6 +82,7 @@ struct lb_options {
     int profile_calls;         /* calls in the range that --profile times, at least 1 */
     double time_budget_s;      /* infinite: no limit */
     double case_time_s;        /* NaN: not given */
+    double deadline_s;         /* of a call of a stream; 0: the time until the next one is due */
     double call_limit_s;       /* longest silence of an implementation */
     const char *against;       /* another build of this program, which takes turns; NULL: none */
     int hang_limit;            /* hung cases after which a variant is skipped; 0: never */

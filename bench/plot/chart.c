@@ -1,5 +1,5 @@
 /* Charts: lines over one size with one panel per set of the other sizes, lines over the number of
- * threads with one panel per set of sizes, or marks of all cases. */
+ * threads or the percentile with one panel per set of sizes, or marks of all cases. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@ enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT };
 
 #define NO_AXIS LB_SIZE_COUNT       /* a mark per case, all of a page in one panel */
 #define THREADS (LB_SIZE_COUNT + 1) /* lines over threads */
+#define TAIL    (LB_SIZE_COUNT + 2) /* lines over percentiles, where x is 1 / (1 - p) */
 
 static const char letters[] = "TBIH";
 
@@ -23,12 +24,13 @@ struct point {
     int64_t held[HELD]; /* sizes that all of a panel share; I is 0 where it is H */
     double x, y, lo, hi;
     double bound; /* y at the lower bound of the time; NaN: unknown */
+    int tail;     /* of a chart over percentiles */
 };
 
 /* A kind of chart: how a row of the run becomes a point. */
 struct chart {
     const char *kind;
-    int x;               /* an lb_size, NO_AXIS or THREADS */
+    int x;               /* an lb_size, NO_AXIS, THREADS or TAIL */
     const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
     const char *reading; /* which direction is better, and what the marks are: two lines */
     const char *y_label;
@@ -126,6 +128,24 @@ static bool take_scaling(const struct lb_grouped_run *grouped, const struct lb_c
     return take_ratio(row_in(single, it->series), it->row, point);
 }
 
+/* The median of a stream's latencies, or one of their high percentiles. */
+static bool take_latency(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                         struct point *point)
+{
+    const struct lb_tail time = lb_row_time(it->row, point->tail);
+    (void)grouped;
+    if (it->row->c.timing != LB_STREAMING)
+        return false;
+    point->x = round(1 / (1 - lb_tail_share(point->tail)));
+    if (!lb_row_is_timed(it->row))
+        return true;
+    point->y = time.ns;
+    point->lo = time.lo_ns;
+    point->hi = time.hi_ns;
+    point->bound = it->row->floor_ns;
+    return true;
+}
+
 static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
                         struct point *point)
 {
@@ -190,6 +210,10 @@ static const struct chart charts[] = {
      "Higher is better. The median on one thread divided by that on so many, for the same\n"
      "implementation; bars show the widest interval that both allow.",
      "speed-up over one thread", "", "no implementation has times", take_scaling},
+    {"latency", TAIL, "latency over",
+     "Lower is better. So many calls of the stream took at most so long; bars show 95 % intervals.\n"
+     "A line ends where the calls are too few to tell.",
+     "latency of a call", "time", "no stream has times", take_latency},
     {"memory", LB_SIZE_H, "peak memory over",
      "Lower is better. The most memory that the case used at a time: tensors, packed weights,\n"
      "reserve and workspace.",
@@ -209,7 +233,7 @@ static const char *axis_words(int axis)
 {
     static const char *const words[] = {
         "sequence length T", "batch size B", "input size I", "hidden size H", "",
-        "number of threads"};
+        "number of threads",  "share of calls"};
     return words[axis];
 }
 
@@ -244,7 +268,14 @@ static size_t end_of(const struct point *points, size_t count, size_t first, enu
     return end;
 }
 
-/* Collects the run's rows that take part in such a chart, sorted. points [run->count] */
+/* Points per row: of a chart over percentiles the median and the high ones. */
+static int points_per_row(const struct chart *chart)
+{
+    return chart->x == TAIL ? LB_TAILS - LB_MEDIAN : 1;
+}
+
+/* Collects the run's rows that take part in such a chart, sorted. points
+ * [points_per_row * run->count] */
 static size_t collect(const struct lb_grouped_run *grouped, const struct chart *chart,
                       struct point *points)
 {
@@ -255,15 +286,17 @@ static size_t collect(const struct lb_grouped_run *grouped, const struct chart *
         bool square = group->sizes[LB_SIZE_I] == group->sizes[LB_SIZE_H];
         for (size_t k = 0; k < group->count; k++) {
             const struct lb_candidate *it = &group->candidates[k];
-            struct point point = {group->page, it->row, it->series, {0}, NAN, NAN, NAN, NAN, NAN};
+            struct point point = {group->page, it->row, it->series, {0}, NAN,
+                                  NAN,         NAN,     NAN,        NAN, LB_MEDIAN};
             for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++)
                 if ((int)order[i] != chart->x)
                     point.held[held++] =
                         order[i] == LB_SIZE_I && square ? 0 : group->sizes[order[i]];
             if (chart->x < NO_AXIS)
                 point.x = (double)group->sizes[chart->x];
-            if (chart->take(grouped, it, &point))
-                points[count++] = point;
+            for (int i = 0; i < points_per_row(chart); i++, point.tail++)
+                if (chart->take(grouped, it, &point))
+                    points[count++] = point;
         }
     }
     if (count > 1)
@@ -395,6 +428,8 @@ static void write_x_values(struct lb_picture_job *job, const struct page *page, 
     for (size_t i = 0; i < count && i < MOST_TICKS; i++)
         fprintf(job->drawing.script, "%" PRId64 " ", values[lb_evenly(i, count, MOST_TICKS)]);
     fputs("'\n", job->drawing.script);
+    fprintf(job->drawing.script, "x_labels = %s\n",
+            page->chart->x == TAIL ? "'50%% 90%% 99%% 99.9%%'" : "x_values");
 }
 
 /* Writes the names of the precisions in a chart of errors, and the mean error of the cases of each.
@@ -483,12 +518,13 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
 {
     enum lb_status st = LB_OK;
     const struct chart *chart = charts;
-    struct point *points = malloc((job->grouped->run->count + 1) * sizeof(*points));
+    while (strcmp(chart->kind, kind) != 0)
+        chart++;
+    size_t most = job->grouped->run->count * (size_t)points_per_row(chart);
+    struct point *points = malloc((most + 1) * sizeof(*points));
     if (!points)
         return lb_fail(err, LB_OOM, "out of memory for the pictures of %zu rows",
                        job->grouped->run->count);
-    while (strcmp(chart->kind, kind) != 0)
-        chart++;
     size_t count = collect(job->grouped, chart, points);
     for (size_t i = 0, end; i < count; i = end) {
         end = end_of(points, count, i, SHARE_PAGE);
@@ -497,7 +533,7 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
     snprintf(job->missing, sizeof(job->missing), "%s", chart->missing);
     if (chart->x == THREADS)
         lb_append(job->missing, sizeof(job->missing), " on two numbers of threads");
-    else if (chart->x != NO_AXIS)
+    else if (chart->x < NO_AXIS)
         lb_append(job->missing, sizeof(job->missing), " at two values of %c", letters[chart->x]);
 done:
     free(points);

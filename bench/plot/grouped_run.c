@@ -392,6 +392,14 @@ const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
 
 /* Intervals */
 
+double lb_row_deadline(const struct lb_run *run, const struct lb_row *row)
+{
+    double given_s = json_number_value(json_object_get(run->header, "deadline_s"));
+    if (row->c.timing != LB_STREAMING)
+        return NAN;
+    return given_s > 0 ? 1e9 * given_s : row->c.rate > 0 ? 1e9 / row->c.rate : (double)NAN;
+}
+
 bool lb_row_has_interval(const struct lb_row *row)
 {
     return isfinite(row->median_lo_ns) && isfinite(row->median_hi_ns);

@@ -74,6 +74,10 @@ const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t s
 const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
                                        const struct lb_row *row);
 
+/* The time in ns after which a call of the row's stream is too late: the run's --deadline, else the
+ * time until the next call is due; NaN where there is neither. */
+double lb_row_deadline(const struct lb_run *run, const struct lb_row *row);
+
 /* Whether the median has a 95 % interval. It takes 6 samples or, for a row of several processes, 6
  * processes. Without one a row cannot be ranked. */
 bool lb_row_has_interval(const struct lb_row *row);

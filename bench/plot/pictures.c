@@ -17,7 +17,7 @@ static const struct {
     {"time-t", lb_chart_write},       {"roofline", lb_chart_write},
     {"training", lb_chart_write},     {"precision", lb_chart_write},
     {"error", lb_chart_write},        {"memory", lb_chart_write},
-    {"scaling", lb_chart_write},
+    {"scaling", lb_chart_write},      {"latency", lb_chart_write},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };

@@ -26,13 +26,16 @@ static int by_first(const void *a, const void *b)
 
 /* What all rows of the group share: "T16_B1_I64_H64/f32/infer/th2", and the device where devices
  * are shown apart. */
-static void print_problem(FILE *out, const struct lb_group *group)
+static void print_problem(FILE *out, const struct lb_run *run, const struct lb_group *group)
 {
     const struct lb_row *row = group->candidates[0].row;
     char problem[LB_CASE_ID_SIZE];
     lb_case_print_problem(&row->c, problem);
     bool apart = row->label && !row->beside;
     fprintf(out, "\n%s%s%s\n", problem, apart ? " on " : "", apart ? row->label : "");
+    if (row->c.timing == LB_STREAMING)
+        fprintf(out, "  %-20s %9s %9s %9s %9s\n", "latency of a call", "median", "p99", "p99.9",
+                isfinite(lb_row_deadline(run, row)) ? "too late" : "longest");
 }
 
 /* Whether a row of the group has a time per update. */
@@ -46,6 +49,7 @@ static bool has_updates(const struct lb_group *group)
 
 /* What the rows of a problem are printed with. */
 struct group_view {
+    const struct lb_run *run;
     const struct lb_series *series;
     double base;  /* the baseline's median, or NaN */
     bool updates; /* a row has a time per update */
@@ -60,6 +64,12 @@ static void describe(const struct lb_row *row, char *text, size_t size)
     if (row->error_ratio > LARGER_ERROR)
         lb_append(text, size, "%serror %.2g, %.2g times what %s gives", text[0] ? "; " : "",
                   row->err_norm, row->error_ratio, lb_dtype_name(row->c.problem.dtype));
+    if (row->c.timing == LB_STREAMING && isnan(row->tails[LB_P999].ns))
+        lb_append(text, size,
+                  "%s%zu calls are too few for %sp99.9 (3,688 calls): a longer --case-time allows "
+                  "more",
+                  text[0] ? "; " : "", row->samples,
+                  isnan(row->tails[LB_P99].ns) ? "p99 (368 calls) and " : "");
     lb_append(text, size, "%s%s", text[0] && row->warning[0] ? "; " : "", row->warning);
 }
 
@@ -78,8 +88,25 @@ static double half_interval(const struct lb_row *row)
     return (row->median_hi_ns - row->median_lo_ns) / 2 / row->median_ns;
 }
 
+/* Appends the row of a stream: its name, its median, two percentiles, and the share of calls that
+ * took longer than the deadline or, without one, the longest call. */
+static void append_latencies(char *line, size_t size, const char *name, const struct lb_row *row,
+                             double deadline_ns)
+{
+    char median[32], p99[32], p999[32], last[32];
+    lb_format_ns(row->median_ns, median);
+    lb_format_ns(row->tails[LB_P99].ns, p99);
+    lb_format_ns(row->tails[LB_P999].ns, p999);
+    if (isfinite(deadline_ns))
+        snprintf(last, sizeof(last), "%.2f %%", 100 * lb_row_share_above(row, deadline_ns));
+    else
+        lb_format_ns(row->max_ns, last);
+    lb_append(line, size, "  %-20s %9s %9s %9s %9s  ", name, median, p99, p999, last);
+}
+
 /* A problem's rows have a column more where one of them has a time per update. The others are then
- * narrower, so that a line still fits 80 columns. Notes have lines of their own. */
+ * narrower, so that a line still fits 80 columns. Those of a stream have percentiles in place of the
+ * interval and the speed-up. Notes have lines of their own. */
 static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view)
 {
     const struct lb_row *row = it->row;
@@ -95,7 +122,9 @@ static void print_times(FILE *out, const struct lb_candidate *it, const struct g
     if (isfinite(view->base))
         snprintf(ratio, sizeof(ratio), "%.2fx", view->base / row->median_ns);
     lb_format_ns(row->update_ns, update);
-    if (view->updates)
+    if (row->c.timing == LB_STREAMING)
+        append_latencies(line, sizeof(line), name, row, lb_row_deadline(view->run, row));
+    else if (view->updates)
         lb_append(line, sizeof(line), "  %-20s %9s  +-%6s %8s %10s  ", name, median, spread, ratio,
                   update);
     else
@@ -228,10 +257,11 @@ static void print_group(FILE *out, const struct lb_grouped_run *grouped,
                         const struct lb_group *group)
 {
     const struct lb_candidate *base = lb_group_timed(group, grouped->baseline_series);
-    struct group_view view = {.series = grouped->series,
+    struct group_view view = {.run = grouped->run,
+                              .series = grouped->series,
                               .base = base ? base->row->median_ns : (double)NAN,
                               .updates = has_updates(group)};
-    print_problem(out, group);
+    print_problem(out, grouped->run, group);
     for (size_t i = 0; i < group->count; i++) {
         const struct lb_candidate *it = &group->candidates[i];
         if (i < group->timed)

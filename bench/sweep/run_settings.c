@@ -25,6 +25,7 @@ static const struct number {
     {"processes", NULL, true, FIELD(processes), 1, 1000},
     {"loss_scale", NULL, false, FIELD(loss_scale), 0x1p-149, 0x1p128},
     {"call_limit_s", "--call-limit", false, FIELD(call_limit_s), 1e-9, 1e8},
+    {"deadline_s", "--deadline", false, FIELD(deadline_s), 0, 1e8},
     {"memory_bytes", "--memory", false, FIELD(memory_bytes), 0, 0x1p60},
     {"device", "--device", true, FIELD(device), 0, 1023},
 };

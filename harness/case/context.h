@@ -8,9 +8,9 @@
 #include "case/options.h"
 #include "case/place.h"
 #include "case/probe.h"
-#include "case/stream.h"
 #include "case/update.h"
 #include "device/timer.h"
+#include "measure/stream_clock.h"
 #include "reference/case_tensors.h"
 #include "trace/nvtx.h"
 

@@ -1,13 +1,8 @@
 /* Streams: calls of T steps that carry their state. A number of calls are verified as one long
  * sequence; then the stream begins again with the state at its beginning, so that every timed call
  * has a verified call with the same inputs. */
-#include "case/stream.h"
-
-#include <math.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/random.h"
 #include "case/context.h"
 
@@ -61,27 +56,4 @@ const struct lb_results *lb_case_whole_results(struct lb_case_context *context)
 struct lb_case_bits *lb_case_verified_bits(const struct lb_case_context *context)
 {
     return &context->bits[context->last_set * context->plan.chunks + context->chunk];
-}
-
-double lb_stream_clock_wait(struct lb_stream_clock *clock, double rate)
-{
-    static const double spun_ns = 1e5; /* a sleeping thread wakes up later than it asked for */
-    double now = lb_now_ns() - clock->paused_ns;
-    clock->due_ns = clock->due_ns > 0 ? clock->due_ns + 1e9 / rate : now;
-    const double begin = fmax(clock->due_ns, clock->end_ns);
-    const double sleep_ns = begin - now - spun_ns;
-    if (sleep_ns > 0) {
-        const struct timespec pause = {.tv_sec = (time_t)(sleep_ns / 1e9),
-                                       .tv_nsec = (long)fmod(sleep_ns, 1e9)};
-        nanosleep(&pause, NULL);
-    }
-    while ((now = lb_now_ns() - clock->paused_ns) < begin)
-        continue;
-    clock->paused_ns += now - begin;
-    return begin - clock->due_ns;
-}
-
-void lb_stream_clock_note(struct lb_stream_clock *clock, double late_ns, double took_ns)
-{
-    clock->end_ns = clock->due_ns + late_ns + took_ns;
 }

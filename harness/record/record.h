@@ -219,6 +219,9 @@ enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct 
 /* The median of a row, or one of its high percentiles, with its interval. */
 struct lb_tail lb_row_time(const struct lb_row *row, int tail);
 
+/* The share of the samples that are longer than that. */
+double lb_row_share_above(const struct lb_row *row, double ns);
+
 /* True when the row has a time that speed-ups and comparisons may use: its verdict is ok and its
  * median is above 0. */
 bool lb_row_is_timed(const struct lb_row *row);

@@ -119,6 +119,14 @@ struct lb_tail lb_row_time(const struct lb_row *row, int tail)
                : row->tails[tail];
 }
 
+double lb_row_share_above(const struct lb_row *row, double ns)
+{
+    size_t longer = 0;
+    for (size_t i = 0; i < row->samples; i++)
+        longer += row->samples_ns[i] > ns;
+    return (double)longer / (double)row->samples;
+}
+
 /* Finds the high percentiles of a stream that sorted [n] can give. */
 static void find_tails(struct lb_row *row, const double *sorted, size_t n)
 {

@@ -56,8 +56,9 @@ TEST(short_and_shuffled_texts_print_canonically)
         {"T025_B16_H512", "T25_B16_I512_H512/f32/infer"},
         {"cudnn:auto/T1_B2_H3", "cudnn/T1_B2_I3_H3/f32/infer"},
         {"a/T1_B2_H3/th2/cold/train/f16", "a/T1_B2_I3_H3/f16/train/cold/th2"},
-        {"a/T1_B2_H3/f32/infer/ieee/full/act-tanh/stream/hot/isolated/th1",
+        {"a/T1_B2_H3/f32/infer/ieee/full/act-tanh/hot/isolated/th1",
          "a/T1_B2_I3_H3/f32/infer"},
+        {"a/T1_B2_H3/rate100/th2/stream", "a/T1_B2_I3_H3/f32/infer/stream/rate100/th2"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         char text[LB_CASE_ID_SIZE];
@@ -112,7 +113,8 @@ TEST(given_tells_what_a_text_said_by_itself)
         {"T1_B1_H1/act-tanh", LB_GIVEN_ACT},
         {"T1_B1_H1/cell-standard", LB_GIVEN_CELL},
         {"T1_B1_H2_P1", LB_GIVEN_CELL},
-        {"T1_B1_H1/stream", LB_GIVEN_LAUNCH},
+        {"T1_B1_H1/graph", LB_GIVEN_LAUNCH},
+        {"T1_B1_H1/stream/rate5", LB_GIVEN_TIMING | LB_GIVEN_RATE},
         {"T1_B1_H1/hot", LB_GIVEN_CACHE},
         {"T1_B1_H1/isolated", LB_GIVEN_TIMING},
         {"T1_B1_H1/th1", LB_GIVEN_THREADS},
@@ -215,6 +217,7 @@ static struct lb_case random_case(void)
     c.cache = (enum lb_cache)(rand() % LB_CACHE_COUNT);
     c.timing = (enum lb_timing)(rand() % LB_TIMING_COUNT);
     c.threads = 1 + rand() % LB_MAX_THREADS;
+    c.rate = rand() % 2 ? 0 : 1 + rand() % LB_MAX_RATE;
     return c;
 }
 

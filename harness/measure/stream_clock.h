@@ -1,6 +1,6 @@
 /* The clock by which the calls of a stream are due, at a given rate. */
-#ifndef LB_STREAM_H
-#define LB_STREAM_H
+#ifndef LB_STREAM_CLOCK_H
+#define LB_STREAM_CLOCK_H
 
 /* The clock stands still while the harness works between two calls, so that only the calls
  * themselves can make the next one late. Zeroed before the first call. */
