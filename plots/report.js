@@ -97,10 +97,11 @@ const RANKS = ["", "fastest", "tied"];
 // of the range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a
 // call; the most bytes in use; the time of preparation in ns; counts; why sampling stopped; the
 // samples as a strip; the kernels; the error over what is allowed; the time of an update of the
-// weights in ns.
+// weights in ns; of a stream its high percentiles, its longest call and the share that was too late.
 const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientError", "bound",
     "flops", "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop",
-    "strip", "kernels", "toleranceUsed", "update"];
+    "strip", "kernels", "toleranceUsed", "update", "tails"];
+const TAILS = ["90", "99", "99.9"];  // percentiles of a stream, each [ns, lo, hi]
 const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
     setting: SETTINGS[setting], T, B, I, H,
     cases: cases.map(([series, verdict, rank, tail, reason, description, warning, ...numbers]) => {
@@ -110,6 +111,7 @@ const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
             setting: SETTINGS[setting], timed: numbers.length > 0, speedup: null, kernels: ""};
         numbers.forEach((number, i) => { c[FIELDS[i]] = number; });
         if (c.timed) [c.stop, c.kernels] = [text(c.stop), text(c.kernels)];
+        if (c.tails) [c.tails, c.longest, c.late] = c.tails;
         return c;
     }),
 }));
@@ -370,7 +372,7 @@ const bestInF32 = (c) => (like(c, c.setting.plain) || {timed: []}).timed[0];
 const isF32 = (c) => c.setting.plain === c.setting;
 // What each kind shows of a case: value, interval and value at the lower bound of the time. Without
 // x it is drawn over the size that the reader chose; with x, a mark per case or, where it joins
-// them, lines over x; map draws cells. setting: of the panel that the case belongs to.
+// them, lines over x; points gives several [x, y, lo, hi] of a case, joined; map draws cells. setting: of the panel that the case belongs to.
 const CHARTS = {
     time: {
         name: "time per step", unit: "time", label: "per step",
@@ -438,6 +440,16 @@ const CHARTS = {
         note: "Higher is better. The median on one thread divided by that on so many, for the " +
             "same implementation; bars show the widest interval that both allow.",
     },
+    latency: {
+        name: "latency of streams", unit: "time", label: "latency", xLabel: "percentile",
+        points: (c) => (c.tails ? [[2, c.median, c.lo, c.hi],
+            ...c.tails.map(([value, lo, hi], i) => [[10, 100, 1000][i], value, lo, hi])] : []),
+        xText: (x) => ({2: "50", 10: "90", 100: "99", 1000: "99.9"}[x]),
+        bound: (c) => c.bound,
+        note: "Lower is better. So many percent of the calls of a stream took at most so long; " +
+            "bars show 95 % intervals. A line ends where the calls are too few to tell.",
+        boundNote: "The dotted line is the lower bound (floor) of the time.",
+    },
     memory: {
         name: "peak memory", unit: "bytes", label: "peak memory",
         value: (c) => c.peak,
@@ -445,8 +457,14 @@ const CHARTS = {
             "weights, reserve and workspace.",
     },
 };
+if (!CASES.some((c) => c.tails)) delete CHARTS.latency;
+const hasOwnX = (chart) => Boolean(chart.x || chart.points);
 const hasMarksAlone = (chart) => chart.x && !chart.joins;
-const intervalOf = (chart, c) => (chart.interval && c.lo !== null ? chart.interval(c) : []);
+// The points of a case, each with its interval, which may be empty.
+const pointsOf = (chart, c, axis) => (chart.points
+    ? chart.points(c).map(([x, y, ...interval]) => ({c, x, y, interval}))
+    : [{c, y: chart.value(c), x: chart.x ? chart.x(c) : c[axis],
+        interval: chart.interval && c.lo !== null ? chart.interval(c) : []}]);
 const boundOf = (chart, c) => (chart.bound && c.bound ? chart.bound(c) : null);
 
 // Shapes of the marks 1 to 10, as in plots/style.gp; those from 7 on are open.
@@ -478,9 +496,9 @@ function panelsOf(points, chart, axes) {
     })).sort((a, b) => a.order - b.order || (a.key < b.key ? -1 : 1));
 }
 function chartPanels(timed, chart, axis) {
-    const points = timed.map((c) => ({c, y: chart.value(c), x: chart.x ? chart.x(c) : c[axis]}))
+    const points = timed.flatMap((c) => pointsOf(chart, c, axis))
         .filter((point) => point.y > 0 && point.x > 0);
-    const panels = panelsOf(points, chart, chart.x ? [] : [axis]);
+    const panels = panelsOf(points, chart, hasOwnX(chart) ? [] : [axis]);
     for (const panel of panels) {
         panel.lines = groupBy(panel.points, (point) => point.c.series);
         for (const line of panel.lines.values()) line.sort((a, b) => a.x - b.x);
@@ -517,8 +535,8 @@ function roundTicks(low, high, count) {
 const shortNumber = (value) =>
     (value < 1e-3 ? value.toExponential(0) : String(+value.toPrecision(3)));
 
-function drawPoint(point, {chart, X, Y, say}) {
-    const {c} = point, y = Y(point.y), [lo, hi] = intervalOf(chart, c);
+function drawPoint(point, {X, Y, say}) {
+    const {c} = point, y = Y(point.y), [lo, hi] = point.interval;
     const group = svg("g", {
         class: "point",
         transform: "translate(" + X(point.x).toFixed(1) + " " + y.toFixed(1) + ")",
@@ -595,8 +613,8 @@ function rangeOf(values, pad) {
 // What all panels share: the size in pixels, the scales, and the ticks and labels of both axes.
 function frameOf(panels, chart, axis, width) {
     const points = panels.flatMap((panel) => panel.points), xs = points.map((point) => point.x);
-    const [yLow, yHigh] = rangeOf(points.flatMap(({c, y}) =>
-        [y, ...intervalOf(chart, c), boundOf(chart, c), chart.reference &&
+    const [yLow, yHigh] = rangeOf(points.flatMap(({c, y, interval}) =>
+        [y, ...interval, boundOf(chart, c), chart.reference &&
             chart.reference(points)]),
         1.15);
     const [xLow, xHigh] = rangeOf(xs, 1.12);
@@ -613,7 +631,7 @@ function frameOf(panels, chart, axis, width) {
         X: scaleOf(xLow, xHigh, left, width - right),
         Y: scaleOf(yLow, yHigh, height - bottom, top),
         xTicks: marksAlone ? roundTicks(xLow, xHigh, 7) : distinct(xs),
-        xText: marksAlone ? shortNumber : String,
+        xText: chart.xText || (marksAlone ? shortNumber : String),
         xLabel: chart.xLabel || axisName(axis),
         yLabel: unit + (unit && " ") + chart.label,
         say: (y) => (chart.unit ? withUnit(chart.unit, y) + " " : digits(y) + " ") + chart.label,
@@ -685,7 +703,7 @@ function drawChart(selection) {
     $("chart-axis").value = axis;
     for (const option of $("chart-axis").options)
         option.hidden = !axes.includes(option.value) || (option.value === "I" && !inputVaries);
-    $("axis-label").hidden = Boolean(chart.x);
+    $("axis-label").hidden = hasOwnX(chart);
     const panels = chart.map ? mapPanels(shown, axis) : chartPanels(timed, chart, axis);
     const few = allPanels ? panels : panels.slice(0, MOST_PANELS);
     const bounds = timed.some((c) => c.bound) ? " " + (chart.boundNote || "")
@@ -738,6 +756,9 @@ const COLUMNS = [
         (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"},
             times(c.speedup),
             c.rank && h("small", {}, " " + c.rank))],
+    ...TAILS.map((name, i) => i > 0 && CASES.some((c) => c.tails) && ["p" + name, "p" + name + "#",
+        (c) => c.tails && c.tails[i][0],
+        (c) => numberCell("p" + name, c.tails ? ns(c.tails[i][0]) : "–")]),
     CASES.some((c) => c.update) && ["update", "Update#", (c) => c.update,
         (c) => numberCell("update", ns(c.update))],
     ["error", "Error#", (c) => c.error,
@@ -840,6 +861,11 @@ function detailsOf(c, all) {
             fact("speed-up", times(c.speedup) + " over " + state.base + (c.rank && ", " + c.rank));
         fact("samples", c.samples + (c.blocks > 1 ? " in " + c.blocks + " blocks" : "") +
             (c.calls > 1 ? ", " + digits(c.calls) + " calls each" : "") + " ", stripOf(c));
+        for (const [i, [value, lo, hi]] of (c.tails || []).entries())
+            fact("p" + TAILS[i], value ? ns(value) + ", 95 % interval " + ns(lo) + " to " + ns(hi)
+                                       : "too few calls");
+        if (c.tails) fact("longest call", ns(c.longest));
+        if (c.tails && c.late !== null) fact("too late", percent(c.late) + " of the calls");
         fact("error", c.error !== null && c.error.toExponential(2) +
             " (norm of the difference to the oracle, relative)" +
             (c.toleranceUsed !== null ? ", at most " + percent(c.toleranceUsed) +

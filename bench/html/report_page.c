@@ -138,8 +138,26 @@ static void format_kernels(const struct lb_row *row, char *text, size_t size)
     }
 }
 
+/* Of a stream: its high percentiles with their intervals, its longest call, and the share of calls
+ * that were too late; null of any other case. */
+static json_t *tails_json(const struct lb_run *run, const struct lb_row *row)
+{
+    double deadline = lb_row_deadline(run, row);
+    if (row->c.timing != LB_STREAMING)
+        return json_null();
+    json_t *list = json_array();
+    for (int i = 0; i < LB_TAILS; i++)
+        json_array_append_new(list, json_pack("[o, o, o]", number(row->tails[i].ns),
+                                              number(row->tails[i].lo_ns),
+                                              number(row->tails[i].hi_ns)));
+    return json_pack(
+        "[o, o, o]", list, number(row->max_ns),
+        number(isfinite(deadline) ? lb_row_share_above(row, deadline) : (double)NAN));
+}
+
 /* Appends what a case with a time has. */
-static void add_times(json_t *list, const struct lb_row *row, struct texts *texts)
+static void add_times(json_t *list, const struct lb_run *run, const struct lb_row *row,
+                      struct texts *texts)
 {
     char strip[42], kernels[2048];
     double lo, hi;
@@ -170,10 +188,12 @@ static void add_times(json_t *list, const struct lb_row *row, struct texts *text
     json_array_append_new(list, text_index(texts, kernels));
     json_array_append_new(list, number(row->tolerance_used));
     json_array_append_new(list, number(row->update_ns));
+    json_array_append_new(list, tails_json(run, row));
 }
 
 /* A case as an array; one without a time ends after its texts. */
-static json_t *case_json(const struct lb_candidate *it, struct texts *texts)
+static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it,
+                         struct texts *texts)
 {
     const struct lb_row *row = it->row;
     const struct lb_problem *p = &row->c.problem;
@@ -192,7 +212,7 @@ static json_t *case_json(const struct lb_candidate *it, struct texts *texts)
                   text_index(texts, tail ? tail + strlen(sizes) : ""), text_index(texts, reason),
                   text_index(texts, row->description), text_index(texts, row->warning));
     if (lb_row_is_timed(row))
-        add_times(list, row, texts);
+        add_times(list, run, row, texts);
     return list;
 }
 
@@ -206,7 +226,7 @@ static json_t *problems_json(const struct lb_grouped_run *grouped, struct texts 
         json_t *cases = json_array();
         setting += i == 0 || strcmp(group->page, group[-1].page) != 0;
         for (size_t k = 0; k < group->count; k++)
-            json_array_append_new(cases, case_json(&group->candidates[k], texts));
+            json_array_append_new(cases, case_json(grouped->run, &group->candidates[k], texts));
         json_array_append_new(list, json_pack("[i, I, I, I, I, o]", setting,
                                               (json_int_t)group->sizes[LB_SIZE_T],
                                               (json_int_t)group->sizes[LB_SIZE_B],

@@ -233,7 +233,7 @@ static const char *axis_words(int axis)
 {
     static const char *const words[] = {
         "sequence length T", "batch size B", "input size I", "hidden size H", "",
-        "number of threads",  "share of calls"};
+        "number of threads",  "percentile"};
     return words[axis];
 }
 
@@ -429,7 +429,7 @@ static void write_x_values(struct lb_picture_job *job, const struct page *page, 
         fprintf(job->drawing.script, "%" PRId64 " ", values[lb_evenly(i, count, MOST_TICKS)]);
     fputs("'\n", job->drawing.script);
     fprintf(job->drawing.script, "x_labels = %s\n",
-            page->chart->x == TAIL ? "'50%% 90%% 99%% 99.9%%'" : "x_values");
+            page->chart->x == TAIL ? "'50 90 99 99.9'" : "x_values");
 }
 
 /* Writes the names of the precisions in a chart of errors, and the mean error of the cases of each.
