@@ -147,12 +147,11 @@ static json_t *tails_json(const struct lb_run *run, const struct lb_row *row)
         return json_null();
     json_t *list = json_array();
     for (int i = 0; i < LB_TAILS; i++)
-        json_array_append_new(list, json_pack("[o, o, o]", number(row->tails[i].ns),
-                                              number(row->tails[i].lo_ns),
-                                              number(row->tails[i].hi_ns)));
-    return json_pack(
-        "[o, o, o]", list, number(row->max_ns),
-        number(isfinite(deadline) ? lb_row_share_above(row, deadline) : (double)NAN));
+        json_array_append_new(list,
+                              json_pack("[o, o, o]", number(row->tails[i].ns),
+                                        number(row->tails[i].lo_ns), number(row->tails[i].hi_ns)));
+    return json_pack("[o, o, o]", list, number(row->max_ns),
+                     number(isfinite(deadline) ? lb_row_share_above(row, deadline) : (double)NAN));
 }
 
 /* Appends what a case with a time has. */

@@ -211,7 +211,8 @@ static const struct chart charts[] = {
      "implementation; bars show the widest interval that both allow.",
      "speed-up over one thread", "", "no implementation has times", take_scaling},
     {"latency", TAIL, "latency over",
-     "Lower is better. So many calls of the stream took at most so long; bars show 95 % intervals.\n"
+     "Lower is better. So many calls of the stream took at most so long; bars show 95 % "
+     "intervals.\n"
      "A line ends where the calls are too few to tell.",
      "latency of a call", "time", "no stream has times", take_latency},
     {"memory", LB_SIZE_H, "peak memory over",
@@ -233,7 +234,7 @@ static const char *axis_words(int axis)
 {
     static const char *const words[] = {
         "sequence length T", "batch size B", "input size I", "hidden size H", "",
-        "number of threads",  "percentile"};
+        "number of threads", "percentile"};
     return words[axis];
 }
 

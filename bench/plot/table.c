@@ -105,8 +105,8 @@ static void append_latencies(char *line, size_t size, const char *name, const st
 }
 
 /* A problem's rows have a column more where one of them has a time per update. The others are then
- * narrower, so that a line still fits 80 columns. Those of a stream have percentiles in place of the
- * interval and the speed-up. Notes have lines of their own. */
+ * narrower, so that a line still fits 80 columns. Those of a stream have percentiles in place of
+ * the interval and the speed-up. Notes have lines of their own. */
 static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view)
 {
     const struct lb_row *row = it->row;

@@ -104,8 +104,8 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
     LB_TRY(lb_tensors_create(&context->plan.problem, space, &context->tensors, err));
     LB_TRY(lb_results_create(&context->plan.problem, &context->results, err));
-    context->bits = calloc((size_t)LB_TIMED_SETS * (size_t)context->plan.chunks,
-                           sizeof(*context->bits));
+    context->bits =
+        calloc((size_t)LB_TIMED_SETS * (size_t)context->plan.chunks, sizeof(*context->bits));
     if (!context->bits)
         return lb_fail(err, LB_OOM, "out of memory for %d calls", context->plan.chunks);
     if (lb_case_streams(context)) {

@@ -230,10 +230,11 @@ static enum lb_status describe_stream(struct lb_case_context *context, struct lb
     row->stream_calls = context->plan.chunks;
     if (context->c->rate * call_ns > 1e9) {
         char warning[160];
-        snprintf(warning, sizeof(warning),
-                 "a call takes %.3g ms on average, too long for %d calls per second: the calls wait "
-                 "for each other, ever longer",
-                 call_ns / 1e6, context->c->rate);
+        snprintf(
+            warning, sizeof(warning),
+            "a call takes %.3g ms on average, too long for %d calls per second: the calls wait "
+            "for each other, ever longer",
+            call_ns / 1e6, context->c->rate);
         lb_row_warn(row, warning);
     }
     return context->space == &lb_host_space ? time_harness(context, &row->harness_ns, err) : LB_OK;

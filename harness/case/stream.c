@@ -32,8 +32,7 @@ enum lb_status lb_case_next_chunk(struct lb_case_context *context, struct lb_err
 {
     const int buffer = 1 - context->last_buffer;
     if (context->chunk + 1 == context->plan.chunks)
-        lb_case_begin_stream(context,
-                             (int)(lb_random_next(&context->checks.state) >> 20 & 1));
+        lb_case_begin_stream(context, (int)(lb_random_next(&context->checks.state) >> 20 & 1));
     context->chunk++;
     lb_case_set_order(context, buffer == 0 ? 0 : UINT64_MAX, 1);
     const struct lb_inputs inputs = lb_case_chunk_inputs(context);

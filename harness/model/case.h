@@ -85,13 +85,14 @@ size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 
 /* Checks the rules that connect fields: tf32 and half need f32, batched timing excludes cold caches
- * and the pass backward, a stream has the pass infer, one direction and full lengths, a cell other than the standard one needs tanh, projection P below H, and
- * residual two layers. LB_INVALID: err names the rule. */
+ * and the pass backward, a stream has the pass infer, one direction and full lengths, a cell other
+ * than the standard one needs tanh, projection P below H, and residual two layers. LB_INVALID: err
+ * names the rule. */
 enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err);
 
 /* lb_case_same: whether two cases have the same canonical text. lb_case_same_problem ignores
- * implementation, variant, launch, cache, timing, threads and rate: whether they have the same tensors
- * and the same correct results. */
+ * implementation, variant, launch, cache, timing, threads and rate: whether they have the same
+ * tensors and the same correct results. */
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b);
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b);
 

@@ -48,8 +48,8 @@ enum lb_stop_reason {
 /* Percentiles of the samples of a stream, and the median of those of any case. */
 enum { LB_MEDIAN = -1, LB_P90, LB_P99, LB_P999, LB_TAILS };
 
-const char *lb_tail_name(int tail);  /* "p50", "p90", "p99", "p99.9" */
-double lb_tail_share(int tail);      /* 0.5, 0.9, 0.99, 0.999 */
+const char *lb_tail_name(int tail); /* "p50", "p90", "p99", "p99.9" */
+double lb_tail_share(int tail);     /* 0.5, 0.9, 0.99, 0.999 */
 
 const char *lb_stop_reason_name(enum lb_stop_reason reason); /* "none", "precision", ... */
 
@@ -93,8 +93,8 @@ struct lb_row {
     size_t process_count;
     double *reference_ns; /* [block_count] times of the fixed loop around each block, NaN where they
                              are not known; owned by the row */
-    double stream_calls;     /* verified calls of a stream, which then begins again; NaN: none */
-    double harness_ns;       /* of a stream on the host: what timing adds to each call */
+    double stream_calls;  /* verified calls of a stream, which then begins again; NaN: none */
+    double harness_ns;    /* of a stream on the host: what timing adds to each call */
     double calls_per_sample; /* 1 when isolated, N when batched; the mean when blocks differ */
     enum lb_stop_reason stop_reason;
 
@@ -104,8 +104,8 @@ struct lb_row {
     double spread_within;                  /* relative spread of samples within their block */
     double spread_between;                 /* relative spread of the units' medians; NaN for one */
     unsigned flags;                        /* an or of enum lb_anomaly */
-    /* Of streams: high percentiles of all samples with 95 % intervals, by lb_tail_share. NaN where there
-     * are too few samples for the interval. */
+    /* Of streams: high percentiles of all samples with 95 % intervals, by lb_tail_share. NaN where
+     * there are too few samples for the interval. */
     struct lb_tail {
         double ns, lo_ns, hi_ns;
     } tails[LB_TAILS];

@@ -290,7 +290,8 @@ enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        LB_TRY(lb_poison_some(tensors->space, tensors->at[tensors->side][t], tensors->bytes[t], random, err));
+        LB_TRY(lb_poison_some(tensors->space, tensors->at[tensors->side][t], tensors->bytes[t],
+                              random, err));
 done:
     return st;
 }
@@ -301,7 +302,8 @@ enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[tensors->side][t])
-            LB_TRY(tensors->space->hash(tensors->at[tensors->side][t], tensors->bytes[t], hash, err));
+            LB_TRY(
+                tensors->space->hash(tensors->at[tensors->side][t], tensors->bytes[t], hash, err));
 done:
     return st;
 }
@@ -312,8 +314,8 @@ enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[tensors->side][t])
-            LB_TRY(tensors->space->download(results->at[t], tensors->at[tensors->side][t], tensors->bytes[t],
-                                            err));
+            LB_TRY(tensors->space->download(results->at[t], tensors->at[tensors->side][t],
+                                            tensors->bytes[t], err));
 done:
     return st;
 }

@@ -75,7 +75,7 @@ struct lb_tensors {
      * same in both, unless the state is carried. NULL where the pass has no such tensor. */
     void *at[LB_TIMED_SETS][LB_TENSOR_COUNT];
     size_t bytes[LB_TENSOR_COUNT];
-    int side;          /* the buffer of the latest call, whose outputs the functions below mean */
+    int side;           /* the buffer of the latest call, whose outputs the functions below mean */
     bool carries_state; /* hn and cn of each buffer are h0 and c0 of the other */
 };
 
@@ -101,8 +101,8 @@ size_t lb_tensors_input_bytes(const struct lb_tensors *tensors);
 enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
                                  const struct lb_inputs *inputs, struct lb_error *err);
 
-/* Compares buffer 0 or 1 with the inputs that were copied into it and are not NULL. *changed is the first tensor
- * that differs, or LB_TENSOR_COUNT. LB_OOM, or what the space returned. */
+/* Compares buffer 0 or 1 with the inputs that were copied into it and are not NULL. *changed is the
+ * first tensor that differs, or LB_TENSOR_COUNT. LB_OOM, or what the space returned. */
 enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
                                   const struct lb_inputs *inputs, enum lb_tensor *changed,
                                   struct lb_error *err);

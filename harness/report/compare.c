@@ -229,8 +229,7 @@ static double disturbance(const struct lb_row *row, int tail)
 static struct lb_spread assume_spread(const struct lb_pair *pair)
 {
     double machine = log(lb_row_mean_reference(pair->now) / lb_row_mean_reference(pair->base));
-    double more = disturbance(pair->base, pair->tail) +
-                  disturbance(pair->now, pair->tail) +
+    double more = disturbance(pair->base, pair->tail) + disturbance(pair->now, pair->tail) +
                   (isfinite(machine) ? machine * machine : 0);
     return (struct lb_spread){sqrt(LB_PROCESS_SPREAD * LB_PROCESS_SPREAD + more / 2),
                               LB_PROCESS_SPREAD_DF};

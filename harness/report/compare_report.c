@@ -146,8 +146,7 @@ static void describe(const struct lb_pair *pair, char *text, size_t size)
     if (pair->compared)
         lb_append(text, size, ": %s (%s), %.4g us before, %.4g us now, adjusted p %.2g", change,
                   interval, lb_row_time(pair->base, pair->tail).ns / 1e3,
-                  lb_row_time(pair->now, pair->tail).ns / 1e3,
-                  pair->adjusted_p);
+                  lb_row_time(pair->now, pair->tail).ns / 1e3, pair->adjusted_p);
     if (pair->note[0])
         lb_append(text, size, "%s%s", pair->compared ? "; " : ": ", pair->note);
 }
@@ -222,8 +221,10 @@ static json_t *pair_json(const struct lb_pair *pair)
         lb_change_name(pair->change), "ratio", number_or_null(timed, exp(s->estimate)), "ratio_lo",
         number_or_null(c, exp(s->lo95)), "ratio_hi", number_or_null(c, exp(s->hi95)), "p",
         number_or_null(c, s->p), "adjusted_p", number_or_null(c, pair->adjusted_p),
-        "base_median_ns", number_or_null(pair->base, pair->base ? lb_row_time(pair->base, pair->tail).ns : 0),
-        "new_median_ns", number_or_null(pair->now, pair->now ? lb_row_time(pair->now, pair->tail).ns : 0),
+        "base_median_ns",
+        number_or_null(pair->base, pair->base ? lb_row_time(pair->base, pair->tail).ns : 0),
+        "new_median_ns",
+        number_or_null(pair->now, pair->now ? lb_row_time(pair->now, pair->tail).ns : 0),
         "base_units", (json_int_t)pair->base_units, "new_units", (json_int_t)pair->now_units,
         "note", pair->note);
 }

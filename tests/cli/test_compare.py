@@ -31,6 +31,18 @@ class Compare(ProgramTest):
             self.assertEqual(len(row["blocks"]), 8)
             self.assertIsNotNone(row["spread_between"])
 
+    def test_rare_long_calls_of_a_stream_are_named(self):
+        sweep = ["--sweep", "--plugin", plugin("slow_0"), "--case", "slow/T4_B1_H64", "--timing", "stream"]
+        for name, every in (("base", "1000000"), ("again", "1000000"), ("stalls", "300")):
+            done = run(*sweep, "--out", self.path(name), env={**os.environ, "LB_STALL_EVERY": every})
+            self.assertEqual(done.returncode, 0, done.stderr)
+        # Other work on this machine makes rare calls longer as well, but not ten times.
+        done = run("--compare", self.path("base"), self.path("stalls"), "--margin", "300")
+        self.assertEqual(done.returncode, 3, done.stdout)
+        self.assertEqual(re.findall(r"(?m)^slower .* (\S+ p\S+)$", done.stdout), ["slow/T4_B1_I64_H64/f32/infer/stream p99.9"])
+        done = run("--compare", self.path("base"), self.path("again"), "--margin", "300")
+        self.assertEqual(done.returncode, 0, done.stdout)
+
     def other_program(self, protocol=1, **environment):
         """Another build of the program: its workers have these variables, and its commit is abc."""
         path = self.path("other")

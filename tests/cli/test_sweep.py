@@ -113,6 +113,41 @@ class Sweep(ProgramTest):
         self.assertEqual(isolated["calls_per_sample"], 1)
         self.assertEqual(rows["cpu_simd/T3_B2_I4_H4/f32/infer/th2"]["threads"], 2)
 
+    def test_streams_carry_their_state_and_keep_a_rate(self):
+        rows, done = self.sweep("-T", "1,3", "-B", "2", "-L", "2", "-I", "3", "-H", "8", "--impl", "cpu_ref,cpu_simd,onednn,openblas",
+                                "--timing", "stream", "--cell", "standard,projection,residual,peephole")
+        self.assertNotIn("wrong", {row["verdict"] for row in rows.values()}, done.stdout)
+        for row in rows.values():
+            if row["verdict"] != "ok":
+                continue
+            self.assertEqual((len(row["samples_ns"]), row["stream_calls"]), (5000, 256))
+            self.assertLess(row["harness_ns"], 1000)
+            ordered = [row[key] for key in ("median_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns")]
+            self.assertEqual(ordered, sorted(ordered))
+            self.assertTrue(row["p999_lo_ns"] <= row["p999_ns"] <= row["p999_hi_ns"] <= row["max_ns"])
+        rows, done = self.sweep("-T", "1", "-B", "1", "-H", "8", "--impl", "cpu_ref", "--timing", "stream",
+                                "--rate", "200", "--case-time", "2", name="rate")
+        row = rows["cpu_ref/T1_B1_I8_H8/f32/infer/stream/rate200"]
+        self.assertTrue(300 <= len(row["samples_ns"]) <= 400, len(row["samples_ns"]))  # of 2 s
+        self.assertIsNone(row["p999_ns"])
+        self.assertIn("too few for p99", done.stdout)
+        # A rate that a call is too slow for: the calls wait for each other.
+        rows, done = self.sweep("-T", "20", "-B", "1", "-H", "64", "--impl", "cpu_ref", "--timing", "stream",
+                                "--rate", "1000000", "--case-time", "1", name="overload")
+        row = rows["cpu_ref/T20_B1_I64_H64/f32/infer/stream/rate1000000"]
+        self.assertIn("too long for 1000000 calls per second", row["warning"])
+        self.assertEqual(row["samples_ns"], sorted(row["samples_ns"]))
+        self.assertRegex(done.stdout, r"(9\d\.\d\d|100\.00) %  ")
+
+    def test_a_stream_refuses_what_carries_no_state(self):
+        for words in (["--pass", "train"], ["-D", "2"], ["--ragged", "ragged"]):
+            done = run("--sweep", "-T", "1", "-B", "1", "-H", "8", "--timing", "stream", *words)
+            self.assertEqual(done.returncode, 5, words)
+            self.assertIn("timing stream carries the state", done.stderr)
+        done = run("--sweep", "-T", "1", "-B", "1", "-H", "8", "--rate", "5")
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("a rate goes with timing stream", done.stderr)
+
     def test_repetitions_become_blocks_and_interleaving_keeps_one_row(self):
         rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                              "--benchmark_repetitions=3",

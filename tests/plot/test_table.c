@@ -86,6 +86,40 @@ TEST(a_near_miss_and_an_error_larger_than_the_dtype_gives_are_said)
     }
 }
 
+TEST(a_stream_has_percentiles_and_the_share_of_late_calls)
+{
+    static const struct {
+        const char *text;
+        size_t samples;
+        const char *line, *note;
+    } trials[] = {
+        {"cpu_simd/T1_B1_H64/f32/infer/stream", 5000, "longest\n  cpu_simd ", NULL},
+        {"cpu_simd/T1_B1_H64/f32/infer/stream/rate2000", 5000, "too late\n  cpu_simd ", NULL},
+        {"cpu_simd/T1_B1_H64/f32/infer/stream", 400, "longest\n  cpu_simd ",
+         "400 calls are too few for p99.9 (3,688 calls)"},
+        {"cpu_simd/T1_B1_H64/f32/infer/stream", 100, "longest\n  cpu_simd ",
+         "100 calls are too few for p99 (368 calls) and p99.9 (3,688 calls)"},
+    };
+    for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
+        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        struct lb_row row =
+            synthetic_row(trials[i].text, LB_VERDICT_OK, 4e5, trials[i].samples / 50, 50);
+        for (size_t k = 0; k < row.samples; k += 50)
+            row.samples_ns[k] = 6e5; /* later than the next call of 2,000 per second */
+        assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+        synthetic_add(&run, row);
+        char *text = print_and_free(&run, "cpu_simd");
+        const char *heading = strstr(text, "latency of a call       median       p99     p99.9");
+        assert_non_null(heading);
+        assert_non_null(strstr(heading, trials[i].line));
+        assert_int_equal(strstr(heading, " 2.00 %  ") != NULL, i == 1);
+        assert_int_equal(strstr(text, "too few") != NULL, trials[i].note != NULL);
+        if (trials[i].note)
+            assert_non_null(strstr(text, trials[i].note));
+        free(text);
+    }
+}
+
 /* A suspect row that was the fastest has no speed-up and no star, and is no baseline. */
 TEST(a_suspect_row_has_a_time_and_no_rank)
 {

@@ -244,6 +244,36 @@ static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
 
 /* Interleaved runs are matched without the implementation. n pairs reach p = 2^(1-n) at best: 7 do
  * not reach 1 %, 8 do, for three cases 10. */
+/* A run of one stream of 5,000 calls, of which one in 500 takes ten times as long if it stalls. */
+static struct lb_run make_stream(bool stalls)
+{
+    struct lb_run run = synthetic_empty();
+    struct lb_row row =
+        synthetic_row("cpu_ref/T1_B1_I64_H64/f32/infer/stream", LB_VERDICT_OK, 1000, 20, 250);
+    for (size_t i = 0; stalls && i < row.samples; i += 500)
+        row.samples_ns[i] *= 10;
+    assert_int_equal(lb_row_summarize(&row, NULL), LB_OK);
+    synthetic_add(&run, row);
+    return run;
+}
+
+TEST(rare_long_calls_of_a_stream_are_slower_in_the_tail_alone)
+{
+    for (int stalls = 0; stalls < 2; stalls++) {
+        struct lb_run base = make_stream(false), now = make_stream(stalls);
+        struct lb_run_comparison comparison = synthetic_compare(&base, &now);
+        assert_int_equal(comparison.count, 3);
+        assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], stalls);
+        for (size_t i = 0; i < 3; i++) {
+            const struct lb_pair *pair = &comparison.pairs[i];
+            bool rarest = strstr(pair->id, "/stream p99.9") != NULL;
+            assert_int_equal(pair->change == LB_CHANGE_SLOWER, stalls && rarest);
+            assert_int_equal(rarest, pair->tail == LB_P999);
+        }
+        free_all(&comparison, &base, &now);
+    }
+}
+
 TEST(interleaved_runs_are_compared_pair_by_pair)
 {
     static const struct {

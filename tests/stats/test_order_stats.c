@@ -110,6 +110,46 @@ TEST(quantile_interpolates_as_defined)
     assert_true(isnan(lb_quantile(values, 0, 0.5)));
 }
 
+/* At one half it is the interval of the median. The least numbers of samples follow from p^n <= 2.5 %
+ * (Hahn & Meeker, 5.2). */
+TEST(a_high_percentile_has_an_interval_of_the_level_or_none)
+{
+    enum { N = 1000, ROUNDS = 2000 };
+    static double values[4000];
+    static const struct {
+        double p;
+        size_t least;
+    } known[] = {{0.9, 36}, {0.99, 368}, {0.999, 3688}};
+    double lo = -1, hi = -1, low, high;
+    uint64_t random = 5;
+    for (size_t i = 0; i < 4000; i++)
+        values[i] = (double)i;
+    for (size_t n = 6; n < 200; n++) {
+        assert_int_equal(lb_quantile_interval(values, n, 0.5, 0.95, &lo, &hi), LB_OK);
+        assert_int_equal(lb_median_interval(values, n, 0.95, &low, &high), LB_OK);
+        assert_true(lo == low && hi == high);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        size_t n = known[i].least;
+        assert_int_equal(lb_quantile_interval(values, n - 1, known[i].p, 0.95, &lo, &hi),
+                         LB_INVALID);
+        assert_int_equal(lb_quantile_interval(values, n, known[i].p, 0.95, &lo, &hi), LB_OK);
+        assert_true(hi == (double)(n - 1));
+    }
+    int below = 0, above = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (size_t i = 0; i < N; i++)
+            values[i] = draws_uniform(&random);
+        lb_sort(values, N);
+        assert_int_equal(lb_quantile_interval(values, N, 0.99, 0.95, &lo, &hi), LB_OK);
+        below += hi < 0.99;
+        above += lo > 0.99;
+    }
+    /* Each side is wrong in at most 2.5 %, and the interval is no wider than that needs. */
+    assert_in_range(below, ROUNDS / 100, ROUNDS * 3 / 100);
+    assert_in_range(above, ROUNDS / 100, ROUNDS * 3 / 100);
+}
+
 TEST(mad_is_the_median_of_the_sorted_deviations)
 {
     uint64_t random = 3;
