@@ -429,7 +429,7 @@ const struct lb_option lb_option_table[] = {
      .help = "Checks one case in this process and calls it a few times, for a profiler."},
     {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, LB_CMD_PLOT, set_subject, 0,
      .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
-             "roofline, training, precision, error, memory, scaling.",
+             "roofline, training, precision, error, memory, scaling, latency.",
      .extra_words = 1},
     {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, LB_CMD_REPORT, set_report, 0,
      .help = "Writes one HTML page: which implementation wins where, what changed, pictures and "
@@ -526,7 +526,7 @@ const struct lb_option lb_option_table[] = {
      .help = "The arrays of --inputs and --outputs are [B, T, ...], as Keras has them."},
     {"--cases", "a file of cases", "FILE", CASES, GRIDS, set_sizes, 0,
      .help = "A file with one case per line, or the name of a builtin one: quick deepbench "
-             "frameworks cliffs criteria recurrent cpu gpu."},
+             "frameworks cliffs criteria recurrent cpu gpu stac streaming models."},
 
     {"--out", "a folder (with --report, a file)", "DIR", SETTINGS,
      SWEEPS | LB_CMD_AB | LB_CMD_REPORT, set_text, FIELD(out),
