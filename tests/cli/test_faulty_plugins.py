@@ -46,6 +46,21 @@ class Faults(ProgramTest):
             if found:
                 self.assertEqual(row["samples_ns"], [], case)
 
+    def test_streams_show_what_single_calls_show(self):
+        faults = {"cheats_none": None, "cheats_same_pointers": "no LSTM gives", "broken_stale_h": "^y .* off by",
+                  "cheats_cached_result": "^y .* off by", "cheats_wrong_in_100": "first calls were right|^y .* off by",
+                  "cheats_changing_bits": "gave other bits", "cheats_y_timer": "was not finished when it had returned",
+                  "cheats_writes_inputs": "wrote to x", "broken_past_workspace": "the workspace was written past",
+                  "broken_idle_after_first": "is NaN", "cheats_memo_garbage": "^y .* off by"}
+        plugins = [word for fault in faults for word in ("--plugin", plugin(fault))]
+        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--timing", "stream", "--case-time", "0.3", "--impl", ",".join(faults),
+                             *plugins, exit_code=1)
+        self.assertEqual(len(rows), len(faults))
+        for row in rows.values():
+            expected = faults[row["impl"]]
+            self.assertEqual(row["verdict"], "wrong" if expected else "ok", row["impl"])
+            self.assertRegex(row["reason"], expected or "^$", row["impl"])
+
     def test_a_wrong_gradient_has_its_own_reason_where_none_are_scaled(self):
         for dtype in ("f32", "f16"):
             for row in self.sweep_with(["dw_in_first_call"], dtype).values():
