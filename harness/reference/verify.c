@@ -272,6 +272,7 @@ struct tolerance_basis {
     enum lb_dtype dtype;
     const struct lb_layer_dir_size *sizes; /* [L*D]; read for gradients only, NULL without any */
     double largest_count; /* how many batch rows share the most frequent row, at least 1 */
+    double steps;         /* whose errors the elements of a row share */
 };
 
 /* A result may be this many times as far from the oracle as the rounded evaluation is, in its worst
@@ -283,6 +284,25 @@ static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_rou
  * 1/sqrt(n), and by more because elements share the errors made before them. Tolerances are
  * therefore 1 + few_elements/sqrt(n) times as wide. */
 static const double few_elements = 6;
+
+static bool is_wide(const struct lb_problem *p)
+{
+    return (p->dtype == LB_F32 || p->dtype == LB_F64) && p->math == LB_IEEE;
+}
+
+/* Over how many steps the elements of a row share errors. A unit that forgets slowly carries a
+ * rounding error through all steps, and a sharp turn of the state makes it larger for all units at
+ * once. In the wide types, where no fault hides in a few roundings, that is allowed for. */
+static double shared_steps(const struct lb_problem *p)
+{
+    return is_wide(p) ? (double)p->seq_len : 1;
+}
+
+/* How much wider a tolerance is because it follows from the errors of so many elements. */
+static double widening(double count, double steps)
+{
+    return 1 + few_elements / sqrt(fmax(1, count / steps));
+}
 
 /* Sum of squares of the first `width` columns of rows [T, R, stride], over the steps that each row
  * has. */
@@ -368,7 +388,7 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
     /* In f64 the evaluation is as precise as the oracle, and their distance says less of others. */
     double more = basis->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
-    double few = 1 + few_elements / root;
+    double few = widening((double)now->count, slice->summed ? 1 : basis->steps);
     return (struct tolerance){
         .max_abs = few * (max_factor * times * rounded->max_abs +
                           (more * max_roundings * roundoff + sum_rounding) *
@@ -404,13 +424,10 @@ static const double usual_ratio_f32 = 3, usual_ratio_half = 1.5;
 static void judge_precision(const struct lb_problem *p, const struct group_errors groups[2],
                             struct lb_check *check)
 {
-    bool wide = (p->dtype == LB_F32 || p->dtype == LB_F64) && p->math == LB_IEEE;
-    /* A unit that forgets slowly carries a rounding error through all steps. */
-    double shared = wide ? (double)p->seq_len : 1;
     for (int g = 0; g < 2; g++) {
         double ratio = sqrt(groups[g].result / groups[g].rounded);
-        double usual = (wide ? usual_ratio_f32 : usual_ratio_half) *
-                       (1 + few_elements / sqrt(groups[g].count / shared));
+        double usual = (is_wide(p) ? usual_ratio_f32 : usual_ratio_half) *
+                       widening(groups[g].count, shared_steps(p));
         if (groups[g].count == 0 || ratio / usual <= check->error_ratio / check->usual_error_ratio)
             continue;
         check->error_ratio = ratio;
@@ -501,7 +518,8 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
 {
     struct lb_problem p = c->oracle->problem;
     const struct slice_source source = {c->oracle, c->dw, c->results, c->batch, c->class_of};
-    const struct tolerance_basis basis = {p.dtype, c->layer_dir_sizes, largest_count(c)};
+    const struct tolerance_basis basis = {p.dtype, c->layer_dir_sizes, largest_count(c),
+                                          shared_steps(&p)};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
     struct group_errors groups[2] = {{0}};
