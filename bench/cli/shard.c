@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "case/probe.h"
 #include "model/case_set.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
@@ -26,8 +27,12 @@ double lb_predict_seconds(const struct lb_case *c, double rate,
     /* The sampler (sampler.h) takes 50 ms or more, at most max_ns, but six calls in any case. Half
      * more than the fewest samples is usual. */
     double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
+    if (c->timing == LB_STREAMING)
+        sampling = (double)sampler->max_samples * fmax(call, c->rate > 0 ? 1.0 / c->rate : 0);
     sampling = fmax(fmin(sampling, sampler->max_ns / 1e9), 6 * call);
-    double preparation = 2 * call + 0.02; /* two calls of the warm-up; a guess for the rest */
+    int chunks;
+    lb_case_whole(c, &chunks);
+    double preparation = 2 * chunks * call + 0.02; /* verified calls; a guess for the rest */
     return fmin(sampling + preparation, LB_PREDICTED_MAX_S);
 }
 
