@@ -118,33 +118,31 @@ static peak_loop *peak_loop_of(enum lb_dtype dtype, enum lb_cpu_unit unit)
     }
 }
 
-typedef uint64_t words __attribute__((vector_size(64), may_alias, aligned(64)));
+/* Reads bytes, a multiple of 512, some times over. The vectors are as wide as the registers, of
+ * which there are enough for eight: a compiler splits wider ones, down to single words. */
+#define READ_LOOP(name, attributes, width)                                                  \
+    attributes static void name(const void *memory, size_t bytes, int repeats, float *sink) \
+    {                                                                                       \
+        typedef uint64_t words __attribute__((vector_size(width), may_alias));              \
+        const words *from = memory;                                                         \
+        words s[8] = {{0}};                                                                 \
+        for (int repeat = 0; repeat < repeats; repeat++) {                                  \
+            for (size_t i = 0; i < bytes / sizeof(words); i += 8)                           \
+                _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) s[j] |= from[i + j]; \
+            __asm__ volatile("" : : : "memory");                                            \
+        }                                                                                   \
+        for (int j = 1; j < 8; j++)                                                         \
+            s[0] |= s[j];                                                                   \
+        *sink += (float)s[0][0];                                                            \
+    }
 
-/* Reads bytes, a multiple of 512, some times over. */
-#define READ_BODY                                                                       \
-    words s[8] = {{0}};                                                                 \
-    for (int repeat = 0; repeat < repeats; repeat++) {                                  \
-        for (size_t i = 0; i < bytes / sizeof(words); i += 8)                           \
-            _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) s[j] |= from[i + j]; \
-        __asm__ volatile("" : : : "memory");                                            \
-    }                                                                                   \
-    for (int j = 1; j < 8; j++)                                                         \
-        s[0] |= s[j];                                                                   \
-    *sink += (float)s[0][0];
-
-static void read_plain(const words *from, size_t bytes, int repeats, float *sink){READ_BODY}
-
+READ_LOOP(read_plain, , 16)
 #if X86
-TARGET("avx2") static void read_avx2(const words *from, size_t bytes, int repeats,
-                                     float *sink){READ_BODY}
-
-TARGET("avx512f") static void read_avx512(const words *from, size_t bytes, int repeats, float *sink)
-{
-    READ_BODY
-}
+READ_LOOP(read_avx2, TARGET("avx2"), 32)
+READ_LOOP(read_avx512, TARGET("avx512f"), 64)
 #endif
 
-typedef void read_loop(const words *from, size_t bytes, int repeats, float *sink);
+typedef void read_loop(const void *memory, size_t bytes, int repeats, float *sink);
 
 static read_loop *read_loop_of(void)
 {
@@ -190,7 +188,7 @@ static void work(void *arg, size_t thread)
         result->done = round->peak(&result->sink);
     } else if (round->buffer) {
         const char *from = round->buffer + thread * round->bytes;
-        reads((const words *)(const void *)from, round->bytes, round->repeats, &result->sink);
+        reads(from, round->bytes, round->repeats, &result->sink);
         result->done = (double)round->bytes * round->repeats;
     } else {
         for (int i = 0; i < BARRIERS; i++)
