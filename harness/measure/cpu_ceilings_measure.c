@@ -120,20 +120,21 @@ static peak_loop *peak_loop_of(enum lb_dtype dtype, enum lb_cpu_unit unit)
 
 /* Reads bytes, a multiple of 512, some times over. The vectors are as wide as the registers, of
  * which there are enough for eight: a compiler splits wider ones, down to single words. */
-#define READ_LOOP(name, attributes, width)                                                  \
-    attributes static void name(const void *memory, size_t bytes, int repeats, float *sink) \
-    {                                                                                       \
-        typedef uint64_t words __attribute__((vector_size(width), may_alias));              \
-        const words *from = memory;                                                         \
-        words s[8] = {{0}};                                                                 \
-        for (int repeat = 0; repeat < repeats; repeat++) {                                  \
-            for (size_t i = 0; i < bytes / sizeof(words); i += 8)                           \
-                _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) s[j] |= from[i + j]; \
-            __asm__ volatile("" : : : "memory");                                            \
-        }                                                                                   \
-        for (int j = 1; j < 8; j++)                                                         \
-            s[0] |= s[j];                                                                   \
-        *sink += (float)s[0][0];                                                            \
+#define READ_LOOP(name, attributes, width)                                                    \
+    UNINSTRUMENTED attributes static void name(const void *memory, size_t bytes, int repeats, \
+                                               float *sink)                                   \
+    {                                                                                         \
+        typedef uint64_t words __attribute__((vector_size(width), may_alias));                \
+        const words *from = memory;                                                           \
+        words s[8] = {{0}};                                                                   \
+        for (int repeat = 0; repeat < repeats; repeat++) {                                    \
+            for (size_t i = 0; i < bytes / sizeof(words); i += 8)                             \
+                _Pragma("GCC unroll 8") for (size_t j = 0; j < 8; j++) s[j] |= from[i + j];   \
+            __asm__ volatile("" : : : "memory");                                              \
+        }                                                                                     \
+        for (int j = 1; j < 8; j++)                                                           \
+            s[0] |= s[j];                                                                     \
+        *sink += (float)s[0][0];                                                              \
     }
 
 READ_LOOP(read_plain, , 16)

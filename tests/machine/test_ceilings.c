@@ -77,6 +77,10 @@ TEST(this_machine_is_measured)
     /* Were the accumulators of a loop merged, its rate would pass that of the other by far. */
     double ratio = c.core[LB_FLOPS + LB_F32] / c.core[LB_FLOPS + LB_F64];
     assert_true(ratio > 0.5 && ratio < 8);
+    /* A loop whose vectors the compiler splits into words reads 8 bytes per clock, where the other
+     * makes 16 flops or more. */
+    if (isfinite(c.core[LB_READ + LB_INNER]))
+        assert_true(c.core[LB_READ + LB_INNER] > 0.7 * c.core[LB_FLOPS + LB_F32]);
     assert_true((c.all[LB_PEER_NS] > 0) == (c.cores > 1));
     assert_true(lb_cpu_burst_flops_s(LB_F32) > LEAST_RATE);
 }
