@@ -146,11 +146,12 @@ static json_t *tails_json(const struct lb_run *run, const struct lb_row *row)
     if (row->c.timing != LB_STREAMING)
         return json_null();
     json_t *list = json_array();
-    for (int i = 0; i < LB_TAILS; i++)
-        json_array_append_new(list,
-                              json_pack("[o, o, o]", number(row->tails[i].ns),
-                                        number(row->tails[i].lo_ns), number(row->tails[i].hi_ns)));
-    return json_pack("[o, o, o]", list, number(row->max_ns),
+    for (int i = 0; i < LB_TAILS; i++) {
+        const struct lb_tail time = lb_row_time(row, i);
+        json_array_append_new(
+            list, json_pack("[o, o, o]", number(time.ns), number(time.lo_ns), number(time.hi_ns)));
+    }
+    return json_pack("[o, o, o]", list, number(lb_row_longest(row)),
                      number(isfinite(deadline) ? lb_row_share_above(row, deadline) : (double)NAN));
 }
 

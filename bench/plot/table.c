@@ -64,12 +64,12 @@ static void describe(const struct lb_row *row, char *text, size_t size)
     if (row->error_ratio > LARGER_ERROR)
         lb_append(text, size, "%serror %.2g, %.2g times what %s gives", text[0] ? "; " : "",
                   row->err_norm, row->error_ratio, lb_dtype_name(row->c.problem.dtype));
-    if (row->c.timing == LB_STREAMING && isnan(row->tails[LB_P999].ns))
+    if (row->c.timing == LB_STREAMING && isnan(lb_row_time(row, LB_P999).ns))
         lb_append(text, size,
                   "%s%zu calls are too few for %sp99.9 (3,688 calls): a longer --case-time allows "
                   "more",
                   text[0] ? "; " : "", row->samples,
-                  isnan(row->tails[LB_P99].ns) ? "p99 (368 calls) and " : "");
+                  isnan(lb_row_time(row, LB_P99).ns) ? "p99 (368 calls) and " : "");
     lb_append(text, size, "%s%s", text[0] && row->warning[0] ? "; " : "", row->warning);
 }
 
@@ -95,12 +95,12 @@ static void append_latencies(char *line, size_t size, const char *name, const st
 {
     char median[32], p99[32], p999[32], last[32];
     lb_format_ns(row->median_ns, median);
-    lb_format_ns(row->tails[LB_P99].ns, p99);
-    lb_format_ns(row->tails[LB_P999].ns, p999);
+    lb_format_ns(lb_row_time(row, LB_P99).ns, p99);
+    lb_format_ns(lb_row_time(row, LB_P999).ns, p999);
     if (isfinite(deadline_ns))
         snprintf(last, sizeof(last), "%.2f %%", 100 * lb_row_share_above(row, deadline_ns));
     else
-        lb_format_ns(row->max_ns, last);
+        lb_format_ns(lb_row_longest(row), last);
     lb_append(line, size, "  %-20s %9s %9s %9s %9s  ", name, median, p99, p999, last);
 }
 

@@ -82,16 +82,6 @@ static const struct number_key {
     NUMBER(median_hi_ns, DERIVED),
     NUMBER(p5_ns, DERIVED),
     NUMBER(p95_ns, DERIVED),
-    {"p90_ns", offsetof(struct lb_row, tails[LB_P90].ns), DERIVED},
-    {"p90_lo_ns", offsetof(struct lb_row, tails[LB_P90].lo_ns), DERIVED},
-    {"p90_hi_ns", offsetof(struct lb_row, tails[LB_P90].hi_ns), DERIVED},
-    {"p99_ns", offsetof(struct lb_row, tails[LB_P99].ns), DERIVED},
-    {"p99_lo_ns", offsetof(struct lb_row, tails[LB_P99].lo_ns), DERIVED},
-    {"p99_hi_ns", offsetof(struct lb_row, tails[LB_P99].hi_ns), DERIVED},
-    {"p999_ns", offsetof(struct lb_row, tails[LB_P999].ns), DERIVED},
-    {"p999_lo_ns", offsetof(struct lb_row, tails[LB_P999].lo_ns), DERIVED},
-    {"p999_hi_ns", offsetof(struct lb_row, tails[LB_P999].hi_ns), DERIVED},
-    NUMBER(max_ns, DERIVED),
     NUMBER(mad_ns, DERIVED),
     NUMBER(outliers_mild, DERIVED),
     NUMBER(outliers_severe, DERIVED),
@@ -480,6 +470,25 @@ static json_t *flags_json(unsigned flags)
     return json_string(text);
 }
 
+/* Puts the high percentiles of a stream, which readers compute anew. */
+static void put_tails(json_t **object, const struct lb_row *row)
+{
+    static const char *const names[LB_TAILS] = {"p90", "p99", "p999"};
+    for (int i = 0; i < LB_TAILS; i++) {
+        const struct lb_tail tail = lb_row_time(row, i);
+        const struct {
+            const char *end;
+            double ns;
+        } bounds[] = {{"_ns", tail.ns}, {"_lo_ns", tail.lo_ns}, {"_hi_ns", tail.hi_ns}};
+        for (size_t k = 0; k < sizeof(bounds) / sizeof(bounds[0]); k++) {
+            char key[16];
+            snprintf(key, sizeof(key), "%s%s", names[i], bounds[k].end);
+            put(object, key, number_json(bounds[k].ns));
+        }
+    }
+    put(object, "max_ns", number_json(lb_row_longest(row)));
+}
+
 json_t *lb_row_to_json(const struct lb_row *row)
 {
     json_t *object = json_object();
@@ -493,6 +502,7 @@ json_t *lb_row_to_json(const struct lb_row *row)
     put(&object, "hash", hash_json(row->hash));
     for (size_t i = 0; i < NUMBER_KEYS; i++)
         put(&object, number_keys[i].key, number_json(*number_of((struct lb_row *)row, i)));
+    put_tails(&object, row);
     enum lb_tensor_cores cores = lb_kernels_tensor_cores(&row->kernels);
     put(&object, "tensor_cores",
         row->kernels.items ? json_string(lb_tensor_cores_name(cores)) : json_null());

@@ -104,12 +104,6 @@ struct lb_row {
     double spread_within;                  /* relative spread of samples within their block */
     double spread_between;                 /* relative spread of the units' medians; NaN for one */
     unsigned flags;                        /* an or of enum lb_anomaly */
-    /* Of streams: high percentiles of all samples with 95 % intervals, by lb_tail_share. NaN where
-     * there are too few samples for the interval. */
-    struct lb_tail {
-        double ns, lo_ns, hi_ns;
-    } tails[LB_TAILS];
-    double max_ns; /* of streams: the longest sample */
 
     double flops, bytes;   /* of one call, see lb_problem_flops and lb_problem_bytes */
     double floor_ns;       /* lower bound of one call's time (lower_bound.h); NaN: not known */
@@ -216,8 +210,16 @@ double lb_row_mean_reference(const struct lb_row *row);
  * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. LB_OOM. */
 enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err);
 
-/* The median of a row, or one of its high percentiles, with its interval. */
+/* The median of a row, or of a stream a high percentile of all samples, with its 95 % interval. A
+ * percentile is NaN where there are too few samples for its interval, and of any other row. It is
+ * computed anew in each call, because a run may have a hundred thousand rows that have none. */
+struct lb_tail {
+    double ns, lo_ns, hi_ns;
+};
 struct lb_tail lb_row_time(const struct lb_row *row, int tail);
+
+/* The longest sample of a stream; NaN for any other row. */
+double lb_row_longest(const struct lb_row *row);
 
 /* The share of the samples that are longer than that. */
 double lb_row_share_above(const struct lb_row *row, double ns);

@@ -114,9 +114,30 @@ const char *lb_tail_name(int tail)
 
 struct lb_tail lb_row_time(const struct lb_row *row, int tail)
 {
-    return tail == LB_MEDIAN
-               ? (struct lb_tail){row->median_ns, row->median_lo_ns, row->median_hi_ns}
-               : row->tails[tail];
+    const struct lb_tail median = {row->median_ns, row->median_lo_ns, row->median_hi_ns};
+    struct lb_tail time = {NAN, NAN, NAN};
+    const size_t n = row->samples;
+    double *sorted = NULL;
+    if (tail == LB_MEDIAN)
+        return median;
+    if (row->c.timing == LB_STREAMING && n > 0)
+        sorted = malloc(n * sizeof(*sorted));
+    if (!sorted)
+        return time;
+    lb_sort_copy(row->samples_ns, n, sorted);
+    double share = lb_tail_share(tail);
+    if (lb_quantile_interval(sorted, n, share, 0.95, &time.lo_ns, &time.hi_ns) == LB_OK)
+        time.ns = lb_quantile(sorted, n, share);
+    free(sorted);
+    return time;
+}
+
+double lb_row_longest(const struct lb_row *row)
+{
+    double longest = NAN;
+    for (size_t i = 0; i < row->samples && row->c.timing == LB_STREAMING; i++)
+        longest = fmax(longest, row->samples_ns[i]);
+    return longest;
 }
 
 double lb_row_share_above(const struct lb_row *row, double ns)
@@ -125,18 +146,6 @@ double lb_row_share_above(const struct lb_row *row, double ns)
     for (size_t i = 0; i < row->samples; i++)
         longer += row->samples_ns[i] > ns;
     return (double)longer / (double)row->samples;
-}
-
-/* Finds the high percentiles of a stream that sorted [n] can give. */
-static void find_tails(struct lb_row *row, const double *sorted, size_t n)
-{
-    row->max_ns = sorted[n - 1];
-    for (int i = 0; i < LB_TAILS; i++) {
-        struct lb_tail *tail = &row->tails[i];
-        if (lb_quantile_interval(sorted, n, lb_tail_share(i), 0.95, &tail->lo_ns, &tail->hi_ns) ==
-            LB_OK)
-            tail->ns = lb_quantile(sorted, n, lb_tail_share(i));
-    }
 }
 
 enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
@@ -148,9 +157,6 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     row->floor_multiple = NAN;
     row->p5_ns = row->p95_ns = row->mad_ns = NAN;
     row->outliers_mild = row->outliers_severe = row->spread_within = row->spread_between = NAN;
-    row->max_ns = NAN;
-    for (int i = 0; i < LB_TAILS; i++)
-        row->tails[i] = (struct lb_tail){NAN, NAN, NAN};
     row->flags = 0;
     if (n == 0)
         return LB_OK;
@@ -166,8 +172,6 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     row->mad_ns = lb_mad(sorted, n);
     /* With too few samples it fails and the bounds stay unknown, as they should. */
     lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
-    if (row->c.timing == LB_STREAMING)
-        find_tails(row, sorted, n);
     row->spread_within = spread_within(row, sorted);
     LB_TRY(summarize_units(row, sorted, err));
     compare_to_floor(row);

@@ -37,7 +37,7 @@ static bool is_common(const struct lb_pair *pair)
 static void add_tails(struct lb_run_comparison *comparison, const struct lb_pair *pair)
 {
     for (int i = LB_P99; i < LB_TAILS && is_common(pair); i++) {
-        if (!isfinite(pair->base->tails[i].ns) || !isfinite(pair->now->tails[i].ns))
+        if (!isfinite(lb_row_time(pair->base, i).ns) || !isfinite(lb_row_time(pair->now, i).ns))
             continue;
         struct lb_pair *added = &comparison->pairs[comparison->count++];
         *added = *pair;

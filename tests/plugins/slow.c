@@ -1,6 +1,6 @@
 /* A plug-in with a planted slowdown: it is cpu_ref, slower by FAULT percent or by the percentage
  * in the environment variable LB_SLOW_PERCENT. When LB_SLOW_HIDDEN is set, only problems of that
- * hidden size are slower. When LB_STALL_EVERY is set, one call in so many takes ten times as long. All builds have the name "slow", like different builds of one
+ * hidden size are slower. All builds have the name "slow", like different builds of one
  * implementation. */
 #include <stdlib.h>
 
@@ -19,17 +19,6 @@ static enum lb_status slow_create(void *self, const struct lb_problem *problem,
     return lb_planted_slowdown()->create(self, problem, config, err);
 }
 
-static enum lb_status slow_forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
-{
-    static long calls;
-    const char *every = getenv("LB_STALL_EVERY");
-    bool stalls = every && ++calls % strtol(every, NULL, 10) == 0;
-    enum lb_status st = LB_OK;
-    for (int i = 0; i < (stalls ? 10 : 1) && st == LB_OK; i++)
-        st = lb_planted_slowdown()->forward(self, io, err);
-    return st;
-}
-
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
     (void)abi;
@@ -38,6 +27,5 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl.summary = "cpu_ref with a planted slowdown";
     impl.variants = NULL;
     impl.create = slow_create;
-    impl.forward = slow_forward;
     return &impl;
 }
