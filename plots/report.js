@@ -97,11 +97,12 @@ const RANKS = ["", "fastest", "tied"];
 // of the range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a
 // call; the most bytes in use; the time of preparation in ns; counts; why sampling stopped; the
 // samples as a strip; the kernels; the error over what is allowed; the time of an update of the
-// weights in ns; of a stream its high percentiles, its longest call and the share that was too late.
+// weights in ns; of a stream its high percentiles, its longest call
+// and the share of calls that were too late.
 const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientError", "bound",
     "flops", "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop",
-    "strip", "kernels", "toleranceUsed", "update", "tails"];
-const TAILS = ["90", "99", "99.9"];  // percentiles of a stream, each [ns, lo, hi]
+    "strip", "kernels", "toleranceUsed", "update", "percentiles"];
+const PERCENTILES = ["90", "99", "99.9"];  // percentiles of a stream, each [ns, lo, hi]
 const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
     setting: SETTINGS[setting], T, B, I, H,
     cases: cases.map(([series, verdict, rank, tail, reason, description, warning, ...numbers]) => {
@@ -111,7 +112,7 @@ const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
             setting: SETTINGS[setting], timed: numbers.length > 0, speedup: null, kernels: ""};
         numbers.forEach((number, i) => { c[FIELDS[i]] = number; });
         if (c.timed) [c.stop, c.kernels] = [text(c.stop), text(c.kernels)];
-        if (c.tails) [c.tails, c.longest, c.late] = c.tails;
+        if (c.percentiles) [c.percentiles, c.longest, c.late] = c.percentiles;
         return c;
     }),
 }));
@@ -372,7 +373,8 @@ const bestInF32 = (c) => (like(c, c.setting.plain) || {timed: []}).timed[0];
 const isF32 = (c) => c.setting.plain === c.setting;
 // What each kind shows of a case: value, interval and value at the lower bound of the time. Without
 // x it is drawn over the size that the reader chose; with x, a mark per case or, where it joins
-// them, lines over x; points gives several [x, y, lo, hi] of a case, joined; map draws cells. setting: of the panel that the case belongs to.
+// them, lines over x; points gives several [x, y, lo, hi] of a case, joined; map draws cells.
+// setting: of the panel that the case belongs to.
 const CHARTS = {
     time: {
         name: "time per step", unit: "time", label: "per step",
@@ -442,8 +444,8 @@ const CHARTS = {
     },
     latency: {
         name: "latency of streams", unit: "time", label: "latency", xLabel: "percentile",
-        points: (c) => (c.tails ? [[2, c.median, c.lo, c.hi],
-            ...c.tails.map(([value, lo, hi], i) => [[10, 100, 1000][i], value, lo, hi])] : []),
+        points: (c) => (c.percentiles ? [[2, c.median, c.lo, c.hi],
+            ...c.percentiles.map(([value, lo, hi], i) => [[10, 100, 1000][i], value, lo, hi])] : []),
         xText: (x) => ({2: "50", 10: "90", 100: "99", 1000: "99.9"}[x]),
         bound: (c) => c.bound,
         note: "Lower is better. So many percent of the calls of a stream took at most so long; " +
@@ -457,7 +459,7 @@ const CHARTS = {
             "weights, reserve and workspace.",
     },
 };
-if (!CASES.some((c) => c.tails)) delete CHARTS.latency;
+if (!CASES.some((c) => c.percentiles)) delete CHARTS.latency;
 const hasOwnX = (chart) => Boolean(chart.x || chart.points);
 const hasMarksAlone = (chart) => chart.x && !chart.joins;
 // The points of a case, each with its interval, which may be empty.
@@ -756,9 +758,9 @@ const COLUMNS = [
         (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"},
             times(c.speedup),
             c.rank && h("small", {}, " " + c.rank))],
-    ...TAILS.map((name, i) => i > 0 && CASES.some((c) => c.tails) && ["p" + name, "p" + name + "#",
-        (c) => c.tails && c.tails[i][0],
-        (c) => numberCell("p" + name, c.tails ? ns(c.tails[i][0]) : "–")]),
+    ...PERCENTILES.map((name, i) => i > 0 && CASES.some((c) => c.percentiles) && ["p" + name, "p" + name + "#",
+        (c) => c.percentiles && c.percentiles[i][0],
+        (c) => numberCell("p" + name, c.percentiles ? ns(c.percentiles[i][0]) : "–")]),
     CASES.some((c) => c.update) && ["update", "Update#", (c) => c.update,
         (c) => numberCell("update", ns(c.update))],
     ["error", "Error#", (c) => c.error,
@@ -861,11 +863,11 @@ function detailsOf(c, all) {
             fact("speed-up", times(c.speedup) + " over " + state.base + (c.rank && ", " + c.rank));
         fact("samples", c.samples + (c.blocks > 1 ? " in " + c.blocks + " blocks" : "") +
             (c.calls > 1 ? ", " + digits(c.calls) + " calls each" : "") + " ", stripOf(c));
-        for (const [i, [value, lo, hi]] of (c.tails || []).entries())
-            fact("p" + TAILS[i], value ? ns(value) + ", 95 % interval " + ns(lo) + " to " + ns(hi)
+        for (const [i, [value, lo, hi]] of (c.percentiles || []).entries())
+            fact("p" + PERCENTILES[i], value ? ns(value) + ", 95 % interval " + ns(lo) + " to " + ns(hi)
                                        : "too few calls");
-        if (c.tails) fact("longest call", ns(c.longest));
-        if (c.tails && c.late !== null) fact("too late", percent(c.late) + " of the calls");
+        if (c.percentiles) fact("longest call", ns(c.longest));
+        if (c.percentiles && c.late !== null) fact("too late", percent(c.late) + " of the calls");
         fact("error", c.error !== null && c.error.toExponential(2) +
             " (norm of the difference to the oracle, relative)" +
             (c.toleranceUsed !== null ? ", at most " + percent(c.toleranceUsed) +

@@ -29,8 +29,8 @@ static void print_pair(const struct lb_pair *pair, bool style)
 {
     char before[32], after[32], change[32], interval[64];
     const char *start = style ? style_of(pair->change) : "";
-    lb_format_ns(pair->base ? lb_row_time(pair->base, pair->tail).ns : (double)NAN, before);
-    lb_format_ns(pair->now ? lb_row_time(pair->now, pair->tail).ns : (double)NAN, after);
+    lb_format_ns(pair->base ? lb_row_time(pair->base, pair->percentile).ns : (double)NAN, before);
+    lb_format_ns(pair->now ? lb_row_time(pair->now, pair->percentile).ns : (double)NAN, after);
     lb_format_change(pair, change, interval);
     printf("%s%-13s %9s  %-18s %10s %10s  %s%s%s%s\n", start, lb_change_name(pair->change), change,
            interval, before, after, pair->id, pair->note[0] ? "  " : "", pair->note,

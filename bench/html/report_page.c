@@ -140,14 +140,14 @@ static void format_kernels(const struct lb_row *row, char *text, size_t size)
 
 /* Of a stream: its high percentiles with their intervals, its longest call, and the share of calls
  * that were too late; null of any other case. */
-static json_t *tails_json(const struct lb_run *run, const struct lb_row *row)
+static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *row)
 {
     double deadline = lb_row_deadline(run, row);
     if (row->c.timing != LB_STREAMING)
         return json_null();
     json_t *list = json_array();
-    for (int i = 0; i < LB_TAILS; i++) {
-        const struct lb_tail time = lb_row_time(row, i);
+    for (int i = 0; i < LB_PERCENTILES; i++) {
+        const struct lb_percentile time = lb_row_time(row, i);
         json_array_append_new(
             list, json_pack("[o, o, o]", number(time.ns), number(time.lo_ns), number(time.hi_ns)));
     }
@@ -188,7 +188,7 @@ static void add_times(json_t *list, const struct lb_run *run, const struct lb_ro
     json_array_append_new(list, text_index(texts, kernels));
     json_array_append_new(list, number(row->tolerance_used));
     json_array_append_new(list, number(row->update_ns));
-    json_array_append_new(list, tails_json(run, row));
+    json_array_append_new(list, percentiles_json(run, row));
 }
 
 /* A case as an array; one without a time ends after its texts. */

@@ -10,9 +10,9 @@
 
 enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT };
 
-#define NO_AXIS LB_SIZE_COUNT       /* a mark per case, all of a page in one panel */
-#define THREADS (LB_SIZE_COUNT + 1) /* lines over threads */
-#define TAIL    (LB_SIZE_COUNT + 2) /* lines over percentiles, where x is 1 / (1 - p) */
+#define NO_AXIS    LB_SIZE_COUNT       /* a mark per case, all of a page in one panel */
+#define THREADS    (LB_SIZE_COUNT + 1) /* lines over threads */
+#define PERCENTILE (LB_SIZE_COUNT + 2) /* lines over percentiles, where x is 1 / (1 - p) */
 
 static const char letters[] = "TBIH";
 
@@ -23,14 +23,14 @@ struct point {
     size_t series;
     int64_t held[HELD]; /* sizes that all of a panel share; I is 0 where it is H */
     double x, y, lo, hi;
-    double bound; /* y at the lower bound of the time; NaN: unknown */
-    int tail;     /* of a chart over percentiles */
+    double bound;   /* y at the lower bound of the time; NaN: unknown */
+    int percentile; /* of a chart over percentiles */
 };
 
 /* A kind of chart: how a row of the run becomes a point. */
 struct chart {
     const char *kind;
-    int x;               /* an lb_size, NO_AXIS, THREADS or TAIL */
+    int x;               /* an lb_size, NO_AXIS, THREADS or PERCENTILE */
     const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
     const char *reading; /* which direction is better, and what the marks are: two lines */
     const char *y_label;
@@ -132,11 +132,11 @@ static bool take_scaling(const struct lb_grouped_run *grouped, const struct lb_c
 static bool take_latency(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
                          struct point *point)
 {
-    const struct lb_tail time = lb_row_time(it->row, point->tail);
+    const struct lb_percentile time = lb_row_time(it->row, point->percentile);
     (void)grouped;
     if (it->row->c.timing != LB_STREAMING)
         return false;
-    point->x = round(1 / (1 - lb_tail_share(point->tail)));
+    point->x = round(1 / (1 - lb_percentile_share(point->percentile)));
     if (!lb_row_is_timed(it->row))
         return true;
     point->y = time.ns;
@@ -210,7 +210,7 @@ static const struct chart charts[] = {
      "Higher is better. The median on one thread divided by that on so many, for the same\n"
      "implementation; bars show the widest interval that both allow.",
      "speed-up over one thread", "", "no implementation has times", take_scaling},
-    {"latency", TAIL, "latency over",
+    {"latency", PERCENTILE, "latency over",
      "Lower is better. So many calls of the stream took at most so long; bars show 95 % "
      "intervals.\n"
      "A line ends where the calls are too few to tell.",
@@ -272,7 +272,7 @@ static size_t end_of(const struct point *points, size_t count, size_t first, enu
 /* Points per row: of a chart over percentiles the median and the high ones. */
 static int points_per_row(const struct chart *chart)
 {
-    return chart->x == TAIL ? LB_TAILS - LB_MEDIAN : 1;
+    return chart->x == PERCENTILE ? LB_PERCENTILES - LB_MEDIAN : 1;
 }
 
 /* Collects the run's rows that take part in such a chart, sorted. points
@@ -295,7 +295,7 @@ static size_t collect(const struct lb_grouped_run *grouped, const struct chart *
                         order[i] == LB_SIZE_I && square ? 0 : group->sizes[order[i]];
             if (chart->x < NO_AXIS)
                 point.x = (double)group->sizes[chart->x];
-            for (int i = 0; i < points_per_row(chart); i++, point.tail++)
+            for (int i = 0; i < points_per_row(chart); i++, point.percentile++)
                 if (chart->take(grouped, it, &point))
                     points[count++] = point;
         }
@@ -430,7 +430,7 @@ static void write_x_values(struct lb_picture_job *job, const struct page *page, 
         fprintf(job->drawing.script, "%" PRId64 " ", values[lb_evenly(i, count, MOST_TICKS)]);
     fputs("'\n", job->drawing.script);
     fprintf(job->drawing.script, "x_labels = %s\n",
-            page->chart->x == TAIL ? "'50 90 99 99.9'" : "x_values");
+            page->chart->x == PERCENTILE ? "'50 90 99 99.9'" : "x_values");
 }
 
 /* Writes the names of the precisions in a chart of errors, and the mean error of the cases of each.

@@ -168,11 +168,11 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
         lb_append(page, SIZE, "_P%" PRId32, p->projection);
     else if (p->cell != LB_CELL_STANDARD)
         lb_append(page, SIZE, "_%s", lb_cell_name((enum lb_cell_kind)p->cell));
-    lb_append(page, SIZE, "%s%s%s%s%s", p->ragged ? "_ragged" : "",
+    lb_append(page, SIZE, "%s%s%s%s", p->ragged ? "_ragged" : "",
               p->act == LB_ACT_RELU ? "_act-relu" : "", c->launch == LB_GRAPH ? "_graph" : "",
-              c->cache == LB_COLD ? "_cold" : "", c->timing == LB_BATCHED ? "_batched" : "");
-    if (c->timing == LB_STREAMING)
-        lb_append(page, SIZE, "_stream");
+              c->cache == LB_COLD ? "_cold" : "");
+    if (c->timing != LB_ISOLATED)
+        lb_append(page, SIZE, "_%s", lb_timing_name(c->timing));
     if (c->rate > 0)
         lb_append(page, SIZE, "_rate%d", c->rate);
     if (c->threads > 1)
@@ -210,13 +210,12 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
         lb_append(rest, sizeof(rest), ", %s", lb_cell_name((enum lb_cell_kind)p->cell));
     if (p->cell == LB_CELL_PROJECTION)
         lb_append(rest, sizeof(rest), " to %" PRId32, p->projection);
-    lb_append(rest, sizeof(rest), "%s%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
+    lb_append(rest, sizeof(rest), "%s%s%s%s%s", p->directions > 1 ? ", bidirectional" : "",
               p->ragged ? ", ragged" : "", p->act == LB_ACT_RELU ? ", relu" : "",
               c->launch == LB_GRAPH ? ", CUDA graph" : "",
-              c->cache == LB_COLD ? ", cold caches" : "",
-              c->timing == LB_BATCHED ? ", batched timing" : "");
-    if (c->timing == LB_STREAMING)
-        lb_append(rest, sizeof(rest), ", stream");
+              c->cache == LB_COLD ? ", cold caches" : "");
+    if (c->timing != LB_ISOLATED)
+        lb_append(rest, sizeof(rest), ", %s", lb_timing_name(c->timing));
     if (c->rate > 0)
         lb_append(rest, sizeof(rest), " of %d calls per second", c->rate);
     if (c->threads > 1)

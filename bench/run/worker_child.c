@@ -266,8 +266,8 @@ static void describe_leftovers(struct server *server, const struct lb_impl *impl
     const struct lb_problem whole = lb_case_whole(c, &chunks);
     const struct lb_leftovers_allowed allowed = {
         .bytes = lb_reference_bytes(&whole) + (on_device     ? (double)INFINITY
-                                                    : history.ran ? (double)BYTES
-                                                                  : (double)FIRST_BYTES),
+                                               : history.ran ? (double)BYTES
+                                                             : (double)FIRST_BYTES),
         .descriptors = !history.ran,
         .all_descriptors = on_device,
         .threads = on_device ? ANY_NUMBER : history.may_keep,

@@ -4,10 +4,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Every array starts at a multiple of this, as cudaMalloc's blocks and the harness's buffers do. */
 #define LB_ARENA_ALIGNMENT ((size_t)256)
 
@@ -32,8 +28,4 @@ static inline void *lb_arena_take(struct lb_arena *arena, size_t bytes)
     arena->used += lb_arena_round_up(bytes);
     return memory;
 }
-
-#ifdef __cplusplus
-}
-#endif
 #endif

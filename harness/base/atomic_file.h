@@ -6,10 +6,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Writes a file's contents to out. */
 typedef enum lb_status lb_file_writer(FILE *out, const void *user, struct lb_error *err);
 
@@ -21,8 +17,4 @@ typedef enum lb_status lb_file_writer(FILE *out, const void *user, struct lb_err
  * or the status that write returns. */
 enum lb_status lb_write_file_atomically(const char *path, lb_file_writer *write, const void *user,
                                         struct lb_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

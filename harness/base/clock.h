@@ -2,10 +2,6 @@
 #ifndef LB_CLOCK_H
 #define LB_CLOCK_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Monotonic time in ns, with a resolution of 1 ns. It counts from the full second in which this
  * process called it first. */
 double lb_now_ns(void);
@@ -15,9 +11,5 @@ double lb_process_cpu_ns(void);
 
 /* The same of the calling thread alone. */
 double lb_thread_cpu_ns(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -7,10 +7,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct lb_given_files {
     const char *weights; /* file of weights (model/tensor_files.h); NULL: they are drawn */
     const char *prefix;  /* of its tensors' names; NULL: none */
@@ -28,8 +24,4 @@ const struct lb_given_files *lb_given_files(void);
 
 /* Rises whenever lb_give_files changes something. */
 unsigned lb_given_files_version(void);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { LB_PALETTE_COUNT = 12 };
 
 /* The colours of plots/style.gp in its order, as 0xRRGGBB: numbers 1 to 7 are those of Okabe & Ito,
@@ -23,8 +19,4 @@ int lb_palette_fixed(const char *impl);
 /* The colour of an implementation as 0xRRGGBB. One without a colour of its own has number 5 or 7,
  * depending on its name. */
 uint32_t lb_palette_color(const char *impl);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

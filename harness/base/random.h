@@ -5,10 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* 64 random bits that depend on the arguments alone, so that data does not depend on the order in
  * which it is drawn or on how much is drawn. Source: the output function of SplitMix64, whose state
  * is a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
@@ -28,8 +24,4 @@ float lb_random_float(uint64_t seed, uint64_t stream, uint64_t index);
 /* A uniform integer in 0 .. bound - 1, for 1 <= bound <= 2^32. No value's probability is off by
  * more than 2^-32. */
 uint64_t lb_random_below(uint64_t seed, uint64_t stream, uint64_t index, uint64_t bound);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Returns true, and lowers *distance, when name is similar to word and closer to it than *distance.
  * Start with SIZE_MAX. It serves names that are not in one array:
  *
@@ -34,8 +30,4 @@ struct lb_hint {
 };
 
 void lb_hint_add(struct lb_hint *hint, const char *word, const char *name);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Appends formatted text to the string in a buffer of that size. What does not fit is cut off
  * between two UTF-8 characters. */
 void lb_append(char *text, size_t size, const char *format, ...)
@@ -27,8 +23,4 @@ bool lb_read_line(const char *path, char *line, size_t size);
 /* The number behind `word`, which begins a line of the file; with "" that of the first line. NaN
  * where there is no such line or no number in it. */
 double lb_read_number(const char *path, const char *word);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* How many threads are worth having for independent parts: the CPUs that the calling thread may
  * run on, at most 16. A case on the host is pinned to its CPUs, so the harness uses no more. */
 size_t lb_thread_pool_size(void);
@@ -64,8 +60,4 @@ void lb_pinned_threads_barrier(struct lb_pinned_threads *pinned);
 
 /* The same for the threads of the calling thread's team alone. */
 void lb_pinned_threads_team_barrier(struct lb_pinned_threads *pinned);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The file is that of base/given_files.h, which also says whether to tune. */
 
 /* Whether choices that the file does not have are to be measured. */
@@ -33,8 +29,4 @@ enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_erro
 /* Names the file as it is now, for the header of a run that it decides: its path, the time of its
  * last change in seconds since 1970, and a hash of its bytes. False where there is no file. */
 bool lb_tuned_file(char path[4096], int64_t *changed_s, uint64_t *hash);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

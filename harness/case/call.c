@@ -26,7 +26,7 @@ void lb_case_set_order(struct lb_case_context *context, uint64_t order, int call
     context->order = context->timer.order = order;
     context->last_buffer = (int)(order >> (calls - 1) % 64 & 1);
     context->last_set = context->held[context->last_buffer];
-    context->tensors.side = context->last_buffer;
+    context->tensors.buffer = context->last_buffer;
     context->calls_made += (size_t)calls;
     context->followed = false;
 }

@@ -24,15 +24,9 @@ enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_e
                        : !lb_reference_lengths_intact(context->reference) ? "the lengths"
                                                                           : NULL;
     enum lb_status st = LB_OK;
-    if (lb_case_streams(context)) { /* the call before it wrote h0 and c0 */
-        struct lb_inputs inputs = lb_case_chunk_inputs(context);
-        inputs.at[LB_H0] = inputs.at[LB_C0] = NULL;
-        LB_TRY(lb_tensors_compare(&context->tensors, context->last_buffer, &inputs, &changed, err));
-        name = !name && changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : name;
-    }
-    for (int i = 0; i < LB_TIMED_SETS && !name && !lb_case_streams(context); i++) {
-        LB_TRY(lb_tensors_compare(&context->tensors, i, &context->inputs[context->held[i]],
-                                  &changed, err));
+    for (int i = 0; i < LB_TIMED_SETS && !name; i++) {
+        const struct lb_inputs inputs = lb_case_held_inputs(context, i);
+        LB_TRY(lb_tensors_compare(&context->tensors, i, &inputs, &changed, err));
         name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
     }
     if (name)
@@ -101,7 +95,7 @@ static enum lb_tensor find_unwritten(const struct lb_case_context *context)
     const struct lb_tensors *tensors = &context->tensors;
     const size_t size = lb_dtype_size(context->c->problem.dtype);
     for (int t = context->plan.has_backward ? LB_DC0 : LB_CN; t >= LB_Y; t--) {
-        const char *at = tensors->at[tensors->side][t];
+        const char *at = tensors->at[tensors->buffer][t];
         if (at && memcmp(at + tensors->bytes[t] - size, poison, size) == 0)
             return (enum lb_tensor)t;
     }
@@ -153,7 +147,7 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
 {
     struct lb_check check;
     struct lb_row *row = context->row;
-    lb_reference_check(context->reference, context->last_set, lb_case_whole_results(context),
+    lb_reference_check(context->reference, context->last_set, lb_case_collect_results(context),
                        &check);
     const struct {
         double *noted, found;

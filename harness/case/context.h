@@ -58,15 +58,15 @@ struct lb_case_context {
     int held[LB_TIMED_SETS]; /* which input set each buffer holds */
     int chunk;               /* the latest call's number in the stream; 0 where there is none */
     struct lb_stream_clock clock;
-    uint64_t order;          /* its last bit is the buffer that the next call reads */
-    int last_buffer;         /* the buffer that the latest call read */
-    int last_set;            /* the input set that it held */
-    bool followed;           /* lb_case_call_after was called after it */
+    uint64_t order;  /* its last bit is the buffer that the next call reads */
+    int last_buffer; /* the buffer that the latest call read */
+    int last_set;    /* the input set that it held */
+    bool followed;   /* lb_case_call_after was called after it */
     struct lb_case_bits {
         uint64_t results;   /* hash of the verified results, in canonical form */
         uint64_t gradients; /* hash of the weight gradients alone */
         uint64_t memory;    /* hash of the results where and as the implementation wrote them */
-    } *bits;                /* [LB_TIMED_SETS][plan.chunks]; owned */
+    } * bits;               /* [LB_TIMED_SETS][plan.chunks]; owned */
     size_t calls_made, calls_before; /* in all; before the first sample */
     struct lb_holdings holdings;     /* before the first sample */
     double children_ns;              /* CPU time of child processes before the first sample */
@@ -147,22 +147,25 @@ enum lb_status lb_case_call_update(void *context, struct lb_error *err);
  */
 void lb_case_set_order(struct lb_case_context *context, uint64_t order, int calls);
 
-/* Brings the next call of a stream in place (stream.c): its steps of x and, at the beginning of the
- * stream, h0 and c0. After the last verified call the stream begins again, on one of the timed input
- * sets. lb_case_begin_stream lets the next call be the first one of that set. */
-enum lb_status lb_case_next_chunk(struct lb_case_context *context, struct lb_error *err);
+/* The same for any case. In a stream, which makes one call at a time, the call after the latest one
+ * is next instead. After the last verified call the stream begins again, on one of the timed input
+ * sets. */
+enum lb_status lb_case_next_calls(struct lb_case_context *context, uint64_t order, int calls,
+                                  struct lb_error *err);
+
+/* Lets the next call of a stream be the first one of that input set. */
 void lb_case_begin_stream(struct lb_case_context *context, int set);
 
 /* Whether the case is a stream. */
 bool lb_case_streams(const struct lb_case_context *context);
 
-/* What the next call of a stream reads and has not been given by the call before: the inputs of
- * that call's chunk, NULL for those that stay. */
-struct lb_inputs lb_case_chunk_inputs(const struct lb_case_context *context);
+/* What a buffer of inputs must hold, NULL for what may be anything: in a stream the states, which
+ * each call writes for the next one, and the x of the buffer that the latest call did not read. */
+struct lb_inputs lb_case_held_inputs(const struct lb_case_context *context, int buffer);
 
 /* The fetched results as the oracle sees them: those of a stream join the results of the calls
  * before. */
-const struct lb_results *lb_case_whole_results(struct lb_case_context *context);
+const struct lb_results *lb_case_collect_results(struct lb_case_context *context);
 
 /* What the verified call with the inputs of the latest call wrote. */
 struct lb_case_bits *lb_case_verified_bits(const struct lb_case_context *context);

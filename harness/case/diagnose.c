@@ -9,17 +9,14 @@
 #include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
 
-/* Enqueues calls of the pass, or of the stream, for about 5 ms, without waiting for them. What fails
- * here fails again in the check of the last call, which reports it. */
+/* Enqueues calls of the pass, or of the stream, for about 5 ms, without waiting for them. What
+ * fails here fails again in the check of the last call, which reports it. */
 static void keep_busy(struct lb_case_context *context, double call_ns)
 {
     enum lb_status st = LB_OK;
     int calls = (int)fmin(fmax(5e6 / fmax(call_ns, 1), 1), 200);
     for (int i = 0; i < calls && st == LB_OK; i++) {
-        if (lb_case_streams(context))
-            st = lb_case_next_chunk(context, NULL);
-        else
-            lb_case_set_order(context, 0, 1);
+        st = lb_case_next_calls(context, 0, 1, NULL);
         if (st == LB_OK)
             st = lb_case_call_before(context, false, NULL);
         if (st == LB_OK)

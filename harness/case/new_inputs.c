@@ -36,39 +36,31 @@ done:
     return st;
 }
 
-/* Makes a call on the set of inputs that no other call reads, and fetches its results. Buffer 0
- * holds that set until lb_case_surprise ends. *ns: the time of the call. */
+/* Makes a call, or all verified calls of a stream, on the set of inputs that no other call reads,
+ * and fetches the results. Buffer 0 holds that set until lb_case_surprise ends. *ns: the time of
+ * the call, or the median of those times. */
 static enum lb_status call_on_new_set(struct lb_case_context *context, double *ns,
                                       struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct call_time time;
-    context->held[0] = LB_NEW_SET;
-    LB_TRY(lb_case_poison(context, err));
-    LB_TRY(time_call_on(context, &context->inputs[LB_NEW_SET], &time, err));
-    *ns = time.ns;
-    LB_TRY(lb_case_call_after(context, err));
-    LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
-done:
-    return st;
-}
-
-/* The same for a stream, all of whose verified calls are made. *ns: the median of their times. */
-static enum lb_status stream_new_set(struct lb_case_context *context, double *ns,
-                                     struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const size_t count = (size_t)context->plan.chunks;
     double *times = malloc(count * sizeof(*times));
     if (!times)
         return lb_fail(err, LB_OOM, "out of memory for %zu times", count);
-    lb_case_begin_stream(context, LB_NEW_SET);
+    if (lb_case_streams(context)) {
+        lb_case_begin_stream(context, LB_NEW_SET);
+    } else {
+        context->held[0] = LB_NEW_SET;
+        LB_TRY(lb_tensors_upload(&context->tensors, 0, &context->inputs[LB_NEW_SET], err));
+    }
     for (size_t i = 0; i < count; i++) {
-        LB_TRY(lb_case_next_chunk(context, err));
+        LB_TRY(lb_case_next_calls(context, 0, 1, err));
         LB_TRY(lb_case_poison(context, err));
+        LB_TRY(lb_case_call_before(context, false, err));
         LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, 1, &times[i], err));
+        LB_TRY(lb_case_call_after(context, err));
         LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
-        lb_case_whole_results(context);
+        lb_case_collect_results(context);
     }
     lb_sort(times, count);
     *ns = lb_median(times, count);
@@ -84,8 +76,7 @@ static enum lb_status check_new_set(struct lb_case_context *context, bool *fast,
 {
     enum lb_status st = LB_OK;
     double ns = INFINITY;
-    LB_TRY(lb_case_streams(context) ? stream_new_set(context, &ns, err)
-                                    : call_on_new_set(context, &ns, err));
+    LB_TRY(call_on_new_set(context, &ns, err));
     *fast = ns <= clearly * context->row->median_ns;
     lb_case_phase(context, "oracle");
     if (lb_case_check_results(context) != LB_OK) {

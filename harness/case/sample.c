@@ -45,10 +45,8 @@ static enum lb_status time_calls(struct lb_case_context *context, bool *checked,
     enum lb_status st = LB_OK;
     const bool poisons = !context->options->profile;
     const int rate = context->c->rate;
-    if (lb_case_streams(context))
-        LB_TRY(lb_case_next_chunk(context, err));
-    else
-        lb_case_set_order(context, lb_call_checks_order(&context->checks), context->calls);
+    LB_TRY(
+        lb_case_next_calls(context, lb_call_checks_order(&context->checks), context->calls, err));
     if (poisons)
         LB_TRY(lb_case_poison_some(context, err));
     LB_TRY(lb_case_call_before(context, *checked, err));

@@ -18,28 +18,44 @@ void lb_case_begin_stream(struct lb_case_context *context, int set)
         context->held[i] = set;
 }
 
-struct lb_inputs lb_case_chunk_inputs(const struct lb_case_context *context)
+struct lb_inputs lb_case_held_inputs(const struct lb_case_context *context, int buffer)
 {
-    struct lb_inputs inputs = context->inputs[context->held[0]];
-    inputs.at[LB_X] =
-        (char *)inputs.at[LB_X] + (size_t)context->chunk * context->tensors.bytes[LB_X];
-    if (context->chunk > 0)
-        inputs.at[LB_H0] = inputs.at[LB_C0] = NULL;
+    struct lb_inputs inputs = context->inputs[context->held[buffer]];
+    if (!lb_case_streams(context))
+        return inputs;
+    const size_t bytes = context->tensors.bytes[LB_X];
+    inputs.at[LB_X] = buffer == context->last_buffer
+                          ? (char *)inputs.at[LB_X] + (size_t)context->chunk * bytes
+                          : NULL;
+    inputs.at[LB_H0] = inputs.at[LB_C0] = NULL;
     return inputs;
 }
 
-enum lb_status lb_case_next_chunk(struct lb_case_context *context, struct lb_error *err)
+/* Brings the next call of a stream in place: its steps of x and, at the beginning of the stream, h0
+ * and c0. */
+static enum lb_status next_chunk(struct lb_case_context *context, struct lb_error *err)
 {
     const int buffer = 1 - context->last_buffer;
     if (context->chunk + 1 == context->plan.chunks)
         lb_case_begin_stream(context, (int)(lb_random_next(&context->checks.state) >> 20 & 1));
     context->chunk++;
     lb_case_set_order(context, buffer == 0 ? 0 : UINT64_MAX, 1);
-    const struct lb_inputs inputs = lb_case_chunk_inputs(context);
+    struct lb_inputs inputs = lb_case_held_inputs(context, buffer);
+    for (int t = LB_H0; t <= LB_C0 && context->chunk == 0; t++)
+        inputs.at[t] = context->inputs[context->held[buffer]].at[t];
     return lb_tensors_upload(&context->tensors, buffer, &inputs, err);
 }
 
-const struct lb_results *lb_case_whole_results(struct lb_case_context *context)
+enum lb_status lb_case_next_calls(struct lb_case_context *context, uint64_t order, int calls,
+                                  struct lb_error *err)
+{
+    if (lb_case_streams(context))
+        return next_chunk(context, err);
+    lb_case_set_order(context, order, calls);
+    return LB_OK;
+}
+
+const struct lb_results *lb_case_collect_results(struct lb_case_context *context)
 {
     struct lb_results *whole = &context->whole[context->last_set];
     const size_t *bytes = context->tensors.bytes;

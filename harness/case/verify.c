@@ -18,7 +18,7 @@ static enum lb_status write_outputs(struct lb_case_context *context, struct lb_e
     double *y = malloc(count * sizeof(*y));
     if (!y)
         return lb_fail(err, LB_OOM, "out of memory for y");
-    lb_load(p->dtype, lb_case_whole_results(context)->at[LB_Y], y, count);
+    lb_load(p->dtype, lb_case_collect_results(context)->at[LB_Y], y, count);
     enum lb_status st =
         lb_sequence_file_write(context->options->outputs, p->seq_len, p->batch, width, y, err);
     free(y);
@@ -33,10 +33,7 @@ static enum lb_status call_on_set(struct lb_case_context *context, int set, uint
     enum lb_status st = LB_OK;
     bool unwritten = false;
     lb_case_phase(context, "verify");
-    if (lb_case_streams(context))
-        LB_TRY(lb_case_next_chunk(context, err));
-    else
-        lb_case_set_order(context, context->held[0] == set ? 0 : UINT64_MAX, 1);
+    LB_TRY(lb_case_next_calls(context, context->held[0] == set ? 0 : UINT64_MAX, 1, err));
     LB_TRY(lb_case_poison(context, err));
     LB_TRY(lb_case_call_before(context, true, err));
     LB_TRY(context->space->synchronize(err));
@@ -181,7 +178,7 @@ static enum lb_status call_and_keep(struct lb_case_context *context, int set, st
             (struct lb_case_bits){.results = lb_results_hash(&context->results),
                                   .gradients = gradients_hash(&context->results),
                                   .memory = memory};
-        lb_case_whole_results(context);
+        lb_case_collect_results(context);
     }
 done:
     return st;

@@ -7,10 +7,6 @@
 #include "device/host_memory.h"
 #include "model/tensor_files.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Number of elements of one tensor of layer_dir l*D + d; the buffer has them in the order of the
  * enumeration. */
 size_t lb_weight_elements(const struct lb_problem *problem, size_t layer_dir, enum lb_weight which);
@@ -33,8 +29,4 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
 enum lb_status lb_packed_download(const struct lb_problem *problem, const struct lb_space *space,
                                   enum lb_dtype stored, const void *buffer,
                                   const struct lb_gradients *gradients, struct lb_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

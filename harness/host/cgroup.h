@@ -3,10 +3,6 @@
 #ifndef LB_CGROUP_H
 #define LB_CGROUP_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Bytes that this process may still allocate: the smallest of limit minus use over its control
  * group and all groups above it, where page cache that was not used recently counts as free.
  * INFINITY where no group has a limit. Reads both versions of control groups, whose files it looks
@@ -17,8 +13,4 @@ double lb_cgroup_room(const char *root);
  * machine's own count and those of this process's control group and all groups above it. NaN where
  * the kernel has no such count. root: as above. */
 double lb_oom_kills(const char *root);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -20,10 +20,6 @@
 
 #include "machine/machine.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The lower bound of one call and its parts, in ns. The parts of a step are those of a forward
  * step. */
 struct lb_lower_bound {
@@ -54,8 +50,4 @@ struct lb_lower_bound_run {
  * known. */
 void lb_lower_bound_of(const struct lb_machine *machine, const struct lb_problem *problem,
                        const struct lb_lower_bound_run *run, struct lb_lower_bound *bound);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

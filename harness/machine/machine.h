@@ -9,10 +9,6 @@
 #include "host/cpu_topology.h"
 #include "host/cpu_units.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* What holds data, from near to far. */
 enum lb_level {
     LB_INNER,  /* registers of a GPU's core, first-level cache of a CPU's */
@@ -90,8 +86,4 @@ double lb_machine_read_s(const struct lb_machine *machine, enum lb_level level, 
 
 /* "registers", "L3", ... */
 const char *lb_level_name(const struct lb_machine *machine, enum lb_level level);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

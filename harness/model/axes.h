@@ -12,10 +12,6 @@
 
 #include "api/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LB_AXIS_MAX_VALUES 10000000 /* 80 MB; a text with more values is refused */
 
 /* Values in the order in which they were given, with repetitions. A zeroed axis is empty. */
@@ -44,8 +40,4 @@ enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_nu
  * unchanged. */
 enum lb_status lb_axis_add_words(struct lb_axis *axis, const char *flag, const char *const *words,
                                  const char *text, struct lb_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 
 #include "model/case.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct lb_case_line {
     struct lb_case c;
     unsigned given; /* an or of enum lb_given: which fields the line gave */
@@ -48,8 +44,4 @@ enum lb_status lb_case_list_add(struct lb_case_list *list, const char *source, c
  * text. */
 const char *lb_case_line_origin(const struct lb_case_list *list, const struct lb_case_line *line,
                                 char *text, size_t size);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

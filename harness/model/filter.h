@@ -12,10 +12,6 @@
 
 #include "api/problem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LB_FILTER_MAX_TEXT 512 /* bytes of an expression and its terminator */
 
 /* An expression without errors of syntax. */
@@ -31,8 +27,4 @@ enum lb_status lb_filter_check(const char *text, struct lb_filter *out, struct l
  * division by zero, or a value beyond 64 bits; err names the operator's column and the sizes. */
 enum lb_status lb_filter_matches(const struct lb_filter *filter, const struct lb_problem *problem,
                                  bool *matches, struct lb_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

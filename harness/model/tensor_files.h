@@ -5,10 +5,6 @@
 
 #include "api/problem.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* Sequences from a file: x of a case, which replaces random inputs, or y that was computed
  * elsewhere.
  *
@@ -79,8 +75,4 @@ bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_pr
 /* The file of weights that is given for all cases (base/given_files.h). Read once; *file is NULL
  * when none is given. Errors as above. */
 enum lb_status lb_weights_given(const struct lb_weights_file **file, struct lb_error *err);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

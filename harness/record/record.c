@@ -471,15 +471,15 @@ static json_t *flags_json(unsigned flags)
 }
 
 /* Puts the high percentiles of a stream, which readers compute anew. */
-static void put_tails(json_t **object, const struct lb_row *row)
+static void put_percentiles(json_t **object, const struct lb_row *row)
 {
-    static const char *const names[LB_TAILS] = {"p90", "p99", "p999"};
-    for (int i = 0; i < LB_TAILS; i++) {
-        const struct lb_tail tail = lb_row_time(row, i);
+    static const char *const names[LB_PERCENTILES] = {"p90", "p99", "p999"};
+    for (int i = 0; i < LB_PERCENTILES; i++) {
+        const struct lb_percentile time = lb_row_time(row, i);
         const struct {
             const char *end;
             double ns;
-        } bounds[] = {{"_ns", tail.ns}, {"_lo_ns", tail.lo_ns}, {"_hi_ns", tail.hi_ns}};
+        } bounds[] = {{"_ns", time.ns}, {"_lo_ns", time.lo_ns}, {"_hi_ns", time.hi_ns}};
         for (size_t k = 0; k < sizeof(bounds) / sizeof(bounds[0]); k++) {
             char key[16];
             snprintf(key, sizeof(key), "%s%s", names[i], bounds[k].end);
@@ -502,7 +502,7 @@ json_t *lb_row_to_json(const struct lb_row *row)
     put(&object, "hash", hash_json(row->hash));
     for (size_t i = 0; i < NUMBER_KEYS; i++)
         put(&object, number_keys[i].key, number_json(*number_of((struct lb_row *)row, i)));
-    put_tails(&object, row);
+    put_percentiles(&object, row);
     enum lb_tensor_cores cores = lb_kernels_tensor_cores(&row->kernels);
     put(&object, "tensor_cores",
         row->kernels.items ? json_string(lb_tensor_cores_name(cores)) : json_null());

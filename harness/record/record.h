@@ -46,10 +46,10 @@ enum lb_stop_reason {
 };
 
 /* Percentiles of the samples of a stream, and the median of those of any case. */
-enum { LB_MEDIAN = -1, LB_P90, LB_P99, LB_P999, LB_TAILS };
+enum { LB_MEDIAN = -1, LB_P90, LB_P99, LB_P999, LB_PERCENTILES };
 
-const char *lb_tail_name(int tail); /* "p50", "p90", "p99", "p99.9" */
-double lb_tail_share(int tail);     /* 0.5, 0.9, 0.99, 0.999 */
+const char *lb_percentile_name(int percentile); /* "p50", "p90", "p99", "p99.9" */
+double lb_percentile_share(int percentile);     /* 0.5, 0.9, 0.99, 0.999 */
 
 const char *lb_stop_reason_name(enum lb_stop_reason reason); /* "none", "precision", ... */
 
@@ -213,10 +213,10 @@ enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct 
 /* The median of a row, or of a stream a high percentile of all samples, with its 95 % interval. A
  * percentile is NaN where there are too few samples for its interval, and of any other row. It is
  * computed anew in each call, because a run may have a hundred thousand rows that have none. */
-struct lb_tail {
+struct lb_percentile {
     double ns, lo_ns, hi_ns;
 };
-struct lb_tail lb_row_time(const struct lb_row *row, int tail);
+struct lb_percentile lb_row_time(const struct lb_row *row, int percentile);
 
 /* The longest sample of a stream; NaN for any other row. */
 double lb_row_longest(const struct lb_row *row);

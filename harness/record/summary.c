@@ -46,9 +46,10 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double p, double *tim
         return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples);
     for (size_t i = 0; i < units; i++) {
         size_t count = unit_samples(row, i, &block);
-        lb_sort_copy(row->samples_ns + first, count, scratch);
-        if (count > 0)
+        if (count > 0) {
+            lb_sort_copy(row->samples_ns + first, count, scratch);
             *times++ = lb_quantile(scratch, count, p);
+        }
         first += count;
     }
     free(scratch);
@@ -100,32 +101,32 @@ static void compare_to_floor(struct lb_row *row)
     row->floor_multiple = row->median_ns / row->floor_ns;
 }
 
-double lb_tail_share(int tail)
+double lb_percentile_share(int percentile)
 {
-    static const double shares[LB_TAILS] = {0.9, 0.99, 0.999};
-    return tail == LB_MEDIAN ? 0.5 : shares[tail];
+    static const double shares[LB_PERCENTILES] = {0.9, 0.99, 0.999};
+    return percentile == LB_MEDIAN ? 0.5 : shares[percentile];
 }
 
-const char *lb_tail_name(int tail)
+const char *lb_percentile_name(int percentile)
 {
-    static const char *const names[LB_TAILS] = {"p90", "p99", "p99.9"};
-    return tail == LB_MEDIAN ? "p50" : names[tail];
+    static const char *const names[LB_PERCENTILES] = {"p90", "p99", "p99.9"};
+    return percentile == LB_MEDIAN ? "p50" : names[percentile];
 }
 
-struct lb_tail lb_row_time(const struct lb_row *row, int tail)
+struct lb_percentile lb_row_time(const struct lb_row *row, int percentile)
 {
-    const struct lb_tail median = {row->median_ns, row->median_lo_ns, row->median_hi_ns};
-    struct lb_tail time = {NAN, NAN, NAN};
+    const struct lb_percentile median = {row->median_ns, row->median_lo_ns, row->median_hi_ns};
+    struct lb_percentile time = {NAN, NAN, NAN};
     const size_t n = row->samples;
     double *sorted = NULL;
-    if (tail == LB_MEDIAN)
+    if (percentile == LB_MEDIAN)
         return median;
     if (row->c.timing == LB_STREAMING && n > 0)
         sorted = malloc(n * sizeof(*sorted));
     if (!sorted)
         return time;
     lb_sort_copy(row->samples_ns, n, sorted);
-    double share = lb_tail_share(tail);
+    double share = lb_percentile_share(percentile);
     if (lb_quantile_interval(sorted, n, share, 0.95, &time.lo_ns, &time.hi_ns) == LB_OK)
         time.ns = lb_quantile(sorted, n, share);
     free(sorted);

@@ -252,8 +252,8 @@ enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_err
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[tensors->side][t])
-            LB_TRY(tensors->space->poison(tensors->at[tensors->side][t], tensors->bytes[t], err));
+        if (tensors->at[tensors->buffer][t])
+            LB_TRY(tensors->space->poison(tensors->at[tensors->buffer][t], tensors->bytes[t], err));
 done:
     return st;
 }
@@ -290,7 +290,7 @@ enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        LB_TRY(lb_poison_some(tensors->space, tensors->at[tensors->side][t], tensors->bytes[t],
+        LB_TRY(lb_poison_some(tensors->space, tensors->at[tensors->buffer][t], tensors->bytes[t],
                               random, err));
 done:
     return st;
@@ -301,9 +301,9 @@ enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[tensors->side][t])
-            LB_TRY(
-                tensors->space->hash(tensors->at[tensors->side][t], tensors->bytes[t], hash, err));
+        if (tensors->at[tensors->buffer][t])
+            LB_TRY(tensors->space->hash(tensors->at[tensors->buffer][t], tensors->bytes[t], hash,
+                                        err));
 done:
     return st;
 }
@@ -313,8 +313,8 @@ enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
 {
     enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[tensors->side][t])
-            LB_TRY(tensors->space->download(results->at[t], tensors->at[tensors->side][t],
+        if (tensors->at[tensors->buffer][t])
+            LB_TRY(tensors->space->download(results->at[t], tensors->at[tensors->buffer][t],
                                             tensors->bytes[t], err));
 done:
     return st;

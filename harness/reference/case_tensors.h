@@ -75,7 +75,7 @@ struct lb_tensors {
      * same in both, unless the state is carried. NULL where the pass has no such tensor. */
     void *at[LB_TIMED_SETS][LB_TENSOR_COUNT];
     size_t bytes[LB_TENSOR_COUNT];
-    int side;           /* the buffer of the latest call, whose outputs the functions below mean */
+    int buffer;         /* the buffer of the latest call, whose outputs the functions below mean */
     bool carries_state; /* hn and cn of each buffer are h0 and c0 of the other */
 };
 

@@ -34,15 +34,15 @@ static bool is_common(const struct lb_pair *pair)
 }
 
 /* Adds a pair for each high percentile that both rows of the pair have. */
-static void add_tails(struct lb_run_comparison *comparison, const struct lb_pair *pair)
+static void add_percentiles(struct lb_run_comparison *comparison, const struct lb_pair *pair)
 {
-    for (int i = LB_P99; i < LB_TAILS && is_common(pair); i++) {
+    for (int i = LB_P99; i < LB_PERCENTILES && is_common(pair); i++) {
         if (!isfinite(lb_row_time(pair->base, i).ns) || !isfinite(lb_row_time(pair->now, i).ns))
             continue;
         struct lb_pair *added = &comparison->pairs[comparison->count++];
         *added = *pair;
-        added->tail = i;
-        lb_append(added->id, sizeof(added->id), " %s", lb_tail_name(i));
+        added->percentile = i;
+        lb_append(added->id, sizeof(added->id), " %s", lb_percentile_name(i));
     }
 }
 
@@ -63,7 +63,7 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
 {
     bool sides = comparison->unit == LB_UNIT_BLOCK && json_object_get(base->header, "side");
     json_t *index = json_object();
-    const size_t each = LB_TAILS - LB_P99 + 1; /* the median and two percentiles */
+    const size_t each = LB_PERCENTILES - LB_P99 + 1; /* the median and two percentiles */
     struct lb_pair *pairs = calloc((base->count + now->count) * each + 1, sizeof(*pairs));
     bool done = index && pairs;
     comparison->pairs = pairs;
@@ -82,9 +82,9 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
         pairs[at].now = &now->rows[i];
     }
     for (size_t i = 0, count = comparison->count; done && i < count; i++) {
-        pairs[i].tail = LB_MEDIAN;
+        pairs[i].percentile = LB_MEDIAN;
         if (comparison->unit != LB_UNIT_BLOCK)
-            add_tails(comparison, &pairs[i]);
+            add_percentiles(comparison, &pairs[i]);
     }
     for (size_t i = 0; done && i < comparison->count; i++) {
         pairs[i].shift.estimate = NAN;
@@ -147,11 +147,11 @@ static size_t base_times(const struct lb_pair *pair, const struct lb_compare_opt
                          double *logs)
 {
     size_t count = 0;
-    logs[count++] = log(lb_row_time(pair->base, pair->tail).ns);
+    logs[count++] = log(lb_row_time(pair->base, pair->percentile).ns);
     for (size_t r = 0; r < options->base_count; r++) {
         const struct lb_row *row = find_row(&options->bases[r], pair);
         if (row)
-            logs[count++] = log(lb_row_time(row, pair->tail).ns);
+            logs[count++] = log(lb_row_time(row, pair->percentile).ns);
     }
     return count;
 }
@@ -176,9 +176,10 @@ static struct lb_spread spread_between_runs(const struct lb_run_comparison *comp
     double squares = 0;
     size_t df = 0, fewest = SIZE_MAX;
     for (size_t i = 0; options->base_count > 0 && i < comparison->count; i++) {
-        size_t runs = comparison->pairs[i].tail == LB_MEDIAN && is_common(&comparison->pairs[i])
-                          ? base_times(&comparison->pairs[i], options, scratch)
-                          : 0;
+        size_t runs =
+            comparison->pairs[i].percentile == LB_MEDIAN && is_common(&comparison->pairs[i])
+                ? base_times(&comparison->pairs[i], options, scratch)
+                : 0;
         if (runs < 2)
             continue; /* the other cases tell the spread, also for this one */
         squares += sum_of_squares(scratch, runs);
@@ -202,9 +203,9 @@ static enum lb_status unit_times(const struct lb_pair *pair, const struct lb_row
     if (!logs)
         return lb_fail(err, LB_OOM, "out of memory for %zu units", lb_row_units(row));
     *count = one ? 1 : lb_row_units(row);
-    logs[0] = lb_row_time(row, pair->tail).ns;
+    logs[0] = lb_row_time(row, pair->percentile).ns;
     if (!one)
-        st = lb_row_unit_times(row, lb_tail_share(pair->tail), logs, err);
+        st = lb_row_unit_times(row, lb_percentile_share(pair->percentile), logs, err);
     for (size_t i = 0; i < *count; i++)
         logs[i] = log(logs[i]);
     if (unit == LB_UNIT_RUN && row == pair->base)
@@ -214,9 +215,9 @@ static enum lb_status unit_times(const struct lb_pair *pair, const struct lb_row
 
 /* What a row itself shows of its disturbance, as the square of a relative deviation: by its
  * interval and by other programs on its CPUs. */
-static double disturbance(const struct lb_row *row, int tail)
+static double disturbance(const struct lb_row *row, int percentile)
 {
-    const struct lb_tail time = lb_row_time(row, tail);
+    const struct lb_percentile time = lb_row_time(row, percentile);
     double half = (time.hi_ns - time.lo_ns) / 2 / time.ns;
     double by_samples = isfinite(half) ? half : row->spread_within;
     double by_others = row->others_share;
@@ -229,7 +230,8 @@ static double disturbance(const struct lb_row *row, int tail)
 static struct lb_spread assume_spread(const struct lb_pair *pair)
 {
     double machine = log(lb_row_mean_reference(pair->now) / lb_row_mean_reference(pair->base));
-    double more = disturbance(pair->base, pair->tail) + disturbance(pair->now, pair->tail) +
+    double more = disturbance(pair->base, pair->percentile) +
+                  disturbance(pair->now, pair->percentile) +
                   (isfinite(machine) ? machine * machine : 0);
     return (struct lb_spread){sqrt(LB_PROCESS_SPREAD * LB_PROCESS_SPREAD + more / 2),
                               LB_PROCESS_SPREAD_DF};

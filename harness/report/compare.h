@@ -42,9 +42,9 @@ bool lb_change_is_regression(enum lb_change change);
 /* One case in both runs, and of a stream each high percentile that both have. The rows belong to
  * the runs. */
 struct lb_pair {
-    char id[LB_ROW_ID_SIZE + 8]; /* the case's text and label (lb_row_print_id), without the
-                                    implementation if interleaved; and " p99" of a percentile */
-    int tail;                    /* LB_MEDIAN, or the percentile whose times are compared */
+    char id[LB_ROW_ID_SIZE + 8];     /* the case's text and label (lb_row_print_id), without the
+                                        implementation if interleaved; and " p99" of a percentile */
+    int percentile;                  /* LB_MEDIAN, or the percentile whose times are compared */
     const struct lb_row *base, *now; /* the rows of the base run and the new run; NULL: no row */
     enum lb_change change;
     size_t base_units, now_units;

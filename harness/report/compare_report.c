@@ -70,11 +70,11 @@ static bool __attribute__((format(printf, 2, 3))) put(struct markdown *md, const
 }
 
 /* Formats the time in us; "-" when there is none. */
-static void format_time(const struct lb_row *row, int tail, char text[32])
+static void format_time(const struct lb_row *row, int percentile, char text[32])
 {
     snprintf(text, 32, "-");
     if (row && lb_row_is_timed(row))
-        snprintf(text, 32, "%.4g", lb_row_time(row, tail).ns / 1e3);
+        snprintf(text, 32, "%.4g", lb_row_time(row, percentile).ns / 1e3);
 }
 
 /* Writes one line of the table. Case texts need no escapes, but notes may contain anything. */
@@ -83,8 +83,8 @@ static bool put_line(struct markdown *md, const struct lb_pair *pair)
     char change[32], interval[64], note[sizeof(pair->note)], base[32], now[32];
     memcpy(note, pair->note, sizeof(note));
     lb_markdown_cell(note);
-    format_time(pair->base, pair->tail, base);
-    format_time(pair->now, pair->tail, now);
+    format_time(pair->base, pair->percentile, base);
+    format_time(pair->now, pair->percentile, now);
     lb_format_change(pair, change, interval);
     return put(md, "| %s | `%s` | %s | %s | %s | %s | %s |\n", lb_change_name(pair->change),
                pair->id, change, interval, base, now, note);
@@ -145,8 +145,8 @@ static void describe(const struct lb_pair *pair, char *text, size_t size)
     snprintf(text, size, "%s", lb_change_name(pair->change));
     if (pair->compared)
         lb_append(text, size, ": %s (%s), %.4g us before, %.4g us now, adjusted p %.2g", change,
-                  interval, lb_row_time(pair->base, pair->tail).ns / 1e3,
-                  lb_row_time(pair->now, pair->tail).ns / 1e3, pair->adjusted_p);
+                  interval, lb_row_time(pair->base, pair->percentile).ns / 1e3,
+                  lb_row_time(pair->now, pair->percentile).ns / 1e3, pair->adjusted_p);
     if (pair->note[0])
         lb_append(text, size, "%s%s", pair->compared ? "; " : ": ", pair->note);
 }
@@ -167,7 +167,8 @@ static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
 {
     char text[1024];
     const char *element = junit_element(pair->change, strict);
-    double ns = pair->now && lb_row_is_timed(pair->now) ? lb_row_time(pair->now, pair->tail).ns : 0;
+    double ns =
+        pair->now && lb_row_is_timed(pair->now) ? lb_row_time(pair->now, pair->percentile).ns : 0;
     describe(pair, text, sizeof(text));
     fputs("    <testcase classname=\"bench-lstm.compare\" name=\"", out);
     lb_xml_text(pair->id, out);
@@ -222,9 +223,9 @@ static json_t *pair_json(const struct lb_pair *pair)
         number_or_null(c, exp(s->lo95)), "ratio_hi", number_or_null(c, exp(s->hi95)), "p",
         number_or_null(c, s->p), "adjusted_p", number_or_null(c, pair->adjusted_p),
         "base_median_ns",
-        number_or_null(pair->base, pair->base ? lb_row_time(pair->base, pair->tail).ns : 0),
+        number_or_null(pair->base, pair->base ? lb_row_time(pair->base, pair->percentile).ns : 0),
         "new_median_ns",
-        number_or_null(pair->now, pair->now ? lb_row_time(pair->now, pair->tail).ns : 0),
+        number_or_null(pair->now, pair->now ? lb_row_time(pair->now, pair->percentile).ns : 0),
         "base_units", (json_int_t)pair->base_units, "new_units", (json_int_t)pair->now_units,
         "note", pair->note);
 }

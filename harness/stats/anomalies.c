@@ -26,15 +26,16 @@ static size_t count_below(const double *sorted, size_t n, double value, bool or_
     return low;
 }
 
-/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. scratch [n]
- */
-static void rank(const double *values, size_t n, double *ranks, double *scratch)
+/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. sorted [n]:
+ * the same values. */
+static void rank(const double *values, const double *sorted, size_t n, double *ranks)
 {
-    lb_sort_copy(values, n, scratch);
-    for (size_t i = 0; i < n; i++)
-        ranks[i] = ((double)count_below(scratch, n, values[i], false) +
-                    (double)count_below(scratch, n, values[i], true) + 1) /
-                   2;
+    for (size_t i = 0; i < n; i++) {
+        size_t below = count_below(sorted, n, values[i], false), end = below + 1;
+        if (end < n && sorted[end] == values[i])
+            end = count_below(sorted, n, values[i], true);
+        ranks[i] = (double)(below + end + 1) / 2;
+    }
 }
 
 static double sum_of_squares(const double *ranks, size_t n)
@@ -176,11 +177,12 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
     if (has_two_modes(sorted, n))
         anomalies->flags |= LB_ANOMALY_TWO_MODES;
     divide_by_block_medians(samples, blocks, block_count, centred, scratch);
-    rank(samples, n, ranks, scratch);
+    rank(samples, sorted, n, ranks);
     anomalies->trend = correlation(ranks, n);
     if (drifts(samples, anomalies->trend, n, scratch))
         anomalies->flags |= LB_ANOMALY_DRIFT;
-    rank(centred, n, ranks, scratch);
+    lb_sort_copy(centred, n, scratch);
+    rank(centred, scratch, n, ranks);
     anomalies->von_neumann = von_neumann_ratio(ranks, n);
     if (is_autocorrelated(anomalies->von_neumann, n))
         anomalies->flags |= LB_ANOMALY_AUTOCORRELATION;

@@ -35,9 +35,10 @@ enum lb_status lb_median_interval(const double *sorted, size_t n, double level, 
 double lb_quantile(const double *sorted, size_t n, double p);
 
 /* Order-statistic confidence interval of the p-quantile, 0 < p < 1, of the distribution that
- * sorted [n], ascending, was drawn from: *lo and *hi are elements of sorted, and each is on the wrong
- * side with a probability of at most (1 - level) / 2. LB_INVALID when n is too small for the level:
- * for 95 % and p = 0.99 below 368. *lo and *hi are then unchanged. Source: as lb_median_interval. */
+ * sorted [n], ascending, was drawn from: *lo and *hi are elements of sorted, and each is on the
+ * wrong side with a probability of at most (1 - level) / 2. LB_INVALID when n is too small for the
+ * level: for 95 % and p = 0.99 below 368. *lo and *hi are then unchanged. Source: as
+ * lb_median_interval. */
 enum lb_status lb_quantile_interval(const double *sorted, size_t n, double p, double level,
                                     double *lo, double *hi);
 

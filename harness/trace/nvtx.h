@@ -26,10 +26,6 @@
 
 #include "model/case.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum lb_nvtx_phase {
     LB_NVTX_PLAN,
     LB_NVTX_ORACLE,
@@ -61,8 +57,4 @@ void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase);
 
 /* Closes the open phase, if any, and the case. */
 void lb_nvtx_end(struct lb_nvtx *nvtx);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -296,7 +296,7 @@ class Compare(ProgramTest):
         self.assertIn("slower in one of two sweeps; in the other: same", done.stdout)
 
     def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
-        done = run("--ab", plugin("slow_0"), plugin("slow_20"), "--case", "T8_B1_H64", "--out",
+        done = run("--ab", plugin("slow_0"), plugin("slow_100"), "--case", "T8_B1_H64", "--out",
                    self.path("ab"), "--benchmark_repetitions=30")
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("slower", done.stdout)

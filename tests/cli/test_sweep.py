@@ -117,6 +117,7 @@ class Sweep(ProgramTest):
         rows, done = self.sweep("-T", "1,3", "-B", "2", "-L", "2", "-I", "3", "-H", "8", "--impl", "cpu_ref,cpu_simd,onednn,openblas",
                                 "--timing", "stream", "--cell", "standard,projection,residual,peephole")
         self.assertNotIn("wrong", {row["verdict"] for row in rows.values()}, done.stdout)
+        self.assertEqual({row["verdict"] for name, row in rows.items() if name.startswith("cpu_ref/")}, {"ok"}, done.stdout)
         for row in rows.values():
             if row["verdict"] != "ok":
                 continue

@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* 53 random bits. Knuth's MMIX generator: x = 6364136223846793005 x + 1442695040888963407. */
 uint64_t draws_bits(uint64_t *state);
 
@@ -17,8 +13,4 @@ double draws_normal(uint64_t *state);
 
 /* Yearly flow of the Nile, 1871 to 1970: Cobb, Biometrika 65 (1978) 243-251, table 1. */
 extern const double draws_nile[100];
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #ifndef LB_SCRATCH_FOLDER_H
 #define LB_SCRATCH_FOLDER_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* setup makes the folder. teardown removes it with its contents and restores what scratch_setenv
  * changed. */
 int scratch_setup(void **state);
@@ -21,8 +17,4 @@ const char *scratch_path(const char *name);
 
 /* Sets a variable until the teardown; value NULL unsets it. */
 void scratch_setenv(const char *name, const char *value);
-
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "impls/common/simd_kernels.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* config [64 bytes]: the palette, and for each tile its rows and its bytes per row. */
 void amx_model_config(const void *config);
 void amx_model_release(void);
@@ -23,10 +19,6 @@ size_t amx_model_dot_count(void);
 
 /* The kernels that are compiled against this model. */
 extern const struct lb_simd_kernels lb_simd_kernels_amx_model_bf16, lb_simd_kernels_amx_model_f16;
-
-#ifdef __cplusplus
-}
-#endif
 
 #define TILE_CONFIG(config)            amx_model_config(config)
 #define TILE_RELEASE()                 amx_model_release()

@@ -56,8 +56,7 @@ TEST(short_and_shuffled_texts_print_canonically)
         {"T025_B16_H512", "T25_B16_I512_H512/f32/infer"},
         {"cudnn:auto/T1_B2_H3", "cudnn/T1_B2_I3_H3/f32/infer"},
         {"a/T1_B2_H3/th2/cold/train/f16", "a/T1_B2_I3_H3/f16/train/cold/th2"},
-        {"a/T1_B2_H3/f32/infer/ieee/full/act-tanh/hot/isolated/th1",
-         "a/T1_B2_I3_H3/f32/infer"},
+        {"a/T1_B2_H3/f32/infer/ieee/full/act-tanh/hot/isolated/th1", "a/T1_B2_I3_H3/f32/infer"},
         {"a/T1_B2_H3/rate100/th2/stream", "a/T1_B2_I3_H3/f32/infer/stream/rate100/th2"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

@@ -268,7 +268,7 @@ TEST(rare_long_calls_of_a_stream_are_slower_in_the_tail_alone)
             const struct lb_pair *pair = &comparison.pairs[i];
             bool rarest = strstr(pair->id, "/stream p99.9") != NULL;
             assert_int_equal(pair->change == LB_CHANGE_SLOWER, stalls && rarest);
-            assert_int_equal(rarest, pair->tail == LB_P999);
+            assert_int_equal(rarest, pair->percentile == LB_P999);
         }
         free_all(&comparison, &base, &now);
     }

@@ -110,8 +110,8 @@ TEST(quantile_interpolates_as_defined)
     assert_true(isnan(lb_quantile(values, 0, 0.5)));
 }
 
-/* At one half it is the interval of the median. The least numbers of samples follow from p^n <= 2.5 %
- * (Hahn & Meeker, 5.2). */
+/* At one half it is the interval of the median. The least numbers of samples follow from p^n <= 2.5
+ * % (Hahn & Meeker, 5.2). */
 TEST(a_high_percentile_has_an_interval_of_the_level_or_none)
 {
     enum { N = 1000, ROUNDS = 2000 };
