@@ -7,6 +7,7 @@
 #include "case/context.h"
 #include "device/weight_packing.h"
 #include "reference/loss_scale.h"
+#include "reference/rounded_lstm.h"
 
 /* Whether something wrote to the copy of the weights that prepare read, which is all ones since. */
 static bool wrote_to_weights(const struct lb_case_context *context)
@@ -137,10 +138,14 @@ static void note_precision(struct lb_case_context *context, const struct lb_chec
 {
     const struct lb_problem *p = &context->c->problem;
     bool by_math = p->math != LB_IEEE;
-    if (check->error_ratio > check->usual_error_ratio && !context->low_precision[0])
-        snprintf(context->low_precision, sizeof(context->low_precision),
-                 "low precision: the error is %.2g times what %s gives", check->error_ratio,
-                 by_math ? lb_math_name(p->math) : lb_dtype_name(p->dtype));
+    if ((!check->coarse && check->error_ratio <= check->usual_error_ratio) ||
+        context->low_precision[0])
+        return;
+    snprintf(context->low_precision, sizeof(context->low_precision),
+             "low precision: the error is %.2g times what %s gives%s%s", check->error_ratio,
+             by_math ? lb_math_name(p->math) : lb_dtype_name(p->dtype),
+             check->coarse ? ", no more than with " : "",
+             check->coarse ? lb_coarse_arithmetic(p) : "");
 }
 
 enum lb_status lb_case_check_results(struct lb_case_context *context)
@@ -156,9 +161,10 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
         {&row->err_norm, check.err_norm},       {&row->tolerance_used, check.tolerance_used},
         {&row->error_ratio, check.error_ratio}, {&row->gradient_err_norm, check.gradient_err_norm}};
     size_t count = sizeof(errors) / sizeof(errors[0]) - (context->plan.has_backward ? 0 : 1);
+    bool accepted = check.right || check.coarse;
     for (size_t i = 0; i < count; i++)
-        *errors[i].noted = check.right ? fmax(*errors[i].noted, errors[i].found) : errors[i].found;
-    if (check.right) {
+        *errors[i].noted = accepted ? fmax(*errors[i].noted, errors[i].found) : errors[i].found;
+    if (accepted) {
         note_precision(context, &check);
         return LB_OK;
     }

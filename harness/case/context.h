@@ -77,7 +77,7 @@ struct lb_case_context {
     double sm_mhz;       /* of the multiprocessors from first to last sample, or NaN */
     double verified_ns[LB_TIMED_SETS]; /* times of the calls that were verified first */
     bool verified;                     /* both timed sets gave right results once */
-    char low_precision[96];            /* a finding of check_results; "" when there is none */
+    char low_precision[160];           /* a finding of check_results; "" when there is none */
     double slow_gradients; /* the time of gradients over that of a call; 0: no finding */
     bool found_wrong;      /* the row has the verdict "wrong" and its reason */
 };

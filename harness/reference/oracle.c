@@ -20,6 +20,7 @@ static double sigmoid(double v)
 #define CELL_SLOPE(net, c, kept, added) ((c) > 0 ? 1 : 0)
 #define STORED(net, v)                  (v)
 #define OPERAND(net, v)                 (v)
+#define CELL(net, v)                    (v)
 #define DESCENDING                      0
 #include "reference/lstm_body.inc"
 

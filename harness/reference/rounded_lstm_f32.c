@@ -36,12 +36,13 @@ static float stored(enum lb_dtype dtype, float v)
     }
 }
 
-static float operand(enum lb_math math, float v)
+static float operand(const struct lb_problem *p, bool coarse, float v)
 {
-    switch (math) {
+    switch (p->math) {
     case LB_TF32: return cut(v, 13);
     case LB_HALF: return cut_to_half(v);
-    default: return v; /* f16 and bf16 are stored as such already */
+    default: /* f16 and bf16 are stored as such already */
+        return coarse && p->dtype == LB_F32 ? cut(v, 13) : v;
     }
 }
 
@@ -53,18 +54,31 @@ static float sigmoid(float v)
 #define real            float
 #define SIGMOID(v)      sigmoid(v)
 #define STORED(net, v)  stored((net)->problem.dtype, v)
-#define OPERAND(net, v) operand((net)->problem.math, v)
+#define OPERAND(net, v) operand(&(net)->problem, (net)->coarse, v)
+#define CELL(net, v)    ((net)->coarse ? stored((net)->problem.dtype, v) : (v))
 #include "reference/rounded_lstm.inc"
 
-enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, const struct lb_results *results,
-                              struct lb_error *err)
+enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
+                              const struct lb_results *results, struct lb_error *err)
 {
-    return evaluate(oracle, results, err);
+    return evaluate(oracle, coarse, results, err);
 }
 
-enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, const struct lb_results *results,
-                                   struct lb_error *err)
+enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
+                                   const struct lb_results *results, struct lb_error *err)
 {
     return oracle->problem.dtype == LB_F64 ? lb_rounded_f64(oracle, results, err)
-                                           : lb_rounded_f32(oracle, results, err);
+                                           : lb_rounded_f32(oracle, coarse, results, err);
+}
+
+const char *lb_coarse_arithmetic(const struct lb_problem *problem)
+{
+    if (problem->math != LB_IEEE || problem->act == LB_ACT_RELU)
+        return NULL;
+    switch (problem->dtype) {
+    case LB_F32: return "a product of TF32 operands";
+    case LB_F16: return "a cell state kept in f16";
+    case LB_BF16: return "a cell state kept in bf16";
+    default: return NULL;
+    }
 }

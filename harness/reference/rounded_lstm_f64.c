@@ -15,10 +15,11 @@ static double sigmoid(double v)
 #define SIGMOID(v)      sigmoid(v)
 #define STORED(net, v)  (v)
 #define OPERAND(net, v) (v)
+#define CELL(net, v)    (v)
 #include "reference/rounded_lstm.inc"
 
 enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, const struct lb_results *results,
                               struct lb_error *err)
 {
-    return evaluate(oracle, results, err);
+    return evaluate(oracle, false, results, err);
 }

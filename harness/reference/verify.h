@@ -42,6 +42,7 @@ void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
  * gate counts as a tensor of its own; they are NaN when a result is not finite. */
 struct lb_check {
     bool right;               /* every slice is within its tolerance */
+    bool coarse; /* not right, but no farther off than the coarse evaluation's tolerance */
     bool in_gradient;         /* when wrong: everything that forward produced is right */
     double err_max_abs;       /* |result - expected| */
     double err_max_rel;       /* that, over the tensor's largest |expected| */

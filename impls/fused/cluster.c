@@ -16,30 +16,39 @@ enum {
     BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
 };
 
-/* Clocks for what is neither moving bytes nor multiplying matrices. Instructions are counted in
- * sm_90a's SASS of the tile of 16 blocks, 8 warps and 8 columns. Nothing has been measured on a
- * device. */
+/* Clocks of a step, as an H100 needs them (cuda/LOG.md, entry 16): what a step takes in any case, per
+ * cell of a thread, per block that a lane may have to send to, and per warp whose sums a warp swaps
+ * beyond its own. */
 enum {
-    /* From the sums to the first st.async: 104 instructions (five sigmoids and tanhs, shuffles,
-     * packing, issuing the sends), and waits in sequence for a read of shared memory (33 clocks), 4
-     * special functions (20 each) and 3 shuffles (25 each). */
-    CELL_CLOCKS = 290,
-    PAIR_CLOCKS = 80,    /* a named barrier, a write to and a read from shared memory */
-    BARRIER_CLOCKS = 60, /* __syncthreads of 8 to 12 warps */
+    STEP_CLOCKS = 320,
+    CELL_CLOCKS = 280,
+    PEER_CLOCKS = 22,
+    PAIR_CLOCKS = 270,
+    BARRIER_CLOCKS = 60, /* backward: __syncthreads of 8 to 12 warps */
 };
 
-/* The share of the tensor cores' peak that mma.sync reaches on Hopper. Source: HPMLL's benchmark.
- */
-static const double mma_share = 0.62;
+/* The share of the tensor cores' peak that the products reach, and the bytes per clock that a block
+ * receives from its peers. Measured as above. */
+static const double mma_share = 0.55, peer_bytes_clock = 25;
+
+/* plan->tile is ROWS_CHOICES * the index in the list of tiles, plus how often the tile's columns are
+ * halved: fewer batch rows per cluster are fewer bytes to exchange, while the device has clusters
+ * left. */
+enum { ROWS_CHOICES = 3 };
 
 static const struct lb_cluster_tile *tile_of(const struct lb_fused_plan *plan)
 {
-    return plan->backward ? &backward_tiles[plan->tile] : &forward_tiles[plan->tile];
+    return &(plan->backward ? backward_tiles : forward_tiles)[plan->tile / ROWS_CHOICES];
 }
 
-static int needed_clusters(const struct lb_problem *p, const struct lb_cluster_tile *t)
+static int rows_of(const struct lb_fused_plan *plan)
 {
-    return (int)((p->batch + t->columns - 1) / t->columns * p->directions);
+    return tile_of(plan)->columns >> plan->tile % ROWS_CHOICES;
+}
+
+static int needed_clusters(const struct lb_problem *p, int rows)
+{
+    return (int)((p->batch + rows - 1) / rows * p->directions);
 }
 
 static double waves_of(const struct lb_fused_plan *plan)
@@ -49,36 +58,37 @@ static double waves_of(const struct lb_fused_plan *plan)
 
 /* Returns how many columns are sent: the batch rows of a cluster in whole messages of `message`
  * columns. */
-static double sent_columns(const struct lb_problem *p, const struct lb_cluster_tile *t, int message)
+static double sent_columns(const struct lb_problem *p, int rows_each, int message)
 {
-    int64_t rows = p->batch < t->columns ? p->batch : t->columns;
+    int64_t rows = p->batch < rows_each ? p->batch : rows_each;
     return (double)((rows + message - 1) / message * message);
 }
 
-/* Returns the predicted time of a step in ns, with all waves of clusters. */
+/* Returns the predicted time of a step in ns, with all waves of clusters. Products and reads of shared
+ * memory add up: a warp's operands come from there, one multiplication after the other. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_machine *m = &v->machine;
     const struct lb_cluster_tile *t = tile_of(plan);
     double warps = t->warps, cells = t->columns / 8, own = 4 * warps;
     double spilled = warps * (lb_cluster_fragments(t) - t->resident) * 512;
-    double moved, read, extra = CELL_CLOCKS;
+    double moved, read, other = STEP_CLOCKS + CELL_CLOCKS * cells + PEER_CLOCKS * t->blocks;
     if (plan->backward) { /* sums from all blocks for own units; own gate gradients, read by all
                              warps */
-        moved = t->blocks * own * sent_columns(v->problem, t, 4) * 4;
+        moved = t->blocks * own * sent_columns(v->problem, rows_of(plan), 4) * 4;
         read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
-        extra += BARRIER_CLOCKS;
+        other += BARRIER_CLOCKS;
     } else { /* h of all units, of which each warp reads its part of the depth */
-        moved = lb_cluster_units(t) * sent_columns(v->problem, t, 2) * 2;
+        moved = lb_cluster_units(t) * sent_columns(v->problem, rows_of(plan), 2) * 2;
         read = warps * lb_cluster_units(t) * t->columns * 2 / t->split +
                2 * warps * (t->split - 1) * cells * 512;
-        extra += t->split > 1 ? PAIR_CLOCKS : 0;
+        other += PAIR_CLOCKS * (t->split - 1);
     }
     double flops = warps * lb_cluster_fragments(t) * cells * 2 * 16 * 16 * 8;
     double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);
     double reading = (read + spilled) / m->bytes_clock[LB_OWN];
-    double exchange = m->peer_clocks + moved * (t->blocks - 1) / t->blocks / m->peer_bytes_clock;
-    double clocks = exchange + fmax(product, reading) + extra;
+    double exchange = moved * (t->blocks - 1) / t->blocks / peer_bytes_clock;
+    double clocks = exchange + product + reading + other;
     return waves_of(plan) * clocks / m->clock_hz * 1e9;
 }
 
@@ -109,10 +119,10 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
     int count = 0;
     if (check_problem(view, why) != LB_OK)
         return 0;
-    for (int i = 0; i < (backward ? BACKWARD : FORWARD); i++) {
+    for (int i = 0; i < (backward ? BACKWARD : FORWARD) * ROWS_CHOICES; i++) {
         struct lb_fused_plan *plan = &plans[count];
         *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
-        plan->needed = needed_clusters(view->problem, tile_of(plan));
+        plan->needed = needed_clusters(view->problem, rows_of(plan));
         plan->resident = lb_fused_resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
         if (!fits(view, plan))
             continue;
@@ -136,7 +146,7 @@ static void cluster_describe(const struct lb_problem *problem, const struct lb_f
     snprintf(text, size,
              "%d clusters, %d at a time, %d blocks x %d warps x %d rows; weights per warp: %d "
              "fragments in registers, %d in shared memory",
-             plan->needed, plan->resident, t->blocks, t->warps, t->columns, t->resident,
+             plan->needed, plan->resident, t->blocks, t->warps, rows_of(plan), t->resident,
              fragments - t->resident);
 }
 
@@ -155,6 +165,7 @@ static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_
         .dtype = problem->dtype,
         .backward = plan->backward,
         .train = !plan->backward && lb_trains(problem),
+        .rows = rows_of(plan),
     };
     enum lb_status st = lb_cluster_ready(&plan->kernel.cluster, &plan->resident, err);
     if (st == LB_OK && !plan->tuned)

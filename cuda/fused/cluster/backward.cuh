@@ -162,12 +162,16 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
     for (int i = 0; i < Tile::cells; i++)
         store_dgates<T, Tile>(a, t, step_back(t, i, step), i, step, operand);
     load_inputs<T, Tile>(a, t, step - 1);
+    trace_mark(step, 2);
     __syncthreads();
+    trace_mark(step, 3);
     float sum[Tile::blocks / 4][Tile::cells][4];
     multiply_slices<T, Tile::warps>(sum, t.weights, operand, t.place.lane);
     for (int m = 0; m < Tile::blocks / 4; m++)
         for (int i = 0; i < Tile::cells; i++)
-            send_sums(t, sum[m][i], m, i, state % 2);
+            if (LB_FUSED_EXCHANGE)
+                send_sums(t, sum[m][i], m, i, state % 2);
+    trace_mark(step, 4);
 }
 
 /* Stores dh and dc: as gradients of the initial state, or in carry for the next launch. */
@@ -193,8 +197,8 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     using shared = backward_shared<Tile>;
     shared s(memory);
     backward_thread<Tile> t;
-    t.place = find_place<Tile>();
-    t.live = live_columns<Tile>(a, t.place);
+    t.place = find_place<Tile>(a);
+    t.live = live_columns(a, t.place);
     t.sums_at = lb_ptx::shared_address(s.sums_of);
     load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
     load_gradients<T, Tile>(a, t);
@@ -208,8 +212,11 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     lb_ptx::cluster_wait();
     for (int state = 1; state <= states; state++) {
         int step = a.to - state;
+        trace_mark(step, 1);
         backward_step<T, Tile>(a, t, s, step, state);
-        sums.wait(state, states);
+        if (LB_FUSED_EXCHANGE)
+            sums.wait(state, states);
+        trace_mark(step, 5);
         collect_sums(t, s.sums_of + state % 2 * Tile::blocks * shared::sums, step);
     }
     store_gradients<T>(a, t);

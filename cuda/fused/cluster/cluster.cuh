@@ -66,7 +66,7 @@ struct cell_place {
 };
 
 #ifdef LB_PTX_SM90
-template <class Tile> __device__ inline cell_place find_place()
+template <class Tile, class Args> __device__ inline cell_place find_place(const Args &a)
 {
     cell_place p;
     p.lane = threadIdx.x % lanes;
@@ -74,7 +74,7 @@ template <class Tile> __device__ inline cell_place find_place()
     p.rank = lb_ptx::cluster_rank();
     p.unit = (p.rank * Tile::warps + p.warp) * 4 + p.lane / 8;
     p.column = p.lane % 4 * 2 + p.lane / 4 % 2;
-    p.row = blockIdx.x / Tile::blocks * Tile::columns + p.column;
+    p.row = blockIdx.x / Tile::blocks * a.rows + p.column;
     p.direction = blockIdx.y;
     return p;
 }
@@ -82,10 +82,9 @@ template <class Tile> __device__ inline cell_place find_place()
 
 /* Returns how many of the cluster's columns are batch rows. Blocks send nothing of the other
  * columns. */
-template <class Tile, class Args>
-__device__ inline int live_columns(const Args &a, const cell_place &p)
+template <class Args> __device__ inline int live_columns(const Args &a, const cell_place &p)
 {
-    return min(Tile::columns, a.batch - (p.row - p.column));
+    return min(a.rows, a.batch - (p.row - p.column));
 }
 
 /* The batch row of one of a thread's cells. */
@@ -97,7 +96,7 @@ template <class Args>
 __device__ inline cell_row find_row(const Args &a, const cell_place &p, int block_of_8)
 {
     cell_row r = {p.row + 8 * block_of_8, 0};
-    if (r.row < a.batch && p.unit < a.hidden)
+    if (p.column + 8 * block_of_8 < live_columns(a, p) && p.unit < a.hidden)
         r.length = a.lengths ? a.lengths[r.row] : a.seq_len;
     return r;
 }
@@ -172,7 +171,7 @@ __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weigh
         for (int m = 0; m < rows; m++) {
             uint32_t w[4];
             weights.get(k * rows + m, w);
-            for (int i = 0; i < cells; i++)
+            for (int i = 0; LB_FUSED_PRODUCT && i < cells; i++)
                 multiply<T>(part[k % chains][m][i], w, b[i]);
         }
     }

@@ -19,6 +19,7 @@ struct lb_cluster_kernel {
     enum lb_dtype dtype; /* LB_F16 or LB_BF16 */
     bool backward;
     bool train;      /* forward: writes gates and cells for backward */
+    int rows;        /* batch rows per cluster: 1 to tile.columns */
     const void *row; /* of the table of kernels; set by lb_cluster_ready */
 };
 

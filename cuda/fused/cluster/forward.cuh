@@ -238,14 +238,17 @@ __device__ inline void forward_step(const lb_fused_forward_args &a, forward_thre
     int state = step - a.from;
     multiply_slices<T, slices>(sum, t.weights, s.h + state % 2 * shared::h_bytes + first,
                                t.place.lane);
+    trace_mark(step, 2);
     swap_sums<Tile>(own, sum, s.swapped, t.place);
+    trace_mark(step, 3);
     float4 gates[Tile::cells];
     __syncwarp(); /* all lanes have read h, whichever of them sends */
     for (int i = 0; i < Tile::cells; i++) {
         gates[i] = step_cell(t, gather_gates(own[i], t.place.lane), i, step);
-        if (step + 1 < a.to)
+        if (LB_FUSED_EXCHANGE && step + 1 < a.to)
             send_h<T, Tile>(t, i, (state + 1) % 2);
     }
+    trace_mark(step, 4);
     for (int i = 0; i < Tile::cells; i++)
         store_step<T, Tile, train>(a, t, gates[i], i, step);
 }
@@ -256,8 +259,8 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     LB_DYNAMIC_SHARED(unsigned char, memory);
     forward_shared<Tile> s(memory);
     forward_thread<Tile> t;
-    t.place = find_place<Tile>();
-    t.live = live_columns<Tile>(a, t.place);
+    t.place = find_place<Tile>(a);
+    t.live = live_columns(a, t.place);
     load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
     load_state<T, Tile>(a, t);
     load_pre<Tile>(a, t, a.from);
@@ -272,9 +275,12 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     lb_ptx::cluster_arrive(); /* barriers and state 0 stand in all blocks before anyone sends */
     lb_ptx::cluster_wait();
     for (int step = a.from; step < a.to; step++) {
-        if (step > a.from)
+        trace_mark(step, 0);
+        if (LB_FUSED_EXCHANGE && step > a.from)
             h.wait(step - a.from, last_sent);
+        trace_mark(step, 1);
         forward_step<T, Tile, train>(a, t, s, step);
+        trace_mark(step, 5);
         load_pre<Tile>(a, t, step + 1);
     }
     store_state<T, Tile>(a, t);

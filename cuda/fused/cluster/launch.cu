@@ -43,7 +43,7 @@ static const backward_row backward_rows[] = {LB_CLUSTER_BACKWARD_TILES(LB_CLUSTE
 
 static lb_fused_launch::shape shape_of(const lb_cluster_kernel &k, int batch, int directions)
 {
-    unsigned clusters = static_cast<unsigned>((batch + k.tile.columns - 1) / k.tile.columns);
+    unsigned clusters = static_cast<unsigned>((batch + k.rows - 1) / k.rows);
     unsigned blocks = static_cast<unsigned>(k.tile.blocks);
     return {"cluster",
             {clusters * blocks, static_cast<unsigned>(directions), 1},
@@ -68,8 +68,10 @@ static enum lb_status launch(const void *kernel, const Args &args, void *stream,
                              struct lb_error *err)
 {
     const auto *k = static_cast<const lb_cluster_kernel *>(kernel);
+    Args with = args;
+    with.rows = k->rows;
     return lb_fused_launch::enqueue(static_cast<const Row *>(k->row)->kernel,
-                                    shape_of(*k, args.batch, args.directions), stream, err, args);
+                                    shape_of(*k, args.batch, args.directions), stream, err, with);
 }
 
 } // namespace lb_cluster

@@ -34,6 +34,7 @@ struct lb_fused_forward_args {
     struct lb_fused_fault *fault;
     int seq_len, batch, hidden, directions;
     int from, to;
+    int rows; /* batch rows per cluster, at most the tile's columns; of family cluster alone */
 };
 
 struct lb_fused_backward_args {
@@ -50,6 +51,7 @@ struct lb_fused_backward_args {
     struct lb_fused_fault *fault;
     int seq_len, batch, hidden, directions;
     int from, to; /* steps to - 1 down to from; the launch of the last steps comes first */
+    int rows;     /* as above */
 };
 
 #endif

@@ -147,8 +147,36 @@ template <class Math, class Tile> struct window_of_h {
 #pragma unroll
         for (int n = 0; n < count; n++) {
             int column = n % Tile::eights * 8 + p.lane / 4;
-            bool sent = column < live_columns<Tile>(p, chunk) && unit(n) < t.units_sent;
+            bool sent = LB_FUSED_EXCHANGE && column < live_columns<Tile>(p, chunk) &&
+                        unit(n) < t.units_sent;
             slices.wanted |= static_cast<uint32_t>(sent) << n;
+        }
+    }
+
+    /* Waits until each block that sends packets of the window has sent one of its words. The packets
+     * are requested after that: requests that come too early take the place of those that find
+     * something, and of the stores that they wait for. False when the wait gave up. */
+    __device__ inline bool listen(int state, int chunk, int step) const
+    {
+        constexpr int senders = Tile::units < deep<Math> ? deep<Math> / Tile::units : 1; /* per packet */
+        static_assert(Tile::window * senders <= lanes, "a lane listens to one block");
+        const block_place &p = t.place;
+        int packet = (first + p.lane / senders) * Tile::warps + p.warp;
+        int in_packet = p.lane % senders * Tile::units, sent_unit = packet * deep<Math> + in_packet;
+        bool listens = LB_FUSED_EXCHANGE && p.lane / senders < Tile::window &&
+                       sent_unit < t.units_sent && live_columns<Tile>(p, chunk) > 0;
+        const unsigned char *at = t.slice(state, chunk, listens ? packet : 0, 0) +
+                                  chunk_in_slice(0, in_packet / Math::lane_units) * 16;
+        int awaited = p.first_block + sent_unit / Tile::units;
+        for (uint32_t round = 0;; round++) {
+            uint32_t word = slices.epoch;
+            if (listens)
+                word = lb_ptx::load_relaxed<scope::gpu>(reinterpret_cast<const uint32_t *>(at));
+            bool late = (word ^ slices.epoch) & spare;
+            if (__all_sync(~0u, !late))
+                return true;
+            if (!__all_sync(~0u, !late || t.wait.goes_on(round, awaited, step)))
+                return false;
         }
     }
 
@@ -294,6 +322,8 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
             h.begin(a, now.chunk, first);
         } else if (first > 0 || !now.early) {
             h.turn_to(now.step - a.from, now.chunk, first);
+            if (!h.listen(now.step - a.from, now.chunk, now.step))
+                return false;
             h.request(0, last);
         }
         uint32_t epoch = h.slices.epoch;
@@ -301,7 +331,8 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
         for (int q = 0; q < Tile::window; q++) {
             if (q < 2 && !h.await(q, q == 0 ? 0 : last, now.step))
                 return false;
-            if ((first + q) * Tile::warps + t.place.warp < t.packets()) /* the whole warp */
+            trace_mark(now.step, q < 2 ? 1 + q : 7);
+            if (LB_FUSED_PRODUCT && (first + q) * Tile::warps + t.place.warp < t.packets()) /* the whole warp */
                 multiply_packet(t, h, first, q, epoch, now.step > a.from, stage, sum);
             int done = q + 1; /* packets whose registers are free */
             if (!next.early || first + Tile::window < Tile::packets || done < ahead<Math, Tile>)
@@ -418,7 +449,8 @@ __device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_pl
     bits ^= epoch_of(state) * Math::spare;
     if (halves)
         bits |= __shfl_xor_sync(~0u, bits, 8) << 16;
-    if (c.column >= live_columns<Tile>(t.place, chunk) || (halves && c.own % 2))
+    if (!LB_FUSED_EXCHANGE || c.column >= live_columns<Tile>(t.place, chunk) ||
+        (halves && c.own % 2))
         return;
     to += (t.slice(state, chunk, 0, 0) - t.exchange);
     for (int copy = 0; copy < LB_GRID_COPIES; copy++)
@@ -477,6 +509,7 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         if (step + 1 < a.to)
             send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk,
                                Tile::roomy ? t.sent[n] : sent_to(t, cell));
+        trace_mark(step, 5);
         if (length == 0)
             continue;
         kept = c; /* past a row's end the value is not used */
@@ -551,15 +584,19 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
         float4 *partial = s.partial + buffer * s.sums;
         const turn next = turn_after<Math, Tile>(a, p, now);
         sum = {};
+        trace_mark(now.step, 0);
         if (multiply<Math, Tile>(a, t, h, now, next, stage, sum))
             store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
         else
             lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
+        trace_mark(now.step, 3);
         take_pre<Math, Tile>(t, s);
         __syncthreads(); /* all parts stand, and this block has read all of this state */
+        trace_mark(now.step, 4);
         if (s.gave_up[buffer])
             return;
         step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
+        trace_mark(now.step, 6);
         now = next;
         if (now.step < a.to)
             copy_pre<Math, Tile>(a, t, s, now.step, now.chunk);

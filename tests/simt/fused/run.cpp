@@ -207,9 +207,11 @@ template <class Args>
 void trial::launch(const cluster_kernel &k, void (*kernel)(Args), const Args &a)
 {
     simt::launch_config config = config_of(k.tile.warps, lb_cluster_shared(&k.tile, !k.forward));
+    Args with = a;
+    with.rows = how_.rows > 0 ? how_.rows : k.tile.columns;
     config.cluster = static_cast<unsigned>(k.tile.blocks);
-    config.grid.x = ceil_div(a.batch, k.tile.columns) * config.cluster;
-    result.outcome.add(simt::launch(config, [=] { kernel(a); }));
+    config.grid.x = ceil_div(a.batch, with.rows) * config.cluster;
+    result.outcome.add(simt::launch(config, [=] { kernel(with); }));
 }
 
 /* Exchange buffers are zero before a launch. */

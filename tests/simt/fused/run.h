@@ -58,6 +58,7 @@ struct manner {
     int cut = 0; /* one launch ends before this step and another continues; 0: one launch */
     bool saturated = false; /* unit 0 adds 1 to c in each step, so that its h rounds to 1 */
     bool count = false;     /* count what accesses cost instead of looking for races */
+    int rows = 0;           /* cluster kernels: batch rows per cluster; 0: the tile's columns */
 
     int groups = 1;
     bool apart = false;    /* one direction after the other */

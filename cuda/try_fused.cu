@@ -1,0 +1,323 @@
+/* One file to try the fused kernels with: runs every tile of a family that takes the layer on random inputs,
+ * compares y of the forward pass with the CPU, and prints the time of a step.
+ *
+ *   nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -I. -Iharness -o try_fused cuda/try_fused.cu
+ *   ./try_fused cluster|grid forward|backward T B H [ROWS...]
+ *
+ * Options of the compiler:
+ *   -DLB_FUSED_PRODUCT=0, -DLB_FUSED_EXCHANGE=0   leave out a part of each step, to see what it costs
+ *   -DLB_FUSED_TRACE                              prints when each part of a step is over, in clocks */
+#include <cstdio>
+#include <cstdint>
+#include <cuda_runtime.h>
+
+#ifdef LB_FUSED_TRACE
+/* [block, warp, step % TRACE_STEPS, mark]: the clock when a warp passed the mark of the step. */
+enum { TRACE_BLOCKS = 160, TRACE_WARPS = 16, TRACE_STEPS = 32, TRACE_MARKS = 8 };
+__device__ uint32_t trace[TRACE_BLOCKS][TRACE_WARPS][TRACE_STEPS][TRACE_MARKS];
+
+namespace lb_recurrence
+{
+__device__ inline void trace_mark(int step, int mark)
+{
+    uint32_t now;
+    asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
+    unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    if (threadIdx.x % 32 == 0 && block < TRACE_BLOCKS)
+        trace[block][threadIdx.x / 32][step % TRACE_STEPS][mark] = now;
+}
+} // namespace lb_recurrence
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdarg>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "cuda/fused/cluster/launch.cu"
+#include "cuda/fused/grid/launch.cu"
+
+using half = __half;
+
+enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    if (err)
+        vsnprintf(err->text, sizeof(err->text), format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+static void check(cudaError_t error)
+{
+    if (error == cudaSuccess)
+        return;
+    fprintf(stderr, "%s\n", cudaGetErrorString(error));
+    exit(1);
+}
+
+template <class T> static T *upload(const std::vector<T> &host)
+{
+    T *device = nullptr;
+    check(cudaMalloc(&device, host.size() * sizeof(T)));
+    check(cudaMemcpy(device, host.data(), host.size() * sizeof(T), cudaMemcpyHostToDevice));
+    return device;
+}
+
+/* A layer with one direction, in f16, on the host: shapes as in lb_fused_forward_args. */
+struct layer {
+    int seq_len, batch, hidden;
+    std::vector<half> w; /* [4H, H] */
+    std::vector<float> pre, bias;
+    std::vector<half> h0, c0;
+    static constexpr int checked = 4; /* steps */
+    std::vector<float> first, last;   /* y [checked, H] of the first and the last batch row */
+
+    layer(int t, int b, int h) : seq_len(t), batch(b), hidden(h)
+    {
+        std::mt19937 random(1);
+        std::uniform_real_distribution<float> uniform(-1, 1);
+        float scale = 1 / std::sqrt(static_cast<float>(h));
+        size_t cells = static_cast<size_t>(t) * b * h;
+        w.resize(4 * static_cast<size_t>(h) * h);
+        for (half &v : w)
+            v = __float2half_rn(uniform(random) * scale);
+        pre.resize(4 * cells);
+        for (float &v : pre)
+            v = uniform(random);
+        bias.resize(4 * h);
+        for (float &v : bias)
+            v = uniform(random) * scale;
+        h0.resize(b * h), c0.resize(b * h);
+        for (half &v : h0)
+            v = __float2half_rn(uniform(random));
+        for (half &v : c0)
+            v = __float2half_rn(uniform(random));
+        first = expected(0), last = expected(b - 1);
+    }
+
+    std::vector<float> expected(int row) const
+    {
+        std::vector<float> y, h(hidden), c(hidden), next(hidden);
+        for (int u = 0; u < hidden; u++)
+            h[u] = __half2float(h0[row * hidden + u]), c[u] = __half2float(c0[row * hidden + u]);
+        for (int t = 0; t < checked; t++) {
+            for (int u = 0; u < hidden; u++) {
+                double g[4];
+                for (int q = 0; q < 4; q++) {
+                    const half *of = &w[(static_cast<size_t>(q) * hidden + u) * hidden];
+                    g[q] = pre[((static_cast<size_t>(t) * batch + row) * hidden + u) * 4 + q] +
+                           bias[u * 4 + q];
+                    for (int k = 0; k < hidden; k++)
+                        g[q] += __half2float(of[k]) * h[k];
+                }
+                auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
+                c[u] = static_cast<float>(sigmoid(g[1]) * c[u] + sigmoid(g[0]) * std::tanh(g[2]));
+                next[u] = __half2float(__float2half_rn(
+                    static_cast<float>(sigmoid(g[3]) * std::tanh(c[u]))));
+            }
+            h = next;
+            y.insert(y.end(), h.begin(), h.end());
+        }
+        return y;
+    }
+};
+
+/* The layer on the device. */
+struct device_layer {
+    lb_fused_forward_args forward = {};
+    lb_fused_backward_args backward = {};
+    half *y;
+    void *scratch;
+    static constexpr size_t scratch_bytes = 64 << 20;
+
+    explicit device_layer(const layer &l)
+    {
+        size_t cells = static_cast<size_t>(l.seq_len) * l.batch * l.hidden;
+        size_t states = static_cast<size_t>(l.batch) * l.hidden;
+        y = upload(std::vector<half>(cells));
+        check(cudaMalloc(&scratch, scratch_bytes));
+        half *in = upload(l.h0), *also = upload(l.c0);
+        half *out = upload(std::vector<half>(states)), *more = upload(std::vector<half>(states));
+        float *carry = upload(std::vector<float>(2 * states));
+        float *pre = upload(l.pre), *kept = upload(std::vector<float>(cells));
+        auto *fault = upload(std::vector<lb_fused_fault>(1));
+        forward.pre = pre, forward.bias = upload(l.bias), forward.h0 = in, forward.c0 = also;
+        forward.y = y, forward.hn = out, forward.cn = more, forward.carry = carry;
+        forward.scratch = scratch, forward.fault = fault;
+        forward.seq_len = forward.to = l.seq_len, forward.batch = l.batch;
+        forward.hidden = l.hidden, forward.directions = 1;
+        backward.gates = pre, backward.cells = kept, backward.c0 = also, backward.dy = y;
+        backward.dhn = in, backward.dcn = also, backward.dgates = upload(std::vector<half>(4 * cells));
+        backward.dh0 = out, backward.dc0 = more, backward.carry = carry;
+        backward.scratch = scratch, backward.fault = fault;
+        backward.seq_len = backward.to = l.seq_len, backward.batch = l.batch;
+        backward.hidden = l.hidden, backward.directions = 1;
+    }
+
+    void take_weights(const layer &l, const lb_weight_layout &layout)
+    {
+        std::vector<half> packed(layout.elements);
+        lb_weight_pack(&layout, sizeof(half), l.w.data(), packed.data());
+        forward.weights = backward.weights = upload(packed);
+    }
+};
+
+/* The largest error of y in the rows and steps that are checked. */
+static float error_of(const layer &l, const device_layer &d)
+{
+    std::vector<half> y(static_cast<size_t>(l.checked) * l.batch * l.hidden);
+    check(cudaMemcpy(y.data(), d.y, y.size() * sizeof(half), cudaMemcpyDeviceToHost));
+    float worst = 0;
+    for (int row : {0, l.batch - 1}) {
+        const std::vector<float> &right = row == 0 ? l.first : l.last;
+        for (int t = 0; t < l.checked; t++)
+            for (int u = 0; u < l.hidden; u++) {
+                size_t at = (static_cast<size_t>(t) * l.batch + row) * l.hidden + u;
+                float error = std::fabs(__half2float(y[at]) - right[t * l.hidden + u]);
+                worst = error <= worst ? worst : error; /* NaN counts */
+            }
+    }
+    return worst;
+}
+
+template <class Launch> static float step_us(int steps, const Launch &launch)
+{
+    float best = INFINITY, ms;
+    cudaEvent_t from, to;
+    check(cudaEventCreate(&from));
+    check(cudaEventCreate(&to));
+    for (int i = 0; i < 5; i++) {
+        check(cudaEventRecord(from));
+        launch();
+        check(cudaEventRecord(to));
+        check(cudaEventSynchronize(to));
+        check(cudaEventElapsedTime(&ms, from, to));
+        best = std::min(best, ms * 1e3f / steps);
+    }
+    return best;
+}
+
+#ifdef LB_FUSED_TRACE
+/* Prints, of steps in the middle, the mean and the maximum over warps of the clocks from one mark to the next
+ * one that was passed. */
+static void print_trace(int warps)
+{
+    static uint32_t t[TRACE_BLOCKS][TRACE_WARPS][TRACE_STEPS][TRACE_MARKS];
+    check(cudaMemcpyFromSymbol(t, trace, sizeof(t)));
+    for (int mark = 0; mark < TRACE_MARKS; mark++) {
+        double sum = 0, most = 0, n = 0, least = 1e9;
+        for (int b = 0; b < TRACE_BLOCKS; b++)
+            for (int w = 0; w < warps; w++)
+                for (int s = 8; s < TRACE_STEPS; s++) {
+                    const uint32_t *m = t[b][w][s], *first = t[b][w][s];
+                    uint32_t begin = first[0] ? first[0] : first[1];
+                    if (!m[mark] || !begin)
+                        continue;
+                    double d = static_cast<int32_t>(m[mark] - begin);
+                    sum += d, n++, most = std::max(most, d), least = std::min(least, d);
+                }
+        if (n > 0)
+            printf("   mark %d: mean %.0f, %.0f to %.0f clocks after the first\n", mark, sum / n, least, most);
+    }
+    memset(t, 0, sizeof(t));
+    check(cudaMemcpyToSymbol(trace, t, sizeof(t)));
+}
+#else
+static void print_trace(int)
+{
+}
+#endif
+
+static void try_cluster(const layer &l, device_layer &d, bool backward, int rows)
+{
+    static const lb_cluster_tile tiles[] = {
+#define FIGURES(...) {__VA_ARGS__},
+        LB_CLUSTER_FORWARD_TILES(FIGURES)};
+    static const lb_cluster_tile back_tiles[] = {LB_CLUSTER_BACKWARD_TILES(FIGURES)};
+    for (int i = 0; i < (int)(backward ? sizeof(back_tiles) : sizeof(tiles)) / (int)sizeof(tiles[0]); i++) {
+        const lb_cluster_tile &tile = backward ? back_tiles[i] : tiles[i];
+        lb_cluster_kernel k = {};
+        lb_error err = {};
+        int clusters = 0;
+        k.tile = tile, k.dtype = LB_F16, k.backward = backward, k.rows = std::min(rows ? rows : 99, tile.columns);
+        if (lb_cluster_units(&tile) < l.hidden || lb_cluster_units(&tile) >= 2 * l.hidden)
+            continue;
+        lb_weight_layout layout = lb_cluster_layout(&tile, backward, l.hidden);
+        d.take_weights(l, layout);
+        if (lb_cluster_ready(&k, &clusters, &err) != LB_OK) {
+            printf("  %s\n", err.text);
+            continue;
+        }
+        auto launch = [&] {
+            enum lb_status st = backward ? lb_cluster_backward(&k, &d.backward, nullptr, &err)
+                                         : lb_cluster_forward(&k, &d.forward, nullptr, &err);
+            if (st != LB_OK)
+                printf("  %s\n", err.text);
+        };
+        float us = step_us(l.seq_len, launch);
+        printf("cluster %s H%d B%d: %d x %d warps, split %d, %d resident, %d columns, %d rows: %.3f us", backward ? "backward" : "forward",
+               l.hidden, l.batch, tile.blocks, tile.warps, tile.split, tile.resident, tile.columns, k.rows, us);
+        printf(", %d clusters at a time, error %.1e\n", clusters, backward ? 0 : error_of(l, d));
+        print_trace(tile.warps);
+    }
+}
+
+static void try_grid(const layer &l, device_layer &d, bool backward)
+{
+    static const lb_grid_tile tiles[] = {LB_GRID_HALF_TILES(FIGURES)};
+    for (const lb_grid_tile &tile : tiles) {
+        lb_grid_kernel k = {};
+        lb_error err = {};
+        int resident = 0, blocks = lb_grid_blocks(&tile, l.hidden), room = 132 / blocks;
+        if (l.hidden > lb_grid_reach(&tile, LB_GRID_F16) || room < 1)
+            continue;
+        k.tile = tile, k.math = LB_GRID_F16, k.backward = backward, k.beside = true;
+        k.split = lb_grid_split_of(&tile, l.batch, room);
+        lb_weight_layout layout = lb_grid_layout(&tile, LB_GRID_F16, backward, l.hidden);
+        d.take_weights(l, layout);
+        if (lb_grid_exchange(&tile, LB_GRID_F16, backward, l.hidden, &k.split, 1) > d.scratch_bytes ||
+            lb_grid_ready(&k, blocks * k.split.groups, &resident, &err) != LB_OK) {
+            printf("  %s\n", err.text);
+            continue;
+        }
+        auto launch = [&] {
+            enum lb_status st = backward ? lb_grid_backward(&k, &d.backward, nullptr, &err)
+                                         : lb_grid_forward(&k, &d.forward, nullptr, &err);
+            if (st != LB_OK)
+                printf("  %s\n", err.text);
+        };
+        float us = step_us(l.seq_len, launch);
+        printf("grid %s H%d B%d: %d units, %d resident, %d columns, %d groups x %d rows, %d chunks: %.3f us, error %.1e\n",
+               backward ? "backward" : "forward", l.hidden, l.batch, tile.units, tile.resident, tile.columns, k.split.groups, k.split.rows,
+               k.split.chunks, us, backward ? 0 : error_of(l, d));
+        print_trace(tile.warps);
+    }
+}
+
+int main(int count, char **words)
+{
+    if (count < 6) {
+        fprintf(stderr, "usage: try_fused cluster|grid forward|backward T B H,... [ROWS or DELAY]...\n");
+        return 2;
+    }
+    bool backward = strcmp(words[2], "backward") == 0;
+    for (char *h = strtok(words[5], ","); h; h = strtok(nullptr, ",")) {
+        layer l(atoi(words[3]), atoi(words[4]), atoi(h));
+        device_layer d(l);
+        for (int i = 6; i == 6 || i < count; i++) {
+            int knob = i < count ? atoi(words[i]) : 0;
+            if (strcmp(words[1], "cluster") == 0)
+                try_cluster(l, d, backward, knob);
+            else
+                try_grid(l, d, backward);
+        }
+        fflush(stdout);
+    }
+    check(cudaDeviceSynchronize());
+    return 0;
+}
