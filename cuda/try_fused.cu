@@ -1,31 +1,22 @@
-/* One file to try the fused kernels with: runs every tile of a family that takes the layer on random inputs,
- * compares y of the forward pass with the CPU, and prints the time of a step.
+/* One file to try the fused kernels with: runs every tile of a family that takes the layer on
+ * random inputs, compares y of the forward pass with the CPU, and prints the time of a step.
+ * From the top of the repository:
  *
- *   nvcc -std=c++17 -O3 -gencode arch=compute_90a,code=sm_90a -I. -Iharness -o try_fused cuda/try_fused.cu
- *   ./try_fused cluster|grid forward|backward T B H [ROWS...]
+ *   nvcc -O3 -arch=sm_90 -I. -Iharness -o try_fused cuda/try_fused.cu
+ * cuda/fused/{common,cluster,grid}/*.c
+ *   ./try_fused cluster|grid forward|backward T B H,... [ROWS...]
  *
- * Options of the compiler:
- *   -DLB_FUSED_PRODUCT=0, -DLB_FUSED_EXCHANGE=0   leave out a part of each step, to see what it costs
- *   -DLB_FUSED_TRACE                              prints when each part of a step is over, in clocks */
-#include <cstdio>
+ * -DLB_FUSED_PRODUCT=0 or -DLB_FUSED_EXCHANGE=0 leaves a part of each step out, whose cost is the
+ * time that this saves. -DLB_FUSED_TRACE prints when each part of a step is done. */
 #include <cstdint>
+#include <cstdio>
 #include <cuda_runtime.h>
 
 #ifdef LB_FUSED_TRACE
-/* [block, warp, step % TRACE_STEPS, mark]: the clock when a warp passed the mark of the step. */
-enum { TRACE_BLOCKS = 160, TRACE_WARPS = 16, TRACE_STEPS = 32, TRACE_MARKS = 8 };
-__device__ uint32_t trace[TRACE_BLOCKS][TRACE_WARPS][TRACE_STEPS][TRACE_MARKS];
-
 namespace lb_recurrence
 {
-__device__ inline void trace_mark(int step, int mark)
-{
-    uint32_t now;
-    asm volatile("mov.u32 %0, %%clock;" : "=r"(now)::"memory");
-    unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-    if (threadIdx.x % 32 == 0 && block < TRACE_BLOCKS)
-        trace[block][threadIdx.x / 32][step % TRACE_STEPS][mark] = now;
-}
+enum class part;
+__device__ inline void trace(int step, part done);
 } // namespace lb_recurrence
 #endif
 
@@ -41,6 +32,20 @@ __device__ inline void trace_mark(int step, int mark)
 #include "cuda/fused/grid/launch.cu"
 
 using half = __half;
+
+#ifdef LB_FUSED_TRACE
+/* When the first lane of a warp came to a part of a step, in clocks of its SM. */
+enum { TRACE_BLOCKS = 160, TRACE_WARPS = 16, TRACE_STEPS = 32, PARTS = 6 };
+__device__ uint32_t times[TRACE_BLOCKS][TRACE_WARPS][TRACE_STEPS][PARTS];
+
+__device__ inline void lb_recurrence::trace(int step, part done)
+{
+    unsigned block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+    if (threadIdx.x % 32 == 0 && block < TRACE_BLOCKS)
+        times[block][threadIdx.x / 32][step % TRACE_STEPS][static_cast<int>(done)] =
+            static_cast<uint32_t>(clock64());
+}
+#endif
 
 enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *format, ...)
 {
@@ -117,8 +122,8 @@ struct layer {
                 }
                 auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
                 c[u] = static_cast<float>(sigmoid(g[1]) * c[u] + sigmoid(g[0]) * std::tanh(g[2]));
-                next[u] = __half2float(__float2half_rn(
-                    static_cast<float>(sigmoid(g[3]) * std::tanh(c[u]))));
+                next[u] = __half2float(
+                    __float2half_rn(static_cast<float>(sigmoid(g[3]) * std::tanh(c[u]))));
             }
             h = next;
             y.insert(y.end(), h.begin(), h.end());
@@ -152,7 +157,8 @@ struct device_layer {
         forward.seq_len = forward.to = l.seq_len, forward.batch = l.batch;
         forward.hidden = l.hidden, forward.directions = 1;
         backward.gates = pre, backward.cells = kept, backward.c0 = also, backward.dy = y;
-        backward.dhn = in, backward.dcn = also, backward.dgates = upload(std::vector<half>(4 * cells));
+        backward.dhn = in, backward.dcn = also,
+        backward.dgates = upload(std::vector<half>(4 * cells));
         backward.dh0 = out, backward.dc0 = more, backward.carry = carry;
         backward.scratch = scratch, backward.fault = fault;
         backward.seq_len = backward.to = l.seq_len, backward.batch = l.batch;
@@ -203,29 +209,32 @@ template <class Launch> static float step_us(int steps, const Launch &launch)
 }
 
 #ifdef LB_FUSED_TRACE
-/* Prints, of steps in the middle, the mean and the maximum over warps of the clocks from one mark to the next
- * one that was passed. */
+/* Prints how many clocks after the beginning of a step its parts are done: the mean, the least and
+ * the most of all warps, over the last TRACE_STEPS steps. Each time that is kept adds some 40
+ * clocks. */
 static void print_trace(int warps)
 {
-    static uint32_t t[TRACE_BLOCKS][TRACE_WARPS][TRACE_STEPS][TRACE_MARKS];
-    check(cudaMemcpyFromSymbol(t, trace, sizeof(t)));
-    for (int mark = 0; mark < TRACE_MARKS; mark++) {
-        double sum = 0, most = 0, n = 0, least = 1e9;
+    static const char *const names[PARTS] = {"begun", "arrived", "multiplied",
+                                             "met",   "sent",    "stored"};
+    static uint32_t t[TRACE_BLOCKS][TRACE_WARPS][TRACE_STEPS][PARTS];
+    check(cudaMemcpyFromSymbol(t, times, sizeof(t)));
+    for (int p = 1; p < PARTS; p++) {
+        double sum = 0, most = 0, least = INFINITY;
+        int count = 0;
         for (int b = 0; b < TRACE_BLOCKS; b++)
             for (int w = 0; w < warps; w++)
-                for (int s = 8; s < TRACE_STEPS; s++) {
-                    const uint32_t *m = t[b][w][s], *first = t[b][w][s];
-                    uint32_t begin = first[0] ? first[0] : first[1];
-                    if (!m[mark] || !begin)
+                for (const auto &step : t[b][w]) {
+                    if (!step[0] || !step[p])
                         continue;
-                    double d = static_cast<int32_t>(m[mark] - begin);
-                    sum += d, n++, most = std::max(most, d), least = std::min(least, d);
+                    double clocks = static_cast<int32_t>(step[p] - step[0]);
+                    sum += clocks, count++;
+                    most = std::max(most, clocks), least = std::min(least, clocks);
                 }
-        if (n > 0)
-            printf("   mark %d: mean %.0f, %.0f to %.0f clocks after the first\n", mark, sum / n, least, most);
+        if (count > 0)
+            printf("    %-10s %5.0f clocks, %.0f to %.0f\n", names[p], sum / count, least, most);
     }
     memset(t, 0, sizeof(t));
-    check(cudaMemcpyToSymbol(trace, t, sizeof(t)));
+    check(cudaMemcpyToSymbol(times, t, sizeof(t)));
 }
 #else
 static void print_trace(int)
@@ -239,12 +248,14 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
 #define FIGURES(...) {__VA_ARGS__},
         LB_CLUSTER_FORWARD_TILES(FIGURES)};
     static const lb_cluster_tile back_tiles[] = {LB_CLUSTER_BACKWARD_TILES(FIGURES)};
-    for (int i = 0; i < (int)(backward ? sizeof(back_tiles) : sizeof(tiles)) / (int)sizeof(tiles[0]); i++) {
+    for (int i = 0;
+         i < (int)(backward ? sizeof(back_tiles) : sizeof(tiles)) / (int)sizeof(tiles[0]); i++) {
         const lb_cluster_tile &tile = backward ? back_tiles[i] : tiles[i];
         lb_cluster_kernel k = {};
         lb_error err = {};
         int clusters = 0;
-        k.tile = tile, k.dtype = LB_F16, k.backward = backward, k.rows = std::min(rows ? rows : 99, tile.columns);
+        k.tile = tile, k.dtype = LB_F16, k.backward = backward,
+        k.rows = std::min(rows ? rows : 99, tile.columns);
         if (lb_cluster_units(&tile) < l.hidden || lb_cluster_units(&tile) >= 2 * l.hidden)
             continue;
         lb_weight_layout layout = lb_cluster_layout(&tile, backward, l.hidden);
@@ -260,8 +271,10 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
                 printf("  %s\n", err.text);
         };
         float us = step_us(l.seq_len, launch);
-        printf("cluster %s H%d B%d: %d x %d warps, split %d, %d resident, %d columns, %d rows: %.3f us", backward ? "backward" : "forward",
-               l.hidden, l.batch, tile.blocks, tile.warps, tile.split, tile.resident, tile.columns, k.rows, us);
+        printf("cluster %s H%d B%d: %d x %d warps, split %d, %d resident, %d columns, %d rows: "
+               "%.3f us",
+               backward ? "backward" : "forward", l.hidden, l.batch, tile.blocks, tile.warps,
+               tile.split, tile.resident, tile.columns, k.rows, us);
         printf(", %d clusters at a time, error %.1e\n", clusters, backward ? 0 : error_of(l, d));
         print_trace(tile.warps);
     }
@@ -280,7 +293,8 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
         k.split = lb_grid_split_of(&tile, l.batch, room);
         lb_weight_layout layout = lb_grid_layout(&tile, LB_GRID_F16, backward, l.hidden);
         d.take_weights(l, layout);
-        if (lb_grid_exchange(&tile, LB_GRID_F16, backward, l.hidden, &k.split, 1) > d.scratch_bytes ||
+        if (lb_grid_exchange(&tile, LB_GRID_F16, backward, l.hidden, &k.split, 1) >
+                d.scratch_bytes ||
             lb_grid_ready(&k, blocks * k.split.groups, &resident, &err) != LB_OK) {
             printf("  %s\n", err.text);
             continue;
@@ -292,9 +306,11 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
                 printf("  %s\n", err.text);
         };
         float us = step_us(l.seq_len, launch);
-        printf("grid %s H%d B%d: %d units, %d resident, %d columns, %d groups x %d rows, %d chunks: %.3f us, error %.1e\n",
-               backward ? "backward" : "forward", l.hidden, l.batch, tile.units, tile.resident, tile.columns, k.split.groups, k.split.rows,
-               k.split.chunks, us, backward ? 0 : error_of(l, d));
+        printf("grid %s H%d B%d: %d units, %d resident, %d columns, %d groups x %d rows, %d "
+               "chunks: %.3f us, error %.1e\n",
+               backward ? "backward" : "forward", l.hidden, l.batch, tile.units, tile.resident,
+               tile.columns, k.split.groups, k.split.rows, k.split.chunks, us,
+               backward ? 0 : error_of(l, d));
         print_trace(tile.warps);
     }
 }
@@ -302,7 +318,8 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
 int main(int count, char **words)
 {
     if (count < 6) {
-        fprintf(stderr, "usage: try_fused cluster|grid forward|backward T B H,... [ROWS or DELAY]...\n");
+        fprintf(stderr,
+                "usage: try_fused cluster|grid forward|backward T B H,... [ROWS or DELAY]...\n");
         return 2;
     }
     bool backward = strcmp(words[2], "backward") == 0;

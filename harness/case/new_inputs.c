@@ -14,6 +14,10 @@
  * implementation that waits for half of the time that computing takes is at 2. */
 static const double slow = 1.4, clearly = 1.15; /* below the second it clearly is not slow */
 
+/* What a call may gain without remembering results: a CPU's branch predictor learns the inputs of
+ * short calls. 0.9 us were seen of cpu_ref in a call of 1.7 us, on a Xeon. */
+static const double learned_ns = 2000;
+
 /* The time of a call: of the sample, and of the CPUs. Other programs add nothing to the second, and
  * threads that wait for each other add nothing to the first. */
 struct call_time {
@@ -217,8 +221,8 @@ static enum lb_status time_pair(struct lb_case_context *context, const struct lb
     LB_TRY(time_call_on(context, known, &time, err));
     LB_TRY(time_call_on(context, drawn, &time, err));
     LB_TRY(time_call_on(context, known, &known_time, err));
-    ratios->ns[ratios->count] = time.ns / known_time.ns;
-    ratios->cpu_ns[ratios->count++] = time.cpu_ns / known_time.cpu_ns;
+    ratios->ns[ratios->count] = (time.ns - learned_ns) / known_time.ns;
+    ratios->cpu_ns[ratios->count++] = (time.cpu_ns - learned_ns) / known_time.cpu_ns;
 done:
     return st;
 }

@@ -113,7 +113,9 @@ void lb_environment_line(const json_t *environment, char *line, size_t size)
         lb_format_bytes(bytes, size_text);
         snprintf(memory, sizeof(memory), ", %s", size_text);
     }
-    snprintf(line, size, "%s, %d threads%s, %s", text_of(environment, "cpu"),
+    const json_t *gpu = json_object_get(environment, "gpu");
+    snprintf(line, size, "%s%s%s, %d threads%s, %s", gpu ? text_of(gpu, "name") : "",
+             gpu ? "; " : "", text_of(environment, "cpu"),
              (int)json_integer_value(json_object_get(environment, "threads")), memory,
              text_of(environment, "system"));
     lb_clean_text(line);

@@ -13,7 +13,7 @@
  * caller adds the keys gpu and ceilings. libraries is borrowed. NULL when memory runs out. */
 json_t *lb_environment(json_t *libraries);
 
-/* One line for people: "AMD EPYC, 2 threads, 23.4 GiB, Linux 6.1 x86_64". */
+/* One line for people: "NVIDIA H100 80GB HBM3; AMD EPYC, 2 threads, 23.4 GiB, Linux 6.1 x86_64". */
 void lb_environment_line(const json_t *environment, char *line, size_t size);
 
 /* Lists in what [size] the keys in which two environments differ and that affect times, such as

@@ -615,7 +615,8 @@ double lb_reference_bytes(const struct lb_problem *problem)
            expected_bytes(problem, lb_row_count(problem));
 }
 
-/* Measures the coarse evaluation, once. The oracle's weights are gone, so all inputs are drawn anew. */
+/* Measures the coarse evaluation, once. The oracle's weights are gone, so all inputs are drawn
+ * anew. */
 static enum lb_status measure_coarse(struct lb_expected *expected, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -633,8 +634,8 @@ done:
     return st;
 }
 
-/* Results outside their tolerance are still those of the network where the coarse evaluation is as far
- * off: they have low precision. */
+/* Results outside their tolerance are still those of the network where the coarse evaluation is as
+ * far off: they have low precision. */
 static void compare_coarse(struct lb_expected *expected, const struct lb_comparison *comparison,
                            struct lb_check *check)
 {

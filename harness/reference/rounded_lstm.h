@@ -21,14 +21,14 @@
  * - relu: at the kink, within a few roundings of 0, this evaluation uses a slope of one half,
  *   because a correct implementation may fall on either side.
  *
- * coarse: in less precise arithmetic, which some libraries use for the same tensors. f16 and bf16 then
- * round c to the dtype in each step, and f32 in math ieee rounds the operands of its matrix products
- * to TF32. f64 and the other math modes have no coarse evaluation. */
+ * coarse: in less precise arithmetic, which some libraries use for the same tensors. f16 and bf16
+ * then round c to the dtype in each step, and f32 in math ieee rounds the operands of its matrix
+ * products to TF32. f64 and the other math modes have no coarse evaluation. */
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
                                    const struct lb_results *results, struct lb_error *err);
 
-/* What the coarse evaluation of the problem does, as in "no more than with ..."; NULL where there is
- * none. */
+/* What the coarse evaluation of the problem does, as in "no more than with ..."; NULL where there
+ * is none. */
 const char *lb_coarse_arithmetic(const struct lb_problem *problem);
 
 /* The same in one floating type; lb_rounded_evaluate chooses between them by dtype. */

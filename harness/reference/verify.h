@@ -41,12 +41,12 @@ void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
 /* Outcome of a comparison. Errors are the largest over all tensors, where each layer, direction and
  * gate counts as a tensor of its own; they are NaN when a result is not finite. */
 struct lb_check {
-    bool right;               /* every slice is within its tolerance */
-    bool coarse; /* not right, but no farther off than the coarse evaluation's tolerance */
-    bool in_gradient;         /* when wrong: everything that forward produced is right */
-    double err_max_abs;       /* |result - expected| */
-    double err_max_rel;       /* that, over the tensor's largest |expected| */
-    double err_norm;          /* |result - expected| / |expected|, Euclidean, over a whole tensor */
+    bool right;         /* every slice is within its tolerance */
+    bool coarse;        /* not right, but no farther off than the coarse evaluation's tolerance */
+    bool in_gradient;   /* when wrong: everything that forward produced is right */
+    double err_max_abs; /* |result - expected| */
+    double err_max_rel; /* that, over the tensor's largest |expected| */
+    double err_norm;    /* |result - expected| / |expected|, Euclidean, over a whole tensor */
     double gradient_err_norm; /* that of gradients alone; 0 where none are compared */
     double tolerance_used;    /* the error over what is allowed, of the worst element or in norm */
     /* The error in norm over that of the rounded evaluation, of all outputs together or of all

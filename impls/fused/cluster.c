@@ -16,24 +16,18 @@ enum {
     BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
 };
 
-/* Clocks of a step, as an H100 needs them (cuda/LOG.md, entry 16): what a step takes in any case, per
- * cell of a thread, per block that a lane may have to send to, and per warp whose sums a warp swaps
- * beyond its own. */
-enum {
-    STEP_CLOCKS = 320,
-    CELL_CLOCKS = 280,
-    PEER_CLOCKS = 22,
-    PAIR_CLOCKS = 270,
-    BARRIER_CLOCKS = 60, /* backward: __syncthreads of 8 to 12 warps */
-};
+/* Clocks of a step that do not depend on its sizes, and per cell of a thread beyond the first:
+ * sums, cells, sends and waits. With them the terms below are within 10 % of what an H100 took
+ * (cuda/LOG.md, entry 17). */
+enum { FORWARD_CLOCKS = 630, BACKWARD_CLOCKS = 1300, CELL_CLOCKS = 280 };
 
 /* The share of the tensor cores' peak that the products reach, and the bytes per clock that a block
  * receives from its peers. Measured as above. */
-static const double mma_share = 0.55, peer_bytes_clock = 25;
+static const double mma_share = 0.55, peer_bytes_clock = 10;
 
-/* plan->tile is ROWS_CHOICES * the index in the list of tiles, plus how often the tile's columns are
- * halved: fewer batch rows per cluster are fewer bytes to exchange, while the device has clusters
- * left. */
+/* plan->tile is ROWS_CHOICES * the index in the list of tiles, plus how often the tile's columns
+ * are halved: fewer batch rows per cluster are fewer bytes to exchange, while the device has
+ * clusters left. */
 enum { ROWS_CHOICES = 3 };
 
 static const struct lb_cluster_tile *tile_of(const struct lb_fused_plan *plan)
@@ -64,25 +58,25 @@ static double sent_columns(const struct lb_problem *p, int rows_each, int messag
     return (double)((rows + message - 1) / message * message);
 }
 
-/* Returns the predicted time of a step in ns, with all waves of clusters. Products and reads of shared
- * memory add up: a warp's operands come from there, one multiplication after the other. */
+/* Returns the predicted time of a step in ns, with all waves of clusters. Products and reads of
+ * shared memory add up: a warp's operands come from there, one multiplication after the other. */
 static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     const struct lb_machine *m = &v->machine;
     const struct lb_cluster_tile *t = tile_of(plan);
     double warps = t->warps, cells = t->columns / 8, own = 4 * warps;
     double spilled = warps * (lb_cluster_fragments(t) - t->resident) * 512;
-    double moved, read, other = STEP_CLOCKS + CELL_CLOCKS * cells + PEER_CLOCKS * t->blocks;
+    double moved, read, other = CELL_CLOCKS * (cells - 1);
     if (plan->backward) { /* sums from all blocks for own units; own gate gradients, read by all
                              warps */
         moved = t->blocks * own * sent_columns(v->problem, rows_of(plan), 4) * 4;
         read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
-        other += BARRIER_CLOCKS;
+        other += BACKWARD_CLOCKS;
     } else { /* h of all units, of which each warp reads its part of the depth */
         moved = lb_cluster_units(t) * sent_columns(v->problem, rows_of(plan), 2) * 2;
         read = warps * lb_cluster_units(t) * t->columns * 2 / t->split +
                2 * warps * (t->split - 1) * cells * 512;
-        other += PAIR_CLOCKS * (t->split - 1);
+        other += FORWARD_CLOCKS;
     }
     double flops = warps * lb_cluster_fragments(t) * cells * 2 * 16 * 16 * 8;
     double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);

@@ -326,8 +326,8 @@ TEST(results_of_one_input_set_are_wrong_for_the_other)
             }
 }
 
-/* Results from an x that was rounded to TF32 are coarse, of every pass; with an error that no rounding
- * makes they are wrong. */
+/* Results from an x that was rounded to TF32 are coarse, of every pass; with an error that no
+ * rounding makes they are wrong. */
 TEST(results_of_tf32_operands_under_f32_are_coarse)
 {
     static const char *const passes[] = {"infer", "train", "train/ragged"};
@@ -352,7 +352,8 @@ TEST(results_of_tf32_operands_under_f32_are_coarse)
     }
 }
 
-/* Runs the steps of a problem as calls of one step each, between which c is rounded to the dtype. */
+/* Runs the steps of a problem as calls of one step each, between which c is rounded to the dtype.
+ */
 static void run_steps(const struct fixture *f, const char *one_step)
 {
     struct lb_exec_config config = {.threads = 1};

@@ -205,7 +205,8 @@ def hold(options):
     here = os.path.dirname(os.path.abspath(__file__))
     root = os.path.dirname(os.path.dirname(here))
     options.source = sorted(
-        glob.glob(os.path.join(root, "cuda", "**", "*.cu"), recursive=True)
+        [name for name in glob.glob(os.path.join(root, "cuda", "**", "*.cu"), recursive=True)
+         if not name.endswith("try_fused.cu")]  # which has the kernels of other files
         + glob.glob(os.path.join(root, "harness", "**", "*.cu"), recursive=True)
         + [os.path.join(here, "kernels", name) for name in ("kernels.cu", "ptx_probe.cu")])
     options.include = [root, os.path.join(root, "harness")]

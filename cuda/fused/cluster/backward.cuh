@@ -162,16 +162,15 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
     for (int i = 0; i < Tile::cells; i++)
         store_dgates<T, Tile>(a, t, step_back(t, i, step), i, step, operand);
     load_inputs<T, Tile>(a, t, step - 1);
-    trace_mark(step, 2);
     __syncthreads();
-    trace_mark(step, 3);
+    trace(step, part::met);
     float sum[Tile::blocks / 4][Tile::cells][4];
     multiply_slices<T, Tile::warps>(sum, t.weights, operand, t.place.lane);
     for (int m = 0; m < Tile::blocks / 4; m++)
         for (int i = 0; i < Tile::cells; i++)
             if (LB_FUSED_EXCHANGE)
                 send_sums(t, sum[m][i], m, i, state % 2);
-    trace_mark(step, 4);
+    trace(step, part::sent);
 }
 
 /* Stores dh and dc: as gradients of the initial state, or in carry for the next launch. */
@@ -212,11 +211,11 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     lb_ptx::cluster_wait();
     for (int state = 1; state <= states; state++) {
         int step = a.to - state;
-        trace_mark(step, 1);
+        trace(step, part::begun);
         backward_step<T, Tile>(a, t, s, step, state);
         if (LB_FUSED_EXCHANGE)
             sums.wait(state, states);
-        trace_mark(step, 5);
+        trace(step, part::arrived);
         collect_sums(t, s.sums_of + state % 2 * Tile::blocks * shared::sums, step);
     }
     store_gradients<T>(a, t);

@@ -238,9 +238,9 @@ __device__ inline void forward_step(const lb_fused_forward_args &a, forward_thre
     int state = step - a.from;
     multiply_slices<T, slices>(sum, t.weights, s.h + state % 2 * shared::h_bytes + first,
                                t.place.lane);
-    trace_mark(step, 2);
+    trace(step, part::multiplied);
     swap_sums<Tile>(own, sum, s.swapped, t.place);
-    trace_mark(step, 3);
+    trace(step, part::met);
     float4 gates[Tile::cells];
     __syncwarp(); /* all lanes have read h, whichever of them sends */
     for (int i = 0; i < Tile::cells; i++) {
@@ -248,7 +248,7 @@ __device__ inline void forward_step(const lb_fused_forward_args &a, forward_thre
         if (LB_FUSED_EXCHANGE && step + 1 < a.to)
             send_h<T, Tile>(t, i, (state + 1) % 2);
     }
-    trace_mark(step, 4);
+    trace(step, part::sent);
     for (int i = 0; i < Tile::cells; i++)
         store_step<T, Tile, train>(a, t, gates[i], i, step);
 }
@@ -275,12 +275,12 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     lb_ptx::cluster_arrive(); /* barriers and state 0 stand in all blocks before anyone sends */
     lb_ptx::cluster_wait();
     for (int step = a.from; step < a.to; step++) {
-        trace_mark(step, 0);
+        trace(step, part::begun);
         if (LB_FUSED_EXCHANGE && step > a.from)
             h.wait(step - a.from, last_sent);
-        trace_mark(step, 1);
+        trace(step, part::arrived);
         forward_step<T, Tile, train>(a, t, s, step);
-        trace_mark(step, 5);
+        trace(step, part::stored);
         load_pre<Tile>(a, t, step + 1);
     }
     store_state<T, Tile>(a, t);

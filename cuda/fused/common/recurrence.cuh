@@ -34,16 +34,21 @@ constexpr size_t shared_limit = 227 << 10;
 /* ---- Experiments -------------------------------------------------------------------------------
  */
 
-/* cuda/try_fused.cu defines these to leave out a part of each step, whose cost is then the time that
- * is saved; the results are wrong. With LB_FUSED_TRACE it also defines trace_mark. */
+/* cuda/try_fused.cu is compiled with one of these as 0 to leave out a part of each step. The time
+ * that this saves is the cost of the part; the results are wrong. */
 #ifndef LB_FUSED_PRODUCT
 #define LB_FUSED_PRODUCT 1
 #endif
 #ifndef LB_FUSED_EXCHANGE
 #define LB_FUSED_EXCHANGE 1
 #endif
+
+/* The parts of a step that a warp has come to: `met` is after the barrier, or the exchange of sums
+ * between warps. Only cuda/try_fused.cu keeps their times. */
+enum class part { begun, arrived, multiplied, met, sent, stored };
+
 #ifndef LB_FUSED_TRACE
-__device__ inline void trace_mark(int, int)
+__device__ inline void trace(int, part)
 {
 }
 #endif

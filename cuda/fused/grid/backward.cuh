@@ -289,31 +289,6 @@ __device__ inline void ask_early(backward_thread<Math, Tile> &t, int state, int 
         message_window<Math, Tile>(t, state, chunk, share).request(t.early, state);
 }
 
-/* Waits until each block of this warp's first window has sent one of its messages, as
- * window_of_h::listen does. */
-template <class Math, class Tile>
-__device__ inline bool listen(const backward_thread<Math, Tile> &t, int state, int chunk, int step)
-{
-    using thread = backward_thread<Math, Tile>;
-    const block_place &p = t.place;
-    constexpr int lanes_share = thread::quads < lanes ? thread::quads : lanes;
-    static_assert(thread::window <= lanes_share, "a lane listens to one block");
-    int n = p.lane % lanes_share, from = threadIdx.x / thread::quads + n * thread::shares;
-    bool listens =
-        n < thread::window && from < p.blocks && live_columns<Tile>(p, chunk) > 0;
-    const unsigned char *at = t.sums(state, chunk, p.rank, listens ? from : 0);
-    for (uint32_t round = 0;; round++) {
-        uint32_t words[thread::message::words] = {epoch_of(state)};
-        if (listens) /* as a whole: to read part of an 8-byte store would be a race */
-            decltype(t.early)::load_words(words, at);
-        bool late = (words[0] ^ epoch_of(state)) & last_bit;
-        if (__all_sync(~0u, !late))
-            return true;
-        if (!__all_sync(~0u, !late || t.wait.goes_on(round, p.first_block + from, step)))
-            return false;
-    }
-}
-
 /* Adds the sums for this block's units from this thread's share of the blocks, in the order of
  * blocks and each as soon as it has arrived, into parts. False when a wait gave up. */
 template <class Math, class Tile>
@@ -327,8 +302,6 @@ __device__ inline bool collect_share(backward_thread<Math, Tile> &t, int state, 
     bool live = has_columns<Math, Tile>(t, chunk);
     auto &sums = t.early;
     float4 sum = make_float4(0, 0, 0, 0);
-    if (!t.asked && !listen(t, state, chunk, step))
-        return false;
     for (int first = share; first < p.blocks && live; first += thread::window * thread::shares) {
         message_window<Math, Tile> messages(t, state, chunk, first);
         if (!thread::asks_early || !t.asked)

@@ -153,12 +153,13 @@ template <class Math, class Tile> struct window_of_h {
         }
     }
 
-    /* Waits until each block that sends packets of the window has sent one of its words. The packets
-     * are requested after that: requests that come too early take the place of those that find
-     * something, and of the stores that they wait for. False when the wait gave up. */
+    /* Waits until each block that sends packets of the window has sent one of its words. The
+     * packets are requested after that: requests that come too early take the place of those that
+     * find something, and of the stores that they wait for. False when the wait gave up. */
     __device__ inline bool listen(int state, int chunk, int step) const
     {
-        constexpr int senders = Tile::units < deep<Math> ? deep<Math> / Tile::units : 1; /* per packet */
+        constexpr int senders =
+            Tile::units < deep<Math> ? deep<Math> / Tile::units : 1; /* per packet */
         static_assert(Tile::window * senders <= lanes, "a lane listens to one block");
         const block_place &p = t.place;
         int packet = (first + p.lane / senders) * Tile::warps + p.warp;
@@ -331,8 +332,10 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
         for (int q = 0; q < Tile::window; q++) {
             if (q < 2 && !h.await(q, q == 0 ? 0 : last, now.step))
                 return false;
-            trace_mark(now.step, q < 2 ? 1 + q : 7);
-            if (LB_FUSED_PRODUCT && (first + q) * Tile::warps + t.place.warp < t.packets()) /* the whole warp */
+            if (q == 1)
+                trace(now.step, part::arrived);
+            if (LB_FUSED_PRODUCT &&
+                (first + q) * Tile::warps + t.place.warp < t.packets()) /* the whole warp */
                 multiply_packet(t, h, first, q, epoch, now.step > a.from, stage, sum);
             int done = q + 1; /* packets whose registers are free */
             if (!next.early || first + Tile::window < Tile::packets || done < ahead<Math, Tile>)
@@ -509,7 +512,7 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         if (step + 1 < a.to)
             send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk,
                                Tile::roomy ? t.sent[n] : sent_to(t, cell));
-        trace_mark(step, 5);
+        trace(step, part::sent);
         if (length == 0)
             continue;
         kept = c; /* past a row's end the value is not used */
@@ -584,19 +587,19 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
         float4 *partial = s.partial + buffer * s.sums;
         const turn next = turn_after<Math, Tile>(a, p, now);
         sum = {};
-        trace_mark(now.step, 0);
+        trace(now.step, part::begun);
         if (multiply<Math, Tile>(a, t, h, now, next, stage, sum))
             store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
         else
             lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
-        trace_mark(now.step, 3);
+        trace(now.step, part::multiplied);
         take_pre<Math, Tile>(t, s);
         __syncthreads(); /* all parts stand, and this block has read all of this state */
-        trace_mark(now.step, 4);
+        trace(now.step, part::met);
         if (s.gave_up[buffer])
             return;
         step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
-        trace_mark(now.step, 6);
+        trace(now.step, part::stored);
         now = next;
         if (now.step < a.to)
             copy_pre<Math, Tile>(a, t, s, now.step, now.chunk);

@@ -77,8 +77,13 @@ template <int... figures> void add_backward_paths(cases &to)
 
 cases clean_cases()
 {
+    const manner three_rows = {0, false, false, 3}, five_rows = {0, false, false, 5};
     return {
         {forward<__half, plain, false>("forward f16"), {5, 9, 29, 1, false}},
+        {forward<__half, plain, true>("forward f16 rows"), {5, 7, 29, 1, false}, three_rows},
+        {forward<__half, shared, false>("forward f16 split rows"), {4, 11, 31, 2, true}, five_rows},
+        {backward<__half, plain>("backward f16 rows"), {5, 7, 29, 1, false}, three_rows},
+        {backward<__half, shared>("backward f16 spilled rows"), {4, 11, 31, 2, true}, five_rows},
         {forward<__half, plain, true>("forward f16 train"), {4, 3, 32, 2, true}},
         {forward<__nv_bfloat16, plain, true>("forward bf16"), {1, 1, 1, 1, false}},
         {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
