@@ -2,8 +2,8 @@
  * random inputs, compares y of the forward pass with the CPU, and prints the time of a step.
  * From the top of the repository:
  *
- *   nvcc -O3 -arch=sm_90 -I. -Iharness -o try_fused cuda/try_fused.cu
- * cuda/fused/{common,cluster,grid}/*.c
+ *   nvcc -O3 -arch=sm_90 -I. -Iharness -o try_fused cuda/try_fused.cu cuda/fused/grid/pack.c \
+ *       cuda/fused/cluster/pack.c cuda/fused/common/weight_layout.c
  *   ./try_fused cluster|grid forward|backward T B H,... [ROWS...]
  *
  * -DLB_FUSED_PRODUCT=0 or -DLB_FUSED_EXCHANGE=0 leaves a part of each step out, whose cost is the

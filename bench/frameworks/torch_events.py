@@ -63,7 +63,11 @@ def times_us(torch, call):
 
 
 def main(cases):
-    import torch
+    try:
+        import torch
+    except ImportError:
+        print("there is no PyTorch here", file=sys.stderr)
+        return 77
     if not torch.cuda.is_available():
         print("this PyTorch sees no GPU", file=sys.stderr)
         return 77

@@ -20,9 +20,9 @@ struct lb_expected {
     size_t weight_bytes;
     const void **weight_table;
 
-    struct lb_deviation *deviations; /* [lb_slice_count] of the rounded evaluation */
-    struct lb_deviation
-        *coarse; /* the same of the coarse evaluation; NULL before a result needs it */
+    /* [lb_slice_count] of the rounded evaluation, and of the coarse one: NULL before a result needs
+     * it. */
+    struct lb_deviation *deviations, *coarse;
     struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
 
     /* Weight gradients of the batch that was asked for last, of one input set after the other. */

@@ -646,6 +646,7 @@ static void compare_coarse(struct lb_expected *expected, const struct lb_compari
     if (!expected->coarse && measure_coarse(expected, NULL) != LB_OK)
         return; /* without memory the stricter verdict stays */
     again.deviations = expected->coarse;
+    again.coarse = true;
     lb_compare(&again, &coarse);
     check->coarse = coarse.right;
 }

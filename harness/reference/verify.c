@@ -273,12 +273,17 @@ struct tolerance_basis {
     const struct lb_layer_dir_size *sizes; /* [L*D]; read for gradients only, NULL without any */
     double largest_count; /* how many batch rows share the most frequent row, at least 1 */
     double steps;         /* whose errors the elements of a row share */
+    bool coarse;
 };
 
 /* A result may be this many times as far from the oracle as the rounded evaluation is, in its worst
  * element and in norm, and in addition a few roundings of the slice's natural size. TOLERANCES.md
  * has the measurements behind these numbers. */
 static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_roundings = 4;
+
+/* The same of the coarse evaluation: its errors are those of a known arithmetic, not of the best,
+ * and wider factors would let faults of single rows pass for low precision. */
+static const double coarse_max_factor = 4, coarse_norm_factor = 2;
 
 /* The errors of n elements are a sample of n, so the largest and the norm of them are uncertain by
  * 1/sqrt(n), and by more because elements share the errors made before them. Tolerances are
@@ -389,11 +394,13 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
     double more = basis->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
     double few = widening((double)now->count, slice->summed ? 1 : basis->steps);
+    double max_times = basis->coarse ? coarse_max_factor : max_factor;
+    double norm_times = basis->coarse ? coarse_norm_factor : norm_factor;
     return (struct tolerance){
-        .max_abs = few * (max_factor * times * rounded->max_abs +
+        .max_abs = few * (max_times * times * rounded->max_abs +
                           (more * max_roundings * roundoff + sum_rounding) *
                               fmax(now->expected_max, size)),
-        .norm = few * (norm_factor * rounded_norm +
+        .norm = few * (norm_times * rounded_norm +
                        (more * norm_roundings * roundoff + sum_rounding) * fmax(norm, size * root)),
         .rounded_norm = rounded_norm,
     };
@@ -519,7 +526,7 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
     struct lb_problem p = c->oracle->problem;
     const struct slice_source source = {c->oracle, c->dw, c->results, c->batch, c->class_of};
     const struct tolerance_basis basis = {p.dtype, c->layer_dir_sizes, largest_count(c),
-                                          shared_steps(&p)};
+                                          shared_steps(&p), c->coarse};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
     struct group_errors groups[2] = {{0}};

@@ -125,9 +125,8 @@ int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool b
 
 /* Estimates how many clusters of `blocks` blocks, one per SM, a device runs at the same time, for
  * when it cannot be asked: all GPCs are full but one, which has the remaining SMs. An H100 SXM has
- * 132 SMs in 8 GPCs of 18 SMs or fewer. There 15 clusters of 8 blocks were seen to run
- * (accel-sim/gpu-app-collection, pull request 87; cuBLAS' grids in NVIDIA/cutlass, issue 1921),
- * where this estimate is 14. */
+ * 132 SMs in 8 GPCs of 18 SMs or fewer. One ran 7 clusters of 16 blocks, as estimated, and 15 of 8,
+ * where this estimate is 14; with room for two blocks per SM, 30. */
 int lb_fused_resident_clusters(int sm_count, int blocks);
 
 /* Finds the plan of a pass that was the fastest when measured on this device. Under --tune, plans

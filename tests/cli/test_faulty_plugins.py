@@ -103,7 +103,7 @@ CHEATS = {
     "writes_inputs": (("infer",), "^it wrote to x, which it may only read$"),
     "writes_weights": (FORWARD, "^it wrote to the canonical weights, which it may only read$"),
     "writes_weights_late": (FORWARD, "^it wrote to the canonical weights, which it may only read$"),
-    "bends_rounding": (FORWARD, "off by"),
+    "bends_rounding": (FORWARD, "^low precision: the error is .* times what f32 gives, no more than with"),
     "finishes_in_check": (FORWARD, "^call 1 was not finished when it had returned: its results changed afterwards$"),
     "changing_bits": (FORWARD, "^says it is deterministic, but call 7 gave other bits"),
 }
@@ -128,7 +128,8 @@ class Cheats(ProgramTest):
                 "cheats_same_pointers", "cheats_wrong_5_to_9", "cheats_wrong_in_100",
                 "cheats_changing_bits")
             if row["pass"] in passes and sure:
-                self.assertEqual(row["verdict"], "wrong", case)
+                low = row["impl"] == "cheats_bends_rounding" # as precise as TF32
+                self.assertEqual(row["verdict"], "suspect" if low else "wrong", case)
                 if row["timing"] == "isolated":
                     self.assertRegex(row["reason"], reason, case)
             elif row["pass"] not in passes and row["impl"] != "cheats_writes_inputs":

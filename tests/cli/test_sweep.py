@@ -233,7 +233,7 @@ class Sweep(ProgramTest):
             """The table without times, marks and escape sequences."""
             text = re.sub(r"[^\n]*\r\033\[K", "", text.replace("\r\n", "\n"))
             text = re.sub(r"\033\[[01]m", "", text)
-            text = re.sub(r"[\d.]+ +[num]?s.*|~ noisy.*", "", text[text.index("Median"):text.index("records")])
+            text = re.sub(r" +[\d.]+ +[num]?s.*| +~ noisy.*", "", text[text.index("Median"):text.index("records")])
             return sorted(line for line in text.splitlines() if line and not line.startswith(6 * " ")) # notes
 
         self.assertEqual(words(live), words(shown))
