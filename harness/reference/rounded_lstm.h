@@ -21,9 +21,10 @@
  * - relu: at the kink, within a few roundings of 0, this evaluation uses a slope of one half,
  *   because a correct implementation may fall on either side.
  *
- * coarse: in less precise arithmetic, which some libraries use for the same tensors. f16 and bf16
- * then round c to the dtype in each step, and f32 in math ieee rounds the operands of its matrix
- * products to TF32. f64 and the other math modes have no coarse evaluation. */
+ * coarse: in less precise arithmetic, which some libraries use for the same tensors. f16 then
+ * rounds c to f16 in each step, and f32 rounds the operands of its matrix products to TF32. The
+ * other dtypes and math modes have no coarse evaluation: with a c in bf16, faults of whole rows
+ * would be no larger than its errors. */
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
                                    const struct lb_results *results, struct lb_error *err);
 

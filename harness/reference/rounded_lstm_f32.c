@@ -78,7 +78,6 @@ const char *lb_coarse_arithmetic(const struct lb_problem *problem)
     switch (problem->dtype) {
     case LB_F32: return "a product of TF32 operands";
     case LB_F16: return "a cell state kept in f16";
-    case LB_BF16: return "a cell state kept in bf16";
     default: return NULL;
     }
 }

@@ -376,7 +376,8 @@ static void run_steps(const struct fixture *f, const char *one_step)
     lb_results_destroy(&step);
 }
 
-TEST(results_of_a_cell_state_in_the_dtype_are_coarse)
+/* In f16 alone: in bf16 such errors are as large as those of a fault in a row. */
+TEST(results_of_a_cell_state_in_f16_are_coarse)
 {
     static const char *const dtypes[] = {"f16", "bf16"};
     for (int i = 0; i < 2; i++) {
@@ -387,7 +388,7 @@ TEST(results_of_a_cell_state_in_the_dtype_are_coarse)
         open_fixture(&f, all);
         run_steps(&f, one);
         struct lb_check check = check_of(&f);
-        assert_true(!check.right && check.coarse);
+        assert_true(!check.right && check.coarse == (i == 0));
         set(&f, f.results.at[LB_Y], 7, get(&f, f.results.at[LB_Y], 7) + 1);
         check = check_of(&f);
         assert_false(check.right || check.coarse);
