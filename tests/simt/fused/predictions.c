@@ -1,5 +1,5 @@
-/* What the cost model predicts for a grid of sizes in f16 on an H100. The predictions were written
- * down before any run, so that the first run tests the model. */
+/* What the cost model predicts for a grid of sizes in f16 on an H100. The predictions are written
+ * down before a run, which then tests the model. */
 #include "predictions.h"
 
 static const int hiddens[] = {128, 256, 512, 768, 1024}, batches[] = {1, 8, 16, 32, 64};

@@ -498,8 +498,7 @@ static char *printed(void (*print)(FILE *))
     return text_of(file);
 }
 
-/* The predictions were written before any run, so that a run can test the model. They must agree
- * with the model. */
+/* The predictions are written down, so that a run can test the model. They must agree with it. */
 static void predictions_on_paper_are_those_of_the_model(void **state)
 {
     char *rows = printed(print_predictions);
