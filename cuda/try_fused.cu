@@ -61,7 +61,7 @@ static void check(cudaError_t error)
 {
     if (error == cudaSuccess)
         return;
-    fprintf(stderr, "%s\n", cudaGetErrorString(error));
+    fprintf(stderr, "%s (%d)\n", cudaGetErrorName(error), static_cast<int>(error));
     exit(1);
 }
 
