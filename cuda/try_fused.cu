@@ -26,6 +26,7 @@ __device__ inline void trace(int step, part done);
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "cuda/fused/cluster/launch.cu"
@@ -61,8 +62,7 @@ static void check(cudaError_t error)
 {
     if (error == cudaSuccess)
         return;
-    fprintf(stderr, "%s (%d)\n", cudaGetErrorName(error), static_cast<int>(error));
-    exit(1);
+    throw std::runtime_error(cudaGetErrorName(error));
 }
 
 template <class T> static T *upload(const std::vector<T> &host)
@@ -316,7 +316,7 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
 }
 
 int main(int count, char **words)
-{
+try {
     if (count < 6) {
         fprintf(stderr,
                 "usage: try_fused cluster|grid forward|backward T B H,... [ROWS or DELAY]...\n");
@@ -337,4 +337,7 @@ int main(int count, char **words)
     }
     check(cudaDeviceSynchronize());
     return 0;
+} catch (const std::exception &error) {
+    fprintf(stderr, "%s\n", error.what());
+    return 1;
 }
