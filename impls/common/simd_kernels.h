@@ -87,10 +87,92 @@ struct lb_cpu_outer {
     size_t rows, columns;
     const void *in;
     size_t stride; /* from one row of `in` to the next */
+    size_t skip;   /* transpose alone: rows before the first of `in`, which are zero; rows counts
+                    * them */
     bool packed;   /* `in` has the layout that `pack` writes */
     const void *da;
     void *dw, *db; /* db may be NULL */
     bool add;      /* add to dw and db instead of overwriting them */
+};
+
+/* What follows is for units that multiply tiles of 16 rows of 64 bytes (AMX). Their arrays consist
+ * of whole tiles, in the order in which they are read, so that every load is of adjacent lines:
+ *
+ *     operand    [row groups, k tiles] tiles [group_rows, 32]. A row group is group_rows (at most
+ *                16) rows of a matrix; rows beyond its last one may have any value
+ *     weights    [panels, pairs, k tiles, 2] tiles [16 pairs of k, 16 columns, 2]. A panel is one
+ *                or two pairs of column tiles: the four gates of 16 units, or up to 64 columns
+ *
+ * k is padded with zeros to whole tiles of 32. */
+
+/* Rows [count] of k elements that become an operand. Where segment (a multiple of 32) is not 0, a
+ * row is stored in segments of that many elements, segment_stride elements apart. */
+struct lb_tile_rows {
+    const void *from;
+    size_t count, k, stride, segment, segment_stride;
+    size_t first; /* the place of the first of them among the rows of the operand */
+    size_t group_rows;
+    void *operand;
+};
+
+/* A part of a sum over k: operand times weights. */
+struct lb_tile_terms {
+    const void *a, *w;
+    size_t tiles; /* of k */
+};
+
+/* A GEMM: for each panel, sums [rows, columns] = start + terms[0] + terms[1]. Strides are in
+ * floats: from one panel, one column tile, and one row to the next. */
+struct lb_tile_gemm {
+    struct lb_tile_terms terms[2];
+    const void *start;
+    size_t start_panel, start_column, start_row; /* start_row 0: all rows start alike */
+    size_t rows, group_rows, pairs, panels_from, panels_to;
+    bool backwards; /* begins with the last panel */
+    bool prefetch;  /* the next panel's weights of terms[1], which the L2 cache may not have */
+    float *sums;    /* of `gemm` alone */
+    size_t sums_panel, sums_column, sums_row;
+};
+
+/* What becomes of the sums where they don't go to memory; rows are those of the GEMM. `forward`
+ * computes the cells of one panel of units from the sums of its gates; `backward` adds dy and dhn
+ * to the sums, which are gradients of h, and replaces gates by gradients of the pre-activations;
+ * `product` stores the sums. */
+struct lb_tile_cell {
+    size_t hidden; /* units, or columns of the product */
+    float *state;  /* c, or the gradient of c: [panels of 16 units, state_rows, 16] */
+    size_t state_rows;
+    void *next_operand; /* of h, or of gradients of the pre-activations, for the next step */
+    size_t operand_tiles;
+    void *h; /* [rows] h_stride apart: h, dy, or the product */
+    size_t h_stride;
+    void *gates;         /* [panels, rows, 4, 16]; NULL in forward: gates and cells are not kept */
+    size_t gates_stride; /* from one panel to the next */
+    float *cells;        /* c of this step [rows, hidden] */
+    const void *const *c_before; /* backward: [rows] each [hidden] */
+    const void *const *dhn;      /* backward: [rows] each [hidden], or NULL */
+};
+
+struct lb_tile_pass {
+    struct lb_tile_gemm gemm;
+    struct lb_tile_cell cell;
+};
+
+enum { LB_TILE_BLOCK_ROWS = 64 }; /* rows whose sums are computed before their cells */
+
+struct lb_tile_kernels {
+    /* Packs rows [from, to) of these. */
+    void (*pack)(const struct lb_tile_rows *rows, size_t from, size_t to);
+    /* The two factors of a weight gradient: columns of o->in as rows of an operand, whose k is
+     * `depth` rows, zero from o->rows on; and a panel's o->da as weights. */
+    void (*transpose)(const struct lb_cpu_outer *o, size_t depth, void *operand);
+    void (*pair)(const struct lb_cpu_outer *o, void *weights);
+    void (*sum_rows)(const struct lb_cpu_outer *o); /* db alone */
+    void (*gemm)(const struct lb_tile_gemm *);      /* terms[0] alone, group_rows 16 */
+    void (*forward)(const struct lb_tile_pass *);
+    void (*backward)(const struct lb_tile_pass *);
+    void (*product)(const struct lb_tile_pass *);
+    void (*release)(void); /* frees the unit's state on this thread, at the end of a call */
 };
 
 /* Error bounds of sigmoid and tanh in f32, in units in the last place (ulp) of the exact value
@@ -118,9 +200,7 @@ struct lb_simd_kernels {
     /* Conversions of stored elements from and to f32. NULL for f32 and f64. */
     void (*to_f32)(const void *from, float *to, size_t count);
     void (*from_f32)(const float *from, void *to, size_t count);
-    /* Frees the state of the unit on this thread. Called at the end of a call. NULL when the
-     * unit has none. */
-    void (*release)(void);
+    const struct lb_tile_kernels *tiles; /* where not NULL, it replaces pack_operand to outer */
     /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
      * libm. bf16 and f16 take and return f32. The error in f32 is at most LB_CPU_SIGMOID_ULP and
      * LB_CPU_TANH_ULP, for bf16 LB_CPU_BF16_ULP, for any finite v, except that sigmoids below

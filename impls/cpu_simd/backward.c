@@ -215,8 +215,7 @@ struct outer {
     bool add;               /* add to dw and db instead of overwriting them */
 };
 
-/* This thread's columns of `in`, in blocks that kernels compute at full speed. */
-static struct lb_cpu_range own_columns(const struct lb_cpu_simd *simd, size_t thread,
+struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *simd, size_t thread,
                                        size_t columns)
 {
     size_t parts = (size_t)simd->tiling.column_parts, block = lb_cpu_column_block(simd);
@@ -232,7 +231,7 @@ static void multiply(const struct lb_cpu_simd *simd, size_t thread, const struct
     const struct lb_cpu_sizes *s = &simd->s;
     size_t parts = (size_t)simd->tiling.panel_parts,
            column_parts = (size_t)simd->tiling.column_parts;
-    struct lb_cpu_range columns = own_columns(simd, thread, o->columns);
+    struct lb_cpu_range columns = lb_cpu_own_columns(simd, thread, o->columns);
     struct lb_cpu_range panels = {0, 0};
     if (thread < parts * column_parts && columns.from < columns.to)
         panels = lb_cpu_share(s->panels, parts, thread / column_parts);
@@ -359,6 +358,4 @@ void lb_cpu_backward_work(void *arg, size_t thread)
         input_gradients(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
         lb_pinned_threads_barrier(simd->pinned_threads);
     }
-    if (simd->kernels->release)
-        simd->kernels->release();
 }

@@ -1,24 +1,38 @@
 /* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype, tanh, any number of
  * threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
-
-#include "base/arena.h"
+#include <unistd.h>
 
 #include "impls/cpu_simd/cpu_simd.h"
 
-/* See lb_cpu_rows_at_a_time. */
-enum { FEW_ROWS = 24, MANY_ROWS = 512, MAX_NEAR_WEIGHT_BYTES = 8 << 20 };
-
 enum { PAGE = 4096 };
 
-size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input)
+/* Number of rows per GEMM with all input weights of a layer_dir: few, so that the rows stay in the
+ * cache, except where the weights exceed `near` bytes, so that each pass over them has to serve
+ * many rows. */
+static size_t rows_at_a_time(const struct lb_cpu_simd *simd, size_t input, size_t near)
 {
-    return simd->s.gates * input * simd->elem <= MAX_NEAR_WEIGHT_BYTES ? FEW_ROWS : MANY_ROWS;
+    enum { FEW_ROWS = 24, MANY_ROWS = 512 };
+    return simd->s.gates * input * simd->elem <= near ? FEW_ROWS : MANY_ROWS;
+}
+
+enum { NEAR_WEIGHTS = 8 << 20 };
+
+/* Steps per input GEMM. The first CPUs with an L2 cache of 2 MiB per core, Intel's since Sapphire
+ * Rapids, have a slow third level behind it. */
+static size_t steps_at_a_time(const struct lb_cpu_simd *simd)
+{
+    enum { LARGE_L2 = 2 << 20, NEAR_OF_LARGE_L2 = 1 << 20 };
+    bool large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= LARGE_L2;
+    size_t rows =
+        rows_at_a_time(simd, (size_t)simd->problem.input, large ? NEAR_OF_LARGE_L2 : NEAR_WEIGHTS);
+    size_t steps = lb_cpu_cover(rows, simd->s.B);
+    return steps < simd->s.T ? steps : simd->s.T;
 }
 
 size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input)
 {
-    return 2 * lb_cpu_rows_at_a_time(simd, input);
+    return 2 * rows_at_a_time(simd, input, NEAR_WEIGHTS);
 }
 
 size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd)
@@ -109,6 +123,8 @@ static enum lb_status divide_work(struct lb_cpu_simd *simd, int threads, struct 
     simd->team_size = (size_t)plan.team_size;
     simd->copies = (size_t)plan.copies;
     simd->s.group = (size_t)plan.group_panels;
+    if (simd->kernels->tiles && simd->s.group < 2)
+        simd->s.group = 2; /* column tiles come in pairs */
     size_t widest = lb_cpu_widest_input(simd);
     widest = widest > simd->s.H ? widest : simd->s.H;
     simd->tiling = lb_cpu_tiling_of(simd->s.panels, lb_cpu_cover(widest, lb_cpu_column_block(simd)),
@@ -163,8 +179,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->kernels = lb_simd_kernels_best(problem->dtype);
     simd->s = sizes_of(problem, simd->kernels->simd_width);
     LB_TRY(divide_work(simd, config->threads, err));
-    simd->chunk = lb_cpu_cover(lb_cpu_rows_at_a_time(simd, (size_t)problem->input), simd->s.B);
-    simd->chunk = simd->chunk < simd->s.T ? simd->chunk : simd->s.T;
+    simd->chunk = steps_at_a_time(simd);
     simd->gate_rows = simd->s.rows;
     simd->pre_rows = simd->chunk * simd->s.B;
     describe(simd, config->threads);
@@ -207,9 +222,10 @@ static void lay_out_backward(struct lb_cpu_simd *simd, struct lb_arena *scratch)
     const struct lb_cpu_sizes *s = &simd->s;
     simd->between = lb_arena_take(scratch, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
     simd->first = lb_arena_take(scratch, s->B * s->gates * simd->elem);
-    simd->sum_count = sum_count(simd);
+    simd->sum_count = simd->kernels->tiles ? 0 : sum_count(simd);
     simd->sums = lb_arena_take(scratch, simd->threads * simd->sum_count * simd->sum_elem);
-    simd->packed_bytes = lb_cpu_packed_bytes(simd);
+    simd->packed_bytes =
+        simd->kernels->tiles ? lb_cpu_tiles_packed_bytes(simd) : lb_cpu_packed_bytes(simd);
     simd->packed = lb_arena_take(scratch, simd->threads * simd->packed_bytes);
 }
 
@@ -228,11 +244,14 @@ static void lay_out(struct lb_cpu_simd *simd, size_t *reserve, size_t *workspace
         simd->gates = lb_arena_take(passes, s->layer_dirs * s->rows * s->gates * simd->elem);
         simd->cells = lb_arena_take(passes, s->layer_dirs * s->rows * s->H * simd->sum_elem);
     }
-    if (simd->half || !trains)
+    if (simd->kernels->tiles)
+        lb_cpu_tiles_lay_out(simd, &scratch);
+    else if (simd->half || !trains)
         simd->pre = lb_arena_take(&scratch, simd->pre_rows * s->gates * simd->sum_elem);
     simd->lower = lb_arena_take(passes, lower * s->rows * s->wide * simd->elem);
-    if (simd->half) {
+    if (simd->half && (backward || !simd->kernels->tiles))
         simd->c0 = lb_arena_take(&scratch, state);
+    if (simd->half && !simd->kernels->tiles) {
         simd->c = trains ? NULL : lb_arena_take(&scratch, state);
         simd->dc = backward ? lb_arena_take(&scratch, state) : NULL;
         simd->operand_bytes = operand_bytes(simd);
@@ -280,7 +299,8 @@ static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_forward_work,
+    lb_pinned_threads_run(simd->pinned_threads,
+                          simd->kernels->tiles ? lb_cpu_tiles_forward_work : lb_cpu_forward_work,
                           &(struct lb_cpu_call){.simd = simd, .forward = io});
     return LB_OK;
 }
@@ -290,7 +310,8 @@ static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io 
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_backward_work,
+    lb_pinned_threads_run(simd->pinned_threads,
+                          simd->kernels->tiles ? lb_cpu_tiles_backward_work : lb_cpu_backward_work,
                           &(struct lb_cpu_call){.simd = simd, .backward = io});
     return LB_OK;
 }

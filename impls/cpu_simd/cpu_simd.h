@@ -3,6 +3,7 @@
 #define LB_CPU_SIMD_H
 
 #include "api/impl.h"
+#include "base/arena.h"
 #include "base/thread_pool.h"
 #include "impls/common/simd_kernels.h"
 #include "machine/cpu_plan.h"
@@ -17,6 +18,16 @@ struct lb_cpu_sizes {
     size_t width;      /* 4 * simd_width: gates of a panel; columns of a group in backward */
     size_t gates;      /* width * panels: gates of a row, padded */
     size_t group;      /* panels of a group that a backward step computes: 4, 2 or 1 */
+};
+
+/* The arrays of the passes on tiles, each with a part per team. */
+struct lb_cpu_tiles {
+    char *x, *h;  /* operands: x of a chunk of steps, and two of h */
+    char *da;     /* operands: two of gradients of a */
+    float *pre;   /* bias plus input GEMM of a chunk */
+    float *state; /* c, and in backward its gradient */
+    char *dx;     /* per thread: operands of the input gradients */
+    size_t x_bytes, h_bytes, da_bytes, pre_count, state_count, dx_bytes;
 };
 
 struct lb_cpu_simd {
@@ -52,6 +63,7 @@ struct lb_cpu_simd {
     char *packed;   /* [threads, packed_bytes] packed inputs of the weight gradients */
     char *operands; /* [threads, operand_bytes] */
     size_t sum_count, packed_bytes, operand_bytes;
+    struct lb_cpu_tiles tiles;
     const void **pointers; /* [threads, 2, B] */
     char description[320];
 };
@@ -94,13 +106,19 @@ void lb_cpu_unpack_work(void *arg, size_t thread);
 
 size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir); /* I_l */
 
+/* Columns of a weight gradient in memory: tiles write whole tiles. */
+static inline size_t lb_cpu_gradient_columns(const struct lb_cpu_simd *simd, size_t columns)
+{
+    return simd->kernels->tiles ? (columns + 15) / 16 * 16 : columns;
+}
+
+/* The thread's columns of the input of a weight gradient, in blocks that kernels compute at full
+ * speed. */
+struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *simd, size_t thread,
+                                       size_t columns);
+
 /* Bytes that one thread needs to pack the inputs of weight gradients. */
 size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *simd);
-
-/* Number of rows per GEMM with all input weights of a layer_dir. It is small, so that the rows stay
- * in the cache, except where the weights don't fit the L2 cache: then each pass over the weights
- * has to serve many rows. */
-size_t lb_cpu_rows_at_a_time(const struct lb_cpu_simd *simd, size_t input);
 
 /* Number of rows of input gradients that are computed at a time. */
 size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input);
@@ -117,8 +135,18 @@ struct lb_cpu_call {
     const struct lb_backward_io *backward;
 };
 
+/* Bytes per thread of simd->packed. */
+size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *simd);
+
 void lb_cpu_forward_work(void *arg, size_t thread);
 void lb_cpu_backward_work(void *arg, size_t thread);
+
+/* The same where the kernels have tiles. */
+void lb_cpu_tiles_forward_work(void *arg, size_t thread);
+void lb_cpu_tiles_backward_work(void *arg, size_t thread);
+
+/* Sets the pointers of simd->tiles. */
+void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch);
 
 /* Element `index` of an array of stored elements, and of one of sum_elem. */
 static inline char *lb_cpu_at(const struct lb_cpu_simd *simd, const void *base, size_t index)

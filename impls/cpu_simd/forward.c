@@ -193,6 +193,4 @@ void lb_cpu_forward_work(void *arg, size_t thread)
         }
         write_states(&ld);
     }
-    if (simd->kernels->release)
-        simd->kernels->release();
 }

@@ -21,12 +21,13 @@ static size_t forward_bytes(const struct lb_cpu_simd *simd, size_t columns)
     return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->elem);
 }
 
-/* Bytes of backward weights with so many columns, padded to whole vectors. Groups before the last
- * have no padding. */
-static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns)
+/* Bytes of backward weights with so many columns, padded to whole vectors, or to whole groups of
+ * `most` columns where they are tiles. Else groups before the last have no padding. */
+static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns, size_t most)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    return in_lines(s->gates * lb_cpu_cover(columns, s->simd_width) * s->simd_width * simd->elem);
+    size_t multiple = simd->kernels->tiles ? most : s->simd_width;
+    return in_lines(s->gates * lb_cpu_cover(columns, multiple) * multiple * simd->elem);
 }
 
 static size_t bias_bytes(const struct lb_cpu_simd *simd)
@@ -37,13 +38,17 @@ static size_t bias_bytes(const struct lb_cpu_simd *simd)
 /* Bytes of the weight gradients of a layer_dir with this input size. */
 static size_t gradients_of(const struct lb_cpu_simd *simd, size_t input)
 {
-    return in_lines(simd->s.gates * (input + simd->s.H + 1) * simd->sum_elem);
+    size_t columns =
+        lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, simd->s.H);
+    return in_lines(simd->s.gates * (columns + 1) * simd->sum_elem);
 }
 
 /* Bytes of the packed weights of a layer_dir with this input size. */
 static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
 {
-    size_t backward = backward_bytes(simd, input) + backward_bytes(simd, simd->s.H);
+    size_t group = simd->s.group * simd->s.simd_width;
+    size_t backward =
+        backward_bytes(simd, input, simd->s.width) + backward_bytes(simd, simd->s.H, group);
     return forward_bytes(simd, input) + forward_bytes(simd, simd->s.H) + bias_bytes(simd) +
            (lb_has_backward(&simd->problem) ? backward : 0);
 }
@@ -83,7 +88,7 @@ struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t c
     w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
     w.bias = w.w_hh + forward_bytes(simd, simd->s.H);
     w.back_hh = w.bias + bias_bytes(simd);
-    w.back_ih = w.back_hh + backward_bytes(simd, simd->s.H);
+    w.back_ih = w.back_hh + backward_bytes(simd, simd->s.H, simd->s.group * simd->s.simd_width);
     return w;
 }
 
@@ -92,8 +97,9 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_gradients g;
     g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradients_of);
-    g.dw_hh = lb_cpu_sum_at(simd, g.dw_ih, s->gates * lb_cpu_input(simd, layer_dir));
-    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * s->H);
+    g.dw_hh = lb_cpu_sum_at(
+        simd, g.dw_ih, s->gates * lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir)));
+    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * lb_cpu_gradient_columns(simd, s->H));
     return g;
 }
 
@@ -147,17 +153,17 @@ static struct lb_cpu_range units_of(const struct lb_cpu_simd *simd, struct lb_cp
     return (struct lb_cpu_range){from, to < simd->s.H ? to : simd->s.H};
 }
 
-/* One gate of a panel: from [units, columns] -> to [columns, width], whose columns may come in
- * pairs: two of them then move as one element, and a last odd one alone. */
-static void pack_gate(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
-                      size_t units)
+/* Some columns of one gate of a panel: from [units, columns], rows `stride` apart -> to [columns,
+ * width], whose columns may come in pairs: two of them then move as one element, and a last odd one
+ * alone. */
+static void pack_columns(const struct lb_cpu_simd *simd, char *to, size_t width, const char *from,
+                         size_t stride, size_t columns, size_t units)
 {
     size_t pair = simd->kernels->pair, odd = columns % pair, last = columns - odd;
-    size_t width = simd->s.width;
-    transpose(pair * simd->elem, to, width, from, columns * simd->elem, units, columns / pair);
+    transpose(pair * simd->elem, to, width, from, stride * simd->elem, units, columns / pair);
     for (size_t unit = 0; unit < units && odd > 0; unit++)
         memcpy(lb_cpu_at(simd, to, last * width + unit * pair),
-               lb_cpu_at(simd, from, unit * columns + last), simd->elem);
+               lb_cpu_at(simd, from, unit * stride + last), simd->elem);
 }
 
 /* from [4H, columns] -> to [panels, columns padded, 4, simd_width], some of the panels; padding is
@@ -172,9 +178,32 @@ static void pack_forward(const struct lb_cpu_simd *simd, char *to, const char *f
         char *start = lb_cpu_at(simd, to, panel * size);
         memset(start, 0, size * simd->elem);
         for (size_t g = 0; g < 4; g++)
-            pack_gate(simd, lb_cpu_at(simd, start, g * s->simd_width * simd->kernels->pair),
-                      lb_cpu_at(simd, from, (g * s->H + units.from) * columns), columns,
-                      units.to - units.from);
+            pack_columns(simd, lb_cpu_at(simd, start, g * s->simd_width * simd->kernels->pair),
+                         s->width, lb_cpu_at(simd, from, (g * s->H + units.from) * columns),
+                         columns, columns, units.to - units.from);
+    }
+}
+
+/* from [4H, columns] -> tiles [panels, gate pair 2, k tiles, gate 2] of [16 pairs, 16 units, 2],
+ * some of the panels; padding is 0. */
+static void pack_tiles(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
+                       struct lb_cpu_range panels)
+{
+    enum { DEPTH = 32, UNITS = 16, TILE_ELEMENTS = DEPTH * UNITS };
+    size_t tiles = lb_cpu_cover(columns, DEPTH);
+    for (size_t panel = panels.from; panel < panels.to; panel++) {
+        struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
+        char *start = lb_cpu_at(simd, to, panel * tiles * 4 * TILE_ELEMENTS);
+        memset(start, 0, tiles * 4 * TILE_ELEMENTS * simd->elem);
+        for (size_t g = 0; g < 4; g++)
+            for (size_t t = 0; t < tiles; t++) {
+                size_t tile = (g / 2 * tiles + t) * 2 + g % 2, first = t * DEPTH;
+                size_t at = (g * simd->s.H + units.from) * columns + first;
+                pack_columns(simd, lb_cpu_at(simd, start, tile * TILE_ELEMENTS), UNITS,
+                             lb_cpu_at(simd, from, at), columns,
+                             columns - first < DEPTH ? columns - first : DEPTH,
+                             units.to - units.from);
+            }
     }
 }
 
@@ -185,6 +214,30 @@ static void spread_row(void *to, const void *from, size_t count)
     const uint16_t *in = from;
     for (size_t j = 0; j < count; j++)
         out[2 * j] = in[j];
+}
+
+/* from [4H, columns] -> tiles [groups, pairs, k tiles, 2] of [16 pairs of gates, 16 columns, 2],
+ * some of the groups, which have `most` columns; gates in the order [panels, 4, simd_width];
+ * padding is 0. */
+static void pack_backward_tiles(const struct lb_cpu_simd *simd, char *to, const char *from,
+                                size_t columns, size_t most, struct lb_cpu_range groups)
+{
+    enum { DEPTH = 32, UNITS = 16, TILE_ELEMENTS = DEPTH * UNITS };
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t tiles = s->gates / DEPTH;
+    memset(lb_cpu_at(simd, to, groups.from * most * s->gates), 0,
+           (groups.to - groups.from) * most * s->gates * simd->elem);
+    for (size_t g = 0; g < 4; g++)
+        for (size_t unit = 0; unit < s->H; unit++) {
+            size_t k = unit / UNITS * s->width + g * UNITS + unit % UNITS;
+            const char *row = lb_cpu_at(simd, from, (g * s->H + unit) * columns);
+            for (size_t c = groups.from * most; c < groups.to * most && c < columns; c += UNITS) {
+                size_t pair = c / DEPTH, tile = (pair * tiles + k / DEPTH) * 2 + c / UNITS % 2;
+                size_t at = tile * TILE_ELEMENTS + k % DEPTH / 2 * DEPTH + k % 2;
+                spread_row(lb_cpu_at(simd, to, at), lb_cpu_at(simd, row, c),
+                           columns - c < UNITS ? columns - c : UNITS);
+            }
+        }
 }
 
 /* from [4H, columns] -> to [groups, gates, columns padded to whole vectors], some of the groups,
@@ -243,14 +296,19 @@ static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, siz
     struct lb_cpu_weights w = lb_cpu_weights_of(simd, simd->copy_of[thread], layer_dir);
     size_t input = lb_cpu_input(simd, layer_dir), columns = s->group * s->simd_width;
     struct lb_cpu_range panels = lb_cpu_columns(simd, s->panels, thread);
-    pack_forward(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
-    pack_forward(simd, w.w_hh, weights->w_hh[layer_dir], s->H, panels);
+    void (*pack)(const struct lb_cpu_simd *, char *, const char *, size_t, struct lb_cpu_range) =
+        simd->kernels->tiles ? pack_tiles : pack_forward;
+    pack(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
+    pack(simd, w.w_hh, weights->w_hh[layer_dir], s->H, panels);
     pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
     if (lb_has_backward(&simd->problem)) {
-        pack_backward(simd, w.back_hh, weights->w_hh[layer_dir], s->H, columns,
-                      lb_cpu_columns(simd, lb_cpu_cover(s->H, columns), thread));
-        pack_backward(simd, w.back_ih, weights->w_ih[layer_dir], input, s->width,
-                      lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
+        void (*pack_back)(const struct lb_cpu_simd *, char *, const char *, size_t, size_t,
+                          struct lb_cpu_range) =
+            simd->kernels->tiles ? pack_backward_tiles : pack_backward;
+        pack_back(simd, w.back_hh, weights->w_hh[layer_dir], s->H, columns,
+                  lb_cpu_columns(simd, lb_cpu_cover(s->H, columns), thread));
+        pack_back(simd, w.back_ih, weights->w_ih[layer_dir], input, s->width,
+                  lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
     }
 }
 
@@ -259,13 +317,15 @@ static void touch_gradients(const struct lb_cpu_simd *simd, size_t layer_dir, si
 {
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, layer_dir);
-    size_t parts = (size_t)simd->tiling.panel_parts, input = lb_cpu_input(simd, layer_dir);
+    size_t parts = (size_t)simd->tiling.panel_parts;
+    size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir));
+    size_t hidden = lb_cpu_gradient_columns(simd, s->H);
     if (thread >= parts)
         return;
     struct lb_cpu_range panels = lb_cpu_share(s->panels, parts, thread);
     size_t count = (panels.to - panels.from) * s->width * simd->sum_elem;
     memset(lb_cpu_sum_at(simd, g.dw_ih, panels.from * input * s->width), 0, count * input);
-    memset(lb_cpu_sum_at(simd, g.dw_hh, panels.from * s->H * s->width), 0, count * s->H);
+    memset(lb_cpu_sum_at(simd, g.dw_hh, panels.from * hidden * s->width), 0, count * hidden);
 }
 
 void lb_cpu_pack_work(void *arg, size_t thread)
@@ -305,16 +365,17 @@ static void unpack_gate(const struct lb_cpu_simd *simd, char *to, const char *fr
     }
 }
 
-/* from [panels, columns, 4, simd_width] -> to [4H, columns], some of the panels. */
+/* from [panels, columns padded to stride, 4, simd_width] -> to [4H, columns], some of the panels.
+ */
 static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, size_t columns,
-                   struct lb_cpu_range panels)
+                   size_t stride, struct lb_cpu_range panels)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     for (size_t panel = panels.from; panel < panels.to; panel++) {
         struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
         for (size_t g = 0; g < 4; g++)
             unpack_gate(simd, lb_cpu_at(simd, to, (g * s->H + units.from) * columns),
-                        lb_cpu_sum_at(simd, from, panel * columns * s->width + g * s->simd_width),
+                        lb_cpu_sum_at(simd, from, panel * stride * s->width + g * s->simd_width),
                         columns, units.to - units.from);
     }
 }
@@ -327,9 +388,12 @@ void lb_cpu_unpack_work(void *arg, size_t thread)
     struct lb_cpu_range panels = lb_cpu_share(simd->s.panels, simd->threads, thread);
     for (size_t ld = 0; ld < simd->s.layer_dirs; ld++) {
         struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, ld);
-        unpack(simd, to->dw_ih[ld], from.dw_ih, lb_cpu_input(simd, ld), panels);
-        unpack(simd, to->dw_hh[ld], from.dw_hh, simd->s.H, panels);
-        unpack(simd, to->db_ih[ld], from.db, 1, panels);
-        unpack(simd, to->db_hh[ld], from.db, 1, panels);
+        size_t input = lb_cpu_input(simd, ld), hidden = simd->s.H;
+        unpack(simd, to->dw_ih[ld], from.dw_ih, input, lb_cpu_gradient_columns(simd, input),
+               panels);
+        unpack(simd, to->dw_hh[ld], from.dw_hh, hidden, lb_cpu_gradient_columns(simd, hidden),
+               panels);
+        unpack(simd, to->db_ih[ld], from.db, 1, 1, panels);
+        unpack(simd, to->db_hh[ld], from.db, 1, 1, panels);
     }
 }

@@ -15,6 +15,14 @@ static _Thread_local struct tile {
 
 static atomic_size_t dot_count;
 
+void (*amx_model_watch)(char instruction);
+
+static void tell(char instruction)
+{
+    if (amx_model_watch)
+        amx_model_watch(instruction);
+}
+
 static void refuse(const char *instruction, const char *why)
 {
     fprintf(stderr, "AMX model: %s raises an exception: %s\n", instruction, why);
@@ -24,6 +32,7 @@ static void refuse(const char *instruction, const char *why)
 void amx_model_config(const void *config)
 {
     const unsigned char *bytes = config;
+    tell('C');
     if (bytes[0] != 1)
         refuse("ldtilecfg", "the palette is not 1");
     for (size_t i = 1; i < 16; i++)
@@ -54,9 +63,10 @@ static struct tile *configured(int tile, const char *instruction)
     return &tiles[tile];
 }
 
-void amx_model_load(int tile, const void *base, size_t stride)
+void amx_model_load(int tile, const void *base, size_t stride, char instruction)
 {
     struct tile *t = configured(tile, "tileloadd");
+    tell(instruction);
     memset(t->data, 0, sizeof(t->data));
     for (size_t r = 0; r < t->rows; r++)
         memcpy(t->data[r], (const char *)base + r * stride, t->bytes);
@@ -65,6 +75,7 @@ void amx_model_load(int tile, const void *base, size_t stride)
 void amx_model_store(int tile, void *base, size_t stride)
 {
     const struct tile *t = configured(tile, "tilestored");
+    tell('W');
     for (size_t r = 0; r < t->rows; r++)
         memcpy((char *)base + r * stride, t->data[r], t->bytes);
 }
@@ -89,6 +100,7 @@ void amx_model_dot(enum lb_dtype dtype, int c, int a, int b)
     float l[MAX_ROWS][MAX_HALVES], r[MAX_ROWS][MAX_HALVES];
     if (c == a || c == b || a == b)
         refuse("tdp", "two operands are the same tile");
+    tell('D');
     if (sums->rows != left->rows || sums->bytes != right->bytes || left->bytes / 4 != right->rows)
         refuse("tdp", "the shapes of the tiles don't match");
     widen(dtype, left, l);

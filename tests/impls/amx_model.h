@@ -9,10 +9,14 @@
 /* config [64 bytes]: the palette, and for each tile its rows and its bytes per row. */
 void amx_model_config(const void *config);
 void amx_model_release(void);
-void amx_model_load(int tile, const void *base, size_t stride);
+void amx_model_load(int tile, const void *base, size_t stride, char instruction);
 void amx_model_store(int tile, void *base, size_t stride);
 /* c += a b, with pairs of bf16 or f16 as operands and sums in f32. */
 void amx_model_dot(enum lb_dtype dtype, int c, int a, int b);
+
+/* Where not NULL, it is called with each instruction before it is carried out: C ldtilecfg, L
+ * tileload, S tileloaddt1, W tilestore, D tdp. */
+extern void (*amx_model_watch)(char instruction);
 
 /* Returns how many tile products all threads have computed so far. */
 size_t amx_model_dot_count(void);
@@ -20,10 +24,11 @@ size_t amx_model_dot_count(void);
 /* The kernels that are compiled against this model. */
 extern const struct lb_simd_kernels lb_simd_kernels_amx_model_bf16, lb_simd_kernels_amx_model_f16;
 
-#define TILE_CONFIG(config)            amx_model_config(config)
-#define TILE_RELEASE()                 amx_model_release()
-#define TILE_LOAD(tile, base, stride)  amx_model_load(tile, base, stride)
-#define TILE_STORE(tile, base, stride) amx_model_store(tile, base, stride)
-#define TILE_DOT(c, a, b)              amx_model_dot(BF16 ? LB_BF16 : LB_F16, c, a, b)
+#define TILE_CONFIG(config)                  amx_model_config(config)
+#define TILE_RELEASE()                       amx_model_release()
+#define TILE_LOAD(tile, base, stride)        amx_model_load(tile, base, stride, 'L')
+#define TILE_LOAD_STREAM(tile, base, stride) amx_model_load(tile, base, stride, 'S')
+#define TILE_STORE(tile, base, stride)       amx_model_store(tile, base, stride)
+#define TILE_DOT(c, a, b)                    amx_model_dot(BF16 ? LB_BF16 : LB_F16, c, a, b)
 
 #endif
