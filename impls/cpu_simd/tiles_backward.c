@@ -395,8 +395,7 @@ static void input_gradients(const struct lb_cpu_simd *simd, size_t l, size_t thr
             .gemm = {.start = zeros,
                      .group_rows = LB_TILE_ROWS,
                      .pairs = 2,
-                     .panels_to = lb_cpu_cover(input, s->width),
-                     .prefetch = true},
+                     .panels_to = lb_cpu_cover(input, s->width)},
             .cell = {.hidden = input, .h = lb_cpu_at(simd, dinput, row * input), .h_stride = input},
         };
         count = rows.to - row < LB_TILE_DX_ROWS ? rows.to - row : LB_TILE_DX_ROWS;
