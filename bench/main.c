@@ -27,6 +27,7 @@
 #include "run/worker_child.h"
 #include "support/framework_plugins.h"
 #include "support/library_versions.h"
+#include "support/memory.h"
 #include "support/terminal.h"
 #include "sweep/devices.h"
 #include "sweep/merge.h"
@@ -74,14 +75,11 @@ static void catch_signals(void)
 static enum lb_status run_explain(struct lb_session *session, struct lb_error *err)
 {
     struct lb_case c;
-    enum lb_status st = LB_OK;
     bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
-    LB_TRY(lb_cpu_find(session, err));
+    LB_CHECK(lb_cpu_find(session, err));
     if (read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL))
-        LB_TRY(lb_gpu_find(session, err));
-    LB_TRY(lb_explain_print(session, err));
-done:
-    return st;
+        LB_CHECK(lb_gpu_find(session, err));
+    return lb_explain_print(session, err);
 }
 
 /* --baseline must name an implementation, and a variant, that exist. */
@@ -175,18 +173,16 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
 {
     enum lb_status st = LB_OK;
     struct lb_registry registry = {0};
-    struct lb_pool *pool = NULL;
     const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
                                             options->device, NULL};
     struct lb_session session = {.options = options, .registry = &registry, .stop = &stop};
 
     LB_TRY(lb_registry_create(lb_impl_table, &registry, err));
-    LB_TRY(lb_pool_create(&limits, &stop, &pool, err));
-    session.pool = pool;
+    session.pool = lb_pool_create(&limits, &stop);
     for (size_t i = 0; i < options->plugin_count; i++)
-        LB_TRY(lb_pool_add_plugin(pool, options->plugins[i], &registry, err));
+        LB_TRY(lb_pool_add_plugin(session.pool, options->plugins[i], &registry, err));
     LB_TRY(add_absent(options, &registry, err));
-    LB_TRY(lb_pool_libraries(pool, &registry, &session.libraries, err));
+    LB_TRY(lb_pool_libraries(session.pool, &registry, &session.libraries, err));
     LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->subject))
         LB_TRY(lb_devices_sweep(&session, exit_code, err));
@@ -203,7 +199,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
 done:
     json_decref(session.gpu);
     json_decref(session.libraries);
-    lb_pool_destroy(pool);
+    lb_pool_destroy(session.pool);
     lb_registry_destroy(&registry);
     return st;
 }
@@ -229,9 +225,7 @@ static enum lb_status give(const struct lb_options *options, struct lb_error *er
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    enum lb_status st = options->command == LB_CMD_RESUME ? LB_OK : give(options, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(options->command == LB_CMD_RESUME ? LB_OK : give(options, err));
     if (options->command == LB_CMD_EXPLAIN && options->run)
         return lb_explain_layer(options->subject, options->run, options->measured, err);
     switch (options->command) {
@@ -264,6 +258,7 @@ int main(int argc, char **argv)
     int exit_code = LB_EXIT_FINE;
 
     open_standard_streams();
+    lb_json_needs_memory();
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);

@@ -13,6 +13,7 @@
 #include "host/cpu_units.h"
 #include "model/tensor_files.h"
 #include "record/run_file.h"
+#include "support/memory.h"
 
 struct reader {
     char **argv; /* [argc] */
@@ -215,21 +216,19 @@ static enum lb_status check_options(const struct reader *reader, struct lb_error
 {
     const struct lb_options *options = reader->options;
     enum lb_command command = options->command;
-    enum lb_status st = LB_OK;
     if (command == LB_CMD_NONE)
         return lb_fail(err, LB_INVALID,
                        "no command was given: --sweep, --list, --plan, ...; see --help");
     for (size_t i = 0; i < lb_option_count; i++)
         if (options->given[i])
-            LB_TRY(lb_check_effect(&lb_option_table[i], reader->first_use[i], command, err));
-    LB_TRY(check_benchmark(options, err));
-    LB_TRY(check_combinations(options, err));
+            LB_CHECK(lb_check_effect(&lb_option_table[i], reader->first_use[i], command, err));
+    LB_CHECK(check_benchmark(options, err));
+    LB_CHECK(check_combinations(options, err));
     if (command == LB_CMD_REPORT)
-        LB_TRY(check_output_file("--out", options->out, err));
+        LB_CHECK(check_output_file("--out", options->out, err));
     if (options->benchmark_out)
-        LB_TRY(check_output_file("--benchmark_out", options->benchmark_out, err));
-done:
-    return st;
+        LB_CHECK(check_output_file("--benchmark_out", options->benchmark_out, err));
+    return LB_OK;
 }
 
 /* sizes [LB_AXIS_COUNT]: what the files of --weights and --inputs say of each axis; 0: nothing. */
@@ -272,7 +271,6 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
 {
     const struct lb_given_files *files = &options->given_files;
     int64_t sizes[LB_AXIS_COUNT] = {0};
-    enum lb_status st = LB_OK;
     if (!files->weights && !files->inputs)
         return LB_OK;
     for (size_t i = 0; i < 2; i++) {
@@ -281,7 +279,7 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
             return lb_fail(err, LB_INVALID, "%s: the file of %s fixes sizes; give the others alone",
                            lines[i], files->weights ? "--weights" : "--inputs");
     }
-    LB_TRY(read_file_sizes(files, sizes, err));
+    LB_CHECK(read_file_sizes(files, sizes, err));
     if (!files->inputs) {
         sizes[LB_AXIS_SEQ_LEN] = lb_option_given(options, "-T") ? 0 : 128;
         sizes[LB_AXIS_BATCH] = lb_option_given(options, "-B") ? 0 : 1;
@@ -296,11 +294,10 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
             return lb_fail(err, LB_INVALID, "%s: the file of %s fixes that size", flag,
                            of_weights ? "--weights" : "--inputs");
         snprintf(text, sizeof(text), "%lld", (long long)sizes[i]);
-        LB_TRY(lb_selection_take(&options->selection, flag, text, err));
+        LB_CHECK(lb_selection_take(&options->selection, flag, text, err));
     }
     options->sized = true;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* --cross-check takes every precision where none is given. */
@@ -326,18 +323,16 @@ static enum lb_status choose_quick(struct lb_options *options, struct lb_error *
     bool tests = options->command == LB_CMD_SELF_TEST;
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
                  options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
-    enum lb_status st = LB_OK;
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
-    LB_TRY(lb_selection_take_quick(&options->selection, err));
+    LB_CHECK(lb_selection_take_quick(&options->selection, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
-        LB_TRY(lb_selection_take(&options->selection, "--pass", "infer,train", err));
+        LB_CHECK(lb_selection_take(&options->selection, "--pass", "infer,train", err));
     if (plans && options->command != LB_CMD_AB && !options->shard &&
         options->selection.axes[LB_AXIS_DTYPE].count == 0 && has_bf16_unit())
-        LB_TRY(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
-done:
-    return st;
+        LB_CHECK(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
+    return LB_OK;
 }
 
 enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *options,
@@ -348,10 +343,8 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
     *options = lb_options_defaults();
     options->argv = argv;
     options->argc = argc;
-    options->given = calloc(lb_option_count, sizeof(*options->given));
-    reader.first_use = calloc(lb_option_count, sizeof(*reader.first_use));
-    if (!options->given || !reader.first_use)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    options->given = lb_needed(calloc(lb_option_count, sizeof(*options->given)));
+    reader.first_use = lb_needed(calloc(lb_option_count, sizeof(*reader.first_use)));
     for (; reader.at < argc; reader.at++)
         LB_TRY(take_option(&reader, err));
     LB_TRY(check_options(&reader, err));

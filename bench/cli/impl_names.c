@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "support/memory.h"
 
 static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
                                       const char *variant, struct lb_error *err)
@@ -69,27 +70,19 @@ bool lb_named_impls_contain(const struct lb_named_impls *impls, struct lb_named_
 }
 
 /* Adds it unless the list has it: "--impl cudnn,cudnn:auto" is each variant of cudnn once. */
-static enum lb_status add_impl(struct lb_named_impls *impls, struct lb_named_impl impl,
-                               struct lb_error *err)
+static void add_impl(struct lb_named_impls *impls, struct lb_named_impl impl)
 {
     if (lb_named_impls_contain(impls, impl))
-        return LB_OK;
-    struct lb_named_impl *grown = realloc(impls->items, (impls->count + 1) * sizeof(*grown));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "out of memory");
-    impls->items = grown;
-    grown[impls->count++] = impl;
-    return LB_OK;
+        return;
+    impls->items = lb_room(impls->items, impls->count, sizeof(*impls->items));
+    impls->items[impls->count++] = impl;
 }
 
-static enum lb_status add_variants(struct lb_named_impls *impls, const struct lb_impl_entry *found,
-                                   struct lb_error *err)
+static void add_variants(struct lb_named_impls *impls, const struct lb_impl_entry *found)
 {
-    enum lb_status st = add_impl(impls, (struct lb_named_impl){found->name, ""}, err);
-    for (size_t i = 0; found->variants && found->variants[i] && st == LB_OK; i++)
-        if (i > 0)
-            st = add_impl(impls, (struct lb_named_impl){found->name, found->variants[i]}, err);
-    return st;
+    add_impl(impls, (struct lb_named_impl){found->name, ""});
+    for (size_t i = 1; found->variants && found->variants[0] && found->variants[i]; i++)
+        add_impl(impls, (struct lb_named_impl){found->name, found->variants[i]});
 }
 
 enum lb_status lb_named_impls_resolve(const struct lb_selection *selection,
@@ -99,15 +92,15 @@ enum lb_status lb_named_impls_resolve(const struct lb_selection *selection,
     enum lb_status st = LB_OK;
     *impls = (struct lb_named_impls){0};
     for (size_t i = 0; selection->impl_count == 0 && i < registry->count; i++)
-        LB_TRY(add_variants(impls, &registry->impl_entries[i], err));
+        add_variants(impls, &registry->impl_entries[i]);
     for (size_t i = 0; i < selection->impl_count; i++) {
         const struct lb_impl_choice *choice = &selection->impls[i];
         struct lb_named_impl impl = {0};
         LB_TRY(lb_named_impl_find(registry, "--impl", choice->name, choice->variant, &impl, err));
         if (choice->variant[0])
-            LB_TRY(add_impl(impls, impl, err));
+            add_impl(impls, impl);
         else
-            LB_TRY(add_variants(impls, lb_registry_find(registry, choice->name), err));
+            add_variants(impls, lb_registry_find(registry, choice->name));
     }
 done:
     if (st != LB_OK)

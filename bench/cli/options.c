@@ -10,6 +10,7 @@
 #include "record/record.h"
 #include "reference/loss_scale.h"
 #include "support/framework_plugins.h"
+#include "support/memory.h"
 
 /* LB_INVALID: the option, its value, and what the value must be. */
 static enum lb_status refuse(const struct lb_option_use *use, const char *rule,
@@ -26,16 +27,11 @@ static double number_of(const char *text)
     return end == text || *end ? (double)NAN : value;
 }
 
-/* Appends to an array of strings. LB_OOM leaves it as it is. */
-static enum lb_status append(const char ***array, size_t *count, const char *text,
-                             struct lb_error *err)
+/* Appends to an array of strings. */
+static void append(const char ***array, size_t *count, const char *text)
 {
-    const char **grown = realloc(*array, (*count + 1) * sizeof(*grown));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "out of memory");
-    *array = grown;
-    grown[(*count)++] = text;
-    return LB_OK;
+    *array = lb_room(*array, *count, sizeof(**array));
+    (*array)[(*count)++] = text;
 }
 
 /* The field of *options that a plain option sets. */
@@ -222,40 +218,34 @@ static enum lb_status set_memory(const struct lb_option_use *use, struct lb_erro
 
 static enum lb_status set_plugin(const struct lb_option_use *use, struct lb_error *err)
 {
-    return append(&use->options->plugins, &use->options->plugin_count, use->value, err);
+    (void)err;
+    append(&use->options->plugins, &use->options->plugin_count, use->value);
+    return LB_OK;
 }
 
 /* The plug-in of one framework, or its name among those that have none. */
-static enum lb_status add_framework(struct lb_options *options, const char *name,
-                                    struct lb_error *err)
+static void add_framework(struct lb_options *options, const char *name)
 {
     char path[4400];
-    if (!lb_framework_plugin(name, path, sizeof(path)))
-        return append(&options->absent, &options->absent_count, name, err);
-    char *copy = strdup(path);
-    enum lb_status st = copy ? append(&options->paths, &options->path_count, copy, err)
-                             : lb_fail(err, LB_OOM, "out of memory");
-    if (st != LB_OK) {
-        free(copy);
-        return st;
+    if (!lb_framework_plugin(name, path, sizeof(path))) {
+        append(&options->absent, &options->absent_count, name);
+        return;
     }
-    return append(&options->plugins, &options->plugin_count, copy, err);
+    append(&options->paths, &options->path_count, lb_needed(strdup(path)));
+    append(&options->plugins, &options->plugin_count, options->paths[options->path_count - 1]);
 }
 
 static enum lb_status set_framework(const struct lb_option_use *use, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    for (const char *at = use->value; st == LB_OK; at++) {
+    for (const char *at = use->value;; at++) {
         const char *name;
         size_t length = strcspn(at, ",");
-        st = lb_framework_find(at, length, &name, err);
-        if (st == LB_OK)
-            st = add_framework(use->options, name, err);
+        LB_CHECK(lb_framework_find(at, length, &name, err));
+        add_framework(use->options, name);
         at += length;
         if (!*at)
-            break;
+            return LB_OK;
     }
-    return st;
 }
 
 static enum lb_status set_loss_scale(const struct lb_option_use *use, struct lb_error *err)
@@ -385,7 +375,8 @@ static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_e
         options->repetitions = (int)repetitions;
     }
     options->benchmark_filter |= is_word(use->value, length, "filter");
-    return append(&options->benchmark, &options->benchmark_count, use->word, err);
+    append(&options->benchmark, &options->benchmark_count, use->word);
+    return LB_OK;
 }
 
 /* Groups of commands that options have an effect on. */

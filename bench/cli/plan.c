@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "model/case_set.h"
+#include "support/memory.h"
 
 /* The values that an axis takes for the current line. */
 struct span {
@@ -22,7 +23,6 @@ struct planner {
     struct lb_case c; /* with the current value of each span */
     size_t combinations;
     struct lb_plan *plan;
-    size_t capacity; /* of plan->cases */
     struct lb_case_set seen;
     struct lb_error *err;
 };
@@ -41,14 +41,7 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
         return lb_fail(p->err, LB_INVALID,
                        "more than %d cases: narrow an axis, or use --where or --impl",
                        LB_PLAN_MAX_CASES);
-    if (plan->count == p->capacity) {
-        size_t capacity = p->capacity ? 2 * p->capacity : 64;
-        struct lb_case *grown = realloc(plan->cases, capacity * sizeof(*grown));
-        if (!grown)
-            return lb_fail(p->err, LB_OOM, "out of memory for %zu cases", capacity);
-        plan->cases = grown;
-        p->capacity = capacity;
-    }
+    plan->cases = lb_room(plan->cases, plan->count, sizeof(*plan->cases));
     struct lb_case *c = &plan->cases[plan->count];
     *c = p->c;
     snprintf(c->impl, sizeof(c->impl), "%s", impl.name);
@@ -168,7 +161,6 @@ static enum lb_status all_filters_hold(const struct planner *p, bool *holds)
 static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl *impls,
                                   size_t impl_count)
 {
-    enum lb_status st = LB_OK;
     do {
         load_values(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1);
         struct lb_error why;
@@ -179,20 +171,18 @@ static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl 
             continue;
         }
         for (size_t i = 0; i < impl_count; i++)
-            LB_TRY(add_case(p, impls[i]));
+            LB_CHECK(add_case(p, impls[i]));
     } while (advance(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1));
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
                              size_t impl_count)
 {
-    enum lb_status st = LB_OK;
     size_t tails = impl_count;
     if (impl_count == 0)
         return LB_OK;
-    LB_TRY(count_combinations(p, impl_count));
+    LB_CHECK(count_combinations(p, impl_count));
     for (size_t i = LB_AXIS_DTYPE; i < LB_AXIS_COUNT; i++)
         tails *= p->spans[i].count;
     do {
@@ -202,37 +192,34 @@ static enum lb_status expand(struct planner *p, const struct lb_named_impl *impl
             continue;
         if (p->c.problem.input == 0)
             p->c.problem.input = p->c.problem.hidden;
-        LB_TRY(all_filters_hold(p, &holds));
+        LB_CHECK(all_filters_hold(p, &holds));
         if (holds)
-            LB_TRY(expand_tail(p, impls, impl_count));
+            LB_CHECK(expand_tail(p, impls, impl_count));
         else
             p->plan->filtered += tails;
     } while (advance(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH));
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status expand_line(struct planner *p, const struct lb_case_line *line)
 {
-    enum lb_status st = LB_OK;
     const struct lb_named_impl *impls = p->impls.items;
     size_t impl_count = p->impls.count;
     struct lb_named_impl own;
     if (line->given & LB_GIVEN_IMPL) {
         char origin[256];
         lb_case_line_origin(&p->selection->cases, line, origin, sizeof(origin));
-        LB_TRY(
+        LB_CHECK(
             lb_named_impl_find(p->registry, origin, line->c.impl, line->c.variant, &own, p->err));
         impls = &own;
         impl_count = lb_named_impls_contain(&p->impls, own) ? 1 : 0;
     }
     p->c = line->c;
     if (impl_count && set_spans(p, &line->c, line->given, true))
-        LB_TRY(expand(p, impls, impl_count));
+        LB_CHECK(expand(p, impls, impl_count));
     else
         p->plan->filtered++;
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status expand_grid(struct planner *p)
@@ -257,14 +244,10 @@ static enum lb_status group_problems(struct planner *p)
     struct lb_plan *plan = p->plan;
     struct lb_case_set problems = {.by_problem = true};
     size_t n = plan->count;
-    size_t *group = calloc(n, sizeof(*group));           /* [n] index of the problem's first case */
-    size_t *next_index = calloc(n, sizeof(*next_index)); /* [n] of a group, at its first case */
-    struct lb_case *sorted = calloc(n, sizeof(*sorted));
-    if (!group || !next_index || !sorted) {
-        st = lb_fail(p->err, LB_OOM, "out of memory for %zu cases", n);
-        goto done;
-    }
-
+    /* [n] index of the problem's first case; [n] of a group, at its first case */
+    size_t *group = lb_needed(calloc(n, sizeof(*group)));
+    size_t *next_index = lb_needed(calloc(n, sizeof(*next_index)));
+    struct lb_case *sorted = lb_needed(calloc(n, sizeof(*sorted)));
     for (size_t i = 0; i < n; i++) {
         LB_TRY(lb_case_set_add(&problems, plan->cases, i, &group[i], p->err));
         next_index[group[i]]++;

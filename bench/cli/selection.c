@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "support/memory.h"
 #include "support/share_path.h"
 
 static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
@@ -107,11 +108,8 @@ static enum lb_status take_impls(struct lb_selection *s, const char *value, stru
                            "--impl %.80s: column %td: allowed are names such as cpu_ref or "
                            "cudnn:auto, commas between",
                            *value ? value : "''", at - value + 1);
-        struct lb_impl_choice *grown = realloc(s->impls, (s->impl_count + 1) * sizeof(*s->impls));
-        if (!grown)
-            return lb_fail(err, LB_OOM, "--impl: out of memory");
-        s->impls = grown;
-        grown[s->impl_count++] = choice;
+        s->impls = lb_room(s->impls, s->impl_count, sizeof(*s->impls));
+        s->impls[s->impl_count++] = choice;
         at += length;
         if (!*at)
             return LB_OK;
@@ -120,11 +118,8 @@ static enum lb_status take_impls(struct lb_selection *s, const char *value, stru
 
 static enum lb_status take_filter(struct lb_selection *s, const char *value, struct lb_error *err)
 {
-    struct lb_filter *grown = realloc(s->filters, (s->filter_count + 1) * sizeof(*s->filters));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "--where: out of memory");
-    s->filters = grown;
-    enum lb_status st = lb_filter_check(value, &grown[s->filter_count], err);
+    s->filters = lb_room(s->filters, s->filter_count, sizeof(*s->filters));
+    enum lb_status st = lb_filter_check(value, &s->filters[s->filter_count], err);
     if (st == LB_OK)
         s->filter_count++;
     return st;

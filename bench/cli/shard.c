@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "case/probe.h"
 #include "model/case_set.h"
+#include "support/memory.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
  * floating-point sums differ compute the same totals. */
@@ -151,11 +152,9 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
     st = lb_shard_parse(shard, &cut->index, &cut->count, err);
     if (st != LB_OK)
         return st;
-    struct problem *problems = calloc(plan->count + 1, sizeof(*problems));
-    size_t *problem_of = calloc(plan->count + 1, sizeof(*problem_of));
-    int64_t *work_ms = calloc((size_t)cut->count, sizeof(*work_ms));
-    if (!problems || !problem_of || !work_ms)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count));
+    struct problem *problems = lb_needed(calloc(plan->count + 1, sizeof(*problems)));
+    size_t *problem_of = lb_needed(calloc(plan->count + 1, sizeof(*problem_of)));
+    int64_t *work_ms = lb_needed(calloc((size_t)cut->count, sizeof(*work_ms)));
     LB_TRY(find_problems(plan->cases, plan->count, sampler, problems, &count, problem_of, err));
     assign(problems, count, work_ms, cut->count);
     cut->plan_hash = hash_of(plan, problems, problem_of);

@@ -12,6 +12,7 @@
 #include "commands/list.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
+#include "support/memory.h"
 #include "support/progress.h"
 #include "support/terminal.h"
 #include "sweep/run_settings.h"
@@ -44,19 +45,17 @@ static bool is_plugin(const char *word)
 static enum lb_status find_side(struct ab *ab, const char *word, struct lb_registry *registry,
                                 struct lb_side *side, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_named_impl named = {NULL, ""};
     if (is_plugin(word)) {
-        LB_TRY(lb_pool_add_plugin(ab->session->pool, word, registry, err));
+        LB_CHECK(lb_pool_add_plugin(ab->session->pool, word, registry, err));
         side->impl_entry = &registry->impl_entries[registry->count - 1];
     } else {
-        LB_TRY(lb_named_impl_parse(registry, "--ab", word, &named, err));
+        LB_CHECK(lb_named_impl_parse(registry, "--ab", word, &named, err));
         side->impl_entry = lb_registry_find(registry, named.name);
     }
     side->variant = named.variant;
     snprintf(side->label, sizeof(side->label), "%s", word);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Plans the problems as cases of a placeholder implementation that stands for both sides. */
@@ -80,9 +79,7 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     const struct lb_sampler_options sampler =
         fresh ? lb_options_sampler(&options) : lb_block_sampler();
     const char *word = fresh ? "" : side == 0 ? options.subject : options.run;
-    const char **plugins = calloc(options.plugin_count + 1, sizeof(*plugins));
-    if (!plugins)
-        return lb_fail(err, LB_OOM, "out of memory");
+    const char **plugins = lb_needed(calloc(options.plugin_count + 1, sizeof(*plugins)));
     for (size_t i = 0; i < options.plugin_count; i++)
         plugins[i] = options.plugins[i];
     if (is_plugin(word))
@@ -203,9 +200,7 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
 {
     enum lb_status st = LB_OK;
     const struct lb_options *options = session->options;
-    struct ab *ab = calloc(1, sizeof(*ab));
-    if (!ab)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct ab *ab = lb_needed(calloc(1, sizeof(*ab)));
     ab->session = session;
     ab->pairs = options->repetitions > 1 ? options->repetitions : BLOCK_PAIRS;
     ab->names[0] = "a";
@@ -266,24 +261,20 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
     const struct lb_options *options = session->options;
     const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
                                             options->device, options->against};
-    struct lb_pool *others = NULL;
-    struct ab *ab = calloc(1, sizeof(*ab));
-    if (!ab)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct ab *ab = lb_needed(calloc(1, sizeof(*ab)));
     ab->session = session;
     ab->pairs = options->processes > 1 ? options->processes : PROCESS_PAIRS;
     ab->plan = *plan;
     ab->names[0] = "base";
     ab->names[1] = "new";
     LB_TRY(ask_commit(options->against, ab->commit, err));
-    LB_TRY(lb_pool_create(&limits, session->stop, &others, err));
-    ab->sides[0].pool = others;
+    ab->sides[0].pool = lb_pool_create(&limits, session->stop);
     ab->sides[1].pool = session->pool;
     snprintf(ab->sides[0].label, sizeof(ab->sides[0].label), "%s", options->against);
     snprintf(ab->sides[1].label, sizeof(ab->sides[1].label), "this program");
     st = run(ab, exit_code, err);
 done:
-    lb_pool_destroy(others);
+    lb_pool_destroy(ab->sides[0].pool);
     free(ab);
     return st;
 }

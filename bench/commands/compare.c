@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/sweep.h"
@@ -138,9 +139,7 @@ enum lb_status lb_compare_command(const struct lb_options *options, int *exit_co
 {
     enum lb_status st = LB_OK;
     size_t bases = options->run_count, count = 2 + bases + (options->confirm ? 1 : 0);
-    struct lb_run *runs = calloc(count, sizeof(*runs));
-    if (!runs)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct lb_run *runs = lb_needed(calloc(count, sizeof(*runs)));
     for (size_t i = 0; i < count; i++) {
         const char *path = i == 0          ? options->subject
                            : i == 1        ? options->run

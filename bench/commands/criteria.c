@@ -61,18 +61,16 @@ static enum lb_status check_rules(const struct lb_criteria *criteria, const char
 {
     size_t i, k;
     json_t *rule, *condition;
-    enum lb_status st = LB_OK;
     json_array_foreach(json_object_get(criteria->file, kind), i, rule)
     {
         if (strcmp(kind, "criteria") == 0)
-            LB_TRY(check_condition(criteria, json_object_get(rule, "needs"), err));
+            LB_CHECK(check_condition(criteria, json_object_get(rule, "needs"), err));
         if (json_object_get(rule, "if"))
-            LB_TRY(check_condition(criteria, json_object_get(rule, "if"), err));
+            LB_CHECK(check_condition(criteria, json_object_get(rule, "if"), err));
         json_array_foreach(json_object_get(rule, "when"), k, condition)
-            LB_TRY(check_condition(criteria, condition, err));
+            LB_CHECK(check_condition(criteria, condition, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Gives the layer the default of each setting, which is a number or the first of some words. */
@@ -85,12 +83,10 @@ static enum lb_status set_defaults(struct lb_criteria *criteria, struct lb_error
         char *number = json_is_number(setting) ? json_dumps(setting, JSON_ENCODE_ANY) : NULL;
         const char *value = number ? number : json_string_value(json_array_get(setting, 0));
         bool known = value != NULL;
-        bool set = known && json_object_set_new(criteria->layer, name, json_string(value)) == 0;
+        json_object_set_new(criteria->layer, name, json_string(value));
         free(number);
         if (!known)
             return lb_fail(err, LB_INVALID, "setting '%.60s' is no number and no words", name);
-        if (!set)
-            return lb_fail(err, LB_OOM, "out of memory");
     }
     return LB_OK;
 }
@@ -99,21 +95,18 @@ static enum lb_status read_file(const char *path, struct lb_criteria *criteria,
                                 struct lb_error *err)
 {
     static const char format[] = "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}";
-    enum lb_status st = LB_OK;
     json_error_t why;
     criteria->layer = json_object();
     criteria->file = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!criteria->file)
-        LB_TRY(lb_fail(err, LB_INVALID, "line %d: %s", why.line, why.text));
+        return lb_fail(err, LB_INVALID, "line %d: %s", why.line, why.text);
     if (json_unpack_ex(criteria->file, &why, JSON_VALIDATE_ONLY, format, "title", "fast", "instead",
                        "version", "source", "price", "settings", "criteria") != 0)
-        LB_TRY(lb_fail(err, LB_INVALID, "%s", why.text));
-    LB_TRY(set_defaults(criteria, err));
-    LB_TRY(check_rules(criteria, "criteria", err));
-    LB_TRY(check_rules(criteria, "algorithms", err));
-    LB_TRY(check_rules(criteria, "notes", err));
-done:
-    return st;
+        return lb_fail(err, LB_INVALID, "%s", why.text);
+    LB_CHECK(set_defaults(criteria, err));
+    LB_CHECK(check_rules(criteria, "criteria", err));
+    LB_CHECK(check_rules(criteria, "algorithms", err));
+    return check_rules(criteria, "notes", err);
 }
 
 /* The path of the criteria's file; LB_INVALID when there is none of that name. */
@@ -121,9 +114,7 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
 {
     char folder[3800];
     struct lb_hint hint = {0};
-    enum lb_status st = lb_share_path("criteria", folder, sizeof(folder), err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_share_path("criteria", folder, sizeof(folder), err));
     snprintf(path, size, "%s/%.200s.json", folder, name);
     if (!strchr(name, '/') && access(path, R_OK) == 0)
         return LB_OK;
@@ -216,10 +207,9 @@ static enum lb_status set_one(struct lb_criteria *criteria, const char *part, si
     const json_t *setting = json_object_get(json_object_get(criteria->file, "settings"), copy);
     if (!setting)
         return no_setting(criteria, copy, err);
-    enum lb_status st = check_value(copy, setting, value, err);
-    if (st == LB_OK && json_object_set_new(criteria->layer, copy, json_string(value)) != 0)
-        st = lb_fail(err, LB_OOM, "out of memory");
-    return st;
+    LB_CHECK(check_value(copy, setting, value, err));
+    json_object_set_new(criteria->layer, copy, json_string(value));
+    return LB_OK;
 }
 
 enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "model/tensor_files.h"
+#include "support/memory.h"
 #include "support/progress.h"
 
 enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };
@@ -254,15 +255,12 @@ static bool judge_given(const struct check *check, const struct difference *all,
     return least <= 1;
 }
 
-static enum lb_status print_problem(struct check *check, const struct lb_case *c,
-                                    struct lb_error *err)
+static void print_problem(struct check *check, const struct lb_case *c)
 {
     char text[LB_CASE_ID_SIZE];
     const struct lb_problem *p = &c->problem;
     double largest = 0;
-    struct difference *all = calloc(check->count * check->count + 1, sizeof(*all));
-    if (!all)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct difference *all = lb_needed(calloc(check->count * check->count + 1, sizeof(*all)));
     lb_case_print_problem(c, text);
     text[strcspn(text, "/")] = '\0';
     for (size_t i = 0; i < check->count; i++) {
@@ -294,7 +292,6 @@ static enum lb_status print_problem(struct check *check, const struct lb_case *c
         printf("\n%zu more case%s can't run here; --list with the same options says why\n",
                check->elsewhere, check->elsewhere == 1 ? "" : "s");
     free(all);
-    return LB_OK;
 }
 
 static void forget_outputs(struct check *check)
@@ -334,7 +331,7 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
         LB_TRY(add_given(check, &plan->cases[first].problem, err));
         lb_progress_clear(&progress);
         if (check->count > 1)
-            LB_TRY(print_problem(check, &plan->cases[first], err));
+            print_problem(check, &plan->cases[first]);
         *compared |= check->count > 1;
         forget_outputs(check);
     }
@@ -366,13 +363,9 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
     enum lb_status st = LB_OK;
     bool compared = false;
     struct check check = {.session = session};
-    bool *done_cases = calloc(plan->count, sizeof(*done_cases));
-    check.outputs = calloc(plan->count + 1, sizeof(*check.outputs));
-    bool made = make_file(check.path, sizeof(check.path), err) == LB_OK;
-    if (!made)
-        LB_TRY(LB_IO);
-    if (!done_cases || !check.outputs)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    LB_CHECK(make_file(check.path, sizeof(check.path), err));
+    bool *done_cases = lb_needed(calloc(plan->count, sizeof(*done_cases)));
+    check.outputs = lb_needed(calloc(plan->count + 1, sizeof(*check.outputs)));
     LB_TRY(check_problems(&check, plan, done_cases, &compared, err));
     *exit_code = check.failed > 0 || check.differs ? LB_EXIT_FAILED
                  : compared                        ? LB_EXIT_FINE
@@ -382,8 +375,7 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
                 "bench-lstm: fewer than two cases run here, so that there is nothing to compare; "
                 "--list says why\n");
 done:
-    if (made)
-        unlink(check.path);
+    unlink(check.path);
     forget_outputs(&check);
     free(check.outputs);
     free(done_cases);

@@ -297,13 +297,10 @@ static void explain_cell(const struct lb_case *c)
 }
 
 /* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
-static enum lb_status explain_prices(const struct lb_case *c, const struct lb_run *run,
-                                     const char *from, struct lb_error *err)
+static void explain_prices(const struct lb_case *c, const struct lb_run *run, const char *from)
 {
-    struct lb_cell_price *prices = NULL;
-    size_t count = 0, printed = 0;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_cell_prices(run, &prices, &count, err));
+    size_t count, printed = 0;
+    struct lb_cell_price *prices = lb_cell_prices(run, &count);
     for (size_t i = 0; i < count; i++) {
         if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
             continue;
@@ -315,9 +312,7 @@ static enum lb_status explain_prices(const struct lb_case *c, const struct lb_ru
                c->problem.cell == LB_CELL_STANDARD
                    ? "another one"
                    : lb_cell_name((enum lb_cell_kind)c->problem.cell));
-done:
     free(prices);
-    return st;
 }
 
 /* Refuses a text that is not a case; column and why say what is wrong with it. When it names a
@@ -350,20 +345,19 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
     struct lb_run run = {0};
-    enum lb_status st = from ? lb_run_read(from, &run, &why) : LB_OK;
+    if (from && lb_run_read(from, &run, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
     explain_problem(&c);
-    if (st == LB_OK && from) /* the ceilings of this machine are those of the run */
+    if (from) /* the ceilings of this machine are those of the run */
         lb_ceilings_assume_all(
             json_object_get(json_object_get(run.header, "environment"), "ceilings"));
     explain_lower_bound(&c, LB_DEVICE);
     explain_lower_bound(&c, LB_HOST);
     explain_cpu_plan(&c);
     explain_cell(&c);
-    if (st == LB_OK && from)
-        st = explain_prices(&c, &run, from, &why);
+    if (from)
+        explain_prices(&c, &run, from);
     lb_run_free(&run);
-    if (st != LB_OK)
-        return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)

@@ -130,17 +130,15 @@ static void print_measured(const struct lb_run *run, const char *from, char *pri
 }
 
 /* What the run says of the price of the cell that the layer has. */
-static enum lb_status print_cell(const struct lb_criteria *criteria, const struct lb_run *run,
-                                 struct lb_error *err)
+static void print_cell(const struct lb_criteria *criteria, const struct lb_run *run)
 {
     static const struct {
         const char *setting;
         enum lb_cell_kind cell;
     } cells[] = {{"proj_size", LB_CELL_PROJECTION},
                  {"recurrent_dropout", LB_CELL_RECURRENT_DROPOUT}};
-    struct lb_cell_price *prices;
     size_t count;
-    enum lb_status st = lb_cell_prices(run, &prices, &count, err);
+    struct lb_cell_price *prices = lb_cell_prices(run, &count);
     for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
         const char *value = lb_criteria_value(criteria, cells[i].setting);
         for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++)
@@ -148,7 +146,6 @@ static enum lb_status print_cell(const struct lb_criteria *criteria, const struc
                 lb_print_labelled("measured  ", prices[k].text);
     }
     free(prices);
-    return st;
 }
 
 static void print_layer(const struct lb_criteria *criteria)
@@ -187,7 +184,7 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
     lb_print_labelled("price     ", price);
     if (from) {
         print_measured(&run, from, price);
-        LB_TRY(print_cell(&criteria, &run, &why));
+        print_cell(&criteria, &run);
     }
     lb_print_labelled("version   ", text_of(criteria.file, "version"));
     lb_print_labelled("source    ", text_of(criteria.file, "source"));

@@ -14,6 +14,7 @@
 #include "record/run_devices.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 #include "sweep/sweep.h"
 
@@ -67,7 +68,6 @@ static bool looks_like_run(const char *path)
 static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t *count,
                                struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     size_t old = 0;
     DIR *directory = opendir(folder);
     if (!directory)
@@ -78,15 +78,10 @@ static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t 
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] == '.' || !looks_like_run(path))
             continue;
-        struct lb_run *grown = realloc(*runs, (*count + 1) * sizeof(*grown));
-        if (!grown) {
-            st = lb_fail(err, LB_OOM, "out of memory for %zu runs", *count + 1);
-            break;
-        }
-        *runs = grown;
-        if (lb_run_read(path, &grown[*count], &why) == LB_OK)
+        *runs = lb_room(*runs, *count, sizeof(**runs));
+        if (lb_run_read(path, &(*runs)[*count], &why) == LB_OK)
             ++*count;
-        else if (grown[*count].other_schema)
+        else if ((*runs)[*count].other_schema)
             old++;
         else
             fprintf(stderr, "skipped: %s\n", why.text);
@@ -95,7 +90,7 @@ static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t 
         fprintf(stderr, "%zu run%s another schema version: left out\n", old,
                 old == 1 ? " has" : "s have");
     closedir(directory);
-    return st;
+    return LB_OK;
 }
 
 static int by_start(const void *a, const void *b)
@@ -132,12 +127,8 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
 /* Finds the change points of one case. */
 static enum lb_status find_changes(struct line *line, double margin, struct lb_error *err)
 {
-    double *logs = malloc((line->count + 1) * sizeof(*logs));
-    line->points = malloc((line->count + 1) * sizeof(*line->points));
-    if (!logs || !line->points) {
-        free(logs);
-        return lb_fail(err, LB_OOM, "out of memory for %zu runs", line->count);
-    }
+    double *logs = lb_needed(malloc((line->count + 1) * sizeof(*logs)));
+    line->points = lb_needed(malloc((line->count + 1) * sizeof(*line->points)));
     for (size_t i = 0; i < line->count; i++)
         logs[i] = log(line->median_ns[i]);
     enum lb_status st =
@@ -153,27 +144,22 @@ struct collection {
     json_t *index; /* from the text of case and device to the index of their line; owned */
 };
 
-/* The line of that text, which is added if it is new. NULL when memory runs out. */
+/* The line of that text, which is added if it is new. */
 static struct line *find_line(struct collection *all, const char *id)
 {
     const json_t *known = json_object_get(all->index, id);
     if (known)
         return &all->lines[json_integer_value(known)];
-    struct line *grown = realloc(all->lines, (all->count + 1) * sizeof(*grown));
-    if (!grown)
-        return NULL;
-    all->lines = grown;
-    struct line *line = &grown[all->count++];
-    *line = (struct line){.run = calloc(all->runs, sizeof(size_t)),
-                          .median_ns = calloc(all->runs, sizeof(double))};
+    json_object_set_new(all->index, id, json_integer((json_int_t)all->count));
+    all->lines = lb_room(all->lines, all->count, sizeof(*all->lines));
+    struct line *line = &all->lines[all->count++];
+    *line = (struct line){.run = lb_needed(calloc(all->runs, sizeof(size_t))),
+                          .median_ns = lb_needed(calloc(all->runs, sizeof(double)))};
     snprintf(line->id, sizeof(line->id), "%s", id);
-    bool done = line->run && line->median_ns &&
-                json_object_set_new(all->index, id, json_integer((json_int_t)all->count - 1)) == 0;
-    return done ? line : NULL;
+    return line;
 }
 
-static enum lb_status collect(const struct lb_run *runs, struct collection *all,
-                              struct lb_error *err)
+static void collect(const struct lb_run *runs, struct collection *all)
 {
     for (size_t r = 0; r < all->runs; r++)
         for (size_t i = 0; i < runs[r].count; i++) {
@@ -183,12 +169,9 @@ static enum lb_status collect(const struct lb_run *runs, struct collection *all,
                 continue;
             lb_row_print_id(row, id);
             struct line *line = find_line(all, id);
-            if (!line)
-                return lb_fail(err, LB_OOM, "out of memory for %zu cases", all->count);
             line->run[line->count] = r;
             line->median_ns[line->count++] = row->median_ns;
         }
-    return LB_OK;
 }
 
 static void print_line(const struct line *line)
@@ -217,9 +200,8 @@ static void print_line(const struct line *line)
 /* Median of the values [from, to). */
 static double segment_median(const struct line *line, size_t from, size_t to)
 {
-    double *scratch = malloc((to - from) * sizeof(*scratch));
-    double median =
-        scratch ? lb_median_of(line->median_ns + from, to - from, scratch) : (double)NAN;
+    double *scratch = lb_needed(malloc((to - from) * sizeof(*scratch)));
+    double median = lb_median_of(line->median_ns + from, to - from, scratch);
     free(scratch);
     return median;
 }
@@ -298,9 +280,7 @@ static enum lb_status write_picture(struct lb_drawing *drawing, const struct lin
     char name[32] = "history";
     if (drawing->count > 0)
         snprintf(name, sizeof(name), "history-%zu", drawing->count + 1);
-    enum lb_status st = lb_picture_open(drawing, name, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_picture_open(drawing, name, err));
     lb_picture_text(drawing, "heading", "LSTM times over a history of runs");
     lb_picture_text(drawing, "reading",
                     "Lower is better. Median in us over the number of the run; vertical strokes "
@@ -350,7 +330,7 @@ static enum lb_status show(const struct lb_options *options, const struct lb_run
     enum lb_status st = LB_OK;
     struct collection all = {.runs = count, .index = json_object()};
     struct lb_error why;
-    LB_TRY(collect(runs, &all, err));
+    collect(runs, &all);
     for (size_t i = 0; i < all.count; i++)
         LB_TRY(find_changes(&all.lines[i], options->margin, err));
     print_history(runs, count, all.lines, all.count);

@@ -20,11 +20,10 @@
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,
                                     struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_registry_create(lb_impl_table, registry, err));
+    LB_CHECK(lb_registry_create(lb_impl_table, registry, err));
     for (size_t i = 0; i < options->plugin_count; i++) {
         const struct lb_impl *impl;
-        LB_TRY(lb_plugin_load(options->plugins[i], &impl, err));
+        LB_CHECK(lb_plugin_load(options->plugins[i], &impl, err));
         const struct lb_impl_entry impl_entry = {
             .name = (char *)impl->name,
             .summary = (char *)impl->summary,
@@ -34,10 +33,9 @@ static enum lb_status open_registry(const struct lb_options *options, struct lb_
             .impl = impl,
             .plugin = (char *)options->plugins[i],
         };
-        LB_TRY(lb_registry_add(registry, &impl_entry, err));
+        LB_CHECK(lb_registry_add(registry, &impl_entry, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status read_case(const struct lb_options *options,

@@ -11,6 +11,7 @@
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/progress.h"
 
@@ -207,19 +208,17 @@ static enum lb_status judge_runs(struct self_test *test, const struct aa_sweep *
 static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
                                           struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_self_result *result = &test->result;
     struct aa_sweep all[MAX_SWEEPS];
     for (size_t i = 0; i < sweeps; i++) {
-        LB_TRY(measure_sweep(test, &all[i], err));
-        LB_TRY(judge_halves(test, &all[i], true, &result->shuffled, err));
-        LB_TRY(judge_halves(test, &all[i], false, &result->in_turn, err));
+        LB_CHECK(measure_sweep(test, &all[i], err));
+        LB_CHECK(judge_halves(test, &all[i], true, &result->shuffled, err));
+        LB_CHECK(judge_halves(test, &all[i], false, &result->in_turn, err));
     }
     for (size_t i = 0; i < sweeps; i++)
-        LB_TRY(judge_runs(test, all, sweeps, i, err));
+        LB_CHECK(judge_runs(test, all, sweeps, i, err));
     result->run_spread = spread_of(test, all, sweeps, sweeps).deviation;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Makes a case that takes about one millisecond. */
@@ -271,21 +270,19 @@ done:
 
 static enum lb_status find_planted(struct self_test *test, size_t comparisons, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_case c;
     char name[] = LB_PLANTED_NAME;
     const struct lb_impl_entry impl_entry = {.name = name, .impl = lb_planted_slowdown()};
     const struct lb_side sides[2] = {{"planted", "", &impl_entry, NULL},
                                      {"planted:slower_3", "slower_3", &impl_entry, NULL}};
-    LB_TRY(choose_planted(test, &impl_entry, &c, err));
+    LB_CHECK(choose_planted(test, &impl_entry, &c, err));
     for (size_t i = 0; i < comparisons; i++) {
         lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");
-        LB_TRY(compare_planted(test, &c, sides, err));
+        LB_CHECK(compare_planted(test, &c, sides, err));
         for (int block = 0; block < 2 * PAIRS; block++)
             lb_progress_done(&test->progress, false, false);
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static double percent(size_t part, size_t whole)
@@ -392,9 +389,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     enum lb_status st = LB_OK;
     bool quick = session->options->quick;
     size_t sweeps = quick ? 4 : MAX_SWEEPS, planted = quick ? 10 : 100;
-    struct self_test *test = calloc(1, sizeof(*test));
-    if (!test)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct self_test *test = lb_needed(calloc(1, sizeof(*test)));
     test->session = session;
     test->random = session->options->seed ^ (uint64_t)time(NULL) << 20;
     test->judgement = lb_compare_defaults().judgement;

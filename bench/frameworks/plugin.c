@@ -214,9 +214,7 @@ static enum lb_status finish(PyGILState_STATE lock, PyObject *result, struct lb_
 static enum lb_status framework_supports(const struct lb_problem *problem,
                                          const struct lb_exec_config *config, struct lb_error *why)
 {
-    enum lb_status st = open_python(why);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(open_python(why));
     PyGILState_STATE lock = PyGILState_Ensure();
     PyObject *result = PyObject_CallMethod(python.contract, "check", "ON", python.adapter,
                                            describe_case(problem, config));
@@ -248,9 +246,7 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
                                        const struct lb_exec_config *config, struct lb_error *err)
 {
     struct framework_case *c = self;
-    enum lb_status st = open_python(err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(open_python(err));
     c->problem = *problem;
     PyGILState_STATE lock = PyGILState_Ensure();
     PyObject *made = PyObject_CallMethod(python.adapter, "create", "NK",

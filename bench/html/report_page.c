@@ -15,6 +15,7 @@
 #include "record/environment.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/share_path.h"
 #include "support/terminal.h"
@@ -238,15 +239,15 @@ static json_t *problems_json(const struct lb_grouped_run *grouped, struct texts 
 
 /* Prices and comparisons */
 
-static enum lb_status prices_json(const struct lb_run *run, json_t *list, struct lb_error *err)
+static json_t *prices_json(const struct lb_run *run)
 {
-    struct lb_cell_price *prices;
+    json_t *list = json_array();
     size_t count;
-    enum lb_status st = lb_cell_prices(run, &prices, &count, err);
+    struct lb_cell_price *prices = lb_cell_prices(run, &count);
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, json_string(prices[i].text));
     free(prices);
-    return st;
+    return list;
 }
 
 /* Adds the comparison with an earlier run, as --compare --format json writes it. */
@@ -257,20 +258,16 @@ static enum lb_status add_comparison(const struct page *page, size_t base, json_
     struct lb_compare_options how = lb_compare_defaults();
     char *text = NULL, base_path[PATH_SIZE];
     size_t size = 0;
+    enum lb_status st = LB_OK;
     how.judgement.margin = page->margin;
-    enum lb_status st =
-        lb_compare_runs(&page->runs[base], page->grouped->run, &how, &comparison, err);
-    FILE *out = st == LB_OK ? open_memstream(&text, &size) : NULL;
-    if (st == LB_OK && !out)
-        st = lb_fail(err, LB_OOM, "out of memory for the comparison");
+    LB_CHECK(lb_compare_runs(&page->runs[base], page->grouped->run, &how, &comparison, err));
+    FILE *out = lb_needed(open_memstream(&text, &size));
     clean_copy(page->paths[base], base_path);
     const struct lb_report_names names = {base_path, page->path};
+    st = lb_report_json(&comparison, &names, out, err);
+    fclose(out);
     if (st == LB_OK)
-        st = lb_report_json(&comparison, &names, out, err);
-    if (out)
-        fclose(out);
-    if (st == LB_OK && json_array_append_new(list, json_loads(text, 0, NULL)) != 0)
-        st = lb_fail(err, LB_OOM, "out of memory for the comparison");
+        json_array_append_new(list, json_loads(text, 0, NULL));
     free(text);
     lb_run_comparison_free(&comparison);
     return st;
@@ -378,30 +375,25 @@ static json_t *run_json(const struct page *page)
  * it reads it. NULL with the reason in err. */
 static json_t *page_data(const struct page *page, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const struct lb_grouped_run *grouped = page->grouped;
     struct texts texts = {json_object(), json_array()};
-    json_t *prices = json_array(), *comparisons = json_array();
-    json_t *verdicts = json_array(), *data = NULL;
+    json_t *comparisons = json_array(), *verdicts = json_array(), *data = NULL;
     for (int v = 0; v < LB_VERDICT_COUNT; v++)
         json_array_append_new(verdicts, json_pack("[s, b]", lb_verdict_name((enum lb_verdict)v),
                                                   lb_verdict_is_failure((enum lb_verdict)v)));
-    LB_TRY(prices_json(grouped->run, prices, err));
-    for (size_t i = 0; i < page->base_count; i++)
-        LB_TRY(add_comparison(page, i, comparisons, err));
+    enum lb_status st = LB_OK;
+    for (size_t i = 0; i < page->base_count && st == LB_OK; i++)
+        st = add_comparison(page, i, comparisons, err);
     bool has_baseline = grouped->baseline_series < grouped->series_count;
-    data = json_pack("{s:o, s:s, s:i, s:o, s:o, s:O, s:o, s:O, s:O, s:O}", "run", run_json(page),
-                     "baseline_name", grouped->baseline, "baseline",
-                     has_baseline ? (int)grouped->baseline_series : -1, "series",
-                     series_json(grouped), "settings", settings_json(grouped), "verdicts", verdicts,
-                     "problems", problems_json(grouped, &texts), "texts", texts.items, "prices",
-                     prices, "comparisons", comparisons);
-    if (!data)
-        st = lb_fail(err, LB_OOM, "out of memory for the page");
-done:
+    if (st == LB_OK)
+        data = json_pack("{s:o, s:s, s:i, s:o, s:o, s:O, s:o, s:O, s:o, s:O}", "run",
+                         run_json(page), "baseline_name", grouped->baseline, "baseline",
+                         has_baseline ? (int)grouped->baseline_series : -1, "series",
+                         series_json(grouped), "settings", settings_json(grouped), "verdicts",
+                         verdicts, "problems", problems_json(grouped, &texts), "texts", texts.items,
+                         "prices", prices_json(grouped->run), "comparisons", comparisons);
     json_decref(texts.index);
     json_decref(texts.items);
-    json_decref(prices);
     json_decref(comparisons);
     json_decref(verdicts);
     return data;
@@ -447,11 +439,9 @@ static enum lb_status write_data(FILE *out, const struct page *page, struct lb_e
 {
     json_t *data = page_data(page, err);
     if (!data)
-        return LB_OOM;
+        return LB_FAILED;
     char *text = json_dumps(data, JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(9));
     json_decref(data);
-    if (!text)
-        return lb_fail(err, LB_OOM, "out of memory for the page");
     for (const char *at = text; *at; at++) {
         if (strchr("<>&", *at)) /* in strings alone */
             fprintf(out, "\\u%04x", *at);
@@ -463,25 +453,18 @@ static enum lb_status write_data(FILE *out, const struct page *page, struct lb_e
 }
 
 /* Writes the terminal's table, for readers without JavaScript. */
-static enum lb_status write_table(FILE *out, const struct page *page, struct lb_error *err)
+static void write_table(FILE *out, const struct page *page)
 {
     char *text = NULL;
     size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory)
-        return lb_fail(err, LB_OOM, "out of memory for the page");
-    enum lb_status st = lb_table_print(memory, page->grouped, err);
+    FILE *memory = lb_needed(open_memstream(&text, &size));
+    lb_table_print(memory, page->grouped);
     fclose(memory);
-    for (char *line = text, *end; st == LB_OK && *line; line = end) {
-        end = line + strcspn(line, "\n");
-        bool more = *end == '\n';
-        *end = '\0';
+    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
         lb_xml_text(line, out);
         fputc('\n', out);
-        end += more;
     }
     free(text);
-    return st;
 }
 
 /* Writes the part that the template names. */
@@ -495,8 +478,8 @@ static enum lb_status write_part(FILE *out, const struct page *page, const char 
     if (strcmp(name, "data") == 0)
         return write_data(out, page, err);
     if (strcmp(name, "table") == 0)
-        return write_table(out, page, err);
-    if (strcmp(name, "program") == 0)
+        write_table(out, page);
+    else if (strcmp(name, "program") == 0)
         fprintf(out, "bench-lstm %s (%s)", lb_version(), lb_commit());
     else if (strcmp(name, "path") == 0)
         lb_xml_text(page->path, out);
@@ -553,12 +536,10 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
     enum lb_status st = LB_OK;
     size_t last = options->run_count;
     struct lb_grouped_run grouped = {0};
-    struct lb_run *runs = calloc(last + 1, sizeof(*runs));
-    const char **paths = calloc(last + 1, sizeof(*paths));
-    if (!runs || !paths)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu runs", last + 1));
+    struct lb_run *runs = lb_needed(calloc(last + 1, sizeof(*runs)));
+    const char **paths = lb_needed(calloc(last + 1, sizeof(*paths)));
     LB_TRY(read_runs(options, runs, paths, stop, err));
-    LB_TRY(lb_group_run(&runs[last], options->baseline, &grouped, err));
+    lb_group_run(&runs[last], options->baseline, &grouped);
     struct page page = {.grouped = &grouped,
                         .runs = runs,
                         .paths = paths,
@@ -570,7 +551,7 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
     LB_TRY(lb_write_file_atomically(options->out, write_page, &page, err));
 done:
     lb_grouped_run_free(&grouped);
-    for (size_t i = 0; runs && i <= last; i++)
+    for (size_t i = 0; i <= last; i++)
         lb_run_free(&runs[i]);
     free(runs);
     free(paths);

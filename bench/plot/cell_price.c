@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "plot/grouped_run.h"
+#include "support/memory.h"
 
 /* The row that differs from this one in the cell alone; NULL: there is none with a time. */
 static const struct lb_row *standard_of(const struct lb_grouped_run *grouped,
@@ -65,27 +66,22 @@ static int compare_prices(const void *a, const void *b)
     return strcmp(p->impl, q->impl);
 }
 
-enum lb_status lb_cell_prices(const struct lb_run *run, struct lb_cell_price **prices,
-                              size_t *count, struct lb_error *err)
+struct lb_cell_price *lb_cell_prices(const struct lb_run *run, size_t *count)
 {
-    struct lb_grouped_run grouped = {0};
-    *prices = calloc(run->count + 1, sizeof(**prices));
+    struct lb_grouped_run grouped;
+    struct lb_cell_price *prices = lb_needed(calloc(run->count + 1, sizeof(*prices)));
     *count = 0;
-    if (!*prices || lb_group_run(run, NULL, &grouped, err) != LB_OK) {
-        free(*prices);
-        *prices = NULL;
-        return lb_fail(err, LB_OOM, "out of memory for the prices of cells");
-    }
+    lb_group_run(run, NULL, &grouped);
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_candidate *it = &grouped.candidates[i];
         bool other = it->row->c.problem.cell != LB_CELL_STANDARD && lb_row_is_timed(it->row);
         const struct lb_row *standard = other ? standard_of(&grouped, it) : NULL;
         if (standard)
-            add_ratio(*prices, count, &it->row->c, it->row->median_ns / standard->median_ns);
+            add_ratio(prices, count, &it->row->c, it->row->median_ns / standard->median_ns);
     }
     lb_grouped_run_free(&grouped);
     for (size_t i = 0; i < *count; i++)
-        finish_price(&(*prices)[i]);
-    qsort(*prices, *count, sizeof(**prices), compare_prices);
-    return LB_OK;
+        finish_price(&prices[i]);
+    qsort(prices, *count, sizeof(*prices), compare_prices);
+    return prices;
 }

@@ -19,9 +19,8 @@ struct lb_cell_price {
                                     cpu_ref, train (1.05 to 1.12 in 4 problems)" */
 };
 
-/* Computes *prices [*count], in the order of cell, pass and implementation. The caller frees them.
- * *count is 0 when the run has no such problems. LB_OOM. */
-enum lb_status lb_cell_prices(const struct lb_run *run, struct lb_cell_price **prices,
-                              size_t *count, struct lb_error *err);
+/* The prices [*count] of the run, in the order of cell, pass and implementation, which the caller
+ * frees. */
+struct lb_cell_price *lb_cell_prices(const struct lb_run *run, size_t *count);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "plot/pictures.h"
+#include "support/memory.h"
 
 enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT };
 
@@ -488,9 +489,7 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
     char heading[256], reading[512];
     find_panels(&page, points, count);
     size_t n = page.panel_count, columns = n <= 3 ? n : n == 4 ? 2 : n <= 9 ? 3 : 4;
-    int64_t *values = malloc(count * sizeof(*values));
-    if (!values)
-        return lb_fail(err, LB_OOM, "out of memory for a picture of %zu rows", count);
+    int64_t *values = lb_needed(malloc(count * sizeof(*values)));
     if (n == 0)
         goto done;
     format_heading(&page, heading, sizeof(heading));
@@ -522,10 +521,7 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
     while (strcmp(chart->kind, kind) != 0)
         chart++;
     size_t most = job->grouped->run->count * (size_t)points_per_row(chart);
-    struct point *points = malloc((most + 1) * sizeof(*points));
-    if (!points)
-        return lb_fail(err, LB_OOM, "out of memory for the pictures of %zu rows",
-                       job->grouped->run->count);
+    struct point *points = lb_needed(malloc((most + 1) * sizeof(*points)));
     size_t count = collect(job->grouped, chart, points);
     for (size_t i = 0, end; i < count; i = end) {
         end = end_of(points, count, i, SHARE_PAGE);

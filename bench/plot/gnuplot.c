@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "support/memory.h"
 #include "support/share_path.h"
 #include "support/subprocess.h"
 
@@ -68,32 +69,21 @@ static enum lb_status open_file(const char *folder, const char *name, const char
 
 enum lb_status lb_picture_open(struct lb_drawing *drawing, const char *name, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    size_t count = drawing->count, size = strlen(name) + sizeof(".gp");
-    char **arguments = realloc(drawing->arguments, (count + 3) * sizeof(*arguments));
-    char *script = malloc(size);
-    if (arguments)
-        drawing->arguments = arguments;
-    if (!arguments || !script)
-        LB_TRY(lb_fail(err, LB_OOM, "%s: out of memory", name));
-    LB_TRY(open_file(drawing->folder, name, ".dat", "w", &drawing->data, err));
-    LB_TRY(open_file(drawing->folder, name, ".gp", "w", &drawing->script, err));
-    snprintf(script, size, "%s.gp", name);
-    arguments[0] = (char *)"gnuplot";
-    arguments[count + 1] = script;
-    arguments[count + 2] = NULL;
-    drawing->count++;
+    size_t size = strlen(name) + sizeof(".gp");
+    LB_CHECK(open_file(drawing->folder, name, ".dat", "w", &drawing->data, err));
+    LB_CHECK(open_file(drawing->folder, name, ".gp", "w", &drawing->script, err));
+    drawing->arguments =
+        lb_needed(realloc(drawing->arguments, (drawing->count + 3) * sizeof(char *)));
+    drawing->arguments[0] = (char *)"gnuplot";
+    drawing->arguments[++drawing->count] = lb_needed(malloc(size));
+    drawing->arguments[drawing->count + 1] = NULL;
+    snprintf(drawing->arguments[drawing->count], size, "%s.gp", name);
     fprintf(drawing->script,
             "# Draws %s.svg and %s.png from %s.dat. Edit it as you like, then run in this\n"
             "# folder: gnuplot %s.gp\nreset session\n",
             name, name, name, name);
     lb_picture_text(drawing, "name", name);
-done:
-    if (st != LB_OK) {
-        free(script);
-        close_files(drawing);
-    }
-    return st;
+    return LB_OK;
 }
 
 void lb_picture_text(struct lb_drawing *drawing, const char *name, const char *text)
@@ -220,11 +210,9 @@ static enum lb_status visit_pictures(const struct lb_drawing *drawing, bool remo
         memcpy(strrchr(path, '.'), i % 2 ? ".png" : ".svg", sizeof(".png"));
         if (remove)
             unlink(path);
-        else if (stat(path, &status) != 0 || status.st_size == 0) {
-            lb_clean_text(path);
+        else if (stat(path, &status) != 0 || status.st_size == 0)
             return lb_fail(err, LB_FAILED,
                            "gnuplot left %.400s missing or empty: is the disk full?", path);
-        }
     }
     return LB_OK;
 }

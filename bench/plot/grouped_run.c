@@ -10,6 +10,7 @@
 
 #include "base/palette.h"
 #include "base/text.h"
+#include "support/memory.h"
 
 enum { MARKS = 10 /* number of marks in plots/style.gp */, DASHES = 4 };
 
@@ -232,8 +233,7 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
 
 /* Groups */
 
-/* The kept name of the row's page: a run has few pages and may have a hundred thousand rows. NULL:
- * out of memory. */
+/* The kept name of the row's page: a run has few pages and may have a hundred thousand rows. */
 static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row *row)
 {
     char name[LB_PAGE_NAME_SIZE];
@@ -241,14 +241,8 @@ static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row
     for (size_t i = grouped->page_count; i-- > 0;)
         if (strcmp(grouped->pages[i], name) == 0)
             return grouped->pages[i];
-    char **more = realloc(grouped->pages, (grouped->page_count + 1) * sizeof(*more));
-    if (!more)
-        return NULL;
-    grouped->pages = more;
-    char *page = strdup(name);
-    if (page)
-        more[grouped->page_count++] = page;
-    return page;
+    grouped->pages = lb_room(grouped->pages, grouped->page_count, sizeof(*grouped->pages));
+    return grouped->pages[grouped->page_count++] = lb_needed(strdup(name));
 }
 
 static int compare_problems(const struct lb_candidate *a, const struct lb_candidate *b)
@@ -320,32 +314,24 @@ static void find_groups(struct lb_grouped_run *grouped)
         rank_group(&grouped->groups[i]);
 }
 
-enum lb_status lb_group_run(const struct lb_run *run, const char *baseline,
-                            struct lb_grouped_run *grouped, struct lb_error *err)
+void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grouped_run *grouped)
 {
     size_t room = run->count + 1;
-    *grouped = (struct lb_grouped_run){.run = run,
-                                       .series = calloc(room, sizeof(*grouped->series)),
-                                       .groups = calloc(room, sizeof(*grouped->groups)),
-                                       .candidates = calloc(room, sizeof(*grouped->candidates))};
-    bool kept = grouped->series && grouped->groups && grouped->candidates;
-    if (kept)
-        find_series(grouped);
-    for (size_t i = 0; i < run->count && kept; i++) {
+    *grouped = (struct lb_grouped_run){
+        .run = run,
+        .series = lb_needed(calloc(room, sizeof(*grouped->series))),
+        .groups = lb_needed(calloc(room, sizeof(*grouped->groups))),
+        .candidates = lb_needed(calloc(room, sizeof(*grouped->candidates))),
+    };
+    find_series(grouped);
+    for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        const char *page = keep_page(grouped, row);
-        grouped->candidates[i] =
-            (struct lb_candidate){.row = row, .page = page, .series = index_of(grouped, row)};
-        kept = page != NULL;
-    }
-    if (!kept) {
-        lb_grouped_run_free(grouped);
-        return lb_fail(err, LB_OOM, "out of memory for %zu rows", run->count);
+        grouped->candidates[i] = (struct lb_candidate){
+            .row = row, .page = keep_page(grouped, row), .series = index_of(grouped, row)};
     }
     choose_baseline(grouped, baseline);
     qsort(grouped->candidates, run->count, sizeof(*grouped->candidates), compare_candidates);
     find_groups(grouped);
-    return LB_OK;
 }
 
 void lb_grouped_run_free(struct lb_grouped_run *grouped)

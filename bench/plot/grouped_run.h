@@ -60,9 +60,8 @@ struct lb_grouped_run {
 /* Groups the rows of the run, which must outlive it. baseline: impl[:variant], or NULL for that of
  * the run's header or else the first of cudnn, onednn and cpu_ref that has an ok row, or else the
  * implementation of the first ok row. Colours and marks depend on all names of the run together,
- * so that they are the same in all its pictures. LB_OOM. */
-enum lb_status lb_group_run(const struct lb_run *run, const char *baseline,
-                            struct lb_grouped_run *grouped, struct lb_error *err);
+ * so that they are the same in all its pictures. */
+void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grouped_run *grouped);
 void lb_grouped_run_free(struct lb_grouped_run *grouped); /* accepts a zeroed one */
 
 /* The series' candidate in the group, else NULL; the second returns it only with a time. */

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "plot/pictures.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 
 enum { MOST_PANELS = 12, MOST_CELLS = 16 /* along each side of a panel */ };
@@ -229,12 +230,10 @@ static enum lb_status write_page(struct lb_picture_job *job, const char *kind, b
     const struct lb_grouped_run *grouped = job->grouped;
     struct page page = {.grouped = grouped, .by_batch = by_batch};
     char heading[512], reading[512];
-    struct place *places = calloc(count, sizeof(*places));
-    int64_t *values = malloc(count * sizeof(*values));
-    page.blocks = calloc(count + 1, sizeof(*page.blocks));
-    page.shown = calloc(grouped->series_count + 1, sizeof(*page.shown));
-    if (!places || !values || !page.blocks || !page.shown)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for a picture of %zu problems", count));
+    struct place *places = lb_needed(calloc(count, sizeof(*places)));
+    int64_t *values = lb_needed(malloc(count * sizeof(*values)));
+    page.blocks = lb_needed(calloc(count + 1, sizeof(*page.blocks)));
+    page.shown = lb_needed(calloc(grouped->series_count + 1, sizeof(*page.shown)));
     for (size_t i = 0; i < count; i++) {
         const int64_t *sizes = groups[i].sizes;
         int64_t input = sizes[LB_SIZE_I] == sizes[LB_SIZE_H] ? 0 : sizes[LB_SIZE_I];
@@ -270,7 +269,6 @@ done:
 
 enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const struct lb_grouped_run *grouped = job->grouped;
     bool by_batch = strcmp(kind, "speedup-b") == 0;
     bool has_baseline = grouped->baseline_series < grouped->series_count;
@@ -278,7 +276,7 @@ enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind, s
         const struct lb_group *groups = &grouped->groups[i];
         for (end = i; end < grouped->count && strcmp(grouped->groups[end].page, groups->page) == 0;)
             end++;
-        LB_TRY(write_page(job, kind, by_batch, groups, end - i, err));
+        LB_CHECK(write_page(job, kind, by_batch, groups, end - i, err));
     }
     if (has_baseline)
         snprintf(job->missing, sizeof(job->missing),
@@ -287,6 +285,5 @@ enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind, s
     else
         snprintf(job->missing, sizeof(job->missing), "the baseline '%s' is not in this run",
                  grouped->baseline);
-done:
-    return st;
+    return LB_OK;
 }

@@ -75,9 +75,7 @@ enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_pict
     char name[LB_PAGE_NAME_SIZE + 32], reading[512];
     size_t n = job->grouped->series_count;
     snprintf(name, sizeof(name), "%s_%s", words->kind, words->page);
-    enum lb_status st = lb_picture_open(&job->drawing, name, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_picture_open(&job->drawing, name, err));
     FILE *script = job->drawing.script;
     write_source(job);
     lb_picture_text(&job->drawing, "heading", words->heading);

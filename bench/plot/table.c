@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 
@@ -271,12 +272,9 @@ static void print_group(FILE *out, const struct lb_grouped_run *grouped,
     }
 }
 
-enum lb_status lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped,
-                                       char *baseline, struct lb_error *err)
+void lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped, char *baseline)
 {
-    const struct lb_group **groups = malloc((grouped->count + 1) * sizeof(*groups));
-    if (!groups)
-        return lb_fail(err, LB_OOM, "out of memory for the table");
+    const struct lb_group **groups = lb_needed(malloc((grouped->count + 1) * sizeof(*groups)));
     for (size_t i = 0; i < grouped->count; i++)
         groups[i] = &grouped->groups[i];
     qsort(groups, grouped->count, sizeof(*groups), by_first);
@@ -288,7 +286,6 @@ enum lb_status lb_table_print_problems(FILE *out, const struct lb_grouped_run *g
     for (size_t i = 0; i < grouped->count; i++)
         print_group(out, grouped, groups[i]);
     free(groups);
-    return LB_OK;
 }
 
 void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped)
@@ -298,13 +295,11 @@ void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped)
     print_counts(out, grouped->run);
 }
 
-enum lb_status lb_table_print(FILE *out, const struct lb_grouped_run *grouped, struct lb_error *err)
+void lb_table_print(FILE *out, const struct lb_grouped_run *grouped)
 {
     char baseline[2 * LB_NAME_SIZE] = "";
-    enum lb_status st = lb_table_print_problems(out, grouped, baseline, err);
-    if (st == LB_OK)
-        lb_table_print_summary(out, grouped);
-    return st;
+    lb_table_print_problems(out, grouped, baseline);
+    lb_table_print_summary(out, grouped);
 }
 
 /* Kernels */

@@ -58,11 +58,8 @@ static enum lb_status write_file(const char *path, const struct lb_run *run, str
     return st;
 }
 
-static void list_outputs(const char *path, const struct lb_picture_report *report)
+static void list_outputs(const char *folder, const struct lb_picture_report *report)
 {
-    char folder[4096];
-    snprintf(folder, sizeof(folder), "%s", path);
-    lb_clean_text(folder); /* its name may hold escape sequences */
     fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
     if (report->pictures > 0)
         fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder,
@@ -82,7 +79,7 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     struct lb_error why;
 
     /* Files first, because a reader of stdout may go away before the table ends. */
-    LB_TRY(lb_group_run(run, baseline, &grouped, err));
+    lb_group_run(run, baseline, &grouped);
     if (options->benchmark_out)
         LB_TRY(write_file(options->benchmark_out, run, err));
     enum lb_status drawn =
@@ -101,7 +98,7 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     } else {
         lb_run_machine_line(run, machine, sizeof(machine));
         printf("%s\n", machine);
-        LB_TRY(lb_table_print(stdout, &grouped, err));
+        lb_table_print(stdout, &grouped);
     }
     fflush(stdout);
     if (!options->quiet)
@@ -109,18 +106,6 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
 done:
     lb_grouped_run_free(&grouped);
     return st;
-}
-
-/* The folder of a run that was named by its folder or by its file. */
-static void folder_of(const char *run, char *folder, size_t size)
-{
-    const char *slash = strrchr(run, '/');
-    size_t length = strlen(run);
-    bool is_file = length > 6 && strcmp(run + length - 6, ".jsonl") == 0;
-    if (!is_file)
-        snprintf(folder, size, "%s", run);
-    else
-        snprintf(folder, size, "%.*s", slash ? (int)(slash - run) : 1, slash ? run : ".");
 }
 
 /* Finds the format whose name are these length bytes. LB_INVALID lists the formats. */
@@ -153,7 +138,6 @@ static enum lb_status export_to_folder(const struct lb_run *run, const char *nam
             fprintf(stderr, "%s/%s\n", folder, format->file_name);
             continue;
         }
-        lb_clean_text(why.text);
         if (st == LB_OK)
             st = lb_fail(err, one, "%s", why.text);
         else
@@ -175,7 +159,7 @@ enum lb_status lb_export_command(const struct lb_options *options, struct lb_err
     }
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     lb_warn(run.doubt);
-    folder_of(options->run, folder, sizeof(folder));
+    lb_run_folder(options->run, folder, sizeof(folder));
     if (strchr(names, ','))
         st = export_to_folder(&run, names, folder, err);
     else
@@ -194,10 +178,9 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     struct lb_picture_report report = {0};
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     lb_warn(run.doubt);
-    LB_TRY(lb_group_run(&run, options->baseline, &grouped, err));
-    folder_of(options->run, folder, sizeof(folder));
+    lb_group_run(&run, options->baseline, &grouped);
+    lb_run_folder(options->run, folder, sizeof(folder));
     LB_TRY(lb_pictures_draw(&grouped, folder, options->subject, GNUPLOT_LIMIT_S, &report, err));
-    lb_clean_text(folder);
     if (report.pictures > 0)
         fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pictures,
                 report.pictures == 1 ? "" : "s");

@@ -110,8 +110,8 @@ static double measuring_seconds(const struct lb_session *session, const struct l
     return fmin(fmax(0.05 * all, 0.1), session->options->quick ? 0.7 : 2.5);
 }
 
-enum lb_status lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases,
-                                size_t count, json_t *environment, struct lb_error *err)
+void lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases, size_t count,
+                      json_t *environment)
 {
     struct lb_ceilings cpu, gpu;
     struct lb_error why;
@@ -127,9 +127,7 @@ enum lb_status lb_ceilings_find(const struct lb_session *session, const struct l
         json_array_append_new(list, lb_ceilings_to_json(&gpu));
     }
     lb_pool_tell_ceilings(session->pool, list);
-    return json_object_set_new(environment, "ceilings", list) == 0
-               ? LB_OK
-               : lb_fail(err, LB_OOM, "out of memory");
+    json_object_set_new(environment, "ceilings", list);
 }
 
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err)

@@ -26,9 +26,9 @@ void lb_gpu_annotate(const struct lb_session *session, json_t *environment);
 /* Measures what the CPUs, and the GPU where there is one, reach at best, before a sweep of these
  * cases: in at most 3 seconds each, or 1 with --quick. Keeps the figures under "ceilings" in the
  * environment record, and has workers compute the lower bounds of rows with them. Warns on stderr
- * of what cannot be measured. LB_OOM. */
-enum lb_status lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases,
-                                size_t count, json_t *environment, struct lb_error *err);
+ * of what cannot be measured. */
+void lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases, size_t count,
+                      json_t *environment);
 
 /* --ceilings: measures the same for longer, and prints it. */
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err);

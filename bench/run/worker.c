@@ -12,6 +12,7 @@
 #include "record/environment.h"
 #include "run/worker_process.h"
 #include "support/library_versions.h"
+#include "support/memory.h"
 
 enum {
     LEAVE_LIMIT_S = 10, /* for ending by itself: a profiler may write out its results */
@@ -25,16 +26,13 @@ struct lb_pool {
     json_t *ceilings;          /* owned; NULL: none */
 };
 
-enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
-                              const volatile sig_atomic_t *stop, struct lb_pool **out,
-                              struct lb_error *err)
+struct lb_pool *lb_pool_create(const struct lb_worker_limits *limits,
+                               const volatile sig_atomic_t *stop)
 {
-    *out = calloc(1, sizeof(**out));
-    if (!*out)
-        return lb_fail(err, LB_OOM, "out of memory");
-    (*out)->limits = *limits;
-    (*out)->stop = stop;
-    return LB_OK;
+    struct lb_pool *pool = lb_needed(calloc(1, sizeof(*pool)));
+    pool->limits = *limits;
+    pool->stop = stop;
+    return pool;
 }
 
 void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
@@ -104,7 +102,7 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
 
 /* A request and its answer; worker_child.h describes both. */
 struct exchange {
-    json_t *request;       /* owned; NULL: memory ran out, or a text is not UTF-8 */
+    json_t *request;       /* owned */
     const char *phase;     /* what the worker does before it names a phase: "loading" */
     double sampling_s;     /* of run: how long the phase "sample" may take */
     json_t **known;        /* of ceilings: becomes the record of what is known by now */
@@ -175,10 +173,7 @@ static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct
 {
     char phase[96];
     snprintf(phase, sizeof(phase), "%s", exchange->phase);
-    if (json_object_set_new(exchange->request, "given", pack_given()) != 0) {
-        snprintf(fault->reason, sizeof(fault->reason), "out of memory for a request");
-        return LB_FAILED;
-    }
+    json_object_set_new(exchange->request, "given", pack_given());
     lb_worker_send(worker, json_incref(exchange->request));
     while (!exchange->ended) {
         const struct lb_watch watch = {phase_limit(pool, phase, exchange),
@@ -376,8 +371,8 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
         lb_library_add(libraries, impl_entry,
                        st == LB_OK ? json_string_value(exchange.reply) : NULL);
         if (st != LB_OK)
-            impl_entry->absent = strdup(why.text);
-        st = st == LB_OK || impl_entry->absent ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
+            impl_entry->absent = lb_needed(strdup(why.text));
+        st = LB_OK;
     }
 done:
     end_exchange(&exchange);
@@ -390,8 +385,6 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
     enum lb_status st = LB_OK;
     const struct lb_worker_limits of_cases = pool->limits;
     *libraries = lb_linked_libraries();
-    if (!*libraries)
-        return lb_fail(err, LB_OOM, "out of memory");
     pool->limits.call_s = fmax(of_cases.call_s, LOAD_LIMIT_S);
     pool->limits.memory_bytes = 0;
     for (size_t i = 0; i < registry->count && st == LB_OK; i++) {

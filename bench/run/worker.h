@@ -28,9 +28,8 @@ struct lb_worker_limits {
 struct lb_pool;
 
 /* stop (may be NULL): once it is nonzero, every wait ends with LB_INTERRUPTED. */
-enum lb_status lb_pool_create(const struct lb_worker_limits *limits,
-                              const volatile sig_atomic_t *stop, struct lb_pool **out,
-                              struct lb_error *err);
+struct lb_pool *lb_pool_create(const struct lb_worker_limits *limits,
+                               const volatile sig_atomic_t *stop);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
 /* Changes the limits of workers that are started from now on. */

@@ -77,11 +77,9 @@ static json_t *pack_reply(const struct server *server, enum lb_status status, co
                      server->spoiled || device_is_lost(), "reply", more);
 }
 
-/* Sends a message and releases it. The program waits for one, so there is always one. */
+/* Sends a message and releases it. */
 static void send_message(struct server *server, json_t *message)
 {
-    if (!message)
-        message = pack_reply(server, LB_FAILED, "out of memory, or text that is not UTF-8", NULL);
     lb_channel_send(&server->channel, message, NULL);
 }
 
@@ -171,9 +169,7 @@ static enum lb_status serve_library(struct server *server, const json_t *request
     char version[512] = "";
     const struct lb_impl_entry *impl_entry =
         lb_registry_find(&server->registry, text_of(request, "implementation"));
-    enum lb_status st = lb_shared_library_load(impl_entry->library, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_shared_library_load(impl_entry->library, err));
     impl_entry->library->print_version(version, sizeof(version));
     lb_clean_text(version);
     *reply = json_string(version);
@@ -187,8 +183,7 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     struct lb_case c;
     struct lb_probe probe = {0};
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
+    LB_CHECK(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
     const struct lb_impl *impl = find_impl(server, &c);
     if (!impl)
         return lb_fail(err, LB_ABSENT, "%s is not built", c.impl);
@@ -197,16 +192,15 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
         send_phase(server, "supports");
         return lb_case_supported(impl, &c, lb_host_available(), err);
     }
-    LB_TRY(load_library(server, impl, err));
-    LB_TRY(lb_case_probe(impl, &c, lb_host_available(), &observer, &probe, err));
+    LB_CHECK(load_library(server, impl, err));
+    LB_CHECK(lb_case_probe(impl, &c, lb_host_available(), &observer, &probe, err));
     const struct lb_sizes *sizes = &probe.sizes;
     *reply =
         json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "weights", (json_int_t)sizes->weights,
                   "gradients", (json_int_t)sizes->gradients, "reserve", (json_int_t)sizes->reserve,
                   "workspace", (json_int_t)sizes->workspace, "description",
                   clean_string(probe.description), "note", clean_string(probe.note));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The index of the implementation among those served; of the next one when it is new. */
@@ -382,12 +376,11 @@ static enum lb_status load_impl(const struct server *server, const char *path,
 static enum lb_status serve_run(struct server *server, const json_t *request, json_t **reply,
                                 struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_case c;
     const struct lb_impl *impl;
     struct lb_run_options options = {.cache = server->cache};
-    LB_TRY(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
-    LB_TRY(read_options(request, &options, err));
+    LB_CHECK(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
+    LB_CHECK(read_options(request, &options, err));
     lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
     lb_ceilings_assume_all(json_object_get(request, "ceilings"));
     struct lb_row row = lb_row_make(&c);
@@ -401,10 +394,7 @@ static enum lb_status serve_run(struct server *server, const json_t *request, js
     }
     *reply = lb_row_to_json(&row);
     lb_row_free(&row);
-    if (!*reply)
-        st = lb_fail(err, LB_FAILED, "out of memory, or text that is not UTF-8");
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status serve_device(struct server *server, const json_t *request, json_t **reply,

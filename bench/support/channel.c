@@ -8,12 +8,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "support/memory.h"
+
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err)
 {
-    char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+    char *text = json_dumps(message, JSON_COMPACT);
     json_decref(message);
-    if (!text)
-        return lb_fail(err, LB_OOM, "out of memory for a message");
     size_t length = strlen(text), sent = 0;
     text[length++] = '\n'; /* takes the place of the terminating zero */
     while (sent < length) {
@@ -49,10 +49,7 @@ static enum lb_status fill_buffer(struct lb_channel *channel, struct lb_error *e
 {
     if (channel->capacity - channel->used < 4096) {
         size_t capacity = 2 * channel->capacity + 8192;
-        char *grown = realloc(channel->buffer, capacity);
-        if (!grown)
-            return lb_fail(err, LB_OOM, "out of memory for a message");
-        channel->buffer = grown;
+        channel->buffer = lb_needed(realloc(channel->buffer, capacity));
         channel->capacity = capacity;
     }
     ssize_t n =

@@ -12,7 +12,7 @@ struct lb_channel {
     size_t used, capacity;
 };
 
-/* Sends the message and releases it. LB_IO when the other side is gone; LB_OOM, also for NULL. */
+/* Sends the message and releases it. LB_IO when the other side is gone. */
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err);
 
 /* Waits at most timeout_ms (negative: without limit) for a message, a new reference. *message is

@@ -74,39 +74,11 @@ void lb_print_labelled(const char *label, const char *text)
     putchar('\n');
 }
 
-/* Whether a byte would act on a terminal, or is no ASCII in a text that is not UTF-8. */
-static bool is_control(const char *c)
-{
-    unsigned char byte = (unsigned char)*c, next = (unsigned char)c[1];
-    return byte < ' ' || byte == 0x7f || (byte == 0xc2 && next >= 0x80 && next < 0xa0);
-}
-
-/* "$'...'" with control characters as \ooo. */
-static void escaped_word(const char *text, char *word, size_t size)
-{
-    size_t used = (size_t)snprintf(word, size, "$'");
-    for (const char *c = text; *c && used < size; c++) {
-        const char *form = *c == '\'' || *c == '\\' ? "\\%c" : "%c";
-        if (is_control(c) || (c > text && is_control(c - 1) && (unsigned char)*c >= 0x80))
-            used += (size_t)snprintf(word + used, size - used, "\\%03o", (unsigned char)*c);
-        else
-            used += (size_t)snprintf(word + used, size - used, form, *c);
-    }
-    if (used < size)
-        snprintf(word + used, size - used, "'");
-}
-
 void lb_shell_word(const char *text, char *word, size_t size)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-+=./:,@%";
-    bool quoted = !text[0] || text[strspn(text, plain)] != '\0', escaped = false;
-    for (const char *c = text; *c; c++)
-        escaped |= is_control(c);
-    if (escaped) {
-        escaped_word(text, word, size);
-        return;
-    }
+    bool quoted = !text[0] || text[strspn(text, plain)] != '\0';
     size_t used = (size_t)snprintf(word, size, "%s", quoted ? "'" : "");
     for (const char *c = text; *c && used < size; c++) {
         const char one[2] = {*c, '\0'};

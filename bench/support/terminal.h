@@ -29,9 +29,8 @@ void lb_print_wrapped(FILE *stream, int column, const char *text);
 /* Writes the label to stdout, and behind it the text, wrapped likewise, and a line end. */
 void lb_print_labelled(const char *label, const char *text);
 
-/* The text as one word of a shell's command line, in single quotes where it needs them, and in
- * those of bash, $'...', where it has control characters, which are written as \ooo. Four times the
- * text's length plus four bytes are always enough. */
+/* The text as one word of a shell's command line, in single quotes where it needs them. Four times
+ * the text's length plus four bytes are always enough. */
 void lb_shell_word(const char *text, char *word, size_t size);
 
 #endif

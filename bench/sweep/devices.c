@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/shard.h"
 #include "host/cpu_affinity.h"
+#include "support/memory.h"
 #include "support/subprocess.h"
 #include "sweep/merge.h"
 #include "sweep/sweep.h"
@@ -56,14 +57,12 @@ struct words {
 
 /* Begins a command line: the options of the user that have an effect on the command, but for those
  * that each process gets anew or that name a file to write. There is room for 16 more words. */
-static enum lb_status begin_words(const struct lb_options *options, enum lb_command command,
-                                  struct words *words, struct lb_error *err)
+static void begin_words(const struct lb_options *options, enum lb_command command,
+                        struct words *words)
 {
     static const char *const dropped[] = {"--devices", "--device", "--time-budget", "--verbose"};
     words->count = 0;
-    words->items = calloc((size_t)options->argc + 18, sizeof(*words->items));
-    if (!words->items)
-        return lb_fail(err, LB_OOM, "out of memory for a command line");
+    words->items = lb_needed(calloc((size_t)options->argc + 18, sizeof(*words->items)));
     words->items[words->count++] = "bench-lstm";
     for (int i = 1, next; i < options->argc; i = next) {
         const char *value;
@@ -76,7 +75,6 @@ static enum lb_status begin_words(const struct lb_options *options, enum lb_comm
         for (; kept && i < next; i++)
             words->items[words->count++] = options->argv[i];
     }
-    return LB_OK;
 }
 
 static void add_words(struct words *words, const char *option, const char *value)
@@ -181,14 +179,13 @@ static enum lb_status start_part(struct launch *launch, struct part *part, bool 
                                  struct lb_error *err)
 {
     const struct lb_options *options = launch->session->options;
-    enum lb_status st = LB_OK;
     struct words words = {NULL, 0};
     char shard[48], device[16], budget[32];
     double left = plans ? 0 : options->time_budget_s - (lb_now_ns() - launch->start_ns) / 1e9;
     snprintf(shard, sizeof(shard), "%zu/%zu", (size_t)(part - launch->parts) + 1, launch->count);
     snprintf(device, sizeof(device), "%d", part->device);
     snprintf(budget, sizeof(budget), "%g", fmax(left, 1e-9));
-    LB_TRY(begin_words(options, plans ? LB_CMD_SWEEP : LB_CMD_RESUME, &words, err));
+    begin_words(options, plans ? LB_CMD_SWEEP : LB_CMD_RESUME, &words);
     if (plans) {
         add_words(&words, "--sweep", "--quiet");
         add_words(&words, "--shard", shard);
@@ -202,8 +199,7 @@ static enum lb_status start_part(struct launch *launch, struct part *part, bool 
     add_words(&words, "--plots", "none");
     if (isfinite(left))
         add_words(&words, "--time-budget", budget);
-    st = start(part, &words, err);
-done:
+    enum lb_status st = start(part, &words, err);
     free(words.items);
     return st;
 }
@@ -221,17 +217,15 @@ static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_e
 /* Merges what the parts have written, and finishes as any sweep does. */
 static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const char *runs[LB_MAX_DEVICES];
     int merged; /* what is incomplete shows in the rows */
     for (size_t i = 0; i < launch->count; i++)
         runs[i] = launch->parts[i].folder;
-    LB_TRY(lb_merge_runs(runs, launch->count, launch->folder, stderr, &merged, err));
-    LB_TRY(lb_sweep_finish(launch->session, launch->folder, false, exit_code, err));
+    LB_CHECK(lb_merge_runs(runs, launch->count, launch->folder, stderr, &merged, err));
+    LB_CHECK(lb_sweep_finish(launch->session, launch->folder, false, exit_code, err));
     if (launch->failed && *exit_code != LB_EXIT_INTERRUPTED)
         *exit_code = LB_EXIT_FAILED;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* ---- Devices ---- */
@@ -243,15 +237,12 @@ static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error
     const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes, device,
                                             NULL};
     struct part *part = &launch->parts[launch->count++];
-    struct lb_pool *pool = NULL;
     struct lb_error why = {""};
-    enum lb_status st = LB_OK;
     *part = (struct part){.device = device, .output = -1};
-    LB_TRY(lb_pool_create(&limits, launch->session->stop, &pool, err));
-    st = lb_pool_find_device(pool, &part->gpu, &why);
+    struct lb_pool *pool = lb_pool_create(&limits, launch->session->stop);
+    enum lb_status st = lb_pool_find_device(pool, &part->gpu, &why);
     if (st != LB_OK && st != LB_INTERRUPTED)
         st = lb_fail(err, LB_INVALID, "--devices: %.480s", why.text);
-done:
     lb_pool_destroy(pool);
     return st;
 }
@@ -259,18 +250,16 @@ done:
 /* Adds the GPUs of the command line; all: as many as there are. */
 static enum lb_status add_gpus(struct launch *launch, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     int devices[LB_MAX_DEVICES] = {0};
     size_t count;
-    LB_TRY(lb_devices_parse(launch->session->options->devices, devices, &count, err));
-    LB_TRY(add_gpu(launch, devices[0], err));
+    LB_CHECK(lb_devices_parse(launch->session->options->devices, devices, &count, err));
+    LB_CHECK(add_gpu(launch, devices[0], err));
     bool all = count == 0;
     if (all)
         count = (size_t)json_integer_value(json_object_get(launch->parts[0].gpu, "visible"));
     for (size_t i = 1; i < count && i < LB_MAX_DEVICES; i++)
-        LB_TRY(add_gpu(launch, all ? (int)i : devices[i], err));
-done:
-    return st;
+        LB_CHECK(add_gpu(launch, all ? (int)i : devices[i], err));
+    return LB_OK;
 }
 
 static const char *text_of(const json_t *gpu, const char *key)
@@ -321,19 +310,16 @@ bool lb_is_devices_run(const char *folder)
  */
 static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(add_gpus(launch, err));
-    LB_TRY(
+    LB_CHECK(add_gpus(launch, err));
+    LB_CHECK(
         lb_name_folder(launch->session->options->out, launch->folder, sizeof(launch->folder), err));
     name_folders(launch);
     if (lb_is_devices_run(launch->folder))
-        LB_TRY(lb_fail(err, LB_INVALID,
+        return lb_fail(err, LB_INVALID,
                        "%s: this run exists already: resume it with --resume, or choose another "
                        "folder with --out",
-                       launch->folder));
-    st = start_parts(launch, true, err);
-done:
-    return st;
+                       launch->folder);
+    return start_parts(launch, true, err);
 }
 
 static int is_number(const struct dirent *entry)
@@ -370,9 +356,7 @@ static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
 enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct launch *launch = calloc(1, sizeof(*launch));
-    if (!launch)
-        return lb_fail(err, LB_OOM, "out of memory for the devices");
+    struct launch *launch = lb_needed(calloc(1, sizeof(*launch)));
     launch->session = session;
     launch->start_ns = lb_now_ns();
     lb_pool_renew(session->pool); /* a worker there may hold a device */

@@ -1,20 +1,15 @@
 /* --merge: combines the runs of several machines into one, and reports the machines that differ
- * by their canaries.
- *
- * Rows are read one at a time: an index keeps about 150 bytes of each, whatever the number of its
- * samples, and their lines are read again when the result is written. */
+ * by their canaries. */
 #define _GNU_SOURCE /* strverscmp */
 #include "sweep/merge.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/text.h"
@@ -23,45 +18,43 @@
 #include "record/run_file.h"
 #include "report/canaries.h"
 #include "support/exit_code.h"
+#include "support/memory.h"
 #include "support/terminal.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
 
-/* Where a row or a canary is, and what identifies it. */
+/* A row or a canary. */
 struct line {
-    char *id;         /* the case's text; owned */
+    json_t *object;   /* as it is written; owned */
     json_t *started;  /* when its session began; NULL: unknown; owned */
+    char *id;         /* the case's text; owned */
     double median_ns; /* NaN: it has no time */
-    off_t offset;     /* of the line in its file */
-    uint32_t length, file, environment;
+    size_t environment;
+    size_t number; /* in the order in which lines were read */
     bool canary;
     bool ran; /* false: its verdict is "skipped" */
     bool dropped;
 };
 
 struct merge {
-    char **paths; /* [files] owned */
-    size_t files;
-    int fd;             /* of the file whose lines are read again; -1: none is */
-    size_t fd_file;     /* its number */
     struct line *lines; /* [count]; owned */
-    size_t count, capacity;
+    size_t count;
     json_t *environments; /* array of objects */
     json_t *warnings;     /* object: from an environment's number, as text, to its warning */
     json_t *header;       /* of the first run, but for "started": that of the earliest */
+    char *first;          /* path of that run; owned */
     char finished[32];    /* when the last of the runs ended; "": unknown */
     char plan[17];        /* hash of the plan that runs are shards of; "": none is a shard */
     size_t plan_cases;    /* cases of that plan; 0: the shards don't say */
     json_t *shards;       /* array, one per shard of the plan: the shard, or null while missing */
+    size_t files;         /* runs that were read */
     size_t missing;       /* shards of the plan that no run is */
     size_t rows;          /* of the result */
     size_t cases;         /* of the result, each counted once for all environments */
     size_t replaced;      /* rows that a later row of the same case and environment replaced */
-    size_t skipped;       /* rows of skipped cases that another row has */
     size_t unfinished;    /* runs without a footer, or interrupted */
     size_t doubtful;      /* runs that have a doubt */
     size_t empty;         /* files without a line, which are left out */
-    const char *no_shard; /* the first run that is no shard; NULL: all are */
 };
 
 /* Whether a part of what was planned is not in the result. */
@@ -71,23 +64,15 @@ static bool is_incomplete(const struct merge *merge)
            (merge->plan[0] && merge->cases < merge->plan_cases);
 }
 
-static enum lb_status no_memory(struct lb_error *err)
-{
-    return lb_fail(err, LB_OOM, "--merge: out of memory");
-}
-
 static void free_merge(struct merge *merge)
 {
-    if (merge->fd >= 0)
-        close(merge->fd);
-    for (size_t i = 0; i < merge->files; i++)
-        free(merge->paths[i]);
     for (size_t i = 0; i < merge->count; i++) {
-        free(merge->lines[i].id);
+        json_decref(merge->lines[i].object);
         json_decref(merge->lines[i].started);
+        free(merge->lines[i].id);
     }
-    free(merge->paths);
     free(merge->lines);
+    free(merge->first);
     json_decref(merge->environments);
     json_decref(merge->warnings);
     json_decref(merge->header);
@@ -96,53 +81,39 @@ static void free_merge(struct merge *merge)
 
 /* ---- Reading ---- */
 
-/* lb_run_visitor: adds a line to the index. Its environment is still a number of its own run. */
+/* lb_run_visitor: keeps a line. Its environment is still a number of its own run. */
 static enum lb_status add_line(void *user, const struct lb_run_line *line, struct lb_error *err)
 {
     struct merge *merge = user;
     char id[LB_CASE_ID_SIZE];
-    if (merge->count == merge->capacity) {
-        size_t capacity = merge->capacity ? merge->capacity + merge->capacity / 2 : 1024;
-        struct line *grown = realloc(merge->lines, capacity * sizeof(*grown));
-        if (!grown)
-            return no_memory(err);
-        merge->lines = grown;
-        merge->capacity = capacity;
-    }
+    merge->lines = lb_room(merge->lines, merge->count, sizeof(*merge->lines));
     lb_case_print(&line->row->c, id);
-    struct line *added = &merge->lines[merge->count];
-    *added = (struct line){
-        .id = strdup(id),
+    merge->lines[merge->count] = (struct line){
+        .object = json_incref(line->object),
         .started = json_is_string(line->started) ? json_incref(line->started) : NULL,
+        .id = lb_needed(strdup(id)),
         .median_ns = lb_row_is_timed(line->row) ? line->row->median_ns : (double)NAN,
-        .offset = line->offset,
-        .length = (uint32_t)line->length,
-        .file = (uint32_t)(merge->files - 1),
-        .environment = (uint32_t)line->row->environment,
+        .environment = line->row->environment,
+        .number = merge->count,
         .canary = line->canary,
         .ran = line->row->verdict != LB_VERDICT_SKIPPED,
     };
     merge->count++;
-    return added->id && line->length < UINT32_MAX ? LB_OK : no_memory(err);
+    (void)err;
+    return LB_OK;
 }
 
 /* Gives the lines from `first` on the numbers that their environments have in the result. */
-static enum lb_status number_environments(struct merge *merge, const struct lb_run *run,
-                                          size_t first, struct lb_error *err)
+static void number_environments(struct merge *merge, const struct lb_run *run, size_t first)
 {
-    enum lb_status st = LB_OK;
     size_t count = json_array_size(run->environments);
-    size_t *numbers = calloc(count + 1, sizeof(*numbers));
-    if (!numbers)
-        return no_memory(err);
+    size_t *numbers = lb_needed(calloc(count + 1, sizeof(*numbers)));
     for (size_t i = 0; i < count; i++)
-        LB_TRY(lb_run_find_environment(merge->environments, json_array_get(run->environments, i),
-                                       &numbers[i], err));
+        numbers[i] =
+            lb_run_find_environment(merge->environments, json_array_get(run->environments, i));
     for (size_t i = first; i < merge->count; i++)
-        merge->lines[i].environment = (uint32_t)numbers[merge->lines[i].environment];
-done:
+        merge->lines[i].environment = numbers[merge->lines[i].environment];
     free(numbers);
-    return st;
 }
 
 /* Notes that the runs have a shard of the plan. */
@@ -165,9 +136,10 @@ static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_e
                        "shards of the plan %.16s in %d: they can't be one run",
                        plan, (int)count, merge->plan, (int)json_array_size(merge->shards));
     merge->plan_cases = cases > 0 ? (size_t)cases : merge->plan_cases;
-    json_t *kept = json_pack("{s:I, s:I, s:s, s:o*}", "index", index, "count", count, "plan", plan,
-                             "plan_cases", cases > 0 ? json_integer(cases) : NULL);
-    return json_array_set_new(merge->shards, (size_t)index - 1, kept) == 0 ? LB_OK : no_memory(err);
+    json_array_set_new(merge->shards, (size_t)index - 1,
+                       json_pack("{s:I, s:I, s:s, s:o*}", "index", index, "count", count, "plan",
+                                 plan, "plan_cases", cases > 0 ? json_integer(cases) : NULL));
+    return LB_OK;
 }
 
 /* Writes what the run's values come from: the seed, or the hash of a file of weights or inputs. */
@@ -186,8 +158,8 @@ static void print_source(const json_t *header, const char *key, char text[32])
 static enum lb_status take_header(struct merge *merge, const json_t *header, struct lb_error *err)
 {
     static const char *const keys[] = {"seed", "weights", "inputs"};
-    if (merge->files == 1 && json_object_update(merge->header, (json_t *)(uintptr_t)header) != 0)
-        return no_memory(err);
+    if (merge->files == 0)
+        json_object_update(merge->header, (json_t *)(uintptr_t)header);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         char is[32], was[32];
         print_source(header, keys[i], is);
@@ -195,7 +167,7 @@ static enum lb_status take_header(struct merge *merge, const json_t *header, str
         if (strcmp(is, was) != 0)
             return lb_fail(err, LB_INVALID,
                            "%s of its %s is %s, but that of %s is %s%s: they can't be one run",
-                           i == 0 ? "the value" : "the hash", keys[i], is, merge->paths[0], was,
+                           i == 0 ? "the value" : "the hash", keys[i], is, merge->first, was,
                            i == 0 ? "" : " (none: they were drawn)");
     }
     json_t *started = json_object_get(header, "started");
@@ -209,61 +181,52 @@ static enum lb_status take_header(struct merge *merge, const json_t *header, str
 static enum lb_status take_run(struct merge *merge, const struct lb_run *run, size_t first,
                                struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     size_t i;
     json_t *shard = json_object_get(run->header, "shard");
     if (json_object_get(run->header, "interleaved"))
         return lb_fail(err, LB_INVALID,
                        "it is one side of --ab, measured in turn with the other side, and can't be "
                        "merged");
-    LB_TRY(take_header(merge, run->header, err));
-    LB_TRY(number_environments(merge, run, first, err));
+    LB_CHECK(take_header(merge, run->header, err));
+    number_environments(merge, run, first);
     json_t *shards = json_object_get(run->header, "shards");
-    bool is_shard = shard || json_array_size(shards) > 0;
     if (shard)
-        LB_TRY(take_shard(merge, shard, err));
-    json_array_foreach(shards, i, shard) LB_TRY(take_shard(merge, shard, err));
-    if (!is_shard && !merge->no_shard)
-        merge->no_shard = merge->paths[merge->files - 1];
+        LB_CHECK(take_shard(merge, shard, err));
+    json_array_foreach(shards, i, shard) LB_CHECK(take_shard(merge, shard, err));
     merge->doubtful += run->doubt[0] != '\0';
     merge->unfinished += !run->finished || run->interrupted;
     const char *finished = json_string_value(json_object_get(run->footer, "finished"));
     if (finished && strcmp(finished, merge->finished) > 0)
         snprintf(merge->finished, sizeof(merge->finished), "%s", finished);
-done:
-    return st;
+    return LB_OK;
 }
 
-/* Indexes one run.jsonl, which may be a result of merging. The file must not change until
- * lb_merge_write has returned. LB_INVALID, with both values: its seed, the hash of the weights or
- * inputs that a file gave, or the plan that it is a shard of is another one than that of the runs
- * before it; or it is one side of --ab. Other errors are those of lb_run_read. A file without a
- * line of a run, such as a sweep that was killed at its start leaves, is named and left out. */
+/* Takes one run.jsonl, which may be a result of merging. LB_INVALID, with both values: its seed,
+ * the hash of the weights or inputs that a file gave, or the plan that it is a shard of is another
+ * one than that of the runs before it; or it is one side of --ab. Other errors are those of
+ * lb_run_read. A file without a line of a run, such as a sweep that was killed at its start leaves,
+ * is named and left out. */
 static enum lb_status add_file(struct merge *merge, const char *path, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_run run = {0};
     struct lb_error why;
     size_t first = merge->count;
-    char **paths = realloc(merge->paths, (merge->files + 1) * sizeof(*paths));
-    merge->paths = paths ? paths : merge->paths;
-    if (!paths || !(paths[merge->files] = strdup(path)))
-        return no_memory(err);
-    merge->files++;
-    st = lb_run_visit(path, add_line, merge, &run, &why);
+    enum lb_status st = lb_run_visit(path, add_line, merge, &run, &why);
     if (run.empty) {
         lb_warn(why.text);
-        free(merge->paths[--merge->files]);
         merge->empty++;
         return LB_OK;
     }
     if (st != LB_OK)
         return lb_fail(err, st, "%s", why.text);
+    if (!merge->first)
+        merge->first = lb_needed(strdup(path));
     st = take_run(merge, &run, first, &why);
     if (st != LB_OK)
         st = lb_fail(err, st, "--merge: %s: %.400s", path, why.text);
     else
         lb_warn(run.doubt);
+    merge->files++;
     lb_run_free(&run);
     return st;
 }
@@ -292,10 +255,8 @@ static enum lb_status add_folder(struct merge *merge, const char *folder, const 
     enum lb_status st = LB_OK;
     struct stat status;
     struct dirent **entries = NULL;
-    char *path = lb_run_path(folder);
+    char *path = lb_needed(lb_run_path(folder));
     int count = 0;
-    if (!path)
-        return no_memory(err);
     if (stat(path, &status) == 0) {
         st = add_file(merge, path, err);
         *found += 1;
@@ -355,9 +316,7 @@ static int compare_lines(const void *a, const void *b)
         order = strcmp(json_string_value(p->started), json_string_value(q->started));
     if (!order && p->canary)
         order = (p->median_ns > q->median_ns) - (p->median_ns < q->median_ns);
-    if (!order && p->file != q->file)
-        order = p->file < q->file ? -1 : 1;
-    return order ? order : (p->offset > q->offset) - (p->offset < q->offset);
+    return order ? order : (p->number > q->number) - (p->number < q->number);
 }
 
 /* Drops the lines [from, end) of one case, but for the last one of each environment and, where one
@@ -373,7 +332,6 @@ static void drop_replaced(struct merge *merge, size_t from, size_t end)
         bool skipped = !line->ran && (ran || kept > 0);
         line->dropped = replaced || skipped;
         merge->replaced += replaced && line->ran;
-        merge->skipped += !replaced && skipped;
         kept += !line->dropped;
     }
 }
@@ -417,12 +375,10 @@ static void sort_lines(struct merge *merge)
 /* ---- Nodes ---- */
 
 /* Writes a number for the device of each environment into devices [size of environments]. Equal
- * devices (lb_environment_kind) get the same number. LB_OOM. */
-static enum lb_status number_devices(const json_t *environments, size_t *devices,
-                                     struct lb_error *err)
+ * devices (lb_environment_kind) get the same number. */
+static void number_devices(const json_t *environments, size_t *devices)
 {
     json_t *kinds = json_array(), *environment;
-    bool done = kinds != NULL;
     size_t i;
     json_array_foreach(environments, i, environment)
     {
@@ -430,16 +386,14 @@ static enum lb_status number_devices(const json_t *environments, size_t *devices
         for (devices[i] = 0; devices[i] < i; devices[i]++)
             if (json_equal(json_array_get(kinds, devices[i]), kind))
                 break;
-        done = done && json_array_append_new(kinds, kind) == 0;
+        json_array_append_new(kinds, kind);
     }
     json_decref(kinds);
-    return done ? LB_OK : no_memory(err);
 }
 
 /* Says that a node is slower or faster than the others, and adds a warning to its rows. */
-static enum lb_status report_node(struct merge *merge, size_t number,
-                                  const struct lb_canary_verdict *verdict, FILE *report,
-                                  struct lb_error *err)
+static void report_node(struct merge *merge, size_t number, const struct lb_canary_verdict *verdict,
+                        FILE *report)
 {
     char node[256], device[256], words[128], warning[512], key[32];
     const json_t *environment = json_array_get(merge->environments, number);
@@ -452,8 +406,7 @@ static enum lb_status report_node(struct merge *merge, size_t number,
             device, 100 * expm1(verdict->spread));
     snprintf(warning, sizeof(warning), "its node %.100s is %s, by its canaries", node, words);
     snprintf(key, sizeof(key), "%zu", number);
-    return json_object_set_new(merge->warnings, key, json_string(warning)) == 0 ? LB_OK
-                                                                                : no_memory(err);
+    json_object_set_new(merge->warnings, key, json_string(warning));
 }
 
 /* Compares the nodes by their canaries, and says which of them differ. */
@@ -461,23 +414,21 @@ static enum lb_status check_nodes(struct merge *merge, FILE *report, struct lb_e
 {
     enum lb_status st = LB_OK;
     size_t count = 0, judged = 0, off = 0, nodes = json_array_size(merge->environments);
-    struct lb_canary_time *times = calloc(merge->count + 1, sizeof(*times));
-    size_t *devices = calloc(nodes + 1, sizeof(*devices));
-    struct lb_canary_verdict *verdicts = calloc(nodes + 1, sizeof(*verdicts));
-    if (!times || !devices || !verdicts)
-        LB_TRY(no_memory(err));
+    struct lb_canary_time *times = lb_needed(calloc(merge->count + 1, sizeof(*times)));
+    size_t *devices = lb_needed(calloc(nodes + 1, sizeof(*devices)));
+    struct lb_canary_verdict *verdicts = lb_needed(calloc(nodes + 1, sizeof(*verdicts)));
     for (size_t i = 0; i < merge->count; i++) {
         const struct line *line = &merge->lines[i];
         if (line->canary && !line->dropped && isfinite(line->median_ns))
             times[count++] = (struct lb_canary_time){line->environment, line->id, line->median_ns};
     }
-    LB_TRY(number_devices(merge->environments, devices, err));
+    number_devices(merge->environments, devices);
     LB_TRY(lb_canaries_judge(times, count, devices, nodes, verdicts, err));
     for (size_t n = 0; n < nodes; n++) {
         judged += verdicts[n].nodes >= LB_CANARY_NODES;
         off += verdicts[n].off;
         if (verdicts[n].off)
-            LB_TRY(report_node(merge, n, &verdicts[n], report, err));
+            report_node(merge, n, &verdicts[n], report);
     }
     if (judged > 0 && off == 0)
         fprintf(report, "no node is off by its canaries\n");
@@ -493,55 +444,29 @@ done:
 
 /* ---- Writing ---- */
 
-/* Reads an indexed line again. The lines are sorted so that most of one problem, which a shard has
- * whole, follow each other in one file. */
-static enum lb_status read_again(struct merge *merge, const struct line *line, json_t **object,
-                                 struct lb_error *err)
-{
-    const char *path = merge->paths[line->file];
-    char *text = malloc((size_t)line->length + 1);
-    if (merge->fd < 0 || merge->fd_file != line->file) {
-        if (merge->fd >= 0)
-            close(merge->fd);
-        merge->fd = open(path, O_RDONLY | O_CLOEXEC);
-        merge->fd_file = line->file;
-    }
-    *object = NULL;
-    if (text && merge->fd >= 0 &&
-        pread(merge->fd, text, line->length, line->offset) == (ssize_t)line->length)
-        *object = json_loadb(text, line->length, 0, NULL);
-    free(text);
-    return *object ? LB_OK
-                   : lb_fail(err, LB_IO, "--merge: %s: it can't be read again; merge again", path);
-}
-
 /* Writes the object as a line and drops the reference to it. */
-static enum lb_status write_object(json_t *object, FILE *out, struct lb_error *err)
+static void write_object(json_t *object, FILE *out)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
-    bool done = text && fputs(text, out) != EOF && fputc('\n', out) != EOF;
-    free(text);
+    json_dumpf(object, out, JSON_COMPACT);
+    fputc('\n', out);
     json_decref(object);
-    return done ? LB_OK : no_memory(err);
 }
 
-/* Writes an indexed line with the number of its environment, the time of its session, and the
- * warning about its node. */
-static enum lb_status write_line(struct merge *merge, const struct line *line, FILE *out,
-                                 struct lb_error *err)
+/* Writes a line with the number of its environment, the time of its session, and the warning about
+ * its node. */
+static void write_line(const struct merge *merge, const struct line *line, FILE *out)
 {
     char number[32];
-    json_t *object;
-    enum lb_status st = read_again(merge, line, &object, err);
-    if (st != LB_OK)
-        return st;
-    snprintf(number, sizeof(number), "%u", (unsigned)line->environment);
+    json_t *object = line->object;
+    snprintf(number, sizeof(number), "%zu", line->environment);
     json_t *warning = line->canary ? NULL : json_object_get(merge->warnings, number);
     json_object_del(object, "node_warning");
-    bool done = json_object_set_new(object, "environment", json_integer(line->environment)) == 0 &&
-                (!line->started || json_object_set(object, "started", line->started) == 0) &&
-                (!warning || json_object_set(object, "node_warning", warning) == 0);
-    return done ? write_object(object, out, err) : no_memory(err);
+    json_object_set_new(object, "environment", json_integer((json_int_t)line->environment));
+    if (line->started)
+        json_object_set(object, "started", line->started);
+    if (warning)
+        json_object_set(object, "node_warning", warning);
+    write_object(json_incref(object), out);
 }
 
 static json_t *make_header(const struct merge *merge)
@@ -560,26 +485,25 @@ static json_t *make_header(const struct merge *merge)
     json_object_set(header, "environment", json_array_get(merge->environments, 0));
     json_object_set(header, "environments", merge->environments);
     json_object_set_new(header, "shards", shards);
-    return json_object_set_new(header, "merged", json_true()) == 0 ? header : NULL;
+    json_object_set_new(header, "merged", json_true());
+    return header;
 }
 
 /* lb_file_writer */
 static enum lb_status write_run(FILE *out, const void *user, struct lb_error *err)
 {
-    struct merge *merge = (struct merge *)(uintptr_t)user;
-    enum lb_status st = LB_OK;
-    LB_TRY(write_object(make_header(merge), out, err));
+    const struct merge *merge = user;
+    const char *started = json_string_value(json_object_get(merge->header, "started"));
+    (void)err;
+    write_object(make_header(merge), out);
     for (size_t i = 0; i < merge->count; i++)
         if (!merge->lines[i].dropped)
-            LB_TRY(write_line(merge, &merge->lines[i], out, err));
-    st = write_object(
-        json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished",
-                  merge->finished[0] ? merge->finished
-                                     : json_string_value(json_object_get(merge->header, "started")),
-                  "rows", (json_int_t)merge->rows, "interrupted", is_incomplete(merge)),
-        out, err);
-done:
-    return st;
+            write_line(merge, &merge->lines[i], out);
+    write_object(json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished",
+                           merge->finished[0] ? merge->finished : started, "rows",
+                           (json_int_t)merge->rows, "interrupted", is_incomplete(merge)),
+                 out);
+    return LB_OK;
 }
 
 /* LB_INVALID when the file is a run that is not a result of merging, since it would be lost. */
@@ -607,9 +531,7 @@ static enum lb_status check_replaceable(const char *path, struct lb_error *err)
 static enum lb_status write_merged(struct merge *merge, const char *folder, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char *path = lb_run_path(folder);
-    if (!path)
-        return no_memory(err);
+    char *path = lb_needed(lb_run_path(folder));
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", folder, strerror(errno)));
     LB_TRY(check_replaceable(path, err));
@@ -623,21 +545,20 @@ done:
 /* Says which shards of the plan are missing: "shards 3, 7 of 8 are missing". */
 static void report_missing(const struct merge *merge, FILE *report)
 {
-    enum { NAMED = 20 };
-    char names[20 * NAMED] = "";
-    size_t named = 0, i;
+    const char *s = merge->missing > 1 ? "s" : "", *separator = " ";
+    size_t i;
     json_t *shard;
     if (merge->missing == 0)
         return;
+    fprintf(report, "incomplete: shard%s", s);
     json_array_foreach(merge->shards, i, shard)
     {
-        if (json_is_null(shard) && named++ < NAMED)
-            lb_append(names, sizeof(names), "%s %zu", names[0] ? "," : "", i + 1);
+        if (!json_is_null(shard))
+            continue;
+        fprintf(report, "%s%zu", separator, i + 1);
+        separator = ", ";
     }
-    if (merge->missing > NAMED)
-        lb_append(names, sizeof(names), " and %zu more", merge->missing - NAMED);
-    fprintf(report, "incomplete: shard%s%s of %zu %s missing\n", merge->missing > 1 ? "s" : "",
-            names, json_array_size(merge->shards), merge->missing > 1 ? "are" : "is");
+    fprintf(report, " of %zu %s missing\n", json_array_size(merge->shards), *s ? "are" : "is");
 }
 
 /* Says which commits of this project measured the runs, where there are several. */
@@ -676,9 +597,6 @@ static void report_gaps(const struct merge *merge, FILE *report)
     if (merge->empty > 0)
         fprintf(report, "incomplete: %zu of the files hold no run and are left out\n",
                 merge->empty);
-    if (merge->plan[0] && merge->no_shard)
-        fprintf(report, "warning: %s is no shard, but other runs are shards of a plan\n",
-                merge->no_shard);
     report_commits(merge, report);
 }
 
@@ -691,9 +609,6 @@ static void report_counts(const struct merge *merge, const char *out, FILE *repo
     if (merge->replaced > 0)
         fprintf(report, "%zu row%s replaced by later ones of the same case and environment\n",
                 merge->replaced, merge->replaced == 1 ? " was" : "s were");
-    if (merge->skipped > 0)
-        fprintf(report, "%zu row%s of skipped cases dropped, because another row has the case\n",
-                merge->skipped, merge->skipped == 1 ? "" : "s");
     report_gaps(merge, report);
 }
 
@@ -701,8 +616,7 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
                              int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct merge merge = {.fd = -1,
-                          .environments = json_array(),
+    struct merge merge = {.environments = json_array(),
                           .warnings = json_object(),
                           .header = json_object(),
                           .shards = json_array()};

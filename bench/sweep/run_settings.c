@@ -11,6 +11,7 @@
 #include "model/tensor_files.h"
 #include "record/environment.h"
 #include "support/framework_plugins.h"
+#include "support/memory.h"
 
 #define FIELD(name) offsetof(struct lb_options, name)
 
@@ -58,8 +59,7 @@ static json_t *path_json(const char *path)
 
 /* ---- To the header ---- */
 
-/* The environment, with the versions of the frameworks whose plug-ins the run uses. NULL when
- * memory runs out. */
+/* The environment, with the versions of the frameworks whose plug-ins the run uses. */
 static json_t *environment_json(const struct lb_options *options, json_t *libraries)
 {
     json_t *environment = lb_environment(libraries);
@@ -73,20 +73,17 @@ static json_t *environment_json(const struct lb_options *options, json_t *librar
     return environment;
 }
 
-enum lb_status lb_settings_of_session(const struct lb_options *options, json_t *libraries,
-                                      json_t **details, struct lb_error *err)
+json_t *lb_settings_of_session(const struct lb_options *options, json_t *libraries)
 {
     json_t *command = json_array();
     for (int i = 0; i < options->argc; i++) {
-        char *text = strdup(options->argv[i]); /* the command line may be in any encoding */
-        if (text)
-            lb_clean_text(text);
-        json_array_append_new(command, text ? json_string(text) : json_null());
+        char *text = lb_needed(strdup(options->argv[i]));
+        lb_clean_text(text); /* the command line may be in any encoding */
+        json_array_append_new(command, json_string(text));
         free(text);
     }
-    *details = json_pack("{s:o, s:o}", "environment", environment_json(options, libraries),
-                         "command", command);
-    return *details ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the header");
+    return json_pack("{s:o, s:o}", "environment", environment_json(options, libraries), "command",
+                     command);
 }
 
 static void put_fields(json_t *header, const struct lb_options *options)
@@ -120,13 +117,11 @@ static enum lb_status print_hashes(char weights_hash[17], char inputs_hash[17],
 {
     const struct lb_weights_file *weights;
     const struct lb_sequence_file *x;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_weights_given(&weights, err));
-    LB_TRY(lb_inputs_given(&x, err));
+    LB_CHECK(lb_weights_given(&weights, err));
+    LB_CHECK(lb_inputs_given(&x, err));
     snprintf(weights_hash, 17, "%016llx", (unsigned long long)(weights ? weights->hash : 0));
     snprintf(inputs_hash, 17, "%016llx", (unsigned long long)(x ? x->hash : 0));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The files that the run reads. */
@@ -134,25 +129,24 @@ static enum lb_status put_files(json_t *header, const struct lb_options *options
                                 struct lb_error *err)
 {
     char weights[17], inputs[17];
-    enum lb_status st = LB_OK;
-    LB_TRY(print_hashes(weights, inputs, err));
+    LB_CHECK(print_hashes(weights, inputs, err));
     if (options->given_files.tuned)
-        LB_TRY(put_file(header, "tuned", path_json(options->given_files.tuned),
-                        options->given_files.tuned, err));
+        LB_CHECK(put_file(header, "tuned", path_json(options->given_files.tuned),
+                          options->given_files.tuned, err));
     if (options->given_files.weights)
-        LB_TRY(put_file(header, "weights",
-                        json_pack("{s:o, s:s, s:s}", "file",
-                                  path_json(options->given_files.weights), "prefix",
-                                  options->given_files.prefix ? options->given_files.prefix : "",
-                                  "hash", weights),
-                        options->given_files.weights, err));
+        LB_CHECK(put_file(header, "weights",
+                          json_pack("{s:o, s:s, s:s}", "file",
+                                    path_json(options->given_files.weights), "prefix",
+                                    options->given_files.prefix ? options->given_files.prefix : "",
+                                    "hash", weights),
+                          options->given_files.weights, err));
     if (options->given_files.inputs)
-        LB_TRY(put_file(header, "inputs",
-                        json_pack("{s:o, s:b, s:s}", "file", path_json(options->given_files.inputs),
-                                  "batch_first", options->given_files.batch_first, "hash", inputs),
-                        options->given_files.inputs, err));
-done:
-    return st;
+        LB_CHECK(
+            put_file(header, "inputs",
+                     json_pack("{s:o, s:b, s:s}", "file", path_json(options->given_files.inputs),
+                               "batch_first", options->given_files.batch_first, "hash", inputs),
+                     options->given_files.inputs, err));
+    return LB_OK;
 }
 
 enum lb_status lb_settings_to_header(const struct lb_options *options,
@@ -160,7 +154,6 @@ enum lb_status lb_settings_to_header(const struct lb_options *options,
                                      const struct lb_case *cases, size_t count, json_t *libraries,
                                      json_t **header, struct lb_error *err)
 {
-    enum lb_status st = lb_settings_of_session(options, libraries, header, err);
     json_t *texts = json_array(), *plugins = json_array();
     for (size_t i = 0; i < count; i++) {
         char id[LB_CASE_ID_SIZE];
@@ -169,16 +162,14 @@ enum lb_status lb_settings_to_header(const struct lb_options *options,
     }
     for (size_t i = 0; i < options->plugin_count; i++)
         json_array_append_new(plugins, path_json(options->plugins[i]));
+    *header = lb_settings_of_session(options, libraries);
     json_t *more = json_pack(
         "{s:I, s:{s:I, s:I, s:f, s:f}, s:s?, s:o, s:o}", "seed", (json_int_t)options->seed,
         "sampler", "min_samples", (json_int_t)sampler->min_samples, "max_samples",
         (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
         sampler->max_ns, "baseline", options->baseline, "plugins", plugins, "cases", texts);
-    if (st == LB_OK && (!more || json_object_update(*header, more) != 0))
-        st = lb_fail(err, LB_OOM, "out of memory for the header");
+    json_object_update(*header, more);
     json_decref(more);
-    if (st != LB_OK)
-        return st;
     put_fields(*header, options);
     return put_files(*header, options, err);
 }
@@ -234,7 +225,6 @@ static enum lb_status read_files(const json_t *header, struct lb_options *option
     const json_t *inputs = json_object_get(header, "inputs");
     const char *tuned = json_string_value(json_object_get(header, "tuned"));
     char weights_hash[17], inputs_hash[17];
-    enum lb_status st = LB_OK;
     if (tuned && options->given_files.tune && !options->given_files.tuned)
         return lb_fail(err, LB_INVALID,
                        "--resume: the run writes tuned choices into %.300s, which a run's file may "
@@ -245,12 +235,10 @@ static enum lb_status read_files(const json_t *header, struct lb_options *option
     options->given_files.prefix = json_string_value(json_object_get(weights, "prefix"));
     options->given_files.inputs = json_string_value(json_object_get(inputs, "file"));
     options->given_files.batch_first = json_is_true(json_object_get(inputs, "batch_first"));
-    LB_TRY(lb_give_files(&options->given_files, err));
-    LB_TRY(print_hashes(weights_hash, inputs_hash, err));
-    LB_TRY(check_file(weights, weights_hash, "weights", err));
-    LB_TRY(check_file(inputs, inputs_hash, "inputs", err));
-done:
-    return st;
+    LB_CHECK(lb_give_files(&options->given_files, err));
+    LB_CHECK(print_hashes(weights_hash, inputs_hash, err));
+    LB_CHECK(check_file(weights, weights_hash, "weights", err));
+    return check_file(inputs, inputs_hash, "inputs", err);
 }
 
 static enum lb_status read_cases(const json_t *header, struct lb_case **cases, size_t *count,
@@ -258,9 +246,7 @@ static enum lb_status read_cases(const json_t *header, struct lb_case **cases, s
 {
     const json_t *array = json_object_get(header, "cases");
     *count = json_array_size(array);
-    *cases = calloc(*count + 1, sizeof(**cases));
-    if (!*cases)
-        return lb_fail(err, LB_OOM, "out of memory for the cases");
+    *cases = lb_needed(calloc(*count + 1, sizeof(**cases)));
     for (size_t i = 0; i < *count; i++) {
         struct lb_error why;
         const char *text = json_string_value(json_array_get(array, i));
@@ -274,10 +260,7 @@ static enum lb_status read_cases(const json_t *header, struct lb_case **cases, s
 enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *options,
                                        struct lb_case **cases, size_t *count, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(read_fields(header, options, err));
-    LB_TRY(read_files(header, options, err));
-    LB_TRY(read_cases(header, cases, count, err));
-done:
-    return st;
+    LB_CHECK(read_fields(header, options, err));
+    LB_CHECK(read_files(header, options, err));
+    return read_cases(header, cases, count, err);
 }

@@ -7,9 +7,8 @@
 #include "cli/options.h"
 #include "model/case.h"
 
-/* A new object: environment and command line of this session, for lb_run_resume. LB_OOM. */
-enum lb_status lb_settings_of_session(const struct lb_options *options, json_t *libraries,
-                                      json_t **details, struct lb_error *err);
+/* A new object: environment and command line of this session, for lb_run_resume. */
+json_t *lb_settings_of_session(const struct lb_options *options, json_t *libraries);
 
 /* The same with the settings and the text of each case, for lb_run_create. The caller releases
  * *header, also after a failure. LB_INVALID: a path is not UTF-8. */

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "plot/grouped_run.h"
 #include "support/cpu_load.h"
+#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
@@ -176,7 +177,6 @@ static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *ro
     else
         snprintf(line, sizeof(line), "%-11s %9s  %s: %s", lb_verdict_name(row->verdict), "", id,
                  row->reason);
-    lb_clean_text(line);
     lb_progress_say(&sweep->progress, line);
 }
 
@@ -193,7 +193,7 @@ static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, str
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     if (st == LB_OK && sweep->live.left) {
         lb_progress_clear(&sweep->progress);
-        st = lb_live_add(&sweep->live, row, err);
+        lb_live_add(&sweep->live, row);
     }
     return st;
 }
@@ -250,16 +250,14 @@ static enum lb_status run_round(struct lb_sweep_run *sweep, const struct lb_case
 {
     bool last = round + 1 == lb_sweep_rounds(sweep->session->options);
     char id[LB_CASE_ID_SIZE];
-    enum lb_status st = LB_OK;
     lb_case_print(c, id);
     lb_progress_case(&sweep->progress, id);
-    LB_TRY(measure(sweep, c, round, row, err));
+    LB_CHECK(measure(sweep, c, round, row, err));
     if (last)
-        LB_TRY(record(sweep, row, err));
+        LB_CHECK(record(sweep, row, err));
     else
         lb_progress_done(&sweep->progress, false, false);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Runs the rounds of some cases [count, at most LB_GBENCH_MAX] in the order that Google Benchmark
@@ -270,9 +268,7 @@ static enum lb_status run_chunk(struct lb_sweep_run *sweep, const struct lb_case
     enum lb_status st = LB_OK;
     int rounds[LB_GBENCH_MAX] = {0};
     size_t *order = NULL, length = 0;
-    struct lb_row *rows = calloc(LB_GBENCH_MAX, sizeof(*rows));
-    if (!rows)
-        return lb_fail(err, LB_OOM, "out of memory for %d rows", LB_GBENCH_MAX);
+    struct lb_row *rows = lb_needed(calloc(LB_GBENCH_MAX, sizeof(*rows)));
     LB_TRY(lb_gbench_order(cases, count, false, &order, &length, err));
     for (size_t i = 0; i < length && !lb_sweep_interrupted(sweep->session); i++) {
         size_t at = order[i];
@@ -319,8 +315,7 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
     bool listed = sweep->live.left != NULL;
     if (planned == LB_OK) {
         st = run_cases(sweep, err);
-        if (st == LB_OK)
-            st = lb_live_end(&sweep->live, err);
+        lb_live_end(&sweep->live);
         bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
         /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
         enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
@@ -347,7 +342,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     struct lb_sweep_run sweep = {.session = session};
     enum lb_status st = lb_sweep_begin(&sweep, plan, err);
     if (st == LB_OK && isatty(STDOUT_FILENO) && !session->options->benchmark_json)
-        st = lb_live_begin(&sweep.live, sweep.header, sweep.cases, sweep.count, err);
+        lb_live_begin(&sweep.live, sweep.header, sweep.cases, sweep.count);
     return run_and_finish(st, &sweep, exit_code, err);
 }
 

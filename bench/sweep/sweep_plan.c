@@ -10,6 +10,7 @@
 #include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
+#include "support/memory.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
 #include "sweep/run_settings.h"
@@ -46,9 +47,7 @@ static enum lb_status configure_gbench(const struct lb_options *options, struct 
 {
     char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
     size_t count = options->benchmark_count;
-    char **all = calloc(count + 2, sizeof(*all));
-    if (!all)
-        return lb_fail(err, LB_OOM, "out of memory");
+    char **all = lb_needed(calloc(count + 2, sizeof(*all)));
     for (size_t i = 0; i < count; i++)
         all[i] = (char *)(uintptr_t)options->benchmark[i];
     snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
@@ -86,22 +85,20 @@ static enum lb_status filter_cases(struct lb_case *cases, size_t *count, struct 
 enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,
                                struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(configure_gbench(options, err));
+    LB_CHECK(configure_gbench(options, err));
     if (options->benchmark_filter && plan->count > 0)
-        LB_TRY(filter_cases(plan->cases, &plan->count, err));
-done:
-    return st;
+        LB_CHECK(filter_cases(plan->cases, &plan->count, err));
+    return LB_OK;
 }
 
 /* Notes in the header which part of a plan this is, and its canaries. */
-static enum lb_status note_shard(const struct lb_session *session, const struct lb_shard *shard,
-                                 json_t *header, struct lb_error *err)
+static void note_shard(const struct lb_session *session, const struct lb_shard *shard,
+                       json_t *header)
 {
     struct lb_case canaries[LB_CANARY_COUNT];
     char hash[17];
     if (shard->count == 0)
-        return LB_OK;
+        return;
     json_t *texts = json_array();
     lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
     for (size_t i = 0; i < LB_CANARY_COUNT; i++) {
@@ -110,12 +107,10 @@ static enum lb_status note_shard(const struct lb_session *session, const struct 
         json_array_append_new(texts, json_string(text));
     }
     snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
-    json_t *object =
-        json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count", shard->count, "plan",
-                  hash, "plan_cases", (json_int_t)shard->plan_count, "canaries", texts);
-    return json_object_set_new(header, "shard", object) == 0
-               ? LB_OK
-               : lb_fail(err, LB_OOM, "out of memory for the shard");
+    json_object_set_new(header, "shard",
+                        json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count",
+                                  shard->count, "plan", hash, "plan_cases",
+                                  (json_int_t)shard->plan_count, "canaries", texts));
 }
 
 /* Takes the canaries that the header's shard names, but for those of an implementation that another
@@ -124,17 +119,15 @@ static enum lb_status take_canaries(struct lb_sweep_run *sweep, const json_t *he
                                     struct lb_error *err)
 {
     const json_t *texts = json_object_get(json_object_get(header, "shard"), "canaries");
-    enum lb_status st = LB_OK;
     for (size_t i = 0; i < json_array_size(texts) && i < LB_CANARY_COUNT; i++) {
         const char *text = json_string_value(json_array_get(texts, i));
         struct lb_case *c = &sweep->canaries[sweep->canary_count];
-        LB_TRY(lb_case_parse(text ? text : "", c, NULL, NULL, err));
+        LB_CHECK(lb_case_parse(text ? text : "", c, NULL, NULL, err));
         const struct lb_impl_entry *impl_entry =
             lb_registry_find(sweep->session->registry, c->impl);
         sweep->canary_count += impl_entry && !impl_entry->absent;
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *plan,
@@ -143,9 +136,7 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
     const struct lb_session *session = sweep->session;
     enum lb_status st = LB_OK;
     json_t *header = NULL;
-    sweep->cases = calloc(plan->count + 1, sizeof(*sweep->cases));
-    if (!sweep->cases)
-        return lb_fail(err, LB_OOM, "out of memory for %zu cases", plan->count);
+    sweep->cases = lb_needed(calloc(plan->count + 1, sizeof(*sweep->cases)));
     sweep->count = plan->count;
     for (size_t i = 0; i < plan->count; i++)
         sweep->cases[i] = plan->cases[i];
@@ -154,12 +145,11 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
     LB_TRY(configure_gbench(session->options, err));
     LB_TRY(lb_settings_to_header(session->options, &sampler, sweep->cases, sweep->count,
                                  session->libraries, &header, err));
-    LB_TRY(note_shard(session, &plan->shard, header, err));
+    note_shard(session, &plan->shard, header);
     LB_TRY(take_canaries(sweep, header, err));
     lb_gpu_annotate(session, json_object_get(header, "environment"));
     LB_TRY(lb_name_folder(session->options->out, sweep->folder, sizeof(sweep->folder), err));
-    LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
-                            json_object_get(header, "environment"), err));
+    lb_ceilings_find(session, sweep->cases, sweep->count, json_object_get(header, "environment"));
     st = lb_run_create(sweep->folder, header, &sweep->file, err);
     sweep->header = json_incref(header);
 done:
@@ -168,17 +158,6 @@ done:
 }
 
 /* ---- Resuming ---- */
-
-/* The folder of a run that was named by its folder or, as other commands allow, by its run.jsonl.
- */
-static void folder_of_run(const char *word, char *folder, size_t size)
-{
-    const char *slash = strrchr(word, '/');
-    if (strcmp(slash ? slash + 1 : word, LB_RUN_FILE_NAME) != 0)
-        snprintf(folder, size, "%s", word);
-    else
-        snprintf(folder, size, "%.*s", slash ? (int)(slash - word) + 1 : 1, slash ? word : ".");
-}
 
 static enum lb_status check_resumable(const struct lb_run *run, const char *folder,
                                       struct lb_error *err)
@@ -211,9 +190,7 @@ static enum lb_status drop_done(const struct lb_run *run, struct lb_sweep_run *s
     enum lb_status st = LB_OK;
     struct lb_case_set seen = {0};
     size_t kept = 0, first, rows = 0;
-    struct lb_case *all = calloc(run->count + sweep->count + 1, sizeof(*all));
-    if (!all)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct lb_case *all = lb_needed(calloc(run->count + sweep->count + 1, sizeof(*all)));
     for (size_t i = 0; i < run->count; i++) {
         if (is_run_again(&run->rows[i], sweep->session->options))
             continue;
@@ -271,12 +248,9 @@ static enum lb_status check_known(const struct lb_sweep_run *sweep, struct lb_er
 static void say_how_far(const struct lb_sweep_run *sweep, const struct lb_run *run,
                         size_t done_count)
 {
-    char folder[sizeof(sweep->folder)];
-    snprintf(folder, sizeof(folder), "%s", sweep->folder);
-    lb_clean_text(folder); /* its name may hold escape sequences */
     lb_warn(run->doubt);
     if (!sweep->session->options->quiet)
-        fprintf(stderr, "%s: %zu %s done, %zu %s left to run\n", folder, done_count,
+        fprintf(stderr, "%s: %zu %s done, %zu %s left to run\n", sweep->folder, done_count,
                 done_count == 1 ? "case is" : "cases are", sweep->count,
                 sweep->count == 1 ? "case is" : "cases are");
 }
@@ -289,7 +263,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     json_t *details = NULL;
     size_t done_count = 0;
     LB_TRY(lb_check_derived_outputs(options, err));
-    folder_of_run(options->subject, sweep->folder, sizeof(sweep->folder));
+    lb_run_folder(options->subject, sweep->folder, sizeof(sweep->folder));
     LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
     LB_TRY(check_resumable(&run, sweep->folder, err));
     sweep->header = json_incref(run.header);
@@ -301,14 +275,13 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     LB_TRY(configure_gbench(options, err));
     if (lb_gpu_wanted(session, NULL))
         LB_TRY(lb_gpu_find(session, err));
-    LB_TRY(lb_settings_of_session(options, session->libraries, &details, err));
+    details = lb_settings_of_session(options, session->libraries);
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
     LB_TRY(drop_done(&run, sweep, &done_count, err));
     LB_TRY(check_known(sweep, err));
     LB_TRY(take_canaries(sweep, sweep->header, err));
-    LB_TRY(lb_ceilings_find(session, sweep->cases, sweep->count,
-                            json_object_get(details, "environment"), err));
+    lb_ceilings_find(session, sweep->cases, sweep->count, json_object_get(details, "environment"));
     LB_TRY(lb_run_resume(&sweep->file, details, err));
     sweep->file.rows = done_count;
     say_how_far(sweep, &run, done_count);

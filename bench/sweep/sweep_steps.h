@@ -8,7 +8,14 @@
 #include "report/canaries.h"
 #include "run/session.h"
 #include "support/progress.h"
-#include "sweep/live_table.h"
+
+/* The table of a sweep on a terminal. Zero it before use; zeroed, it shows nothing. */
+struct lb_live_table {
+    json_t *left;      /* object: from a problem's text to how many of its cases have no row yet;
+                          NULL: nothing is shown */
+    struct lb_run run; /* its header, and the rows whose problems have cases left */
+    char baseline[2 * LB_NAME_SIZE]; /* that the table's latest heading names */
+};
 
 /* A sweep that runs. Zero it before the first step. */
 struct lb_sweep_run {
@@ -44,6 +51,21 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
  * become those of the options. */
 enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *session,
                                  struct lb_options *options, struct lb_error *err);
+
+/* ---- live_table.c: the table on a terminal, problem by problem while the sweep runs ---- */
+
+/* Begins the table on stdout with the line of the machine. header: of the run, borrowed until the
+ * end. */
+void lb_live_begin(struct lb_live_table *live, json_t *header, const struct lb_case *cases,
+                   size_t count);
+
+/* Takes a row, which becomes empty, and prints its problem when no other case of it is left. */
+void lb_live_add(struct lb_live_table *live, struct lb_row *row);
+
+/* Prints the problems that an interruption has cut short. Accepts a zeroed table. */
+void lb_live_end(struct lb_live_table *live);
+
+void lb_live_free(struct lb_live_table *live); /* accepts a zeroed table */
 
 /* ---- sweep_finish.c: what a run ends with ---- */
 

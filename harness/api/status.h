@@ -44,6 +44,14 @@ const char *lb_status_name(enum lb_status status);
             goto done;   \
     } while (0)
 
+/* The same for a caller that has nothing to release: on failure it returns the status. */
+#define LB_CHECK(call)                       \
+    do {                                     \
+        enum lb_status lb_checked_ = (call); \
+        if (lb_checked_ != LB_OK)            \
+            return lb_checked_;              \
+    } while (0)
+
 #ifdef __cplusplus
 }
 #endif

@@ -297,7 +297,6 @@ enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place 
                                       struct lb_pinned_threads **out, struct lb_error *err)
 {
     struct lb_pinned_threads *pinned = &the_pinned;
-    enum lb_status st = LB_OK;
     *out = NULL;
     if (threads > LB_MAX_PINNED_THREADS)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
@@ -308,7 +307,7 @@ enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place 
     if (places)
         memcpy(pinned->places, places, pinned->threads * sizeof(*places));
     else
-        LB_TRY(take_own_cpus(pinned, err));
+        LB_CHECK(take_own_cpus(pinned, err));
     int failed = start_threads(pinned->threads);
     if (failed)
         return lb_fail(err, LB_FAILED, "starting thread %zu: %s", pool.started, strerror(failed));
@@ -319,8 +318,7 @@ enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place 
     pool.placed_by = NULL; /* the_pinned is reused: its threads may now run elsewhere */
     lb_pinned_threads_divide(pinned, pinned->threads);
     *out = pinned;
-done:
-    return st;
+    return LB_OK;
 }
 
 void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size)

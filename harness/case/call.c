@@ -4,15 +4,13 @@
 enum lb_status lb_case_call(void *user, struct lb_error *err)
 {
     struct lb_case_context *context = user;
-    enum lb_status st = LB_OK;
     uint64_t buffer = context->order & 1;
     context->order = context->order >> 1 | context->order << 63;
     if (context->c->problem.pass != LB_BACKWARD)
-        LB_TRY(context->impl->forward(context->self, &context->forward[buffer], err));
+        LB_CHECK(context->impl->forward(context->self, &context->forward[buffer], err));
     if (context->plan.has_backward)
-        LB_TRY(context->impl->backward(context->self, &context->backward[buffer], err));
-done:
-    return st;
+        LB_CHECK(context->impl->backward(context->self, &context->backward[buffer], err));
+    return LB_OK;
 }
 
 enum lb_status lb_case_call_update(void *user, struct lb_error *err)
@@ -34,22 +32,20 @@ void lb_case_set_order(struct lb_case_context *context, uint64_t order, int call
 enum lb_status lb_case_call_before(struct lb_case_context *context, bool checked,
                                    struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const int buffer = (int)(context->order & 1);
     const struct lb_tensors *tensors = &context->tensors;
     const struct lb_inputs *inputs = &context->inputs[context->held[buffer]];
     if (context->c->problem.pass != LB_BACKWARD)
         return LB_OK;
     for (int t = LB_DY; checked && t <= LB_DCN; t++)
-        LB_TRY(context->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
-    LB_TRY(context->impl->forward(context->self, &context->forward[buffer], err));
+        LB_CHECK(context->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
+    LB_CHECK(context->impl->forward(context->self, &context->forward[buffer], err));
     if (checked)
-        LB_TRY(context->space->synchronize(err));
+        LB_CHECK(context->space->synchronize(err));
     for (int t = LB_DY; checked && t <= LB_DCN; t++)
-        LB_TRY(
+        LB_CHECK(
             context->space->upload(tensors->at[buffer][t], inputs->at[t], tensors->bytes[t], err));
-done:
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_case_call_after(struct lb_case_context *context, struct lb_error *err)

@@ -24,16 +24,14 @@ enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_e
     const char *name = wrote_to_weights(context)                          ? "the canonical weights"
                        : !lb_reference_lengths_intact(context->reference) ? "the lengths"
                                                                           : NULL;
-    enum lb_status st = LB_OK;
     for (int i = 0; i < LB_TIMED_SETS && !name; i++) {
         const struct lb_inputs inputs = lb_case_held_inputs(context, i);
-        LB_TRY(lb_tensors_compare(&context->tensors, i, &inputs, &changed, err));
+        LB_CHECK(lb_tensors_compare(&context->tensors, i, &inputs, &changed, err));
         name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
     }
     if (name)
-        st = lb_case_wrong(context, "it wrote to %s, which it may only read", name);
-done:
-    return st;
+        return lb_case_wrong(context, "it wrote to %s, which it may only read", name);
+    return LB_OK;
 }
 
 /* Calls gradients while the inputs are NaN, and on the host the workspace as well, whose contents
@@ -41,51 +39,44 @@ done:
  * NaN. */
 static enum lb_status fetch_gradients_alone(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_case_check_inputs(context, err)); /* which could not be seen afterwards */
-    LB_TRY(lb_tensors_poison_inputs(&context->tensors, err));
+    LB_CHECK(lb_case_check_inputs(context, err)); /* which could not be seen afterwards */
+    LB_CHECK(lb_tensors_poison_inputs(&context->tensors, err));
     if (context->place->workspace_is_poisoned)
-        LB_TRY(context->space->poison(context->buffers.workspace, context->sizes.workspace, err));
+        LB_CHECK(context->space->poison(context->buffers.workspace, context->sizes.workspace, err));
     lb_case_phase(context, "gradients");
-    LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
+    LB_CHECK(context->impl->gradients(context->self, &context->results.gradients, err));
     lb_case_phase(context, "verify");
-    LB_TRY(lb_case_upload_inputs(context, err));
-done:
-    return st;
+    return lb_case_upload_inputs(context, err);
 }
 
 enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_source source,
                              struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(context->space->synchronize(err));
+    LB_CHECK(context->space->synchronize(err));
     if (context->impl->check)
-        LB_TRY(context->impl->check(context->self, err));
+        LB_CHECK(context->impl->check(context->self, err));
     lb_results_poison(&context->results);
-    LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
+    LB_CHECK(lb_tensors_download(&context->tensors, &context->results, err));
     if (source == LB_BY_UPDATE)
-        LB_TRY(lb_case_update_download(&context->update, &context->results.gradients, err));
+        LB_CHECK(lb_case_update_download(&context->update, &context->results.gradients, err));
     else if (lb_case_checks_gradients(context) && source == LB_BY_GRADIENTS_ALONE)
-        LB_TRY(fetch_gradients_alone(context, err));
+        LB_CHECK(fetch_gradients_alone(context, err));
     else if (lb_case_checks_gradients(context))
-        LB_TRY(context->impl->gradients(context->self, &context->results.gradients, err));
+        LB_CHECK(context->impl->gradients(context->self, &context->results.gradients, err));
     lb_loss_unscale(&context->plan.problem, context->loss_scale, &context->results);
     lb_case_note_peak(context);
-done:
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *hash,
                                     struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     *hash = 0;
-    LB_TRY(lb_tensors_hash(&context->tensors, hash, err));
+    LB_CHECK(lb_tensors_hash(&context->tensors, hash, err));
     if (context->buffers.gradients)
-        LB_TRY(
+        LB_CHECK(
             context->space->hash(context->buffers.gradients, context->sizes.gradients, hash, err));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The last output whose last element is still NaN; LB_TENSOR_COUNT when there is none. */
@@ -229,16 +220,14 @@ enum lb_status lb_case_check_guards(struct lb_case_context *context)
 enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_error *err)
 {
     bool intact = true;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_case_fetch(context, LB_BY_UPDATE, err));
-    LB_TRY(lb_case_update_intact(&context->update, &context->inputs[0].weights, &intact, err));
+    LB_CHECK(lb_case_fetch(context, LB_BY_UPDATE, err));
+    LB_CHECK(lb_case_update_intact(&context->update, &context->inputs[0].weights, &intact, err));
     if (lb_case_check_results(context) != LB_OK) {
         char found[LB_ROW_TEXT_SIZE];
         snprintf(found, sizeof(found), "%s", context->row->reason);
         return lb_case_wrong(context, "after update: %s", found);
     }
     if (!intact)
-        st = lb_case_wrong(context, "it wrote to the weights of update, which it may only read");
-done:
-    return st;
+        return lb_case_wrong(context, "it wrote to the weights of update, which it may only read");
+    return LB_OK;
 }

@@ -155,7 +155,6 @@ static void time_overflow_check(struct lb_case_context *context)
 
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     bool profiles = context->options->profile != NULL; /* which may slow one time or another down */
     if (context->place->note_state) { /* an idle device lowers its clocks at once */
         keep_busy(context, context->row->median_ns);
@@ -168,15 +167,14 @@ enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error
     if (context->timer.hold_expired)
         lb_row_warn(context->row, "launching the graph takes longer than the stream can be held: "
                                   "times include the launch");
-    LB_TRY(check_last_call(context, err));
+    LB_CHECK(check_last_call(context, err));
     if (!profiles)
-        LB_TRY(check_rate(context));
+        LB_CHECK(check_rate(context));
     if (lb_case_updates(context))
-        LB_TRY(time_update(context, err));
+        LB_CHECK(time_update(context, err));
     if (lb_case_has_dynamic_scale(context))
         time_overflow_check(context);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* lb_traced_call */
@@ -190,25 +188,23 @@ static enum lb_status call_for_trace(void *user, struct lb_error *err)
 
 enum lb_status lb_case_trace(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_row *row = context->row;
     bool graph = context->c->launch == LB_GRAPH;
     char contradiction[256];
     lb_case_phase(context, "trace");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_NONE);
-    LB_TRY(lb_case_poison(context, err));
+    LB_CHECK(lb_case_poison(context, err));
     lb_case_set_order(context, 0, 1);
-    LB_TRY(lb_case_call_before(context, false, err));
-    LB_TRY(lb_case_call(context, err)); /* loads what is loaded lazily */
-    LB_TRY(context->space->synchronize(err));
+    LB_CHECK(lb_case_call_before(context, false, err));
+    LB_CHECK(lb_case_call(context, err)); /* loads what is loaded lazily */
+    LB_CHECK(context->space->synchronize(err));
     if (graph)
-        LB_TRY(lb_timer_capture(&context->timer, lb_case_call, context, err));
-    LB_TRY(lb_case_call_before(context, false, err));
-    LB_TRY(context->space->synchronize(err));
-    LB_TRY(lb_kernel_trace(call_for_trace, context, graph, &row->kernels, err));
+        LB_CHECK(lb_timer_capture(&context->timer, lb_case_call, context, err));
+    LB_CHECK(lb_case_call_before(context, false, err));
+    LB_CHECK(context->space->synchronize(err));
+    LB_CHECK(lb_kernel_trace(call_for_trace, context, graph, &row->kernels, err));
     lb_kernels_contradict(context->c, &row->kernels, contradiction, sizeof(contradiction));
     lb_row_print(&row->warning, "%s", contradiction);
     row->verdict = LB_VERDICT_OK;
-done:
-    return st;
+    return LB_OK;
 }

@@ -28,16 +28,14 @@ struct call_time {
 static enum lb_status time_call_on(struct lb_case_context *context, const struct lb_inputs *inputs,
                                    struct call_time *time, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_tensors_upload(&context->tensors, 0, inputs, err));
+    LB_CHECK(lb_tensors_upload(&context->tensors, 0, inputs, err));
     lb_case_set_order(context, 0, 1);
-    LB_TRY(lb_case_poison_some(context, err));
-    LB_TRY(lb_case_call_before(context, false, err));
+    LB_CHECK(lb_case_poison_some(context, err));
+    LB_CHECK(lb_case_call_before(context, false, err));
     double cpu = lb_process_cpu_ns();
-    LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, 1, &time->ns, err));
+    LB_CHECK(lb_timer_measure(&context->timer, lb_case_call, context, 1, &time->ns, err));
     time->cpu_ns = lb_process_cpu_ns() - cpu;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Makes a call, or all verified calls of a stream, on the set of inputs that no other call reads,
@@ -218,17 +216,15 @@ static enum lb_status time_pair(struct lb_case_context *context, const struct lb
                                 struct ratios *ratios, struct lb_error *err)
 {
     const struct lb_inputs *known = &context->inputs[0];
-    enum lb_status st = LB_OK;
     struct call_time time, known_time;
     draw_inputs_again(context, drawn);
     /* A call in between: threads of the implementation may have gone to sleep meanwhile. */
-    LB_TRY(time_call_on(context, known, &time, err));
-    LB_TRY(time_call_on(context, drawn, &time, err));
-    LB_TRY(time_call_on(context, known, &known_time, err));
+    LB_CHECK(time_call_on(context, known, &time, err));
+    LB_CHECK(time_call_on(context, drawn, &time, err));
+    LB_CHECK(time_call_on(context, known, &known_time, err));
     ratios->ns[ratios->count] = (time.ns - learned_ns) / known_time.ns;
     ratios->cpu_ns[ratios->count++] = (time.cpu_ns - learned_ns) / known_time.cpu_ns;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Times pairs of calls until one shows clearly that new inputs are not slower, which usually is the

@@ -64,7 +64,6 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     const struct lb_impl *impl = context->impl;
     const struct lb_sizes *s = &context->sizes;
     const struct lb_problem *problem = &context->plan.problem;
-    enum lb_status st = LB_OK;
     context->available_before = context->space->available();
     if (context->place->bind)
         context->place->bind(context->plan.config.threads, context->cpus, sizeof(context->cpus));
@@ -75,11 +74,11 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     context->resident_before = lb_resident_bytes(getpid());
     lb_case_phase(context, "create");
     double start = lb_now_ns();
-    LB_TRY(impl->create(context->self, problem, &context->plan.config, err));
+    LB_CHECK(impl->create(context->self, problem, &context->plan.config, err));
     context->row->prepare_ns = lb_now_ns() - start;
     lb_case_phase(context, "sizes");
     start = lb_now_ns();
-    LB_TRY(impl->sizes(context->self, &context->sizes, err));
+    LB_CHECK(impl->sizes(context->self, &context->sizes, err));
     context->row->prepare_ns += lb_now_ns() - start;
     context->create_bytes = fmax(0, lb_peak_resident_bytes() - context->resident_before);
 
@@ -87,23 +86,20 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     context->row->gradients_bytes = (double)s->gradients;
     context->row->reserve_bytes = (double)s->reserve;
     context->row->workspace_bytes = (double)s->workspace;
-    LB_TRY(lb_check_memory(context->plan.space_bytes + buffer_bytes(context),
-                           context->space->available(), context->space->name, err));
-done:
-    return st;
+    return lb_check_memory(context->plan.space_bytes + buffer_bytes(context),
+                           context->space->available(), context->space->name, err);
 }
 
 static enum lb_status allocate_buffers(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_space *space = context->space;
     struct lb_row *row = context->row;
-    enum lb_status st = LB_OK;
-    LB_TRY(space->allocate(context->sizes.weights, &context->buffers.weights, err));
-    LB_TRY(space->allocate(context->sizes.gradients, &context->buffers.gradients, err));
-    LB_TRY(space->allocate(context->sizes.reserve, &context->buffers.reserve, err));
-    LB_TRY(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
-    LB_TRY(lb_tensors_create(&context->plan.problem, space, &context->tensors, err));
-    LB_TRY(lb_results_create(&context->plan.problem, &context->results, err));
+    LB_CHECK(space->allocate(context->sizes.weights, &context->buffers.weights, err));
+    LB_CHECK(space->allocate(context->sizes.gradients, &context->buffers.gradients, err));
+    LB_CHECK(space->allocate(context->sizes.reserve, &context->buffers.reserve, err));
+    LB_CHECK(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
+    LB_CHECK(lb_tensors_create(&context->plan.problem, space, &context->tensors, err));
+    LB_CHECK(lb_results_create(&context->plan.problem, &context->results, err));
     context->bits =
         calloc((size_t)LB_TIMED_SETS * (size_t)context->plan.chunks, sizeof(*context->bits));
     if (!context->bits)
@@ -111,7 +107,7 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     if (lb_case_streams(context)) {
         lb_tensors_carry_state(&context->tensors);
         for (int i = 0; i < LB_INPUT_SETS; i++)
-            LB_TRY(lb_results_create(&context->plan.whole, &context->whole[i], err));
+            LB_CHECK(lb_results_create(&context->plan.whole, &context->whole[i], err));
     }
     for (int i = 0; i < LB_TIMED_SETS; i++) {
         context->forward[i] = lb_forward_io(context->tensors.at[i]);
@@ -122,37 +118,31 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     row->input_sets = LB_TIMED_SETS;
     row->working_set_bytes = row->peak_bytes;
     row->call_bytes = row->peak_bytes - (double)lb_tensors_input_bytes(&context->tensors);
-    LB_TRY(
+    LB_CHECK(
         lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
     context->timer.never_hold = context->options->kernels || context->options->profile;
     lb_case_note_peak(context);
-done:
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_case_upload_inputs(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int i = 0; i < LB_TIMED_SETS; i++)
-        LB_TRY(lb_tensors_upload(&context->tensors, i, &context->inputs[context->held[i]], err));
-done:
-    return st;
+        LB_CHECK(lb_tensors_upload(&context->tensors, i, &context->inputs[context->held[i]], err));
+    return LB_OK;
 }
 
 enum lb_status lb_case_scale_inputs(struct lb_case_context *context, double scale,
                                     struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     context->loss_scale = scale;
     for (int i = 0; i < LB_INPUT_SETS; i++) {
         free(context->scaled[i]);
         context->inputs[i] = *lb_reference_inputs(context->reference, i);
-        LB_TRY(lb_loss_scale(&context->plan.problem, scale, &context->inputs[i],
-                             &context->scaled[i], err));
+        LB_CHECK(lb_loss_scale(&context->plan.problem, scale, &context->inputs[i],
+                               &context->scaled[i], err));
     }
-    LB_TRY(lb_case_upload_inputs(context, err));
-done:
-    return st;
+    return lb_case_upload_inputs(context, err);
 }
 
 bool lb_case_has_dynamic_scale(const struct lb_case_context *context)
@@ -208,41 +198,38 @@ static enum lb_status convert_weights(struct lb_case_context *context, struct lb
 {
     const struct lb_weights *weights = &context->inputs[0].weights;
     const struct lb_impl *impl = context->impl;
-    enum lb_status st = LB_OK;
     if (!lb_case_updates(context))
         return prepare_from_copy(context, weights, err);
-    LB_TRY(
+    LB_CHECK(
         lb_case_update_open(&context->c->problem, context->space, weights, &context->update, err));
     double start = lb_now_ns();
-    LB_TRY(lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
-    LB_TRY(context->space->synchronize(err));
+    LB_CHECK(lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
+    LB_CHECK(context->space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
-    LB_TRY(lb_case_update_poison_weights(&context->update, err));
-done:
-    return st;
+    return lb_case_update_poison_weights(&context->update, err);
 }
 
 enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_run_options *options = context->options;
     const struct lb_problem *problem = &context->plan.whole;
-    enum lb_status st = LB_OK;
     double start = lb_now_ns();
     lb_case_phase(context, "oracle");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
     if (options->kernels) /* a trace needs inputs alone */
-        LB_TRY(lb_reference_open_inputs(problem, options->seed, &context->reference, err));
+        LB_CHECK(lb_reference_open_inputs(problem, options->seed, &context->reference, err));
     else
-        LB_TRY(lb_reference_open(options->cache, problem, options->seed, &context->reference, err));
+        LB_CHECK(
+            lb_reference_open(options->cache, problem, options->seed, &context->reference, err));
     context->row->verify_ns = lb_now_ns() - start;
 
     lb_case_phase(context, "upload");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PREPARE);
-    LB_TRY(allocate_buffers(context, err));
+    LB_CHECK(allocate_buffers(context, err));
     for (int i = 0; i < LB_TIMED_SETS; i++)
         context->held[i] = i;
     bool scaled = !options->dynamic_loss_scale || lb_case_has_dynamic_scale(context);
-    LB_TRY(lb_case_scale_inputs(context, scaled ? options->loss_scale : 1, err));
+    LB_CHECK(lb_case_scale_inputs(context, scaled ? options->loss_scale : 1, err));
     context->buffers.lengths = context->inputs[0].lengths;
     if (context->buffers.lengths)
         lb_case_lower_bound(context->impl->memory, context->row, context->buffers.lengths);
@@ -250,14 +237,13 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     lb_restart_peak();
     context->resident_prepared = lb_resident_bytes(getpid());
     lb_case_phase(context, "prepare");
-    LB_TRY(convert_weights(context, err));
+    LB_CHECK(convert_weights(context, err));
     if (context->impl->describe) {
         const char *description = context->impl->describe(context->self);
         lb_row_print(&context->row->description, "%s%s%s", description ? description : "",
                      context->cpus[0] ? ", on " : "", context->cpus);
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 void lb_case_close(struct lb_case_context *context)

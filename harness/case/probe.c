@@ -98,7 +98,6 @@ static enum lb_status check_space(const struct lb_impl *impl, const struct lb_ca
                                   const struct lb_sizes *sizes, double available_bytes,
                                   struct lb_error *why)
 {
-    enum lb_status st = LB_OK;
     const struct lb_device_info *device = NULL;
     double needed = plan->space_bytes;
     if (sizes)
@@ -108,10 +107,8 @@ static enum lb_status check_space(const struct lb_impl *impl, const struct lb_ca
         return lb_check_memory(needed, available_bytes, "host", why);
     if (!(device = lb_device_known(why)))
         return LB_ABSENT;
-    LB_TRY(lb_check_memory(plan->host_bytes, available_bytes, "host", why));
-    LB_TRY(lb_check_memory(needed, device->memory_bytes, "device", why));
-done:
-    return st;
+    LB_CHECK(lb_check_memory(plan->host_bytes, available_bytes, "host", why));
+    return lb_check_memory(needed, device->memory_bytes, "device", why);
 }
 
 /* The device and stream of this process for an implementation that needs them. */

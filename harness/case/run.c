@@ -47,13 +47,11 @@ static void begin(struct lb_case_context *context)
  * else the implementation does not support. */
 static enum lb_status plan(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     lb_case_phase(context, "supports");
-    LB_TRY(context->place->exists(err));
-    LB_TRY(lb_case_plan(context->impl, context->c, lb_host_available(), &context->plan, err));
+    LB_CHECK(context->place->exists(err));
+    LB_CHECK(lb_case_plan(context->impl, context->c, lb_host_available(), &context->plan, err));
     lb_case_lower_bound(context->impl->memory, context->row, NULL);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Makes a verdict of a failure that no check found. Once calls have given right results, the

@@ -11,17 +11,15 @@
 /* Lets the two input sets change places, so that what is remembered by address is wrong too. */
 static enum lb_status swap_inputs(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     double start = lb_now_ns();
-    LB_TRY(context->space->synchronize(err));
-    LB_TRY(lb_case_check_inputs(context, err));
+    LB_CHECK(context->space->synchronize(err));
+    LB_CHECK(lb_case_check_inputs(context, err));
     int first = context->held[0];
     context->held[0] = context->held[1];
     context->held[1] = first;
-    LB_TRY(lb_case_upload_inputs(context, err));
+    LB_CHECK(lb_case_upload_inputs(context, err));
     context->checks.swap_ns = lb_now_ns() - start;
-done:
-    return st;
+    return LB_OK;
 }
 
 static struct lb_case_clocks read_clocks(void)
@@ -42,17 +40,16 @@ static struct lb_case_clocks clocks_since(const struct lb_case_clocks *start)
 static enum lb_status time_calls(struct lb_case_context *context, bool *checked, double *ns,
                                  struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const bool poisons = !context->options->profile;
     const int rate = context->c->rate;
-    LB_TRY(
+    LB_CHECK(
         lb_case_next_calls(context, lb_call_checks_order(&context->checks), context->calls, err));
     if (poisons)
-        LB_TRY(lb_case_poison_some(context, err));
-    LB_TRY(lb_case_call_before(context, *checked, err));
+        LB_CHECK(lb_case_poison_some(context, err));
+    LB_CHECK(lb_case_call_before(context, *checked, err));
     const double late = rate > 0 ? lb_stream_clock_wait(&context->clock, rate) : 0;
     const struct lb_case_clocks start = read_clocks();
-    LB_TRY(lb_timer_measure(&context->timer, lb_case_call, context, context->calls, ns, err));
+    LB_CHECK(lb_timer_measure(&context->timer, lb_case_call, context, context->calls, ns, err));
     lb_stream_clock_note(&context->clock, late, *ns);
     *ns += late;
     const struct lb_case_clocks took = clocks_since(&start);
@@ -60,28 +57,25 @@ static enum lb_status time_calls(struct lb_case_context *context, bool *checked,
     context->calls_took.own_cpu_ns += took.own_cpu_ns;
     context->calls_took.clock_ns += took.clock_ns;
     if (poisons)
-        LB_TRY(lb_case_check_written(context, checked));
-done:
-    return st;
+        LB_CHECK(lb_case_check_written(context, checked));
+    return LB_OK;
 }
 
 /* Compares what the latest call wrote with the verified call of the same inputs: by a hash that is
  * computed where the results lie, and where that differs, by the fetched results. */
 static enum lb_status check_call(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     uint64_t hash;
     double start = lb_now_ns();
-    LB_TRY(lb_case_call_after(context, err));
-    LB_TRY(lb_case_written_hash(context, &hash, err));
+    LB_CHECK(lb_case_call_after(context, err));
+    LB_CHECK(lb_case_written_hash(context, &hash, err));
     if (hash != lb_case_verified_bits(context)->memory) {
-        LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
-        LB_TRY(lb_case_check_finished(context, hash, err));
-        LB_TRY(lb_case_check_repeats(context));
+        LB_CHECK(lb_case_fetch(context, LB_BY_GRADIENTS, err));
+        LB_CHECK(lb_case_check_finished(context, hash, err));
+        LB_CHECK(lb_case_check_repeats(context));
     }
     lb_call_checks_note_check(&context->checks, lb_now_ns() - start);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* lb_measure: takes one sample, for a profiler without any checks. */
@@ -90,16 +84,14 @@ static enum lb_status measure(void *user, double *ns, struct lb_error *err)
     struct lb_case_context *context = user;
     struct lb_call_checks *checks = &context->checks;
     bool checks_calls = context->options->profile == NULL;
-    enum lb_status st = LB_OK;
     if (checks_calls && !lb_case_streams(context) && lb_call_checks_swap_due(checks))
-        LB_TRY(swap_inputs(context, err));
+        LB_CHECK(swap_inputs(context, err));
     bool due = checks_calls && lb_call_checks_due(checks);
-    LB_TRY(time_calls(context, &due, ns, err));
+    LB_CHECK(time_calls(context, &due, ns, err));
     checks->sample_ns = *ns * context->calls;
     if (due)
-        LB_TRY(check_call(context, err));
-done:
-    return st;
+        LB_CHECK(check_call(context, err));
+    return LB_OK;
 }
 
 /* Chooses how many calls one sample times. Batched timing takes as many as last 100 us together,
@@ -175,14 +167,12 @@ static bool verified_calls_warm_up(const struct lb_case_context *context)
 /* Captures one graph per buffer of inputs. */
 static enum lb_status capture(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int i = 0; i < LB_TIMED_SETS; i++) {
         lb_case_set_order(context, i == 0 ? 0 : UINT64_MAX, 1);
-        LB_TRY(lb_case_call_before(context, false, err));
-        LB_TRY(lb_timer_capture(&context->timer, lb_case_call, context, err));
+        LB_CHECK(lb_case_call_before(context, false, err));
+        LB_CHECK(lb_timer_capture(&context->timer, lb_case_call, context, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Waits until no more threads of this process run than the case may use. Those of a library's pool

@@ -43,18 +43,16 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
                                    const struct lb_weights *weights, struct lb_case_update *update,
                                    struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     size_t bytes = lb_packed_bytes(problem, problem->dtype);
     *update = (struct lb_case_update){.problem = problem, .space = space};
     update->tables = calloc(2 * LB_WEIGHT_COUNT * lb_layer_dir_count(problem), sizeof(void *));
     if (!update->tables)
         return lb_fail(err, LB_OOM, "out of memory for the tables of an update");
-    LB_TRY(space->allocate(bytes, &update->weights, err));
-    LB_TRY(space->allocate(bytes, &update->gradients, err));
-    LB_TRY(lb_case_update_renew(update, weights, err));
+    LB_CHECK(space->allocate(bytes, &update->weights, err));
+    LB_CHECK(space->allocate(bytes, &update->gradients, err));
+    LB_CHECK(lb_case_update_renew(update, weights, err));
     set_tables(update);
-done:
-    return st;
+    return LB_OK;
 }
 
 void lb_case_update_close(struct lb_case_update *update)

@@ -30,24 +30,21 @@ static enum lb_status write_outputs(struct lb_case_context *context, struct lb_e
 static enum lb_status call_on_set(struct lb_case_context *context, int set, uint64_t *memory,
                                   struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     bool unwritten = false;
     lb_case_phase(context, "verify");
-    LB_TRY(lb_case_next_calls(context, context->held[0] == set ? 0 : UINT64_MAX, 1, err));
-    LB_TRY(lb_case_poison(context, err));
-    LB_TRY(lb_case_call_before(context, true, err));
-    LB_TRY(context->space->synchronize(err));
+    LB_CHECK(lb_case_next_calls(context, context->held[0] == set ? 0 : UINT64_MAX, 1, err));
+    LB_CHECK(lb_case_poison(context, err));
+    LB_CHECK(lb_case_call_before(context, true, err));
+    LB_CHECK(context->space->synchronize(err));
     double start = lb_now_ns();
-    LB_TRY(lb_case_call(context, err));
-    LB_TRY(context->space->synchronize(err));
+    LB_CHECK(lb_case_call(context, err));
+    LB_CHECK(context->space->synchronize(err));
     context->verified_ns[set] = lb_now_ns() - start;
-    LB_TRY(lb_case_check_written(context, &unwritten)); /* the comparison says what is NaN */
-    LB_TRY(lb_case_call_after(context, err));
-    LB_TRY(lb_case_written_hash(context, memory, err));
-    LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
-    LB_TRY(lb_case_check_finished(context, *memory, err));
-done:
-    return st;
+    LB_CHECK(lb_case_check_written(context, &unwritten)); /* the comparison says what is NaN */
+    LB_CHECK(lb_case_call_after(context, err));
+    LB_CHECK(lb_case_written_hash(context, memory, err));
+    LB_CHECK(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
+    return lb_case_check_finished(context, *memory, err);
 }
 
 /* lb_loss_trial: a step whose gradients are finite must be right, or an overflow was hidden. */
@@ -83,20 +80,19 @@ done:
 static enum lb_status settle_loss_scale(struct lb_case_context *context, struct lb_error *err)
 {
     struct lb_loss_schedule schedule;
-    enum lb_status st = LB_OK;
     if (lb_case_has_dynamic_scale(context)) {
-        LB_TRY(lb_loss_schedule_run(context->loss_scale, try_loss_scale, context, &schedule, err));
+        LB_CHECK(
+            lb_loss_schedule_run(context->loss_scale, try_loss_scale, context, &schedule, err));
         context->row->overflow_share = schedule.skipped;
         lb_row_append(&context->row->description, "%sloss scale %g, %.2g %% of steps skipped",
                       context->row->description[0] ? ", " : "", schedule.scale,
                       100 * schedule.skipped);
         if (context->loss_scale != schedule.scale)
-            LB_TRY(lb_case_scale_inputs(context, schedule.scale, err));
+            LB_CHECK(lb_case_scale_inputs(context, schedule.scale, err));
     }
     if (context->plan.has_backward)
         context->row->loss_scale = context->loss_scale > 0 ? context->loss_scale : 1;
-done:
-    return st;
+    return LB_OK;
 }
 
 static uint64_t gradients_hash(const struct lb_results *results)
@@ -127,9 +123,8 @@ static enum lb_status time_gradients(struct lb_case_context *context, struct lb_
     static const double copies = 30, noticed_ns = 5e5, share = 0.2; /* share of the call */
     const struct lb_results *results = &context->results;
     const size_t bytes = results->weight_count * results->element_bytes;
-    enum lb_status st = LB_OK;
     double start = lb_now_ns();
-    LB_TRY(context->impl->gradients(context->self, &results->gradients, err));
+    LB_CHECK(context->impl->gradients(context->self, &results->gradients, err));
     double own = lb_now_ns() - start;
     void *copy = malloc(bytes);
     if (!copy)
@@ -141,75 +136,68 @@ static enum lb_status time_gradients(struct lb_case_context *context, struct lb_
     free(copy);
     if (own > copies * as_copy + noticed_ns && own > share * context->verified_ns[1])
         context->slow_gradients = own / context->verified_ns[1];
-done:
-    return st;
+    return LB_OK;
 }
 
 /* After the second verified call: puts those of the first one back. gradients must convert them;
  * where it gives others, it computes them from what the implementation keeps elsewhere. */
 static enum lb_status convert_first_gradients(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (!lb_case_checks_gradients(context))
         return LB_OK;
     if (!context->first_gradients)
         return time_gradients(context, err);
-    LB_TRY(context->space->upload(context->buffers.gradients, context->first_gradients,
-                                  context->sizes.gradients, err));
+    LB_CHECK(context->space->upload(context->buffers.gradients, context->first_gradients,
+                                    context->sizes.gradients, err));
     free(context->first_gradients);
     context->first_gradients = NULL;
-    LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
+    LB_CHECK(lb_case_fetch(context, LB_BY_GRADIENTS_ALONE, err));
     if (gradients_hash(&context->results) != context->bits[0].gradients)
-        st = lb_case_wrong(context, "gradients does more than convert what backward wrote to the "
-                                    "gradients buffer: from that of the first call it makes others "
-                                    "than it made after that call");
-done:
-    return st;
+        return lb_case_wrong(context,
+                             "gradients does more than convert what backward wrote to the "
+                             "gradients buffer: from that of the first call it makes others "
+                             "than it made after that call");
+    return LB_OK;
 }
 
 /* Makes one call on an input set, or all verified calls of a stream, and keeps what they wrote. */
 static enum lb_status call_and_keep(struct lb_case_context *context, int set, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (lb_case_streams(context))
         lb_case_begin_stream(context, set);
     for (int i = 0; i < context->plan.chunks; i++) {
         uint64_t memory;
-        LB_TRY(call_on_set(context, set, &memory, err));
+        LB_CHECK(call_on_set(context, set, &memory, err));
         *lb_case_verified_bits(context) =
             (struct lb_case_bits){.results = lb_results_hash(&context->results),
                                   .gradients = gradients_hash(&context->results),
                                   .memory = memory};
         lb_case_collect_results(context);
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Verifies the calls on an input set, makes one update after them, and checks what that wrote. */
 static enum lb_status verify_set(struct lb_case_context *context, int set, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(call_and_keep(context, set, err));
+    LB_CHECK(call_and_keep(context, set, err));
     lb_case_phase(context, "oracle");
     if (set == 0)
-        LB_TRY(keep_gradients(context, err));
+        LB_CHECK(keep_gradients(context, err));
     if (set == 0)
         context->row->hash = lb_case_verified_bits(context)->results;
-    LB_TRY(lb_case_check_results(context));
+    LB_CHECK(lb_case_check_results(context));
     lb_case_phase(context, "verify");
     if (set == 0 && context->options->outputs)
-        LB_TRY(write_outputs(context, err));
+        LB_CHECK(write_outputs(context, err));
     if (lb_case_updates(context)) {
-        LB_TRY(lb_case_update_renew(&context->update, &context->inputs[0].weights, err));
-        LB_TRY(lb_case_call_update(context, err));
-        LB_TRY(lb_case_check_update(context, err));
+        LB_CHECK(lb_case_update_renew(&context->update, &context->inputs[0].weights, err));
+        LB_CHECK(lb_case_call_update(context, err));
+        LB_CHECK(lb_case_check_update(context, err));
     }
     if (set > 0)
-        LB_TRY(convert_first_gradients(context, err));
-    LB_TRY(lb_case_check_guards(context));
-done:
-    return st;
+        LB_CHECK(convert_first_gradients(context, err));
+    return lb_case_check_guards(context);
 }
 
 enum lb_status lb_case_verify(struct lb_case_context *context, struct lb_error *err)

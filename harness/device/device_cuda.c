@@ -130,9 +130,9 @@ static void format_uuid(const char *name, const cudaUUID_t *uuid, char text[48])
 static enum lb_status describe(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {
     struct cudaDeviceProp properties;
-    enum lb_status st = LB_OK;
     memset(&properties, 0, sizeof(properties));
-    LB_TRY(lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
+    LB_CHECK(
+        lb_cuda_check(cudaGetDeviceProperties(&properties, ordinal), "reading the device", err));
     snprintf(info->name, sizeof(info->name), "%.63s", properties.name);
     format_uuid(properties.name, &properties.uuid, info->uuid);
     snprintf(info->pci, sizeof(info->pci), "%04x:%02x:%02x.0", (unsigned)properties.pciDomainID,
@@ -144,11 +144,10 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
     info->memory_bytes = (double)properties.totalGlobalMem;
     info->l2_bytes = (double)properties.l2CacheSize;
     info->shared_bytes = (double)properties.sharedMemPerBlockOptin;
-    LB_TRY(lb_cuda_check(cudaDriverGetVersion(&info->driver), "reading the driver's version", err));
-    LB_TRY(
-        lb_cuda_check(cudaRuntimeGetVersion(&info->runtime), "reading the runtime's version", err));
-done:
-    return st;
+    LB_CHECK(
+        lb_cuda_check(cudaDriverGetVersion(&info->driver), "reading the driver's version", err));
+    return lb_cuda_check(cudaRuntimeGetVersion(&info->runtime), "reading the runtime's version",
+                         err);
 }
 
 static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
@@ -228,11 +227,8 @@ static enum lb_status cuda_synchronize(struct lb_error *err)
 static enum lb_status copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                            struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, device.stream), "copying", err));
-    LB_TRY(cuda_synchronize(err));
-done:
-    return st;
+    LB_CHECK(lb_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, device.stream), "copying", err));
+    return cuda_synchronize(err);
 }
 
 static enum lb_status cuda_upload(void *to, const void *host, size_t bytes, struct lb_error *err)
@@ -255,29 +251,24 @@ static enum lb_status cuda_fill(void *to, int byte, size_t bytes, struct lb_erro
 static enum lb_status cuda_hash(const void *memory, size_t bytes, uint64_t *hash,
                                 struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     uint64_t sum;
     if (!device.sum)
-        LB_TRY(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
-    LB_TRY(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
-    LB_TRY(lb_device_hash_add(memory, bytes, device.sum, device.stream, err));
-    LB_TRY(cuda_download(&sum, device.sum, sizeof(sum), err));
+        LB_CHECK(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
+    LB_CHECK(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
+    LB_CHECK(lb_device_hash_add(memory, bytes, device.sum, device.stream, err));
+    LB_CHECK(cuda_download(&sum, device.sum, sizeof(sum), err));
     *hash += sum;
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status cuda_overflow(const void *memory, size_t count, uint64_t *found,
                                     struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (!device.sum)
-        LB_TRY(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
-    LB_TRY(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
-    LB_TRY(lb_device_overflow_add(memory, count, device.sum, device.stream, err));
-    LB_TRY(cuda_download(found, device.sum, sizeof(*found), err));
-done:
-    return st;
+        LB_CHECK(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
+    LB_CHECK(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
+    LB_CHECK(lb_device_overflow_add(memory, count, device.sum, device.stream, err));
+    return cuda_download(found, device.sum, sizeof(*found), err);
 }
 
 static enum lb_status cuda_start(struct lb_error *err)
@@ -307,12 +298,9 @@ done:
 
 static enum lb_status cuda_hold(struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(map_flags(err));
+    LB_CHECK(map_flags(err));
     device.ticket++;
-    LB_TRY(lb_device_hold(device.device_flags, device.ticket, device.stream, err));
-done:
-    return st;
+    return lb_device_hold(device.device_flags, device.ticket, device.stream, err);
 }
 
 static bool cuda_held(void)
@@ -323,64 +311,56 @@ static bool cuda_held(void)
 static enum lb_status cuda_clock_begin(struct lb_error *err)
 {
     const size_t bytes = 2 * LB_CLOCK_SLOTS * sizeof(*device.clocks);
-    enum lb_status st = LB_OK;
     if (!device.clocks)
-        LB_TRY(cuda_allocate(bytes, (void **)&device.clocks, err));
-    LB_TRY(cuda_fill(device.clocks, 0, bytes, err));
-    LB_TRY(lb_device_read_clocks(device.clocks, device.sm_count, device.stream, err));
-done:
-    return st;
+        LB_CHECK(cuda_allocate(bytes, (void **)&device.clocks, err));
+    LB_CHECK(cuda_fill(device.clocks, 0, bytes, err));
+    return lb_device_read_clocks(device.clocks, device.sm_count, device.stream, err);
 }
 
 static enum lb_status cuda_clock_end(double *mhz, struct lb_error *err)
 {
     struct lb_clock_reading readings[2 * LB_CLOCK_SLOTS];
-    enum lb_status st = LB_OK;
     *mhz = (double)NAN;
     if (!device.clocks) /* clock_begin found no memory: the kernel would write to address 0 */
         return lb_fail(err, LB_FAILED, "the clocks were not read before");
-    LB_TRY(
+    LB_CHECK(
         lb_device_read_clocks(device.clocks + LB_CLOCK_SLOTS, device.sm_count, device.stream, err));
-    LB_TRY(cuda_download(readings, device.clocks, sizeof(readings), err));
+    LB_CHECK(cuda_download(readings, device.clocks, sizeof(readings), err));
     *mhz = lb_mean_clock_mhz(readings, readings + LB_CLOCK_SLOTS, LB_CLOCK_SLOTS);
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status cuda_stop(double *ns, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     float ms = 0;
     cudaError_t recorded = cudaEventRecord(device.to, device.stream);
     if (device.flags)
         device.flags[0] = device.ticket;
-    LB_TRY(lb_cuda_check(recorded, "recording an event", err));
-    LB_TRY(lb_cuda_check(cudaEventSynchronize(device.to), "waiting for the device", err));
-    LB_TRY(
+    LB_CHECK(lb_cuda_check(recorded, "recording an event", err));
+    LB_CHECK(lb_cuda_check(cudaEventSynchronize(device.to), "waiting for the device", err));
+    LB_CHECK(
         lb_cuda_check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
     *ns = (double)ms * 1e6;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The first launch is not timed, because it loads the kernel. */
 static enum lb_status cuda_reference(double *ns, struct lb_error *err)
 {
     enum { TIMES = 5 };
-    enum lb_status st = LB_OK;
     double all[TIMES];
     if (!device.fixed)
-        LB_TRY(cuda_allocate(lb_device_fixed_bytes(device.sm_count), (void **)&device.fixed, err));
-    LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+        LB_CHECK(
+            cuda_allocate(lb_device_fixed_bytes(device.sm_count), (void **)&device.fixed, err));
+    LB_CHECK(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
     for (int i = 0; i < TIMES; i++) {
-        LB_TRY(cuda_start(err));
-        LB_TRY(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
-        LB_TRY(cuda_stop(&all[i], err));
+        LB_CHECK(cuda_start(err));
+        LB_CHECK(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+        LB_CHECK(cuda_stop(&all[i], err));
     }
     lb_sort(all, TIMES);
     *ns = lb_median(all, TIMES);
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status cuda_capture_begin(struct lb_error *err)

@@ -52,19 +52,16 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
 static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
                                   struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (!handles[stream_index])
-        LB_TRY(create_handle(&handles[stream_index], err));
+        LB_CHECK(create_handle(&handles[stream_index], err));
     /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
-    LB_TRY(check_blas(lb_cublas.cublasSetMathMode(
-                          handles[stream_index],
-                          CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
-                      "setting cuBLAS up", err));
-    LB_TRY(check_blas(
+    LB_CHECK(check_blas(lb_cublas.cublasSetMathMode(
+                            handles[stream_index],
+                            CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+                        "setting cuBLAS up", err));
+    return check_blas(
         lb_cublas.cublasSetStream_v2(handles[stream_index], streams->handles[stream_index]),
-        "setting cuBLAS up", err));
-done:
-    return st;
+        "setting cuBLAS up", err);
 }
 
 enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
@@ -127,46 +124,37 @@ void *lb_stream_handle(const struct lb_streams *streams, int stream_index)
 enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *memory,
                                         struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int i = 0; i < streams->count; i++)
-        LB_TRY(check_blas(lb_cublas.cublasSetWorkspace_v2(
-                              handles[i], (char *)memory + (size_t)i * lb_stream_scratch_bytes(),
-                              lb_stream_scratch_bytes()),
-                          "giving cuBLAS its workspace", err));
-done:
-    return st;
+        LB_CHECK(check_blas(lb_cublas.cublasSetWorkspace_v2(
+                                handles[i], (char *)memory + (size_t)i * lb_stream_scratch_bytes(),
+                                lb_stream_scratch_bytes()),
+                            "giving cuBLAS its workspace", err));
+    return LB_OK;
 }
 
 enum lb_status lb_stream_wait(struct lb_streams *streams, int waiter, int awaited,
                               struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (waiter == awaited)
         return LB_OK;
-    LB_TRY(lb_cuda_check(cudaEventRecord(streams->marks[awaited], streams->handles[awaited]),
-                         "recording an event", err));
-    LB_TRY(lb_cuda_check(cudaStreamWaitEvent(streams->handles[waiter], streams->marks[awaited], 0),
-                         "waiting for an event", err));
-done:
-    return st;
+    LB_CHECK(lb_cuda_check(cudaEventRecord(streams->marks[awaited], streams->handles[awaited]),
+                           "recording an event", err));
+    return lb_cuda_check(cudaStreamWaitEvent(streams->handles[waiter], streams->marks[awaited], 0),
+                         "waiting for an event", err);
 }
 
 enum lb_status lb_streams_fork(struct lb_streams *streams, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int i = 1; i < streams->count; i++)
-        LB_TRY(lb_stream_wait(streams, i, 0, err));
-done:
-    return st;
+        LB_CHECK(lb_stream_wait(streams, i, 0, err));
+    return LB_OK;
 }
 
 enum lb_status lb_streams_join(struct lb_streams *streams, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int i = 1; i < streams->count; i++)
-        LB_TRY(lb_stream_wait(streams, 0, i, err));
-done:
-    return st;
+        LB_CHECK(lb_stream_wait(streams, 0, i, err));
+    return LB_OK;
 }
 
 enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,

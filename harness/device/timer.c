@@ -70,15 +70,12 @@ static void flush_here(void *user, bool last)
 /* Evicts the case's data from the caches of all CPUs that it runs on, or of the device. */
 static enum lb_status flush_caches(const struct lb_timer *timer, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (timer->memory == LB_HOST) {
         lb_visit_cpus(flush_here, (void *)timer);
         return LB_OK;
     }
-    LB_TRY(lb_device()->fill(timer->flush, 0, timer->flush_bytes, err));
-    LB_TRY(lb_device()->synchronize(err));
-done:
-    return st;
+    LB_CHECK(lb_device()->fill(timer->flush, 0, timer->flush_bytes, err));
+    return lb_device()->synchronize(err);
 }
 
 static enum lb_status call_or_replay(const struct lb_timer *timer, int i, lb_call *call, void *user,
@@ -99,23 +96,21 @@ enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *use
                                 double *ns, struct lb_error *err)
 {
     bool device = timer->memory == LB_DEVICE, held = device && holds(timer, calls);
-    enum lb_status st = LB_OK;
-    LB_TRY(space_of(timer->memory)->synchronize(err));
+    LB_CHECK(space_of(timer->memory)->synchronize(err));
     if (timer->flush)
-        LB_TRY(flush_caches(timer, err));
+        LB_CHECK(flush_caches(timer, err));
     if (held)
-        LB_TRY(lb_device()->hold(err));
+        LB_CHECK(lb_device()->hold(err));
     double start = lb_now_ns();
     if (device)
-        LB_TRY(lb_device()->start(err));
+        LB_CHECK(lb_device()->start(err));
     for (int i = 0; i < calls; i++)
-        LB_TRY(call_or_replay(timer, i, call, user, err));
+        LB_CHECK(call_or_replay(timer, i, call, user, err));
     if (device)
-        LB_TRY(lb_device()->stop(ns, err));
+        LB_CHECK(lb_device()->stop(ns, err));
     else
         *ns = lb_now_ns() - start;
     *ns /= calls;
     timer->hold_expired = timer->hold_expired || (held && !lb_device()->held());
-done:
-    return st;
+    return LB_OK;
 }

@@ -42,17 +42,15 @@ static enum lb_status time_once(struct bench *b, lb_call *call, double *ns, stru
 static enum lb_status best_of(struct bench *b, lb_call *call, int calls, double *ns,
                               struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     double once;
-    LB_TRY(time_once(b, call, &once, err));
+    LB_CHECK(time_once(b, call, &once, err));
     calls = (int)fmax(1, fmin(calls, b->figure_ns / MEASUREMENTS / fmax(once, 1)));
     *ns = (double)INFINITY;
     for (int i = 0; i < MEASUREMENTS; i++) {
-        LB_TRY(lb_timer_measure(&b->timer, call, b, calls, &once, err));
+        LB_CHECK(lb_timer_measure(&b->timer, call, b, calls, &once, err));
         *ns = fmin(*ns, once);
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status copy_half(void *user, struct lb_error *err)
@@ -113,20 +111,18 @@ static void choose_gemm(struct bench *b, enum lb_dtype dtype, enum lb_math math,
 static enum lb_status measure_gemm(struct bench *b, enum lb_dtype dtype, enum lb_math math,
                                    double *rate, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     int64_t n = SMALLEST;
     double ns;
     for (;; n *= 2) {
         choose_gemm(b, dtype, math, n);
-        LB_TRY(time_once(b, multiply, &ns, err));
+        LB_CHECK(time_once(b, multiply, &ns, err));
         bool fits = 3 * (size_t)(4 * n * n) * lb_dtype_size(dtype) <= b->bytes;
         if (n == LARGEST || !fits || 8 * ns * (2 + MEASUREMENTS) > b->figure_ns)
             break;
     }
-    LB_TRY(best_of(b, multiply, TIMED_CALLS, &ns, err));
+    LB_CHECK(best_of(b, multiply, TIMED_CALLS, &ns, err));
     *rate = 2 * (double)n * (double)n * (double)n / ns * 1e9;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Tells the outcome of a figure. A figure that fails costs no other one, unless the device is lost:

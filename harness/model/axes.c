@@ -115,14 +115,13 @@ static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t 
 static enum lb_status add_number(struct reader *r)
 {
     const struct lb_axis_numbers *allowed = r->allowed;
-    enum lb_status st = LB_OK;
     struct reader start = *r; /* messages about a whole range give the column of its beginning */
     int64_t first = 0, last = 0, step = 1;
-    LB_TRY(read_number(r, allowed->what, 1, allowed->max, &first));
+    LB_CHECK(read_number(r, allowed->what, 1, allowed->max, &first));
     if (*r->at != ':')
         return append(r, first);
     r->at++;
-    LB_TRY(read_number(r, allowed->what, 1, allowed->max, &last));
+    LB_CHECK(read_number(r, allowed->what, 1, allowed->max, &last));
     if (first > last)
         return refuse(&start, "empty range: %" PRId64 " is above %" PRId64, first, last);
     const char *step_at = r->at;
@@ -134,15 +133,13 @@ static enum lb_status add_number(struct reader *r)
                       first, last, first, last);
     r->at += 2;
     if (kind == '+')
-        LB_TRY(read_number(r, "step", 1, INT64_MAX, &step));
+        LB_CHECK(read_number(r, "step", 1, INT64_MAX, &step));
     else
-        LB_TRY(read_number(r, "factor", 2, INT64_MAX, &step));
+        LB_CHECK(read_number(r, "factor", 2, INT64_MAX, &step));
     if (*r->at == ':')
         return refuse(r, "':' after a range: write 64:512:+64 or 64:1024:x2, commas between");
-    LB_TRY(kind == '+' ? add_steps(&start, first, last, step)
-                       : add_powers(&start, first, last, step));
-done:
-    return st;
+    return kind == '+' ? add_steps(&start, first, last, step)
+                       : add_powers(&start, first, last, step);
 }
 
 /* "f64, f32, f16 or bf16" */

@@ -56,9 +56,7 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
     if (p->math != LB_IEEE && p->dtype != LB_F32)
         return lb_fail(err, LB_INVALID, "math %s goes with dtype f32, not %s",
                        lb_math_name(p->math), lb_dtype_name(p->dtype));
-    enum lb_status st = check_cell(p, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(check_cell(p, err));
     if (c->timing == LB_BATCHED && c->cache == LB_COLD)
         return lb_fail(err, LB_INVALID,
                        "batched timing keeps caches hot: it does not go with cold");

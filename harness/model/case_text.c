@@ -232,9 +232,7 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
                                  struct lb_error *err)
 {
     unsigned bit = 0;
-    enum lb_status st = parse_numbered(part, c, &bit, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(parse_numbered(part, c, &bit, err));
     for (size_t i = 0; !bit && i < sizeof(words) / sizeof(words[0]); i++) {
         if (strlen(words[i].text) == part.length &&
             memcmp(words[i].text, part.at, part.length) == 0) {

@@ -120,7 +120,6 @@ static enum lb_status read_binary(struct reader *r, int level, int64_t *value);
 /* Reads a number, a size, or an expression in parentheses. */
 static enum lb_status read_operand(struct reader *r, int64_t *value)
 {
-    enum lb_status st = LB_OK;
     size_t digits = strspn(r->at, "0123456789");
     if (digits > 0) {
         if (lb_parse_int(r->at, digits, 0, value, NULL) != LB_OK)
@@ -136,17 +135,15 @@ static enum lb_status read_operand(struct reader *r, int64_t *value)
     if (*r->at != '(')
         return refuse(r, "expected a number, one of T B I H P L D, or (");
     r->at++;
-    LB_TRY(read_binary(r, 1, value));
+    LB_CHECK(read_binary(r, 1, value));
     if (*r->at != ')')
         return refuse(r, "expected an operator (+ - * / % < <= > >= == != && ||) or )");
     r->at++;
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status read_unary(struct reader *r, int64_t *value)
 {
-    enum lb_status st = LB_OK;
     skip_blanks(r);
     if (r->depth == MAX_DEPTH)
         return refuse(r, "the expression is nested too deeply");
@@ -155,16 +152,15 @@ static enum lb_status read_unary(struct reader *r, int64_t *value)
     if (*start == '!' || *start == '-') {
         int64_t operand;
         r->at++;
-        LB_TRY(read_unary(r, &operand));
+        LB_CHECK(read_unary(r, &operand));
         *value = 0;
-        LB_TRY(evaluate(r, start, *start == '!' ? EQUAL : SUBTRACT, value, operand));
+        LB_CHECK(evaluate(r, start, *start == '!' ? EQUAL : SUBTRACT, value, operand));
     } else {
-        LB_TRY(read_operand(r, value));
+        LB_CHECK(read_operand(r, value));
     }
     r->depth--;
     skip_blanks(r);
-done:
-    return st;
+    return LB_OK;
 }
 
 static const struct operation *find_operation(const char *at)
@@ -180,8 +176,7 @@ static const struct operation *find_operation(const char *at)
  * from left to right. */
 static enum lb_status read_binary(struct reader *r, int level, int64_t *value)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(read_unary(r, value));
+    LB_CHECK(read_unary(r, value));
     const struct operation *op;
     while ((op = find_operation(r->at)) && op->level >= level) {
         const char *start = r->at;
@@ -189,25 +184,22 @@ static enum lb_status read_binary(struct reader *r, int level, int64_t *value)
         int64_t right;
         r->skipped |= (op->code == AND && !*value) || (op->code == OR && *value);
         r->at += strlen(op->text);
-        LB_TRY(read_binary(r, op->level + 1, &right));
+        LB_CHECK(read_binary(r, op->level + 1, &right));
         r->skipped = skipped;
-        LB_TRY(evaluate(r, start, op->code, value, right));
+        LB_CHECK(evaluate(r, start, op->code, value, right));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status read_whole(struct reader *r, int64_t *value)
 {
-    enum lb_status st = LB_OK;
     r->skipped = !r->problem;
-    LB_TRY(read_binary(r, 1, value));
+    LB_CHECK(read_binary(r, 1, value));
     if (*r->at == '=' || *r->at == '&' || *r->at == '|')
         return refuse(r, "write == to compare, && for and, || for or");
     if (*r->at)
         return refuse(r, "expected an operator (+ - * / % < <= > >= == != && ||) or the end");
-done:
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_filter_check(const char *text, struct lb_filter *out, struct lb_error *err)

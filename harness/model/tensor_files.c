@@ -157,9 +157,8 @@ static enum lb_status read_dict(struct source *source, struct lb_error *err)
 {
     static const char *const types[] = {[LB_F64] = "<f8", [LB_F32] = "<f4", [LB_F16] = "<f2"};
     char *text = (char *)source->bytes + source->header_at;
-    enum lb_status st = LB_OK;
     make_json(text, source->header_end - source->header_at);
-    LB_TRY(load_header(source, "a Python dict", err));
+    LB_CHECK(load_header(source, "a Python dict", err));
     const json_t *shape = json_object_get(source->header, "shape");
     const char *descr = json_string_value(json_object_get(source->header, "descr"));
     size_t type = 0;
@@ -184,8 +183,7 @@ static enum lb_status read_dict(struct source *source, struct lb_error *err)
             return wrong(source, source->header_at, err, "a size of the shape must be 1 to %d",
                          INT32_MAX);
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Checks that the data have the size that the shape gives. *count: the number of elements. */
@@ -214,9 +212,7 @@ static enum lb_status take_values(const struct source *source, bool batch_first,
 {
     size_t size = lb_dtype_size(source->dtype), W = (size_t)file->width, count;
     size_t T = (size_t)file->seq_len, B = (size_t)file->batch;
-    enum lb_status st = check_size(source, &count, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(check_size(source, &count, err));
     file->values = malloc(count * sizeof(double));
     if (!file->values)
         return lb_fail(err, LB_OOM, "%s: out of memory for %zu elements", source->path, count);
@@ -466,13 +462,12 @@ static enum lb_status find_sizes(struct source *source, struct lb_weights_file *
     char name[400];
     struct tensor tensor;
     bool found;
-    enum lb_status st = LB_OK;
     tensor_name(source, LB_W_IH, 0, 0, name, sizeof(name));
-    LB_TRY(find_tensor(source, name, &found, &tensor, err));
+    LB_CHECK(find_tensor(source, name, &found, &tensor, err));
     if (!found && source->prefix[0]) { /* "encoder.lstm" may stand for "encoder.lstm." */
         source->dot = ".";
         tensor_name(source, LB_W_IH, 0, 0, name, sizeof(name));
-        LB_TRY(find_tensor(source, name, &found, &tensor, err));
+        LB_CHECK(find_tensor(source, name, &found, &tensor, err));
     }
     if (!found)
         return no_lstm(source, name, err);
@@ -482,15 +477,14 @@ static enum lb_status find_sizes(struct source *source, struct lb_weights_file *
     file->hidden = tensor.shape[0] / 4;
     file->input = tensor.shape[1];
     tensor_name(source, LB_W_IH, 0, 1, name, sizeof(name));
-    LB_TRY(find_tensor(source, name, &found, &tensor, err));
+    LB_CHECK(find_tensor(source, name, &found, &tensor, err));
     file->directions = found ? 2 : 1;
     for (file->layers = 1, found = true; found && file->layers < MOST_LAYERS; file->layers++) {
         tensor_name(source, LB_W_IH, file->layers, 0, name, sizeof(name));
-        LB_TRY(find_tensor(source, name, &found, &tensor, err));
+        LB_CHECK(find_tensor(source, name, &found, &tensor, err));
     }
     file->layers--;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* One tensor's values; zeros for a bias that is not there. */
@@ -509,9 +503,7 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
     if (!bias)
         columns = kind == LB_W_IH ? lb_layer_input(&sizes, layer) : file->hidden;
     tensor_name(source, kind, layer, (int64_t)layer_dir % file->directions, name, sizeof(name));
-    enum lb_status st = find_tensor(source, name, &found, &tensor, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(find_tensor(source, name, &found, &tensor, err));
     if (!found && !bias)
         return lb_fail(err, LB_INVALID, "%s: there is no tensor %s", source->path, name);
     if (found && (tensor.dimensions != (bias ? 1u : 2u) || tensor.shape[0] != rows ||

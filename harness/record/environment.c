@@ -118,7 +118,6 @@ void lb_environment_line(const json_t *environment, char *line, size_t size)
              gpu ? "; " : "", text_of(environment, "cpu"),
              (int)json_integer_value(json_object_get(environment, "threads")), memory,
              text_of(environment, "system"));
-    lb_clean_text(line);
 }
 
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)
@@ -134,28 +133,14 @@ bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t
     return what[0] != '\0';
 }
 
-/* The keys, up to a NULL, that the object has, in a new object; NULL when memory runs out. */
+/* The keys, up to a NULL, that the object has, in a new object. */
 static json_t *pick(const json_t *object, const char *const *keys)
 {
     json_t *picked = json_object();
-    for (; picked && *keys; keys++) {
-        json_t *value = json_object_get(object, *keys);
-        if (value && json_object_set(picked, *keys, value) != 0) {
-            json_decref(picked);
-            picked = NULL;
-        }
-    }
+    for (; *keys; keys++)
+        if (json_object_get(object, *keys))
+            json_object_set(picked, *keys, json_object_get(object, *keys));
     return picked;
-}
-
-/* Adds a value, whose reference it takes, to an object. Returns the object or, when memory runs
- * out, frees it and returns NULL. */
-static json_t *add(json_t *object, const char *key, json_t *value)
-{
-    if (json_object_set_new(object, key, value) == 0)
-        return object;
-    json_decref(object);
-    return NULL;
 }
 
 json_t *lb_environment_identity(const json_t *environment)
@@ -167,7 +152,9 @@ json_t *lb_environment_identity(const json_t *environment)
                                          "cuda_driver", "cuda_runtime", NULL};
     const json_t *gpu = json_object_get(environment, "gpu");
     json_t *identity = pick(environment, keys);
-    return gpu ? add(identity, "gpu", pick(gpu, of_gpu)) : identity;
+    if (gpu)
+        json_object_set_new(identity, "gpu", pick(gpu, of_gpu));
+    return identity;
 }
 
 json_t *lb_environment_kind(const json_t *environment)
@@ -176,7 +163,9 @@ json_t *lb_environment_kind(const json_t *environment)
                                        "flags",   "build_type", "libraries", NULL};
     char device[256];
     lb_environment_device(environment, device, sizeof(device));
-    return add(pick(environment, keys), "device", json_string(device));
+    json_t *kind = pick(environment, keys);
+    json_object_set_new(kind, "device", json_string(device));
+    return kind;
 }
 
 void lb_environment_device(const json_t *environment, char *name, size_t size)
@@ -187,7 +176,6 @@ void lb_environment_device(const json_t *environment, char *name, size_t size)
         snprintf(name, size, "%s", text_of(gpu, "name"));
     else
         snprintf(name, size, "%s, %d threads", text_of(environment, "cpu"), (int)threads);
-    lb_clean_text(name);
 }
 
 void lb_environment_node(const json_t *environment, char *name, size_t size)
@@ -196,7 +184,6 @@ void lb_environment_node(const json_t *environment, char *name, size_t size)
         json_string_value(json_object_get(json_object_get(environment, "gpu"), "uuid"));
     snprintf(name, size, "%s%s%.12s", text_of(environment, "host"), uuid ? " " : "",
              uuid ? uuid : "");
-    lb_clean_text(name);
 }
 
 bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size)

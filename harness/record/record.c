@@ -311,20 +311,17 @@ static void merge_numbers(struct lb_row *row, struct lb_row *block)
 static enum lb_status append_blocks(struct lb_row *row, const struct lb_row *other, bool processes,
                                     struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     size_t sample = 0, block = 0;
     for (size_t p = 0; p < other->process_count; p++) {
         if (processes)
-            LB_TRY(lb_row_add_process(row, err));
+            LB_CHECK(lb_row_add_process(row, err));
         for (size_t b = 0; b < other->processes[p]; b++, block++) {
-            LB_TRY(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
+            LB_CHECK(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
             lb_row_set_reference(row, other->reference_ns[block]);
             sample += other->blocks[block];
         }
     }
-    st = lb_row_summarize(row, err);
-done:
-    return st;
+    return lb_row_summarize(row, err);
 }
 
 /* A deterministic implementation must give the same bits in every block, and so in every process.

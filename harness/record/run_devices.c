@@ -37,31 +37,25 @@ static void make_plain(char *label)
             *label = '-';
 }
 
-/* Returns the text by which environments are distinguished, which the caller frees; NULL when
- * memory runs out. */
+/* Returns the text by which environments are distinguished, which the caller frees. */
 static char *key_of(const struct labels *labels, const json_t *environment)
 {
     char node[256];
     json_t *kind = lb_environment_kind(environment);
     lb_environment_node(environment, node, sizeof(node));
-    if (labels->nodes && kind && json_object_set_new(kind, "node", json_string(node)) != 0) {
-        json_decref(kind);
-        kind = NULL;
-    }
-    char *key = kind ? json_dumps(kind, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (labels->nodes)
+        json_object_set_new(kind, "node", json_string(node));
+    char *key = json_dumps(kind, JSON_COMPACT | JSON_SORT_KEYS);
     json_decref(kind);
     return key;
 }
 
-/* Returns the label of an environment, a string that lives as long as the labels do; NULL when
- * memory runs out. When two different devices or builds would get the same label, the second one
- * gets a number. */
+/* Returns the label of an environment, a string that lives as long as the labels do. When two
+ * different devices or builds would get the same label, the second one gets a number. */
 static json_t *label_of(struct labels *labels, const json_t *environment)
 {
     char name[LB_LABEL_SIZE - 8], label[LB_LABEL_SIZE];
     char *key = key_of(labels, environment);
-    if (!key)
-        return NULL;
     json_t *known = json_object_get(labels->by_key, key);
     if (!known) {
         if (labels->nodes)
@@ -72,9 +66,8 @@ static json_t *label_of(struct labels *labels, const json_t *environment)
         json_int_t times = 1 + json_integer_value(json_object_get(labels->given, name));
         snprintf(label, sizeof(label), times > 1 ? "%s #%d" : "%s", name, (int)times);
         known = json_string(label);
-        if (json_object_set_new(labels->given, name, json_integer(times)) != 0 ||
-            json_object_set_new(labels->by_key, key, known) != 0)
-            known = NULL;
+        json_object_set_new(labels->given, name, json_integer(times));
+        json_object_set_new(labels->by_key, key, known);
     }
     free(key);
     return known;
@@ -82,25 +75,22 @@ static json_t *label_of(struct labels *labels, const json_t *environment)
 
 /* Writes the labels of the environments that the run's rows have into run->labels. *several becomes
  * true when they differ. */
-static enum lb_status label_environments(struct labels *labels, struct lb_run *run, bool *several,
-                                         struct lb_error *err)
+static void label_environments(struct labels *labels, struct lb_run *run, bool *several)
 {
     size_t environments = json_array_size(run->environments);
-    bool done = true;
     const json_t *first = NULL;
     run->labels = json_array();
-    for (size_t i = 0; done && i < environments; i++)
-        done = json_array_append_new(run->labels, json_null()) == 0;
-    for (size_t i = 0; done && i < run->count; i++) {
+    for (size_t i = 0; i < environments; i++)
+        json_array_append_new(run->labels, json_null());
+    for (size_t i = 0; i < run->count; i++) {
         size_t number = run->rows[i].environment;
         if (number >= environments || !json_is_null(json_array_get(run->labels, number)))
             continue;
         json_t *label = label_of(labels, json_array_get(run->environments, number));
-        done = label && json_array_set(run->labels, number, label) == 0;
+        json_array_set(run->labels, number, label);
         first = first ? first : label;
         *several |= label != first;
     }
-    return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for the names of devices");
 }
 
 static void label_rows(struct lb_run *run, bool beside)
@@ -129,8 +119,7 @@ static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
             lb_row_free(row);
             continue;
         }
-        if (st == LB_OK && json_object_set_new(first, id, json_integer((json_int_t)kept)) != 0)
-            st = lb_fail(err, LB_OOM, "out of memory for %zu rows", run->count);
+        json_object_set_new(first, id, json_integer((json_int_t)kept));
         if (kept != i)
             run->rows[kept] = *row;
         kept++;
@@ -147,7 +136,7 @@ enum lb_status lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by,
     struct labels labels = {json_object(), json_object(), by == LB_BY_NODE};
     bool several = false;
     for (size_t i = 0; i < count; i++)
-        LB_TRY(label_environments(&labels, &runs[i], &several, err));
+        label_environments(&labels, &runs[i], &several);
     if (by == LB_BY_NONE)
         several = false;
     else if (by != LB_BY_DEFAULT)

@@ -32,6 +32,17 @@ char *lb_run_path(const char *folder)
     return path;
 }
 
+void lb_run_folder(const char *name, char *folder, size_t size)
+{
+    const char *slash = strrchr(name, '/');
+    size_t length = strlen(name);
+    bool is_file = length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
+    if (!is_file)
+        snprintf(folder, size, "%s", name);
+    else
+        snprintf(folder, size, "%.*s", slash ? (int)(slash - name) : 1, slash ? name : ".");
+}
+
 /* Checks that the path still leads to this file. LB_IO when it was deleted, moved or replaced. */
 static enum lb_status check_present(const struct lb_run_file *file, struct lb_error *err)
 {
@@ -69,14 +80,14 @@ static enum lb_status append_text(struct lb_run_file *file, const char *text, si
     return LB_OK;
 }
 
-/* Appends the object as one line and drops the caller's reference. An object of NULL means that
- * memory ran out. */
+/* Appends the object as one line and drops the caller's reference. An object of NULL has a text
+ * that is not UTF-8. */
 static enum lb_status append_line(struct lb_run_file *file, json_t *object, struct lb_error *err)
 {
-    char *text = object ? json_dumps(object, JSON_COMPACT) : NULL;
+    char *text = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     if (!text)
-        return lb_fail(err, LB_OOM, "%s: out of memory for a line", file->path);
+        return lb_fail(err, LB_FAILED, "%s: a line has text that is not UTF-8", file->path);
     size_t length = strlen(text);
     text[length] = '\n'; /* in the place of the terminator */
     enum lb_status st = append_text(file, text, length + 1, err);
@@ -84,13 +95,11 @@ static enum lb_status append_line(struct lb_run_file *file, json_t *object, stru
     return st;
 }
 
-/* Adds the members of details to a line, which is returned; NULL when memory runs out. */
+/* Adds the members of details to a line, which is returned. */
 static json_t *add_details(json_t *line, const json_t *details)
 {
-    if (line && json_object_update_missing(line, (json_t *)details) == 0)
-        return line;
-    json_decref(line);
-    return NULL;
+    json_object_update_missing(line, (json_t *)details);
+    return line;
 }
 
 /* Returns the line of a row. The line of a skipped case has only the keys that identify it,
@@ -114,23 +123,18 @@ static json_t *row_line(const struct lb_row *row)
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err)
 {
-    enum lb_status st = check_present(file, err);
-    if (st == LB_OK)
-        st = append_line(file, row_line(row), err);
-    if (st == LB_OK)
-        file->rows++;
-    return st;
+    LB_CHECK(check_present(file, err));
+    LB_CHECK(append_line(file, row_line(row), err));
+    file->rows++;
+    return LB_OK;
 }
 
 enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_row *row,
                                     const char *when, struct lb_error *err)
 {
     json_t *object = lb_row_to_json(row);
-    if (object && (json_object_set_new(object, "kind", json_string("canary")) != 0 ||
-                   json_object_set_new(object, "when", json_string(when)) != 0)) {
-        json_decref(object);
-        object = NULL;
-    }
+    json_object_set_new(object, "kind", json_string("canary"));
+    json_object_set_new(object, "when", json_string(when));
     return append_line(file, object, err);
 }
 
@@ -273,8 +277,6 @@ struct reader {
     FILE *stream;
     const char *path;
     size_t line;
-    off_t offset; /* of the line */
-    size_t length;
     lb_run_visitor *visit; /* takes the rows; NULL: they are kept */
     void *user;
     json_t *started;        /* of the session; borrowed */
@@ -288,23 +290,21 @@ struct reader {
     size_t environment;     /* number of that of the current session */
 };
 
-enum lb_status lb_run_find_environment(json_t *environments, json_t *environment, size_t *number,
-                                       struct lb_error *err)
+size_t lb_run_find_environment(json_t *environments, json_t *environment)
 {
-    enum lb_status st = LB_OK;
     json_t *wanted = lb_environment_identity(environment);
-    size_t count = json_array_size(environments);
-    bool found = false;
-    for (*number = 0; *number < count && !found;) {
-        json_t *other = lb_environment_identity(json_array_get(environments, *number));
-        found = wanted && other && json_equal(wanted, other);
-        *number += !found;
+    size_t count = json_array_size(environments), number = 0;
+    for (bool found = false; number < count; number++) {
+        json_t *other = lb_environment_identity(json_array_get(environments, number));
+        found = json_equal(wanted, other);
         json_decref(other);
+        if (found)
+            break;
     }
-    if (!wanted || (!found && json_array_append(environments, environment) != 0))
-        st = lb_fail(err, LB_OOM, "out of memory for an environment");
+    if (number == count)
+        json_array_append(environments, environment);
     json_decref(wanted);
-    return st;
+    return number;
 }
 
 /* Adds a fault and how often it occurs to run->doubt. */
@@ -360,11 +360,11 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
     run->header = json_incref(object);
     json_t *environments = json_object_get(object, "environments"),
            *environment = json_object_get(object, "environment");
-    bool taken = json_is_array(environments)
-                     ? json_array_extend(run->environments, environments) == 0
-                     : !environment || json_array_append(run->environments, environment) == 0;
-    return taken ? LB_OK
-                 : lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    if (json_is_array(environments))
+        json_array_extend(run->environments, environments);
+    else if (environment)
+        json_array_append(run->environments, environment);
+    return LB_OK;
 }
 
 /* Reads the number of the row's environment, which is that of its session or the one that the row
@@ -396,8 +396,7 @@ static enum lb_status number_row(struct reader *reader, struct lb_run *run, cons
 {
     const json_t *earlier = json_object_get(reader->index, id);
     reader->repeated += json_object_get(reader->seen, id) != NULL;
-    if (json_object_set_new(reader->seen, id, json_true()) != 0)
-        return lb_fail(err, LB_OOM, "%s: out of memory for an index", reader->path);
+    json_object_set_new(reader->seen, id, json_true());
     *number = earlier ? (size_t)json_integer_value(earlier) : run->count;
     if (earlier) {
         run->duplicates++;
@@ -411,8 +410,7 @@ static enum lb_status number_row(struct reader *reader, struct lb_run *run, cons
         run->rows = rows;
         reader->capacity = capacity;
     }
-    if (json_object_set_new(reader->index, id, json_integer((json_int_t)run->count)) != 0)
-        return lb_fail(err, LB_OOM, "%s: out of memory for an index", reader->path);
+    json_object_set_new(reader->index, id, json_integer((json_int_t)run->count));
     if (!reader->visit)
         run->rows[run->count] = (struct lb_row){0};
     run->count++;
@@ -438,8 +436,7 @@ static enum lb_status read_row(struct reader *reader, json_t *object, bool canar
         reader->empty += row.verdict == LB_VERDICT_OK && row.samples == 0;
     }
     if (reader->visit) {
-        const struct lb_run_line line = {&row, started ? started : reader->started, reader->offset,
-                                         reader->length, canary};
+        const struct lb_run_line line = {&row, object, started ? started : reader->started, canary};
         st = reader->visit(reader->user, &line, err);
     } else {
         lb_row_free(&run->rows[number]);
@@ -451,47 +448,14 @@ done:
     return st;
 }
 
-static enum lb_status read_resume(struct reader *reader, json_t *object, struct lb_run *run,
-                                  struct lb_error *err)
+static void read_resume(struct reader *reader, json_t *object, struct lb_run *run)
 {
-    enum lb_status st = LB_OK;
     json_t *environment = json_object_get(object, "environment");
-    if (json_array_append(run->resumes, object) != 0)
-        return lb_fail(err, LB_OOM, "%s:%zu: out of memory", reader->path, reader->line);
+    json_object_clear(reader->seen);
+    reader->started = json_object_get(object, "started");
+    json_array_append(run->resumes, object);
     if (environment)
-        st = lb_run_find_environment(run->environments, environment, &reader->environment, err);
-    return st;
-}
-
-/* Replaces the control characters in all texts of a line, and in the names of its members. */
-static void clean_texts(json_t *value)
-{
-    const char *key;
-    void *next;
-    size_t i;
-    json_t *member;
-    char *clean = json_is_string(value) ? strdup(json_string_value(value)) : NULL;
-    if (clean) {
-        lb_clean_text(clean);
-        json_string_set(value, clean);
-        free(clean);
-    }
-    json_array_foreach(value, i, member)
-    {
-        clean_texts(member);
-    }
-    json_object_foreach_safe(value, next, key, member)
-    {
-        clean_texts(member);
-        clean = strdup(key);
-        if (clean)
-            lb_clean_text(clean);
-        if (clean && strcmp(clean, key) != 0) {
-            json_object_set(value, clean, member);
-            json_object_del(value, key);
-        }
-        free(clean);
-    }
+        reader->environment = lb_run_find_environment(run->environments, environment);
 }
 
 /* Reads one whole line; text [length] is without its newline. */
@@ -501,7 +465,6 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
     enum lb_status st = LB_OK;
     json_error_t why;
     json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, &why);
-    clean_texts(object);
     const char *kind = json_string_value(json_object_get(object, "kind"));
     run->finished = run->interrupted = false;
     if (!object)
@@ -516,11 +479,9 @@ static enum lb_status read_line(struct reader *reader, const char *text, size_t 
         st = read_row(reader, object, false, run, err);
     else if (strcmp(kind, "canary") == 0)
         st = reader->visit ? read_row(reader, object, true, run, err) : LB_OK;
-    else if (strcmp(kind, "resume") == 0) {
-        json_object_clear(reader->seen);
-        reader->started = json_object_get(object, "started");
-        st = read_resume(reader, object, run, err);
-    } else if (strcmp(kind, "footer") == 0) {
+    else if (strcmp(kind, "resume") == 0)
+        read_resume(reader, object, run);
+    else if (strcmp(kind, "footer") == 0) {
         json_decref(run->footer);
         run->footer = json_incref(object);
         run->finished = true;
@@ -549,8 +510,6 @@ static enum lb_status read_lines(struct reader *reader, struct lb_run *run, stru
         run->torn = text[length - 1] != '\n';
         if (run->torn)
             break;
-        reader->offset = run->whole_bytes;
-        reader->length = (size_t)length - 1;
         LB_TRY(read_line(reader, text, (size_t)length - 1, run, err));
         run->whole_bytes += length;
     }

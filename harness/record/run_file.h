@@ -19,8 +19,13 @@
 
 #define LB_RUN_FILE_NAME "run.jsonl"
 
+/* Jansson's functions don't run out of memory: the program lets them end it then. */
+
 /* The path folder/run.jsonl, which the caller frees; NULL when memory runs out. */
 char *lb_run_path(const char *folder);
+
+/* The folder of a run that is named by its folder or by its file, NAME.jsonl. */
+void lb_run_folder(const char *name, char *folder, size_t size);
 
 /* A run that was read from its file. */
 struct lb_run {
@@ -51,16 +56,14 @@ void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 /* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
  * LB_IO: it can't be read. LB_INVALID: it is no regular file, it is not a run, or has another
  * schema version; err names the file and what is wrong. LB_OOM. A run that is doubtful is read: the
- * caller says run->doubt, or refuses the run. In all texts, control characters are replaced
- * (lb_clean_text), so that a foreign record can't reach the terminal. */
+ * caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
 /* A row or a canary as it is read. */
 struct lb_run_line {
     const struct lb_row *row;
+    json_t *object;  /* the line itself; borrowed */
     json_t *started; /* when its session began, a string; NULL: unknown */
-    off_t offset;    /* of the line in its file */
-    size_t length;   /* without the newline */
     bool canary;
 };
 
@@ -112,9 +115,8 @@ enum lb_status lb_run_append_canary(struct lb_run_file *file, const struct lb_ro
                                     const char *when, struct lb_error *err);
 
 /* Finds the number of an environment among those of a run, by its identity
- * (lb_environment_identity); a new one is added to the array. LB_OOM. */
-enum lb_status lb_run_find_environment(json_t *environments, json_t *environment, size_t *number,
-                                       struct lb_error *err);
+ * (lb_environment_identity); a new one is added to the array. */
+size_t lb_run_find_environment(json_t *environments, json_t *environment);
 
 /* Appends the footer. Errors are those of lb_run_append. */
 enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct lb_error *err);

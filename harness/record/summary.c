@@ -76,9 +76,7 @@ static double spread_within(const struct lb_row *row, double *scratch)
 static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
 {
     size_t units = lb_row_units(row);
-    enum lb_status st = lb_row_unit_times(row, 0.5, medians, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_row_unit_times(row, 0.5, medians, err));
     lb_sort(medians, units);
     row->spread_between = relative_spread(medians, units);
     if (row->process_count < 2)

@@ -65,9 +65,7 @@ static enum lb_status create_gradients(const struct lb_problem *p, struct lb_res
 {
     size_t layer_dirs = lb_layer_dir_count(p), size = results->element_bytes;
     void *block;
-    enum lb_status st = lb_host_space.allocate(results->weight_count * size, &block, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_host_space.allocate(results->weight_count * size, &block, err));
     void **table = malloc(LB_WEIGHT_COUNT * layer_dirs * sizeof(*table));
     if (!table) {
         lb_host_space.release(block);
@@ -212,13 +210,11 @@ size_t lb_tensors_bytes(const struct lb_tensors *tensors)
 enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
                                  const struct lb_inputs *inputs, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int t = LB_X; t <= LB_DCN; t++)
         if (tensors->at[buffer][t] && inputs->at[t])
-            LB_TRY(tensors->space->upload(tensors->at[buffer][t], inputs->at[t], tensors->bytes[t],
-                                          err));
-done:
-    return st;
+            LB_CHECK(tensors->space->upload(tensors->at[buffer][t], inputs->at[t],
+                                            tensors->bytes[t], err));
+    return LB_OK;
 }
 
 enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
@@ -250,74 +246,63 @@ done:
 
 enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[tensors->buffer][t])
-            LB_TRY(tensors->space->poison(tensors->at[tensors->buffer][t], tensors->bytes[t], err));
-done:
-    return st;
+            LB_CHECK(
+                tensors->space->poison(tensors->at[tensors->buffer][t], tensors->bytes[t], err));
+    return LB_OK;
 }
 
 enum lb_status lb_tensors_poison_inputs(const struct lb_tensors *tensors, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int t = LB_X; t <= LB_DCN; t++)
         for (int buffer = 0; buffer < LB_TIMED_SETS && tensors->at[0][t]; buffer++)
-            LB_TRY(tensors->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
-done:
-    return st;
+            LB_CHECK(tensors->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
+    return LB_OK;
 }
 
 enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
                               uint64_t *random, struct lb_error *err)
 {
     enum { PLACES = 5, SPAN = 64 };
-    enum lb_status st = LB_OK;
     if (!memory || bytes <= SPAN)
         return memory ? space->poison(memory, bytes, err) : LB_OK;
     size_t spans =
         bytes / SPAN; /* the last one is poisoned in any case, and ends with the memory */
     for (int i = 0; i < PLACES; i++) {
         size_t at = i + 1 < PLACES ? (size_t)(lb_random_next(random) % spans) * SPAN : bytes - SPAN;
-        LB_TRY(space->poison((char *)memory + at, SPAN, err));
+        LB_CHECK(space->poison((char *)memory + at, SPAN, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t *random,
                                       struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        LB_TRY(lb_poison_some(tensors->space, tensors->at[tensors->buffer][t], tensors->bytes[t],
-                              random, err));
-done:
-    return st;
+        LB_CHECK(lb_poison_some(tensors->space, tensors->at[tensors->buffer][t], tensors->bytes[t],
+                                random, err));
+    return LB_OK;
 }
 
 enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
                                struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[tensors->buffer][t])
-            LB_TRY(tensors->space->hash(tensors->at[tensors->buffer][t], tensors->bytes[t], hash,
-                                        err));
-done:
-    return st;
+            LB_CHECK(tensors->space->hash(tensors->at[tensors->buffer][t], tensors->bytes[t], hash,
+                                          err));
+    return LB_OK;
 }
 
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,
                                    const struct lb_results *results, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         if (tensors->at[tensors->buffer][t])
-            LB_TRY(tensors->space->download(results->at[t], tensors->at[tensors->buffer][t],
-                                            tensors->bytes[t], err));
-done:
-    return st;
+            LB_CHECK(tensors->space->download(results->at[t], tensors->at[tensors->buffer][t],
+                                              tensors->bytes[t], err));
+    return LB_OK;
 }
 
 struct lb_forward_io lb_forward_io(void *const at[LB_TENSOR_COUNT])

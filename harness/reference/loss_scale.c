@@ -167,11 +167,10 @@ enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *us
                                     struct lb_loss_schedule *schedule, struct lb_error *err)
 {
     struct schedule s = {.trial = trial, .user = user, .start = start};
-    enum lb_status st = LB_OK;
     bool overflow = false, ended = false;
     int steps = 0, skipped = 0, fine = 0;
     while (steps < LB_LOSS_SCALE_STEPS && !ended) {
-        LB_TRY(overflows(&s, steps % LB_TIMED_SETS, &overflow, err));
+        LB_CHECK(overflows(&s, steps % LB_TIMED_SETS, &overflow, err));
         steps++;
         skipped += overflow;
         ended = overflow && scale_of(&s) < 2;
@@ -180,12 +179,11 @@ enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *us
     }
     /* The last step may have doubled the scale, or was of the set that does not overflow. */
     while (!ended && fine < LB_TIMED_SETS) {
-        LB_TRY(overflows(&s, fine, &overflow, err));
+        LB_CHECK(overflows(&s, fine, &overflow, err));
         ended = overflow && scale_of(&s) < 2;
         s.doublings -= overflow && !ended;
         fine = overflow ? 0 : fine + 1;
     }
     *schedule = (struct lb_loss_schedule){scale_of(&s), (double)skipped / steps};
-done:
-    return st;
+    return LB_OK;
 }

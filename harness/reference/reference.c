@@ -45,9 +45,7 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     struct lb_oracle *net = &expected->net;
     struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     *net = (struct lb_oracle){.problem = *p};
-    enum lb_status st = lb_lstm_allocate(net, sizeof(double), err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_lstm_allocate(net, sizeof(double), err));
     free_array(&net->operand);
     expected->deviations = calloc(lb_slice_count(p), sizeof(*expected->deviations));
     expected->layer_dir_sizes = calloc(lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes));
@@ -98,11 +96,10 @@ static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_
 
 static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const struct lb_problem *p = &expected->problem;
     struct lb_counts counts;
     size_t layer_dirs = lb_layer_dir_count(p);
-    LB_TRY(lb_problem_counts(p, &counts, err));
+    LB_CHECK(lb_problem_counts(p, &counts, err));
     expected->weight_bytes = counts.weights * lb_dtype_size(p->dtype);
     expected->weight_storage = malloc(expected->weight_bytes);
     expected->weight_table = calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table));
@@ -116,9 +113,8 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
                                             .w_cell = table + 4 * layer_dirs};
     char *at = expected->weight_storage;
     for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
-        LB_TRY(draw_layer_dir(expected, layer_dir, &at, err));
-done:
-    return st;
+        LB_CHECK(draw_layer_dir(expected, layer_dir, &at, err));
+    return LB_OK;
 }
 
 enum lb_status lb_expected_gradients(const struct lb_expected *expected, const int32_t *counts,
@@ -376,13 +372,12 @@ static enum lb_status get_expected(struct lb_reference_cache *cache,
                                    const struct lb_problem *problem, uint64_t seed,
                                    struct lb_expected **out, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     size_t rows = lb_row_count(problem);
     struct lb_expected *expected = cache ? find(cache, problem, seed, rows) : NULL;
     if (expected)
         cache->reused++;
     else {
-        LB_TRY(lb_expected_create(problem, seed, rows, &expected, err));
+        LB_CHECK(lb_expected_create(problem, seed, rows, &expected, err));
         if (cache)
             cache->computed++;
     }
@@ -392,8 +387,7 @@ static enum lb_status get_expected(struct lb_reference_cache *cache,
     }
     expected->users++;
     *out = expected;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Deals the rows of an input tensor to the batch: from [steps, R, width] -> *out [steps, B, width]
@@ -422,7 +416,6 @@ static enum lb_status deal_rows(const struct lb_reference *reference, const int3
 static enum lb_status deal_inputs(struct lb_reference *reference, struct input_set *set,
                                   const struct lb_problem *p, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const struct lb_oracle *net = &reference->expected->net;
     const double *const rows[LB_Y] = {
         [LB_X] = net->x,   [LB_H0] = net->h0,   [LB_C0] = net->c0,  [LB_MASK] = net->mask,
@@ -433,17 +426,15 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
         size_t steps, width;
         lb_tensor_shape(p, (enum lb_tensor)t, &steps, &width);
         if (lb_has_tensor(p, (enum lb_tensor)t))
-            LB_TRY(deal_rows(reference, set->class_of, rows[t], steps, width, &set->inputs.at[t],
-                             err));
+            LB_CHECK(deal_rows(reference, set->class_of, rows[t], steps, width, &set->inputs.at[t],
+                               err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status deal_sets(struct lb_reference *reference, const struct lb_problem *p,
                                 uint64_t seed, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const struct lb_expected *expected = reference->expected;
     if (p->ragged && !(reference->lengths = malloc(reference->batch * sizeof(int32_t))))
         return lb_fail(err, LB_OOM, "out of memory for the lengths");
@@ -456,10 +447,9 @@ static enum lb_status deal_sets(struct lb_reference *reference, const struct lb_
         lb_deal_set(p, seed, i, set->class_of, set->counts);
         for (size_t b = 0; p->ragged && b < reference->batch; b++)
             reference->lengths[b] = expected->lengths[set->class_of[b]];
-        LB_TRY(deal_inputs(reference, set, p, err));
+        LB_CHECK(deal_inputs(reference, set, p, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static size_t gradient_count(const struct lb_expected *expected)
@@ -471,7 +461,6 @@ static size_t gradient_count(const struct lb_expected *expected)
  */
 static enum lb_status get_gradients(struct lb_reference *reference, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_expected *expected = reference->expected;
     size_t count = gradient_count(expected);
     if (expected->batch_dw && expected->batch == (int64_t)reference->batch) {
@@ -484,10 +473,9 @@ static enum lb_status get_gradients(struct lb_reference *reference, struct lb_er
     if (!reference->dw)
         return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
     for (size_t i = 0; i < LB_INPUT_SETS; i++)
-        LB_TRY(lb_expected_gradients(expected, reference->sets[i].counts, reference->dw + i * count,
-                                     err));
-done:
-    return st;
+        LB_CHECK(lb_expected_gradients(expected, reference->sets[i].counts,
+                                       reference->dw + i * count, err));
+    return LB_OK;
 }
 
 /* Reads the files of weights and inputs, where they are given, and holds the problem to them. */
@@ -495,9 +483,8 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
 {
     const struct lb_weights_file *weights;
     const struct lb_sequence_file *x;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_weights_given(&weights, err));
-    LB_TRY(lb_inputs_given(&x, err));
+    LB_CHECK(lb_weights_given(&weights, err));
+    LB_CHECK(lb_inputs_given(&x, err));
     if (weights && !lb_weights_file_fits(weights, problem))
         return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of weights");
     if (x && !lb_inputs_fit(x, problem))
@@ -505,8 +492,7 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
     if (x && isinf(lb_round(problem->dtype, x->max_abs)))
         return lb_fail(err, LB_UNSUPPORTED, "the given inputs go up to %.3g, which %s can't hold",
                        x->max_abs, lb_dtype_name(problem->dtype));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Without an oracle only the inputs are drawn, and the cache is not used. */

@@ -242,14 +242,13 @@ static enum lb_status find_units(const struct lb_run_comparison *comparison, str
                                  const struct lb_compare_options *options, struct lb_contrast *c,
                                  struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     enum lb_unit unit = comparison->unit;
     /* The time of fewer processes scatters more than that of the runs of the base. */
     if (unit == LB_UNIT_RUN && pair->now->process_count < pair->base->process_count)
         unit = LB_UNIT_PROCESS;
     c->paired = unit == LB_UNIT_BLOCK;
-    LB_TRY(unit_times(pair, pair->base, unit, options, &c->base, &c->base_count, err));
-    LB_TRY(unit_times(pair, pair->now, unit, options, &c->now, &c->now_count, err));
+    LB_CHECK(unit_times(pair, pair->base, unit, options, &c->base, &c->base_count, err));
+    LB_CHECK(unit_times(pair, pair->now, unit, options, &c->now, &c->now_count, err));
     if (unit == LB_UNIT_RUN)
         c->spread = comparison->spread;
     if (unit == LB_UNIT_PROCESS &&
@@ -261,8 +260,7 @@ static enum lb_status find_units(const struct lb_run_comparison *comparison, str
         c->spread.deviation =
             fmax(c->spread.deviation,
                  sqrt(sum_of_squares(c->base, c->base_count) / (double)(c->base_count - 1)));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Writes why a pair of interleaved rows has too few blocks. */

@@ -142,17 +142,15 @@ static void decide(struct lb_contrast *c, const struct lb_judgement *judgement)
 enum lb_status lb_judge_cases(struct lb_contrast *cases, size_t count,
                               const struct lb_judgement *judgement, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (!(judgement->margin > 0 && judgement->margin < 10) ||
         !(judgement->level > 0 && judgement->level < 0.5))
         return lb_fail(err, LB_INVALID,
                        "margin %g, level %g: they must be above 0, and below 10 and 0.5",
                        judgement->margin, judgement->level);
     for (size_t i = 0; i < count; i++)
-        LB_TRY(find_shift(&cases[i], err));
-    LB_TRY(adjust(cases, count, err));
+        LB_CHECK(find_shift(&cases[i], err));
+    LB_CHECK(adjust(cases, count, err));
     for (size_t i = 0; i < count; i++)
         decide(&cases[i], judgement);
-done:
-    return st;
+    return LB_OK;
 }

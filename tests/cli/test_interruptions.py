@@ -159,27 +159,6 @@ class Outputs(ProgramTest):
         self.assertIn(done.returncode, (0, 3, 4), done.stderr)
         self.assertEqual(sorted(os.listdir(self.path("d/e"))), ["a", "b"])
 
-    def test_escape_sequences_in_a_folders_name_stay_off_the_terminal(self):
-        for name in ("a\033[2Jb'c", "\u009b31m"):
-            _, done = self.sweep("-T", "3,4", "-B", "2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
-                                 "--case-time", "0.01", name=name, plots=True)
-            again = run("--resume", self.path(name), "--plots", "none")
-            drawn = run("--plot", "time-h", self.path(name))
-            self.assertEqual((again.returncode, drawn.returncode), (0, 0), again.stderr + drawn.stderr)
-            for text in (done.stderr, again.stderr, drawn.stderr, done.stdout, again.stdout):
-                self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f\x80-\x9f]")
-
-    def test_the_hint_of_a_folder_with_escape_sequences_is_a_command(self):
-        out = self.path("a\033[2Jb'c")
-        with started(out, *LONG, "--plugin", plugin("misbehave_none")) as process:
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
-        hint = next(line for line in err.splitlines() if "continue with: " in line)
-        self.assertNotIn("\033", hint)
-        words = subprocess.run(["bash", "-c", "printf '%s\\0' " + hint.split("continue with: ")[1]],
-                               capture_output=True, check=True).stdout.decode().split("\0")[:-1]
-        self.assertEqual(words, ["bench-lstm", "--resume", out, "--plugin", plugin("misbehave_none")])
-
     def test_what_gnuplot_says_is_shown_without_its_control_characters(self):
         os.mkdir(self.path("bin"))
         with open(self.path("bin/gnuplot"), "w", encoding="utf-8") as script:

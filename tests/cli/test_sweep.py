@@ -11,7 +11,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 from program import (PROGRAM, ProgramTest, TINY, children_of, plugin, processes_of, read_lines, read_rows, run,
-                     run_on_terminal, started, wait_until, write_lines)
+                     run_on_terminal, started, wait_until)
 
 
 class Sweep(ProgramTest):
@@ -451,41 +451,6 @@ class Workers(ProgramTest):
         self.assertLess(time.monotonic() - start, 20) # of a call limit of 120 s
         for text in (done.stdout, done.stderr, explained.stdout, listed.stdout):
             self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f]")
-
-    def test_control_characters_of_a_foreign_run_stay_off_the_terminal(self):
-        """A record has them in each text that is free, in the names of libraries, and in its baseline."""
-        fixed = ("kind", "started", "finished", "case", "cases", "verdict", "stop_reason", "hash", "schema", "flags",
-                 "impl", "variant", "dtype", "pass", "math", "act", "cell", "launch", "cache", "timing",
-                 "tensor_cores")
-
-        def stain(value):
-            if isinstance(value, dict):
-                return {key: each if key in fixed else stain(each) for key, each in value.items()}
-            if isinstance(value, list):
-                return [stain(each) for each in value]
-            return "\u001b[2J\u009b31m" + value if isinstance(value, str) else value
-
-        self.sweep(*TINY, "--impl", "cpu_ref,misbehave_fail", "--plugin", plugin("misbehave_fail"), exit_code=1)
-        lines = [stain(line) for line in read_lines(self.path("run"))]
-        lines[0].update(baseline="\u001b[2Jcpu_ref")
-        lines[0]["environment"]["libraries"]["\u001b[2Jlibrary"] = "1"
-        lines[1]["warning"] = lines[2]["warning"] = "\u001b[2Jwarned"
-        write_lines(self.path("foreign"), lines)
-        lines[0]["environment"]["libraries"]["\u001b[2Jlibrary"] = "2"
-        lines[0]["started"] = "2026-11-24T00:00:00Z"
-        write_lines(self.path("runs/other"), lines)
-        write_lines(self.path("runs/again"), lines)
-        foreign, other = self.path("foreign"), self.path("runs/other")
-        for words in (("--resume", foreign), ("--compare", foreign, other), ("--history", self.path("runs")),
-                      ("--compare", foreign, other, "--format", "markdown"), ("--plot", "time-t", foreign),
-                      ("--merge", self.path("merged"), foreign, other), ("--export", "csv", foreign),
-                      ("--export", "junit", foreign), ("--export", "markdown,github", foreign),
-                      ("--report", foreign, other, "-o", self.path("page.html")),
-                      ("--explain", "cpu_ref/T3_B2_I4_H4/f32/infer", "--from", foreign)):
-            done = run(*words)
-            self.assertNotRegex(done.stdout + done.stderr, "[\x00-\x08\x0b-\x1f\x7f-\x9f]", words)
-            self.assertNotEqual(done.returncode, 2, done.stderr)
-        self.assertIn(" [2J 31m", run("--compare", foreign, other).stdout)
 
     def test_the_call_limit_holds_for_loading_too(self):
         start = time.monotonic()

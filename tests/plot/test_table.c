@@ -11,8 +11,8 @@ static char *print_and_free(struct lb_run *run, const char *baseline)
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
     struct lb_grouped_run grouped;
-    assert_int_equal(lb_group_run(run, baseline, &grouped, NULL), LB_OK);
-    assert_int_equal(lb_table_print(out, &grouped, NULL), LB_OK);
+    lb_group_run(run, baseline, &grouped);
+    lb_table_print(out, &grouped);
     lb_grouped_run_free(&grouped);
     fclose(out);
     lb_run_free(run);
