@@ -1,5 +1,5 @@
 // The report: its headline, what changed since earlier runs, filters, summary, pictures and table
-// of the run's cases, what did not run, and the machine. bench/html/report_page.c writes the data
+// of the run's cases, what did not run, and the machine. bench/commands/report.c writes the data
 // that it reads. Parts, in order: small helpers, the records, the state and its link, filters,
 // summary, pictures, table, the card, what did not run, headline, changes, machine, and drawing all
 // of them.

@@ -12,8 +12,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The modules of a folder, in order: a module may include itself and those before it.
 MODULES = {
     "harness": ["api", "base", "stats", "model", "host", "device", "machine", "reference", "record",
-                "trace", "measure", "case", "report"],
-    "bench": ["frameworks", "support", "cli", "plot", "html", "run", "sweep", "commands"],
+                "trace", "measure", "case"],
+    "bench": ["frameworks", "support", "report", "cli", "plot", "run", "sweep", "commands"],
 }
 IMPLS = sorted(name for name in os.listdir(os.path.join(ROOT, "impls"))
                if os.path.isdir(os.path.join(ROOT, "impls", name)) and name != "common")

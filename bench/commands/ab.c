@@ -1,6 +1,6 @@
 /* --ab: two implementations, or two builds of one plug-in, measured alternately in one process.
  * --against: two builds of this program, whose fresh processes measure each case alternately. */
-#include "commands/ab.h"
+#include "commands/commands.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,14 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "commands/compare.h"
-#include "commands/list.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
 #include "support/memory.h"
 #include "support/progress.h"
 #include "support/terminal.h"
 #include "sweep/run_settings.h"
+#include "sweep/sweep.h"
 
 enum {
     BLOCK_PAIRS = 60,  /* of blocks per case, unless --benchmark_repetitions is given */

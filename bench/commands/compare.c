@@ -1,5 +1,5 @@
 /* --compare: two runs, a verdict on each case, and an exit code. */
-#include "commands/compare.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <math.h>
@@ -73,18 +73,15 @@ static enum lb_status print_as(const char *format, const struct lb_run_compariso
                                const struct lb_report_names *names, bool strict,
                                struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (strcmp(format, "markdown") == 0)
         lb_report_markdown(comparison, names, stdout);
     else if (strcmp(format, "junit") == 0)
         lb_report_junit(comparison, names, strict, stdout);
     else if (strcmp(format, "json") == 0)
-        st = lb_report_json(comparison, names, stdout, err);
+        lb_json_write(lb_report_json(comparison, names), stdout);
     else
         print_table(comparison, names);
-    if (st == LB_OK && fflush(stdout) != 0)
-        st = lb_fail(err, LB_IO, "stdout: %s", strerror(errno));
-    return st;
+    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: %s", strerror(errno));
 }
 
 static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)

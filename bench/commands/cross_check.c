@@ -1,5 +1,5 @@
 /* --cross-check: the differences between implementations and precisions on the same problem. */
-#include "commands/cross_check.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* --explain CASE: why a case can or can not run, its floor, and what would run. */
-#include "commands/explain.h"
+#include "commands/commands.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "commands/criteria.h"
-#include "commands/list.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "machine/ceilings.h"

@@ -1,11 +1,12 @@
 /* --explain FRAMEWORK 'units=512, ...': whether a framework runs its fast kernel for a layer. */
+#include "commands/commands.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "commands/criteria.h"
-#include "commands/explain.h"
 #include "plot/cell_price.h"
 #include "record/run_file.h"
 #include "support/terminal.h"

@@ -1,5 +1,5 @@
 /* --history: many runs of one environment, and the change points of their times. */
-#include "commands/history.h"
+#include "commands/commands.h"
 
 #include <dirent.h>
 #include <errno.h>

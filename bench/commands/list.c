@@ -1,5 +1,5 @@
 /* --list and --plan: what a sweep would run, which of it can run here, and what it would need. */
-#include "commands/list.h"
+#include "commands/commands.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* --profile: one case in this process, for a profiler that is attached to it. */
-#include "commands/profile.h"
+#include "commands/commands.h"
 
 #include <math.h>
 #include <signal.h>

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/random.h"
+#include "commands/commands.h"
 #include "report/compare.h"
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/text.h"
 #include "plot/pictures.h"
 #include "plot/table.h"
@@ -16,6 +17,13 @@
 #include "support/terminal.h"
 
 enum { GNUPLOT_LIMIT_S = 60 };
+
+/* A format and the run to write in it. */
+struct export
+{
+    const struct lb_export_format *format;
+    const struct lb_run *run;
+};
 
 /* Whether the file will lie in the run's own folder, which does not exist yet. */
 static bool lies_in(const char *folder, const char *path)
@@ -47,15 +55,13 @@ enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct
     return LB_OK;
 }
 
-static enum lb_status write_file(const char *path, const struct lb_run *run, struct lb_error *err)
+/* lb_file_writer */
+static enum lb_status write_export(FILE *out, const void *user, struct lb_error *err)
 {
-    FILE *file = fopen(path, "w");
-    if (!file)
-        return lb_fail(err, LB_IO, "--benchmark_out=%s: %s", path, strerror(errno));
-    enum lb_status st = lb_export_gbench(run, file, err);
-    if (fclose(file) != 0 && st == LB_OK)
-        st = lb_fail(err, LB_IO, "--benchmark_out=%s: %s", path, strerror(errno));
-    return st;
+    const struct export *export = user;
+    (void)err;
+    export->format->write(export->run, out);
+    return LB_OK;
 }
 
 static void list_outputs(const char *folder, const struct lb_picture_report *report)
@@ -81,7 +87,8 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     /* Files first, because a reader of stdout may go away before the table ends. */
     lb_group_run(run, baseline, &grouped);
     if (options->benchmark_out)
-        LB_TRY(write_file(options->benchmark_out, run, err));
+        LB_TRY(lb_write_file_atomically(options->benchmark_out, write_export,
+                                        &(struct export){lb_export_formats, run}, err));
     enum lb_status drawn =
         lb_pictures_draw(&grouped, folder, options->plots, GNUPLOT_LIMIT_S, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
@@ -92,7 +99,7 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     else if (drawn != LB_OK)
         snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {
-        LB_TRY(lb_export_gbench(run, stdout, err));
+        lb_export_gbench(run, stdout);
     } else if (listed) {
         lb_table_print_summary(stdout, &grouped);
     } else {
@@ -122,6 +129,16 @@ static enum lb_status find_format(const char *name, size_t length,
                    (int)length, name, names);
 }
 
+/* Writes the run as folder/file_name. An earlier file is replaced only when the new one is
+ * complete. */
+static enum lb_status export_to(const struct lb_export_format *format, const struct lb_run *run,
+                                const char *folder, struct lb_error *err)
+{
+    char path[4400];
+    snprintf(path, sizeof(path), "%s/%s", folder, format->file_name);
+    return lb_write_file_atomically(path, write_export, &(struct export){format, run}, err);
+}
+
 /* Writes every named format into the folder, all that can be written. The first failure is
  * returned, later ones are warnings. */
 static enum lb_status export_to_folder(const struct lb_run *run, const char *names,
@@ -133,7 +150,7 @@ static enum lb_status export_to_folder(const struct lb_run *run, const char *nam
         struct lb_error why;
         enum lb_status one = find_format(at, strcspn(at, ","), &format, &why);
         if (one == LB_OK)
-            one = lb_export_to_folder(format, run, folder, &why);
+            one = export_to(format, run, folder, &why);
         if (one == LB_OK) {
             fprintf(stderr, "%s/%s\n", folder, format->file_name);
             continue;
@@ -163,7 +180,7 @@ enum lb_status lb_export_command(const struct lb_options *options, struct lb_err
     if (strchr(names, ','))
         st = export_to_folder(&run, names, folder, err);
     else
-        st = format->write(&run, stdout, err);
+        format->write(&run, stdout);
 done:
     lb_run_free(&run);
     return st;

@@ -410,9 +410,8 @@ static void report_node(struct merge *merge, size_t number, const struct lb_cana
 }
 
 /* Compares the nodes by their canaries, and says which of them differ. */
-static enum lb_status check_nodes(struct merge *merge, FILE *report, struct lb_error *err)
+static void check_nodes(struct merge *merge, FILE *report)
 {
-    enum lb_status st = LB_OK;
     size_t count = 0, judged = 0, off = 0, nodes = json_array_size(merge->environments);
     struct lb_canary_time *times = lb_needed(calloc(merge->count + 1, sizeof(*times)));
     size_t *devices = lb_needed(calloc(nodes + 1, sizeof(*devices)));
@@ -423,7 +422,7 @@ static enum lb_status check_nodes(struct merge *merge, FILE *report, struct lb_e
             times[count++] = (struct lb_canary_time){line->environment, line->id, line->median_ns};
     }
     number_devices(merge->environments, devices);
-    LB_TRY(lb_canaries_judge(times, count, devices, nodes, verdicts, err));
+    lb_canaries_judge(times, count, devices, nodes, verdicts);
     for (size_t n = 0; n < nodes; n++) {
         judged += verdicts[n].nodes >= LB_CANARY_NODES;
         off += verdicts[n].off;
@@ -435,11 +434,9 @@ static enum lb_status check_nodes(struct merge *merge, FILE *report, struct lb_e
     else if (count > 0 && judged == 0)
         fprintf(report, "canaries tell nothing: at least %d nodes of one device are needed\n",
                 LB_CANARY_NODES);
-done:
     free(verdicts);
     free(devices);
     free(times);
-    return st;
 }
 
 /* ---- Writing ---- */
@@ -627,7 +624,7 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
     for (size_t i = 0; i < json_array_size(merge.shards); i++)
         merge.missing += json_is_null(json_array_get(merge.shards, i));
     sort_lines(&merge);
-    LB_TRY(check_nodes(&merge, report, err));
+    check_nodes(&merge, report);
     LB_TRY(write_merged(&merge, out, err));
     report_counts(&merge, out, report);
     *exit_code = is_incomplete(&merge) ? LB_EXIT_INCOMPLETE

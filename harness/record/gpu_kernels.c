@@ -316,10 +316,7 @@ json_t *lb_kernels_to_json(const struct lb_kernels *kernels)
                       k->count, "grid", k->grid[0], k->grid[1], k->grid[2], "block", k->block[0],
                       k->block[1], k->block[2], "cluster", k->cluster[0], k->cluster[1],
                       k->cluster[2], "registers", k->registers, "shared_bytes", k->shared_bytes);
-        if (json_array_append_new(array, object) != 0) {
-            json_decref(array);
-            return NULL;
-        }
+        json_array_append_new(array, object);
     }
     return array;
 }
@@ -339,13 +336,6 @@ static enum lb_status read_kernel(json_t *object, size_t index, struct lb_kernel
                        &k->block[2], "cluster", &k->cluster[0], &k->cluster[1], &k->cluster[2],
                        "registers", &k->registers, "shared_bytes", &k->shared_bytes) != 0)
         return lb_fail(err, LB_INVALID, "kernels[%zu]: %.200s", index, why.text);
-    const json_int_t sizes[] = {k->count,      k->grid[0],    k->grid[1],   k->grid[2],
-                                k->block[0],   k->block[1],   k->block[2],  k->cluster[0],
-                                k->cluster[1], k->cluster[2], k->registers, k->shared_bytes};
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        if (sizes[i] < 0)
-            return lb_fail(err, LB_INVALID, "kernels[%zu]: its counts and sizes must be 0 or more",
-                           index);
     snprintf(k->name, sizeof(k->name), "%s", name);
     lb_clean_text(k->name); /* a character may be cut */
     k->tensor_cores = strcmp(cores, "yes") == 0  ? LB_TENSOR_YES
@@ -367,10 +357,7 @@ enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kern
     if (!kernels->items)
         return lb_fail(err, LB_OOM, "out of memory for %zu kernels", count);
     kernels->count = count;
-    for (size_t i = 0; i < count; i++) {
-        enum lb_status st = read_kernel(json_array_get(array, i), i, &kernels->items[i], err);
-        if (st != LB_OK)
-            return st; /* the caller frees what was read */
-    }
+    for (size_t i = 0; i < count; i++)
+        LB_CHECK(read_kernel(json_array_get(array, i), i, &kernels->items[i], err));
     return LB_OK;
 }

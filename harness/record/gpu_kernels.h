@@ -69,7 +69,7 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
                            size_t size);
 
 /* The kernels as a new JSON array of objects with the fields above; JSON's null when nothing was
- * traced; NULL when memory runs out. */
+ * traced. */
 json_t *lb_kernels_to_json(const struct lb_kernels *kernels);
 
 /* Reads such an array. LB_INVALID: err names the kernel that is wrong. LB_OOM. The caller frees

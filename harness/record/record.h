@@ -228,12 +228,12 @@ double lb_row_share_above(const struct lb_row *row, double ns);
  * median is above 0. */
 bool lb_row_is_timed(const struct lb_row *row);
 
-/* The row as a new JSON object; NULL when memory runs out. */
+/* The row as a new JSON object. */
 json_t *lb_row_to_json(const struct lb_row *row);
 
 /* Reads a row from a JSON object and computes the derived numbers anew. Unknown keys are ignored.
- * LB_INVALID: a type or a range is wrong, counts do not add up, or a key contradicts the case's
- * text; err names the key. LB_OOM. The caller frees the row. */
+ * LB_INVALID: a type or a range is wrong, or counts do not add up; err names the key. LB_OOM. The
+ * caller frees the row. */
 enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err);
 
 #endif

@@ -30,7 +30,6 @@ static size_t judge(const struct sweep *sweep, uint64_t *state, struct lb_canary
     struct lb_canary_time times[MOST];
     struct lb_canary_verdict verdicts[NODES];
     size_t devices[NODES], count = 0, off = 0;
-    struct lb_error err;
     for (size_t n = 0; n < sweep->nodes; n++) {
         double speed = exp(sweep->node_spread * normal(state));
         devices[n] = n % sweep->devices;
@@ -42,7 +41,7 @@ static size_t judge(const struct sweep *sweep, uint64_t *state, struct lb_canary
                 times[count++] = (struct lb_canary_time){n, ids[k], ns};
             }
     }
-    assert_int_equal(lb_canaries_judge(times, count, devices, sweep->nodes, verdicts, &err), LB_OK);
+    lb_canaries_judge(times, count, devices, sweep->nodes, verdicts);
     for (size_t n = 0; n < sweep->nodes; n++)
         off += verdicts[n].off;
     *verdict = verdicts[1];

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "report/export.h"
-#include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 
@@ -43,14 +42,15 @@ static char *slurp(const char *path)
 TEST(every_format_is_as_its_golden_file)
 {
     struct lb_run run = small_run();
-    struct lb_error err = {""};
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
         char golden[512], written[512];
         snprintf(golden, sizeof(golden), "%s/tests/golden/export/%s", LB_SOURCE_DIR,
                  format->file_name);
         snprintf(written, sizeof(written), "%s/%s", LB_BINARY_DIR, format->file_name);
-        if (lb_export_to_folder(format, &run, LB_BINARY_DIR, &err) != LB_OK)
-            fail_msg("%s", err.text);
+        FILE *out = fopen(written, "w");
+        assert_non_null(out);
+        format->write(&run, out);
+        fclose(out);
         char *expected = slurp(golden), *is = slurp(written);
         if (strcmp(expected, is) != 0)
             fail_msg("%s differs from %s", written, golden);
@@ -67,7 +67,7 @@ TEST(run_without_rows_is_a_whole_document)
     for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
         char text[8192] = "";
         FILE *out = fmemopen(text, sizeof(text), "w");
-        assert_int_equal(format->write(&run, out, NULL), LB_OK);
+        format->write(&run, out);
         fclose(out);
         if (strcmp(format->name, "csv") == 0) {
             assert_memory_equal(text, "case,impl,variant,seq_len", 25);
@@ -90,67 +90,5 @@ TEST(run_without_rows_is_a_whole_document)
                 json_is_array(json_object_get(json_object_get(document, "context"), "caches")));
         json_decref(document);
     }
-    lb_run_free(&run);
-}
-
-/* A record that somebody else wrote: a formula for a spreadsheet, the end of a CDATA section, and
- * times whose sum is beyond all numbers. */
-TEST(hostile_rows_are_written_as_data)
-{
-    struct lb_run run = small_run();
-    struct lb_row *row = &run.rows[0];
-    char *text;
-    size_t size;
-    row->verdict = LB_VERDICT_OK;
-    lb_row_print(&row->description, "=HYPERLINK(\"http://x\")");
-    lb_row_print(&row->warning, "-1+cmd|' /C calc'!A0");
-    lb_row_print(&run.rows[2].reason, "]]><!-- & \"");
-    row->elapsed_ns = 1.7e308;
-    row->calls_per_sample = 1e300;
-    for (size_t i = 0; i < row->samples; i++)
-        row->samples_ns[i] = 1.7e308;
-    assert_int_equal(lb_row_summarize(row, NULL), LB_OK);
-    for (const struct lb_export_format *format = lb_export_formats; format->name; format++) {
-        struct lb_error err = {""};
-        FILE *out = open_memstream(&text, &size);
-        if (format->write(&run, out, &err) != LB_OK)
-            fail_msg("%s: %s", format->name, err.text);
-        fclose(out);
-        for (const char *at = text; (at = strstr(at, "inf")); at++)
-            assert_memory_equal(at, "infer", 5); /* of a case, and no number */
-        assert_null(strstr(text, "nan"));
-        assert_null(strstr(text, "\"iterations\": -"));
-        if (strcmp(format->name, "junit") == 0)
-            assert_null(strstr(text, "]]>"));
-        if (strcmp(format->name, "csv") == 0) {
-            assert_non_null(strstr(text, ",\"'=HYPERLINK(\"\"http://x\"\")\","));
-            assert_non_null(strstr(text, ",\"'-1+cmd|' /C calc'!A0\","));
-        }
-        free(text);
-    }
-    lb_run_free(&run);
-}
-
-/* A half-written file must not replace a whole one. */
-TEST_WITH(failed_export_leaves_the_earlier_file, scratch_setup, scratch_teardown)
-{
-    struct lb_run run = small_run();
-    struct lb_error err = {""};
-    const struct lb_export_format *csv = lb_export_formats;
-    while (strcmp(csv->name, "csv") != 0)
-        csv++;
-    assert_int_equal(lb_export_to_folder(csv, &run, "/nonexistent", &err), LB_IO);
-    assert_non_null(strstr(err.text, "/nonexistent/run.csv"));
-
-    char name[64];
-    snprintf(name, sizeof(name), "run.csv.%ld.new", (long)getpid());
-    const char *folder = scratch_folder(), *draft = scratch_path(name);
-    assert_int_equal(lb_export_to_folder(csv, &run, folder, &err), LB_OK);
-    assert_int_equal(symlink("/dev/full", draft), 0);
-    assert_int_equal(lb_export_to_folder(csv, &run, folder, &err), LB_IO);
-    char *text = slurp(scratch_path("run.csv"));
-    assert_memory_equal(text, "case,", 5);
-    free(text);
-    assert_int_equal(access(draft, F_OK), -1);
     lb_run_free(&run);
 }

@@ -30,12 +30,15 @@ void lb_markdown_cell(char *text);
  * - JUnit has one test per case; regressions are failures. With strict, inconclusive and gone cases
  *   are failures too. Without strict, an inconclusive case passes, with the reason as its output,
  *   and a gone case is skipped.
- * - JSON has everything. LB_OOM. */
+ * - JSON has everything; lb_report_json returns a new object. */
 void lb_report_markdown(const struct lb_run_comparison *comparison,
                         const struct lb_report_names *names, FILE *out);
 void lb_report_junit(const struct lb_run_comparison *comparison,
                      const struct lb_report_names *names, bool strict, FILE *out);
-enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
-                              const struct lb_report_names *names, FILE *out, struct lb_error *err);
+json_t *lb_report_json(const struct lb_run_comparison *comparison,
+                       const struct lb_report_names *names);
+
+/* Writes a JSON document, indented and with a newline at the end, and drops the reference to it. */
+void lb_json_write(json_t *document, FILE *out);
 
 #endif

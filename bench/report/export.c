@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/atomic_file.h"
-#include "base/json_out.h"
 #include "base/text.h"
 #include "base/xml.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
 #include "stats/order_stats.h"
+#include "support/memory.h"
 
 /* Google Benchmark, with its key names, units and flat counters */
 
@@ -65,7 +64,7 @@ static json_t *row_json(const struct lb_row *row, const struct measurement *m)
 }
 
 /* Adds the known numbers of the record as counters, without those that the entry has anyway. */
-static bool add_counters(json_t *object, const struct lb_row *row)
+static void add_counters(json_t *object, const struct lb_row *row)
 {
     static const char *const keys[] = {
         "min_ns",         "median_lo_ns",  "median_hi_ns",    "p5_ns",
@@ -73,28 +72,26 @@ static bool add_counters(json_t *object, const struct lb_row *row)
         "floor_multiple", "err_max_abs",   "err_max_rel",     "err_norm",
         "weights_bytes",  "reserve_bytes", "workspace_bytes", "peak_bytes"};
     json_t *record = lb_row_to_json(row);
-    bool done =
-        record && json_object_set_new(object, "samples", json_real((double)row->samples)) == 0;
-    for (size_t i = 0; done && i < sizeof(keys) / sizeof(keys[0]); i++) {
+    json_object_set_new(object, "samples", json_real((double)row->samples));
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         const json_t *value = json_object_get(record, keys[i]);
         if (json_is_number(value))
-            done = json_object_set_new(object, keys[i], json_real(json_number_value(value))) == 0;
+            json_object_set_new(object, keys[i], json_real(json_number_value(value)));
     }
     const double rates[] = {row->flops / row->median_ns * 1e9, row->bytes / row->median_ns * 1e9};
     static const char *const names[] = {"flops_per_second", "bytes_per_second"};
     for (int i = 0; i < 2; i++)
         if (isfinite(rates[i]))
-            done = json_object_set_new(object, names[i], json_real(rates[i])) == 0 && done;
+            json_object_set_new(object, names[i], json_real(rates[i]));
     json_decref(record);
-    return done;
 }
 
 /* Adds an error as the library's own reporter writes it; the entry's time is then 0. */
-static bool add_error(json_t *object, const struct lb_row *row)
+static void add_error(json_t *object, const struct lb_row *row)
 {
-    json_t *text = json_sprintf("%s: %s", lb_verdict_name(row->verdict), row->reason);
-    return json_object_set_new(object, "error_occurred", json_true()) == 0 &&
-           json_object_set_new(object, "error_message", text) == 0;
+    json_object_set_new(object, "error_occurred", json_true());
+    json_object_set_new(object, "error_message",
+                        json_sprintf("%s: %s", lb_verdict_name(row->verdict), row->reason));
 }
 
 /* How many calls so many samples are made of. A foreign record may name any number: the most is
@@ -106,31 +103,33 @@ static double calls_of(const struct lb_row *row, size_t samples)
 }
 
 /* Appends the entry of a case, if it has one. */
-static bool add_case(json_t *rows, const struct lb_row *row, size_t family)
+static void add_case(json_t *rows, const struct lb_row *row, size_t family)
 {
     struct measurement m = {.family = family, .repetitions = 1};
     bool timed = lb_row_is_timed(row);
     bool said = lb_verdict_is_failure(row->verdict) || row->verdict == LB_VERDICT_SUSPECT;
     if (!timed && !said)
-        return true;
+        return;
     if (timed) {
         m.real_time_ns = row->median_ns;
         m.iterations = calls_of(row, row->samples);
     }
     json_t *object = row_json(row, &m);
-    bool done = object && (timed ? add_counters(object, row) : add_error(object, row));
-    return json_array_append_new(rows, object) == 0 && done;
+    if (timed)
+        add_counters(object, row);
+    else
+        add_error(object, row);
+    json_array_append_new(rows, object);
 }
 
 /* Appends one entry per block, whose time is the median of the block. */
-static bool add_repetitions(json_t *rows, const struct lb_row *row, size_t family)
+static void add_repetitions(json_t *rows, const struct lb_row *row, size_t family)
 {
     if (!lb_row_is_timed(row))
-        return true;
-    double *scratch = malloc(row->samples * sizeof(*scratch));
-    bool done = scratch != NULL;
+        return;
+    double *scratch = lb_needed(malloc(row->samples * sizeof(*scratch)));
     size_t first = 0;
-    for (size_t i = 0; done && i < row->block_count; i++) {
+    for (size_t i = 0; i < row->block_count; i++) {
         size_t count = row->blocks[i];
         struct measurement m = {
             .family = family,
@@ -140,72 +139,51 @@ static bool add_repetitions(json_t *rows, const struct lb_row *row, size_t famil
             .real_time_ns = lb_median_of(row->samples_ns + first, count, scratch),
         };
         first += count;
-        done = count == 0 || json_array_append_new(rows, row_json(row, &m)) == 0;
+        if (count > 0)
+            json_array_append_new(rows, row_json(row, &m));
     }
     free(scratch);
-    return done;
 }
 
-static enum lb_status write_all(const struct lb_run *run,
-                                bool (*add)(json_t *rows, const struct lb_row *row, size_t family),
-                                FILE *out, struct lb_error *err)
+static void write_all(const struct lb_run *run,
+                      void (*add)(json_t *rows, const struct lb_row *row, size_t family), FILE *out)
 {
     json_t *rows = json_array();
-    bool done = rows != NULL;
-    for (size_t i = 0; done && i < run->count; i++)
-        done = add(rows, &run->rows[i], i);
-    json_t *document = json_pack("{s:o, s:o}", "context", context_json(run), "benchmarks", rows);
-    return lb_json_write(document, done, "gbench", out, err);
+    for (size_t i = 0; i < run->count; i++)
+        add(rows, &run->rows[i], i);
+    lb_json_write(json_pack("{s:o, s:o}", "context", context_json(run), "benchmarks", rows), out);
 }
 
-enum lb_status lb_export_gbench(const struct lb_run *run, FILE *out, struct lb_error *err)
+void lb_export_gbench(const struct lb_run *run, FILE *out)
 {
-    return write_all(run, add_case, out, err);
+    write_all(run, add_case, out);
 }
 
 /* One entry per block of samples, as repetitions for compare.py. Cases without a time are left out,
  * because compare.py includes every entry in its geometric mean. */
-static enum lb_status gbench_repetitions(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void gbench_repetitions(const struct lb_run *run, FILE *out)
 {
-    return write_all(run, add_repetitions, out, err);
+    write_all(run, add_repetitions, out);
 }
 
 /* CSV */
 
-/* Writes the text behind prefix, all of it in quotes. */
-static void write_quoted(const char *prefix, const char *text, FILE *out)
-{
-    fprintf(out, "\"%s", prefix);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-/* Writes one field; text is quoted when RFC 4180 requires it, and null becomes empty. Spreadsheets
- * take text that begins with = + - @ for a formula, which a foreign record must not bring: such
- * text gets an apostrophe in front, which they take for the mark of text. */
-static enum lb_status write_field(const json_t *value, FILE *out)
+/* Writes one field; text is quoted when RFC 4180 requires it, and null becomes empty. */
+static void write_field(const json_t *value, FILE *out)
 {
     const char *text = json_string_value(value);
     if (json_is_array(value)) {
         fprintf(out, "%zu", json_array_size(value));
-    } else if (text && text[0] && strchr("=+-@", text[0])) {
-        write_quoted("'", text, out);
     } else if (text && strpbrk(text, ",\"\r\n")) {
-        write_quoted("", text, out);
+        fputc('"', out);
+        for (; *text; text++)
+            fprintf(out, *text == '"' ? "\"%c" : "%c", *text);
+        fputc('"', out);
     } else if (text) {
         fputs(text, out);
     } else if (!json_is_null(value)) {
-        char *number = json_dumps(value, JSON_ENCODE_ANY);
-        if (!number)
-            return LB_OOM;
-        fputs(number, out);
-        free(number);
+        json_dumpf(value, out, JSON_ENCODE_ANY);
     }
-    return LB_OK;
 }
 
 /* Whether the key has no column: the kind of the line is always row, and of the times of the fixed
@@ -231,43 +209,38 @@ static void write_names(json_t *columns, FILE *out)
     fputc('\n', out);
 }
 
-static enum lb_status write_row(const struct lb_row *row, FILE *out)
+static void write_row(const struct lb_row *row, FILE *out)
 {
     const char *key, *separator = "";
     json_t *value, *record = lb_row_to_json(row);
-    if (record && row->label)
+    if (row->label)
         json_object_set_new(record, "device", json_string(row->label));
-    enum lb_status st = record ? LB_OK : LB_OOM;
     json_object_foreach(record, key, value)
     {
-        if (st != LB_OK || is_left_out(key))
+        if (is_left_out(key))
             continue;
         fputs(separator, out);
         separator = ",";
-        st = write_field(value, out);
+        write_field(value, out);
     }
     fputc('\n', out);
     json_decref(record);
-    return st;
 }
 
 /* CSV: a header line, then one line per case. The columns are the keys of the record in their
  * order. Of an array only the length is written. Unknown values are empty. Fields are quoted as in
  * RFC 4180, and lines end with LF. */
-static enum lb_status csv(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void csv(const struct lb_run *run, FILE *out)
 {
-    enum lb_status st = LB_OK;
     struct lb_case c = lb_case_defaults();
     struct lb_row empty = lb_row_make(&c);
     json_t *columns = lb_row_to_json(&empty);
-    if (columns && run->count > 0 && run->rows[0].label)
+    if (run->count > 0 && run->rows[0].label)
         json_object_set_new(columns, "device", json_null());
     write_names(columns, out);
-    st = columns ? LB_OK : LB_OOM;
-    for (size_t i = 0; st == LB_OK && i < run->count; i++)
-        st = write_row(&run->rows[i], out);
+    for (size_t i = 0; i < run->count; i++)
+        write_row(&run->rows[i], out);
     json_decref(columns);
-    return st == LB_OK ? LB_OK : lb_fail(err, st, "csv: out of memory");
 }
 
 /* JUnit XML and Markdown */
@@ -310,9 +283,8 @@ static void write_testcase(const struct lb_row *row, FILE *out)
 
 /* One test per case: wrong is a failure; timeout, crash and error are errors; a case that did not
  * run is skipped. The time of a test is that of the whole case. */
-static enum lb_status junit(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void junit(const struct lb_run *run, FILE *out)
 {
-    (void)err;
     struct lb_junit_counts counts = {0};
     double seconds = 0;
     for (size_t i = 0; i < run->count; i++) {
@@ -327,7 +299,6 @@ static enum lb_status junit(const struct lb_run *run, FILE *out, struct lb_error
     for (size_t i = 0; i < run->count; i++)
         write_testcase(&run->rows[i], out);
     fputs("  </testsuite>\n</testsuites>\n", out);
-    return LB_OK;
 }
 
 static void format_line(const struct lb_row *row, char *line, size_t size)
@@ -348,9 +319,8 @@ static void format_line(const struct lb_row *row, char *line, size_t size)
 }
 
 /* A table with one line per case, up to LB_MARKDOWN_LIMIT bytes. */
-static enum lb_status markdown(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void markdown(const struct lb_run *run, FILE *out)
 {
-    (void)err;
     char machine[1024], line[LB_ROW_TEXT_SIZE + LB_ROW_ID_SIZE + 128];
     size_t written = sizeof(machine);
     lb_run_machine_line(run, machine, sizeof(machine));
@@ -367,18 +337,16 @@ static enum lb_status markdown(const struct lb_run *run, FILE *out, struct lb_er
         fputs(line, out);
         written += strlen(line);
     }
-    return LB_OK;
 }
 
 /* The JSON of other tools: Bencher, github-action-benchmark, hyperfine. Cases without a time are
  * left out. */
 
 /* Bencher Metric Format with the measure latency: the median in ns and its interval. */
-static enum lb_status bmf(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void bmf(const struct lb_run *run, FILE *out)
 {
     json_t *document = json_object();
-    bool whole = document != NULL;
-    for (size_t i = 0; whole && i < run->count; i++) {
+    for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
         char id[LB_ROW_ID_SIZE];
         if (!lb_row_is_timed(row))
@@ -388,17 +356,16 @@ static enum lb_status bmf(const struct lb_run *run, FILE *out, struct lb_error *
         json_t *entry =
             json_pack("{s:{s:f, s:o*, s:o*}}", "latency", "value", row->median_ns, "lower_value",
                       json_real(row->median_lo_ns), "upper_value", json_real(row->median_hi_ns));
-        whole = json_object_set_new(document, id, entry) == 0;
+        json_object_set_new(document, id, entry);
     }
-    return lb_json_write(document, whole, "bmf", out, err);
+    lb_json_write(document, out);
 }
 
 /* github-action-benchmark's customSmallerIsBetter: the median in ns. */
-static enum lb_status github(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void github(const struct lb_run *run, FILE *out)
 {
     json_t *document = json_array();
-    bool whole = document != NULL;
-    for (size_t i = 0; whole && i < run->count; i++) {
+    for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
         char id[LB_ROW_ID_SIZE], range[64] = "", extra[256];
         if (!lb_row_is_timed(row))
@@ -408,11 +375,11 @@ static enum lb_status github(const struct lb_run *run, FILE *out, struct lb_erro
             snprintf(range, sizeof(range), "± %.0f", (row->median_hi_ns - row->median_lo_ns) / 2);
         snprintf(extra, sizeof(extra), "%zu samples, min %.0f ns, p95 %.0f ns", row->samples,
                  row->min_ns, row->p95_ns);
-        whole = json_array_append_new(document, json_pack("{s:s, s:s, s:f, s:s, s:s}", "name", id,
-                                                          "unit", "ns", "value", row->median_ns,
-                                                          "range", range, "extra", extra)) == 0;
+        json_array_append_new(document,
+                              json_pack("{s:s, s:s, s:f, s:s, s:s}", "name", id, "unit", "ns",
+                                        "value", row->median_ns, "range", range, "extra", extra));
     }
-    return lb_json_write(document, whole, "github", out, err);
+    lb_json_write(document, out);
 }
 
 /* One result as hyperfine writes it: times in seconds, and one exit code per time. */
@@ -438,14 +405,13 @@ static json_t *hyperfine_json(const struct lb_row *row)
 }
 
 /* Every sample, in seconds. The user and system times, which are not measured, are 0. */
-static enum lb_status hyperfine(const struct lb_run *run, FILE *out, struct lb_error *err)
+static void hyperfine(const struct lb_run *run, FILE *out)
 {
     json_t *results = json_array();
-    bool whole = results != NULL;
-    for (size_t i = 0; whole && i < run->count; i++)
+    for (size_t i = 0; i < run->count; i++)
         if (lb_row_is_timed(&run->rows[i]))
-            whole = json_array_append_new(results, hyperfine_json(&run->rows[i])) == 0;
-    return lb_json_write(json_pack("{s:o}", "results", results), whole, "hyperfine", out, err);
+            json_array_append_new(results, hyperfine_json(&run->rows[i]));
+    lb_json_write(json_pack("{s:o}", "results", results), out);
 }
 
 /* The table of formats */
@@ -465,27 +431,3 @@ const struct lb_export_format lb_export_formats[] = {
     {"markdown", "run.md", "Markdown, a table under 60 KB", markdown},
     {NULL, NULL, NULL, NULL},
 };
-
-/* A format and the run to write in it. */
-struct export
-{
-    const struct lb_export_format *format;
-    const struct lb_run *run;
-};
-
-/* An lb_file_writer. */
-static enum lb_status write_export(FILE *out, const void *user, struct lb_error *err)
-{
-    const struct export *export = user;
-    return export->format->write(export->run, out, err);
-}
-
-enum lb_status lb_export_to_folder(const struct lb_export_format *format, const struct lb_run *run,
-                                   const char *folder, struct lb_error *err)
-{
-    const struct export export = {format, run};
-    char path[4400];
-    if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, format->file_name) >= sizeof(path))
-        return lb_fail(err, LB_IO, "%.200s...: the path of this folder is too long", folder);
-    return lb_write_file_atomically(path, write_export, &export, err);
-}

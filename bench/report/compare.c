@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "record/environment.h"
 #include "stats/anomalies.h"
+#include "support/memory.h"
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
@@ -58,22 +59,22 @@ static void print_key(const struct lb_row *row, bool sides, char id[LB_ROW_ID_SI
 
 /* Fills the pairs with the cases of both runs: those of base in their order, then those that only
  * the new run has. */
-static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
-                            struct lb_run_comparison *comparison, struct lb_error *err)
+static void match(const struct lb_run *base, const struct lb_run *now,
+                  struct lb_run_comparison *comparison)
 {
     bool sides = comparison->unit == LB_UNIT_BLOCK && json_object_get(base->header, "side");
     json_t *index = json_object();
     const size_t each = LB_PERCENTILES - LB_P99 + 1; /* the median and two percentiles */
-    struct lb_pair *pairs = calloc((base->count + now->count) * each + 1, sizeof(*pairs));
-    bool done = index && pairs;
+    struct lb_pair *pairs =
+        lb_needed(calloc((base->count + now->count) * each + 1, sizeof(*pairs)));
     comparison->pairs = pairs;
-    for (size_t i = 0; done && i < base->count; i++) {
+    for (size_t i = 0; i < base->count; i++) {
         struct lb_pair *pair = &pairs[comparison->count++];
         pair->base = &base->rows[i];
         print_key(pair->base, sides, pair->id);
-        done = json_object_set_new(index, pair->id, json_integer((json_int_t)i)) == 0;
+        json_object_set_new(index, pair->id, json_integer((json_int_t)i));
     }
-    for (size_t i = 0; done && i < now->count; i++) {
+    for (size_t i = 0; i < now->count; i++) {
         char id[LB_ROW_ID_SIZE];
         print_key(&now->rows[i], sides, id);
         const json_t *found = json_object_get(index, id);
@@ -81,17 +82,16 @@ static enum lb_status match(const struct lb_run *base, const struct lb_run *now,
         memcpy(pairs[at].id, id, sizeof(id));
         pairs[at].now = &now->rows[i];
     }
-    for (size_t i = 0, count = comparison->count; done && i < count; i++) {
+    for (size_t i = 0, count = comparison->count; i < count; i++) {
         pairs[i].percentile = LB_MEDIAN;
         if (comparison->unit != LB_UNIT_BLOCK)
             add_percentiles(comparison, &pairs[i]);
     }
-    for (size_t i = 0; done && i < comparison->count; i++) {
+    for (size_t i = 0; i < comparison->count; i++) {
         pairs[i].shift.estimate = NAN;
         comparison->common += is_common(&pairs[i]);
     }
     json_decref(index);
-    return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu cases", base->count);
 }
 
 /* The change of a case that does not have a time in both runs, and why. */
@@ -192,25 +192,20 @@ static struct lb_spread spread_between_runs(const struct lb_run_comparison *comp
 
 /* The logarithms of the times of a row's units, in memory of their own. For runs, the row of the
  * base has those of the further runs too. */
-static enum lb_status unit_times(const struct lb_pair *pair, const struct lb_row *row,
-                                 enum lb_unit unit, const struct lb_compare_options *options,
-                                 const double **out, size_t *count, struct lb_error *err)
+static double *unit_times(const struct lb_pair *pair, const struct lb_row *row, enum lb_unit unit,
+                          const struct lb_compare_options *options, size_t *count)
 {
-    enum lb_status st = LB_OK;
     bool one = unit == LB_UNIT_RUN || (unit == LB_UNIT_PROCESS && row->process_count < 2);
-    double *logs = malloc((lb_row_units(row) + options->base_count + 1) * sizeof(*logs));
-    *out = logs;
-    if (!logs)
-        return lb_fail(err, LB_OOM, "out of memory for %zu units", lb_row_units(row));
+    double *logs = lb_needed(malloc((lb_row_units(row) + options->base_count + 1) * sizeof(*logs)));
     *count = one ? 1 : lb_row_units(row);
     logs[0] = lb_row_time(row, pair->percentile).ns;
     if (!one)
-        st = lb_row_unit_times(row, lb_percentile_share(pair->percentile), logs, err);
+        lb_row_unit_times(row, lb_percentile_share(pair->percentile), logs, NULL);
     for (size_t i = 0; i < *count; i++)
         logs[i] = log(logs[i]);
     if (unit == LB_UNIT_RUN && row == pair->base)
         *count = base_times(pair, options, logs);
-    return st;
+    return logs;
 }
 
 /* What a row itself shows of its disturbance, as the square of a relative deviation: by its
@@ -238,17 +233,16 @@ static struct lb_spread assume_spread(const struct lb_pair *pair)
 }
 
 /* Fills in the units of a pair that has a time in both runs; the caller frees base and now. */
-static enum lb_status find_units(const struct lb_run_comparison *comparison, struct lb_pair *pair,
-                                 const struct lb_compare_options *options, struct lb_contrast *c,
-                                 struct lb_error *err)
+static void find_units(const struct lb_run_comparison *comparison, struct lb_pair *pair,
+                       const struct lb_compare_options *options, struct lb_contrast *c)
 {
     enum lb_unit unit = comparison->unit;
     /* The time of fewer processes scatters more than that of the runs of the base. */
     if (unit == LB_UNIT_RUN && pair->now->process_count < pair->base->process_count)
         unit = LB_UNIT_PROCESS;
     c->paired = unit == LB_UNIT_BLOCK;
-    LB_CHECK(unit_times(pair, pair->base, unit, options, &c->base, &c->base_count, err));
-    LB_CHECK(unit_times(pair, pair->now, unit, options, &c->now, &c->now_count, err));
+    c->base = unit_times(pair, pair->base, unit, options, &c->base_count);
+    c->now = unit_times(pair, pair->now, unit, options, &c->now_count);
     if (unit == LB_UNIT_RUN)
         c->spread = comparison->spread;
     if (unit == LB_UNIT_PROCESS &&
@@ -260,7 +254,6 @@ static enum lb_status find_units(const struct lb_run_comparison *comparison, str
         c->spread.deviation =
             fmax(c->spread.deviation,
                  sqrt(sum_of_squares(c->base, c->base_count) / (double)(c->base_count - 1)));
-    return LB_OK;
 }
 
 /* Writes why a pair of interleaved rows has too few blocks. */
@@ -321,24 +314,22 @@ static enum lb_status compare_times(struct lb_run_comparison *comparison,
 {
     enum lb_status st = LB_OK;
     size_t count = 0;
-    struct lb_contrast *cases = calloc(comparison->common + 1, sizeof(*cases));
-    double *scratch = malloc((options->base_count + 1) * sizeof(*scratch));
-    if (!cases || !scratch)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu cases", comparison->common));
+    struct lb_contrast *cases = lb_needed(calloc(comparison->common + 1, sizeof(*cases)));
+    double *scratch = lb_needed(malloc((options->base_count + 1) * sizeof(*scratch)));
     if (comparison->unit != LB_UNIT_BLOCK)
         comparison->spread = spread_between_runs(comparison, options, scratch);
     if (comparison->spread.deviation > 0)
         comparison->unit = LB_UNIT_RUN;
     for (size_t i = 0; i < comparison->count; i++)
         if (is_common(&comparison->pairs[i]))
-            LB_TRY(find_units(comparison, &comparison->pairs[i], options, &cases[count++], err));
+            find_units(comparison, &comparison->pairs[i], options, &cases[count++]);
     LB_TRY(lb_judge_cases(cases, count, &options->judgement, err));
     count = 0;
     for (size_t i = 0; i < comparison->count; i++)
         if (is_common(&comparison->pairs[i]))
             conclude(comparison, &comparison->pairs[i], &cases[count++]);
 done:
-    for (size_t i = 0; cases && i < comparison->common; i++) {
+    for (size_t i = 0; i < comparison->common; i++) {
         free((double *)cases[i].base);
         free((double *)cases[i].now);
     }
@@ -516,7 +507,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     LB_TRY(check_sound(now, err));
     for (size_t i = 0; i < options->base_count; i++)
         LB_TRY(check_sound(&options->bases[i], err));
-    LB_TRY(match(base, now, comparison, err));
+    match(base, now, comparison);
     LB_TRY(compare_times(comparison, options, err));
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_out.h"
 #include "base/text.h"
 #include "base/xml.h"
 
@@ -208,6 +207,13 @@ void lb_report_junit(const struct lb_run_comparison *comparison,
     fputs("  </testsuite>\n</testsuites>\n", out);
 }
 
+void lb_json_write(json_t *document, FILE *out)
+{
+    json_dumpf(document, out, JSON_INDENT(2));
+    fputc('\n', out);
+    json_decref(document);
+}
+
 static json_t *number_or_null(bool known, double value)
 {
     return known && isfinite(value) ? json_real(value) : json_null();
@@ -230,24 +236,22 @@ static json_t *pair_json(const struct lb_pair *pair)
         "note", pair->note);
 }
 
-enum lb_status lb_report_json(const struct lb_run_comparison *comparison,
-                              const struct lb_report_names *names, FILE *out, struct lb_error *err)
+json_t *lb_report_json(const struct lb_run_comparison *comparison,
+                       const struct lb_report_names *names)
 {
     char verdict[512];
     json_t *cases = json_array(), *counts = json_object();
-    bool done = cases && counts;
-    for (size_t i = 0; done && i < comparison->count; i++)
-        done = json_array_append_new(cases, pair_json(&comparison->pairs[i])) == 0;
-    for (int c = 0; done && c < LB_CHANGE_COUNT; c++)
-        done = json_object_set_new(counts, lb_change_name((enum lb_change)c),
-                                   json_integer((json_int_t)comparison->counts[c])) == 0;
+    for (size_t i = 0; i < comparison->count; i++)
+        json_array_append_new(cases, pair_json(&comparison->pairs[i]));
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        json_object_set_new(counts, lb_change_name((enum lb_change)c),
+                            json_integer((json_int_t)comparison->counts[c]));
     lb_report_verdict(comparison, verdict, sizeof(verdict));
-    json_t *document =
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:o, s:o}", "verdict",
-                  verdict, "base", names->base, "new", names->now, "margin",
-                  comparison->judgement.margin, "level", comparison->judgement.level, "interleaved",
-                  comparison->unit == LB_UNIT_BLOCK, "environments_differ_in",
-                  comparison->environments, "notes", comparison->notes, "basis", comparison->basis,
-                  "run_spread", comparison->spread.deviation, "counts", counts, "cases", cases);
-    return lb_json_write(document, done, "the comparison", out, err);
+    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:o, s:o}", "verdict",
+                     verdict, "base", names->base, "new", names->now, "margin",
+                     comparison->judgement.margin, "level", comparison->judgement.level,
+                     "interleaved", comparison->unit == LB_UNIT_BLOCK, "environments_differ_in",
+                     comparison->environments, "notes", comparison->notes, "basis",
+                     comparison->basis, "run_spread", comparison->spread.deviation, "counts",
+                     counts, "cases", cases);
 }

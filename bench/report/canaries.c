@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "stats/order_stats.h"
+#include "support/memory.h"
 
 /* The first is limited by the latency of the steps, the second by arithmetic, and the third by
  * the bandwidth of the memory that holds the weights. On a CPU each call takes longer than a
@@ -83,18 +84,15 @@ static void compare_node(const struct lb_canary_time *times, size_t count, const
         verdict->balance += shift > 0 ? 1 : -1;
 }
 
-enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
-                                 const size_t *devices, size_t nodes,
-                                 struct lb_canary_verdict *verdicts, struct lb_error *err)
+void lb_canaries_judge(const struct lb_canary_time *times, size_t count, const size_t *devices,
+                       size_t nodes, struct lb_canary_verdict *verdicts)
 {
-    struct lb_canary_time *sorted = calloc(count + 1, sizeof(*sorted));
-    double *scratch = calloc(2 * count + 1, sizeof(*scratch));
-    bool done = sorted && scratch;
-    for (size_t i = 0; done && i < count; i++)
+    struct lb_canary_time *sorted = lb_needed(calloc(count + 1, sizeof(*sorted)));
+    double *scratch = lb_needed(calloc(2 * count + 1, sizeof(*scratch)));
+    for (size_t i = 0; i < count; i++)
         sorted[i] = times[i];
-    if (done)
-        qsort(sorted, count, sizeof(*sorted), by_id);
-    for (size_t n = 0; done && n < nodes; n++) {
+    qsort(sorted, count, sizeof(*sorted), by_id);
+    for (size_t n = 0; n < nodes; n++) {
         verdicts[n] = (struct lb_canary_verdict){0};
         for (size_t i = 0, end; i < count; i = end) {
             for (end = i; end < count && strcmp(sorted[end].id, sorted[i].id) == 0; end++)
@@ -105,5 +103,4 @@ enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t coun
     }
     free(scratch);
     free(sorted);
-    return done ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu canaries", count);
 }

@@ -1,5 +1,5 @@
 /* The report: reads the runs, and fills the template of the page with its parts. */
-#include "html/report_page.h"
+#include "commands/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -254,23 +254,16 @@ static json_t *prices_json(const struct lb_run *run)
 static enum lb_status add_comparison(const struct page *page, size_t base, json_t *list,
                                      struct lb_error *err)
 {
-    struct lb_run_comparison comparison = {0};
+    struct lb_run_comparison comparison;
     struct lb_compare_options how = lb_compare_defaults();
-    char *text = NULL, base_path[PATH_SIZE];
-    size_t size = 0;
-    enum lb_status st = LB_OK;
+    char base_path[PATH_SIZE];
     how.judgement.margin = page->margin;
     LB_CHECK(lb_compare_runs(&page->runs[base], page->grouped->run, &how, &comparison, err));
-    FILE *out = lb_needed(open_memstream(&text, &size));
     clean_copy(page->paths[base], base_path);
     const struct lb_report_names names = {base_path, page->path};
-    st = lb_report_json(&comparison, &names, out, err);
-    fclose(out);
-    if (st == LB_OK)
-        json_array_append_new(list, json_loads(text, 0, NULL));
-    free(text);
+    json_array_append_new(list, lb_report_json(&comparison, &names));
     lb_run_comparison_free(&comparison);
-    return st;
+    return LB_OK;
 }
 
 /* The run */

@@ -43,9 +43,8 @@ struct lb_canary_verdict {
  * by more than LB_CANARY_LEAST. The spread is 1.4826 times the median absolute deviation of the
  * node's own times or of the others', whichever is larger. A node is off when it is slower, or
  * faster, in at least two canaries more than not. Devices with fewer than LB_CANARY_NODES nodes are
- * not judged. LB_OOM. */
-enum lb_status lb_canaries_judge(const struct lb_canary_time *times, size_t count,
-                                 const size_t *devices, size_t nodes,
-                                 struct lb_canary_verdict *verdicts, struct lb_error *err);
+ * not judged. */
+void lb_canaries_judge(const struct lb_canary_time *times, size_t count, const size_t *devices,
+                       size_t nodes, struct lb_canary_verdict *verdicts);
 
 #endif
