@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/command_line.h"
 #include "cli/help.h"
@@ -19,7 +20,6 @@
 #include "run/worker_child.h"
 #include "support/framework_plugins.h"
 #include "support/library_versions.h"
-#include "support/memory.h"
 #include "support/terminal.h"
 #include "sweep/devices.h"
 #include "sweep/merge.h"

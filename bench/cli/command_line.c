@@ -7,13 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "host/cpu_units.h"
 #include "model/tensor_files.h"
 #include "record/run_file.h"
-#include "support/memory.h"
 
 struct reader {
     char **argv; /* [argc] */

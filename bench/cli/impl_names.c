@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/suggest.h"
-#include "support/memory.h"
 
 static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
                                       const char *variant, struct lb_error *err)

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "cli/shard.h"
 #include "record/record.h"
 #include "reference/loss_scale.h"
 #include "support/framework_plugins.h"
-#include "support/memory.h"
 
 /* LB_INVALID: the option, its value, and what the value must be. */
 static enum lb_status refuse(const struct lb_option_use *use, const char *rule,

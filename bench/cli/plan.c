@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "model/case_set.h"
-#include "support/memory.h"
 
 /* The values that an axis takes for the current line. */
 struct span {
@@ -46,12 +46,9 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
     *c = p->c;
     snprintf(c->impl, sizeof(c->impl), "%s", impl.name);
     snprintf(c->variant, sizeof(c->variant), "%s", impl.variant);
-
-    size_t first;
-    enum lb_status st = lb_case_set_add(&p->seen, plan->cases, plan->count, &first, p->err);
-    if (st == LB_OK && first == plan->count)
+    if (lb_case_set_add(&p->seen, plan->cases, plan->count) == plan->count)
         plan->count++;
-    return st;
+    return LB_OK;
 }
 
 /* Sets the values of each axis: the line's own value where it gives one, else those of the
@@ -238,10 +235,8 @@ static enum lb_status expand_grid(struct planner *p)
 
 /* Moves the cases of one problem together, to where the first of them stood; otherwise the order
  * stays. */
-static enum lb_status group_problems(struct planner *p)
+static void group_problems(struct lb_plan *plan)
 {
-    enum lb_status st = LB_OK;
-    struct lb_plan *plan = p->plan;
     struct lb_case_set problems = {.by_problem = true};
     size_t n = plan->count;
     /* [n] index of the problem's first case; [n] of a group, at its first case */
@@ -249,7 +244,7 @@ static enum lb_status group_problems(struct planner *p)
     size_t *next_index = lb_needed(calloc(n, sizeof(*next_index)));
     struct lb_case *sorted = lb_needed(calloc(n, sizeof(*sorted)));
     for (size_t i = 0; i < n; i++) {
-        LB_TRY(lb_case_set_add(&problems, plan->cases, i, &group[i], p->err));
+        group[i] = lb_case_set_add(&problems, plan->cases, i);
         next_index[group[i]]++;
     }
     for (size_t i = 0, next = 0; i < n; i++) { /* from group sizes to group starts */
@@ -261,13 +256,10 @@ static enum lb_status group_problems(struct planner *p)
         sorted[next_index[group[i]]++] = plan->cases[i];
     struct lb_case *unsorted = plan->cases;
     plan->cases = sorted;
-    sorted = unsorted;
-done:
     lb_case_set_free(&problems);
-    free(sorted);
+    free(unsorted);
     free(next_index);
     free(group);
-    return st;
 }
 
 enum lb_status lb_plan_build(const struct lb_selection *selection,
@@ -289,7 +281,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
     for (size_t i = 0; i < selection->cases.count; i++)
         LB_TRY(expand_line(&p, &selection->cases.lines[i]));
     if (selection->cases.count > 1 && plan->count > 1)
-        LB_TRY(group_problems(&p));
+        group_problems(plan);
 done:
     lb_case_set_free(&p.seen);
     lb_named_impls_free(&p.impls);

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/suggest.h"
-#include "support/memory.h"
 #include "support/share_path.h"
 
 static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "case/probe.h"
 #include "model/case_set.h"
-#include "support/memory.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
  * floating-point sums differ compute the same totals. */
@@ -87,18 +87,15 @@ static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options 
 }
 
 /* Fills problems [*count, at most case_count] and problem_of [case_count], the number of each
- * case's problem. LB_OOM. */
-static enum lb_status find_problems(const struct lb_case *cases, size_t case_count,
-                                    const struct lb_sampler_options *sampler,
-                                    struct problem *problems, size_t *count, size_t *problem_of,
-                                    struct lb_error *err)
+ * case's problem. */
+static void find_problems(const struct lb_case *cases, size_t case_count,
+                          const struct lb_sampler_options *sampler, struct problem *problems,
+                          size_t *count, size_t *problem_of)
 {
-    enum lb_status st = LB_OK;
     struct lb_case_set seen = {.by_problem = true};
     *count = 0;
     for (size_t i = 0; i < case_count; i++) {
-        size_t first;
-        LB_TRY(lb_case_set_add(&seen, cases, i, &first, err));
+        size_t first = lb_case_set_add(&seen, cases, i);
         if (first == i) {
             problems[*count] = (struct problem){.number = *count};
             describe(&cases[i], &problems[*count]);
@@ -108,9 +105,7 @@ static enum lb_status find_problems(const struct lb_case *cases, size_t case_cou
         }
         problems[problem_of[i]].work_ms += work_of(&cases[i], sampler);
     }
-done:
     lb_case_set_free(&seen);
-    return st;
 }
 
 /* Gives each problem to the shard with the least work so far, and to the first such shard when
@@ -146,16 +141,13 @@ static uint64_t hash_of(const struct lb_plan *plan, const struct problem *proble
 enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
                              struct lb_plan *plan, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_shard *cut = &plan->shard;
     size_t count, kept = 0;
-    st = lb_shard_parse(shard, &cut->index, &cut->count, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_shard_parse(shard, &cut->index, &cut->count, err));
     struct problem *problems = lb_needed(calloc(plan->count + 1, sizeof(*problems)));
     size_t *problem_of = lb_needed(calloc(plan->count + 1, sizeof(*problem_of)));
     int64_t *work_ms = lb_needed(calloc((size_t)cut->count, sizeof(*work_ms)));
-    LB_TRY(find_problems(plan->cases, plan->count, sampler, problems, &count, problem_of, err));
+    find_problems(plan->cases, plan->count, sampler, problems, &count, problem_of);
     assign(problems, count, work_ms, cut->count);
     cut->plan_hash = hash_of(plan, problems, problem_of);
     cut->plan_count = plan->count;
@@ -171,11 +163,10 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
             plan->cases[kept++] = plan->cases[i];
     }
     plan->count = kept;
-done:
     free(work_ms);
     free(problem_of);
     free(problems);
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count, struct lb_error *err)

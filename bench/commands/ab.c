@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
-#include "support/memory.h"
 #include "support/progress.h"
 #include "support/terminal.h"
 #include "sweep/run_settings.h"

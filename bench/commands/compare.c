@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/sweep.h"
@@ -144,7 +144,7 @@ enum lb_status lb_compare_command(const struct lb_options *options, int *exit_co
                                            : options->confirm;
         LB_TRY(lb_run_read(path, &runs[i], err));
     }
-    LB_TRY(lb_run_arrange(runs, count, options->by, err)); /* the same labels in all of them */
+    lb_run_arrange(runs, count, options->by); /* the same labels in all of them */
     st = lb_compare_print(runs, options->subject, options->run, options, exit_code, err);
 done:
     for (size_t i = 0; i < count; i++)

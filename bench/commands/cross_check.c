@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "model/tensor_files.h"
-#include "support/memory.h"
 #include "support/progress.h"
 
 enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "plot/gnuplot.h"
 #include "record/environment.h"
 #include "record/run_devices.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 #include "sweep/sweep.h"
 
@@ -125,16 +125,14 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
 }
 
 /* Finds the change points of one case. */
-static enum lb_status find_changes(struct line *line, double margin, struct lb_error *err)
+static void find_changes(struct line *line, double margin)
 {
     double *logs = lb_needed(malloc((line->count + 1) * sizeof(*logs)));
     line->points = lb_needed(malloc((line->count + 1) * sizeof(*line->points)));
     for (size_t i = 0; i < line->count; i++)
         logs[i] = log(line->median_ns[i]);
-    enum lb_status st =
-        lb_change_points(logs, line->count, log1p(margin), line->points, &line->point_count, err);
+    line->point_count = lb_change_points(logs, line->count, log1p(margin), line->points);
     free(logs);
-    return st;
 }
 
 /* The lines of all cases, in order of first appearance. */
@@ -324,19 +322,16 @@ done:
     return st;
 }
 
-static enum lb_status show(const struct lb_options *options, const struct lb_run *runs,
-                           size_t count, struct lb_error *err)
+static void show(const struct lb_options *options, const struct lb_run *runs, size_t count)
 {
-    enum lb_status st = LB_OK;
     struct collection all = {.runs = count, .index = json_object()};
     struct lb_error why;
     collect(runs, &all);
     for (size_t i = 0; i < all.count; i++)
-        LB_TRY(find_changes(&all.lines[i], options->margin, err));
+        find_changes(&all.lines[i], options->margin);
     print_history(runs, count, all.lines, all.count);
     if (draw(options->subject, all.lines, all.count, &why) != LB_OK)
         fprintf(stderr, "no pictures: %s\n", why.text);
-done:
     for (size_t i = 0; i < all.count; i++) {
         free(all.lines[i].run);
         free(all.lines[i].median_ns);
@@ -344,7 +339,6 @@ done:
     }
     free(all.lines);
     json_decref(all.index);
-    return st;
 }
 
 enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err)
@@ -365,8 +359,8 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         goto done;
     }
     /* It combines the rows of one case and one device, so that a line has one time per run. */
-    LB_TRY(lb_run_arrange(runs, count, LB_BY_DEFAULT, err));
-    st = show(options, runs, count, err);
+    lb_run_arrange(runs, count, LB_BY_DEFAULT);
+    show(options, runs, count);
 done:
     for (size_t i = 0; i < count; i++)
         lb_run_free(&runs[i]);

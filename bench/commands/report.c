@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/atomic_file.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/xml.h"
 #include "plot/cell_price.h"
@@ -15,7 +16,6 @@
 #include "record/environment.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/share_path.h"
 #include "support/terminal.h"

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "commands/commands.h"
 #include "report/compare.h"
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/progress.h"
 
@@ -128,8 +128,8 @@ static double find_least_named(const struct self_test *test, const struct lb_con
     for (double middle = high; high - low > 1e-5; middle = (low + high) / 2) {
         for (size_t i = 0; i < c->now_count; i++)
             now[i] = c->now[i] + middle;
-        bool slower = lb_judge_cases(&moved, 1, &judgement, NULL) == LB_OK &&
-                      moved.outcome == LB_OUTCOME_SLOWER;
+        lb_judge_cases(&moved, 1, &judgement);
+        bool slower = moved.outcome == LB_OUTCOME_SLOWER;
         if (!slower && middle == 1)
             return INFINITY;
         *(slower ? &high : &low) = middle;
@@ -139,14 +139,13 @@ static double find_least_named(const struct self_test *test, const struct lb_con
 
 /* Judges cases together, as --compare does, and counts what is found. planted is the shift that the
  * cases have by intention. */
-static enum lb_status count_findings(const struct self_test *test, struct lb_contrast *cases,
-                                     size_t count, double planted, struct lb_self_rate *rate,
-                                     struct lb_error *err)
+static void count_findings(const struct self_test *test, struct lb_contrast *cases, size_t count,
+                           double planted, struct lb_self_rate *rate)
 {
     bool significant = false;
     size_t named = 0;
-    enum lb_status st = lb_judge_cases(cases, count, &test->judgement, err);
-    for (size_t i = 0; st == LB_OK && i < count; i++) {
+    lb_judge_cases(cases, count, &test->judgement);
+    for (size_t i = 0; i < count; i++) {
         const struct lb_contrast *c = &cases[i];
         rate->significant += c->shift.p < 0.05;
         significant |= c->adjusted_p <= test->judgement.level;
@@ -159,13 +158,12 @@ static enum lb_status count_findings(const struct self_test *test, struct lb_con
     rate->sweeps++;
     rate->sweeps_significant += significant;
     rate->sweeps_named += named > 0;
-    return st;
 }
 
 /* Compares two halves of each case's processes: the first with the last, or halves drawn at random.
  */
-static enum lb_status judge_halves(struct self_test *test, const struct aa_sweep *sweep,
-                                   bool shuffled, struct lb_self_rate *rate, struct lb_error *err)
+static void judge_halves(struct self_test *test, const struct aa_sweep *sweep, bool shuffled,
+                         struct lb_self_rate *rate)
 {
     struct aa_sweep halves = *sweep;
     struct lb_contrast cases[MAX_CASES];
@@ -175,7 +173,7 @@ static enum lb_status judge_halves(struct self_test *test, const struct aa_sweep
         cases[c] = (struct lb_contrast){halves.logs[c], halves.logs[c] + SIDE, SIDE, SIDE,
                                         .paired = false};
     }
-    return count_findings(test, cases, test->result.cases, 0, rate, err);
+    count_findings(test, cases, test->result.cases, 0, rate);
 }
 
 /* The spread between runs that follow each other, by all sweeps [count] but one; left_out may be
@@ -194,8 +192,8 @@ static struct lb_spread spread_of(const struct self_test *test, const struct aa_
 }
 
 /* Compares the halves as runs, with what the other sweeps tell of the spread between runs. */
-static enum lb_status judge_runs(struct self_test *test, const struct aa_sweep *sweeps,
-                                 size_t count, size_t index, struct lb_error *err)
+static void judge_runs(struct self_test *test, const struct aa_sweep *sweeps, size_t count,
+                       size_t index)
 {
     struct lb_contrast cases[MAX_CASES];
     const struct lb_spread spread = spread_of(test, sweeps, count, index);
@@ -203,7 +201,7 @@ static enum lb_status judge_runs(struct self_test *test, const struct aa_sweep *
         const double *times = sweeps[index].runs[c];
         cases[c] = (struct lb_contrast){&times[0], &times[1], 1, 1, .spread = spread};
     }
-    return count_findings(test, cases, test->result.cases, 0, &test->result.allowed_for, err);
+    count_findings(test, cases, test->result.cases, 0, &test->result.allowed_for);
 }
 
 static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
@@ -213,11 +211,11 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
     struct aa_sweep all[MAX_SWEEPS];
     for (size_t i = 0; i < sweeps; i++) {
         LB_CHECK(measure_sweep(test, &all[i], err));
-        LB_CHECK(judge_halves(test, &all[i], true, &result->shuffled, err));
-        LB_CHECK(judge_halves(test, &all[i], false, &result->in_turn, err));
+        judge_halves(test, &all[i], true, &result->shuffled);
+        judge_halves(test, &all[i], false, &result->in_turn);
     }
     for (size_t i = 0; i < sweeps; i++)
-        LB_CHECK(judge_runs(test, all, sweeps, i, err));
+        judge_runs(test, all, sweeps, i);
     result->run_spread = spread_of(test, all, sweeps, sweeps).deviation;
     return LB_OK;
 }
@@ -256,13 +254,12 @@ static enum lb_status compare_planted(struct self_test *test, const struct lb_ca
     for (int s = 0; s < 2; s++) {
         if (lb_row_units(&rows[s]) != PAIRS)
             LB_TRY(lb_fail(err, LB_FAILED, "planted: %.400s", rows[s].reason));
-        LB_TRY(lb_row_unit_times(&rows[s], 0.5, logs[s], err));
+        lb_row_unit_times(&rows[s], 0.5, logs[s]);
         for (int i = 0; i < PAIRS; i++)
             logs[s][i] = log(logs[s][i]);
     }
     test->result.planted_ns = rows[0].median_ns;
-    st = count_findings(test, &contrast, 1, log1p(PLANTED_PERCENT / 100.0), &test->result.planted,
-                        err);
+    count_findings(test, &contrast, 1, log1p(PLANTED_PERCENT / 100.0), &test->result.planted);
 done:
     for (int s = 0; s < 2; s++)
         lb_row_free(&rows[s]);

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "plot/grouped_run.h"
-#include "support/memory.h"
 
 /* The row that differs from this one in the cell alone; NULL: there is none with a time. */
 static const struct lb_row *standard_of(const struct lb_grouped_run *grouped,

@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "support/memory.h"
 #include "support/share_path.h"
 #include "support/subprocess.h"
 

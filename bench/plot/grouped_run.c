@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/palette.h"
 #include "base/text.h"
-#include "support/memory.h"
 
 enum { MARKS = 10 /* number of marks in plots/style.gp */, DASHES = 4 };
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "plot/pictures.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 
 enum { MOST_PANELS = 12, MOST_CELLS = 16 /* along each side of a panel */ };

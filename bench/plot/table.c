@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 

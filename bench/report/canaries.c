@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "stats/order_stats.h"
-#include "support/memory.h"
 
 /* The first is limited by the latency of the steps, the second by arithmetic, and the third by
  * the bandwidth of the memory that holds the weights. On a CPU each call takes longer than a

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "record/environment.h"
 #include "stats/anomalies.h"
-#include "support/memory.h"
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
@@ -200,7 +200,7 @@ static double *unit_times(const struct lb_pair *pair, const struct lb_row *row, 
     *count = one ? 1 : lb_row_units(row);
     logs[0] = lb_row_time(row, pair->percentile).ns;
     if (!one)
-        lb_row_unit_times(row, lb_percentile_share(pair->percentile), logs, NULL);
+        lb_row_unit_times(row, lb_percentile_share(pair->percentile), logs);
     for (size_t i = 0; i < *count; i++)
         logs[i] = log(logs[i]);
     if (unit == LB_UNIT_RUN && row == pair->base)
@@ -309,10 +309,9 @@ static void conclude(struct lb_run_comparison *comparison, struct lb_pair *pair,
 }
 
 /* Compares all pairs that have a time in both runs. */
-static enum lb_status compare_times(struct lb_run_comparison *comparison,
-                                    const struct lb_compare_options *options, struct lb_error *err)
+static void compare_times(struct lb_run_comparison *comparison,
+                          const struct lb_compare_options *options)
 {
-    enum lb_status st = LB_OK;
     size_t count = 0;
     struct lb_contrast *cases = lb_needed(calloc(comparison->common + 1, sizeof(*cases)));
     double *scratch = lb_needed(malloc((options->base_count + 1) * sizeof(*scratch)));
@@ -323,19 +322,17 @@ static enum lb_status compare_times(struct lb_run_comparison *comparison,
     for (size_t i = 0; i < comparison->count; i++)
         if (is_common(&comparison->pairs[i]))
             find_units(comparison, &comparison->pairs[i], options, &cases[count++]);
-    LB_TRY(lb_judge_cases(cases, count, &options->judgement, err));
+    lb_judge_cases(cases, count, &options->judgement);
     count = 0;
     for (size_t i = 0; i < comparison->count; i++)
         if (is_common(&comparison->pairs[i]))
             conclude(comparison, &comparison->pairs[i], &cases[count++]);
-done:
     for (size_t i = 0; i < comparison->common; i++) {
         free((double *)cases[i].base);
         free((double *)cases[i].now);
     }
     free(scratch);
     free(cases);
-    return st;
 }
 
 /* Says which units are compared. */
@@ -508,7 +505,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     for (size_t i = 0; i < options->base_count; i++)
         LB_TRY(check_sound(&options->bases[i], err));
     match(base, now, comparison);
-    LB_TRY(compare_times(comparison, options, err));
+    compare_times(comparison, options);
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
         if (!is_common(pair))

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "base/xml.h"
 #include "record/run_devices.h"
 #include "report/compare_report.h"
 #include "stats/order_stats.h"
-#include "support/memory.h"
 
 /* Google Benchmark, with its key names, units and flat counters */
 

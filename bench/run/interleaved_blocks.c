@@ -46,7 +46,7 @@ static enum lb_status measure_block(const struct lb_session *session, const stru
     enum lb_status st = lb_pool_run(fresh ? side->pool : session->pool, entry_of(session, c, side),
                                     &job, &block, err);
     if (st == LB_OK)
-        st = lb_row_merge(row, &block, first, fresh, err);
+        lb_row_merge(row, &block, first, fresh);
     lb_row_free(&block);
     return st;
 }

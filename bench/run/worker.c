@@ -8,11 +8,11 @@
 
 #include "base/clock.h"
 #include "base/given_files.h"
+#include "base/memory.h"
 #include "host/shared_library.h"
 #include "record/environment.h"
 #include "run/worker_process.h"
 #include "support/library_versions.h"
-#include "support/memory.h"
 
 enum {
     LEAVE_LIMIT_S = 10, /* for ending by itself: a profiler may write out its results */

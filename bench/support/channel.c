@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "support/memory.h"
+#include "base/memory.h"
 
 enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err)
 {

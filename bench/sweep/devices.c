@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/shard.h"
 #include "host/cpu_affinity.h"
-#include "support/memory.h"
 #include "support/subprocess.h"
 #include "sweep/merge.h"
 #include "sweep/sweep.h"

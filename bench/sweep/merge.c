@@ -12,13 +12,13 @@
 #include <sys/stat.h>
 
 #include "base/atomic_file.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "cli/shard.h"
 #include "record/environment.h"
 #include "record/run_file.h"
 #include "report/canaries.h"
 #include "support/exit_code.h"
-#include "support/memory.h"
 #include "support/terminal.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
@@ -255,7 +255,7 @@ static enum lb_status add_folder(struct merge *merge, const char *folder, const 
     enum lb_status st = LB_OK;
     struct stat status;
     struct dirent **entries = NULL;
-    char *path = lb_needed(lb_run_path(folder));
+    char *path = lb_run_path(folder);
     int count = 0;
     if (stat(path, &status) == 0) {
         st = add_file(merge, path, err);
@@ -528,7 +528,7 @@ static enum lb_status check_replaceable(const char *path, struct lb_error *err)
 static enum lb_status write_merged(struct merge *merge, const char *folder, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char *path = lb_needed(lb_run_path(folder));
+    char *path = lb_run_path(folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", folder, strerror(errno)));
     LB_TRY(check_replaceable(path, err));

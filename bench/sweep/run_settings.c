@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "model/tensor_files.h"
 #include "record/environment.h"
 #include "support/framework_plugins.h"
-#include "support/memory.h"
 
 #define FIELD(name) offsetof(struct lb_options, name)
 

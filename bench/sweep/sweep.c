@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "plot/grouped_run.h"
 #include "support/cpu_load.h"
-#include "support/memory.h"
 #include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
@@ -130,7 +130,7 @@ static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *
             lb_pool_renew(sweep->session->pool);
         st = measure_block(sweep, c, first, &block, err);
         if (st == LB_OK)
-            st = lb_row_merge(row, &block, first, fresh && i == 0, err);
+            lb_row_merge(row, &block, first, fresh && i == 0);
         lb_row_free(&block);
     }
     return st;

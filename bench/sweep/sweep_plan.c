@@ -5,12 +5,12 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "model/case_set.h"
 #include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
-#include "support/memory.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
 #include "sweep/run_settings.h"
@@ -183,33 +183,28 @@ static bool is_run_again(const struct lb_row *row, const struct lb_options *opti
 }
 
 /* Drops the cases that the run has done. Those that are run again are kept: when the run is read,
- * their new rows replace the old ones. *done_count: how many cases are done. */
-static enum lb_status drop_done(const struct lb_run *run, struct lb_sweep_run *sweep,
-                                size_t *done_count, struct lb_error *err)
+ * their new rows replace the old ones. Returns how many cases are done. */
+static size_t drop_done(const struct lb_run *run, struct lb_sweep_run *sweep)
 {
-    enum lb_status st = LB_OK;
     struct lb_case_set seen = {0};
-    size_t kept = 0, first, rows = 0;
+    size_t kept = 0, rows = 0;
     struct lb_case *all = lb_needed(calloc(run->count + sweep->count + 1, sizeof(*all)));
     for (size_t i = 0; i < run->count; i++) {
         if (is_run_again(&run->rows[i], sweep->session->options))
             continue;
         all[rows] = run->rows[i].c;
-        LB_TRY(lb_case_set_add(&seen, all, rows++, &first, err));
+        lb_case_set_add(&seen, all, rows++);
     }
     for (size_t i = 0; i < sweep->count; i++) {
         size_t index = rows + i;
         all[index] = sweep->cases[i];
-        LB_TRY(lb_case_set_add(&seen, all, index, &first, err));
-        if (first == index)
+        if (lb_case_set_add(&seen, all, index) == index)
             sweep->cases[kept++] = sweep->cases[i];
     }
     sweep->count = kept;
-    *done_count = rows;
-done:
     lb_case_set_free(&seen);
     free(all);
-    return st;
+    return rows;
 }
 
 static void warn_of_other_environment(const struct lb_run *run, const json_t *now)
@@ -278,7 +273,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     details = lb_settings_of_session(options, session->libraries);
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
-    LB_TRY(drop_done(&run, sweep, &done_count, err));
+    done_count = drop_done(&run, sweep);
     LB_TRY(check_known(sweep, err));
     LB_TRY(take_canaries(sweep, sweep->header, err));
     lb_ceilings_find(session, sweep->cases, sweep->count, json_object_get(details, "environment"));

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
+
 /* The regular file that path leads to through links, and its mode (0: it does not exist yet). NULL
  * when it can't be renamed over: a device, a pipe, or the missing target of a link. The caller
  * frees the path. */
@@ -44,19 +46,13 @@ enum lb_status lb_write_file_atomically(const char *path, lb_file_writer *write,
     if (!target)
         return write_to(path, path, 0, write, user, err);
     size_t size = strlen(target) + sizeof(".-9223372036854775808.new");
-    char *draft = malloc(size);
-    enum lb_status st = LB_OK;
-    if (!draft) {
-        st = lb_fail(err, LB_OOM, "%s: out of memory", path);
-        goto done;
-    }
+    char *draft = lb_needed(malloc(size));
     snprintf(draft, size, "%s.%ld.new", target, (long)getpid());
-    st = write_to(draft, path, mode, write, user, err);
+    enum lb_status st = write_to(draft, path, mode, write, user, err);
     if (st == LB_OK && rename(draft, target) != 0)
         st = lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
     if (st != LB_OK)
         unlink(draft);
-done:
     free(draft);
     free(target);
     return st;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "case/context.h"
 #include "stats/order_stats.h"
@@ -46,9 +47,7 @@ static enum lb_status call_on_new_set(struct lb_case_context *context, double *n
 {
     enum lb_status st = LB_OK;
     const size_t count = (size_t)context->plan.chunks;
-    double *times = malloc(count * sizeof(*times));
-    if (!times)
-        return lb_fail(err, LB_OOM, "out of memory for %zu times", count);
+    double *times = lb_needed(malloc(count * sizeof(*times)));
     if (lb_case_streams(context)) {
         lb_case_begin_stream(context, LB_NEW_SET);
     } else {

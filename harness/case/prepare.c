@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "case/context.h"
 #include "device/weight_packing.h"
 #include "measure/case_lower_bound.h"
@@ -100,10 +101,8 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     LB_CHECK(space->allocate(context->sizes.workspace, &context->buffers.workspace, err));
     LB_CHECK(lb_tensors_create(&context->plan.problem, space, &context->tensors, err));
     LB_CHECK(lb_results_create(&context->plan.problem, &context->results, err));
-    context->bits =
-        calloc((size_t)LB_TIMED_SETS * (size_t)context->plan.chunks, sizeof(*context->bits));
-    if (!context->bits)
-        return lb_fail(err, LB_OOM, "out of memory for %d calls", context->plan.chunks);
+    context->bits = lb_needed(
+        calloc((size_t)LB_TIMED_SETS * (size_t)context->plan.chunks, sizeof(*context->bits)));
     if (lb_case_streams(context)) {
         lb_tensors_carry_state(&context->tensors);
         for (int i = 0; i < LB_INPUT_SETS; i++)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "device/weight_packing.h"
 #include "reference/case_tensors.h"
 
@@ -45,9 +46,8 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
 {
     size_t bytes = lb_packed_bytes(problem, problem->dtype);
     *update = (struct lb_case_update){.problem = problem, .space = space};
-    update->tables = calloc(2 * LB_WEIGHT_COUNT * lb_layer_dir_count(problem), sizeof(void *));
-    if (!update->tables)
-        return lb_fail(err, LB_OOM, "out of memory for the tables of an update");
+    update->tables =
+        lb_needed(calloc(2 * LB_WEIGHT_COUNT * lb_layer_dir_count(problem), sizeof(void *)));
     LB_CHECK(space->allocate(bytes, &update->weights, err));
     LB_CHECK(space->allocate(bytes, &update->gradients, err));
     LB_CHECK(lb_case_update_renew(update, weights, err));

@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "device/cublas.h"
 #include "device/device.h"
 #include "device/streams.h"
@@ -68,9 +69,7 @@ enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **ou
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_streams *streams = calloc(1, sizeof(*streams));
-    if (!streams)
-        return lb_fail(err, LB_OOM, "out of memory");
+    struct lb_streams *streams = lb_needed(calloc(1, sizeof(*streams)));
     streams->handles[0] = stream;
     for (int i = 0; i < count && i < LB_STREAMS_MAX; i++) {
         if (i > 0)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "device/device.h"
 #include "device/streams.h"
 #include "device/timer.h"
@@ -210,20 +211,17 @@ static enum lb_status measure_latencies(struct bench *b, struct lb_error *err)
 static enum lb_status fill_random(struct bench *b, struct lb_error *err)
 {
     enum { WORDS = 1 << 20 };
-    uint32_t *words = malloc(WORDS * sizeof(*words)), state = 1;
+    uint32_t *words = lb_needed(malloc(WORDS * sizeof(*words))), state = 1;
     enum lb_status st = LB_OK;
-    if (!words)
-        return lb_fail(err, LB_OOM, "out of memory");
     for (int i = 0; i < WORDS; i++) {
         state = state * 1664525u + 1013904223u;
         words[i] = state & 0xbfffbfffu; /* clear the top exponent bit of both halves */
     }
-    for (size_t at = 0; at < b->bytes; at += WORDS * sizeof(*words)) {
+    for (size_t at = 0; st == LB_OK && at < b->bytes; at += WORDS * sizeof(*words)) {
         size_t left = b->bytes - at, block = WORDS * sizeof(*words);
-        LB_TRY(lb_device_space.upload((char *)b->memory + at, words, left < block ? left : block,
-                                      err));
+        st =
+            lb_device_space.upload((char *)b->memory + at, words, left < block ? left : block, err);
     }
-done:
     free(words);
     return st;
 }

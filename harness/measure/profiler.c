@@ -11,6 +11,7 @@
 #include <valgrind/callgrind.h>
 #endif
 
+#include "base/memory.h"
 #include "base/text.h"
 
 enum { WARM_UP_CALLS = 3 };
@@ -66,10 +67,8 @@ enum lb_status lb_profile(lb_measure *measure, void *user, const struct lb_sampl
                           struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    *samples = (struct lb_samples){.ns = malloc(profile->calls * sizeof(*samples->ns)),
+    *samples = (struct lb_samples){.ns = lb_needed(malloc(profile->calls * sizeof(*samples->ns))),
                                    .stop_reason = LB_STOP_COUNT_LIMIT};
-    if (!samples->ns)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", profile->calls);
     for (; samples->warmup < WARM_UP_CALLS; samples->warmup++)
         LB_TRY(measure(user, &samples->ns[0], err));
     LB_TRY(start(profile, err));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "stats/order_stats.h"
 
 enum { INTERVAL_MIN = 6 }; /* the fewest samples with a 95 % interval of the median */
@@ -97,14 +98,11 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
 {
     enum lb_status st = LB_OK;
     double start = lb_now_ns();
-    double *scratch = malloc(options->max_samples * sizeof(*scratch));
+    double *scratch = lb_needed(malloc(options->max_samples * sizeof(*scratch)));
     struct stop_rule rule = {.next_look = options->min_samples};
 
-    *samples = (struct lb_samples){.ns = malloc(options->max_samples * sizeof(*samples->ns))};
-    if (!scratch || !samples->ns) {
-        st = lb_fail(err, LB_OOM, "out of memory for %zu samples", options->max_samples);
-        goto done;
-    }
+    *samples =
+        (struct lb_samples){.ns = lb_needed(malloc(options->max_samples * sizeof(*samples->ns)))};
     LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
     if (options->warm)
         options->warm(user);

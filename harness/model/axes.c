@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "model/case.h"
@@ -47,14 +48,7 @@ static enum lb_status append(const struct reader *r, int64_t value)
     struct lb_axis *axis = r->axis;
     if (axis->count == LB_AXIS_MAX_VALUES)
         return refuse(r, "more than %d values", LB_AXIS_MAX_VALUES);
-    if (axis->count == axis->capacity) {
-        size_t capacity = axis->capacity ? 2 * axis->capacity : 8;
-        int64_t *grown = realloc(axis->values, capacity * sizeof(*grown));
-        if (!grown)
-            return lb_fail(r->err, LB_OOM, "%s: out of memory", r->flag);
-        axis->values = grown;
-        axis->capacity = capacity;
-    }
+    axis->values = lb_room(axis->values, axis->count, sizeof(*axis->values));
     axis->values[axis->count++] = value;
     return LB_OK;
 }

@@ -23,7 +23,7 @@ struct lb_case_line {
  * empty. */
 struct lb_case_list {
     struct lb_case_line *lines; /* [count], owned */
-    size_t count, capacity;
+    size_t count;
     char **sources; /* [source_count] paths of files and names of flags, owned */
     size_t source_count;
 };
@@ -31,12 +31,11 @@ struct lb_case_list {
 void lb_case_list_free(struct lb_case_list *list); /* accepts a zeroed list and leaves it zeroed */
 
 /* Appends the cases of a file. LB_INVALID when the file can't be read or has no case, or when a
- * line is malformed; err then gives "path:line:column", what is wrong and what is allowed. LB_OOM.
- * After a failure the list is unchanged. */
+ * line is malformed; err then gives "path:line:column", what is wrong and what is allowed. */
 enum lb_status lb_case_list_read(struct lb_case_list *list, const char *path, struct lb_error *err);
 
 /* Appends one case text; source is the flag that gave it, for messages. LB_INVALID: the text is
- * malformed. LB_OOM. After a failure the list is unchanged. */
+ * malformed. */
 enum lb_status lb_case_list_add(struct lb_case_list *list, const char *source, const char *text,
                                 struct lb_error *err);
 

@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 void lb_case_set_free(struct lb_case_set *set)
 {
     free(set->slots);
@@ -28,35 +30,26 @@ static uint32_t *find_slot(const struct lb_case_set *set, const struct lb_case *
 }
 
 /* Doubles the table, so that it stays at most half full. */
-static enum lb_status grow(struct lb_case_set *set, const struct lb_case *cases,
-                           struct lb_error *err)
+static void grow(struct lb_case_set *set, const struct lb_case *cases)
 {
     struct lb_case_set wider = *set;
     wider.capacity = set->capacity ? 2 * set->capacity : 64;
-    wider.slots = calloc(wider.capacity, sizeof(*wider.slots));
-    if (!wider.slots)
-        return lb_fail(err, LB_OOM, "out of memory for %zu cases", set->count);
+    wider.slots = lb_needed(calloc(wider.capacity, sizeof(*wider.slots)));
     for (size_t i = 0; i < set->capacity; i++)
         if (set->slots[i])
             *find_slot(&wider, cases, &cases[set->slots[i] - 1]) = set->slots[i];
     free(set->slots);
     *set = wider;
-    return LB_OK;
 }
 
-enum lb_status lb_case_set_add(struct lb_case_set *set, const struct lb_case *cases, size_t index,
-                               size_t *first, struct lb_error *err)
+size_t lb_case_set_add(struct lb_case_set *set, const struct lb_case *cases, size_t index)
 {
-    if (2 * set->count >= set->capacity) {
-        enum lb_status st = grow(set, cases, err);
-        if (st != LB_OK)
-            return st;
-    }
+    if (2 * set->count >= set->capacity)
+        grow(set, cases);
     uint32_t *slot = find_slot(set, cases, &cases[index]);
     if (!*slot) {
         *slot = (uint32_t)index + 1;
         set->count++;
     }
-    *first = *slot - 1;
-    return LB_OK;
+    return *slot - 1;
 }

@@ -15,9 +15,8 @@ struct lb_case_set {
 void lb_case_set_free(struct lb_case_set *set); /* accepts a zeroed one */
 
 /* Adds cases[index] unless the same case was added before. Every call must get the same array, or a
- * grown copy of it, because the set keeps only indices; index is below 2^32 - 1. *first becomes the
- * index of the same case that was added before, or index itself when there was none. LB_OOM. */
-enum lb_status lb_case_set_add(struct lb_case_set *set, const struct lb_case *cases, size_t index,
-                               size_t *first, struct lb_error *err);
+ * grown copy of it, because the set keeps only indices; index is below 2^32 - 1. Returns
+ * the index of the same case that was added before, or index itself when there was none. */
+size_t lb_case_set_add(struct lb_case_set *set, const struct lb_case *cases, size_t index);
 
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "model/case.h"
 
@@ -90,25 +91,22 @@ static void free_impl_entry(struct lb_impl_entry *impl_entry)
     free(impl_entry->plugin);
 }
 
-static bool copy_text(const char *text, char **copy)
+static char *copy_text(const char *text)
 {
-    *copy = text ? strdup(text) : NULL;
-    return !text || *copy;
+    return text ? lb_needed(strdup(text)) : NULL;
 }
 
-static bool copy_variants(char *const *variants, char ***copy)
+static char **copy_variants(char *const *variants)
 {
     size_t n = 0;
-    *copy = NULL;
     if (!variants)
-        return true;
+        return NULL;
     while (variants[n])
         n++;
-    *copy = calloc(n + 1, sizeof(**copy));
-    for (size_t i = 0; *copy && i < n; i++)
-        if (!copy_text(variants[i], &(*copy)[i]))
-            return false;
-    return *copy != NULL;
+    char **copy = lb_needed(calloc(n + 1, sizeof(*copy)));
+    for (size_t i = 0; i < n; i++)
+        copy[i] = copy_text(variants[i]);
+    return copy;
 }
 
 enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *impl_entry,
@@ -117,28 +115,19 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
     if (lb_registry_find(registry, impl_entry->name))
         return lb_fail(err, LB_INVALID, "%s: there already is an implementation of that name",
                        impl_entry->name);
-    struct lb_impl_entry *grown =
-        realloc(registry->impl_entries, (registry->count + 1) * sizeof(*registry->impl_entries));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "out of memory");
-    registry->impl_entries = grown;
-
-    struct lb_impl_entry *copy = &grown[registry->count];
-    *copy = (struct lb_impl_entry){
+    registry->impl_entries =
+        lb_room(registry->impl_entries, registry->count, sizeof(*registry->impl_entries));
+    registry->impl_entries[registry->count++] = (struct lb_impl_entry){
+        .name = copy_text(impl_entry->name),
+        .summary = copy_text(impl_entry->summary),
+        .absent = copy_text(impl_entry->absent),
+        .plugin = copy_text(impl_entry->plugin),
+        .variants = copy_variants(impl_entry->variants),
         .memory = impl_entry->memory,
         .traits = impl_entry->traits,
         .impl = impl_entry->impl,
         .library = impl_entry->library,
     };
-    if (!copy_text(impl_entry->name, &copy->name) ||
-        !copy_text(impl_entry->summary, &copy->summary) ||
-        !copy_text(impl_entry->absent, &copy->absent) ||
-        !copy_text(impl_entry->plugin, &copy->plugin) ||
-        !copy_variants(impl_entry->variants, &copy->variants)) {
-        free_impl_entry(copy);
-        return lb_fail(err, LB_OOM, "out of memory");
-    }
-    registry->count++;
     return LB_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 
 /* The C++ runtime's demangler (Itanium C++ ABI). It is callable from C but has no C header. */
@@ -189,17 +190,12 @@ static void measure_gaps(const struct lb_launch_record *launches, size_t count,
     out->span_ns = end - launches[0].start_ns;
 }
 
-enum lb_status lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
-                                  struct lb_kernels *out, struct lb_error *err)
+void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
+                        struct lb_kernels *out)
 {
-    struct lb_launch_record *sorted = calloc(count + 1, sizeof(*sorted));
-    struct lb_kernel *items = calloc(count + 1, sizeof(*items));
+    struct lb_launch_record *sorted = lb_needed(calloc(count + 1, sizeof(*sorted)));
+    struct lb_kernel *items = lb_needed(calloc(count + 1, sizeof(*items)));
     *out = (struct lb_kernels){.items = items, .launches = (double)count};
-    if (!sorted || !items) {
-        free(sorted);
-        lb_kernels_free(out);
-        return lb_fail(err, LB_OOM, "out of memory for %zu launches", count);
-    }
     if (count > 0)
         memcpy(sorted, launches, count * sizeof(*sorted));
     qsort(sorted, count, sizeof(*sorted), by_name_then_start);
@@ -217,7 +213,6 @@ enum lb_status lb_kernels_collect(const struct lb_launch_record *launches, size_
     if (count > 0)
         measure_gaps(sorted, count, out);
     free(sorted);
-    return LB_OK;
 }
 
 void lb_kernels_free(struct lb_kernels *kernels)
@@ -353,9 +348,7 @@ enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kern
     if (!json_is_array(array))
         return lb_fail(err, LB_INVALID, "kernels: it must be null or an array");
     size_t count = json_array_size(array);
-    kernels->items = calloc(count + 1, sizeof(*kernels->items));
-    if (!kernels->items)
-        return lb_fail(err, LB_OOM, "out of memory for %zu kernels", count);
+    kernels->items = lb_needed(calloc(count + 1, sizeof(*kernels->items)));
     kernels->count = count;
     for (size_t i = 0; i < count; i++)
         LB_CHECK(read_kernel(json_array_get(array, i), i, &kernels->items[i], err));

@@ -47,9 +47,9 @@ struct lb_kernels {
     double longest_gap_ns; /* the longest gap */
 };
 
-/* Groups launches [count], in any order, by kernel. The caller frees *out. LB_OOM. */
-enum lb_status lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
-                                  struct lb_kernels *out, struct lb_error *err);
+/* Groups launches [count], in any order, by kernel. The caller frees *out. */
+void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
+                        struct lb_kernels *out);
 void lb_kernels_free(struct lb_kernels *kernels); /* accepts zeroed kernels */
 
 /* Whether tensor cores were used: yes when one kernel uses them, no when none does, else unknown.
@@ -72,8 +72,8 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
  * traced. */
 json_t *lb_kernels_to_json(const struct lb_kernels *kernels);
 
-/* Reads such an array. LB_INVALID: err names the kernel that is wrong. LB_OOM. The caller frees
- * kernels, after a failure too. */
+/* Reads such an array. LB_INVALID: err names the kernel that is wrong. The caller frees kernels,
+ * after a failure too. */
 enum lb_status lb_kernels_from_json(const json_t *array, struct lb_kernels *kernels,
                                     struct lb_error *err);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "stats/anomalies.h"
 
@@ -157,9 +158,8 @@ static void print_text(const char **text, const char *before, const char *format
         vsnprintf(line + used, sizeof(line) - used, format, values);
     lb_clean_text(line); /* it may be cut or in another encoding, and goes to JSON and terminals */
     free_text(text);
-    const char *copy = line[0] ? strdup(line) : NULL;
-    if (copy)
-        *text = copy;
+    if (line[0])
+        *text = lb_needed(strdup(line));
 }
 
 void lb_row_print(const char **text, const char *format, ...)
@@ -239,39 +239,26 @@ void lb_row_drop_samples(struct lb_row *row)
     row->flags = 0;
 }
 
-enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err)
+void lb_row_add_process(struct lb_row *row)
 {
-    size_t *grown = realloc(row->processes, (row->process_count + 1) * sizeof(*grown));
-    if (!grown)
-        return lb_fail(err, LB_OOM, "out of memory for %zu processes", row->process_count + 1);
-    row->processes = grown;
-    grown[row->process_count++] = 0;
-    return LB_OK;
+    row->processes = lb_room(row->processes, row->process_count, sizeof(*row->processes));
+    row->processes[row->process_count++] = 0;
 }
 
-enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count,
-                                struct lb_error *err)
+void lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count)
 {
-    double *samples = realloc(row->samples_ns, (row->samples + count + 1) * sizeof(*samples));
-    if (samples)
-        row->samples_ns = samples;
-    size_t *blocks = realloc(row->blocks, (row->block_count + 1) * sizeof(*blocks));
-    if (blocks)
-        row->blocks = blocks;
-    double *references = realloc(row->reference_ns, (row->block_count + 1) * sizeof(*references));
-    if (references)
-        row->reference_ns = references;
-    if (!samples || !blocks || !references)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples + count);
-    if (row->process_count == 0 && lb_row_add_process(row, err) != LB_OK)
-        return LB_OOM;
+    size_t block = row->block_count++, total = row->samples + count + 1;
+    row->samples_ns = lb_needed(realloc(row->samples_ns, total * sizeof(*row->samples_ns)));
+    row->blocks = lb_room(row->blocks, block, sizeof(*row->blocks));
+    row->reference_ns = lb_room(row->reference_ns, block, sizeof(*row->reference_ns));
+    if (row->process_count == 0)
+        lb_row_add_process(row);
     row->processes[row->process_count - 1]++;
     if (count > 0)
-        memcpy(samples + row->samples, samples_ns, count * sizeof(*samples));
+        memcpy(row->samples_ns + row->samples, samples_ns, count * sizeof(*samples_ns));
     row->samples += count;
-    references[row->block_count] = NAN;
-    blocks[row->block_count++] = count;
-    return LB_OK;
+    row->reference_ns[block] = NAN;
+    row->blocks[block] = count;
 }
 
 void lb_row_set_reference(struct lb_row *row, double reference_ns)
@@ -308,20 +295,19 @@ static void merge_numbers(struct lb_row *row, struct lb_row *block)
 
 /* Appends the blocks of `other`; processes: each of its processes becomes one of the row, else they
  * belong to the row's latest. */
-static enum lb_status append_blocks(struct lb_row *row, const struct lb_row *other, bool processes,
-                                    struct lb_error *err)
+static void append_blocks(struct lb_row *row, const struct lb_row *other, bool processes)
 {
     size_t sample = 0, block = 0;
     for (size_t p = 0; p < other->process_count; p++) {
         if (processes)
-            LB_CHECK(lb_row_add_process(row, err));
+            lb_row_add_process(row);
         for (size_t b = 0; b < other->processes[p]; b++, block++) {
-            LB_CHECK(lb_row_add_block(row, other->samples_ns + sample, other->blocks[block], err));
+            lb_row_add_block(row, other->samples_ns + sample, other->blocks[block]);
             lb_row_set_reference(row, other->reference_ns[block]);
             sample += other->blocks[block];
         }
     }
-    return lb_row_summarize(row, err);
+    lb_row_summarize(row);
 }
 
 /* A deterministic implementation must give the same bits in every block, and so in every process.
@@ -340,19 +326,24 @@ static bool bits_differ(const struct lb_row *row, struct lb_row *block)
     return true;
 }
 
-enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
-                            struct lb_error *err)
+/* Moves the other row into the row. */
+static void replace(struct lb_row *row, struct lb_row *other)
+{
+    lb_row_free(row);
+    *row = *other;
+    *other = (struct lb_row){0};
+}
+
+void lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process)
 {
     if (!first && !lb_verdict_has_samples(row->verdict))
-        return LB_OK;
+        return;
     if (first || !lb_verdict_has_samples(block->verdict) || bits_differ(row, block)) {
-        lb_row_free(row);
-        *row = *block;
-        *block = (struct lb_row){0};
-        return LB_OK;
+        replace(row, block);
+    } else {
+        merge_numbers(row, block);
+        append_blocks(row, block, new_process);
     }
-    merge_numbers(row, block);
-    return append_blocks(row, block, new_process, err);
 }
 
 static bool did_not_run(const struct lb_row *row)
@@ -360,18 +351,16 @@ static bool did_not_run(const struct lb_row *row)
     return row->verdict == LB_VERDICT_SKIPPED || row->verdict == LB_VERDICT_ABSENT;
 }
 
-enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err)
+void lb_row_pool(struct lb_row *row, struct lb_row *other)
 {
     if (did_not_run(other) || (!lb_verdict_has_samples(row->verdict) && !did_not_run(row)))
-        return LB_OK;
+        return;
     if (did_not_run(row) || !lb_verdict_has_samples(other->verdict)) {
-        lb_row_free(row);
-        *row = *other;
-        *other = (struct lb_row){0};
-        return LB_OK;
+        replace(row, other);
+    } else {
+        merge_numbers(row, other);
+        append_blocks(row, other, true);
     }
-    merge_numbers(row, other);
-    return append_blocks(row, other, true, err);
 }
 
 bool lb_row_is_timed(const struct lb_row *row)
@@ -582,7 +571,7 @@ static enum lb_status get_block(const json_t *samples, const json_t *references,
             return lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number above 0",
                            row->samples + i);
     }
-    LB_CHECK(lb_row_add_block(row, values, count, err));
+    lb_row_add_block(row, values, count);
     if (reference > 0)
         lb_row_set_reference(row, reference);
     return LB_OK;
@@ -601,13 +590,11 @@ static enum lb_status get_samples(const json_t *object, struct lb_row *row, stru
     size_t block_count = blocks ? json_array_size(blocks) : total > 0;
     size_t process_count = processes ? json_array_size(processes) : block_count > 0;
     bool fits = true;
-    double *values = malloc((total + 1) * sizeof(*values));
-    if (!values)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", total);
+    double *values = lb_needed(malloc((total + 1) * sizeof(*values)));
     for (size_t p = 0; p < process_count && fits; p++) {
         size_t of_process, count;
         fits = get_count(processes, p, block_count - row->block_count, &of_process);
-        LB_TRY(lb_row_add_process(row, err));
+        lb_row_add_process(row);
         for (size_t b = 0; b < of_process && fits; b++) {
             fits = get_count(blocks, row->block_count, total - row->samples, &count);
             if (fits)
@@ -640,7 +627,7 @@ enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct
     LB_TRY(get_numbers(object, row, err));
     LB_TRY(get_samples(object, row, err));
     LB_TRY(lb_kernels_from_json(json_object_get(object, "kernels"), &row->kernels, err));
-    LB_TRY(lb_row_summarize(row, err));
+    lb_row_summarize(row);
 done:
     if (st != LB_OK)
         lb_row_free(row);

@@ -143,15 +143,14 @@ void lb_row_print(const char **text, const char *format, ...) __attribute__((for
 void lb_row_append(const char **text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Appends one block of samples [count] to the latest process. LB_OOM. */
-enum lb_status lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count,
-                                struct lb_error *err);
+/* Appends one block of samples [count] to the latest process. */
+void lb_row_add_block(struct lb_row *row, const double *samples_ns, size_t count);
 
 /* Sets the time of the fixed loop around the latest block; without effect when there is none. */
 void lb_row_set_reference(struct lb_row *row, double reference_ns);
 
-/* Begins another process, to which the blocks that follow belong. LB_OOM. */
-enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
+/* Begins another process, to which the blocks that follow belong. */
+void lb_row_add_process(struct lb_row *row);
 
 /* Adds the row of one block to the row of the whole case and summarizes that. The first block
  * becomes the row. A later one adds its samples, warnings and elapsed times; the row keeps the
@@ -159,16 +158,14 @@ enum lb_status lb_row_add_process(struct lb_row *row, struct lb_error *err);
  * row suspect. The first block without samples replaces the row, and later blocks are then ignored;
  * so does a block whose results have other bits although the implementation is deterministic, with
  * the verdict wrong. new_process: the
- * block is the first of another process. block may be empty afterwards, but must still be freed.
- * LB_OOM. */
-enum lb_status lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process,
-                            struct lb_error *err);
+ * block is the first of another process. block may be empty afterwards, but must still be freed. */
+void lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process);
 
 /* Takes another row of the same case, measured on another node, into the row: its processes become
  * processes of the row. A row that was skipped or absent gives way to one that was not, and one
  * that has samples to one that failed. other may be empty afterwards, but must still be freed.
- * LB_OOM. */
-enum lb_status lb_row_pool(struct lb_row *row, struct lb_row *other, struct lb_error *err);
+ */
+void lb_row_pool(struct lb_row *row, struct lb_row *other);
 
 /* The text of the row's case, with " on LABEL" behind it where it has a label. */
 void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);
@@ -188,15 +185,14 @@ void lb_row_drop_samples(struct lb_row *row);
 /* Computes the derived numbers; with fewer than 6 samples the bounds of the interval stay NaN. With
  * two processes or more, median_ns and its interval are those of the processes' medians, because
  * the samples of one process are not independent; the interval then needs 6 processes.
- * Drops, with a warning, a lower bound that the median of a right result is below. LB_OOM. */
-enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err);
+ * Drops, with a warning, a lower bound that the median of a right result is below. */
+void lb_row_summarize(struct lb_row *row);
 
 /* Units of replication are the processes when there are two or more, else the blocks; empty ones do
  * not count. lb_row_units is their number. times [lb_row_units] receives the p-quantile of each
- * unit's samples in ns; 0.5: the median. LB_OOM. */
+ * unit's samples in ns; 0.5: the median. */
 size_t lb_row_units(const struct lb_row *row);
-enum lb_status lb_row_unit_times(const struct lb_row *row, double p, double *times,
-                                 struct lb_error *err);
+void lb_row_unit_times(const struct lb_row *row, double p, double *times);
 
 /* The mean time of the fixed loop around the row's blocks; NaN where it is not known for all. */
 double lb_row_mean_reference(const struct lb_row *row);
@@ -207,8 +203,8 @@ double lb_row_mean_reference(const struct lb_row *row);
 
 /* Finds the slowdown of each row of a run: the mean of its reference_ns over the median of these
  * means, for all rows of one implementation and environment. With fewer rows than LB_SLOWDOWN_ROWS
- * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. LB_OOM. */
-enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err);
+ * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. */
+void lb_rows_find_slowdowns(struct lb_row *rows, size_t count);
 
 /* The median of a row, or of a stream a high percentile of all samples, with its 95 % interval. A
  * percentile is NaN where there are too few samples for its interval, and of any other row. It is
@@ -232,8 +228,8 @@ bool lb_row_is_timed(const struct lb_row *row);
 json_t *lb_row_to_json(const struct lb_row *row);
 
 /* Reads a row from a JSON object and computes the derived numbers anew. Unknown keys are ignored.
- * LB_INVALID: a type or a range is wrong, or counts do not add up; err names the key. LB_OOM. The
- * caller frees the row. */
+ * LB_INVALID: a type or a range is wrong, or counts do not add up; err names the key. The caller
+ * frees the row. */
 enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err);
 
 #endif

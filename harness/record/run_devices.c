@@ -103,9 +103,8 @@ static void label_rows(struct lb_run *run, bool beside)
 }
 
 /* Combines the rows of one case and one label into the first of them. */
-static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
+static void pool_rows(struct lb_run *run)
 {
-    enum lb_status st = LB_OK;
     json_t *first = json_object(); /* from the text of case and label to the number of the row */
     size_t kept = 0;
     for (size_t i = 0; i < run->count; i++) {
@@ -114,8 +113,7 @@ static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
         lb_row_print_id(row, id);
         const json_t *there = json_object_get(first, id);
         if (there) {
-            if (st == LB_OK)
-                st = lb_row_pool(&run->rows[json_integer_value(there)], row, err);
+            lb_row_pool(&run->rows[json_integer_value(there)], row);
             lb_row_free(row);
             continue;
         }
@@ -126,13 +124,10 @@ static enum lb_status pool_rows(struct lb_run *run, struct lb_error *err)
     }
     run->count = kept;
     json_decref(first);
-    return st;
 }
 
-enum lb_status lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by,
-                              struct lb_error *err)
+void lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by)
 {
-    enum lb_status st = LB_OK;
     struct labels labels = {json_object(), json_object(), by == LB_BY_NODE};
     bool several = false;
     for (size_t i = 0; i < count; i++)
@@ -145,12 +140,10 @@ enum lb_status lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by,
         if (several)
             label_rows(&runs[i], by != LB_BY_DEFAULT);
         if (json_array_size(runs[i].environments) > 1)
-            LB_TRY(pool_rows(&runs[i], err));
+            pool_rows(&runs[i]);
     }
-done:
     json_decref(labels.by_key);
     json_decref(labels.given);
-    return st;
 }
 
 enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *run,
@@ -158,9 +151,7 @@ enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *ru
 {
     enum lb_status st = lb_run_read(path, run, err);
     if (st == LB_OK)
-        st = lb_run_arrange(run, 1, by, err);
-    if (st != LB_OK)
-        lb_run_free(run);
+        lb_run_arrange(run, 1, by);
     return st;
 }
 

@@ -21,9 +21,8 @@ bool lb_by_parse(const char *word, enum lb_by *by);
  * Two devices are the same when the device, the build and the libraries are the same
  * (lb_environment_kind). With LB_BY_DEFAULT, rows get labels only when one of the runs alone has
  * several devices; with the other values, when the runs together have several. Rows of a run on
- * one device have no label. A run must be arranged at most once. LB_OOM. */
-enum lb_status lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by,
-                              struct lb_error *err);
+ * one device have no label. A run must be arranged at most once. */
+void lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by);
 
 /* Calls lb_run_read and lb_run_arrange for this run alone. */
 enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *run,

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "record/environment.h"
 
@@ -26,9 +27,8 @@ static json_t *now_json(void)
 char *lb_run_path(const char *folder)
 {
     size_t size = strlen(folder) + sizeof("/" LB_RUN_FILE_NAME);
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s/%s", folder, LB_RUN_FILE_NAME);
+    char *path = lb_needed(malloc(size));
+    snprintf(path, size, "%s/%s", folder, LB_RUN_FILE_NAME);
     return path;
 }
 
@@ -158,8 +158,6 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
                                   struct lb_error *err)
 {
     *file = (struct lb_run_file){.path = lb_run_path(folder), .fd = -1};
-    if (!file->path)
-        return lb_fail(err, LB_OOM, "%s: out of memory", folder);
     file->fd = open(file->path, O_RDWR | O_APPEND | O_CLOEXEC | flags, 0666);
     if (file->fd < 0)
         return cannot_open(file->path, err);
@@ -194,8 +192,8 @@ static enum lb_status check_unused(const struct lb_run_file *file, struct lb_err
  * last folder then fails with the reason. */
 static void make_parents(const char *path)
 {
-    char *copy = strdup(path);
-    for (char *at = copy ? strchr(copy + 1, '/') : NULL; at; at = strchr(at + 1, '/')) {
+    char *copy = lb_needed(strdup(path));
+    for (char *at = strchr(copy + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
         mkdir(copy, 0777);
         *at = '/';
@@ -207,12 +205,10 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    bool made = false;   /* the folder was created here */
-    bool unused = false; /* the file is locked and has no run */
     struct stat status;
     *file = (struct lb_run_file){0};
     make_parents(folder);
-    made = mkdir(folder, 0777) == 0;
+    bool made = mkdir(folder, 0777) == 0;
     if (!made && errno == EEXIST && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
         LB_TRY(lb_fail(err, LB_IO, "%s: it is a file, not a folder; choose a folder with --out",
                        folder));
@@ -220,20 +216,14 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
         LB_TRY(lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno)));
     LB_TRY(open_locked(folder, O_CREAT, file, err));
     LB_TRY(check_unused(file, err));
-    unused = true;
     if (ftruncate(file->fd, 0) != 0)
         LB_TRY(lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno)));
     json_t *header = json_pack("{s:s, s:i, s:o}", "kind", "header", "schema", LB_SCHEMA_VERSION,
                                "started", now_json());
     LB_TRY(append_line(file, add_details(header, details), err));
 done:
-    if (st != LB_OK) {
-        if (made && unused)
-            unlink(file->path);
-        if (made)
-            rmdir(folder);
+    if (st != LB_OK)
         lb_run_close(file);
-    }
     return st;
 }
 
@@ -282,7 +272,6 @@ struct reader {
     json_t *started;        /* of the session; borrowed */
     json_t *index;          /* object that maps a case text to the number of its row */
     json_t *seen;           /* object whose keys are the case texts of this session */
-    size_t capacity;        /* of run->rows */
     json_int_t footer_rows; /* the number of rows according to the last footer */
     size_t headers;         /* more than one means several runs in one file */
     size_t repeated;        /* rows that repeat a case of their session */
@@ -390,31 +379,22 @@ static enum lb_status read_environment(const struct reader *reader, const json_t
     return LB_OK;
 }
 
-/* Gives the row the number of an earlier row of the same case, or else the next one. */
-static enum lb_status number_row(struct reader *reader, struct lb_run *run, const char *id,
-                                 size_t *number, struct lb_error *err)
+/* Returns the number of an earlier row of the same case, or else the next one. */
+static size_t number_row(struct reader *reader, struct lb_run *run, const char *id)
 {
     const json_t *earlier = json_object_get(reader->index, id);
     reader->repeated += json_object_get(reader->seen, id) != NULL;
     json_object_set_new(reader->seen, id, json_true());
-    *number = earlier ? (size_t)json_integer_value(earlier) : run->count;
     if (earlier) {
         run->duplicates++;
-        return LB_OK;
-    }
-    if (!reader->visit && run->count == reader->capacity) {
-        size_t capacity = reader->capacity ? 2 * reader->capacity : 64;
-        struct lb_row *rows = realloc(run->rows, capacity * sizeof(*rows));
-        if (!rows)
-            return lb_fail(err, LB_OOM, "%s: out of memory for %zu rows", reader->path, capacity);
-        run->rows = rows;
-        reader->capacity = capacity;
+        return (size_t)json_integer_value(earlier);
     }
     json_object_set_new(reader->index, id, json_integer((json_int_t)run->count));
-    if (!reader->visit)
+    if (!reader->visit) {
+        run->rows = lb_room(run->rows, run->count, sizeof(*run->rows));
         run->rows[run->count] = (struct lb_row){0};
-    run->count++;
-    return LB_OK;
+    }
+    return run->count++;
 }
 
 /* Takes a row, which replaces an earlier one of the same case, or a canary. */
@@ -432,7 +412,7 @@ static enum lb_status read_row(struct reader *reader, json_t *object, bool canar
     lb_case_print(&row.c, id);
     LB_TRY(read_environment(reader, object, run, &row, id, err));
     if (!canary) {
-        LB_TRY(number_row(reader, run, id, &number, err));
+        number = number_row(reader, run, id);
         reader->empty += row.verdict == LB_VERDICT_OK && row.samples == 0;
     }
     if (reader->visit) {
@@ -535,8 +515,6 @@ enum lb_status lb_run_visit(const char *path, lb_run_visitor *visit, void *user,
     *run = (struct lb_run){0};
     if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
         reader.path = inside = lb_run_path(path);
-    if (!reader.path)
-        return lb_fail(err, LB_OOM, "%s: out of memory", path);
     if (stat(reader.path, &status) == 0 && !S_ISREG(status.st_mode)) /* a pipe may never end */
         LB_TRY(lb_fail(err, LB_INVALID, "%s: it is not a regular file", reader.path));
     reader.stream = fopen(reader.path, "r");
@@ -544,7 +522,7 @@ enum lb_status lb_run_visit(const char *path, lb_run_visitor *visit, void *user,
         LB_TRY(cannot_open(reader.path, err));
     LB_TRY(read_lines(&reader, run, err));
     if (!visit)
-        LB_TRY(lb_rows_find_slowdowns(run->rows, run->count, err));
+        lb_rows_find_slowdowns(run->rows, run->count);
 done:
     if (reader.stream)
         fclose(reader.stream);

@@ -19,9 +19,7 @@
 
 #define LB_RUN_FILE_NAME "run.jsonl"
 
-/* Jansson's functions don't run out of memory: the program lets them end it then. */
-
-/* The path folder/run.jsonl, which the caller frees; NULL when memory runs out. */
+/* The path folder/run.jsonl, which the caller frees. */
 char *lb_run_path(const char *folder);
 
 /* The folder of a run that is named by its folder or by its file, NAME.jsonl. */
@@ -55,7 +53,7 @@ void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 
 /* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
  * LB_IO: it can't be read. LB_INVALID: it is no regular file, it is not a run, or has another
- * schema version; err names the file and what is wrong. LB_OOM. A run that is doubtful is read: the
+ * schema version; err names the file and what is wrong. A run that is doubtful is read: the
  * caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
@@ -88,8 +86,7 @@ struct lb_run_file {
  * it. details is an object, borrowed, whose keys (environment, command, seed, ...) follow kind,
  * schema and started in the header.
  * LB_INVALID: the folder has a run already (err says to use --resume), or another process is
- * writing one. LB_IO: the folder can't be created or written. LB_OOM. A folder that was created is
- * removed again on failure; parents that were created stay. */
+ * writing one. LB_IO: the folder can't be created or written. */
 enum lb_status lb_run_create(const char *folder, const json_t *details, struct lb_run_file *file,
                              struct lb_error *err);
 
@@ -100,12 +97,12 @@ enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct 
                            struct lb_error *err);
 
 /* Resumes a run that was opened: cuts off a torn line and appends a resume line with details, a
- * borrowed object (environment, command). LB_IO, LB_OOM. */
+ * borrowed object (environment, command). LB_IO. */
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
 /* Appends one row. LB_IO: the disk is full or the file too large; the file still ends with its last
  * whole line, and a later append may succeed; or the file was deleted, moved or replaced, so that
- * nobody would find what is appended. LB_OOM. The process should ignore SIGXFSZ. */
+ * nobody would find what is appended. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "record/record.h"
 #include "stats/anomalies.h"
 #include "stats/order_stats.h"
@@ -36,14 +37,11 @@ size_t lb_row_units(const struct lb_row *row)
     return filled;
 }
 
-enum lb_status lb_row_unit_times(const struct lb_row *row, double p, double *times,
-                                 struct lb_error *err)
+void lb_row_unit_times(const struct lb_row *row, double p, double *times)
 {
     size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
     size_t first = 0, block = 0;
-    double *scratch = malloc((row->samples + 1) * sizeof(*scratch));
-    if (!scratch)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", row->samples);
+    double *scratch = lb_needed(malloc((row->samples + 1) * sizeof(*scratch)));
     for (size_t i = 0; i < units; i++) {
         size_t count = unit_samples(row, i, &block);
         if (count > 0) {
@@ -53,7 +51,6 @@ enum lb_status lb_row_unit_times(const struct lb_row *row, double p, double *tim
         first += count;
     }
     free(scratch);
-    return LB_OK;
 }
 
 /* The relative spread of samples within a block, as the median over all blocks; scratch
@@ -73,18 +70,17 @@ static double spread_within(const struct lb_row *row, double *scratch)
 
 /* Computes the spread of the units' medians and, when the units are processes, the median with its
  * interval. medians [blocks] is scratch. */
-static enum lb_status summarize_units(struct lb_row *row, double *medians, struct lb_error *err)
+static void summarize_units(struct lb_row *row, double *medians)
 {
     size_t units = lb_row_units(row);
-    LB_CHECK(lb_row_unit_times(row, 0.5, medians, err));
+    lb_row_unit_times(row, 0.5, medians);
     lb_sort(medians, units);
     row->spread_between = relative_spread(medians, units);
     if (row->process_count < 2)
-        return LB_OK;
+        return;
     row->median_ns = lb_median(medians, units);
     row->median_lo_ns = row->median_hi_ns = NAN;
     lb_median_interval(medians, units, 0.95, &row->median_lo_ns, &row->median_hi_ns);
-    return LB_OK;
 }
 
 /* A right result in less than the lower bound shows that the machine's figures are too low, as when
@@ -116,13 +112,11 @@ struct lb_percentile lb_row_time(const struct lb_row *row, int percentile)
     const struct lb_percentile median = {row->median_ns, row->median_lo_ns, row->median_hi_ns};
     struct lb_percentile time = {NAN, NAN, NAN};
     const size_t n = row->samples;
-    double *sorted = NULL;
     if (percentile == LB_MEDIAN)
         return median;
-    if (row->c.timing == LB_STREAMING && n > 0)
-        sorted = malloc(n * sizeof(*sorted));
-    if (!sorted)
+    if (row->c.timing != LB_STREAMING || n == 0)
         return time;
+    double *sorted = lb_needed(malloc(n * sizeof(*sorted)));
     lb_sort_copy(row->samples_ns, n, sorted);
     double share = lb_percentile_share(percentile);
     if (lb_quantile_interval(sorted, n, share, 0.95, &time.lo_ns, &time.hi_ns) == LB_OK)
@@ -147,9 +141,8 @@ double lb_row_share_above(const struct lb_row *row, double ns)
     return (double)longer / (double)row->samples;
 }
 
-enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
+void lb_row_summarize(struct lb_row *row)
 {
-    enum lb_status st = LB_OK;
     struct lb_anomalies anomalies;
     size_t n = row->samples;
     row->min_ns = row->median_ns = row->median_lo_ns = row->median_hi_ns = NAN;
@@ -158,11 +151,9 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     row->outliers_mild = row->outliers_severe = row->spread_within = row->spread_between = NAN;
     row->flags = 0;
     if (n == 0)
-        return LB_OK;
+        return;
 
-    double *sorted = malloc((n + row->block_count) * sizeof(*sorted));
-    if (!sorted)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", n);
+    double *sorted = lb_needed(malloc((n + row->block_count) * sizeof(*sorted)));
     lb_sort_copy(row->samples_ns, n, sorted);
     row->min_ns = sorted[0];
     row->median_ns = lb_median(sorted, n);
@@ -172,15 +163,13 @@ enum lb_status lb_row_summarize(struct lb_row *row, struct lb_error *err)
     /* With too few samples it fails and the bounds stay unknown, as they should. */
     lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
     row->spread_within = spread_within(row, sorted);
-    LB_TRY(summarize_units(row, sorted, err));
+    summarize_units(row, sorted);
     compare_to_floor(row);
-    LB_TRY(lb_find_anomalies(row->samples_ns, n, row->blocks, row->block_count, &anomalies, err));
+    free(sorted);
+    lb_find_anomalies(row->samples_ns, n, row->blocks, row->block_count, &anomalies);
     row->flags = anomalies.flags;
     row->outliers_mild = (double)anomalies.mild;
     row->outliers_severe = (double)anomalies.severe;
-done:
-    free(sorted);
-    return st;
 }
 
 /* A row's mean time of the fixed loop, and the group of rows that it is compared within. */
@@ -229,12 +218,10 @@ static void judge_group(const struct loop_time *times, size_t count)
     }
 }
 
-enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct lb_error *err)
+void lb_rows_find_slowdowns(struct lb_row *rows, size_t count)
 {
     size_t known = 0;
-    struct loop_time *times = malloc((count + 1) * sizeof(*times));
-    if (!times)
-        return lb_fail(err, LB_OOM, "out of memory for %zu rows", count);
+    struct loop_time *times = lb_needed(malloc((count + 1) * sizeof(*times)));
     for (size_t i = 0; i < count; i++) {
         double ns = lb_row_is_timed(&rows[i]) ? lb_row_mean_reference(&rows[i]) : (double)NAN;
         rows[i].slowdown = NAN;
@@ -248,5 +235,4 @@ enum lb_status lb_rows_find_slowdowns(struct lb_row *rows, size_t count, struct 
         judge_group(times + first, next - first);
     }
     free(times);
-    return LB_OK;
 }

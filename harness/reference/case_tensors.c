@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "device/weight_packing.h"
 
@@ -66,11 +67,7 @@ static enum lb_status create_gradients(const struct lb_problem *p, struct lb_res
     size_t layer_dirs = lb_layer_dir_count(p), size = results->element_bytes;
     void *block;
     LB_CHECK(lb_host_space.allocate(results->weight_count * size, &block, err));
-    void **table = malloc(LB_WEIGHT_COUNT * layer_dirs * sizeof(*table));
-    if (!table) {
-        lb_host_space.release(block);
-        return lb_fail(err, LB_OOM, "out of memory for results");
-    }
+    void **table = lb_needed(malloc(LB_WEIGHT_COUNT * layer_dirs * sizeof(*table)));
     char *at = block;
     for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
         for (size_t i = 0; i < LB_WEIGHT_COUNT; i++) {

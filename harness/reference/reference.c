@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 #include "device/weight_packing.h"
 #include "host/fp_environment.h"
 #include "model/case.h"
@@ -47,13 +48,13 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     *net = (struct lb_oracle){.problem = *p};
     LB_CHECK(lb_lstm_allocate(net, sizeof(double), err));
     free_array(&net->operand);
-    expected->deviations = calloc(lb_slice_count(p), sizeof(*expected->deviations));
-    expected->layer_dir_sizes = calloc(lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes));
-    expected->lengths = p->ragged ? calloc(expected->rows, sizeof(int32_t)) : NULL;
-    if (!expected->deviations || !expected->layer_dir_sizes || (p->ragged && !expected->lengths))
-        return lb_fail(err, LB_OOM, "out of memory for the oracle");
-    if (p->ragged)
+    expected->deviations = lb_needed(calloc(lb_slice_count(p), sizeof(*expected->deviations)));
+    expected->layer_dir_sizes =
+        lb_needed(calloc(lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes)));
+    if (p->ragged) {
+        expected->lengths = lb_needed(calloc(expected->rows, sizeof(int32_t)));
         draw_lengths(expected);
+    }
     net->lengths = expected->lengths;
     lb_lstm_arrays(p, arrays);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
@@ -102,8 +103,9 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     LB_CHECK(lb_problem_counts(p, &counts, err));
     expected->weight_bytes = counts.weights * lb_dtype_size(p->dtype);
     expected->weight_storage = malloc(expected->weight_bytes);
-    expected->weight_table = calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table));
-    if (!expected->weight_storage || !expected->weight_table)
+    expected->weight_table =
+        lb_needed(calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table)));
+    if (!expected->weight_storage)
         return lb_fail(err, LB_OOM, "out of memory for the weights");
     const void **table = expected->weight_table;
     expected->weights = (struct lb_weights){.w_ih = table,
@@ -166,10 +168,8 @@ static enum lb_status draw_expected(const struct lb_problem *problem, uint64_t s
                                     struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_expected *expected = calloc(1, sizeof(*expected));
+    struct lb_expected *expected = lb_needed(calloc(1, sizeof(*expected)));
     *out = NULL;
-    if (!expected)
-        return lb_fail(err, LB_OOM, "out of memory for the oracle");
     expected->problem = *problem;
     expected->problem.batch = (int64_t)rows;
     expected->problem.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
@@ -436,14 +436,12 @@ static enum lb_status deal_sets(struct lb_reference *reference, const struct lb_
                                 uint64_t seed, struct lb_error *err)
 {
     const struct lb_expected *expected = reference->expected;
-    if (p->ragged && !(reference->lengths = malloc(reference->batch * sizeof(int32_t))))
-        return lb_fail(err, LB_OOM, "out of memory for the lengths");
+    if (p->ragged)
+        reference->lengths = lb_needed(malloc(reference->batch * sizeof(int32_t)));
     for (int i = 0; i < LB_INPUT_SETS; i++) {
         struct input_set *set = &reference->sets[i];
-        set->class_of = malloc(reference->batch * sizeof(int32_t));
-        set->counts = malloc(expected->rows * sizeof(int32_t));
-        if (!set->class_of || !set->counts)
-            return lb_fail(err, LB_OOM, "out of memory for the batch");
+        set->class_of = lb_needed(malloc(reference->batch * sizeof(int32_t)));
+        set->counts = lb_needed(malloc(expected->rows * sizeof(int32_t)));
         lb_deal_set(p, seed, i, set->class_of, set->counts);
         for (size_t b = 0; p->ragged && b < reference->batch; b++)
             reference->lengths[b] = expected->lengths[set->class_of[b]];
@@ -502,10 +500,8 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
 {
     enum lb_status st = LB_OK;
     struct lb_fp_environment environment;
-    struct lb_reference *reference = calloc(1, sizeof(*reference));
+    struct lb_reference *reference = lb_needed(calloc(1, sizeof(*reference)));
     *out = NULL;
-    if (!reference)
-        return lb_fail(err, LB_OOM, "out of memory");
     lb_fp_enter(&environment);
     LB_TRY(check_given(problem, err));
     reference->cache = cache;
@@ -607,9 +603,8 @@ static enum lb_status measure_coarse(struct lb_expected *expected, struct lb_err
 {
     enum lb_status st = LB_OK;
     struct lb_expected *drawn = NULL;
-    struct lb_deviation *coarse = calloc(lb_slice_count(&expected->problem), sizeof(*coarse));
-    if (!coarse)
-        return lb_fail(err, LB_OOM, "out of memory for the evaluation that sets tolerances");
+    struct lb_deviation *coarse =
+        lb_needed(calloc(lb_slice_count(&expected->problem), sizeof(*coarse)));
     LB_TRY(draw_expected(&expected->problem, expected->seed, expected->rows, &drawn, err));
     LB_TRY(measure_rounded(expected, &drawn->net, true, coarse, err));
     expected->coarse = coarse;

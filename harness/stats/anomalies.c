@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "stats/order_stats.h"
 
 enum { MIN_SAMPLES = 8 /* with fewer none of the tests has any power */ };
@@ -161,16 +162,13 @@ static void divide_by_block_medians(const double *samples, const size_t *blocks,
     }
 }
 
-enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *blocks,
-                                 size_t block_count, struct lb_anomalies *anomalies,
-                                 struct lb_error *err)
+void lb_find_anomalies(const double *samples, size_t n, const size_t *blocks, size_t block_count,
+                       struct lb_anomalies *anomalies)
 {
     *anomalies = (struct lb_anomalies){.trend = NAN, .von_neumann = NAN};
     if (n < MIN_SAMPLES)
-        return LB_OK;
-    double *sorted = malloc(4 * n * sizeof(*sorted));
-    if (!sorted)
-        return lb_fail(err, LB_OOM, "out of memory for %zu samples", n);
+        return;
+    double *sorted = lb_needed(malloc(4 * n * sizeof(*sorted)));
     double *ranks = sorted + n, *centred = sorted + 2 * n, *scratch = sorted + 3 * n;
     lb_sort_copy(samples, n, sorted);
     count_outliers(samples, sorted, n, blocks, block_count, anomalies);
@@ -187,5 +185,4 @@ enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *
     if (is_autocorrelated(anomalies->von_neumann, n))
         anomalies->flags |= LB_ANOMALY_AUTOCORRELATION;
     free(sorted);
-    return LB_OK;
 }

@@ -6,8 +6,6 @@
 
 #include <stddef.h>
 
-#include "api/status.h"
-
 enum lb_anomaly {
     LB_ANOMALY_OUTLIERS = 1 << 0,   /* more than one sample in twenty is a severe outlier */
     LB_ANOMALY_SLOW_FIRST = 1 << 1, /* in at least half of the blocks the first sample is a severe
@@ -28,7 +26,7 @@ struct lb_anomalies {
 
 /* Looks for anomalies in samples [n], which are above 0 and in the order in which they were taken.
  * blocks [block_count] holds how many samples each block has; they add up to n. With fewer than 8
- * samples there are no anomalies. LB_OOM. The methods, with their significance levels:
+ * samples there are no anomalies. The methods, with their significance levels:
  *   outliers         Tukey, Exploratory Data Analysis, 2D
  *   drift            Spearman's rank correlation with the order, 0.1 %
  *   autocorrelation  the rank von Neumann ratio, 0.5 %, of the samples divided by their block's
@@ -36,9 +34,8 @@ struct lb_anomalies {
  *   two modes        the best split into two groups that each have at least 15 % of the samples;
  *                    significantly fewer than a sixth of all samples, 0.1 %, lie in the middle
  *                    third between the groups' medians */
-enum lb_status lb_find_anomalies(const double *samples, size_t n, const size_t *blocks,
-                                 size_t block_count, struct lb_anomalies *anomalies,
-                                 struct lb_error *err);
+void lb_find_anomalies(const double *samples, size_t n, const size_t *blocks, size_t block_count,
+                       struct lb_anomalies *anomalies);
 
 /* The names that a record uses for the bits of flags: "outliers", "slow_first", ... */
 extern const char *const lb_anomaly_names[LB_ANOMALY_COUNT];

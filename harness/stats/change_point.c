@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/random.h"
 #include "stats/order_stats.h"
 
@@ -97,14 +98,11 @@ static void find_changes(struct search *search, size_t first, size_t end)
     find_changes(search, first + split, end);
 }
 
-enum lb_status lb_change_points(const double *values, size_t n, double least_shift, size_t *points,
-                                size_t *count, struct lb_error *err)
+size_t lb_change_points(const double *values, size_t n, double least_shift, size_t *points)
 {
-    struct search search = {values, least_shift, malloc((n + 1) * sizeof(double)), points, 0};
-    if (!search.scratch)
-        return lb_fail(err, LB_OOM, "out of memory for %zu runs", n);
+    struct search search = {values, least_shift, NULL, points, 0};
+    search.scratch = lb_needed(malloc((n + 1) * sizeof(double)));
     find_changes(&search, 0, n);
-    *count = search.count;
     free(search.scratch);
-    return LB_OK;
+    return search.count;
 }

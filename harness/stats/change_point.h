@@ -4,8 +4,6 @@
 
 #include <stddef.h>
 
-#include "api/status.h"
-
 #define LB_CHANGE_MIN_SEGMENT 3 /* runs on each side of a change point */
 
 /* E-divisive with moment index 1. It splits the series where the energy distance between both sides
@@ -13,11 +11,10 @@
  * has a split with as large a distance, and then searches both parts. A split whose medians differ
  * by less than least_shift, in the values' unit, is not a change point. values [n] are finite and
  * in order of time; with logarithms of times the result does not depend on the scale. points [n /
- * LB_CHANGE_MIN_SEGMENT] receives the index of the first run after each change, ascending, and
- * *count how many there are. The same series gives the same result. LB_OOM. Source: Matteson &
+ * LB_CHANGE_MIN_SEGMENT] receives the index of the first run after each change, ascending;
+ * returns how many there are. The same series gives the same result. Source: Matteson &
  * James, J. Am. Stat. Assoc. 109 (2014) 334-345; for benchmarks: Fleming et al., Hunter, arXiv
  * 2301.03034. */
-enum lb_status lb_change_points(const double *values, size_t n, double least_shift, size_t *points,
-                                size_t *count, struct lb_error *err);
+size_t lb_change_points(const double *values, size_t n, double least_shift, size_t *points);
 
 #endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "stats/order_stats.h"
 
 #define HALF_PI 1.57079632679489661923
@@ -59,36 +60,24 @@ static void shift_by_spread(struct lb_contrast *c)
     c->tested = true;
 }
 
-/* The shift by the units themselves. scratch [base_count + now_count] */
-static enum lb_status shift_by_units(struct lb_contrast *c, double *scratch, struct lb_error *err)
+/* The shift by the units themselves. */
+static void shift_by_units(struct lb_contrast *c)
 {
     size_t n = c->base_count, m = c->now_count;
+    double *scratch = lb_needed(malloc((n + m + 1) * sizeof(*scratch)));
     c->tested = c->paired ? n == m && n >= LB_SHIFT_MIN_PAIRS
                           : n >= LB_SHIFT_MIN_UNITS && m >= LB_SHIFT_MIN_UNITS;
     if (!c->tested) {
         c->shift = (struct lb_shift){.estimate = lb_median_of(c->now, m, scratch) -
                                                  lb_median_of(c->base, n, scratch)};
-        return LB_OK;
+    } else if (c->paired) {
+        for (size_t i = 0; i < n; i++)
+            scratch[i] = c->now[i] - c->base[i];
+        c->shift = lb_shift_paired(scratch, n);
+    } else {
+        c->shift = lb_shift(c->base, n, c->now, m);
     }
-    if (!c->paired)
-        return lb_shift(c->base, n, c->now, m, &c->shift, err);
-    for (size_t i = 0; i < n; i++)
-        scratch[i] = c->now[i] - c->base[i];
-    return lb_shift_paired(scratch, n, &c->shift, err);
-}
-
-static enum lb_status find_shift(struct lb_contrast *c, struct lb_error *err)
-{
-    if (c->spread.deviation > 0) {
-        shift_by_spread(c);
-        return LB_OK;
-    }
-    double *scratch = malloc((c->base_count + c->now_count + 1) * sizeof(*scratch));
-    if (!scratch)
-        return lb_fail(err, LB_OOM, "out of memory for %zu units", c->base_count + c->now_count);
-    enum lb_status st = shift_by_units(c, scratch, err);
     free(scratch);
-    return st;
 }
 
 static int by_p(const void *a, const void *b)
@@ -99,13 +88,11 @@ static int by_p(const void *a, const void *b)
 }
 
 /* Sets the adjusted p-values of all tested cases. */
-static enum lb_status adjust(struct lb_contrast *cases, size_t count, struct lb_error *err)
+static void adjust(struct lb_contrast *cases, size_t count)
 {
     size_t tested = 0;
     double least = 1;
-    struct lb_contrast **sorted = malloc((count + 1) * sizeof(*sorted));
-    if (!sorted)
-        return lb_fail(err, LB_OOM, "out of memory for %zu p-values", count);
+    struct lb_contrast **sorted = lb_needed(malloc((count + 1) * sizeof(*sorted)));
     for (size_t i = 0; i < count; i++)
         if (cases[i].tested)
             sorted[tested++] = &cases[i];
@@ -115,7 +102,6 @@ static enum lb_status adjust(struct lb_contrast *cases, size_t count, struct lb_
         sorted[i]->adjusted_p = least;
     }
     free(sorted);
-    return LB_OK;
 }
 
 static void decide(struct lb_contrast *c, const struct lb_judgement *judgement)
@@ -139,18 +125,14 @@ static void decide(struct lb_contrast *c, const struct lb_judgement *judgement)
         c->reason = "the interval reaches beyond the margin";
 }
 
-enum lb_status lb_judge_cases(struct lb_contrast *cases, size_t count,
-                              const struct lb_judgement *judgement, struct lb_error *err)
+void lb_judge_cases(struct lb_contrast *cases, size_t count, const struct lb_judgement *judgement)
 {
-    if (!(judgement->margin > 0 && judgement->margin < 10) ||
-        !(judgement->level > 0 && judgement->level < 0.5))
-        return lb_fail(err, LB_INVALID,
-                       "margin %g, level %g: they must be above 0, and below 10 and 0.5",
-                       judgement->margin, judgement->level);
     for (size_t i = 0; i < count; i++)
-        LB_CHECK(find_shift(&cases[i], err));
-    LB_CHECK(adjust(cases, count, err));
+        if (cases[i].spread.deviation > 0)
+            shift_by_spread(&cases[i]);
+        else
+            shift_by_units(&cases[i]);
+    adjust(cases, count);
     for (size_t i = 0; i < count; i++)
         decide(&cases[i], judgement);
-    return LB_OK;
 }

@@ -49,10 +49,8 @@ struct lb_judgement {
  *    procedure. When no case differs at all, one is called different with a probability of at most
  *    `level`.
  * 3. The outcome.
- * LB_INVALID: margin or level is out of range, or a time is not finite. LB_OOM.
  * Sources: Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995) 289-300; Abramowitz & Stegun,
  * 26.7.3 and 26.7.4. */
-enum lb_status lb_judge_cases(struct lb_contrast *cases, size_t count,
-                              const struct lb_judgement *judgement, struct lb_error *err);
+void lb_judge_cases(struct lb_contrast *cases, size_t count, const struct lb_judgement *judgement);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "stats/order_stats.h"
 
 #define PAIRS_EXACT 50
@@ -32,13 +33,11 @@ static void accumulate(double *counts, size_t size, double total)
 
 /* P(U <= u) of Mann-Whitney's U. The counts of arrangements are the coefficients of
  * prod_i (1 - q^(m+i)) / (1 - q^i), i = 1..n, up to the middle; their total is (n + m choose n).
- * The caller frees the array; NULL when memory runs out. */
+ * The caller frees the array. */
 static double *mann_whitney(size_t n, size_t m)
 {
     size_t size = n * m / 2 + 1;
-    double *counts = calloc(size, sizeof(*counts)), total = 1;
-    if (!counts)
-        return NULL;
+    double *counts = lb_needed(calloc(size, sizeof(*counts))), total = 1;
     counts[0] = 1;
     for (size_t i = 1; i <= n; i++) {
         for (size_t u = size; u-- > m + i;)
@@ -56,9 +55,7 @@ static double *mann_whitney(size_t n, size_t m)
 static double *signed_ranks(size_t n)
 {
     size_t size = n * (n + 1) / 4 + 1;
-    double *counts = calloc(size, sizeof(*counts));
-    if (!counts)
-        return NULL;
+    double *counts = lb_needed(calloc(size, sizeof(*counts)));
     counts[0] = 1;
     for (size_t i = 1; i <= n; i++)
         for (size_t u = size; u-- > i;)
@@ -78,7 +75,8 @@ static double p_value(const struct law *law, double statistic)
 }
 
 /* The k for which the k-th smallest and the k-th largest difference bound an interval whose
- * one-sided error is alpha; z is the normal distribution's point for alpha. 0: there is none. */
+ * one-sided error is alpha; z is the normal distribution's point for alpha. The least numbers of
+ * units and pairs leave one of 1 or more. */
 static size_t interval_rank(const struct law *law, double alpha, double z)
 {
     if (!law->at_most) {
@@ -91,19 +89,16 @@ static size_t interval_rank(const struct law *law, double alpha, double z)
     return k;
 }
 
-/* Computes the estimate, the intervals and the p-value from differences [count], whose order it
- * changes. */
-static enum lb_status conclude(const struct law *law, double *differences, size_t count,
-                               struct lb_shift *shift, struct lb_error *err)
+/* Computes the estimate, the intervals and the p-value from differences [count], which it frees
+ * with the law. */
+static struct lb_shift conclude(struct law *law, double *differences, size_t count)
 {
     double above = 0;
     for (size_t i = 0; i < count; i++)
         above += differences[i] > 0 ? 1 : differences[i] == 0 ? 0.5 : 0;
     size_t k95 = interval_rank(law, 0.025, z_95), k90 = interval_rank(law, 0.05, z_90);
-    if (k95 == 0)
-        return lb_fail(err, LB_INVALID, "too few units for a 95 %% interval");
     lb_sort(differences, count);
-    *shift = (struct lb_shift){
+    const struct lb_shift shift = {
         .estimate = lb_median(differences, count),
         .lo95 = differences[k95 - 1],
         .hi95 = differences[count - k95],
@@ -112,15 +107,9 @@ static enum lb_status conclude(const struct law *law, double *differences, size_
         .p = p_value(law, above),
         .exact = law->at_most != NULL,
     };
-    return LB_OK;
-}
-
-static bool all_finite(const double *values, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(values[i]))
-            return false;
-    return true;
+    free(law->at_most);
+    free(differences);
+    return shift;
 }
 
 /* Sum of t^3 - t over groups of t equal values; sorted [n]. */
@@ -136,84 +125,54 @@ static double tie_sum(const double *sorted, size_t n)
     return sum;
 }
 
-enum lb_status lb_shift(const double *base, size_t n, const double *changed, size_t m,
-                        struct lb_shift *shift, struct lb_error *err)
+struct lb_shift lb_shift(const double *base, size_t n, const double *changed, size_t m)
 {
-    enum lb_status st = LB_OK;
     struct law law = {.steps = (double)n * (double)m};
-    double *both = NULL, *differences = NULL;
-    if (n < LB_SHIFT_MIN_UNITS || m < LB_SHIFT_MIN_UNITS)
-        return lb_fail(err, LB_INVALID,
-                       "%zu units against %zu: at least %d on each side are needed", n, m,
-                       LB_SHIFT_MIN_UNITS);
-    if (!all_finite(base, n) || !all_finite(changed, m))
-        return lb_fail(err, LB_INVALID, "a unit is not a finite number");
-    both = malloc((n + m) * sizeof(*both));
-    differences = malloc(n * m * sizeof(*differences));
-    if (!both || !differences)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu x %zu differences", n, m));
+    double *both = lb_needed(malloc((n + m) * sizeof(*both)));
+    double *differences = lb_needed(malloc(n * m * sizeof(*differences)));
     memcpy(both, base, n * sizeof(*both));
     memcpy(both + n, changed, m * sizeof(*both));
     lb_sort(both, n + m);
     double all = (double)(n + m), ties = tie_sum(both, n + m);
+    free(both);
     law.sigma = sqrt(law.steps / 12 * (all + 1 - ties / (all * (all - 1))));
-    if (ties == 0 && n * m <= LB_SHIFT_EXACT && !(law.at_most = mann_whitney(n, m)))
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for %zu x %zu ranks", n, m));
+    if (ties == 0 && n * m <= LB_SHIFT_EXACT)
+        law.at_most = mann_whitney(n, m);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++)
             differences[i * m + j] = changed[j] - base[i];
-    st = conclude(&law, differences, n * m, shift, err);
-done:
-    free(law.at_most);
-    free(differences);
-    free(both);
-    return st;
+    return conclude(&law, differences, n * m);
 }
 
 /* The distribution of the signed ranks of these differences [n], of which those of 0 have the
  * lowest ranks and no sign. absolute [n] is scratch. */
-static enum lb_status signed_rank_law(const double *differences, size_t n, double *absolute,
-                                      struct law *law, struct lb_error *err)
+static struct law signed_rank_law(const double *differences, size_t n, double *absolute)
 {
+    struct law law = {.at_most = NULL};
     size_t count = 0;
     for (size_t i = 0; i < n; i++)
         if (differences[i] != 0)
             absolute[count++] = fabs(differences[i]);
     lb_sort(absolute, count);
     double size = (double)n, zeros = (double)(n - count), ties = tie_sum(absolute, count);
-    law->steps = size * (size + 1) / 2;
-    law->sigma =
+    law.steps = size * (size + 1) / 2;
+    law.sigma =
         sqrt((size * (size + 1) * (2 * size + 1) - zeros * (zeros + 1) * (2 * zeros + 1)) / 24 -
              ties / 48);
-    if (zeros > 0 || ties > 0 || n > PAIRS_EXACT)
-        return LB_OK;
-    law->at_most = signed_ranks(n);
-    return law->at_most ? LB_OK : lb_fail(err, LB_OOM, "out of memory for %zu ranks", n);
+    if (zeros == 0 && ties == 0 && n <= PAIRS_EXACT)
+        law.at_most = signed_ranks(n);
+    return law;
 }
 
-enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
-                               struct lb_error *err)
+struct lb_shift lb_shift_paired(const double *differences, size_t n)
 {
-    enum lb_status st = LB_OK;
-    struct law law = {0};
     size_t count = n * (n + 1) / 2;
-    if (n < LB_SHIFT_MIN_PAIRS)
-        return lb_fail(err, LB_INVALID, "%zu pairs: at least %d are needed", n, LB_SHIFT_MIN_PAIRS);
-    if (!all_finite(differences, n))
-        return lb_fail(err, LB_INVALID, "a difference is not a finite number");
-    double *averages = malloc(count * sizeof(*averages));
-    if (!averages)
-        return lb_fail(err, LB_OOM, "out of memory for %zu averages", count);
-    LB_TRY(signed_rank_law(differences, n, averages, &law, err));
-    double *next = averages;
+    double *averages = lb_needed(malloc(count * sizeof(*averages))), *next = averages;
+    struct law law = signed_rank_law(differences, n, averages);
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             *next++ = differences[i] / 2 + differences[j] / 2;
-    st = conclude(&law, averages, count, shift, err);
-done:
-    free(law.at_most);
-    free(averages);
-    return st;
+    return conclude(&law, averages, count);
 }
 
 double lb_shift_least_p(size_t n, size_t m)

@@ -11,8 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "api/status.h"
-
 #define LB_SHIFT_MIN_UNITS 4 /* on each side: with fewer no interval reaches 95 % */
 #define LB_SHIFT_MIN_PAIRS 6 /* likewise */
 
@@ -26,25 +24,22 @@ struct lb_shift {
     bool exact;        /* from the exact distribution; false: the tie-corrected normal one */
 };
 
-/* The shift between two independent sets base [n] and changed [m], with n and m at least
- * LB_SHIFT_MIN_UNITS and all values finite. Mann-Whitney's U counts the differences above 0. The
+/* The shift between two independent sets base [n] and changed [m]; n and m must be at least
+ * LB_SHIFT_MIN_UNITS, and all values finite. Mann-Whitney's U counts the differences above 0. The
  * estimate is the median of all n m differences, and the bounds of the intervals are two of them.
  * The distribution is exact when there are no ties and n m is at most LB_SHIFT_EXACT, else normal
  * with corrections for continuity and ties.
- * LB_INVALID: too few units, or one that is not finite. LB_OOM.
  * Source: Hollander & Wolfe, Nonparametric Statistical Methods, 4.1-4.3. */
 #define LB_SHIFT_EXACT 1000
-enum lb_status lb_shift(const double *base, size_t n, const double *changed, size_t m,
-                        struct lb_shift *shift, struct lb_error *err);
+struct lb_shift lb_shift(const double *base, size_t n, const double *changed, size_t m);
 
-/* The shift of pairs. differences [n], changed minus base of each pair, are finite, and n is at
+/* The shift of pairs. differences [n], changed minus base of each pair, must be finite, and n at
  * least LB_SHIFT_MIN_PAIRS. It uses Wilcoxon's signed ranks; the estimate is the median of the
  * averages of every two differences, each with itself included. The distribution is exact when no
  * absolute differences are tied, none is 0, and n is at most 50, else normal, in which differences
- * of 0 have ranks but no sign, as Pratt proposed. Errors as those of lb_shift. Source: Hollander &
- * Wolfe, 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
-enum lb_status lb_shift_paired(const double *differences, size_t n, struct lb_shift *shift,
-                               struct lb_error *err);
+ * of 0 have ranks but no sign, as Pratt proposed. Source: Hollander & Wolfe,
+ * 3.1-3.3; Pratt, J. Am. Stat. Assoc. 54 (1959) 655-667. */
+struct lb_shift lb_shift_paired(const double *differences, size_t n);
 
 /* The smallest p-value that n and m units, or n pairs, can reach; 1 when there are too few. A
  * correction for many cases multiplies it, and may leave no case significant. */

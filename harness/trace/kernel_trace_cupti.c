@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 enum {
     BUFFER_BYTES = 1 << 20,
     /* CUPTI_API_VERSION of CUDA 12.6. In older ones, detaching CUPTI from a process that replayed
@@ -52,10 +54,9 @@ static const struct {
 static struct {
     pthread_mutex_t lock;
     struct lb_launch_record *launches;
-    size_t count, capacity;
+    size_t count;
     uint64_t origin_ns; /* start of the first record; times are relative to it, because a double
                            cannot hold CUPTI's clock to the nanosecond */
-    bool out_of_memory;
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static enum lb_status load_library(bool graph, struct lb_error *err)
@@ -106,19 +107,10 @@ static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *bytes, size_t *max
     *max_records = 0; /* 0: as many as fit */
 }
 
-static bool add_launch(const kernel_record *kernel)
+static void add_launch(const kernel_record *kernel)
 {
-    if (seen.count == seen.capacity) {
-        size_t capacity = 2 * seen.capacity + 256;
-        struct lb_launch_record *grown = realloc(seen.launches, capacity * sizeof(*grown));
-        if (!grown)
-            return false;
-        seen.launches = grown;
-        seen.capacity = capacity;
-    }
-    char *name = strdup(kernel->name ? kernel->name : "(no name)");
-    if (!name)
-        return false;
+    char *name = lb_needed(strdup(kernel->name ? kernel->name : "(no name)"));
+    seen.launches = lb_room(seen.launches, seen.count, sizeof(*seen.launches));
     if (seen.count == 0)
         seen.origin_ns = kernel->start;
     seen.launches[seen.count++] = (struct lb_launch_record){
@@ -131,7 +123,6 @@ static bool add_launch(const kernel_record *kernel)
         .registers = kernel->registersPerThread,
         .shared_bytes = (json_int_t)kernel->staticSharedMemory + kernel->dynamicSharedMemory,
     };
-    return true;
 }
 
 static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer,
@@ -141,9 +132,8 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
     (void)context, (void)stream, (void)size;
     pthread_mutex_lock(&seen.lock);
     while (valid > 0 && cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
-        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
-            !add_launch((const kernel_record *)(const void *)record))
-            seen.out_of_memory = true;
+        if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
+            add_launch((const kernel_record *)(const void *)record);
     pthread_mutex_unlock(&seen.lock);
     free(buffer);
 }
@@ -154,17 +144,7 @@ static void forget(void)
         free(seen.launches[i].name);
     free(seen.launches);
     seen.launches = NULL;
-    seen.count = seen.capacity = 0;
-    seen.out_of_memory = false;
-}
-
-static enum lb_status sum_up(struct lb_kernels *out, struct lb_error *err)
-{
-    if (seen.out_of_memory)
-        return lb_fail(err, LB_OOM, "out of memory for the records of %zu launches", seen.count);
-    if (seen.count == 0)
-        return lb_fail(err, LB_ABSENT, "CUPTI recorded no kernel of the call");
-    return lb_kernels_collect(seen.launches, seen.count, out, err);
+    seen.count = 0;
 }
 
 enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
@@ -181,7 +161,9 @@ enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, str
     LB_TRY(call(user, err));
     LB_TRY(
         check(cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "collecting records", err));
-    LB_TRY(sum_up(out, err));
+    if (seen.count == 0)
+        LB_TRY(lb_fail(err, LB_ABSENT, "CUPTI recorded no kernel of the call"));
+    lb_kernels_collect(seen.launches, seen.count, out);
 done:
     if (attached) {
         cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);

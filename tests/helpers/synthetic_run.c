@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "random_draws.h"
 
 static double next_random(uint64_t *state)
@@ -65,9 +66,9 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
     for (size_t b = 0; b < blocks; b++) {
         for (size_t i = 0; i < samples_per_block; i++)
             samples[i] = round(median_ns * (0.97 + 0.06 * next_random(&state)));
-        lb_row_add_block(&row, samples, samples_per_block, NULL);
+        lb_row_add_block(&row, samples, samples_per_block);
     }
-    lb_row_summarize(&row, NULL);
+    lb_row_summarize(&row);
     lb_row_print(&row.description, "made-up algorithm");
     row.stop_reason = LB_STOP_PRECISION;
     row.err_max_abs = 1.25e-7;
@@ -87,13 +88,7 @@ struct lb_row synthetic_row(const char *case_text, enum lb_verdict verdict, doub
 
 void synthetic_add(struct lb_run *run, struct lb_row row)
 {
-    bool full = (run->count & (run->count - 1)) == 0; /* there is room for a power of two */
-    if (full) {
-        size_t capacity = run->count > 0 ? 2 * run->count : 1;
-        run->rows = realloc(run->rows, capacity * sizeof(*run->rows));
-    }
-    if (!run->rows)
-        abort();
+    run->rows = lb_room(run->rows, run->count, sizeof(*run->rows));
     run->rows[run->count++] = row;
 }
 
@@ -110,12 +105,11 @@ void synthetic_add_processes(struct lb_run *run, const char *case_text, double l
         double samples[10], shift = 1 + 0.01 * (next_random(&seed) - 0.5);
         for (int i = 0; i < 10; i++)
             samples[i] = level * shift * (1 + 1e-4 * i);
-        if ((p > 0 && lb_row_add_process(&row, NULL) != LB_OK) ||
-            lb_row_add_block(&row, samples, 10, NULL) != LB_OK)
-            abort();
+        if (p > 0)
+            lb_row_add_process(&row);
+        lb_row_add_block(&row, samples, 10);
     }
-    if (lb_row_summarize(&row, NULL) != LB_OK)
-        abort();
+    lb_row_summarize(&row);
     synthetic_add(run, row);
 }
 

@@ -16,9 +16,9 @@ static struct lb_run small_run(void)
     double samples[21]; /* as many as make percentiles whole: rounding differs between machines */
     for (int i = 0; i < 21; i++)
         samples[i] = 1000.5 + 10 * ((i * 8) % 21);
-    lb_row_add_block(&row, samples, 12, NULL);
-    lb_row_add_block(&row, samples + 12, 9, NULL);
-    lb_row_summarize(&row, NULL);
+    lb_row_add_block(&row, samples, 12);
+    lb_row_add_block(&row, samples + 12, 9);
+    lb_row_summarize(&row);
     synthetic_add(&run, row);
     synthetic_add(&run, synthetic_row("cudnn:persist_static/T16_B8_H1100/f16/infer",
                                       LB_VERDICT_UNSUPPORTED, 0, 0, 0));

@@ -43,7 +43,7 @@ TEST(verdict_needs_both_certainty_and_size)
             for (size_t u = 0; u < n; u++)
                 times[s][u] = known[i].spread * ((double)u / (double)n + 1e-3 * (double)s) +
                               known[i].shift * (double)s; /* nothing ties */
-        assert_int_equal(lb_judge_cases(&c, 1, &judgement, NULL), LB_OK);
+        lb_judge_cases(&c, 1, &judgement);
         assert_int_equal(c.outcome, known[i].outcome);
         assert_string_equal(c.reason, known[i].reason);
         assert_true(fabs(c.shift.estimate - known[i].shift) < 3e-4);
@@ -60,13 +60,13 @@ TEST(pairs_cancel_what_they_share)
         base[i] = 0.1 * i;
         now[i] = base[i] + 0.03 + 1e-4 * i;
     }
-    assert_int_equal(lb_judge_cases(&c, 1, &defaults, NULL), LB_OK);
+    lb_judge_cases(&c, 1, &defaults);
     assert_int_equal(c.outcome, LB_OUTCOME_UNDECIDED);
     c.paired = true;
-    assert_int_equal(lb_judge_cases(&c, 1, &defaults, NULL), LB_OK);
+    lb_judge_cases(&c, 1, &defaults);
     assert_int_equal(c.outcome, LB_OUTCOME_SLOWER);
     c.now_count = 7; /* these form no pairs */
-    assert_int_equal(lb_judge_cases(&c, 1, &defaults, NULL), LB_OK);
+    lb_judge_cases(&c, 1, &defaults);
     assert_false(c.tested);
 }
 
@@ -83,7 +83,7 @@ TEST(known_spread_is_held_against_students_distribution)
         const double base[] = {0, 0}, now = -table[i].t;
         struct lb_contrast c = {.base = base, .now = &now, .base_count = 1, .now_count = 1};
         c.spread = (struct lb_spread){sqrt(0.5), table[i].df};
-        assert_int_equal(lb_judge_cases(&c, 1, &defaults, NULL), LB_OK);
+        lb_judge_cases(&c, 1, &defaults);
         assert_true(c.tested && c.shift.estimate == now);
         assert_true(fabs(c.shift.p - table[i].p) < 1e-4);
         double half = c.shift.hi95 - now;
@@ -92,7 +92,7 @@ TEST(known_spread_is_held_against_students_distribution)
         if (table[i].p == 0.1)
             assert_true(fabs(c.shift.hi90 - now - table[i].t) < 6e-4);
         c.base_count = 2; /* more units lower the error */
-        assert_int_equal(lb_judge_cases(&c, 1, &defaults, NULL), LB_OK);
+        lb_judge_cases(&c, 1, &defaults);
         assert_true(fabs(c.shift.hi95 - now - half * sqrt(0.75)) < 1e-9);
     }
 }
@@ -120,7 +120,7 @@ TEST(p_values_are_corrected_as_in_the_paper)
         cases[i + 1].now = &now[i];
         cases[i + 1].spread = (struct lb_spread){sqrt(0.5), 1};
     }
-    assert_int_equal(lb_judge_cases(cases, COUNT(p) + 1, &judgement, NULL), LB_OK);
+    lb_judge_cases(cases, COUNT(p) + 1, &judgement);
     assert_false(cases[0].tested);
     for (size_t i = 0; i < COUNT(p); i++) {
         assert_true(fabs(cases[i + 1].shift.p - p[i]) < 1e-9);
@@ -128,13 +128,4 @@ TEST(p_values_are_corrected_as_in_the_paper)
         slower += cases[i + 1].outcome == LB_OUTCOME_SLOWER;
     }
     assert_int_equal(slower, 4);
-}
-
-TEST(margin_and_level_have_ranges)
-{
-    static const struct lb_judgement bad[] = {{0, 0.05}, {-1, 0.05},  {NAN, 0.05},
-                                              {0.02, 0}, {0.02, 0.5}, {0.02, NAN}};
-    assert_int_equal(lb_judge_cases(NULL, 0, &defaults, NULL), LB_OK);
-    for (size_t i = 0; i < COUNT(bad); i++)
-        assert_int_equal(lb_judge_cases(NULL, 0, &bad[i], NULL), LB_INVALID);
 }

@@ -25,7 +25,7 @@ static double p_of(size_t n, size_t m, size_t u)
     double base[64], changed[64];
     struct lb_shift shift;
     make_sets(n, m, u, base, changed);
-    assert_int_equal(lb_shift(base, n, changed, m, &shift, NULL), LB_OK);
+    shift = lb_shift(base, n, changed, m);
     assert_true(shift.exact);
     return shift.p;
 }
@@ -68,7 +68,7 @@ TEST(membranes_are_as_in_the_book)
     const double x[] = {0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
     const double y[] = {1.15, 0.88, 0.90, 0.74, 1.21};
     struct lb_shift shift;
-    assert_int_equal(lb_shift(y, COUNT(y), x, COUNT(x), &shift, NULL), LB_OK);
+    shift = lb_shift(y, COUNT(y), x, COUNT(x));
     assert_true(shift.exact);
     NEAR(shift.p, 0.2544122544122544, 1e-12);
     NEAR(shift.estimate, 0.305, 1e-12);
@@ -84,7 +84,7 @@ TEST(ozone_is_as_in_the_manual_of_r)
     const double august[] = {39, 9,  16, 78, 35, 66, 122, 89,  110, 44, 28,  65, 22,
                              59, 23, 31, 44, 21, 9,  45,  168, 73,  76, 118, 84, 85};
     struct lb_shift shift;
-    assert_int_equal(lb_shift(may, COUNT(may), august, COUNT(august), &shift, NULL), LB_OK);
+    shift = lb_shift(may, COUNT(may), august, COUNT(august));
     assert_false(shift.exact);
     NEAR(shift.p, 0.00012080783076877434, 1e-12);
     assert_true(shift.lo95 > 0 && shift.lo95 < shift.lo90 && shift.lo90 < shift.estimate);
@@ -101,7 +101,7 @@ TEST(depression_is_as_in_the_book)
     struct lb_shift shift;
     for (size_t i = 0; i < COUNT(x); i++)
         differences[i] = y[i] - x[i];
-    assert_int_equal(lb_shift_paired(differences, COUNT(x), &shift, NULL), LB_OK);
+    shift = lb_shift_paired(differences, COUNT(x));
     assert_true(shift.exact);
     NEAR(shift.p, 0.0390625, 1e-12);
     NEAR(shift.estimate, -0.46, 1e-12);
@@ -115,7 +115,7 @@ TEST(tied_pairs_are_as_in_scipy)
 {
     const double differences[] = {15, -7, 5, 20, 0, -9, 17, -12, 5, -10};
     struct lb_shift shift;
-    assert_int_equal(lb_shift_paired(differences, COUNT(differences), &shift, NULL), LB_OK);
+    shift = lb_shift_paired(differences, COUNT(differences));
     assert_false(shift.exact);
     NEAR(shift.p, 0.645818701677725, 1e-12);
 }
@@ -133,7 +133,7 @@ TEST(pairs_without_a_difference_widen_the_interval)
         for (size_t j = i; j < 10; j++)
             averages[count++] = (differences[i] + differences[j]) / 2;
     lb_sort(averages, count);
-    assert_int_equal(lb_shift_paired(differences, 10, &shift, NULL), LB_OK);
+    shift = lb_shift_paired(differences, 10);
     NEAR(shift.p, 0.03180288863269329, 1e-12); /* SciPy, as above */
     assert_true(shift.lo95 == averages[9] && shift.hi95 == averages[45]);
     assert_true(shift.lo90 == averages[12] && shift.hi90 == averages[42]);
@@ -152,7 +152,7 @@ TEST(bounds_are_order_statistics_of_all_differences)
         }
         for (size_t i = 0; i < 108; i++)
             all[i] = changed[i % 9] - base[i / 9];
-        assert_int_equal(lb_shift(base, 12, changed, 9, &shift, NULL), LB_OK);
+        shift = lb_shift(base, 12, changed, 9);
         int above = 0, below[5] = {0};
         const double found[] = {shift.lo95, shift.lo90, shift.estimate, shift.hi90, shift.hi95};
         for (size_t i = 0; i < 108; i++) {
@@ -169,17 +169,8 @@ TEST(bounds_are_order_statistics_of_all_differences)
     }
 }
 
-TEST(too_few_units_and_broken_ones_are_refused)
+TEST(the_least_p_values_are_those_of_sets_that_do_not_overlap)
 {
-    const double four[] = {1, 2, 3, 4}, six[] = {1, 2, 3, 4, 5, 6}, broken[] = {1, 2, NAN, 4, 5, 6};
-    struct lb_shift shift = {.p = -1};
-    struct lb_error err;
-    assert_int_equal(lb_shift(four, 3, four, 4, &shift, &err), LB_INVALID);
-    assert_int_equal(lb_shift(four, 4, four, 3, &shift, &err), LB_INVALID);
-    assert_int_equal(lb_shift(broken, 4, four, 4, &shift, &err), LB_INVALID);
-    assert_int_equal(lb_shift_paired(six, 5, &shift, &err), LB_INVALID);
-    assert_int_equal(lb_shift_paired(broken, 6, &shift, &err), LB_INVALID);
-    assert_true(shift.p == -1);
     assert_true(lb_shift_least_p(3, 4) == 1);
     NEAR(lb_shift_least_p(10, 10), 2.0 / 184756, 1e-15);
     assert_true(lb_shift_paired_least_p(5) == 1);
@@ -187,8 +178,7 @@ TEST(too_few_units_and_broken_ones_are_refused)
         double differences[16];
         for (size_t i = 0; i < n; i++)
             differences[i] = (double)i + 1;
-        assert_int_equal(lb_shift_paired(differences, n, &shift, NULL), LB_OK);
-        NEAR(shift.p, lb_shift_paired_least_p(n), 1e-15);
+        NEAR(lb_shift_paired(differences, n).p, lb_shift_paired_least_p(n), 1e-15);
     }
 }
 
@@ -197,8 +187,8 @@ TEST(sets_that_are_all_one_value_do_not_differ)
     const double same[] = {5, 5, 5, 5, 5, 5};
     const double zeros[6] = {0};
     struct lb_shift shift;
-    assert_int_equal(lb_shift(same, 6, same, 6, &shift, NULL), LB_OK);
+    shift = lb_shift(same, 6, same, 6);
     assert_true(shift.p == 1 && shift.estimate == 0 && shift.lo95 == 0 && shift.hi95 == 0);
-    assert_int_equal(lb_shift_paired(zeros, 6, &shift, NULL), LB_OK);
+    shift = lb_shift_paired(zeros, 6);
     assert_true(shift.p == 1 && shift.estimate == 0);
 }

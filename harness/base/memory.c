@@ -1,18 +1,16 @@
 /* Memory of the program itself. */
-#include "support/memory.h"
+#include "base/memory.h"
 
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
-
-#include "support/exit_code.h"
 
 void *lb_needed(void *memory)
 {
     if (memory)
         return memory;
     fputs("bench-lstm: out of memory\n", stderr);
-    _Exit(LB_EXIT_FAILED);
+    _Exit(EXIT_FAILURE);
 }
 
 void *lb_room(void *items, size_t count, size_t bytes)

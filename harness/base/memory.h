@@ -1,5 +1,6 @@
-/* Memory of the program itself, which is little beside that of the cases. Where it runs out, the
- * program ends with a message. */
+/* Memory of the harness and the program themselves, which is little beside that of the cases: where
+ * it runs out, the process ends with a message. What grows with the tensors of a case fails as
+ * LB_OOM. */
 #ifndef LB_MEMORY_H
 #define LB_MEMORY_H
 
