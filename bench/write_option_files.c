@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/help.h"
 #include "cli/options.h"
 
 /* Prints text with an escape before each character of special. */

@@ -1,5 +1,5 @@
 /* Reading the command line by the table of options. */
-#include "cli/command_line.h"
+#include "cli/options.h"
 
 #include <math.h>
 #include <stdio.h>

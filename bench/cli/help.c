@@ -1,5 +1,4 @@
 /* The text of --help, written from the table of options. */
-#include "cli/help.h"
 
 #include <string.h>
 

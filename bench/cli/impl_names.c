@@ -1,5 +1,5 @@
 /* Names of implementations and variants, as a user writes them. */
-#include "cli/impl_names.h"
+#include "cli/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/shard.h"
+#include "cli/plan.h"
 #include "record/record.h"
 #include "reference/loss_scale.h"
 #include "support/framework_plugins.h"

@@ -1,17 +1,18 @@
 /* The options of the command line: one table of them, and what they set.
  *
- * Everything about an option is its row in lb_option_table: reading the command line
- * (command_line.h), the text of --help (help.h), the check that an option has an effect with the
- * command, and whatever else lists options walk that table. A new option is a row in options.c:
- * with one of the setters there when it stores a text, a switch, a number or seconds, else with its
- * own. */
+ * Everything about an option is its row in lb_option_table: reading the command line,
+ * the text of --help, the check that an option has an effect with the command, and whatever else
+ * lists options walk that table. A new option is a row in options.c: with one of the setters there
+ * when it stores a text, a switch, a number or seconds, else with its own. */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
+
+#include <stdio.h>
 
 #include "base/given_files.h"
 #include "cli/selection.h"
 #include "measure/sampler.h"
-#include "record/run_devices.h"
+#include "record/run_file.h"
 
 /* Bits, because a setting has an effect on several. */
 enum lb_command {
@@ -157,5 +158,26 @@ void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
+
+/* Reading the command line by the table of options. */
+
+/* Reads argv into *options, which the caller frees with lb_options_free. A command on cases that is
+ * given no sizes gets the quick grid. After a failure *options is zeroed.
+ * LB_INVALID: one line that names the option, what is wrong and what is allowed; LB_OOM. */
+enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *options,
+                                    struct lb_error *err);
+
+/* Whether an option, as it was written on the command line, has an effect with the command. Every
+ * option has with --help and --version. LB_INVALID names both and the commands it works with. */
+enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
+                               enum lb_command command, struct lb_error *err);
+
+/* The text of --help, written from the table of options. */
+
+/* What --help says below the options: exit codes and examples. */
+extern const char lb_help_epilogue[];
+
+/* Lines of at most 80 columns. */
+void lb_help_print(FILE *stream);
 
 #endif

@@ -2,12 +2,14 @@
 #ifndef LB_PLAN_H
 #define LB_PLAN_H
 
-#include "cli/impl_names.h"
+#include "cli/selection.h"
+#include "measure/sampler.h"
+#include "model/registry.h"
 
 #define LB_PLAN_MAX_CASES        1000000   /* in a plan, 160 bytes each */
 #define LB_PLAN_MAX_COMBINATIONS 100000000 /* examined while planning */
 
-/* Which part of a plan is left, and of what (shard.h). Times are predicted ones, in seconds, before
+/* Which part of a plan is left, and of what. Times are predicted ones, in seconds, before
  * repetitions and processes; they are for proportions. */
 struct lb_shard {
     int index, count;                /* part index of count, from 1; count 0: the plan is whole */
@@ -47,5 +49,80 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
                              struct lb_error *err);
 
 void lb_plan_free(struct lb_plan *plan); /* accepts a zeroed one */
+
+/* Names of implementations and variants: from what a user writes to what the program has. */
+
+/* An implementation in one variant. Both strings belong to the registry that it was found in, or
+ * are static. */
+struct lb_named_impl {
+    const char *name;
+    const char *variant; /* "": the default */
+};
+
+/* A list without repetitions. */
+struct lb_named_impls {
+    struct lb_named_impl *items; /* [count], owned */
+    size_t count;
+};
+
+/* Finds an implementation by its name and a variant's. An empty variant, the default's own name and
+ * "auto" all mean the default. LB_INVALID: there is none; err begins with origin and suggests the
+ * closest name, or lists all of them. */
+enum lb_status lb_named_impl_find(const struct lb_registry *registry, const char *origin,
+                                  const char *name, const char *variant, struct lb_named_impl *impl,
+                                  struct lb_error *err);
+
+/* The same for "name" or "name:variant". */
+enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
+                                   const char *word, struct lb_named_impl *impl,
+                                   struct lb_error *err);
+
+/* The implementations that --impl chose: the variant that a choice names, or every variant where it
+ * names none. Without --impl, every variant of every implementation. On failure (LB_INVALID,
+ * LB_OOM) impls is empty. */
+enum lb_status lb_named_impls_resolve(const struct lb_selection *selection,
+                                      const struct lb_registry *registry,
+                                      struct lb_named_impls *impls, struct lb_error *err);
+
+void lb_named_impls_free(struct lb_named_impls *impls); /* accepts a zeroed one */
+
+bool lb_named_impls_contain(const struct lb_named_impls *impls, struct lb_named_impl impl);
+
+/* Cutting a plan into shards, which run on different machines or on different devices of one. */
+
+#define LB_SHARD_MAX_COUNT 10000
+#define LB_MAX_DEVICES     64 /* of --devices */
+
+/* Rates for predictions, in flops per second. */
+#define LB_GPU_FLOPS_S 5e12
+#define LB_CPU_FLOPS_S 4e10 /* of one thread */
+
+#define LB_PREDICTED_MAX_S 1e9 /* 30 years; milliseconds of a whole plan then fit into 64 bits */
+
+/* Returns a rough estimate of the time that measuring the case takes, in seconds, for planning. A
+ * call takes the flops of the case divided by `rate`, in flops per second, and 1 us per step. At
+ * most LB_PREDICTED_MAX_S. */
+double lb_predict_seconds(const struct lb_case *c, double rate, const struct lb_sampler_options *s);
+
+/* Keeps the cases of the plan that belong to the shard, in their order, and fills in plan->shard.
+ * shard: "I/N" with I from 1 to N.
+ *
+ * All cases of a problem (lb_case_same_problem) belong to one shard, so that they run on one
+ * device and their ratios hold. Problems go to the shard with the least work so far, the longest
+ * first, so no shard has more than 4/3 of the work of the best cut (Graham, Bounds on
+ * multiprocessing timing anomalies, 1969). The work of a problem is predicted from its sizes and
+ * its number of cases alone, and a hash orders problems of equal work, so that every machine
+ * cuts the same plan in the same way, whatever its device. LB_INVALID: the text is not a shard.
+ * LB_OOM. */
+enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
+                             struct lb_plan *plan, struct lb_error *err);
+
+/* Reads the text of --devices: a list such as "0,2" into devices [LB_MAX_DEVICES], or "all", for
+ * which *count is 0. LB_INVALID: the text is neither, or has a number twice. */
+enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count,
+                                struct lb_error *err);
+
+/* Reads "I/N". LB_INVALID, with a message that says what is allowed. */
+enum lb_status lb_shard_parse(const char *text, int *index, int *count, struct lb_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* Cutting a plan into shards, for several machines or several devices. */
-#include "cli/shard.h"
+#include "cli/plan.h"
 
 #include <math.h>
 #include <stdint.h>

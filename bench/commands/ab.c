@@ -13,8 +13,8 @@
 #include "run/interleaved_blocks.h"
 #include "support/progress.h"
 #include "support/terminal.h"
-#include "sweep/run_settings.h"
 #include "sweep/sweep.h"
+#include "sweep/sweep_steps.h"
 
 enum {
     BLOCK_PAIRS = 60,  /* of blocks per case, unless --benchmark_repetitions is given */

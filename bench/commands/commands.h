@@ -89,7 +89,7 @@ void lb_plan_print_empty(const struct lb_plan *plan);
 
 /* --profile: runs the case options->subject, which must name an implementation: it is checked,
  * warmed up, and then called options->profile_calls times inside the NVTX range timed@bench-lstm
- * while profilers collect (profiler.h). There is no worker process and no sampling. */
+ * while profilers collect (sampler.h). There is no worker process and no sampling. */
 enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                struct lb_error *err);
 

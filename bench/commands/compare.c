@@ -9,9 +9,8 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "record/run_devices.h"
-#include "report/compare_report.h"
-#include "support/number_text.h"
+#include "record/run_file.h"
+#include "report/compare.h"
 #include "support/terminal.h"
 #include "sweep/sweep.h"
 

@@ -13,10 +13,8 @@
 #include "machine/ceilings.h"
 #include "machine/cpu_plan.h"
 #include "measure/case_lower_bound.h"
-#include "plot/cell_price.h"
-#include "plot/table.h"
+#include "plot/grouped_run.h"
 #include "record/run_file.h"
-#include "support/number_text.h"
 #include "support/terminal.h"
 
 static void print_sizes(const struct lb_probe *probe)

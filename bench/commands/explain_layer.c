@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "commands/criteria.h"
-#include "plot/cell_price.h"
+#include "plot/grouped_run.h"
 #include "record/run_file.h"
 #include "support/terminal.h"
 

@@ -10,12 +10,12 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
-#include "plot/gnuplot.h"
+#include "plot/pictures.h"
 #include "record/environment.h"
-#include "record/run_devices.h"
+#include "record/run_file.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
-#include "support/number_text.h"
+#include "support/terminal.h"
 #include "sweep/sweep.h"
 
 enum {

@@ -8,12 +8,12 @@
 
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "cli/shard.h"
+#include "cli/plan.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "machine/ceilings.h"
 #include "machine/cpu_plan.h"
-#include "plot/table.h"
+#include "plot/grouped_run.h"
 
 enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                       const struct lb_case *c, double available, struct lb_probe *probe,

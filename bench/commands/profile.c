@@ -12,8 +12,8 @@
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "model/registry.h"
-#include "plot/table.h"
-#include "support/number_text.h"
+#include "plot/grouped_run.h"
+#include "support/terminal.h"
 #include "sweep/sweep.h"
 
 /* Registers the built-in implementations, and plug-ins that are loaded into this process. */

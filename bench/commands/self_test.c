@@ -13,8 +13,8 @@
 #include "run/interleaved_blocks.h"
 #include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
-#include "support/number_text.h"
 #include "support/progress.h"
+#include "support/terminal.h"
 
 enum {
     SIDE = LB_SELF_SIDE,

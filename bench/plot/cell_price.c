@@ -1,5 +1,4 @@
 /* What leaving the standard cell costs, from the times of one run. */
-#include "plot/cell_price.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Writing the files of pictures, and one gnuplot process that draws them. */
-#include "plot/gnuplot.h"
+#include "plot/pictures.h"
 
 #include <errno.h>
 #include <fcntl.h>

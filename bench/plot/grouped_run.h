@@ -3,6 +3,8 @@
 #ifndef LB_GROUPED_RUN_H
 #define LB_GROUPED_RUN_H
 
+#include <stdio.h>
+
 #include "record/run_file.h"
 
 #define LB_PAGE_NAME_SIZE 192
@@ -110,5 +112,44 @@ size_t lb_distinct(int64_t *values, size_t count);
 
 /* Which value of count to show as the i-th of limit: evenly chosen, with both ends. */
 size_t lb_evenly(size_t i, size_t count, size_t limit);
+
+/* The price of a cell: how much longer it takes than the standard cell on the same implementation,
+ * from the times of one run. */
+
+/* The price of one cell on one implementation and variant, in one pass. It is taken over all
+ * problems of the run that have a time with the cell and one with the standard cell, and are
+ * otherwise the same. */
+struct lb_cell_price {
+    enum lb_cell_kind cell;
+    enum lb_pass pass;
+    char impl[2 * LB_NAME_SIZE]; /* "cpu_ref", "cudnn:standard" */
+    size_t problems;             /* at least 1 */
+    double mean, least, most;    /* time with the cell divided by time with the standard cell:
+                                    geometric mean, minimum and maximum */
+    char text[256];              /* "peephole takes 1.07 times as long as the standard cell on
+                                    cpu_ref, train (1.05 to 1.12 in 4 problems)" */
+};
+
+/* The prices [*count] of the run, in the order of cell, pass and implementation, which the caller
+ * frees. */
+struct lb_cell_price *lb_cell_prices(const struct lb_run *run, size_t *count);
+
+/* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
+
+/* Prints the rows by problem in the order of the run, fastest first: median, half width of its
+ * interval, speed-up over the baseline, time per update where a row of the problem has one, verdict
+ * and reason. Ends with a line that counts the verdicts. Lines fit the width of out's terminal, or
+ * 80 columns. */
+void lb_table_print(FILE *out, const struct lb_grouped_run *grouped);
+
+/* The two parts of that: the problems, and what follows them. baseline [2 * LB_NAME_SIZE]: that the
+ * latest heading names, "" before the first; another heading is printed where this run's differs.
+ */
+void lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped, char *baseline);
+void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped);
+
+/* Prints "cudnn:auto ran 1 persistent kernel, tensor cores: yes", then one line per kernel, the
+ * gaps between kernels and the row's warning; or why nothing is known. Indented by four. */
+void lb_kernels_print(FILE *out, const struct lb_row *row);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "plot/pictures.h"
-#include "support/number_text.h"
+#include "support/terminal.h"
 
 enum { MOST_PANELS = 12, MOST_CELLS = 16 /* along each side of a panel */ };
 

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "record/environment.h"
-#include "record/run_devices.h"
+#include "record/run_file.h"
 
 static const struct {
     const char *name; /* as in --plot KIND, and the first part of the files' names */

@@ -1,5 +1,5 @@
 /* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
-#include "plot/table.h"
+#include "plot/grouped_run.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "support/number_text.h"
 #include "support/terminal.h"
 
 /* When a row uses more than this share of its tolerance, the table says how much; likewise when its

@@ -1,5 +1,5 @@
 /* A comparison of two runs as Markdown, JUnit XML and JSON. */
-#include "report/compare_report.h"
+#include "report/compare.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "base/xml.h"
-#include "record/run_devices.h"
-#include "report/compare_report.h"
+#include "record/run_file.h"
+#include "report/compare.h"
 #include "stats/order_stats.h"
 
 /* Google Benchmark, with its key names, units and flat counters */

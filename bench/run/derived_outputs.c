@@ -10,9 +10,9 @@
 
 #include "base/atomic_file.h"
 #include "base/text.h"
+#include "plot/grouped_run.h"
 #include "plot/pictures.h"
-#include "plot/table.h"
-#include "record/run_devices.h"
+#include "record/run_file.h"
 #include "report/export.h"
 #include "support/terminal.h"
 

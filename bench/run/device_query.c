@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/tuned_choices.h"
-#include "cli/shard.h"
+#include "cli/plan.h"
 #include "machine/ceilings.h"
 #include "measure/ceilings_measure.h"
 #include "record/environment.h"

@@ -100,7 +100,7 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
     return LB_OK;
 }
 
-/* A request and its answer; worker_child.h describes both. */
+/* A request and its answer; worker_process.h describes both. */
 struct exchange {
     json_t *request;       /* owned */
     const char *phase;     /* what the worker does before it names a phase: "loading" */

@@ -12,7 +12,7 @@
 #include "model/registry.h"
 #include "record/record.h"
 
-/* Number of the messages between the program and its workers (worker_child.h), which --version
+/* Number of the messages between the program and its workers (worker_process.h), which --version
  * prints. Programs of the same number can use each other's workers. */
 #define LB_WORKER_PROTOCOL 1
 

@@ -1,6 +1,5 @@
 /* --devices: one process of this program per GPU, whose runs are merged. */
 #define _GNU_SOURCE /* pipe2 */
-#include "sweep/devices.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,10 +15,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/shard.h"
+#include "cli/plan.h"
 #include "host/cpu_affinity.h"
 #include "support/subprocess.h"
-#include "sweep/merge.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "plot/table.h"
-#include "record/run_devices.h"
+#include "plot/grouped_run.h"
+#include "record/run_file.h"
 #include "sweep/sweep_steps.h"
 
 void lb_live_begin(struct lb_live_table *live, json_t *header, const struct lb_case *cases,

@@ -1,7 +1,7 @@
 /* --merge: combines the runs of several machines into one, and reports the machines that differ
  * by their canaries. */
 #define _GNU_SOURCE /* strverscmp */
-#include "sweep/merge.h"
+#include "sweep/sweep.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/atomic_file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/shard.h"
+#include "cli/plan.h"
 #include "record/environment.h"
 #include "record/run_file.h"
 #include "report/canaries.h"

@@ -1,5 +1,5 @@
 /* The settings of a sweep, kept in the header of its run. */
-#include "sweep/run_settings.h"
+#include "sweep/sweep_steps.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "plot/grouped_run.h"
 #include "support/cpu_load.h"
-#include "support/number_text.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
 #include "sweep/sweep_steps.h"

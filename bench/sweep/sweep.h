@@ -2,6 +2,9 @@
 #ifndef LB_SWEEP_H
 #define LB_SWEEP_H
 
+#include <stdio.h>
+
+#include "cli/options.h"
 #include "cli/plan.h"
 #include "record/run_file.h"
 #include "run/session.h"
@@ -26,5 +29,32 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
  * --retry noisy names. From the record it takes only data to read: no plug-ins, and no files to
  * write. It writes to the run's file only after everything has been checked. */
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err);
+
+/* --devices: a sweep on several GPUs of this machine. One process of this program per GPU sweeps a
+ * shard of the cases on CPUs of its own. The runs lie in DIR/devices, in folders called by the
+ * number of their GPU, and are merged into DIR/run.jsonl. */
+
+/* --sweep: sweeps on the GPUs of options->devices. --resume: continues every unfinished run in
+ * options->subject, and merges all again. *exit_code: the program's, 1 also when one of the
+ * processes failed. LB_INVALID: one of the GPUs can't be used. Other errors are those of lb_sweep.
+ */
+enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err);
+
+/* Whether the folder holds such a sweep. */
+bool lb_is_devices_run(const char *folder);
+
+/* --merge: combines the runs of several machines into one. */
+
+/* Merges runs [count], files or folders, into the folder out. Writes to report which nodes are
+ * slower or faster than the others by their canaries (the cases that every shard begins and ends
+ * with), and what is missing. *exit_code: LB_EXIT_INCOMPLETE when the result, which is written all
+ * the same, lacks a part of what was planned; LB_EXIT_NOTHING when it has no row; LB_EXIT_FINE.
+ * LB_INVALID, LB_IO, LB_OOM. */
+enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
+                             int *exit_code, struct lb_error *err);
+
+/* --merge: the same for options->runs and the folder options->subject, reported on stdout. */
+enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
+                                struct lb_error *err);
 
 #endif

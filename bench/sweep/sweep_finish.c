@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "base/text.h"
-#include "record/run_devices.h"
+#include "record/run_file.h"
 #include "run/derived_outputs.h"
 #include "support/cpu_load.h"
 #include "support/terminal.h"

@@ -13,7 +13,6 @@
 #include "run/device_query.h"
 #include "support/terminal.h"
 #include "sweep/gbench.h"
-#include "sweep/run_settings.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 

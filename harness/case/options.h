@@ -2,7 +2,6 @@
 #ifndef LB_CASE_OPTIONS_H
 #define LB_CASE_OPTIONS_H
 
-#include "measure/profiler.h"
 #include "measure/sampler.h"
 #include "record/record.h"
 #include "reference/reference.h"

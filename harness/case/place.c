@@ -1,5 +1,5 @@
 /* Where a case runs: the host or the device. */
-#include "case/place.h"
+#include "case/context.h"
 
 #include <math.h>
 #include <stdio.h>

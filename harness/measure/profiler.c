@@ -1,5 +1,5 @@
 /* A short run for profilers. */
-#include "measure/profiler.h"
+#include "measure/sampler.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>

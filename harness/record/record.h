@@ -124,7 +124,7 @@ struct lb_row {
 
     size_t environment; /* number in lb_run.environments, of where it was measured */
     const char *label;  /* of its device or node, in lb_run.labels; NULL: all rows of the run are of
-                           one (run_devices.h) */
+                           one (run_file.h) */
     bool beside;        /* rows of other labels belong on the same page */
 
     struct lb_kernels kernels;  /* of one untimed call, when it was traced; owned by the row */

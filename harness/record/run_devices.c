@@ -1,5 +1,5 @@
 /* Results of several devices or nodes in one run: keeping them apart, or side by side. */
-#include "record/run_devices.h"
+#include "record/run_file.h"
 
 #include <ctype.h>
 #include <stdio.h>

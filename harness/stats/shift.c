@@ -1,5 +1,5 @@
 /* Shift between two sets of times, from ranks. */
-#include "stats/shift.h"
+#include "stats/comparison.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,6 @@
 /* The table of options: every row can be used, is in --help, and is refused where it has no
  * effect. */
-#include "cli/command_line.h"
-#include "cli/help.h"
+#include "cli/options.h"
 #include "host/cpu_units.h"
 #include "tests/helpers/test.h"
 

@@ -1,6 +1,6 @@
 /* Shards of random plans: their union is the plan, no two share a problem, and they are balanced.
  */
-#include "cli/shard.h"
+#include "cli/plan.h"
 #include "tests/helpers/random_draws.h"
 #include "tests/helpers/test.h"
 

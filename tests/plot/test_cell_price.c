@@ -1,6 +1,6 @@
 /* What leaving the standard cell costs: only problems that differ in the cell alone are compared.
  */
-#include "plot/cell_price.h"
+#include "plot/grouped_run.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 

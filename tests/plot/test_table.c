@@ -1,5 +1,5 @@
 /* The table of a sweep: which row it marks as fastest, and that it fits a terminal. */
-#include "plot/table.h"
+#include "plot/grouped_run.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 

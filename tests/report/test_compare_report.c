@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "report/compare.h"
-#include "report/compare_report.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"

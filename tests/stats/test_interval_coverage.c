@@ -1,7 +1,7 @@
 /* Simulation: intervals hold what they are about as often as they say, whatever the distribution,
  * for independent draws. */
+#include "stats/comparison.h"
 #include "stats/order_stats.h"
-#include "stats/shift.h"
 #include "tests/helpers/random_draws.h"
 #include "tests/helpers/test.h"
 

@@ -1,7 +1,7 @@
 /* Tests of the shift between two sets, and of the correction for many. Reference values were made
  * with SciPy 1.17.1 or are printed in the books and manuals named beside them. */
+#include "stats/comparison.h"
 #include "stats/order_stats.h"
-#include "stats/shift.h"
 #include "tests/helpers/random_draws.h"
 #include "tests/helpers/test.h"
 
