@@ -6,7 +6,6 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,10 @@
 
 #include "base/given_files.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/text.h"
 
-enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8, MOST_HEADER = 100 << 20, MOST_LAYERS = 1024 };
+enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8, MOST_LAYERS = 1024 };
 
 /* The bytes of a file, and what its header says. */
 struct source {
@@ -35,26 +35,21 @@ struct source {
 /* Maps the file, so that of a large one only what is used is read. LB_IO with its name. */
 static enum lb_status open_source(struct source *source, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct stat status;
     int file = open(source->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return lb_fail(err, LB_IO, "%s: %s", source->path, strerror(errno));
-    if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
-        st =
-            lb_fail(err, LB_IO, "%s: this is not a file that can be read to its end", source->path);
-    else if (status.st_size > 0) {
-        void *bytes =
-            mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0);
-        if (bytes == MAP_FAILED) {
-            st = lb_fail(err, LB_IO, "%s: %s", source->path, strerror(errno));
-        } else {
-            source->bytes = bytes;
-            source->size = (size_t)status.st_size;
-        }
-    }
+    bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+    void *bytes =
+        regular ? mmap(NULL, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, file, 0)
+                : MAP_FAILED;
     close(file);
-    return st;
+    if (bytes == MAP_FAILED)
+        return lb_fail(err, LB_IO, "%s: it is empty, or not a file that can be read to its end",
+                       source->path);
+    source->bytes = bytes;
+    source->size = (size_t)status.st_size;
+    return LB_OK;
 }
 
 static void close_source(struct source *source)
@@ -64,73 +59,36 @@ static void close_source(struct source *source)
         munmap(source->bytes, source->size);
 }
 
-/* Returns LB_INVALID with a message that names the byte. */
-__attribute__((format(printf, 4, 5))) static enum lb_status
-wrong(const struct source *source, size_t byte, struct lb_error *err, const char *format, ...)
-{
-    char what[300];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(what, sizeof(what), format, arguments);
-    va_end(arguments);
-    return lb_fail(err, LB_INVALID, "%s: byte %zu: %s", source->path, byte, what);
-}
-
-/* Finds the header by its length, which has so many bytes at that place, little-endian. */
-static enum lb_status find_header(struct source *source, size_t at, size_t bytes,
+/* Finds the header by its length, which has so many bytes at that place, little-endian, and reads
+ * it as a JSON object, into which edit (NULL: nothing) turns it; `format` names it in messages. */
+static enum lb_status read_header(struct source *source, size_t at, size_t bytes,
+                                  void (*edit)(char *text, size_t length), const char *format,
                                   struct lb_error *err)
 {
-    uint64_t length = 0;
-    if (source->size < at + bytes)
-        return wrong(source, source->size, err, "it ends within the header's length");
-    for (size_t i = bytes; i-- > 0;)
-        length = length << 8 | source->bytes[at + i];
+    uint64_t length = UINT64_MAX;
+    json_error_t why = {.text = "it is no object"};
     source->header_at = at + bytes;
-    if (length > MOST_HEADER)
-        return wrong(source, at, err, "a header of %" PRIu64 " bytes is none of this format",
-                     length);
-    if (length > source->size - source->header_at)
-        return wrong(source, source->size, err,
-                     "it ends within the header, which has %" PRIu64 " bytes", length);
+    for (size_t i = bytes; source->size >= source->header_at && i-- > 0;)
+        length = length << 8 | source->bytes[at + i];
+    length &= bytes < 8 ? ((uint64_t)1 << 8 * bytes) - 1 : UINT64_MAX;
+    if (source->size < source->header_at || length > source->size - source->header_at)
+        return lb_fail(err, LB_INVALID, "%s: it ends within its header, or has another format",
+                       source->path);
+    char *text = (char *)source->bytes + source->header_at;
     source->header_end = source->header_at + (size_t)length;
-    return LB_OK;
-}
-
-/* Reads the header, which must be a JSON object; `format` names it in messages. */
-static enum lb_status load_header(struct source *source, const char *format, struct lb_error *err)
-{
-    json_error_t why;
-    source->header =
-        json_loadb((const char *)source->bytes + source->header_at,
-                   source->header_end - source->header_at, JSON_REJECT_DUPLICATES, &why);
-    if (json_is_object(source->header))
-        return LB_OK;
-    if (source->header)
-        return wrong(source, source->header_at, err, "the header is not %s", format);
-    return wrong(source, source->header_at + (size_t)(why.position > 0 ? why.position - 1 : 0), err,
-                 "the header is not %s: %.200s", format, why.text);
+    if (edit)
+        edit(text, (size_t)length);
+    source->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &why);
+    return json_is_object(source->header)
+               ? LB_OK
+               : lb_fail(err, LB_INVALID, "%s: the header is not %s: %.200s", source->path, format,
+                         why.text);
 }
 
 /* ---- .npy ---------------------------------------------------------------------------------------
  */
 
 static const unsigned char magic[VERSION_AT] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
-
-/* Reads the bytes before the header, and finds the header. */
-static enum lb_status read_preamble(struct source *source, struct lb_error *err)
-{
-    for (size_t i = 0; i < VERSION_AT; i++)
-        if (i >= source->size || source->bytes[i] != magic[i])
-            return wrong(
-                source, i, err,
-                "this is not a .npy file, which begins with \\x93NUMPY; numpy.save makes one");
-    if (source->size <= VERSION_AT + 1)
-        return wrong(source, source->size, err, "it ends within its version");
-    if (source->bytes[VERSION_AT] < 1 || source->bytes[VERSION_AT] > 3)
-        return wrong(source, VERSION_AT, err, "version %d of the format; 1 to 3 are read",
-                     source->bytes[VERSION_AT]);
-    return find_header(source, LENGTH_AT, source->bytes[VERSION_AT] == 1 ? 2 : 4, err);
-}
 
 /* Turns the header, a Python dict as text, into JSON of the same length: quotes, brackets and words
  * are replaced, and a comma before a closing bracket becomes a blank. */
@@ -151,58 +109,43 @@ static void make_json(char *text, size_t length)
     }
 }
 
-/* Reads {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4, 5), }, whose keys may have any
- * order. */
-static enum lb_status read_dict(struct source *source, struct lb_error *err)
+/* Reads the bytes before the header, and the header, such as {'descr': '<f4', 'fortran_order':
+ * False, 'shape': (3, 4, 5), }, whose keys may have any order. */
+static enum lb_status read_npy_header(struct source *source, struct lb_error *err)
 {
     static const char *const types[] = {[LB_F64] = "<f8", [LB_F32] = "<f4", [LB_F16] = "<f2"};
-    char *text = (char *)source->bytes + source->header_at;
-    make_json(text, source->header_end - source->header_at);
-    LB_CHECK(load_header(source, "a Python dict", err));
+    const char *path = source->path;
+    if (source->size < LENGTH_AT || memcmp(source->bytes, magic, sizeof(magic)) != 0 ||
+        source->bytes[VERSION_AT] < 1 || source->bytes[VERSION_AT] > 3)
+        return lb_fail(err, LB_INVALID,
+                       "%s: this is not a .npy file of version 1 to 3; numpy.save makes one", path);
+    LB_CHECK(read_header(source, LENGTH_AT, source->bytes[VERSION_AT] == 1 ? 2 : 4, make_json,
+                         "a Python dict", err));
     const json_t *shape = json_object_get(source->header, "shape");
     const char *descr = json_string_value(json_object_get(source->header, "descr"));
     size_t type = 0;
     while (type <= LB_F16 && strcmp(types[type], descr ? descr : "") != 0)
         type++;
     if (type > LB_F16)
-        return wrong(source, source->header_at, err,
-                     "elements of type %.20s; little-endian f64, f32 and f16 are read, which are "
-                     "<f8, <f4 and <f2",
-                     descr ? descr : "(none)");
+        return lb_fail(err, LB_INVALID,
+                       "%s: elements of type %.20s; little-endian f64, f32 and f16 are read, which "
+                       "are <f8, <f4 and <f2",
+                       path, descr ? descr : "(none)");
     source->dtype = (enum lb_dtype)type;
     if (!json_is_false(json_object_get(source->header, "fortran_order")))
-        return wrong(source, source->header_at, err,
-                     "fortran_order must be False; save numpy.ascontiguousarray of the array");
+        return lb_fail(err, LB_INVALID,
+                       "%s: fortran_order must be False; save numpy.ascontiguousarray of the array",
+                       path);
     if (json_array_size(shape) != AXES)
-        return wrong(source, source->header_at, err,
-                     "a shape of %zu axes; three are needed, [T, B, I] or [B, T, I]",
-                     json_array_size(shape));
+        return lb_fail(err, LB_INVALID,
+                       "%s: a shape of %zu axes; three are needed, [T, B, I] or [B, T, I]", path,
+                       json_array_size(shape));
     for (size_t i = 0; i < AXES; i++) {
         source->shape[i] = json_integer_value(json_array_get(shape, i));
         if (source->shape[i] < 1 || source->shape[i] > INT32_MAX)
-            return wrong(source, source->header_at, err, "a size of the shape must be 1 to %d",
-                         INT32_MAX);
+            return lb_fail(err, LB_INVALID, "%s: a size of the shape must be 1 to %d", path,
+                           INT32_MAX);
     }
-    return LB_OK;
-}
-
-/* Checks that the data have the size that the shape gives. *count: the number of elements. */
-static enum lb_status check_size(const struct source *source, size_t *count, struct lb_error *err)
-{
-    size_t size = lb_dtype_size(source->dtype), there = source->size - source->header_end;
-    double elements =
-        (double)source->shape[0] * (double)source->shape[1] * (double)source->shape[2];
-    *count = 0;
-    if (elements * (double)size < 0x1p53)
-        *count = (size_t)elements;
-    if (*count == 0 || *count > there / size)
-        return wrong(source, source->size, err,
-                     "it ends within the data: %.0f bytes of %.0f are there", (double)there,
-                     elements * (double)size);
-    if (there > *count * size)
-        return wrong(source, source->header_end + *count * size, err,
-                     "the data end here by the shape, and %zu bytes more are there",
-                     there - *count * size);
     return LB_OK;
 }
 
@@ -210,9 +153,13 @@ static enum lb_status check_size(const struct source *source, size_t *count, str
 static enum lb_status take_values(const struct source *source, bool batch_first,
                                   struct lb_sequence_file *file, struct lb_error *err)
 {
-    size_t size = lb_dtype_size(source->dtype), W = (size_t)file->width, count;
-    size_t T = (size_t)file->seq_len, B = (size_t)file->batch;
-    LB_CHECK(check_size(source, &count, err));
+    size_t size = lb_dtype_size(source->dtype), there = source->size - source->header_end;
+    size_t T = (size_t)file->seq_len, B = (size_t)file->batch, W = (size_t)file->width;
+    size_t count = there / size;
+    double bytes = (double)T * (double)B * (double)W * (double)size;
+    if (bytes != (double)there)
+        return lb_fail(err, LB_INVALID, "%s: the shape takes %.0f bytes of data, and %zu are there",
+                       source->path, bytes, there);
     file->values = malloc(count * sizeof(double));
     if (!file->values)
         return lb_fail(err, LB_OOM, "%s: out of memory for %zu elements", source->path, count);
@@ -223,8 +170,9 @@ static enum lb_status take_values(const struct source *source, bool batch_first,
         memcpy(&element, source->bytes + source->header_end + from, size);
         lb_load(source->dtype, &element, &file->values[i], 1);
         if (!isfinite(file->values[i]))
-            return wrong(source, source->header_end + from, err,
-                         "the element of t %zu, b %zu, column %zu is not finite", t, b, i % W);
+            return lb_fail(err, LB_INVALID,
+                           "%s: the element of t %zu, b %zu, column %zu is not finite",
+                           source->path, t, b, i % W);
         file->max_abs = fmax(file->max_abs, fabs(file->values[i]));
     }
     const int64_t sizes[] = {file->seq_len, file->batch};
@@ -237,14 +185,11 @@ enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
                                      struct lb_sequence_file **out, struct lb_error *err)
 {
     struct source source = {.path = path};
-    struct lb_sequence_file *file = calloc(1, sizeof(*file));
+    struct lb_sequence_file *file = lb_needed(calloc(1, sizeof(*file)));
     enum lb_status st = LB_OK;
     *out = NULL;
-    if (!file)
-        return lb_fail(err, LB_OOM, "out of memory");
     LB_TRY(open_source(&source, err));
-    LB_TRY(read_preamble(&source, err));
-    LB_TRY(read_dict(&source, err));
+    LB_TRY(read_npy_header(&source, err));
     file->seq_len = source.shape[batch_first ? 1 : 0];
     file->batch = source.shape[batch_first ? 0 : 1];
     file->width = source.shape[2];
@@ -367,62 +312,17 @@ static enum lb_status find_tensor(const struct source *source, const char *name,
     }
     begin = json_integer_value(json_array_get(offsets, 0));
     end = json_integer_value(json_array_get(offsets, 1));
-    if (begin < 0 || end < begin ||
+    if (begin < 0 || end < begin || (uint64_t)end > source->size - source->header_end ||
         (uint64_t)(end - begin) != (uint64_t)count * lb_dtype_size(tensor->dtype))
-        return lb_fail(err, LB_INVALID,
-                       "%s: tensor %s: data_offsets %lld to %lld, but its shape takes %llu bytes",
-                       source->path, name, (long long)begin, (long long)end,
-                       (unsigned long long)count * lb_dtype_size(tensor->dtype));
-    if ((uint64_t)end > source->size - source->header_end)
-        return wrong(source, source->size, err,
-                     "it ends within tensor %s, whose data end at byte %llu", name,
-                     (unsigned long long)source->header_end + (unsigned long long)end);
+        return lb_fail(
+            err, LB_INVALID,
+            "%s: tensor %s: data_offsets %lld to %lld, but its shape takes %llu bytes, and "
+            "the file has %zu of data",
+            source->path, name, (long long)begin, (long long)end,
+            (unsigned long long)count * lb_dtype_size(tensor->dtype),
+            source->size - source->header_end);
     tensor->data = source->bytes + source->header_end + begin;
     return LB_OK;
-}
-
-struct extent {
-    json_int_t begin, end;
-};
-
-static int by_begin(const void *a, const void *b)
-{
-    const struct extent *p = a, *q = b;
-    return p->begin != q->begin ? (p->begin > q->begin) - (p->begin < q->begin)
-                                : (p->end > q->end) - (p->end < q->end);
-}
-
-/* Checks that the tensors of the file cover its data without a gap and without sharing a byte, as
- * the format demands. */
-static enum lb_status check_extents(const struct source *source, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    size_t count = 0;
-    json_int_t at = 0, data = (json_int_t)(source->size - source->header_end);
-    const char *name;
-    json_t *tensor;
-    struct extent *extents = calloc(json_object_size(source->header) + 1, sizeof(*extents));
-    if (!extents)
-        return lb_fail(err, LB_OOM, "%s: out of memory", source->path);
-    json_object_foreach(source->header, name, tensor)
-    {
-        const json_t *offsets = json_object_get(tensor, "data_offsets");
-        if (json_array_size(offsets) == 2) /* not of "__metadata__" */
-            extents[count++] = (struct extent){json_integer_value(json_array_get(offsets, 0)),
-                                               json_integer_value(json_array_get(offsets, 1))};
-    }
-    qsort(extents, count, sizeof(*extents), by_begin);
-    for (size_t i = 0; i < count && st == LB_OK; at = extents[i++].end)
-        if (extents[i].begin != at || extents[i].end < at)
-            st = wrong(source, source->header_end, err,
-                       "the data of a tensor begin at %lld of the data, where those before it end "
-                       "at %lld",
-                       (long long)extents[i].begin, (long long)at);
-    if (st == LB_OK && at < data)
-        st = wrong(source, source->header_end + (size_t)at, err,
-                   "%lld bytes follow that belong to no tensor", (long long)(data - at));
-    free(extents);
-    return st;
 }
 
 /* "encoder.weight_ih_l0_reverse" */
@@ -534,24 +434,18 @@ enum lb_status lb_weights_file_read(const char *path, const char *prefix,
                                     struct lb_weights_file **out, struct lb_error *err)
 {
     struct source source = {.path = path, .prefix = prefix, .dot = ""};
-    struct lb_weights_file *file = calloc(1, sizeof(*file));
+    struct lb_weights_file *file = lb_needed(calloc(1, sizeof(*file)));
     enum lb_status st = LB_OK;
     *out = NULL;
-    if (!file)
-        return lb_fail(err, LB_OOM, "out of memory");
     LB_TRY(open_source(&source, err));
-    LB_TRY(find_header(&source, 0, 8, err));
-    LB_TRY(load_header(&source, "a JSON object", err));
+    LB_TRY(read_header(&source, 0, 8, NULL, "a JSON object", err));
     LB_TRY(find_sizes(&source, file, err));
     size_t layer_dirs = (size_t)(file->layers * file->directions);
     for (int kind = 0; kind < LB_W_CELL; kind++) {
-        file->values[kind] = calloc(layer_dirs, sizeof(double *));
-        if (!file->values[kind])
-            LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+        file->values[kind] = lb_needed(calloc(layer_dirs, sizeof(double *)));
         for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
             LB_TRY(take_tensor(&source, file, (enum lb_weight)kind, layer_dir, err));
     }
-    LB_TRY(check_extents(&source, err));
     *out = file;
 done:
     close_source(&source);

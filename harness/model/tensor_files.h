@@ -21,8 +21,8 @@ struct lb_sequence_file {
     uint64_t hash;                 /* of sizes and values: equal sequences have equal hashes */
 };
 
-/* batch_first: the file's axes are [B, T, width]. LB_INVALID: the message names the file, the
- * byte and what is wrong there. LB_IO, LB_OOM. */
+/* batch_first: the file's axes are [B, T, width]. LB_INVALID: the message names the file and
+ * what is wrong. LB_IO, LB_OOM. */
 enum lb_status lb_sequence_file_read(const char *path, bool batch_first,
                                      struct lb_sequence_file **out, struct lb_error *err);
 void lb_sequence_file_free(struct lb_sequence_file *file); /* accepts NULL */
@@ -63,7 +63,7 @@ struct lb_weights_file {
 };
 
 /* Reads the LSTM whose tensors' names begin with prefix ("" for none).
- * LB_INVALID names the file and what is wrong: the byte of a damaged file, or the tensor that is
+ * LB_INVALID names the file and what is wrong, such as the tensor that is
  * missing or has the wrong shape, with the names that there are. LB_IO, LB_OOM. */
 enum lb_status lb_weights_file_read(const char *path, const char *prefix,
                                     struct lb_weights_file **out, struct lb_error *err);

