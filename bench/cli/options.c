@@ -698,6 +698,7 @@ struct lb_options lb_options_defaults(void)
 {
     return (struct lb_options){
         .repetitions = 1,
+        .processes = 1,
         .time_budget_s = (double)INFINITY,
         .case_time_s = (double)NAN,
         .call_limit_s = 120,

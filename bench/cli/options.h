@@ -76,7 +76,7 @@ struct lb_options {
     size_t benchmark_count;
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
     int repetitions;           /* blocks of samples per process, from --benchmark_repetitions */
-    int processes;             /* fresh processes per case; 0: not given */
+    int processes;             /* fresh processes per case; 1: not given */
     double margin;             /* relative difference that matters to a comparison */
     const char *format;        /* of a comparison */
     const char *confirm;       /* second run that must show a slowdown too; NULL: none */

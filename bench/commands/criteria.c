@@ -44,69 +44,26 @@ static enum test test_of(const json_t *condition)
 
 /* Reading */
 
-static enum lb_status check_condition(const struct lb_criteria *criteria, const json_t *condition,
-                                      struct lb_error *err)
-{
-    if (json_array_size(condition) < 3)
-        return lb_fail(err, LB_INVALID, "a condition is a setting, a test and values");
-    if (!lb_criteria_value(criteria, word_of(condition, 0)))
-        return lb_fail(err, LB_INVALID, "there is no setting '%.60s'", word_of(condition, 0));
-    if (test_of(condition) == TEST_COUNT)
-        return lb_fail(err, LB_INVALID, "there is no test '%.60s'", word_of(condition, 1));
-    return LB_OK;
-}
-
-static enum lb_status check_rules(const struct lb_criteria *criteria, const char *kind,
-                                  struct lb_error *err)
-{
-    size_t i, k;
-    json_t *rule, *condition;
-    json_array_foreach(json_object_get(criteria->file, kind), i, rule)
-    {
-        if (strcmp(kind, "criteria") == 0)
-            LB_CHECK(check_condition(criteria, json_object_get(rule, "needs"), err));
-        if (json_object_get(rule, "if"))
-            LB_CHECK(check_condition(criteria, json_object_get(rule, "if"), err));
-        json_array_foreach(json_object_get(rule, "when"), k, condition)
-            LB_CHECK(check_condition(criteria, condition, err));
-    }
-    return LB_OK;
-}
-
-/* Gives the layer the default of each setting, which is a number or the first of some words. */
-static enum lb_status set_defaults(struct lb_criteria *criteria, struct lb_error *err)
-{
-    const char *name;
-    json_t *setting;
-    json_object_foreach(json_object_get(criteria->file, "settings"), name, setting)
-    {
-        char *number = json_is_number(setting) ? json_dumps(setting, JSON_ENCODE_ANY) : NULL;
-        const char *value = number ? number : json_string_value(json_array_get(setting, 0));
-        bool known = value != NULL;
-        json_object_set_new(criteria->layer, name, json_string(value));
-        free(number);
-        if (!known)
-            return lb_fail(err, LB_INVALID, "setting '%.60s' is no number and no words", name);
-    }
-    return LB_OK;
-}
-
+/* Reads the file, and gives the layer the default of each setting, which is a number or the first
+ * of some words. */
 static enum lb_status read_file(const char *path, struct lb_criteria *criteria,
                                 struct lb_error *err)
 {
-    static const char format[] = "{s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o}";
+    const char *name;
+    json_t *setting;
     json_error_t why;
     criteria->layer = json_object();
     criteria->file = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!criteria->file)
-        return lb_fail(err, LB_INVALID, "line %d: %s", why.line, why.text);
-    if (json_unpack_ex(criteria->file, &why, JSON_VALIDATE_ONLY, format, "title", "fast", "instead",
-                       "version", "source", "price", "settings", "criteria") != 0)
-        return lb_fail(err, LB_INVALID, "%s", why.text);
-    LB_CHECK(set_defaults(criteria, err));
-    LB_CHECK(check_rules(criteria, "criteria", err));
-    LB_CHECK(check_rules(criteria, "algorithms", err));
-    return check_rules(criteria, "notes", err);
+        return lb_fail(err, LB_INVALID, "%.400s: line %d: %s", path, why.line, why.text);
+    json_object_foreach(json_object_get(criteria->file, "settings"), name, setting)
+    {
+        char *number = json_is_number(setting) ? json_dumps(setting, JSON_ENCODE_ANY) : NULL;
+        const char *value = number ? number : json_string_value(json_array_get(setting, 0));
+        json_object_set_new(criteria->layer, name, json_string(value));
+        free(number);
+    }
+    return LB_OK;
 }
 
 /* The path of the criteria's file; LB_INVALID when there is none of that name. */
@@ -135,16 +92,12 @@ enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
                                 struct lb_error *err)
 {
     char path[4096];
-    struct lb_error why;
     *criteria = (struct lb_criteria){0};
-    enum lb_status st = find_file(name, path, sizeof(path), err);
+    LB_CHECK(find_file(name, path, sizeof(path), err));
+    enum lb_status st = read_file(path, criteria, err);
     if (st != LB_OK)
-        return st;
-    st = read_file(path, criteria, &why);
-    if (st == LB_OK)
-        return LB_OK;
-    lb_criteria_free(criteria);
-    return lb_fail(err, st, "criteria %s: %.400s", name, why.text);
+        lb_criteria_free(criteria);
+    return st;
 }
 
 void lb_criteria_free(struct lb_criteria *criteria)

@@ -196,7 +196,7 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     const struct lb_options *options = session->options;
     double seconds = 0, most_bytes = 0;
     size_t devices = count_devices(session);
-    double rounds = options->repetitions * fmax(options->processes, 1);
+    double rounds = (double)options->repetitions * options->processes;
     char text[32], largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];

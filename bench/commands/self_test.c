@@ -395,7 +395,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
     test->result.quick = quick;
     fprintf(stderr, "checking the machine and the cost of the cases\n");
     lb_pool_renew(session->pool); /* else the check counts our own worker as another GPU process */
-    lb_noise_check_run(1.0, session->options->call_limit_s, &test->result.noise);
+    lb_noise_check_run(1.0, &test->result.noise);
     LB_TRY(choose_cases(test, plan, quick ? MAX_CASES / 2 : MAX_CASES, err));
     if (test->result.cases == 0) {
         fprintf(stderr, "bench-lstm: no case runs here\n");

@@ -483,8 +483,7 @@ int lb_worker_main(long parent, int device)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     server.before = lb_process_reading_create();
     server.after = lb_process_reading_create();
-    if (!server.before || !server.after ||
-        lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
+    if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
         lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);
         return 1;

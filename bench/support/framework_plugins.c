@@ -8,6 +8,7 @@
 
 #include "base/suggest.h"
 #include "frameworks/environment.h"
+#include "support/share_path.h"
 
 const char *const lb_framework_names[] = {
     "pytorch",          "keras",    "onnxruntime", "jax", "pytorch_cuda", "keras_cuda",
@@ -20,12 +21,8 @@ bool lb_framework_plugin(const char *name, char *path, size_t size)
 {
     static const char *const folders[] = {"frameworks", LB_PLUGINS_FROM_BINARY};
     char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    if (!slash)
+    if (!lb_program_folder(program, sizeof(program)))
         return false;
-    *slash = '\0';
     for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
         snprintf(path, size, "%s/%s/bench_lstm_%s.so", program, folders[i], name);
         if (access(path, R_OK) == 0)

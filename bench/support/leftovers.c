@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "device/host_memory.h"
 
@@ -46,7 +47,7 @@ struct lb_process_reading {
 
 struct lb_process_reading *lb_process_reading_create(void)
 {
-    return calloc(1, sizeof(struct lb_process_reading));
+    return lb_needed(calloc(1, sizeof(struct lb_process_reading)));
 }
 
 static bool flushes_to_zero(void)

@@ -9,7 +9,7 @@
 /* A reading of this process. It is large; its content is leftovers.c's own. */
 struct lb_process_reading;
 
-struct lb_process_reading *lb_process_reading_create(void); /* NULL when memory runs out */
+struct lb_process_reading *lb_process_reading_create(void);
 
 /* Reads threads, memory and open files. */
 void lb_process_read_resources(struct lb_process_reading *reading);

@@ -1,11 +1,20 @@
 /* The folders of the program's case files and plot scripts. */
 #include "support/share_path.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+bool lb_program_folder(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
 
 static bool is_readable(const char *path)
 {
@@ -21,11 +30,8 @@ enum lb_status lb_share_path(const char *name, char *path, size_t size, struct l
                                  : lb_fail(err, LB_IO, "BENCH_LSTM_SHARE: there is no %s", path);
     }
     char program[4096];
-    ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-    program[length > 0 ? length : 0] = '\0';
-    char *slash = strrchr(program, '/');
-    if (slash) {
-        *slash = '\0';
+    bool known = lb_program_folder(program, sizeof(program));
+    if (known) {
         snprintf(path, size, "%s/" LB_SHARE_FROM_BINARY "/%s", program, name);
         if (is_readable(path))
             return LB_OK;

@@ -2,6 +2,7 @@
 #ifndef LB_SHARE_PATH_H
 #define LB_SHARE_PATH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "api/status.h"
@@ -10,5 +11,8 @@
  * else beside the installed program (../share/bench-lstm), else in the source tree that it was
  * built from. LB_IO names the paths that were tried. */
 enum lb_status lb_share_path(const char *name, char *path, size_t size, struct lb_error *err);
+
+/* The folder that this program lies in. False where the system does not say. */
+bool lb_program_folder(char *path, size_t size);
 
 #endif

@@ -58,16 +58,6 @@ bool lb_is_closer(const char *word, const char *name, size_t *distance)
     return true;
 }
 
-const char *lb_suggest(const char *word, const char *const *names)
-{
-    size_t distance = SIZE_MAX;
-    const char *suggestion = NULL;
-    for (; *names; names++)
-        if (lb_is_closer(word, *names, &distance))
-            suggestion = *names;
-    return suggestion;
-}
-
 void lb_hint_add(struct lb_hint *hint, const char *word, const char *name)
 {
     size_t distance = hint->distance - 1; /* SIZE_MAX where no name is similar so far */

@@ -18,9 +18,6 @@
  * its distance is at most a third of the word's length, plus 1, and below the word's length. */
 bool lb_is_closer(const char *word, const char *name, size_t *distance);
 
-/* The most similar of names (NULL-terminated), the first of several; NULL when none is similar. */
-const char *lb_suggest(const char *word, const char *const *names);
-
 /* The end of a message about a word that is none of the known names: "did you mean X?" with the
  * most similar of them, else "there are X, Y, Z". Begin with {0} and add the names one at a time.
  */

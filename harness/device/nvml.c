@@ -28,7 +28,6 @@ static struct {
     int (*clock)(nvml_device device, int type, unsigned *mhz);
     int (*max_clock)(nvml_device device, int type, unsigned *mhz);
     int (*temperature)(nvml_device device, int sensor, unsigned *celsius);
-    int (*power)(nvml_device device, unsigned *milliwatts);
     int (*throttle)(nvml_device device, unsigned long long *reasons);
     int (*parent)(nvml_device mig, nvml_device *device);
 } nvml;
@@ -48,7 +47,6 @@ static bool load(void)
         {"nvmlDeviceGetClockInfo", (void **)&nvml.clock},
         {"nvmlDeviceGetMaxClockInfo", (void **)&nvml.max_clock},
         {"nvmlDeviceGetTemperature", (void **)&nvml.temperature},
-        {"nvmlDeviceGetPowerUsage", (void **)&nvml.power},
         {"nvmlDeviceGetComputeRunningProcesses_v3", (void **)&nvml.processes},
         {"nvmlDeviceGetDeviceHandleFromMigDeviceHandle", (void **)&nvml.parent},
         /* The same function under its name since CUDA 12.2 and under its earlier name. */
@@ -94,7 +92,7 @@ bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
 {
     nvml_device device = NULL;
     unsigned value = 0;
-    *state = (struct lb_gpu_state){NAN, NAN, NAN, NAN, NAN, 0};
+    *state = (struct lb_gpu_state){NAN, NAN, NAN, NAN, 0};
     if (!load() || !find_device(uuid, &device))
         return false;
     if (nvml.clock && nvml.clock(device, CLOCK_SM, &value) == SUCCESS)
@@ -105,8 +103,6 @@ bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
         state->sm_max_mhz = value;
     if (nvml.temperature && nvml.temperature(device, SENSOR_GPU, &value) == SUCCESS)
         state->temperature_c = value;
-    if (nvml.power && nvml.power(device, &value) == SUCCESS)
-        state->power_w = value / 1000.0;
     state->throttle = throttle_of(device);
     return true;
 }

@@ -11,7 +11,6 @@ struct lb_gpu_state {
     double sm_mhz, memory_mhz; /* now; NaN where unknown, as all below */
     double sm_max_mhz;
     double temperature_c;
-    double power_w;
     unsigned long long throttle; /* why clocks are lowered, as bits of NVML; 0: no reason known */
 };
 

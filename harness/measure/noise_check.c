@@ -2,17 +2,12 @@
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "measure/noise_check.h"
 
-#include <limits.h>
 #include <math.h>
-#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -99,7 +94,7 @@ static void check_governor(struct lb_noise_check *noise)
  * hardware slowdown, software and hardware thermal slowdown, hardware power brake. */
 #define THROTTLED (0x4ULL | 0x8ULL | 0x20ULL | 0x40ULL | 0x80ULL)
 
-void lb_noise_check_gpu(struct lb_noise_check *noise)
+static void check_gpus(struct lb_noise_check *noise)
 {
     noise->gpus = lb_nvml_count();
     for (int i = 0; i < noise->gpus; i++) {
@@ -111,39 +106,7 @@ void lb_noise_check_gpu(struct lb_noise_check *noise)
     }
 }
 
-/* Kills the process and waits a second for its end. One that is stuck in a driver ends later. */
-static void end_process(pid_t process)
-{
-    kill(process, SIGKILL);
-    for (int i = 0; i < 1000 && waitpid(process, NULL, WNOHANG) == 0; i++)
-        usleep(1000);
-}
-
-/* Fills the GPU part with what another process learns of NVML within the limit. */
-static void check_gpus_apart(double limit_s, struct lb_noise_check *noise)
-{
-    int ends[2];
-    noise->gpus = -1;
-    if (pipe(ends) != 0)
-        return;
-    pid_t process = fork();
-    if (process == 0) {
-        lb_noise_check_gpu(noise);
-        _exit(write(ends[1], noise, sizeof(*noise)) == sizeof(*noise) ? 0 : 1);
-    }
-    close(ends[1]);
-    if (process > 0) {
-        struct lb_noise_check answer;
-        struct pollfd wait = {.fd = ends[0], .events = POLLIN};
-        noise->nvml_silent = poll(&wait, 1, (int)fmin(limit_s * 1e3, INT_MAX)) != 1;
-        if (!noise->nvml_silent && read(ends[0], &answer, sizeof(answer)) == sizeof(answer))
-            *noise = answer;
-        end_process(process);
-    }
-    close(ends[0]);
-}
-
-void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_check *noise)
+void lb_noise_check_run(double busy_s, struct lb_noise_check *noise)
 {
     cpu_set_t set;
     *noise = (struct lb_noise_check){.cpus = 1};
@@ -155,7 +118,7 @@ void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_chec
     check_cgroup(noise);
     check_steal(noise);
     check_governor(noise);
-    check_gpus_apart(nvml_limit_s, noise);
+    check_gpus(noise);
 }
 
 void lb_noise_check_print(const struct lb_noise_check *n, FILE *out)
@@ -185,8 +148,7 @@ void lb_noise_check_print(const struct lb_noise_check *n, FILE *out)
         fprintf(out, "  %-26s %d, %d other processes on them, %d held back\n", "GPUs", n->gpus,
                 n->gpu_tenants, n->gpus_throttled);
     else
-        fprintf(out, "  %-26s %s\n", "GPUs",
-                n->nvml_silent ? "unknown, because NVML does not answer" : "none that NVML shows");
+        fprintf(out, "  %-26s none that NVML shows\n", "GPUs");
 }
 
 /* Prints an advice where it is called for. Returns 1 when it was, else 0. */
@@ -255,8 +217,5 @@ size_t lb_noise_check_advise(const struct lb_noise_check *n, FILE *out)
                     "%d GPUs are held back by heat or power: let them cool, or lock their clocks "
                     "(nvidia-smi -lgc).",
                     n->gpus_throttled);
-    count += advise(out, n->nvml_silent,
-                    "NVML does not answer: the NVIDIA driver is in trouble. Look at nvidia-smi and "
-                    "dmesg before you measure on a GPU.");
     return count;
 }

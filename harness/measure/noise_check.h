@@ -23,13 +23,10 @@ struct lb_noise_check {
     int gpus;                 /* -1: NVML is missing */
     int gpu_tenants;          /* processes that compute on these GPUs */
     int gpus_throttled;       /* GPUs whose clocks are lowered by power or heat */
-    bool nvml_silent;         /* NVML did not answer in time; the GPU part is unknown */
 };
 
-/* Fills *noise. Takes about busy_s seconds, most of them in a busy loop. NVML has nvml_limit_s
- * seconds to answer. Call it in a process of its own, because a driver in trouble may never answer.
- */
-void lb_noise_check_run(double busy_s, double nvml_limit_s, struct lb_noise_check *noise);
+/* Fills *noise. Takes about busy_s seconds, most of them in a busy loop. */
+void lb_noise_check_run(double busy_s, struct lb_noise_check *noise);
 
 /* Prints what was found, one line each, under the heading "machine". */
 void lb_noise_check_print(const struct lb_noise_check *noise, FILE *out);
@@ -37,8 +34,5 @@ void lb_noise_check_print(const struct lb_noise_check *noise, FILE *out);
 /* Prints one line of advice, "  - ...", for each source of noise that was found: what the source
  * is, what it does to times, and what to do about it. Returns how many there are. */
 size_t lb_noise_check_advise(const struct lb_noise_check *noise, FILE *out);
-
-/* Fills the GPU part only, however long NVML takes. */
-void lb_noise_check_gpu(struct lb_noise_check *noise);
 
 #endif

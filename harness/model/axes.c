@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "base/suggest.h"
-#include "base/text.h"
 #include "model/case.h"
 
 void lb_axis_free(struct lb_axis *axis)
@@ -136,26 +135,14 @@ static enum lb_status add_number(struct reader *r)
                        : add_powers(&start, first, last, step);
 }
 
-/* "f64, f32, f16 or bf16" */
-static const char *list_words(char text[160], const char *const *words)
-{
-    text[0] = '\0';
-    for (size_t i = 0; words[i]; i++) {
-        const char *before = i == 0 ? "" : words[i + 1] ? ", " : " or ";
-        lb_append(text, 160, "%s%s", before, words[i]);
-    }
-    return text;
-}
-
 static enum lb_status refuse_word(const struct reader *r, size_t length)
 {
-    char word[64], list[160];
+    char word[64];
+    struct lb_hint hint = {0};
     snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
-    list_words(list, r->words);
-    const char *suggestion = lb_suggest(word, r->words);
-    if (suggestion)
-        return refuse(r, "'%s' must be %s; did you mean %s?", word, list, suggestion);
-    return refuse(r, "'%s' must be %s", word, list);
+    for (size_t i = 0; r->words[i]; i++)
+        lb_hint_add(&hint, word, r->words[i]);
+    return refuse(r, "there is no '%s'; %s", word, hint.text);
 }
 
 static enum lb_status add_word(struct reader *r)

@@ -17,7 +17,7 @@
 /* Values in the order in which they were given, with repetitions. A zeroed axis is empty. */
 struct lb_axis {
     int64_t *values; /* [count], owned */
-    size_t count, capacity;
+    size_t count;
 };
 
 void lb_axis_free(struct lb_axis *axis); /* accepts a zeroed axis and leaves it zeroed */
@@ -30,14 +30,13 @@ struct lb_axis_numbers {
 };
 
 /* Appends the numbers of text. LB_INVALID: the message names the flag, the column, what is wrong
- * and what is allowed, as in "-B 0: batch must be 1 or more". LB_OOM. After a failure the axis is
+ * and what is allowed, as in "-B 0: batch must be 1 or more". After a failure the axis is
  * unchanged. */
 enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_numbers *allowed,
                                    const char *text, struct lb_error *err);
 
 /* Appends the words of text, each as its index in words (NULL-terminated). LB_INVALID: the message
- * lists the words and suggests the most similar one. LB_OOM. After a failure the axis is
- * unchanged. */
+ * suggests the most similar word, or lists all. After a failure the axis is unchanged. */
 enum lb_status lb_axis_add_words(struct lb_axis *axis, const char *flag, const char *const *words,
                                  const char *text, struct lb_error *err);
 #endif

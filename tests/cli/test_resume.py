@@ -74,19 +74,6 @@ class Resume(ProgramTest):
         self.assertEqual(len(rows), 199)
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
 
-    def test_a_full_disk_leaves_whole_rows(self):
-        out = self.path("run")
-        limited = f"ulimit -f 160; exec {PROGRAM} --sweep {' '.join(CASES)} --out {out}"
-        done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("run.jsonl: File too large", done.stderr)
-        self.assertIn(f"once its file can be written, continue with: bench-lstm --resume {out}\n", done.stderr)
-        self.assertNotIn("records", done.stderr) # the list of files
-        self.assertGreater(len(read_rows(out)), 0)
-        done = run("--resume", out, *NO_PLOTS)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(read_rows(out)), 80)
-
     def test_what_a_time_budget_skipped_is_run(self):
         # 40 cases of a few calls of 20 ms each: together more than the budget, but the first fits.
         rows, _ = self.sweep("-T", "40:59:+1", "-B", "8,16", "-H", "128", "--impl", "cpu_ref",
@@ -150,12 +137,8 @@ class Resume(ProgramTest):
         written = self.path("written")
         broken = [({"plugins": ["/no/such.so"], "cases": more}, "--plugin /no/such.so"),
                   ({"tune": True, "tuned": written}, "give --tuned with that file again"),
-                  ({"processes": 1001}, "processes must be a number from 1 to 1000"),
-                  ({"repetitions": 10001}, "repetitions must be"),
-                  ({"call_limit_s": 1e9}, "call_limit_s"), ({"memory_bytes": 1e30}, "memory_bytes"),
-                  ({"loss_scale": -1}, "loss_scale"),
+                  ({"processes": "many"}, "processes is missing"),
                   ({"cases": ["cpu_ref/T0_B1_H1"]}, "cases[0]"),
-                  ({"device": -1}, "device"), ({"call_limit_s": 0}, "call_limit_s"),
                   ({"interleaved": "with another"}, "run --ab again")]
         for changes, words in broken:
             with self.subTest(changes=changes):
@@ -230,25 +213,6 @@ class Resume(ProgramTest):
         self.assertNotIn("warning: " + self.path(""), done.stderr) # each session wrote a case once
         self.assertEqual(run("--export", "csv", self.path("run")).stdout.count(",ok,"), 4)
 
-    def test_half_data_is_named_and_not_compared(self):
-        self.small_run("-T", "3,4")
-        lines = self.entries()
-        for kept, words in ((lines[:2] + lines[3:], "are missing: 1"), (lines + lines, "one file: 2"),
-                            (lines[:2] + lines[1:], "the same session: 1")):
-            write_lines(self.path("half"), kept)
-            for pair in (("run", "half"), ("half", "run")):
-                done = run("--compare", *map(self.path, pair))
-                self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertIn("half/run.jsonl: ", done.stderr)
-                self.assertIn(words, done.stderr)
-            for command in (["--export", "csv", self.path("half")],
-                            ["--report", self.path("half"), "-o", self.path("page.html")]):
-                done = run(*command)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertIn(words, done.stderr)
-            with open(self.path("page.html"), encoding="utf-8") as file:
-                self.assertIn(words, file.read())
-
     def test_the_hint_of_an_interrupted_sweep_is_a_command(self):
         out = self.path("a run of mine's")
         with started(out, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", *NO_PLOTS,
@@ -257,15 +221,6 @@ class Resume(ProgramTest):
             _, err = process.communicate(timeout=30)
         hint = next(line for line in err.splitlines() if "continue with: " in line)
         self.assertEqual(shlex.split(hint.split("continue with: ")[1]), ["bench-lstm", "--resume", out])
-
-    def test_resuming_a_finished_run_runs_nothing(self):
-        self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02")
-        before = read_rows(self.path("run"))
-        for name in ("run", "run/run.jsonl"): # as for all commands that read a run
-            done = run("--resume", self.path(name), *NO_PLOTS)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("0 cases are left to run", done.stderr)
-            self.assertEqual(read_rows(self.path("run")), before)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,5 @@
-/* The criteria of the frameworks: files are read, layers are held to them, and what is wrong in
- * either is named. */
-#include <sys/stat.h>
-
+/* The criteria of the frameworks: layers are held to them, and wrong settings are named. */
 #include "commands/criteria.h"
-#include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
 static const char *const all[] = {"keras", "keras2", "tensorflow1", "pytorch", "pytorch_cpu"};
@@ -122,35 +118,4 @@ TEST(unknown_names_tell_which_there_are)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         assert_non_null(strstr(err.text, all[i]));
     assert_int_equal(lb_criteria_read("../cases/cpu", &criteria, &err), LB_INVALID);
-}
-
-/* What is said of a criteria file that has these settings and rules. */
-static void refused(const char *rest, const char *said)
-{
-    struct lb_criteria criteria;
-    struct lb_error err = {""};
-    FILE *file = fopen(scratch_path("criteria/made.json"), "w");
-    assert_non_null(file);
-    fprintf(file,
-            "{\"title\": \"\", \"fast\": \"\", \"instead\": \"\", \"version\": \"\",\n"
-            "\"source\": \"\", \"price\": \"\", %s}\n",
-            rest);
-    fclose(file);
-    assert_int_equal(lb_criteria_read("made", &criteria, &err), LB_INVALID);
-    if (!strstr(err.text, said))
-        fail_msg("'%s' was expected, not '%s'", said, err.text);
-}
-
-#define SETTINGS "\"settings\": {\"a\": [\"x\"]}, "
-
-TEST_WITH(wrong_files_are_named_with_what_is_wrong, scratch_setup, scratch_teardown)
-{
-    assert_int_equal(mkdir(scratch_path("criteria"), 0777), 0);
-    scratch_setenv("BENCH_LSTM_SHARE", scratch_folder());
-    refused("\"settings\"", "line 2: ");
-    refused("\"settings\": {}", "item not found: criteria");
-    refused("\"settings\": {\"a\": true}, \"criteria\": []", "setting 'a' is no number");
-    refused(SETTINGS "\"criteria\": [{\"needs\": [\"b\", \"is\", \"x\"]}]", "no setting 'b'");
-    refused(SETTINGS "\"criteria\": [{\"needs\": [\"a\", \"was\", \"x\"]}]", "no test 'was'");
-    refused(SETTINGS "\"criteria\": [], \"notes\": [{\"when\": [[\"a\"]]}]", "a condition is");
 }

@@ -1,10 +1,8 @@
 /* A stub of NVML with two GPUs: the first is busy and hot, the second is idle and cannot report its
  * temperature; "MIG-part" is a part of the second. The stub has NVML's soname, so that loading NVML
- * finds it. With LB_STUB_NEW it lacks what newer drivers may drop, and has what they added. */
-#include <stdbool.h>
+ * finds it. With LB_STUB_NEW it has the new name of a function in place of the old one. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { SUCCESS = 0, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7 };
 
@@ -12,7 +10,6 @@ typedef int *device;
 static int numbers[3] = {0, 1, 2 /* the part of a GPU */};
 int (*stub_sm_mhz)(void); /* the SM clock of the first GPU, if it is set */
 int stub_inits;           /* how many times the library was initialised */
-bool stub_hangs;          /* asking for the number of GPUs never ends */
 
 int nvmlInit_v2(void);
 int nvmlSystemGetDriverVersion(char *version, unsigned length);
@@ -22,7 +19,6 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *out);
 int nvmlDeviceGetClockInfo(device d, int type, unsigned *mhz);
 int nvmlDeviceGetMaxClockInfo(device d, int type, unsigned *mhz);
 int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius);
-int nvmlDeviceGetPowerUsage(device d, unsigned *milliwatts);
 int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *reasons);
 int nvmlDeviceGetCurrentClocksEventReasons(device d, unsigned long long *reasons);
 int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device part, device *out);
@@ -42,8 +38,6 @@ int nvmlSystemGetDriverVersion(char *version, unsigned length)
 
 int nvmlDeviceGetCount_v2(unsigned *count)
 {
-    while (stub_hangs)
-        pause();
     *count = 2;
     return SUCCESS;
 }
@@ -95,13 +89,6 @@ int nvmlDeviceGetTemperature(device d, int sensor, unsigned *celsius)
 
 #ifdef LB_STUB_NEW
 #define nvmlDeviceGetCurrentClocksThrottleReasons nvmlDeviceGetCurrentClocksEventReasons
-#else
-int nvmlDeviceGetPowerUsage(device d, unsigned *milliwatts)
-{
-    (void)d;
-    *milliwatts = 690500;
-    return SUCCESS;
-}
 #endif
 
 int nvmlDeviceGetCurrentClocksThrottleReasons(device d, unsigned long long *reasons)
