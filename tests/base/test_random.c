@@ -4,35 +4,6 @@
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
-typedef uint64_t bits_function(uint64_t seed, uint64_t stream, uint64_t index);
-
-/* Chi-squared of the bytes at one position of 2^16 numbers, taken along one of the three arguments:
- * 255 degrees of freedom, so about 255 +- 23 for random bytes. */
-static double chi_squared(bits_function *bits, int along, int shift)
-{
-    enum { COUNT = 1 << 16 };
-    double counts[256] = {0}, sum = 0;
-    for (uint64_t i = 0; i < COUNT; i++) {
-        uint64_t value = bits(along == 0 ? i : 1, along == 1 ? i : 2, along == 2 ? i : 3);
-        counts[value >> shift & 255]++;
-    }
-    for (int i = 0; i < 256; i++)
-        sum += (counts[i] - COUNT / 256.0) * (counts[i] - COUNT / 256.0) / (COUNT / 256.0);
-    return sum;
-}
-
-static double worst_chi_squared(bits_function *bits)
-{
-    double worst = 255;
-    for (int along = 0; along < 3; along++)
-        for (int shift = 0; shift < 64; shift += 8) {
-            double value = chi_squared(bits, along, shift);
-            if (fabs(value - 255) > fabs(worst - 255))
-                worst = value;
-        }
-    return worst;
-}
-
 /* The first numbers of seed 1234567, as published with implementations in many languages. */
 TEST(the_sequence_is_that_of_splitmix64)
 {
@@ -42,17 +13,6 @@ TEST(the_sequence_is_that_of_splitmix64)
     uint64_t random = 1234567;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
         assert_true(lb_random_next(&random) == known[i]);
-}
-
-static uint64_t unmixed(uint64_t seed, uint64_t stream, uint64_t index)
-{
-    return seed * 0x9e3779b97f4a7c15u + stream * 0xbf58476d1ce4e5b9u + index;
-}
-
-TEST(bytes_are_uniform_along_seed_stream_and_index)
-{
-    assert_true(fabs(worst_chi_squared(lb_random_bits) - 255) < 6 * 23);
-    assert_true(fabs(worst_chi_squared(unmixed) - 255) > 6 * 23); /* a plain counter is found */
 }
 
 TEST(floats_are_in_range_with_the_moments_of_a_uniform)

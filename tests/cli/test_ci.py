@@ -44,11 +44,6 @@ class Gate(ProgramTest):
         with open(summary, encoding="utf-8") as file:
             return done, file.read()
 
-    def test_missing_arguments_are_a_usage_error(self):
-        done = subprocess.run([GATE, PROGRAM], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2) # 1 would be a case that fails
-        self.assertIn("gate.sh PROGRAM OUT BASE", done.stderr)
-
     kept = {} # folders of runs that are measured once for all tests: of the usual and of slow code
 
     def keep(self, name, **environment):
@@ -294,9 +289,6 @@ class Loop(Gate):
         page = self.on_branch("README.md")
         self.assertIn("## a\n", page)
         self.assertIn("## b\n", page)
-
-    def test_usage_is_shown(self):
-        self.store("frobnicate", code=2)
 
 
 @unittest.skipUnless(yaml, "PyYAML is not installed")

@@ -248,45 +248,16 @@ class Criteria(unittest.TestCase):
 
     VARIANTS = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic",
                 "cudnn:small_h"]
-    USUAL = "PyTorch's rule picks standard: "
-    THIS = "PyTorch's rule picks this: "
-    OTHER = "PyTorch's rule picks standard, not this: "
-    NEVER = "; it never picks persist_dynamic"
-    WIDE = "unsupported: hidden 512 is above 192, the most that small_h takes"
     F64 = "unsupported: dtype f64: only the standard and persist_dynamic algorithms take it"
-    RAGGED = "unsupported: ragged: only the standard algorithm takes rows of different lengths"
-    RELU = ("unsupported: act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
-            "RNN)")
 
-    # The whole sentence that each variant gets.
+    # The sentence that each variant gets; tests/impls/test_cudnn_rules.c has those of all criteria.
     CASES = {
-        "T25_B16_I128_H1100/f16/infer": [
-            USUAL + "hidden 1100 is above 1024", THIS + "hidden 1100 is above 1024",
-            OTHER + "hidden 1100 is above 1024", OTHER + "hidden 1100 is above 1024" + NEVER,
-            "unsupported: hidden 1100 is above 192, the most that small_h takes"],
-        "T25_B16_H512/bf16/infer": [
-            USUAL + "dtype bf16 is not f16", THIS + "dtype bf16 is not f16",
-            OTHER + "dtype bf16 is not f16", OTHER + "dtype bf16 is not f16" + NEVER, WIDE],
         "T25_B16_H512/f64/train": [
-            USUAL + "dtype f64 is not f16", THIS + "dtype f64 is not f16", F64,
-            OTHER + "dtype f64 is not f16" + NEVER, F64],
-        "T25_B16_H512/f16/infer/ragged": [
-            USUAL + "rows of different lengths", THIS + "rows of different lengths", RAGGED, RAGGED,
-            RAGGED],
-        "T25_B16_H512/f16/infer/act-relu": [RELU] * 5,
-        "T25_B16_H512_L4/f16/infer": [
-            USUAL + "layers 4 is not 1", THIS + "layers 4 is not 1", OTHER + "layers 4 is not 1",
-            OTHER + "layers 4 is not 1" + NEVER, WIDE],
-        "T25_B16_H512_D2/f16/infer": [
-            USUAL + "directions 2 is not 1", THIS + "directions 2 is not 1",
-            OTHER + "directions 2 is not 1", OTHER + "directions 2 is not 1" + NEVER, WIDE],
-        # When no criterion fails, it says so.
-        "T25_B16_H512/f16/infer": [
-            "PyTorch's rule picks persist_static: f16, one layer, one direction, and sizes within "
-            "its gate", "PyTorch's rule picks persist_static, not this: f16, one layer, one "
-            "direction, and sizes within its gate", THIS + "f16, one layer, one direction, and "
-            "sizes within its gate", "PyTorch's rule picks persist_static, not this: f16, one "
-            "layer, one direction, and sizes within its gate" + NEVER, WIDE],
+            "PyTorch's rule picks standard: dtype f64 is not f16",
+            "PyTorch's rule picks this: dtype f64 is not f16", F64,
+            "PyTorch's rule picks standard, not this: dtype f64 is not f16; it never picks persist_dynamic", F64],
+        "T25_B16_H512/f16/infer/act-relu": 5 * [
+            "unsupported: act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain RNN)"],
     }
 
     def test_every_criterion_is_named(self):

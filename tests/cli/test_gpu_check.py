@@ -142,18 +142,6 @@ class Check(DryRun):
         self.assertIn("== PyTorch: done, exit code 77", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_what_it_does_not_know_is_refused(self):
-        for arguments in (["--budget"], ["--nonsense"], []):
-            done = subprocess.run(["bash", SCRIPT, *arguments], capture_output=True, text=True,
-                                  check=False)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn("bench/gpu-check.sh OUT", done.stderr)
-            self.assertNotIn("set -", done.stderr)
-        done = subprocess.run(["bash", SCRIPT, self.path("out"), "--only", "build,test-own"],
-                              capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no step test-own", done.stderr)
-
 
 class Twice(unittest.TestCase):
     def check(self, method, rows):

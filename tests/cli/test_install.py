@@ -107,15 +107,6 @@ class Install(ProgramTest):
         call("cc", "-shared", "-fPIC", "-O2", *flags, source, "-o", self.path("naive.so"), "-lm")
         self.assert_conforms(self.path("naive.so"))
 
-    def test_headers_are_found_by_their_bare_names_too(self):
-        library = self.path("mine.so")
-        call("cc", "-shared", "-fPIC", "-D_DEFAULT_SOURCE", "-DFAULT=none", "-I",
-             os.path.join(self.prefix, "include/bench-lstm"), os.path.join(PLUGINS, "broken.c"), "-o",
-             library)
-        said = call(self.program, "--list", "-T", "3", "-B", "2", "-H", "4", "--plugin", library,
-                    "--impl", "broken_none")
-        self.assertRegex(said, "broken_none/T3_B2_I4_H4/f32/infer +ok\n")
-
 
 @unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"),
                      "dpkg-dev or file is not installed")

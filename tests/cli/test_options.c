@@ -57,35 +57,6 @@ TEST(every_row_is_complete_and_reachable)
     free(help);
 }
 
-/* Mutants of a good row, one per complaint. */
-TEST(a_row_with_a_gap_is_found)
-{
-    char *help = help_text();
-    const char *value;
-    const struct lb_option *good = lb_option_match("--seed", &value);
-    struct lb_option mutants[7];
-    static const char *const complaints[] = {NULL,
-                                             "no help",
-                                             "not in --help",
-                                             "another row takes its name",
-                                             "no setter",
-                                             "a setting without a command",
-                                             "argument and placeholder don't agree"};
-    for (size_t i = 0; i < 7; i++)
-        mutants[i] = *good;
-    mutants[1].help = NULL;
-    mutants[2].name = "--sed";
-    mutants[3].short_name = "-T";
-    mutants[4].set = NULL;
-    mutants[5].commands = 0;
-    mutants[6].placeholder = NULL;
-    for (size_t i = 0; i < 7; i++) {
-        const char *wrong = complaint(&mutants[i], help);
-        assert_string_equal(wrong ? wrong : "", complaints[i] ? complaints[i] : "");
-    }
-    free(help);
-}
-
 TEST(every_command_has_one_row)
 {
     for (int c = LB_CMD_HELP; c <= LB_CMD_HISTORY; c <<= 1) {

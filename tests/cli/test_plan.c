@@ -201,20 +201,6 @@ TEST(what_a_plan_leaves_out_is_counted)
     lb_selection_free(&selection);
 }
 
-TEST(malformed_choices_are_refused)
-{
-    static const char *const texts[] = {
-        "", ",", "a,", "a:", ":a", "a,,b", "a23456789012345678901234567890123"};
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        struct lb_selection selection = {0};
-        assert_int_equal(lb_selection_take(&selection, "--impl", texts[i], NULL), LB_INVALID);
-        lb_selection_free(&selection);
-    }
-    struct lb_selection selection = {0};
-    assert_int_equal(lb_selection_take(&selection, "--sweep", "", NULL), LB_INVALID);
-    lb_selection_free(&selection);
-}
-
 TEST(words_of_axes_are_those_of_case_texts)
 {
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {

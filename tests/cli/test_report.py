@@ -202,34 +202,6 @@ class Report(ProgramTest):
             repeat = self.report(self.path("run")).data["run"]["repeat"]
             self.assertEqual(repeat is not None, named, made_by)
 
-    def test_kernels_beyond_the_room_are_counted(self):
-        self.sweep(*TINY, "--impl", "cpu_ref", "--pass", "infer")
-        lines = read_lines(self.path("run"))
-        row = next(line for line in lines if "median_ns" in line)
-        kernel = {"tensor_cores": "no", "persistent": False, "count": 1, "total_ns": 1000,
-                  "longest_ns": 1000, "grid": [1, 1, 1], "block": [1, 1, 1], "cluster": [1, 1, 1],
-                  "registers": 1, "shared_bytes": 0}
-        for length in range(60, 80): # of the first name: some lengths put the limit inside a "×"
-            row["kernels"] = [kernel | {"name": "k" * (length if i == 0 else 1)} for i in range(200)]
-            write_lines(self.path("run"), lines)
-            texts = self.report(self.path("run")).data["texts"]
-        words = next(text for text in texts if " × k" in text)
-        left_out = re.search(r"; and (\d+) more$", words)
-        self.assertTrue(left_out, words)
-        self.assertEqual(words.count(" × k") + int(left_out[1]), 200)
-
-    def test_unreadable_run_and_unwritable_page_are_refused(self):
-        done = run("--report", self.path("none"), "-o", self.path("a.html"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("none", done.stderr)
-        make_run(self.path("run"), "single")
-        done = run("--report", self.path("run"), "-o", self.path("no/such/a.html"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("no/such/a.html", done.stderr)
-        done = run("--report", self.path("run"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("-o report.html", done.stderr)
-
 
 ROWS = """Array.from(document.querySelectorAll('#cases tbody tr[data-case]'))
     .map(row => Array.from(row.cells, cell => cell.innerText.trim()))"""
@@ -332,26 +304,6 @@ class InBrowser(unittest.TestCase):
                 self.assertEqual(self.evaluate(OVERFLOWING), [])
                 self.assertEqual(self.evaluate(CHART_LABELS_OUTSIDE), [])
 
-    def test_links_lead_to_their_sections(self):
-        for width, link in ((1280, "#dtype=f32"), (400, "")):
-            self.open("absent" if width == 400 else "usual", link=link, width=width)
-            count = self.evaluate("document.querySelectorAll('nav a').length")
-            self.assertEqual(count, 6)
-            for i in range(count):
-                if self.evaluate(f"document.querySelectorAll('nav a')[{i}].hidden"):
-                    continue # nothing was compared
-                place = self.evaluate(f"""new Promise(done => {{
-                    const link = document.querySelectorAll('nav a')[{i}];
-                    const to = document.querySelector(link.getAttribute('href'));
-                    link.click();
-                    setTimeout(() => done([link.textContent, to.getBoundingClientRect().top,
-                        scrollY + innerHeight >= document.documentElement.scrollHeight - 1]), 50);
-                }})""")
-                self.assertTrue(abs(place[1]) < 40 or place[2], (width, place))
-            if link: # sections do not cost the reader's choice
-                self.assertEqual(self.link(), link)
-                self.assertEqual({row["Precision"] for row in self.rows()}, {"f32"})
-
     def test_sorting(self):
         self.open("usual")
         cases = len(self.rows())
@@ -386,16 +338,6 @@ class InBrowser(unittest.TestCase):
         self.assertEqual(self.text("#table"), "No shown case has a time.")
         self.assertRegex(self.text("#reasons"), r"crash\s+4\s+made up")
         self.assertNotIn("oom", self.text("#reasons"))
-
-    def test_words_are_searched(self):
-        self.open("usual")
-        self.set("words", "cpu_simd:packed H=64 train", "input")
-        rows = self.rows()
-        self.assertGreater(len(rows), 5)
-        self.assertEqual({(row["Implementation"], row["H"], row["Pass"]) for row in rows},
-                         {("cpu_simd:packed", "64", "train")})
-        self.set("words", "no such case", "input")
-        self.assertRegex(self.text("#count"), "^0 of [0-9]+ cases")
 
     def test_a_link_restores_the_state(self):
         self.open("usual", link="#base=cpu_ref&impl=onednn,cpu_simd%3Apacked&T=64&dtype=bf16"
@@ -472,19 +414,6 @@ class InBrowser(unittest.TestCase):
         self.assertRegex(link, "^#.*open=")
         self.open("usual", link=link)
         self.assertEqual(self.text("#cases tr.details"), details)
-
-    def test_hostile_texts_are_text(self):
-        self.open("names")
-        self.evaluate("document.querySelector('#cases tbody tr').click()")
-        self.assertIn("<script>document.title='hit'</script>", self.text("#cases tr.details"))
-        self.assertIn("--plugin '/tmp/it'\\''s <b> & so.so'", self.text("#cases tr.details"))
-        self.assertIn("<script>document.title='hit'</script>", self.text("#reasons"))
-        self.assertNotEqual(self.evaluate("document.title"), "hit")
-
-    def test_without_javascript_there_is_the_table_of_the_terminal(self):
-        self.open("usual", script=False)
-        self.assertTrue(self.evaluate("document.getElementById('app').hidden"))
-        self.assertIn("344 ok", self.text("noscript pre"))
 
     def points(self, kind, page):
         """The labels of all points of a picture, after the reader asked for all panels."""
@@ -616,13 +545,6 @@ class InBrowser(unittest.TestCase):
         for kind in SMALL:
             self.open(kind)
             self.assertIn(words[kind], self.text("#explore"))
-
-    def test_it_prints_every_row(self):
-        self.open("usual")
-        self.evaluate("dispatchEvent(new Event('beforeprint'))")
-        self.assertEqual(len(self.evaluate(ROWS)), 344)
-        pdf = self.browser.call("Page.printToPDF", preferCSSPageSize=True)["data"]
-        self.assertGreater(len(pdf), 100000)
 
     def test_10000_cases_open_in_two_seconds(self):
         seconds = self.open("10000")

@@ -152,25 +152,6 @@ TEST(shards_are_balanced_as_longest_first_guarantees)
     }
 }
 
-/* The hash of a plan tells whether shards are of one cut; it is the same for all of them. */
-TEST(all_shards_of_a_plan_have_one_hash_and_other_plans_another)
-{
-    uint64_t draws = 3;
-    for (int trial = 0; trial < 20; trial++) {
-        struct lb_plan plan = random_plan(&draws), other = copy_of(&plan);
-        struct lb_plan first = shard_of(&plan, 1, 5), last = shard_of(&plan, 5, 5);
-        other.cases[0].problem.seq_len++;
-        struct lb_plan changed = shard_of(&other, 1, 5);
-        assert_true(first.shard.plan_hash == last.shard.plan_hash);
-        assert_true(first.shard.plan_hash != changed.shard.plan_hash);
-        lb_plan_free(&changed);
-        lb_plan_free(&last);
-        lb_plan_free(&first);
-        lb_plan_free(&other);
-        lb_plan_free(&plan);
-    }
-}
-
 /* What is pinned here must not change: shards of one sweep may be run by builds of different days.
  */
 TEST(a_known_plan_is_cut_as_ever)
@@ -183,48 +164,4 @@ TEST(a_known_plan_is_cut_as_ever)
     find_owners(&plan, 3, owner);
     assert_memory_equal(owner, expected, sizeof(expected));
     lb_plan_free(&plan);
-}
-
-/* Sizes that no machine can run may be planned: their work must not overflow, or machines of
- * different architectures would cut different plans. */
-TEST(problems_of_enormous_sizes_are_balanced_too)
-{
-    struct lb_plan plan = empty_plan();
-    for (int i = 0; i < 4; i++)
-        add_case(&plan, "cpu_ref", INT64_MAX - i, INT64_MAX, INT32_MAX);
-    for (int s = 1; s <= 2; s++) {
-        struct lb_plan part = shard_of(&plan, s, 2);
-        assert_int_equal(part.count, 2);
-        assert_true(part.shard.own_s == 2 * LB_PREDICTED_MAX_S);
-        assert_true(part.shard.plan_s == 4 * LB_PREDICTED_MAX_S);
-        lb_plan_free(&part);
-    }
-    lb_plan_free(&plan);
-}
-
-TEST(what_is_no_list_of_devices_is_refused)
-{
-    static const char *const bad[] = {"",     ",",  "0,",  ",1",  "0,0", "a",
-                                      "1024", "-1", "0;1", "ALL", "0 1"};
-    int devices[LB_MAX_DEVICES];
-    size_t count;
-    struct lb_error err;
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-        assert_int_equal(lb_devices_parse(bad[i], devices, &count, &err), LB_INVALID);
-    assert_int_equal(lb_devices_parse("all", devices, &count, &err), LB_OK);
-    assert_int_equal(count, 0);
-    assert_int_equal(lb_devices_parse("3,1023,0", devices, &count, &err), LB_OK);
-    assert_true(count == 3 && devices[0] == 3 && devices[1] == 1023 && devices[2] == 0);
-}
-
-TEST(what_is_no_shard_is_refused)
-{
-    static const char *const wrong[] = {"",    "1",    "0/3",     "4/3", "1/0", "-1/3", "1/-3",
-                                        "a/3", "1/3x", "1/10001", "/3",  "1/",  "1/3/5"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        int index, count;
-        struct lb_error err = {""};
-        assert_int_equal(lb_shard_parse(wrong[i], &index, &count, &err), LB_INVALID);
-        assert_non_null(strstr(err.text, "it takes I/N, part I of N"));
-    }
 }

@@ -81,20 +81,6 @@ class Shards(MergeTest):
                              entries[0]["shard"]["canaries"])
             self.assertTrue(all(entry["verdict"] == "ok" for entry in canaries))
 
-    def test_a_plan_says_the_share_of_its_shard(self):
-        whole = [run("--plan", *CASES, "--shard", f"{i}/3").stdout for i in (1, 2, 3)]
-        shares = [re.search(r"^shard +(\d) of 3: (\d+) of 32 cases, ([0-9.]+) % of the predicted "
-                            r"time; the longest shard has ([0-9.]+) %$", text, re.MULTILINE)
-                  for text in whole]
-        self.assertEqual(sum(int(share[2]) for share in shares), 32)
-        self.assertAlmostEqual(sum(float(share[3]) for share in shares), 100, delta=0.3)
-        self.assertEqual(max(float(share[3]) for share in shares), float(shares[0][4]))
-        listed = run("--list", *PLAN, "--shard", "2/3").stdout
-        self.assertRegex(listed, r"(?m)^# shard 2 of 3: ")
-        done = run("--sweep", *CASES, "--shard", "4/3")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--shard 4/3: it takes I/N", done.stderr)
-
     def test_a_shard_without_cases_is_a_run_of_canaries_alone(self):
         done = run("--sweep", "-T", "2", "-B", "1", "-H", "8", "--impl", "cpu_ref", "--case-time",
                    "0.02", "--plots", "none", "--shard", "2/2", "--out", self.path("run"))
@@ -201,13 +187,6 @@ class Merging(MergeTest):
             self.merge(name, *sources)
             self.assertEqual(self.read(name), before)
 
-    def test_the_result_may_lie_among_the_runs(self):
-        self.make("runs/1", cases=[(8, 1000, "ok")])
-        self.merge("runs/merged", "runs")
-        first = self.read("runs/merged")
-        self.merge("runs/merged", "runs")
-        self.assertEqual(self.read("runs/merged"), first)
-
     def test_the_later_row_of_a_case_and_environment_counts(self):
         self.make("1", started="2026-01-31T12:00:00Z", cases=[(8, 1000, "ok"), (16, 7, "ok")])
         self.make("2", started="2026-01-31T14:00:00Z", cases=[(8, 2000, "ok")])
@@ -261,19 +240,6 @@ class Merging(MergeTest):
         done = self.merge("merged", "1", exit_code=2)
         self.assertIn("case: it is missing", done.stderr)
 
-    def test_rows_of_other_programs_and_torn_lines_are_read_too(self):
-        self.make("1", cases=[(8, 1000, "ok")])
-        entries = read_lines(self.path("1"))
-        entries[-2] = dict(reversed(entries[-2].items()))  # the kind comes last
-        write_lines(self.path("1"), entries)
-        with open(self.path("1/run.jsonl"), "a", encoding="utf-8") as file:
-            file.write('{"kind":"row","case":"cpu_re')
-        self.merge("merged", "1")
-        self.assertEqual(self.merged_rows("merged"), [("a", 8, "ok", 1000)])
-        first = self.read("merged")
-        self.merge("again", "merged")
-        self.assertEqual(self.read("again"), first)
-
     def test_missing_shards_are_told_and_others_refused(self):
         for index in (1, 3):
             self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")],
@@ -307,24 +273,6 @@ class Merging(MergeTest):
         self.make("runs/2", cases=[(16, 1000, "ok")], shard={"index": 2, **shard})
         self.assertIn("incomplete: 1 of the plan's 3 cases have no row", self.merge("m", "runs", exit_code=6).stdout)
         self.assertIn("1 of the plan's 3 cases", self.merge("again", "m", exit_code=6).stdout)
-
-    def test_an_empty_file_is_named_and_left_out(self):
-        self.make("runs/1", cases=[(8, 1000, "ok")])
-        os.mkdir(self.path("runs/2"))
-        for text in ("", '{"kind":"header","schema"'):
-            with open(self.path("runs/2/run.jsonl"), "w", encoding="utf-8") as file:
-                file.write(text)
-            done = self.merge("merged", "runs", exit_code=6)
-            self.assertIn("runs/2/run.jsonl: it holds no complete line of a run", done.stderr)
-            self.assertIn("1 row of 1 run", done.stdout)
-        self.assertIn("none of the files holds a run", self.merge("m", "runs/2", exit_code=2).stderr)
-
-    def test_several_commits_are_told(self):
-        self.make("1", cases=[(8, 1000, "ok")])
-        self.make("2", cases=[(16, 1000, "ok")], commit="fedcba987654")
-        self.assertRegex(self.merge("merged", "1", "2").stdout,
-                         "2 commits of bench-lstm measured these runs: [0-9a-f]+, fedcba987654")
-        self.assertNotIn("warning", self.merge("merged", "1").stdout)
 
     def test_a_slow_node_is_named_and_its_rows_are_marked(self):
         for index, host in enumerate("abcde"):
@@ -390,14 +338,6 @@ class Merging(MergeTest):
         done = run("--report", self.path("merged"), "-o", report, "--by", "colour")
         self.assertEqual(done.returncode, 2)
         self.assertIn("--by colour: it takes device, node or none", done.stderr)
-
-    def test_nodes_of_one_device_are_processes_of_a_case(self):
-        self.devices()
-        header, *rows = csv.reader(self.export("csv").splitlines())
-        common = [dict(zip(header, row)) for row in rows if "H8/" in row[0]]
-        self.assertEqual(sorted(row["processes"] for row in common), ["1", "2"])
-        pooled = next(row for row in common if row["processes"] == "2")
-        self.assertEqual(float(pooled["median_ns"]), 1005)
 
     def test_compare_holds_a_device_against_itself_alone(self):
         self.devices()

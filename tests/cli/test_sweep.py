@@ -140,15 +140,6 @@ class Sweep(ProgramTest):
         self.assertEqual(row["samples_ns"], sorted(row["samples_ns"]))
         self.assertRegex(done.stdout, r"(9\d\.\d\d|100\.00) %  ")
 
-    def test_a_stream_refuses_what_carries_no_state(self):
-        for words in (["--pass", "train"], ["-D", "2"], ["--ragged", "ragged"]):
-            done = run("--sweep", "-T", "1", "-B", "1", "-H", "8", "--timing", "stream", *words)
-            self.assertEqual(done.returncode, 5, words)
-            self.assertIn("timing stream carries the state", done.stderr)
-        done = run("--sweep", "-T", "1", "-B", "1", "-H", "8", "--rate", "5")
-        self.assertEqual(done.returncode, 5)
-        self.assertIn("a rate goes with timing stream", done.stderr)
-
     def test_repetitions_become_blocks_and_interleaving_keeps_one_row(self):
         rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                              "--benchmark_repetitions=3",
@@ -157,12 +148,6 @@ class Sweep(ProgramTest):
         for row in rows.values():
             self.assertEqual(len(row["blocks"]), 3)
             self.assertEqual(sum(row["blocks"]), len(row["samples_ns"]))
-
-    def test_benchmark_filter_chooses_cases(self):
-        rows, _ = self.sweep("-T", "3,4,5", "-B", "2", "-H", "4", "--impl", "cpu_ref,cpu_simd",
-                             "--case-time", "0.05", "--benchmark_filter=cpu_simd/T[35]_")
-        self.assertEqual(sorted(rows), ["cpu_simd/T3_B2_I4_H4/f32/infer",
-                                        "cpu_simd/T5_B2_I4_H4/f32/infer"])
 
     def test_benchmark_json_goes_to_stdout_and_file(self):
         out = self.path("benchmark.json")
@@ -217,28 +202,6 @@ class Sweep(ProgramTest):
             self.assertIn("openblas unsupported: dtype bf16: OpenBLAS has GEMMs in f32 and f64 only", words)
             self.assertEqual("\n" + 31 * " " in table, columns == 80) # a reason is broken and indented
 
-    def test_a_terminal_shows_the_table_that_a_pipe_gets(self):
-        _, done = self.sweep("--case", "cpu_ref/T2_B1_H4", "--case", "openblas/T2_B1_H4/f16", "--case",
-                             "cpu_ref/T2_B1_H4/f16", "--case", "openblas/T2_B1_H4", "--processes", "2",
-                             "--case-time", "0.02", name="piped")
-        code, shown = run_on_terminal(200, "--resume", self.path("piped"), "--plots", "none")
-        self.assertEqual(code, 0, shown)
-        header = read_lines(self.path("piped"))[0]
-        code, live = run_on_terminal(200, "--sweep", *[word for case in header["cases"] for word in ("--case", case)],
-                                     "--processes", "2", "--case-time", "0.02", "--plots", "none", "--out",
-                                     self.path("live"))
-        self.assertEqual(code, 0, live)
-
-        def words(text):
-            """The table without times, marks and escape sequences."""
-            text = re.sub(r"[^\n]*\r\033\[K", "", text.replace("\r\n", "\n"))
-            text = re.sub(r"\033\[[01]m", "", text)
-            text = re.sub(r" +[\d.]+ +[num]?s.*| +~ noisy.*", "", text[text.index("Median"):text.index("records")])
-            return sorted(line for line in text.splitlines() if line and not line.startswith(6 * " ")) # notes
-
-        self.assertEqual(words(live), words(shown))
-        self.assertEqual(words(live), words(done.stdout + "records"))
-
     def test_progress_counts_the_rounds_of_each_case(self):
         code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl",
                                      "cpu_ref", "--processes", "3", "--case-time", "0.02", "--out",
@@ -247,13 +210,6 @@ class Sweep(ProgramTest):
         shown = re.findall(r"\[(\d)/6, (\?|\d+:\d\d) left\] cpu_ref", text)
         self.assertEqual([number for number, _ in shown], list("123456"))
         self.assertEqual([eta == "?" for _, eta in shown], [True] + 5 * [False])
-
-    def test_dumb_terminal_gets_no_escape_sequences(self):
-        for term in ("xterm", "dumb"):
-            code, text = run_on_terminal(80, "--sweep", *TINY, "--impl", "cpu_ref,cpu_simd", "--out",
-                                         self.path(term), term=term)
-            self.assertEqual(code, 0, text)
-            self.assertEqual("\x1b" in text, term == "xterm", text)
 
     def test_progress_counts_what_failed_and_what_was_skipped(self):
         name = "misbehave_fail"
@@ -282,28 +238,6 @@ class Sweep(ProgramTest):
         large = ["--plan", "--cases", "cpu", "--impl", "cpu_simd"]
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
-    def test_explanations_fit_a_terminal(self):
-        for arguments, line in ((["T25_B16_I512_H512/f16/train"], "  openblas: unsupported: dtype f16: "),
-                                (["T25_B16_H512/f16/infer", "--device-model", "h100"], "  floor      ")):
-            said = run("--explain", *arguments).stdout
-            code, text = run_on_terminal(80, "--explain", *arguments)
-            self.assertEqual(code, 0)
-            plain = text.replace("\r\n", "\n")
-            self.assertLessEqual(max(len(line) for line in plain.splitlines()), 80)
-            self.assertEqual(plain.split(), said.split())
-            self.assertIn("\n" + line, plain)
-
-    def test_a_picture_by_itself_is_over_the_baseline_of_the_run(self):
-        self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
-                   "--baseline", "cpu_simd", "--case-time", "0.02", plots=True)
-        page = self.path("run/plots/speedup-b_f32_infer.dat")
-        for arguments, baseline in (([], "cpu_simd"), (["--baseline", "cpu_ref"], "cpu_ref")):
-            os.unlink(page)
-            done = run("--plot", "speedup-b", self.path("run"), *arguments)
-            self.assertEqual(done.returncode, 0, done.stderr)
-            with open(page, encoding="utf-8") as file:
-                self.assertTrue(file.readline().startswith(f"# Speed-up over {baseline}:"))
-
     def test_without_gnuplot_the_records_are_there_and_the_pictures_are_drawn_later(self):
         env = dict(os.environ, PATH=self.scratch)
         rows, done = self.sweep(*TINY, "-H", "8", "--impl", "cpu_ref", env=env, plots=True)
@@ -323,12 +257,6 @@ class Sweep(ProgramTest):
         self.assertEqual(len(rows), 4)
         self.assertEqual({len(row["blocks"]) for row in rows.values()}, {1})
         self.assertNotIn("/iterations:", done.stdout)
-
-    def test_two_sweeps_without_out_never_meet(self):
-        for _ in range(2):
-            done = run("--sweep", *TINY, "--impl", "cpu_ref", cwd=self.scratch)
-            self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(len(os.listdir(self.path("bench-lstm-runs"))), 2)
 
     def interrupt_gnuplot(self, number, *arguments):
         """Sends a signal as soon as gnuplot draws; returns exit code and stderr."""

@@ -15,10 +15,6 @@ BAD = [
     (["--jobs", "4"], ["--jobs: there is no such option; see --help"]), # no option is like it but for the dashes
     (["sweep"], ["'sweep'", "such as --sweep"]),
     (["--sweep", "-B", "0"], ["-B 0: batch must be 1 or more"]),
-    (["--sweep", "-B", "-3"], ["-B -3"]),
-    (["--sweep", "-T", "99999999999999999999"], ["-T 99999999999999999999", "2^63"]),
-    (["--sweep", "-T", "512:64:+64"], ["-T 512:64:+64", "empty"]),
-    (["--sweep", "-T", "64:512"], ["-T 64:512", "+", "x"]),
     (["--sweep", "-T"], ["-T: it takes numbers, but nothing follows it"]),
     (["--report", "x", "-o", "x/run.jsonl"], ["--out x/run.jsonl: ", "records of a run"]),
     (["--sweep", "--benchmark_out=run.jsonl"], ["--benchmark_out run.jsonl: ", "records of a run"]),
@@ -26,11 +22,7 @@ BAD = [
     (["--export", "csv", "-T", "3"], ["--export: it takes a format and a run, but -T follows it"]),
     (["--sweep", "--benchmark_filter", "x"], ["--benchmark_filter: ", "directly behind the '='"]),
     (["--sweep", "--dtype", "f23"], ["--dtype f23", "f64", "bf16"]),
-    (["--sweep", "--impl", "cpu_smid"], ["cpu_smid", "did you mean cpu_simd?"]),
-    (["--sweep", "--impl", "cpu_ref:fast"], ["cpu_ref", "fast"]),
     (["--sweep", "--where", "T*"], ["--where"]),
-    (["--sweep", "--case", "T3_B2"], ["--case", "B and H"]),
-    (["--sweep", "--case", "T3_B2_H4/f16/infer/tf32"], ["tf32", "f32"]),
     (["--sweep", "--case", "T3_B2_H4/"], ["--case"]),
     (["--sweep", "--cases", "no-such-file"], ["no-such-file", "no such file or set; there are", "deepbench"]),
     (["--sweep", "--cases", "quikc"], ["--cases quikc", "did you mean quick?"]),
@@ -70,7 +62,6 @@ BAD = [
     (["--sweep", *TINY, "--benchmark_out=/"], ["--benchmark_out=/", "directory"]),
     (["--sweep", "--plugin", b"caf\xe9.so"], ["--plugin", "UTF-8"]),
     (["--sweep", *TINY, "--tune", "--tuned", b"caf\xe9"], ["--tuned", "UTF-8"]),
-    (["--sweep", "--cases", "no\x1b[31mred"], ["no [31mred"]),
     (["--export", "yaml", "x"], ["yaml", "csv"]),
     (["--export", "csv"], ["--export"]),
     (["--export", "csv", "no-such-run"], ["no-such-run"]),
@@ -109,13 +100,6 @@ class BadInput(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.refused(["--list", "--plugin", "./no-such.so"],
                      ["--plugin ./no-such.so: cannot open shared object file"])
-
-    def test_malformed_case_line_is_refused_with_its_place(self):
-        self.write("cases.txt", "# fine\nT3_B2_H4\nT3_B2_Q4\n")
-        done = run("--sweep", "--cases", self.path("cases.txt"), "--out", self.path("run"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("cases.txt:3:7", done.stderr)
-        self.assertFalse(os.path.exists(self.path("run")))
 
     def test_missing_folder_for_temporary_files_is_said_with_the_variable_that_names_it(self):
         done = run("--cross-check", *TINY[:-2], "--impl", "cpu_ref,cpu_simd", env={**os.environ, "TMPDIR": "/proc/no"})
@@ -193,19 +177,6 @@ class BadInput(ProgramTest):
         for arguments, expected in ([], dtypes), (["--dtype", "f64"], {"f64"}):
             listed = run("--list", "--impl", "cpu_ref", *arguments).stdout
             self.assertEqual(set(re.findall(r"^cpu_ref/\w+/(\w+)/infer", listed, re.MULTILINE)), expected)
-
-    def test_an_earlier_run_is_never_overwritten(self):
-        self.sweep(*TINY, "--impl", "cpu_ref")
-        done = run("--sweep", *TINY, "--out", self.path("run"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--resume", done.stderr)
-
-    def test_foreign_file_is_refused_as_a_run(self):
-        self.write("run.jsonl", '{"some": "json"}\n')
-        for command in (["--resume", self.scratch], ["--export", "csv", self.path("run.jsonl")]):
-            done = run(*command)
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn("run.jsonl", done.stderr)
 
 
 if __name__ == "__main__":

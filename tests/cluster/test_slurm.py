@@ -1,5 +1,5 @@
 """Tests the Slurm scripts of bench/cluster alone, with stand-ins for Slurm and the program, and on a cluster of
-three nodes on this machine. There, tasks are killed, requeued, preempted and stopped at their time limit, and
+three nodes on this machine. There, tasks are killed, requeued, preempted and cancelled, and
 a node is drained. No row may be lost, and no case may be measured twice."""
 
 import json
@@ -262,25 +262,6 @@ class Interruptions(Cluster):
             self.check_kept(self.path(shard[number]), lines)
 
 
-class TimeLimit(Cluster):
-    """Tasks that reach their time limit."""
-
-    def test_a_task_at_its_time_limit_goes_on_after_a_requeue(self):
-        # A shard has 120 cases, each of which is sampled for 70 ms at most: the whole shard takes more than 5 s,
-        # and little more than twice that. A task has a minute, and starts cases only in the first 5 s of it.
-        sweep = ["-T", "11:130:+1", "-B", "1", "-H", "16", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.07"]
-        # Without --signal the warning would come before that.
-        array = self.submit("--array=1-2", "--time=1", "--signal=B:USR1@1", TASK, "limit", "2", *sweep,
-                            LB_SPARE_TIME="55")
-        self.slurm.wait_all(240)
-        done, said = self.merge("limit", 2)
-        self.assertTrue(done, said + self.log(array, 1) + self.log(array, 2))
-        self.check_merged("limit", sweep)
-        for number in (1, 2):
-            self.assertIn("the time budget of", self.log(array, number))
-            self.assertIn("the task is requeued", self.log(array, number))
-
-
 class Signals(Cluster):
     """Tasks that are warned of their time limit, or are cancelled."""
 
@@ -297,35 +278,6 @@ class Signals(Cluster):
         rows = [entry for entry in read_lines(self.path("warned/shards/2")) if entry["kind"] == "row"]
         self.assertEqual({row["verdict"] for row in rows}, {"ok"}) # no case was reported as a crash
         self.assertIn("these shards are missing or have cases left: 2\n", self.merge("warned", 2)[1])
-
-
-class BrokenNode(Cluster):
-    """A node on which the program can't start."""
-
-    def test_its_shards_are_not_finished_and_are_named_and_a_second_array_completes_them(self):
-        sweep = ["-T", "1:6:+1", "-B", "1", "-H", "8", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.05"]
-        program = self.path("program")
-        with open(program, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\n[ "$SLURMD_NODENAME" = {NODES[1]} ] && exit 127\nexec {PROGRAM} "$@"\n')
-        os.chmod(program, 0o755)
-        array = self.submit("--array=1-6", TASK, "broken", "6", *sweep, LB_PROGRAM=program)
-        self.slurm.wait_all()
-        failed = [number for number in range(1, 7) if f" on {NODES[1]}," in self.log(array, number)]
-        self.assertNotIn(len(failed), (0, 6))
-        self.assertEqual(sorted(os.listdir(self.path("broken/finished"))),
-                         [str(number) for number in range(1, 7) if number not in failed])
-        done, said = self.merge("broken", 6)
-        self.assertFalse(done)
-        names = ",".join(map(str, failed))
-        self.assertIn(f"these shards are missing or have cases left: {names}\n", said)
-        self.assertIn("incomplete: shard", said)
-        self.assertTrue(os.path.exists(self.path("broken/report.html")))
-
-        self.submit("--array=" + names, TASK, "broken", "6", *sweep)
-        self.slurm.wait_all()
-        done, said = self.merge("broken", 6)
-        self.assertTrue(done, said)
-        self.check_merged("broken", sweep)
 
 
 class Page(Cluster):

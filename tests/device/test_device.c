@@ -288,28 +288,6 @@ TEST(cells_have_their_own_sizes_and_costs)
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 10 * 8);
 }
 
-TEST(throttling_is_described_in_words)
-{
-    char text[96];
-    lb_throttle_text(0, text, sizeof(text));
-    assert_string_equal(text, "");
-    lb_throttle_text(0x44, text, sizeof(text));
-    assert_string_equal(text, "power cap, hot");
-}
-
-TEST(too_old_a_device_is_named_with_its_version)
-{
-    const struct lb_device_info t4 = {.name = "Tesla T4", .major = 7, .minor = 5};
-    struct lb_error why = {""};
-    assert_int_equal(lb_device_needs(&t4, 8, 0, "", &why), LB_UNSUPPORTED);
-    assert_string_equal(why.text, "needs compute capability 8.0, this is a Tesla T4 (7.5)");
-    assert_int_equal(lb_device_needs(&t4, 8, 0, "dtype bf16", &why), LB_UNSUPPORTED);
-    assert_string_equal(why.text,
-                        "dtype bf16 needs compute capability 8.0, this is a Tesla T4 (7.5)");
-    assert_int_equal(lb_device_needs(&t4, 7, 5, "", &why), LB_OK);
-    assert_int_equal(lb_device_needs(NULL, 9, 0, "", &why), LB_OK);
-}
-
 /* Whether a process that runs the function ends by a fault of memory. */
 static bool faults(void (*function)(void))
 {

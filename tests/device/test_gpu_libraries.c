@@ -7,7 +7,6 @@
 #include "machine/machine.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/launch_limits.h"
-#include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
 static cudaStream_t stream;
@@ -19,11 +18,6 @@ static int install(void **state)
     fake_cudart_reset();
     fake_cublas_reset(false);
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess ? 0 : -1;
-}
-
-static int install_in_scratch(void **state)
-{
-    return scratch_setup(state) == 0 ? install(state) : -1;
 }
 
 static void *memory_of(size_t bytes)
@@ -271,39 +265,6 @@ TEST_WITH(products_have_their_arguments_checked, install, NULL)
             fail_msg("product %zu is not answered by %d", i, (int)cases[i].expected);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
     assert_int_equal(cudaFree(memory), cudaSuccess);
-}
-
-TEST_WITH(a_library_without_memory_gives_no_handle, install, NULL)
-{
-    struct lb_streams *streams;
-    struct lb_error err = {""};
-    fake_cublas_reset(true);
-    assert_int_equal(lb_streams_create(1, stream, &streams, &err), LB_OOM);
-    assert_non_null(strstr(err.text, "opening cuBLAS"));
-}
-
-/* ---- Several devices ----------------------------------------------------------------------- */
-
-TEST_WITH(a_process_opens_one_of_several_devices, install_in_scratch, scratch_teardown)
-{
-    struct lb_device_info info;
-    struct lb_error err = {""};
-    struct cudaDeviceProp properties;
-    int count, device;
-    scratch_setenv("LB_FAKE_DEVICES", "4");
-    assert_int_equal(cudaGetDeviceCount(&count), cudaSuccess);
-    assert_int_equal(count, 4);
-    assert_int_equal(cudaSetDevice(4), cudaErrorInvalidDevice);
-    assert_int_equal(cudaGetDeviceProperties(&properties, 4), cudaErrorInvalidDevice);
-    assert_int_equal(lb_device_cuda.open(4, &info, &err), LB_ABSENT);
-    assert_string_equal(err.text, "no CUDA device 4: there are 4, counted from 0");
-    assert_int_equal(lb_device_cuda.open(2, &info, &err), LB_OK);
-    assert_int_equal(info.ordinal, 2);
-    assert_int_equal(info.visible, 4);
-    assert_string_equal(info.pci, "0000:03:00.0");
-    assert_int_equal(strncmp(info.uuid, "GPU-03112131-", 13), 0);
-    assert_int_equal(cudaGetDevice(&device), cudaSuccess);
-    assert_int_equal(device, 2);
 }
 
 /* A wrong address is not seen in the call: whoever waits learns of it, and everybody after that. */

@@ -1,9 +1,5 @@
-/* The host's memory: guard bands, huge pages, and how much memory is counted as available. */
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
+/* The host's memory: guard bands, and how much memory is counted as available. */
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "case/probe.h"
 #include "device/host_memory.h"
@@ -29,17 +25,6 @@ TEST(blocks_are_aligned_and_report_no_overrun)
     }
 }
 
-TEST(too_large_a_block_is_refused)
-{
-    struct lb_error err = {""};
-    void *memory = &err;
-    if (!lb_host_space.overrun) /* the sanitizer's allocator would end the process */
-        skip();
-    assert_int_equal(lb_host_space.allocate(SIZE_MAX - 100, &memory, &err), LB_OOM);
-    assert_null(memory);
-    assert_non_null(strstr(err.text, "EiB"));
-}
-
 /* Changes one byte at a time, over the full width of both bands. */
 TEST(a_changed_byte_outside_a_block_is_found)
 {
@@ -62,59 +47,6 @@ TEST(a_changed_byte_outside_a_block_is_found)
     lb_host_space.release(memory);
 }
 
-/* Whether the kernel noted the advice to put the address in a huge page. */
-static bool is_advised_huge(const void *address)
-{
-    char line[4096];
-    bool within = false, advised = false;
-    FILE *smaps = fopen("/proc/self/smaps", "r");
-    while (smaps && fgets(line, sizeof(line), smaps)) {
-        unsigned long from, to;
-        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-            within = from <= (uintptr_t)address && (uintptr_t)address < to;
-        else if (within && strncmp(line, "VmFlags:", 8) == 0)
-            advised = strstr(line, " hg") != NULL;
-    }
-    if (smaps)
-        fclose(smaps);
-    return advised;
-}
-
-/* Whether this kernel has transparent huge pages, and shows in /proc where they were advised. The
- * kernel is asked, since /sys need not be mounted; emulators of user mode do not show it. */
-static bool offers_huge_pages(void)
-{
-    const size_t bytes = 2 << 20;
-    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(pages, MAP_FAILED);
-    bool offered = madvise(pages, bytes, MADV_HUGEPAGE) == 0 && is_advised_huge(pages);
-    munmap(pages, bytes);
-    return offered;
-}
-
-TEST(large_blocks_are_in_huge_pages)
-{
-    const size_t huge = 2 << 20, before = lb_host_space.overrun ? 256 : 0;
-    bool offered = offers_huge_pages();
-    for (size_t bytes = 2 * huge - 1; bytes <= 16 * huge; bytes = 2 * bytes + 1) {
-        char *memory;
-        assert_int_equal(lb_host_space.allocate(bytes, (void **)&memory, NULL), LB_OK);
-        assert_int_equal((uintptr_t)memory % 256, 0);
-        if (bytes >= 2 * huge) {
-            assert_int_equal((uintptr_t)(memory - before) % huge, 0);
-            assert_int_equal(is_advised_huge(memory), offered);
-            assert_int_equal(is_advised_huge(memory + bytes - 4096), offered);
-        }
-        memset(memory, 1, bytes);
-        if (lb_host_space.overrun) {
-            assert_null(lb_host_space.overrun(memory));
-            memory[bytes] ^= 1;
-            assert_string_equal(lb_host_space.overrun(memory), "past its end");
-        }
-        lb_host_space.release(memory);
-    }
-}
-
 TEST(weight_gradients_have_guard_bands)
 {
     struct lb_case c;
@@ -128,45 +60,6 @@ TEST(weight_gradients_have_guard_bands)
     last[4 * 3] = 0;
     assert_non_null(lb_host_space.overrun(results.gradients.dw_ih[0]));
     lb_results_destroy(&results);
-}
-
-static struct {
-    _Atomic bool spins, ends;
-} other; /* what the other thread does */
-
-static void *spin_then_sleep(void *unused)
-{
-    (void)unused;
-    while (other.spins)
-        ;
-    while (!other.ends)
-        usleep(1000);
-    return NULL;
-}
-
-/* Waits for up to 2 s until so many threads run. */
-static bool come_to(double running)
-{
-    for (int i = 0; i < 2000; i++) {
-        if (lb_threads_running() == running)
-            return true;
-        usleep(1000);
-    }
-    return false;
-}
-
-/* A library's threads that spin after they had work must not count as CPUs of the next case. */
-TEST(threads_that_sleep_do_not_run)
-{
-    pthread_t thread;
-    assert_true(come_to(1));
-    other.spins = true;
-    assert_int_equal(pthread_create(&thread, NULL, spin_then_sleep, NULL), 0);
-    assert_true(come_to(2));
-    other.spins = false;
-    assert_true(come_to(1));
-    other.ends = true;
-    pthread_join(thread, NULL);
 }
 
 /* The buffer that flushes the caches before each sample counts as memory that a case needs. */

@@ -1,31 +1,11 @@
 /* How CPUs share cores, caches and nodes, and which of them serve which device: read from folders
  * that are laid out like Linux's. */
-#include <errno.h>
-#include <sched.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "host/cpu_affinity.h"
 #include "host/cpu_topology.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
-
-static bool refuses_affinity;
-
-/* Stands in for the C library's, and refuses as Linux does where it has more CPUs than the set. */
-int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
-{
-    if (refuses_affinity) {
-        errno = EINVAL;
-        return -1;
-    }
-    long bytes = syscall(SYS_sched_getaffinity, pid, size, set);
-    if (bytes < 0)
-        return -1;
-    memset((char *)set + bytes, 0, size - (size_t)bytes);
-    return 0;
-}
 
 /* Writes a line to a file below the scratch folder, and makes the folders above it. */
 static void put(const char *name, const char *line)
@@ -124,15 +104,6 @@ TEST(this_machine_has_the_cpus_that_the_thread_may_use)
     assert_int_equal(one.count, 1);
     /* A case gets the last of the cores, not the first, which serves most interrupts. */
     assert_int_equal(one.places[0].cpu, all.places[all.cores - 1].cpu);
-}
-
-TEST(where_the_system_does_not_say_the_thread_may_use_all_cpus)
-{
-    struct lb_cpu_topology t;
-    refuses_affinity = true;
-    lb_cpu_topology_here(&t);
-    refuses_affinity = false;
-    assert_true(t.count >= 1 && t.cores >= 1 && t.domains >= 1 && t.nodes >= 1);
 }
 
 TEST(threads_have_the_third_level_caches_of_their_domains)

@@ -260,16 +260,3 @@ TEST_WITH(what_is_wrong_in_a_file_is_named_with_its_line, scratch_setup, scratch
     assert_int_equal(lb_device_model(scratch_path("none.txt"), &device, &err), LB_IO);
     assert_int_equal(device.sm_count, 7);
 }
-
-/* A file that is wrong leaves the device of the file before it known, and no other. */
-TEST_WITH(the_file_that_was_read_last_is_the_one_that_is_known, scratch_setup, scratch_teardown)
-{
-    struct lb_machine machine;
-    struct lb_device_info first, second;
-    first = modelled(written("like = h100\nname = First\n"));
-    assert_int_equal(lb_device_model(written("like = h100\n"), &second, NULL), LB_INVALID);
-    assert_int_equal(lb_machine_of(&first, &machine, NULL), LB_OK);
-    second = modelled(written("like = h100\nname = Second\n"));
-    assert_int_equal(lb_machine_of(&second, &machine, NULL), LB_OK);
-    assert_int_equal(lb_machine_of(&first, &machine, NULL), LB_UNSUPPORTED);
-}

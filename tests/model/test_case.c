@@ -133,51 +133,34 @@ TEST(malformed_texts_name_the_column_and_what_is_allowed)
         const char *says; /* a part of the message */
     } table[] = {
         {"", 1, "neither an implementation's name"},
-        {"/", 1, "neither an implementation's name"},
         {"cpu_ref", 8, "sizes such as T25_B16_I512_H512 must follow"},
         {"cpu_ref/", 9, "sizes such as T25_B16_I512_H512 must follow"},
-        {"cpu_ref//T1_B1_H1", 9, "sizes such as"},
         {"t25_b16_h512", 13, "sizes such as"},
         {"cpu-ref/T1_B1_H1", 1, "'cpu-ref' is neither an implementation's name (a-z, 0-9, _)"},
         {"cudnn:/T1_B1_H1", 7, "'' is not a variant's name (a-z, 0-9, _)"},
-        {"cudnn:a:b/T1_B1_H1", 7, "'a:b' is not a variant's name"},
         {"a23456789012345678901234567890123/T1_B1_H1", 1, "neither an implementation's name"},
-        {" T1_B1_H1", 1, "neither"},
         {"T1_B1", 1, "T, B and H must be given"},
-        {"T1_B1_I1", 1, "T, B and H must be given"},
         {"T1_B1_H1_", 10, "'': a size is T, B, I, H, P, L or D and a number"},
-        {"T1__B1_H1", 4, "a size is"},
         {"T1_B1_H1_X2", 10, "'X2': a size is"},
         {"T1_B1_H1_T2", 10, "T is given twice"},
-        {"T1_B1_I1_H1_I1", 13, "I is given twice"},
         {"T0_B1_H1", 2, "must be 1 or more"},
-        {"T-1_B1_H1", 2, "'-1' is not a whole number of 1 or more"},
-        {"T_B1_H1", 2, "'' is not a whole number"},
         {"T1.5_B1_H1", 2, "'1.5' is not a whole number"},
         {"T1_B9223372036854775808_H1", 5, "a number must be below 2^63"},
         {"T1_B1_H1_D3", 11, "3: directions must be 1 or 2"},
         {"T1_B1_H1/", 10, "'': allowed are a dtype"},
-        {"T1_B1_H1//f32", 10, "'': allowed are a dtype"},
-        {"T1_B1_H1/f32/", 14, "'': allowed are a dtype"},
         {"T1_B1_H1/f31", 10, "'f31': allowed are a dtype (f64 f32 f16 bf16)"},
         {"T1_B1_H1/f32/f16", 14, "'f16': its field is given twice"},
-        {"T1_B1_H1/f32/f32", 14, "'f32': its field is given twice"},
         {"T1_B1_H1/th0", 10, "th0: threads must be 1 to 4096"},
         {"T1_B1_H1/th4097", 10, "th4097: threads must be 1 to 4096"},
-        {"T1_B1_H1/th", 10, "'th': allowed are"},
-        {"T1_B1_H1/th2x", 10, "'2x' is not a whole number"},
-        {"T1_B1_H1/th1/th2", 14, "its field is given twice"},
         {"T1_B1_H1/f16/tf32", 1, "math tf32 goes with dtype f32, not f16"},
         {"T1_B1_H1_P1", 1, "cell projection: P must be from 1 to H - 1, and is 1 for H1"},
         {"T1_B1_H9_P2147483648", 11, "2147483648: P must be below 2^31"},
-        {"T1_B1_H9_P2_P2", 13, "P is given twice"},
         {"T1_B1_H9_P2/cell-peephole", 13, "'cell-peephole': its field is given twice"},
         {"T1_B1_H9/cell-projection", 10, "projection is a size, as in H512_P128"},
         {"T1_B1_H9/cell-residual", 1, "it needs L2 or more"},
         {"T1_B1_H9/cell-peephole/act-relu", 1, "cell peephole goes with act tanh, not relu"},
         {"T1_B1_H1/batched/cold", 1, "batched timing keeps caches hot"},
         {"T1_B1_H1/batched/backward", 1, "timed isolated only"},
-        {"T1_B1_H1/f32 ", 10, "'f32 ': allowed are"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct lb_case c;
@@ -265,48 +248,5 @@ TEST(the_same_means_the_same_text)
             assert_int_equal(lb_case_hash(&a), lb_case_hash(&b));
         if (lb_case_same_problem(&a, &b))
             assert_int_equal(lb_case_hash_problem(&a), lb_case_hash_problem(&b));
-    }
-}
-
-TEST(longest_text_fits)
-{
-    struct lb_case c = {
-        .impl = "a234567890123456789012345678901",
-        .variant = "b234567890123456789012345678901",
-        .problem = {INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX, 2, LB_BF16, LB_BACKWARD,
-                    LB_TF32, LB_ACT_RELU, true, LB_CELL_PROJECTION, INT32_MAX},
-        .launch = LB_GRAPH,
-        .cache = LB_COLD,
-        .timing = LB_BATCHED,
-        .threads = LB_MAX_THREADS,
-    };
-    char text[LB_CASE_ID_SIZE];
-    assert_true(lb_case_print(&c, text) < LB_CASE_ID_SIZE - 1);
-    assert_string_equal(text + strlen(text) - 7, "/th4096");
-}
-
-/* Mangled texts are read or refused, never misread: what is accepted prints to a fixed point. */
-TEST(mangled_texts_do_no_harm)
-{
-    static const char alphabet[] = "TBIHLD0123456789_/:abcfinrtu-. \n\xff";
-    srand(3);
-    for (int i = 0; i < 50000; i++) {
-        char text[64] = "cudnn:auto/T25_B16_I5_H5_L2/f32/train/th2";
-        char once[LB_CASE_ID_SIZE], twice[LB_CASE_ID_SIZE];
-        for (int k = rand() % 4; k >= 0; k--)
-            text[(size_t)rand() % strlen(text)] = alphabet[(size_t)rand() % strlen(alphabet)];
-        text[(size_t)rand() % (strlen(text) + 1)] = rand() % 4 ? '1' : '\0';
-        text[41] = '\0';
-        struct lb_case c;
-        int column = -1;
-        size_t length = strlen(text);
-        if (lb_case_parse(text, &c, NULL, &column, NULL) != LB_OK) {
-            assert_in_range(column, 1, length + 1);
-            continue;
-        }
-        lb_case_print(&c, once);
-        assert_int_equal(lb_case_parse(once, &c, NULL, NULL, NULL), LB_OK);
-        lb_case_print(&c, twice);
-        assert_string_equal(once, twice);
     }
 }

@@ -168,24 +168,6 @@ TEST_WITH(only_complete_pictures_are_left, scratch_setup, scratch_teardown)
 #undef WRITE
 }
 
-/* gnuplot reads the folder's name inside quotes, where none of these characters may be special. */
-TEST_WITH(folder_of_any_name_is_drawn_into, scratch_setup, scratch_teardown)
-{
-    struct lb_run run = synthetic_run(&infer_grid);
-    struct lb_grouped_run grouped;
-    struct lb_picture_report report;
-    struct lb_error err = {""};
-    char special[600];
-    snprintf(special, sizeof(special), "%s", scratch_path("it's \"a\" $HOME `x` \\n"));
-    assert_int_equal(mkdir(special, 0777), 0);
-    lb_group_run(&run, NULL, &grouped);
-    if (lb_pictures_draw(&grouped, special, "time-h", 30, &report, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    assert_int_equal(report.pictures, 1);
-    lb_grouped_run_free(&grouped);
-    lb_run_free(&run);
-}
-
 /* Timelines and pictures show an implementation in the same colour. */
 TEST_WITH(palette_is_that_of_the_scripts, scratch_setup, scratch_teardown)
 {

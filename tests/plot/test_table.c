@@ -179,15 +179,6 @@ TEST(rows_with_too_few_processes_are_neither_fastest_nor_tied)
     free(text);
 }
 
-TEST(the_only_one_is_no_winner)
-{
-    char *table = print_three((double[]){3e6, 0, 0}, many);
-    assert_rank(table, "cpu_ref", "1.00x  ok");
-    assert_rank(table, "onednn", "! crash: made up");
-    assert_null(strstr(table, "fastest"));
-    free(table);
-}
-
 /* The time of an update stands in a column of its own, and every line still fits 80 columns. */
 TEST(updates_have_a_column_where_a_row_has_one)
 {

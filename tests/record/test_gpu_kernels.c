@@ -97,27 +97,6 @@ TEST(names_are_shortened_to_what_tells_them_apart)
     }
 }
 
-/* Asserts that the text is valid UTF-8. */
-static void assert_text(const char *text)
-{
-    json_t *string = json_string(text);
-    assert_non_null(string);
-    json_decref(string);
-}
-
-TEST(endless_names_fit)
-{
-    struct lb_kernels k;
-    char name[5000];
-    for (int i = 0; i < 2; i++) {
-        memset(name, "k<"[i], sizeof(name));
-        name[sizeof(name) - 1] = '\0';
-        size_t length = strlen(kernel_named(name, &k)->name);
-        assert_true(length < LB_KERNEL_NAME_SIZE && length > (i == 0 ? 100 : 0));
-        lb_kernels_free(&k);
-    }
-}
-
 static struct lb_launch_record launch(char *name, double start_ns, double end_ns, int64_t grid)
 {
     return (struct lb_launch_record){.name = name,
@@ -266,27 +245,6 @@ TEST(kernels_read_back)
         assert_non_null(strstr(err.text, "kernels[1]: "));
         lb_kernels_free(&copy);
         json_decref(broken);
-    }
-    json_decref(array);
-    lb_kernels_free(&k);
-}
-
-/* JSON and the report can't hold a part of a character. */
-TEST(names_are_not_cut_within_a_character)
-{
-    char name[4 * LB_KERNEL_NAME_SIZE] = "k";
-    struct lb_kernels copy = {0}, cut, k = made_of("RNN", 1, "secret", 1);
-    json_t *array = lb_kernels_to_json(&k);
-    for (int even = 0; even < 2; even++) { /* one of the two has a character across the end */
-        name[even] = '\0';
-        while (strlen(name) < LB_KERNEL_NAME_SIZE)
-            strcat(name, "\u00e9");
-        assert_text(kernel_named(name, &cut)->name);
-        lb_kernels_free(&cut);
-        json_object_set_new(json_array_get(array, 0), "name", json_string(name));
-        assert_int_equal(lb_kernels_from_json(array, &copy, NULL), LB_OK);
-        assert_text(copy.items[0].name);
-        lb_kernels_free(&copy);
     }
     json_decref(array);
     lb_kernels_free(&k);

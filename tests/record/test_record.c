@@ -108,16 +108,6 @@ TEST(interval_is_unknown_below_six_samples)
     lb_row_free(&row);
 }
 
-TEST(text_in_another_encoding_loses_no_row)
-{
-    struct lb_row row = synthetic_row(text, LB_VERDICT_ERROR, 0, 0, 0);
-    lb_row_print(&row.reason, "cut in a letter: \xc3");
-    struct lb_row copy = read_back(&row);
-    assert_string_equal(copy.reason, "cut in a letter: ?");
-    lb_row_free(&copy);
-    lb_row_free(&row);
-}
-
 /* Derived numbers in a file that contradict its samples, and unknown keys. */
 TEST(derived_numbers_are_computed_anew_and_other_keys_read_over)
 {

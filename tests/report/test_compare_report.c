@@ -1,19 +1,7 @@
-/* Tests of the reports on a comparison: their size, their counts, and how long they take to come
- * by. */
-#include <time.h>
-
+/* Tests of the reports on a comparison: their size and their counts. */
 #include "report/compare.h"
-#include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
-
-/* How many times as long as the JSON library alone a comparison may take. A sanitizer slows down
- * this project's code but not the library's. */
-#ifdef __SANITIZE_ADDRESS__
-static const double most_parsings = 12;
-#else
-static const double most_parsings = 2.5;
-#endif
 
 #define CASE(n) "cpu_ref/T" #n "_B1_I64_H64/f32/infer"
 
@@ -124,62 +112,4 @@ TEST(junit_counts_its_own_elements)
     lb_run_comparison_free(&comparison);
     lb_run_free(&now);
     lb_run_free(&base);
-}
-
-/* The processor's time of this process in s: other tests may run beside this one. */
-static double cpu_seconds(void)
-{
-    return (double)clock() / CLOCKS_PER_SEC;
-}
-
-/* The time in which the JSON library alone parses the lines of a run. */
-static double parsing_seconds(const char *folder)
-{
-    const size_t flags = JSON_DISABLE_EOF_CHECK;
-    char path[4096];
-    json_t *line;
-    snprintf(path, sizeof(path), "%s/run.jsonl", folder);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    double start = cpu_seconds();
-    while ((line = json_loadf(file, flags, NULL)))
-        json_decref(line);
-    double seconds = cpu_seconds() - start;
-    fclose(file);
-    return seconds;
-}
-
-/* Through the files, as --compare does it: 10,000 rows of 100 samples each. The yardstick is
- * another library's work in the same minute, so that the test holds on any machine under any load.
- */
-TEST_WITH(ten_thousand_rows_take_little_more_than_their_parsing, scratch_setup, scratch_teardown)
-{
-    struct lb_run runs[2], read[2];
-    const char *const folders[2] = {scratch_path("base"), scratch_path("new")};
-    make_large(10000, 50, &runs[0], &runs[1]);
-    for (int s = 0; s < 2; s++) {
-        struct lb_run_file file = {0};
-        json_t *details = json_pack("{s:{}, s:[s], s:i}", "environment", "command", "x", "seed", 1);
-        assert_int_equal(lb_run_create(folders[s], details, &file, NULL), LB_OK);
-        for (size_t i = 0; i < runs[s].count; i++)
-            assert_int_equal(lb_run_append(&file, &runs[s].rows[i], NULL), LB_OK);
-        assert_int_equal(lb_run_finish(&file, false, NULL), LB_OK);
-        lb_run_close(&file);
-        lb_run_free(&runs[s]);
-        json_decref(details);
-    }
-    double parsing = 0;
-    for (int s = 0; s < 2; s++)
-        parsing += parsing_seconds(folders[s]);
-    double start = cpu_seconds();
-    for (int s = 0; s < 2; s++)
-        assert_int_equal(lb_run_read(folders[s], &read[s], NULL), LB_OK);
-    struct lb_run_comparison comparison = synthetic_compare(&read[0], &read[1]);
-    double seconds = cpu_seconds() - start;
-    print_message("10,000 rows of 100 samples: %.2f s, parsing %.2f s\n", seconds, parsing);
-    assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 200);
-    assert_true(seconds < most_parsings * parsing);
-    lb_run_comparison_free(&comparison);
-    for (int s = 0; s < 2; s++)
-        lb_run_free(&read[s]);
 }
