@@ -1,7 +1,5 @@
 /* Appending text, which is never cut within a character; and cleaning it: whatever the bytes are,
  * the result is safe to print on a terminal. */
-#include <jansson.h>
-
 #include "base/text.h"
 #include "tests/helpers/test.h"
 
@@ -37,27 +35,6 @@ TEST(bytes_of_no_character_become_question_marks)
     text_becomes("\xf4\x90\x80\x80", "????");    /* beyond U+10FFFF */
     text_becomes("\xe2\x89", "??");              /* cut */
     text_becomes("\xe2\x89\xe2\x89\xa4", "??≤"); /* cut, and whole */
-}
-
-/* Jansson, which refuses everything but UTF-8, checks the result. */
-TEST(random_bytes_become_valid_json)
-{
-    unsigned random = 1;
-    for (int i = 0; i < 20000; i++) {
-        char text[24];
-        for (size_t k = 0; k < sizeof(text); k++) {
-            random = random * 1664525u + 1013904223u;
-            unsigned byte = random >> 24;
-            text[k] = (char)(k % 3 == 0 ? byte | 0xc0 : byte); /* many lead bytes */
-        }
-        text[sizeof(text) - 1] = '\0';
-        size_t before = strlen(text);
-        lb_clean_text(text);
-        assert_true(strlen(text) <= before);
-        json_t *json = json_string(text);
-        assert_non_null(json);
-        json_decref(json);
-    }
 }
 
 TEST(what_does_not_fit_is_cut_between_characters)

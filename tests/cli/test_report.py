@@ -131,12 +131,6 @@ class Report(ProgramTest):
                              {"http://www.w3.org/2000/svg"})
             self.assertIsNone(re.search(r"\b(nan|inf)\b", page.words))
 
-    def test_720_cases_take_at_most_800_kilobytes(self):
-        results = os.path.join(os.path.dirname(__file__), "..", "..", "results")
-        page = self.report(os.path.join(results, "quick-cpu"))
-        self.assertEqual(sum(len(problem[5]) for problem in page.data["problems"]), 720)
-        self.assertLess(len(page.text), 800_000)
-
     def test_readers_without_javascript_get_the_table_of_the_terminal(self):
         page = self.report(self.made_up("usual"))
         table = page.text[page.text.index("<noscript>"):page.text.index("</noscript>")]

@@ -93,17 +93,6 @@ TEST(report_says_what_was_counted)
     free(words);
 }
 
-TEST(short_test_judges_no_rate)
-{
-    char *words;
-    struct lb_self_result *result = good_result();
-    result->quick = true;
-    result->shuffled.significant = 100;
-    assert_true(report(result, &words));
-    assert_non_null(strstr(words, "too few comparisons to judge"));
-    free(words);
-}
-
 TEST(runs_that_differ_one_after_the_other_are_warned_of)
 {
     char *words;
@@ -152,14 +141,4 @@ TEST(each_trouble_has_its_advice_and_a_ready_machine_none)
             fail_msg("'%s' does not say '%s'", text, words[i]);
         free(text);
     }
-}
-
-TEST(a_look_at_this_machine_finds_a_clock_and_cpus)
-{
-    struct lb_noise_check noise;
-    lb_noise_check_run(0.02, &noise);
-    assert_true(noise.resolution_ns > 0 && noise.resolution_ns < 1e7);
-    assert_true(noise.overhead_ns > 0 && noise.overhead_ns < 1e6);
-    assert_true(noise.cpus >= 1 && noise.stolen >= 0 && noise.stolen < 1);
-    assert_true(noise.gpu_tenants >= 0);
 }

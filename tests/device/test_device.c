@@ -11,9 +11,7 @@
 #include "device/nvml.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
-#include "machine/machine.h"
 #include "model/case.h"
-#include "record/environment.h"
 #include "tests/fake_gpu/fake_device.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/scratch_folder.h"
@@ -41,32 +39,6 @@ TEST(an_absent_device_keeps_its_reason)
     lb_device_assume(NULL, "seen elsewhere");
     assert_null(lb_device_known(&why));
     assert_string_equal(why.text, "seen elsewhere");
-}
-
-TEST(a_device_survives_its_record)
-{
-    struct lb_device_info info, back;
-    assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
-    strcpy(info.uuid, "GPU-1");
-    strcpy(info.pci, "0000:3b:00.0");
-    info.ordinal = 3;
-    info.visible = 8;
-    info.driver = 13000;
-    info.runtime = 12080;
-    json_t *object = lb_device_to_json(&info);
-    lb_device_from_json(object, &back);
-    json_decref(object);
-    info.modelled = false; /* a record describes a real device */
-    assert_string_equal(back.name, info.name);
-    assert_string_equal(back.uuid, info.uuid);
-    assert_string_equal(back.pci, "0000:3b:00.0");
-    assert_int_equal(back.ordinal, 3);
-    assert_int_equal(back.visible, 8);
-    assert_int_equal(back.major, 9);
-    assert_int_equal(back.sm_count, 132);
-    assert_int_equal(back.driver, 13000);
-    assert_int_equal(back.runtime, 12080);
-    assert_true(back.memory_bytes == info.memory_bytes && back.l2_bytes == info.l2_bytes);
 }
 
 static enum lb_status work(void *user, struct lb_error *err)

@@ -3,8 +3,6 @@
 #include "measure/noise_check.h"
 #include "tests/helpers/test.h"
 
-extern int stub_inits;
-
 TEST(a_device_is_read_by_its_uuid)
 {
     struct lb_gpu_state gpu;
@@ -39,13 +37,4 @@ TEST(tenants_and_heat_are_noise)
     assert_int_equal(noise.gpus, 2);
     assert_int_equal(noise.gpu_tenants, 3);
     assert_int_equal(noise.gpus_throttled, 1); /* an idle GPU does not count */
-}
-
-TEST(the_library_is_initialised_once)
-{
-    struct lb_gpu_use use;
-    assert_int_equal(lb_nvml_count(), 2);
-    assert_true(lb_nvml_use(1, &use));
-    assert_false(lb_nvml_use(2, &use));
-    assert_int_equal(stub_inits, 1);
 }

@@ -118,18 +118,6 @@ TEST(threads_have_the_third_level_caches_of_their_domains)
     assert_true(isnan(lb_cpu_topology_l3_bytes(&t, 5)));
 }
 
-TEST(the_record_has_the_counts)
-{
-    struct lb_cpu_topology t;
-    lb_cpu_topology_make(16, 8, 2, 1, 32e6, &t);
-    json_t *object = lb_cpu_topology_to_json(&t);
-    char *text = json_dumps(object, JSON_SORT_KEYS | JSON_COMPACT);
-    assert_string_equal(text, "{\"from_system\":true,\"l3_bytes\":32000000.0,\"l3_domains\":2,"
-                              "\"numa_nodes\":1,\"physical_cores\":8,\"threads_per_core\":2}");
-    free(text);
-    json_decref(object);
-}
-
 /* Two sockets of 8 cores with two hardware threads each: CPU n and n + 16 are one core. Devices
  * 0 to 2 are at node 0, device 3 at node 1. */
 static void put_server(void)
@@ -200,14 +188,4 @@ TEST(a_process_is_bound_to_a_list)
     assert_true(lb_bind_cpus(before));
     lb_allowed_cpus(now);
     assert_string_equal(now, before);
-}
-
-TEST(what_is_no_list_is_refused)
-{
-    static const char *const bad[] = {"", "x", "-1", "3-1", "1,", "0-", "0-99999", "1 2"};
-    struct lb_device_cpus cpus[1];
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_false(lb_bind_cpus(bad[i]));
-        assert_int_equal(lb_divide_cpus("", bad[i], server, 1, cpus, NULL), LB_INVALID);
-    }
 }

@@ -178,41 +178,6 @@ TEST_WITH(a_file_says_how_a_machine_differs_from_a_known_one, scratch_setup, scr
     assert_true(t.cores == 64 && t.domains == 8 && t.nodes == 1 && t.count == 128);
 }
 
-/* Descriptions with all keys need no known machine, and lack one when any line is left out. */
-TEST_WITH(a_key_that_is_missing_is_named, scratch_setup, scratch_teardown)
-{
-    static const char both[] = "name = Other\ncores = 100\nclock_hz = 4\nf64_flops_clock = 8\n"
-                               "f32_flops_clock = 9\nf16_flops_clock = 10\nbf16_flops_clock = 11\n"
-                               "inner_bytes = 1\nown_bytes = 2\ncache_bytes = 3\n"
-                               "own_bytes_clock = 5\ncache_bytes_clock = 6\n"
-                               "memory_bytes_clock = 7\ncache_bytes_s = 12\nmemory_bytes_s = 13\n"
-                               "peer_bytes_clock = 14\npeer_clocks = 15\nfar_clocks = 16\n"
-                               "cell_clocks = 17\ntile_rows = 18\n";
-    static const char *const own[] = {
-        "kind = gpu\ncompute_capability = 9.0\ncluster = 20\nclock_max_hz = 21\n"
-        "tf32_flops_clock = 22\nmemory_bytes = 23\n",
-        "kind = cpu\nthreads_per_core = 2\ndomains = 5\nnodes = 1\nf64_unit = avx2\n"
-        "f32_unit = avx2\nf16_unit = avx2\nbf16_unit = avx2\ninner_bytes_clock = 20\n"
-        "remote_clocks = 21\n"};
-    for (int kind = 0; kind < 2; kind++) {
-        char whole[1024];
-        snprintf(whole, sizeof(whole), "%s%s", own[kind], both);
-        struct lb_machine m = machine_of(written(whole));
-        assert_true(m.cpu == (kind == 1) && m.far_clocks == 16 && m.tile_rows == 18);
-        assert_true(m.bytes[LB_CACHE] == 3 && m.bytes_s[LB_CACHE] == 12);
-        for (const char *line = strchr(whole, '\n') + 1; *line; line = strchr(line, '\n') + 1) {
-            char text[1024], key[48];
-            struct lb_error err;
-            snprintf(text, sizeof(text), "%.*s%s", (int)(line - whole), whole,
-                     strchr(line, '\n') + 1);
-            snprintf(key, sizeof(key), ": %.*s is missing", (int)strcspn(line, " "), line);
-            assert_int_equal(lb_machine_read(written(text), &m, &err), LB_INVALID);
-            if (!strstr(err.text, key))
-                fail_msg("without %s: %s", key, err.text);
-        }
-    }
-}
-
 TEST_WITH(what_is_wrong_in_a_file_is_named_with_its_line, scratch_setup, scratch_teardown)
 {
     static const struct {
@@ -223,15 +188,11 @@ TEST_WITH(what_is_wrong_in_a_file_is_named_with_its_line, scratch_setup, scratch
         {"like = h100\nname = x\ncores = many\n",
          "machine.txt:3: cores = many: it must be a whole number above 0"},
         {"like = h100\ncores = 2.5\n", "machine.txt:2: cores = 2.5: it must be a whole number"},
-        {"like = h100\ncores = 1e12\n", "machine.txt:2: cores = 1e12"},
         {"like = h100\ncache_bytes = 0\n", "cache_bytes = 0: it must be a number above 0"},
-        {"like = h100\ncache_bytes = nan\n", "machine.txt:2: cache_bytes = nan"},
-        {"like = h100\ncache_bytes = 5e7 bytes\n", "machine.txt:2: cache_bytes = 5e7 bytes"},
         {"like = h100\npeer_clocks = -1\n", "peer_clocks = -1: it must be a number, 0"},
         {"like = h100\ncompute_capability = 9\n", "such as 8.9"},
         {"like = h100\nkind = tpu\n", "kind = tpu: it must be cpu or gpu"},
         {"like = epyc9654\nf32_unit = sse\n", "it must be plain, avx2, avx512"},
-        {"like = h100\nname =\n", "machine.txt:2: name = : it must be a name"},
         {"like = h900\n", "machine.txt:1: like = h900: no such machine is known; there are a100"},
         {"name = x\nlike = h100\n", "machine.txt:2: like must come before name, in line 1"},
         {"like = h100\nname = x\nname = y\n", "machine.txt:3: name was given in line 2 already"},
@@ -239,7 +200,6 @@ TEST_WITH(what_is_wrong_in_a_file_is_named_with_its_line, scratch_setup, scratch
         {"like = h100\n", "machine.txt: name is missing"},
         {"", "kind is missing; a first line such as 'like = h100' fills in the rest"},
         {"like = h100\nname = x\ndomains = 2\n", "machine.txt:3: a GPU has no domains"},
-        {"like = grace\nname = x\ncluster = 2\n", "machine.txt:3: a CPU has no cluster"},
         {"like = h100\nname = x\nclock_hz = 3e9\n", "clock_hz is above clock_max_hz"},
         {"like = a100\nname = x\ncluster = 8\n", "a cluster needs peer_bytes_clock"},
         {"like = epyc9654\nname = x\ncores = 95\n", "cores must be a multiple of domains"},

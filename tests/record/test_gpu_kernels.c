@@ -5,7 +5,6 @@
 
 #include "record/gpu_kernels.h"
 #include "tests/helpers/test.h"
-#include "trace/kernel_trace.h"
 
 /* Names that profilers have shown, one or more for each rule, in the order of the rules. */
 static const struct {
@@ -248,22 +247,4 @@ TEST(kernels_read_back)
     }
     json_decref(array);
     lb_kernels_free(&k);
-}
-
-static enum lb_status do_nothing(void *user, struct lb_error *err)
-{
-    (void)user, (void)err;
-    return LB_OK;
-}
-
-/* Without CUPTI, without a device, and where nothing was launched. */
-TEST(a_call_without_kernels_has_a_reason)
-{
-    struct lb_kernels k = {0};
-    struct lb_error err = {""};
-    enum lb_status st = lb_kernel_trace(do_nothing, NULL, false, &k, &err);
-    assert_true(st == LB_ABSENT || st == LB_FAILED);
-    assert_true(strlen(err.text) > 10);
-    assert_null(k.items);
-    print_message("the reason here: %s\n", err.text);
 }

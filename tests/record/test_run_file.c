@@ -267,17 +267,6 @@ TEST_WITH(full_disk_leaves_whole_lines, begin, end)
     lb_row_free(&row);
 }
 
-TEST_WITH(folder_that_cannot_be_written_is_said_at_once, begin, end)
-{
-    struct lb_run_file file = {0};
-    struct lb_error err = {""};
-    assert_int_equal(lb_run_create("/proc/nonexistent/a/b", details, &file, &err), LB_IO);
-    assert_non_null(strstr(err.text, "/proc/nonexistent/a/b"));
-    assert_int_equal(lb_run_create("/dev/null", details, &file, &err), LB_IO);
-    assert_int_equal(lb_run_create("/proc", details, &file, &err), LB_IO);
-    assert_null(file.path);
-}
-
 TEST_WITH(missing_parents_of_a_folder_are_made, begin, end)
 {
     struct lb_run_file file = {0};
@@ -323,19 +312,6 @@ TEST_WITH(doubtful_files_are_named, begin, end)
 #undef HEADER
 }
 
-/* A pipe would make the program wait for a writer. */
-TEST_WITH(only_regular_files_are_read, begin, end)
-{
-    struct lb_run run;
-    struct lb_error err = {""};
-    assert_int_equal(mkdir(folder, 0777), 0);
-    assert_int_equal(mkfifo(path, 0666), 0);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(lb_run_read(i ? folder : path, &run, &err), LB_INVALID);
-        assert_non_null(strstr(err.text, "run.jsonl: it is not a regular file"));
-    }
-}
-
 /* Rows that nobody would find are not written: the file was deleted, moved away or replaced. */
 TEST_WITH(a_file_that_vanishes_is_noticed, begin, end)
 {
@@ -355,32 +331,6 @@ TEST_WITH(a_file_that_vanishes_is_noticed, begin, end)
         assert_non_null(strstr(err.text, i < 2 ? "deleted or moved" : "replaced"));
         lb_run_close(&file);
     }
-    lb_row_free(&row);
-}
-
-/* A time budget may skip a hundred thousand cases. */
-TEST_WITH(a_skipped_row_is_short, begin, end)
-{
-    struct lb_run_file file = {0};
-    struct lb_run run;
-    struct lb_case c;
-    lb_case_parse("cpu_ref/T4_B1_H3/f32/infer", &c, NULL, NULL, NULL);
-    struct lb_row row = lb_row_make(&c);
-    row.verdict = LB_VERDICT_SKIPPED;
-    lb_row_print(&row.reason, "the time budget of 5 s ran out");
-    assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
-    off_t before = file.size;
-    assert_int_equal(lb_run_append(&file, &row, NULL), LB_OK);
-    assert_true(file.size - before < 480);
-    lb_run_close(&file);
-    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-    assert_int_equal(run.rows[0].verdict, LB_VERDICT_SKIPPED);
-    assert_string_equal(run.rows[0].reason, row.reason);
-    json_t *whole = lb_row_to_json(&row), *read = lb_row_to_json(&run.rows[0]);
-    assert_true(json_equal(whole, read));
-    json_decref(whole);
-    json_decref(read);
-    lb_run_free(&run);
     lb_row_free(&row);
 }
 
