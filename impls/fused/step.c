@@ -30,9 +30,10 @@ enum {
     /* Until inputs arrive that are in memory or in the far half of the cache: HPMLL's benchmark, on
      * Hopper. A thread requests those of a group of cells together; each further group waits. */
     MEMORY_CLOCKS = 470,
-    /* Instructions per cell in the SASS of sm_90a, f16, 64 x 64, without branches not taken.
-     * Backward has two parts: until its inputs are requested, and once they and dh are there. */
-    FORWARD_INSTRUCTIONS = 200,
+    /* Instructions per cell in the SASS of sm_90a, f16, 64 x 64, in training, without branches not
+     * taken. Backward has two parts: until its inputs are requested, and once they and dh are
+     * there. */
+    FORWARD_INSTRUCTIONS = 105,
     REQUEST_INSTRUCTIONS = 75,
     BACKWARD_INSTRUCTIONS = 100,
     SCHEDULERS = 4, /* of an SM; each issues one instruction of a warp per clock */

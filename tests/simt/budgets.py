@@ -4,21 +4,22 @@
   budgets.py compile --nvcc NVCC --out DIR [--arch ARCH]... [--include DIR]... SOURCE.cu...
   budgets.py check   --table budgets.csv --reports DIR [--disassembler NVDISASM]
   budgets.py hold    --nvcc NVCC --out DIR [--disassembler NVDISASM]
-  budgets.py measure --reports DIR
+  budgets.py measure --reports DIR [--disassembler NVDISASM]
 
 compile writes PTX, the assembler's resource report and the machine code for each source and
 architecture (all that the table has, or those given). check compares these with the table: a kernel
 without a row fails, and so does a row without a kernel. hold does both for all kernels of this tree
 and the table beside this file. measure prints the current rows, for pasting.
 
-The registers of the table are those of one release of nvcc (RECORDED). Kernels that another release
-compiled may use more of them. Everything else holds for each release: no spill beyond the table, no
+The registers and instruction counts of the table are those of one release of nvcc (RECORDED). Kernels
+that another release compiled may have more of them. Everything else holds for each release: no spill beyond the table, no
 local memory, registers that fit in the register file, shared memory, and instructions.
 
 A row has: kernel, arch, threads per block, the maxima of registers, spill bytes and static shared
-bytes, the dynamic shared bytes of a launch, and the PTX and machine instructions that the kernel must
-contain: prefixes separated by spaces, | between alternatives. Machine code is checked where a
-disassembler is given; it must then also have no local-memory traffic.
+bytes, the dynamic shared bytes of a launch, the PTX and machine instructions that the kernel must
+contain (prefixes separated by spaces, | between alternatives), and the maximum of machine instructions
+behind the last barrier of the block, where the cells of a step are computed; empty: any number. Machine
+code is checked where a disassembler is given; it must then also have no local-memory traffic.
 """
 
 import argparse
@@ -40,7 +41,7 @@ REGISTER_FILE = 65536
 REGISTER_UNIT = 8  # registers per thread are allocated in eights
 
 COLUMNS = ["kernel", "arch", "threads", "registers", "spill_bytes", "static_shared",
-           "dynamic_shared", "ptx", "sass"]
+           "dynamic_shared", "ptx", "sass", "after_barrier"]
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -113,6 +114,13 @@ def sass_bodies(disassembler, cubin):
     return dict(zip(parts[1::2], parts[2::2]))
 
 
+def after_barrier(body):
+    """The number of machine instructions behind the last barrier of the block, without padding."""
+    found = re.findall(r"/\*[0-9a-f]{4,5}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", body)
+    barriers = [i for i, name in enumerate(found) if name.startswith("BAR.SYNC")]
+    return sum(name != "NOP" for name in found[barriers[-1] + 1:]) if barriers else 0
+
+
 def read_reports(folder, disassembler):
     """[{kernel, arch, registers, ..., body, machine}]: all that was compiled"""
     found = []
@@ -166,6 +174,10 @@ def check_kernel(kernel, row, limit):
     for wanted in row["sass"].split():
         if not has_instruction(kernel["sass"], wanted):
             yield "no %s in its machine code" % wanted
+    behind = after_barrier(kernel["sass"])
+    if row["after_barrier"] and kernel["release"] == RECORDED and behind > int(row["after_barrier"]):
+        yield "%d machine instructions behind the last barrier, budget %s" % (
+            behind, row["after_barrier"])
     for local in ("LDL", "STL"):
         if has_instruction(kernel["sass"], local):
             yield "local-memory traffic (%s) in its machine code" % local
@@ -220,8 +232,10 @@ def hold(options):
 def measure(options):
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
-    for kernel in read_reports(options.reports, None):
-        writer.writerow(dict(kernel, threads=256, dynamic_shared=0, ptx="", sass=""))
+    for kernel in read_reports(options.reports, options.disassembler):
+        behind = after_barrier(kernel["sass"]) if kernel["sass"] else ""
+        writer.writerow(dict(kernel, threads=256, dynamic_shared=0, ptx="", sass="",
+                             after_barrier=behind))
     return 0
 
 
@@ -244,6 +258,7 @@ def main():
     verb.add_argument("--disassembler")
     verb = verbs.add_parser("measure")
     verb.add_argument("--reports", required=True)
+    verb.add_argument("--disassembler")
     options = parser.parse_args()
     if options.verb == "compile":
         return compile_all(options) or 0

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from budgets import RECORDED
+from budgets import RECORDED, after_barrier, check_kernel
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.py")
 
@@ -96,8 +96,8 @@ def check_broken_kernels(nvcc, folder):
     table = os.path.join(folder, "broken.csv")
     with open(table, "w") as file:
         file.write("kernel,arch,threads,registers,spill_bytes,static_shared,dynamic_shared,ptx,"
-                   "sass\ntoo_much_shared,sm_90a,32,8,0,240000,0,,\n"
-                   "spilling,sm_90a,32,8,0,0,0,,\n")
+                   "sass,after_barrier\ntoo_much_shared,sm_90a,32,8,0,240000,0,,,\n"
+                   "spilling,sm_90a,32,8,0,0,0,,,\n")
     with open(reports + "/broken.sm_90a.ptx") as file:
         ptx = file.read()
     wrong = []
@@ -114,6 +114,34 @@ def check_broken_kernels(nvcc, folder):
     return wrong
 
 
+# Two barriers, and behind the last one four instructions, of which one is padding.
+MACHINE_CODE = """
+        /*0010*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+        /*0020*/                   LDS.128 R4, [R3] ;
+        /*0030*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;
+.L_x_1:
+        /*0040*/              @!P0 BRA `(.L_x_1) ;
+        /*0050*/                   STG.E.128 desc[UR6][R10.64], R4 ;
+        /*0060*/                   EXIT ;
+        /*0070*/                   NOP;
+"""
+
+
+def check_instruction_counts():
+    """Machine code is counted behind its last barrier, and held to the table for one release alone."""
+    row = {"threads": 32, "spill_bytes": 0, "static_shared": 0, "registers": 8, "dynamic_shared": 0,
+           "ptx": "", "sass": ""}
+    wrong = [] if after_barrier(MACHINE_CODE) == 3 else [
+        "3 instructions counted as %d" % after_barrier(MACHINE_CODE)]
+    for release, budget, expected in ((RECORDED, "2", 1), (RECORDED, "3", 0), (RECORDED, "", 0),
+                                      ("99.9", "2", 0)):
+        kernel = dict(row, release=release, sass=MACHINE_CODE)
+        said = list(check_kernel(kernel, dict(row, after_barrier=budget), 1024))
+        if len(said) != expected:
+            wrong.append("budget '%s' of release %s: %s" % (budget, release, said))
+    return wrong
+
+
 def main():
     table, reports, nvcc = sys.argv[1:4]
     code, said = check(table, reports)
@@ -125,9 +153,9 @@ def main():
                 wrong.append("%s: exit %d without '%s'" % (name, code, expected))
             else:
                 print("ok caught: " + name)
-        wrong += check_broken_kernels(nvcc, folder)
+        wrong += check_broken_kernels(nvcc, folder) + check_instruction_counts()
     print("\n".join(wrong) if wrong else "ok caught: shared memory past the limit, spills, "
-          "too many registers of the recorded release")
+          "too many registers and instructions of the recorded release")
     return 1 if wrong else 0
 
 

@@ -11,12 +11,15 @@
 #include "cuda/common/ptx.cuh"
 #include "cuda/common/scalar.cuh"
 #include "cuda/fused/common/args.h"
+#include "cuda/fused/common/functions.cuh"
 
 namespace lb_recurrence
 {
 
 using lb_cell::convert_to_real;
 using lb_cell::convert_to_storage;
+using lb_functions::exact_functions;
+using lb_functions::fast_functions;
 
 constexpr int lanes = 32;
 
@@ -55,36 +58,6 @@ __device__ inline void trace(int, part)
 
 /* ---- Numbers ----------------------------------------------------------------------------------
  */
-
-/* Sigmoid and tanh from the hardware's approximations of 2^x and 1 / x, without the instructions
- * that handle denormals. The absolute error is a few times 2^-23, far below the rounding of f16 and
- * bf16. Large |v| gives the right limits, because 2^x then goes to 0 or to infinity. A NaN stays a
- * NaN. */
-struct fast_functions {
-    static constexpr float log2_e = 1.44269504f;
-
-    static __device__ inline float sigmoid(float v)
-    {
-        return lb_ptx::reciprocal_approx(1.0f + lb_ptx::exp2_approx(-log2_e * v));
-    }
-    static __device__ inline float tangent(float v)
-    {
-        float above_one = 1.0f + lb_ptx::exp2_approx(2.0f * log2_e * v);
-        return 1.0f - 2.0f * lb_ptx::reciprocal_approx(above_one);
-    }
-};
-
-/* The same with exp, division and tanh in full precision, for f32 and TF32. */
-struct exact_functions {
-    static __device__ inline float sigmoid(float v)
-    {
-        return lb_cell::sigmoid(v);
-    }
-    static __device__ inline float tangent(float v)
-    {
-        return lb_cell::tangent(v);
-    }
-};
 
 /* Returns v, rounded once to T, as 16 bits. */
 template <class T> __device__ inline uint32_t bits_of(float v)

@@ -98,10 +98,8 @@ template <class Product, class Tile> struct tile_sums<Product, Tile, true> {
         uint32_t barrier = lb_ptx::map_shared_address(lb_ptx::shared_address(full), owner);
         for (int quad = static_cast<int>(threadIdx.x) / Tile::columns; quad < Tile::rows / 4;
              quad += Tile::threads / Tile::columns) {
-            float sums[4];
-            for (int e = 0; e < 4; e++)
-                sums[e] = block_sum<Product, Tile>(memory, 4 * quad + e, column);
-            lb_ptx::store_async(to + quad * pitch * 4, sums, barrier);
+            const four<float> sums = block_sums<Product, Tile>(memory, 4 * quad, column);
+            lb_ptx::store_async(to + quad * pitch * 4, sums.of, barrier);
         }
     }
 
@@ -125,11 +123,6 @@ template <class Product, class Tile> struct tile_sums<Product, Tile, true> {
 
 /* ---- Cells ------------------------------------------------------------------------------------
  */
-
-/* The four gates of a cell or their gradients, which are one access, or two in f64. */
-template <class V> struct alignas(sizeof(V) == 8 ? 16 : 4 * sizeof(V)) four {
-    V of[4];
-};
 
 /* A cell and its inputs. Types are as in memory: converting them would wait for them. */
 template <class T, class R> struct gradient_cell {
@@ -188,7 +181,7 @@ template <class T, class R>
 __device__ inline R cell_back(const gradient_cell<T, R> &cell, four<T> *to, R dh, R dc, bool relu)
 {
     R i = cell.gates.of[0], f = cell.gates.of[1], g = cell.gates.of[2], o = cell.gates.of[3];
-    R inner = squash(cell.c, relu);
+    R inner = squash<T>(cell.c, relu);
     dc += dh * o * squash_slope(inner, relu);
     *to = {{convert_to_storage<T>(dc * g * i * (R(1) - i)),
             convert_to_storage<T>(dc * cell.c_prev * f * (R(1) - f)),

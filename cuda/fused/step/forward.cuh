@@ -22,39 +22,64 @@ __device__ inline const T *state_row(const lb_fused_forward_args &a, int directi
     return from + index * a.hidden;
 }
 
+/* What a thread computes: the cells of one unit, `apart` batch rows from one to the next. */
+template <class Tile> struct forward_thread {
+    static constexpr int units = 4 * Tile::row_tiles, apart = Tile::threads / units;
+    static constexpr int cells = (Tile::columns + apart - 1) / apart;
+    static_assert(Tile::threads % units == 0, "all cells of a thread are of one unit");
+    static_assert(Tile::columns % apart == 0 || cells == 1, "threads have equally many cells");
+    block_place<Tile> place;
+    int own, unit; /* in the block, and in the layer */
+    int column;    /* of the first cell in the block */
+
+    __device__ inline explicit forward_thread(int hidden) : place(units, hidden)
+    {
+        own = static_cast<int>(threadIdx.x) % units;
+        unit = place.first_unit + own;
+        column = static_cast<int>(threadIdx.x) / units;
+    }
+};
+
 /* A cell and its inputs, which are loaded before the matrix product: load_cell what no step writes,
  * load_c what the step before wrote. */
 template <class R> struct forward_cell {
-    int unit, row, length; /* length 0: the cell is padding */
-    R pre[4], c;
+    int row, length; /* length 0: the cell is padding */
+    four<R> pre;     /* with the bias */
+    R c;
 };
 
-template <class Product, class Tile>
-__device__ inline void load_cell(const lb_fused_forward_args &a, const block_place<Tile> &p,
-                                 int step, int index, forward_cell<typename Product::real> &cell)
+/* Returns the biases of the thread's unit, or zeros where it has no cells. */
+template <class R, class Tile>
+__device__ inline four<R> load_bias(const lb_fused_forward_args &a, const forward_thread<Tile> &t)
 {
-    using R = typename Product::real;
-    constexpr int units = 4 * Tile::row_tiles;
-    cell.unit = p.first_unit + index % units;
-    cell.row = p.first_row + index / units;
-    cell.length =
-        index < units * Tile::columns && cell.unit < a.hidden ? length_of(a, cell.row) : 0;
-    if (step >= cell.length)
-        return;
-    size_t at = sequence_index(a, p.direction, cell.row, cell.length, step) * a.hidden + cell.unit;
-    for (int q = 0; q < 4; q++)
-        cell.pre[q] = static_cast<const R *>(a.pre)[4 * at + q];
+    four<R> bias = {};
+    if (t.unit < a.hidden && t.column < Tile::columns)
+        bias = static_cast<const four<R> *>(a.bias)[t.place.direction * a.hidden + t.unit];
+    return bias;
 }
 
-template <class Product, class Tile>
-__device__ inline void load_c(const lb_fused_forward_args &a, const block_place<Tile> &p, int step,
-                              forward_cell<typename Product::real> &cell)
+template <class R, class Tile>
+__device__ inline void load_cell(const lb_fused_forward_args &a, const forward_thread<Tile> &t,
+                                 int step, int n, const four<R> &bias, forward_cell<R> &cell)
 {
-    using T = typename Product::storage;
-    using R = typename Product::real;
+    int column = t.column + n * t.apart;
+    cell.row = t.place.first_row + column;
+    cell.length = column < Tile::columns && t.unit < a.hidden ? length_of(a, cell.row) : 0;
     if (step >= cell.length)
         return;
-    size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
+    size_t at = sequence_index(a, t.place.direction, cell.row, cell.length, step);
+    cell.pre = static_cast<const four<R> *>(a.pre)[at * a.hidden + t.unit];
+    for (int q = 0; q < 4; q++)
+        cell.pre.of[q] += bias.of[q];
+}
+
+template <class T, class R, class Tile>
+__device__ inline void load_c(const lb_fused_forward_args &a, const forward_thread<Tile> &t,
+                              int step, forward_cell<R> &cell)
+{
+    if (step >= cell.length)
+        return;
+    size_t state = state_index(a, t.place.direction, cell.row) * a.hidden + t.unit;
     cell.c = step == 0 ? R(convert_to_real(static_cast<const T *>(a.c0)[state]))
                        : static_cast<const R *>(a.carry)[state];
 }
@@ -62,35 +87,32 @@ __device__ inline void load_c(const lb_fused_forward_args &a, const block_place<
 /* Computes a cell's new state from the sums of its gates. Past the row's end it sets y to zero and
  * changes nothing else. */
 template <class Product, class Tile>
-__device__ inline void finish_cell(const lb_fused_forward_args &a, const block_place<Tile> &p,
-                                   const forward_cell<typename Product::real> &cell, int index,
-                                   int step, bool relu, const unsigned char *memory)
+__device__ inline void finish_cell(const lb_fused_forward_args &a, const forward_thread<Tile> &t,
+                                   const forward_cell<typename Product::real> &cell, int step,
+                                   int column, bool relu, const unsigned char *memory)
 {
     using T = typename Product::storage;
     using R = typename Product::real;
-    constexpr int units = 4 * Tile::row_tiles;
     if (cell.length == 0)
         return;
-    size_t at = sequence_index(a, p.direction, cell.row, cell.length, step) * a.hidden + cell.unit;
+    const int direction = t.place.direction;
+    size_t at = sequence_index(a, direction, cell.row, cell.length, step) * a.hidden + t.unit;
     if (step >= cell.length) {
         static_cast<T *>(a.y)[at] = convert_to_storage<T>(R(0));
         return;
     }
-    const R *bias = static_cast<const R *>(a.bias) + 4 * (p.direction * a.hidden + cell.unit);
-    R gate[4];
+    four<R> gates = block_sums<Product, Tile>(memory, 4 * t.own, column);
     for (int q = 0; q < 4; q++) {
-        R sum = block_sum<Product, Tile>(memory, index % units * 4 + q, index / units);
-        sum += cell.pre[q] + bias[q];
-        gate[q] = q == 2 ? squash(sum, relu) : sigmoid(sum);
+        R sum = gates.of[q] + cell.pre.of[q];
+        gates.of[q] = q == 2 ? squash<T>(sum, relu) : functions_of<T>::sigmoid(sum);
     }
-    R c = gate[1] * cell.c + gate[0] * gate[2], h = gate[3] * squash(c, relu);
-    size_t state = state_index(a, p.direction, cell.row) * a.hidden + cell.unit;
+    R c = gates.of[1] * cell.c + gates.of[0] * gates.of[2], h = gates.of[3] * squash<T>(c, relu);
+    size_t state = state_index(a, direction, cell.row) * a.hidden + t.unit;
     static_cast<T *>(a.y)[at] = convert_to_storage<T>(h);
     static_cast<R *>(a.carry)[state] = c;
     if (a.cells) {
         static_cast<R *>(a.cells)[at] = c;
-        for (int q = 0; q < 4; q++)
-            static_cast<R *>(a.gates)[4 * at + q] = gate[q];
+        static_cast<four<R> *>(a.gates)[at] = gates;
     }
     if (step == cell.length - 1) {
         static_cast<T *>(a.hn)[state] = convert_to_storage<T>(h);
@@ -111,10 +133,10 @@ __global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
     fused_step_forward_kernel(lb_fused_forward_args a, int step, bool relu)
 {
     using T = typename Product::storage;
-    constexpr int units = 4 * Tile::row_tiles;
-    constexpr int own = (units * Tile::columns + Tile::threads - 1) / Tile::threads;
+    using R = typename Product::real;
     LB_DYNAMIC_SHARED(unsigned char, memory);
-    block_place<Tile> p(units, a.hidden);
+    const forward_thread<Tile> t(a.hidden);
+    const block_place<Tile> &p = t.place;
     fetcher<Product, Tile> from(
         a.weights, p, 4l * a.hidden, 4l * p.first_unit, a.hidden * static_cast<long>(sizeof(T)),
         [&](int row) { return state_row<T>(a, p.direction, p.first_row + row, step); });
@@ -122,20 +144,20 @@ __global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
     bool lives = step < length_of(a, p.first_row);
     if (lives)
         prefetch_weights(from, memory);
-    forward_cell<typename Product::real> cells[own];
+    forward_cell<R> cells[t.cells];
+    const four<R> bias = load_bias<R>(a, t);
 #pragma unroll
-    for (int n = 0; n < own; n++)
-        load_cell<Product>(a, p, step, static_cast<int>(threadIdx.x) + n * Tile::threads, cells[n]);
+    for (int n = 0; n < t.cells; n++)
+        load_cell(a, t, step, n, bias, cells[n]);
     follow_previous_step();
 #pragma unroll
-    for (int n = 0; n < own; n++)
-        load_c<Product>(a, p, step, cells[n]);
+    for (int n = 0; n < t.cells; n++)
+        load_c<T>(a, t, step, cells[n]);
     if (lives)
         multiply_block(from, memory);
 #pragma unroll
-    for (int n = 0; n < own; n++)
-        finish_cell<Product>(a, p, cells[n], static_cast<int>(threadIdx.x) + n * Tile::threads,
-                             step, relu, memory);
+    for (int n = 0; n < t.cells; n++)
+        finish_cell<Product>(a, t, cells[n], step, t.column + n * t.apart, relu, memory);
 }
 
 } // namespace lb_step

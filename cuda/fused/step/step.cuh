@@ -11,6 +11,7 @@
 #include "cuda/common/ptx.cuh"
 #include "cuda/common/scalar.cuh"
 #include "cuda/fused/common/args.h"
+#include "cuda/fused/common/functions.cuh"
 #include "cuda/fused/step/tile.h"
 
 namespace lb_step
@@ -19,9 +20,8 @@ namespace lb_step
 using lb_cell::convert_to_real;
 using lb_cell::convert_to_storage;
 using lb_cell::inside_t;
-using lb_cell::sigmoid;
-using lb_cell::squash;
 using lb_cell::squash_slope;
+using lb_functions::functions_of;
 
 constexpr int lanes = 32;
 constexpr int chunk = 16;   /* bytes that one instruction copies to shared memory */
@@ -44,6 +44,19 @@ template <int row_tiles_, int columns_, int split_, int blocks_> struct tile {
     static_assert(columns % fetched == 0, "each thread fetches as many rows as the others");
     static_assert(columns % blocks == 0, "each block computes as many cells as the others");
 };
+
+/* Four neighbouring values, such as the gates of a cell: one access, or two in f64. */
+template <class V> struct alignas(sizeof(V) == 8 ? 16 : 4 * sizeof(V)) four {
+    V of[4];
+};
+
+/* The activation of g and of c for storage type T: tanh, or a relu that propagates NaN. */
+template <class T, class R> __device__ inline R squash(R v, bool relu)
+{
+    if (relu)
+        return v < R(0) ? R(0) : v;
+    return functions_of<T>::tangent(v);
+}
 
 /* ---- Matrix products ------------------------------------------------------------------------
  * A "Product" defines how a warp multiplies 16 rows by `cells` blocks of 8 columns in one type. A
@@ -309,10 +322,14 @@ __device__ inline void prefetch_weights(const fetcher<Product, Tile> &from, unsi
         from.fetch_weights(memory + k * Tile::stage, k);
 }
 
-/* Computes this block's sums into shared memory, [split, rows, columns + 1], with one part for each
- * warp that shares a depth. Slices go through a ring of `stages` buffers. After the one barrier per
- * slice, the slice has arrived for all threads, and no thread reads the previous one, whose buffer
- * is filled next. prefetch_weights comes first. */
+/* The distance of two columns of the sums in shared memory: 16 bytes more than their rows, so that
+ * the lanes of a warp access different banks. */
+template <class R, class Tile> constexpr int sum_pitch = Tile::rows + chunk / int(sizeof(R));
+
+/* Computes this block's sums into shared memory, [split, columns, sum_pitch], with one part for
+ * each warp that shares a depth. Slices go through a ring of `stages` buffers. After the one
+ * barrier per slice, the slice has arrived for all threads, and no thread reads the previous one,
+ * whose buffer is filled next. prefetch_weights comes first. */
 template <class Product, class Tile>
 __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsigned char *memory)
 {
@@ -342,23 +359,40 @@ __device__ inline void multiply_block(const fetcher<Product, Tile> &from, unsign
                           Tile::pitch, lane);
     }
     __syncthreads(); /* sums take the place of slices that others may still read */
-    R *to = reinterpret_cast<R *>(memory) + (member * Tile::rows + row) * (Tile::columns + 1);
+    R *to = reinterpret_cast<R *>(memory) + member * Tile::columns * sum_pitch<R, Tile> + row;
     for (int i = 0; i < Tile::cells; i++)
         for (int e = 0; e < 4; e++)
-            to[Product::row_of(lane, e) * (Tile::columns + 1) + 8 * i +
-               Product::column_of(lane, e)] = sum[i][e];
+            to[(8 * i + Product::column_of(lane, e)) * sum_pitch<R, Tile> +
+               Product::row_of(lane, e)] = sum[i][e];
     __syncthreads();
 }
 
-/* Returns one sum of the block. Its parts are always added in the same order. */
+/* Returns the sums of four neighbouring rows. Their parts are always added in the same order. */
+template <class Product, class Tile>
+__device__ inline four<typename Product::real> block_sums(const unsigned char *memory, int row,
+                                                          int column)
+{
+    using R = typename Product::real;
+    const R *from = reinterpret_cast<const R *>(memory) + column * sum_pitch<R, Tile> + row;
+    four<R> sums = *reinterpret_cast<const four<R> *>(from);
+    for (int member = 1; member < Tile::split; member++) {
+        from += Tile::columns * sum_pitch<R, Tile>;
+        four<R> part = *reinterpret_cast<const four<R> *>(from);
+        for (int e = 0; e < 4; e++)
+            sums.of[e] += part.of[e];
+    }
+    return sums;
+}
+
+/* Returns the sum of one row. */
 template <class Product, class Tile>
 __device__ inline typename Product::real block_sum(const unsigned char *memory, int row, int column)
 {
     using R = typename Product::real;
-    const R *from = reinterpret_cast<const R *>(memory) + row * (Tile::columns + 1) + column;
+    const R *from = reinterpret_cast<const R *>(memory) + column * sum_pitch<R, Tile> + row;
     R sum = from[0];
     for (int member = 1; member < Tile::split; member++)
-        sum += from[member * Tile::rows * (Tile::columns + 1)];
+        sum += from[member * Tile::columns * sum_pitch<R, Tile>];
     return sum;
 }
 

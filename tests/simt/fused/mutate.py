@@ -31,7 +31,7 @@ STEP = {"f64": ("{S}plain_product<double>", "LB_F64, LB_IEEE"),
 # not be inside a namespace, so that those of the sources are listed here.
 FAMILIES = {
     "cluster": {
-        "headers": ["../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/functions.cuh", "../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
         "includes": ["<cooperative_groups.h>"], "kinds": HALF,
         "forward": "cluster_kernel{{figures}, {S}fused_cluster_forward_kernel<{kind}, {tile}, false>, nullptr}, "
                    "{types}, false",
@@ -40,7 +40,7 @@ FAMILIES = {
         "backward": "cluster_kernel{{figures}, nullptr, {S}fused_cluster_backward_kernel<{kind}, {tile}>}, {types}",
     },
     "grid": {
-        "headers": ["../common/recurrence.cuh", "grid.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/functions.cuh", "../common/recurrence.cuh", "grid.cuh", "forward.cuh", "backward.cuh"],
         "includes": [], "kinds": GRID,
         "forward": "grid_kernel{{figures}, {kind}::figure, {S}fused_grid_forward_kernel<{kind}, {tile}>, nullptr}, "
                    "{types}, true",
@@ -48,7 +48,7 @@ FAMILIES = {
                     "{types}",
     },
     "step": {
-        "headers": ["step.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/functions.cuh", "step.cuh", "forward.cuh", "backward.cuh"],
         "includes": [], "kinds": STEP,
         "forward": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true",
         "backward": "step_kernel{{figures}, nullptr, {S}fused_step_backward_kernel<{kind}, {tile}>}, {types}, "
