@@ -300,8 +300,10 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
             continue;
         }
         auto launch = [&] {
-            enum lb_status st = backward ? lb_grid_backward(&k, &d.backward, nullptr, &err)
-                                         : lb_grid_forward(&k, &d.forward, nullptr, &err);
+            enum lb_status st = lb_grid_clear(&k, l.hidden, 1, d.forward.scratch, nullptr, &err);
+            if (st == LB_OK)
+                st = backward ? lb_grid_backward(&k, &d.backward, nullptr, &err)
+                              : lb_grid_forward(&k, &d.forward, nullptr, &err);
             if (st != LB_OK)
                 printf("  %s\n", err.text);
         };

@@ -75,6 +75,11 @@ struct lb_fused_family {
      * contents meaningless between calls. */
     size_t (*scratch_bytes)(const struct lb_problem *problem, const struct lb_fused_plan *plan);
 
+    /* (optional) Enqueues the clearing of args.scratch of a layer, before the first steps of each
+     * sequence. Later steps continue with what the launches before left there. */
+    enum lb_status (*clear)(const void *kernel, int hidden, int directions, void *scratch,
+                            void *stream, struct lb_error *err);
+
     /* Readies the kernel for launches by this process and asks the device how many blocks or
      * clusters it runs at a time. LB_UNSUPPORTED where it can't run. */
     enum lb_status (*ready)(const struct lb_problem *problem, struct lb_fused_plan *plan,

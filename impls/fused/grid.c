@@ -355,6 +355,7 @@ const struct lb_fused_family lb_fused_grid = {
     .layout = grid_layout,
     .scratch_bytes = grid_scratch_bytes,
     .ready = grid_ready,
+    .clear = lb_grid_clear,
     .forward = lb_grid_forward,
     .backward = lb_grid_backward,
 };

@@ -57,6 +57,19 @@ static enum lb_status wait_for_recurrence(struct lb_fused *self, int64_t layer,
     return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
 }
 
+/* Enqueues the clearing of a layer's scratch, on the stream of its recurrence and before this
+ * waits for GEMMs, so that the clearing runs beside them. */
+static enum lb_status clear_scratch(struct lb_fused *self, int64_t layer,
+                                    const struct lb_fused_plan *plan, struct lb_error *err)
+{
+    const struct lb_problem *p = self->problem;
+    if (!plan->family->clear)
+        return LB_OK;
+    return plan->family->clear(&plan->kernel, (int)p->hidden, (int)p->directions,
+                               self->layers[layer].scratch,
+                               stream_of(self, recurrence_stream(self, layer)), err);
+}
+
 static int64_t min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
@@ -113,6 +126,8 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         .lengths = self->device_lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
+    if (first == 0)
+        LB_TRY(clear_scratch(self, layer, plan, err));
     LB_TRY(input_gemm(self, layer, io->x, first, end, err));
     LB_TRY(wait_for_gemms(self, layer, err));
     LB_TRY(plan->family->forward(&plan->kernel, &args,
@@ -291,6 +306,8 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .lengths = self->device_lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
+    if (end == p->seq_len)
+        LB_TRY(clear_scratch(self, layer, plan, err));
     LB_TRY(plan->family->backward(&plan->kernel, &args,
                                   stream_of(self, recurrence_stream(self, layer)), err));
     LB_TRY(wait_for_recurrence(self, layer, err));

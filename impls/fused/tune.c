@@ -119,9 +119,15 @@ static enum lb_status run_once(void *user, struct lb_error *err)
 {
     struct trial *t = user;
     const struct lb_fused_family *family = t->plan.family;
+    const struct lb_fused_forward_args *a = &t->forward;
     void *stream = lb_device()->stream();
-    return t->plan.backward ? family->backward(&t->plan.kernel, &t->backward, stream, err)
-                            : family->forward(&t->plan.kernel, &t->forward, stream, err);
+    enum lb_status st = LB_OK;
+    if (family->clear)
+        LB_TRY(family->clear(&t->plan.kernel, a->hidden, a->directions, a->scratch, stream, err));
+    st = t->plan.backward ? family->backward(&t->plan.kernel, &t->backward, stream, err)
+                          : family->forward(&t->plan.kernel, a, stream, err);
+done:
+    return st;
 }
 
 static int by_size(const void *a, const void *b)

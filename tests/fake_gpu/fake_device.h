@@ -43,7 +43,7 @@ enum {
 struct fake_counts {
     int allocations; /* living */
     double bytes;    /* of these */
-    int waits, events, captures, replays, fills, holds, clocks;
+    int waits, events, captures, replays, fills, holds, clocks, gemms;
 };
 
 extern const struct lb_device_api fake_device;

@@ -607,10 +607,11 @@ __device__ inline bool backward_step(const lb_fused_backward_args &a,
                                      backward_thread<Math, Tile> &t,
                                      const backward_shared<Math, Tile> &s, int step, int chunk)
 {
-    int state = a.to - step; /* the state that this step computes */
-    if (state > 1 && !collect_sums<Math, Tile>(t, s, state - 1, chunk, step))
+    bool first = step == a.to - 1;
+    int state = a.seq_len - step; /* the state that this step computes */
+    if (!first && !collect_sums<Math, Tile>(t, s, state - 1, chunk, step))
         return false;
-    if (state == 1)
+    if (first)
         __syncthreads(); /* the operand of the chunk before has been read */
     step_cells<Math, Tile>(a, t, s, step, chunk);
     __syncthreads();
@@ -619,7 +620,7 @@ __device__ inline bool backward_step(const lb_fused_backward_args &a,
     if (next_step >= a.from) {
         load_inputs<Math, Tile>(a, t, s, next_step, next);
         if (t.asks_early && t.place.chunks > 1 && next_step < a.to - 1)
-            ask_early<Math, Tile>(t, a.to - next_step - 1, next);
+            ask_early<Math, Tile>(t, a.seq_len - next_step - 1, next);
     }
     multiply<Math, Tile>(t, s, state, chunk);
     return true;
@@ -652,7 +653,7 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
             if (!backward_step<Math, Tile>(a, t, s, step, chunk))
                 return;
     for (int chunk = 0; chunk < p.chunks; chunk++) {
-        if (!collect_sums<Math, Tile>(t, s, a.to - a.from, chunk, a.from))
+        if (!collect_sums<Math, Tile>(t, s, a.seq_len - a.from, chunk, a.from))
             return;
         store_state<Math, Tile>(a, p, s, chunk);
         __syncthreads(); /* the parts have been read */

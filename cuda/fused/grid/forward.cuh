@@ -135,8 +135,8 @@ template <class Math, class Tile> struct window_of_h {
         first_packets<Math, Tile>(a, t, chunk, first, slices.words);
     }
 
-    /* Turns to the same packets of a state that the group sends. The words are still the old ones.
-     */
+    /* Turns to the same packets of a state that the group sends, which has the number of the step
+     * that reads it. The words are still the old ones. */
     __device__ inline void turn_to(int state, int chunk, int first_packet)
     {
         const block_place &p = t.place;
@@ -156,7 +156,7 @@ template <class Math, class Tile> struct window_of_h {
     /* Waits until each block that sends packets of the window has sent one of its words. The
      * packets are requested after that: requests that come too early take the place of those that
      * find something, and of the stores that they wait for. False when the wait gave up. */
-    __device__ inline bool listen(int state, int chunk, int step) const
+    __device__ inline bool listen(int step, int chunk) const
     {
         constexpr int senders =
             Tile::units < deep<Math> ? deep<Math> / Tile::units : 1; /* per packet */
@@ -166,7 +166,7 @@ template <class Math, class Tile> struct window_of_h {
         int in_packet = p.lane % senders * Tile::units, sent_unit = packet * deep<Math> + in_packet;
         bool listens = LB_FUSED_EXCHANGE && p.lane / senders < Tile::window &&
                        sent_unit < t.units_sent && live_columns<Tile>(p, chunk) > 0;
-        const unsigned char *at = t.slice(state, chunk, listens ? packet : 0, 0) +
+        const unsigned char *at = t.slice(step, chunk, listens ? packet : 0, 0) +
                                   chunk_in_slice(0, in_packet / Math::lane_units) * 16;
         int awaited = p.first_block + sent_unit / Tile::units;
         for (uint32_t round = 0;; round++) {
@@ -322,8 +322,8 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
         if (now.step == a.from) {
             h.begin(a, now.chunk, first);
         } else if (first > 0 || !now.early) {
-            h.turn_to(now.step - a.from, now.chunk, first);
-            if (!h.listen(now.step - a.from, now.chunk, now.step))
+            h.turn_to(now.step, now.chunk, first);
+            if (!h.listen(now.step, now.chunk))
                 return false;
             h.request(0, last);
         }
@@ -341,7 +341,7 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
             if (!next.early || first + Tile::window < Tile::packets || done < ahead<Math, Tile>)
                 continue;
             if (done == ahead<Math, Tile>)
-                h.turn_to(next.step - a.from, next.chunk, 0);
+                h.turn_to(next.step, next.chunk, 0);
             h.request(done == ahead<Math, Tile> ? 0 : q, q);
         }
     }
@@ -509,8 +509,8 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         g.z = Math::tangent(g.z), g.w = Math::sigmoid(g.w);
         float c = g.y * kept + g.x * g.z;
         float h = step < length ? g.w * Math::tangent(c) : 0.0f;
-        if (step + 1 < a.to)
-            send_h<Math, Tile>(t, cell, h, step + 1 - a.from, chunk,
+        if (step + 1 < a.seq_len)
+            send_h<Math, Tile>(t, cell, h, step + 1, chunk,
                                Tile::roomy ? t.sent[n] : sent_to(t, cell));
         trace(step, part::sent);
         if (length == 0)

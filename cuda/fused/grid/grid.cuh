@@ -281,9 +281,11 @@ template <class Layer> __device__ inline int length_of(const Layer &a, const cel
 /* ---- Exchange ---------------------------------------------------------------------------------
  */
 
-/* The states 1, 2, ... of a launch use two buffers in turn. One bit of every word, the epoch, tells
- * a state from the state two steps before, which was in the same buffer, and from the zeros before
- * the launch. */
+/* The states 1, 2, ... of a sequence use two buffers in turn. One bit of every word, the epoch,
+ * tells a state from the state two steps before, which was in the same buffer, and from the zeros
+ * before the first launch. States are counted from the first step of the sequence, not of the
+ * launch, and a launch sends its last state too, which only the next launch's states follow: that
+ * is why a launch finds in each buffer the state before the one that it waits for. */
 __device__ inline uint32_t epoch_of(int state)
 {
     return ((state - 1) / 2 + 1) & 1;

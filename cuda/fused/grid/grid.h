@@ -12,7 +12,8 @@ extern "C" {
 #endif
 
 /* Arguments of a kernel. All its blocks must run at the same time. layer.scratch has the exchange
- * buffers, which must be zero before the launch. */
+ * buffers. They must be zero before the first launch of a sequence, and later launches continue
+ * with what the launch before left there. */
 struct lb_grid_forward_args {
     struct lb_fused_forward_args layer;
     int rows;            /* batch rows per group */
@@ -45,7 +46,13 @@ struct lb_grid_kernel {
 enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *resident,
                              struct lb_error *err);
 
-/* Enqueue steps [from, to) of a layer, all directions. lb_grid_ready comes first. */
+/* Enqueues the clearing of the exchange buffers (scratch) of a layer, which the first launch of a
+ * sequence needs. */
+enum lb_status lb_grid_clear(const void *kernel, int hidden, int directions, void *scratch,
+                             void *stream, struct lb_error *err);
+
+/* Enqueue steps [from, to) of a layer, all directions. lb_grid_ready comes first, and lb_grid_clear
+ * before the first steps of a sequence. */
 enum lb_status lb_grid_forward(const void *kernel, const struct lb_fused_forward_args *args,
                                void *stream, struct lb_error *err);
 enum lb_status lb_grid_backward(const void *kernel, const struct lb_fused_backward_args *args,

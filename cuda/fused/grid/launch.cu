@@ -77,15 +77,12 @@ static enum lb_status launch(const void *kernel, const Layer &layer, void *strea
 {
     enum lb_status st = LB_OK;
     const auto *k = static_cast<const lb_grid_kernel *>(kernel);
-    size_t exchange =
-        lb_grid_exchange(&k->tile, k->math, k->backward, layer.hidden, &k->split, layer.directions);
     const auto *row = static_cast<const lb_fused_launch::row<key, Args> *>(k->row);
     lb_fused_launch::shape shape = shape_of(*k, layer.hidden, layer.directions);
     Args args = {};
     args.layer = layer;
     args.rows = k->split.rows;
     args.spin_limit = LB_GRID_SPIN_LIMIT;
-    LB_TRY(lb_fused_launch::clear(shape, layer.scratch, exchange, stream, err));
     for (; args.direction < layer.directions; args.direction += static_cast<int>(shape.grid[2]))
         LB_TRY(lb_fused_launch::enqueue(row->kernel, shape, stream, err, args));
 done:
@@ -99,6 +96,16 @@ enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *res
 {
     return kernel->backward ? lb_grid::ready(lb_grid::backward_rows, kernel, needed, resident, err)
                             : lb_grid::ready(lb_grid::forward_rows, kernel, needed, resident, err);
+}
+
+enum lb_status lb_grid_clear(const void *kernel, int hidden, int directions, void *scratch,
+                             void *stream, struct lb_error *err)
+{
+    const auto *k = static_cast<const lb_grid_kernel *>(kernel);
+    size_t exchange =
+        lb_grid_exchange(&k->tile, k->math, k->backward, hidden, &k->split, directions);
+    return lb_fused_launch::clear(lb_grid::shape_of(*k, hidden, directions), scratch, exchange,
+                                  stream, err);
 }
 
 enum lb_status lb_grid_forward(const void *kernel, const struct lb_fused_forward_args *args,

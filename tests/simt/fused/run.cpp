@@ -65,7 +65,8 @@ class trial
     uint64_t seed_;
     truth r_;
     lb_dtype real_;
-    simt::written written_; /* by the step before, which the next may begin without */
+    simt::written written_;    /* by the step before, which the next may begin without */
+    void *exchange_ = nullptr; /* of grid kernels: zero before the first launch */
 
     void *copy(lb_dtype dtype, const doubles &values, const char *name) const;
     void *stored(const doubles &values, const char *name) const
@@ -214,7 +215,6 @@ void trial::launch(const cluster_kernel &k, void (*kernel)(Args), const Args &a)
     result.outcome.add(simt::launch(config, [=] { kernel(with); }));
 }
 
-/* Exchange buffers are zero before a launch. */
 template <class GridArgs, class Args>
 void trial::launch(const grid_kernel &k, void (*kernel)(GridArgs), const Args &a)
 {
@@ -228,7 +228,9 @@ void trial::launch(const grid_kernel &k, void (*kernel)(GridArgs), const Args &a
     uint32_t *elsewhere = simt::device_copy(std::vector<uint32_t>(1), "elsewhere");
     GridArgs g = {};
     g.layer = a;
-    g.layer.scratch = simt::device_copy(bytes(exchange), "exchange");
+    if (!exchange_)
+        exchange_ = simt::device_copy(bytes(exchange), "exchange");
+    g.layer.scratch = exchange_;
     g.rows = split.rows;
     g.spin_limit = how_.spin_limit;
     for (; g.direction < a.directions; g.direction += beside) {

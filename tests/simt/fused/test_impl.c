@@ -24,7 +24,8 @@
 #include "tests/helpers/scratch_folder.h"
 
 extern const struct lb_impl lb_impl_fused;
-extern int lb_host_sms; /* SMs that the emulated device says it has */
+extern int lb_host_sms;    /* SMs that the emulated device says it has */
+extern char lb_host_log[]; /* what has run on it; launch_host.cpp explains the letters */
 
 /* Runs the case, which must agree with the oracle. */
 static void run_case(const char *text, struct lb_row *row)
@@ -131,15 +132,15 @@ static void describe_device(const char *text)
  * bits as without chunks. */
 static void gemms_beside_the_recurrence_give_the_same_results(void **state)
 {
-    static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 1\n";
-    static const char *const cases[] = {"fused:cluster/T8_B2_I4096_H6/f16/infer",
-                                        "fused:cluster/T8_B2_I4096_H6/f16/train/graph",
-                                        "fused:grid/T8_B2_I4096_H6/f16/infer/ragged"};
+    static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 0.02\n";
+    static const char *const cases[] = {"fused:cluster/T8_B2_I80_H6/f16/infer",
+                                        "fused:cluster/T8_B2_I80_H6/f16/train/graph",
+                                        "fused:grid/T8_B2_I80_H6/f16/infer/ragged"};
     static const struct gpu_case_waits waits[] = {
-        {"fused:cluster/T8_B2_I4096_H6/f16/train", FAKE_WAIT, FAKE_FORWARD, 2},
-        {"fused:cluster/T8_B2_I4096_H6/f16/train", FAKE_WAIT, FAKE_BACKWARD, 2},
-        {"fused:cluster/T8_B2_I4096_H6/f16/forward", FAKE_JOIN, FAKE_FORWARD, 1},
-        {"fused:cluster/T8_B2_I4096_H6/f16/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
+        {"fused:cluster/T8_B2_I80_H6/f16/train", FAKE_WAIT, FAKE_FORWARD, 2},
+        {"fused:cluster/T8_B2_I80_H6/f16/train", FAKE_WAIT, FAKE_BACKWARD, 2},
+        {"fused:cluster/T8_B2_I80_H6/f16/forward", FAKE_JOIN, FAKE_FORWARD, 1},
+        {"fused:cluster/T8_B2_I80_H6/f16/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
     };
     struct lb_row plain, row;
     (void)state;
@@ -157,8 +158,34 @@ static void gemms_beside_the_recurrence_give_the_same_results(void **state)
         }
     }
     gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
-    expect_ok("fused:step/T8_B2_I4096_H6/f16/infer"); /* in one piece: steps come and go */
+    expect_ok("fused:step/T8_B2_I80_H6/f16/infer"); /* in one piece: steps come and go */
     lb_row_free(&plain);
+    describe_device("like = h100\nname = no device\n");
+}
+
+/* Exchange buffers of grid kernels are cleared once per call and pass, however many chunks there
+ * are, and on the stream of the recurrence before that waits for the GEMM of the first chunk. With
+ * the clearing behind that wait, GEMMs run in front of it: GCK. With one clearing per chunk, each K
+ * has a C. */
+static void exchange_buffers_are_cleared_once_and_before_the_gemms(void **state)
+{
+    static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 0.02\n";
+    (void)state;
+    describe_device(slow);
+    fake_queue_order(FAKE_EAGER);
+    lb_host_log[0] = 0;
+    expect_ok("fused:grid/T8_B2_I80_H6/f16/infer");
+    size_t call = strcspn(lb_host_log + 1, "C") + 1; /* letters of one call */
+    if (strncmp(lb_host_log, "CGKGK", 5) != 0)
+        fail_msg("a call begins by %.20s", lb_host_log);
+    for (size_t i = 0; lb_host_log[i]; i++)
+        assert_int_equal(lb_host_log[i], lb_host_log[i % call]);
+    lb_host_log[0] = 0;
+    expect_ok("fused:grid/T8_B2_I80_H6/f16/train");
+    size_t clears = 0, kernels = 0;
+    for (const char *at = lb_host_log; *at; at++)
+        clears += *at == 'C', kernels += *at == 'K';
+    assert_true(clears > 0 && kernels == clears * (call - 1) / 2);
     describe_device("like = h100\nname = no device\n");
 }
 
@@ -519,6 +546,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
         SCRATCH(gemms_beside_the_recurrence_give_the_same_results),
+        SCRATCH(exchange_buffers_are_cleared_once_and_before_the_gemms),
         SCRATCH(what_was_measured_is_known_to_later_runs),
         SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
         SCRATCH(a_variant_is_tuned_apart_from_auto),
