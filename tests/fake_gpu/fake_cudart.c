@@ -19,6 +19,9 @@ struct function {
     const void *host; /* the address that launches name */
     size_t shared_allowed;
     bool wide_clusters;
+    /* The launch whose occupancy was asked last; threads 0: none. */
+    unsigned threads_asked;
+    size_t shared_asked;
 };
 
 /* A launch with <<< >>> pushes a configuration and pops it again. */
@@ -579,6 +582,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     runtime.counts.clusters += launch.cluster > 0;
     runtime.counts.cooperative += launch.cooperative;
     runtime.counts.beyond_48k += launch.shared > 48 << 10;
+    runtime.counts.other_than_asked +=
+        f->threads_asked > 0 &&
+        (f->threads_asked != launch.block[0] || f->shared_asked != launch.shared);
     return answer_status(fake_enqueue(config->stream, run_kernel, "", 1, NULL));
 }
 
@@ -587,21 +593,26 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, 
                                                                    unsigned flags)
 {
     const struct lb_device_info *info = fake_device_info();
+    struct function *f = find(host);
     const struct fake_launch launch = {
         .grid = {1, 1, 1}, .block = {(unsigned)threads, 1, 1}, .shared = shared};
     (void)flags;
     *blocks = fake_launch_resident(info, &launch) / info->sm_count;
-    return answer(find(host) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
+    if (!f)
+        return answer(cudaErrorInvalidDeviceFunction);
+    f->threads_asked = (unsigned)threads, f->shared_asked = shared;
+    return answer(cudaSuccess);
 }
 
 cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host,
                                            const cudaLaunchConfig_t *config)
 {
-    const struct function *f = find(host);
+    struct function *f = find(host);
     *clusters = 0;
     if (!f)
         return answer(cudaErrorInvalidDeviceFunction);
     struct fake_launch launch = launch_of(f, config);
+    f->threads_asked = launch.block[0], f->shared_asked = launch.shared;
     enum fake_refusal refusal = fake_launch_check(fake_device_info(), &launch);
     if (refusal != FAKE_ACCEPTED)
         return answer(refusal == FAKE_INVALID_CLUSTER_SIZE ? cudaErrorInvalidClusterSize

@@ -12,6 +12,8 @@ struct fake_cudart_counts {
     int urgent; /* launches with the highest priority of the device */
     unsigned cluster_streams, cooperative_streams; /* bit i: there were some on stream i */
     int following;                                 /* programmatic dependent launches */
+    int other_than_asked; /* with other threads or shared memory than those whose occupancy was
+                             asked */
 };
 
 /* Resets streams, errors and the attributes of kernels to those of a new process. */

@@ -190,6 +190,8 @@ TEST_WITH(every_launch_of_the_gpu_cases_is_within_the_limits, scratch_setup, scr
             counts->beyond_48k);
         assert_true(counts->cooperative > 0 && counts->beyond_48k > 0);
         assert_int_equal(counts->clusters > 0, d > 1);
+        /* Occupancy was asked with the sizes of the launch. Mutant: asked without shared memory. */
+        assert_int_equal(counts->other_than_asked, 0);
     }
 }
 

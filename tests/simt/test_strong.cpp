@@ -179,3 +179,37 @@ TEST(a_failing_swap_is_a_read)
     auto write = [](cells *c) { c->data[0] = 0; };
     CHECK(pair_of(false, swap(7), write).has(fault::race));
 }
+
+/* What a read-only load reads must not change during the launch: by nobody, neither before nor
+ * after the load, and not by a launch that this one follows. */
+TEST(a_read_only_load_needs_memory_that_does_not_change)
+{
+    auto run = [](auto body) {
+        cells *c = fresh();
+        return simt::launch(grid_of(1, 1), [=] { body(c); });
+    };
+    CHECK(clean(run([](cells *c) { c->data[1] = __ldg(&c->data[0]); })));
+    CHECK(run([](cells *c) {
+              c->data[0] = 1;
+              c->data[1] = __ldg(&c->data[0]);
+          }).has(fault::misuse));
+    CHECK(run([](cells *c) { c->data[0] = __ldg(&c->data[0]) + 1; }).has(fault::misuse));
+}
+
+TEST(a_read_only_load_finds_what_an_earlier_launch_has_written_unless_it_may_still_run)
+{
+    for (bool follows : {false, true}) {
+        cells *c = fresh();
+        simt::written written;
+        simt::launch_config config = grid_of(1, 1);
+        config.leaves = &written;
+        CHECK(clean(simt::launch(config, [=] { c->data[0] = 1; })));
+        config.follows = follows ? &written : nullptr;
+        simt::outcome o = simt::launch(config, [=] {
+            lb_ptx::grid_dependency_wait();
+            c->data[1] = __ldg(&c->data[0]);
+        });
+        CHECK(o.has(fault::misuse) == follows);
+        CHECK(c->data[1] == 1);
+    }
+}

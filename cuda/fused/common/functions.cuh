@@ -46,6 +46,14 @@ template <> struct functions_of<__half> : fast_functions {
 template <> struct functions_of<__nv_bfloat16> : fast_functions {
 };
 
+/* The activation of g and of c for storage type T: tanh, or a relu that propagates NaN. */
+template <class T, class R> __device__ inline R squash(R v, bool relu)
+{
+    if (relu)
+        return v < R(0) ? R(0) : v;
+    return functions_of<T>::tangent(v);
+}
+
 } // namespace lb_functions
 
 #endif

@@ -22,6 +22,7 @@ using lb_cell::convert_to_storage;
 using lb_cell::inside_t;
 using lb_cell::squash_slope;
 using lb_functions::functions_of;
+using lb_functions::squash;
 
 constexpr int lanes = 32;
 constexpr int chunk = 16;   /* bytes that one instruction copies to shared memory */
@@ -49,14 +50,6 @@ template <int row_tiles_, int columns_, int split_, int blocks_> struct tile {
 template <class V> struct alignas(sizeof(V) == 8 ? 16 : 4 * sizeof(V)) four {
     V of[4];
 };
-
-/* The activation of g and of c for storage type T: tanh, or a relu that propagates NaN. */
-template <class T, class R> __device__ inline R squash(R v, bool relu)
-{
-    if (relu)
-        return v < R(0) ? R(0) : v;
-    return functions_of<T>::tangent(v);
-}
 
 /* ---- Matrix products ------------------------------------------------------------------------
  * A "Product" defines how a warp multiplies 16 rows by `cells` blocks of 8 columns in one type. A

@@ -76,6 +76,10 @@ void fence_proxy_async();
 /* Returns when all threads of the launch have called it: see follow.cpp. */
 void grid_dependency_wait(site at);
 
+/* A load whose memory nobody may write while the launch runs, nor the launch before if that may
+ * still run. The load itself is announced like any other. */
+void load_read_only(const void *address, size_t bytes, site at);
+
 /* A weak access by a wrapper on behalf of the thread, which the compiler does not announce. */
 void weak_access(const void *address, size_t bytes, bool write, site at);
 

@@ -91,12 +91,14 @@ inline long long clock64(simt::site at = simt::site::here())
     simt::fail(at, "__trap");
 }
 
-/* Loads and stores with cache hints, which are plain ones here. */
-
-template <class T> inline T __ldg(const T *from)
+/* PTX ISA, "ld.global.nc": the memory must not change while the kernel runs. */
+template <class T> inline T __ldg(const T *from, simt::site at = simt::site::here())
 {
+    simt::load_read_only(from, sizeof(T), at);
     return *from;
 }
+
+/* Loads and stores with cache hints, which are plain ones here. */
 
 template <class T> inline T __ldcg(const T *from)
 {

@@ -57,6 +57,32 @@ int test_clean(const cases &all, uint64_t first, uint64_t past)
     return failures != 0;
 }
 
+int test_no_number(const std::vector<subject> &kernels)
+{
+    int failures = 0;
+    manner how;
+    how.spoiled = 2;
+    for (const subject &kernel : kernels) {
+        verdict v = run({kernel, {6, 5, 29, 1, false}, how}, 3);
+        failures += !v.ok() || !v.spread;
+        printf("%s %s: no number %s its row, others %.2g of the limit\n%s",
+               v.ok() && v.spread ? "ok" : "FAILED", kernel.name.c_str(),
+               v.spread ? "spreads over" : "is lost in", v.excess, v.outcome.text().c_str());
+    }
+    return failures != 0;
+}
+
+int test_late(const std::vector<subject> &kernels)
+{
+    cases all;
+    for (const subject &kernel : kernels) {
+        all.push_back({kernel, {3, 7, 24, 1, false}});
+        all.back().kernel.name += " late";
+        all.back().how.late = true;
+    }
+    return test_clean(all, 1, 2);
+}
+
 namespace
 {
 

@@ -51,6 +51,8 @@ FAMILIES = {
         "headers": ["../common/functions.cuh", "step.cuh", "forward.cuh", "backward.cuh"],
         "includes": [], "kinds": STEP,
         "forward": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true",
+        "relu": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true, "
+                "LB_ACT_RELU",
         "backward": "step_kernel{{figures}, nullptr, {S}fused_step_backward_kernel<{kind}, {tile}>}, {types}, "
                     "false, LB_ACT_RELU",
     },

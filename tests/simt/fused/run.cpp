@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <sys/mman.h>
 
 namespace simt_fused
 {
@@ -52,6 +53,16 @@ class trial
           r_(make_truth(c.size, s_.dtype, s_.act, how_.saturated)),
           real_(s_.dtype == LB_F64 ? LB_F64 : LB_F32)
     {
+        /* A multiple of 4, because the exchange buffers of grid kernels are zero, as before
+         * state 1. */
+        size_t step = r_.y.size() / static_cast<size_t>(c.size.seq_len);
+        if (how_.late)
+            before_ = static_cast<int>((size_t{1} << 32) / step / 4 * 4 + 4);
+    }
+    ~trial()
+    {
+        for (const simt::span &m : mapped_)
+            munmap(m.begin, m.bytes);
     }
 
     void forward();
@@ -67,12 +78,16 @@ class trial
     lb_dtype real_;
     simt::written written_;    /* by the step before, which the next may begin without */
     void *exchange_ = nullptr; /* of grid kernels: zero before the first launch */
+    int before_ = 0;           /* steps in front of the first one that is computed */
+    std::vector<simt::span> mapped_;
 
     void *copy(lb_dtype dtype, const doubles &values, const char *name) const;
     void *stored(const doubles &values, const char *name) const
     {
         return copy(s_.dtype, values, name);
     }
+    void *sequence(lb_dtype dtype, const doubles &values, const char *name, bool poisoned = false);
+    size_t skipped_bytes(lb_dtype dtype, const doubles &values) const;
     static void *poison(lb_dtype dtype, const doubles &like, const char *name)
     {
         return simt::device_allocate(like.size() * lb_dtype_size(dtype), name, false);
@@ -80,6 +95,7 @@ class trial
     void *weights(const lb_weight_layout &layout) const;
     template <class Args> void set_common(Args &a) const;
     void check(const char *name, lb_dtype dtype, const void *got, const doubles &expected);
+    void check_sequence(const char *name, lb_dtype dtype, const void *got, const doubles &expected);
     void check_spread(const char *name, const void *results, doubles expected);
     void check_loud(const void *dh0);
 
@@ -108,6 +124,32 @@ void *trial::copy(lb_dtype dtype, const doubles &values, const char *name) const
     return simt::device_copy(storage, name);
 }
 
+/* Returns the bytes of the steps before the first one in an array [T, ...] that has these values
+ * behind them. */
+size_t trial::skipped_bytes(lb_dtype dtype, const doubles &values) const
+{
+    size_t steps = static_cast<size_t>(case_.size.seq_len), before = static_cast<size_t>(before_);
+    return before * (values.size() / steps) * lb_dtype_size(dtype);
+}
+
+/* Returns an array [T, ...] with values, or poison, in its last steps. The steps before them are
+ * memory that nobody has touched, so that it takes no room, and race detection leaves it out. */
+void *trial::sequence(lb_dtype dtype, const doubles &values, const char *name, bool poisoned)
+{
+    if (before_ == 0)
+        return poisoned ? poison(dtype, values, name) : copy(dtype, values, name);
+    size_t skipped = skipped_bytes(dtype, values);
+    size_t size = skipped + values.size() * lb_dtype_size(dtype);
+    void *memory = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        throw std::bad_alloc();
+    mapped_.push_back({static_cast<unsigned char *>(memory), size});
+    if (!poisoned)
+        lb_store(dtype, mapped_.back().begin + skipped, values.data(), values.size());
+    return memory;
+}
+
 void *trial::weights(const lb_weight_layout &layout) const
 {
     size_t size = lb_dtype_size(s_.dtype), directions = static_cast<size_t>(case_.size.directions);
@@ -121,7 +163,7 @@ void *trial::weights(const lb_weight_layout &layout) const
 
 template <class Args> void trial::set_common(Args &a) const
 {
-    a.seq_len = case_.size.seq_len, a.batch = case_.size.batch;
+    a.seq_len = before_ + case_.size.seq_len, a.batch = case_.size.batch;
     a.hidden = case_.size.hidden, a.directions = case_.size.directions;
     a.weights = weights(std::visit([&](const auto &k) { return layout_of(k); }, s_.kernel));
     a.lengths = r_.lengths.empty() ? nullptr : simt::device_copy(r_.lengths, "lengths");
@@ -141,6 +183,13 @@ void trial::check(const char *name, lb_dtype dtype, const void *got, const doubl
     result.compare(name, wide, expected, limit_of(s_));
     auto *first = static_cast<const unsigned char *>(got);
     result.bits.insert(result.bits.end(), first, first + wide.size() * lb_dtype_size(dtype));
+}
+
+void trial::check_sequence(const char *name, lb_dtype dtype, const void *got,
+                           const doubles &expected)
+{
+    const auto *bytes_of = static_cast<const unsigned char *>(got);
+    check(name, dtype, bytes_of + skipped_bytes(dtype, expected), expected);
 }
 
 /* Checks that a NaN has reached all of its row one step later, and no other row. */
@@ -273,13 +322,15 @@ void trial::launch_step(const step_kernel &k, void (*kernel)(Args, int, bool), c
     }
 }
 
-/* Backward computes the gradients of the initial state in the step -1. */
+/* Backward computes the gradients of the initial state in the step -1, where a launch begins at 0.
+ */
 template <class Args>
 void trial::launch(const step_kernel &k, void (*kernel)(Args, int, bool), const Args &a)
 {
     for (int step = a.from; k.forward && step < a.to && result.outcome.ok(); step++)
         launch_step(k, kernel, a, step, step == a.from);
-    for (int step = a.to - 1; k.backward && step >= -1 && result.outcome.ok(); step--)
+    int last = a.from > 0 ? a.from : -1;
+    for (int step = a.to - 1; k.backward && step >= last && result.outcome.ok(); step--)
         launch_step(k, kernel, a, step, step == a.to - 1);
 }
 
@@ -288,7 +339,7 @@ void trial::launch(const step_kernel &k, void (*kernel)(Args, int, bool), const 
 template <class Family, class Kernel, class Args>
 void trial::launch_parts(const Family &family, Kernel kernel, Args a)
 {
-    int cut = how_.cut, ends[] = {0, cut, a.seq_len};
+    int cut = how_.cut, ends[] = {before_, before_ + cut, a.seq_len};
     for (int part = cut > 0 ? 0 : 1; part < 2 && result.outcome.ok(); part++) {
         int at = family.backward && cut > 0 ? 1 - part : part;
         a.from = ends[at], a.to = ends[at + 1];
@@ -303,23 +354,29 @@ void trial::forward()
     set_common(a);
     if (how_.spoiled >= 0) /* unit 0 at time 1, in one direction */
         r_.pre[static_cast<size_t>((a.batch + how_.spoiled) * 4 * a.hidden)] = NAN;
-    void *pre = copy(real_, r_.pre, "pre");
+    void *pre = sequence(real_, r_.pre, "pre");
     a.pre = pre;
     a.bias = copy(real_, r_.bias, "bias");
     a.h0 = stored(r_.h0, "h0"), a.c0 = stored(r_.c0, "c0");
-    a.y = poison(s_.dtype, r_.y, "y");
+    a.y = sequence(s_.dtype, r_.y, "y", true);
     a.hn = poison(s_.dtype, r_.hn, "hn"), a.cn = poison(s_.dtype, r_.cn, "cn");
     a.gates = pre; /* pre and gates are one array, as implementations have it */
-    a.cells = s_.train ? poison(real_, r_.cells, "cells") : nullptr;
+    a.cells = s_.train ? sequence(real_, r_.cells, "cells", true) : nullptr;
+    if (before_ > 0) { /* as the launch before left the state */
+        auto *first = static_cast<unsigned char *>(a.y) + skipped_bytes(s_.dtype, r_.y);
+        lb_store(s_.dtype, first - r_.h0.size() * lb_dtype_size(s_.dtype), r_.h0.data(),
+                 r_.h0.size());
+        lb_store(real_, a.carry, r_.c0.data(), r_.c0.size());
+    }
     std::visit([&](const auto &k) { launch_parts(k, k.forward, a); }, s_.kernel);
     if (how_.spoiled >= 0)
         return check_spread("y", a.y, r_.y);
-    check("y", s_.dtype, a.y, r_.y);
+    check_sequence("y", s_.dtype, a.y, r_.y);
     check("hn", s_.dtype, a.hn, r_.hn);
     check("cn", s_.dtype, a.cn, r_.cn);
     if (s_.train) {
-        check("gates", real_, a.gates, r_.gates);
-        check("cells", real_, a.cells, r_.cells);
+        check_sequence("gates", real_, a.gates, r_.gates);
+        check_sequence("cells", real_, a.cells, r_.cells);
     }
 }
 
@@ -335,17 +392,25 @@ void trial::backward()
         r_.gates[4 * at + 2] = r_.cells[at] = 0;
         r_.dy[at] = r_.dcn[at] = 65504;
     }
-    a.gates = copy(real_, r_.gates, "gates"), a.cells = copy(real_, r_.cells, "cells");
-    a.c0 = stored(r_.c0, "c0"), a.dy = stored(r_.dy, "dy");
+    a.gates = sequence(real_, r_.gates, "gates");
+    void *cells = sequence(real_, r_.cells, "cells");
+    a.cells = cells;
+    if (before_ > 0) {
+        auto *first = static_cast<unsigned char *>(cells) + skipped_bytes(real_, r_.cells);
+        lb_store(real_, first - r_.c0.size() * lb_dtype_size(real_), r_.c0.data(), r_.c0.size());
+    }
+    a.c0 = stored(r_.c0, "c0"), a.dy = sequence(s_.dtype, r_.dy, "dy");
     a.dhn = stored(r_.dhn, "dhn"), a.dcn = stored(r_.dcn, "dcn");
-    a.dgates = poison(s_.dtype, r_.dgates, "dgates");
+    a.dgates = sequence(s_.dtype, r_.dgates, "dgates", true);
     a.dh0 = poison(s_.dtype, r_.dh0, "dh0"), a.dc0 = poison(s_.dtype, r_.dc0, "dc0");
     std::visit([&](const auto &k) { launch_parts(k, k.backward, a); }, s_.kernel);
     if (how_.spoiled >= 0)
         return check_spread("dgates", a.dgates, r_.dgates);
     if (how_.loud >= 0)
         return check_loud(a.dh0);
-    check("dgates", s_.dtype, a.dgates, r_.dgates);
+    check_sequence("dgates", s_.dtype, a.dgates, r_.dgates);
+    if (before_ > 0)
+        return; /* gradients of the state are in carry, in part */
     check("dh0", s_.dtype, a.dh0, r_.dh0);
     check("dc0", s_.dtype, a.dc0, r_.dc0);
 }

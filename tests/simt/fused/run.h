@@ -59,13 +59,15 @@ struct manner {
     bool saturated = false; /* unit 0 adds 1 to c in each step, so that its h rounds to 1 */
     bool count = false;     /* count what accesses cost instead of looking for races */
     int rows = 0;           /* cluster kernels: batch rows per cluster; 0: the tile's columns */
+    /* The steps are the last ones of so long a sequence that indices do not fit in 32 bits. */
+    bool late = false;
+    int spoiled = -1; /* a row with a NaN in the second step: a pre-activation, backward a dy */
 
     int groups = 1;
     bool apart = false;    /* one direction after the other */
     int missing = -1;      /* a block that never runs */
     bool given_up = false; /* the fault record says before the launch that a block gave up */
-    int spoiled = -1; /* a row with a NaN in the second step: a pre-activation, backward a dy */
-    int loud = -1;    /* backward, f16, T = 1: a row with an infinite gradient of g of unit 0 */
+    int loud = -1; /* backward, f16, T = 1: a row with an infinite gradient of g of unit 0 */
     uint32_t spin_limit = 1u << 30; /* the emulator reports a livelock long before */
 };
 
@@ -129,6 +131,12 @@ int test_more();       /* what else the family has to test: 0 where all is right
 
 /* " 16 8 4 32 8" for the numbers of a tile. */
 std::string figures_text(std::initializer_list<int> figures);
+
+/* Checks that a NaN spreads over its row and no other, in all kernels. */
+int test_no_number(const std::vector<subject> &kernels);
+
+/* Checks the last steps of long sequences. */
+int test_late(const std::vector<subject> &kernels);
 
 /* Runs each case under each seed of [first, past): it must be right, and have the same bits. */
 int test_clean(const cases &all, uint64_t first, uint64_t past);

@@ -12,6 +12,7 @@ namespace
 /* blocks, warps, split, resident, columns: at most 512 threads where shapes have D = 1. */
 using plain = lb_cluster::tile<4, 2, 1, 2, 8>;   /* H up to 32 */
 using shared = lb_cluster::tile<4, 2, 2, 1, 16>; /* a depth is split, half of the weights spill */
+using groups = lb_cluster::tile<4, 4, 2, 2, 8>;  /* two pairs of warps, each with a barrier */
 using wide = lb_cluster::tile<16, 1, 1, 4, 8>;   /* each lane sends to two peers; H up to 64 */
 
 template <class T> constexpr lb_dtype dtype_of = std::is_same<T, __half>::value ? LB_F16 : LB_BF16;
@@ -88,6 +89,9 @@ cases clean_cases()
         {forward<__nv_bfloat16, plain, true>("forward bf16"), {1, 1, 1, 1, false}},
         {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
         {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
+        {forward<__half, plain, true>("forward f16 saturated"), {9, 5, 29, 1, false}, {0, true}},
+        {forward<__half, groups, true>("forward f16 two groups"), {5, 7, 61, 1, false}},
+        {backward<__half, groups>("backward f16 two groups"), {5, 7, 61, 1, false}},
         {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
         {forward<__half, plain, false>("forward f16 long"), {12, 5, 29, 1, false}},
         {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false}, {2}},
@@ -125,7 +129,10 @@ cases path_cases()
 
 int test_more()
 {
-    return 0;
+    return test_no_number({forward<__half, plain, false>("forward f16"),
+                           backward<__nv_bfloat16, plain>("backward bf16")}) |
+           test_late({forward<__half, plain, true>("forward f16"),
+                      backward<__nv_bfloat16, plain>("backward bf16")});
 }
 
 } // namespace simt_fused

@@ -25,6 +25,7 @@ using lb_grid::tf32_math;
 using narrow = lb_grid::tile<8, 2, 1, 4, 8>;   /* H up to 64 in f16 and bf16, up to 32 in f32 */
 using spilled = lb_grid::tile<16, 2, 1, 3, 8>; /* most weights in shared memory */
 using wide = lb_grid::tile<8, 2, 2, 5, 16>;    /* two blocks of columns, two cells per thread */
+using idle = lb_grid::tile<8, 4, 1, 4, 8>;     /* more threads than cells */
 using deep = lb_grid::tile<8, 1, 4, 8, 8>;     /* a warp has up to four packets */
 using windows = lb_grid::tile<8, 1, 8, 8, 8>;  /* backward reads from 16 blocks at the same time */
 using halves = lb_grid::tile<8, 1, 8, 8, 16>;  /* forward reads its packets in two windows */
@@ -123,27 +124,18 @@ int test_others_gave_up()
 }
 
 /* NaN must survive the exchange, although the bit of the epoch is free only in numbers. */
-int test_no_number()
+int test_numbers()
 {
-    const subject kernels[] = {forward<f16_math, narrow>("forward f16", false),
-                               forward<bf16_math, wide>("forward bf16", false),
-                               forward<f32_math, narrow>("forward f32", false),
-                               forward<tf32_math, spilled>("forward tf32", false),
-                               backward<f16_math, narrow>("backward f16"),
-                               backward<bf16_math, wide>("backward bf16"),
-                               backward<f32_math, narrow>("backward f32"),
-                               backward<tf32_math, spilled>("backward tf32")};
-    int failures = 0;
-    manner how;
-    how.spoiled = 2;
-    for (const subject &kernel : kernels) {
-        verdict v = run({kernel, {6, 5, 29, 1, false}, how}, 3);
-        failures += !v.ok() || !v.spread;
-        printf("%s %s: no number %s its row, others %.2g of the limit\n%s",
-               v.ok() && v.spread ? "ok" : "FAILED", kernel.name.c_str(),
-               v.spread ? "spreads over" : "is lost in", v.excess, v.outcome.text().c_str());
-    }
-    return failures != 0;
+    return test_no_number({forward<f16_math, narrow>("forward f16", false),
+                           forward<bf16_math, wide>("forward bf16", false),
+                           forward<f32_math, narrow>("forward f32", false),
+                           forward<tf32_math, spilled>("forward tf32", false),
+                           backward<f16_math, narrow>("backward f16"),
+                           backward<bf16_math, wide>("backward bf16"),
+                           backward<f32_math, narrow>("backward f32"),
+                           backward<tf32_math, spilled>("backward tf32")}) |
+           test_late({forward<f16_math, narrow>("forward f16", true),
+                      backward<f16_math, narrow>("backward f16")});
 }
 
 /* Infinite sums must arrive as what they are. */
@@ -373,6 +365,8 @@ cases clean_cases()
         {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, groups_of(2)},
         {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, {3}},
         {forward<bf16_math, narrow>("forward bf16 apart", false), {5, 9, 20, 2, true}, apart()},
+        {forward<f16_math, narrow>("forward f16 six apart", true), {6, 5, 61, 2, false}, apart()},
+        {forward<f16_math, idle>("forward f16 idle", true), {6, 5, 29, 1, false}},
         {forward<f16_math, narrow>("forward f16 saturated", true), {9, 5, 29, 1, false}, {0, true}},
         {forward<bf16_math, narrow>("forward bf16 saturated", true),
          {9, 5, 29, 1, false},
@@ -398,6 +392,9 @@ cases clean_cases()
         {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, groups_of(2)},
         {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, {3}},
         {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
+        {backward<f16_math, narrow>("backward f16 six apart"), {6, 5, 29, 2, false}, apart()},
+        {backward<f16_math, narrow>("backward f16 one step of chunks"), {1, 11, 33, 1, false}},
+        {backward<f16_math, idle>("backward f16 idle"), {6, 5, 29, 1, false}},
         {backward<f32_math, narrow>("backward f32"), {6, 5, 29, 1, false}},
         {backward<f32_math, wide>("backward f32 wide"), {4, 11, 35, 2, true}},
         {backward<f32_math, spilled>("backward f32 cut"), {5, 9, 21, 1, true}, {2}},
@@ -428,7 +425,7 @@ cases path_cases()
 
 int test_more()
 {
-    int failures = test_waits() | test_others_gave_up() | test_no_number() | test_overflow() |
+    int failures = test_waits() | test_others_gave_up() | test_numbers() | test_overflow() |
                    test_packing() | test_unpack_kernel() |
                    test_messages<__half>("f16", 11, 0x1p-14, 0x1p16, HUGE_VAL) |
                    test_messages<__nv_bfloat16>("bf16", 8, 0x1p-126, 0x1p128, 0x1p105);

@@ -398,6 +398,29 @@ static void the_choice_follows_size_and_batch(void **state)
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B28_H512/f16/infer").rows, 4);
 }
 
+/* Of a device that forms clusters of at most 8 blocks no tile of 16 is planned, in neither pass.
+ * Without the comparison of a tile's blocks with the device's, H = 512 has plans. */
+static void no_cluster_is_wider_than_the_device_forms(void **state)
+{
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    struct lb_fused_refusal refusal;
+    struct lb_fused_view view;
+    struct lb_device_info device;
+    struct lb_case c = trial_case("fused:cluster/T9_B8_H512/f16/train");
+    (void)state;
+    describe_device("like = h100\nname = no device\ncluster = 8\n");
+    const char *path = scratch_path("device.txt");
+    assert_int_equal(lb_device_model(path, &device, NULL), LB_OK);
+    for (int backward = 0; backward < 2; backward++) {
+        assert_int_equal(lb_fused_view_make(&c.problem, &device, &view, NULL), LB_OK);
+        assert_int_equal(lb_fused_plans(&view, "cluster", backward, plans, &refusal), 0);
+        assert_non_null(strstr(refusal.why.text, "hidden 512"));
+    }
+    assert_int_equal(cluster_tile(path, "fused:cluster/T9_B8_H256/f16/train").blocks, 8);
+    assert_ptr_equal(chosen(path, "fused/T9_B8_H512/f16/train").forward.family, &lb_fused_grid);
+    describe_device("like = h100\nname = no device\n");
+}
+
 /* 132 SMs do not run eight clusters of 16 blocks, because each cluster must be in one GPC. */
 static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **state)
 {
@@ -555,6 +578,7 @@ int main(int argc, char **argv)
         SCRATCH(what_was_measured_by_launches_is_not_taken_for_replays),
         SCRATCH(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
+        SCRATCH(no_cluster_is_wider_than_the_device_forms),
         cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
         SCRATCH(a_cluster_shares_a_backward_step_where_it_fits),
         cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),

@@ -14,6 +14,7 @@ using namespace lb_step;
 /* row tiles, columns, split, blocks: at most 512 threads where shapes have D = 1. */
 using narrow_tile = tile<1, 16, 1, 1>; /* slices of 64 bytes: 32 halves, 16 f32, 8 f64 */
 using split_tile = tile<1, 16, 2, 1>;
+using idle_tile = tile<1, 16, 4, 1>; /* more threads than cells in forward */
 using tall_tile = tile<2, 32, 1, 1>;
 using pair_tile = tile<2, 32, 1, 2>; /* a thread computes two groups of cells */
 using four_tile = tile<1, 16, 2, 4>;
@@ -131,6 +132,9 @@ cases clean_cases()
         {forward<f16, split_tile>("forward f16 train", true), {4, 17, 24, 2, true}},
         {forward<f16, tall_tile>("forward f16 relu", true, LB_ACT_RELU), {3, 3, 29, 1, false}},
         {forward<bf16, split_tile>("forward bf16", true), {3, 9, 31, 1, true}},
+        {forward<f16, idle_tile>("forward f16 idle", true), {3, 9, 31, 1, true}},
+        {forward<f16, split_tile>("forward f16 saturated", true), {9, 5, 29, 1, false}, {0, true}},
+        {backward<f16, idle_tile>("backward f16 idle"), {3, 9, 31, 1, true}},
         {forward<bf16, narrow_tile>("forward bf16 least", true), {1, 1, 1, 1, false}},
         {forward<tf32, split_tile>("forward tf32", true), {3, 17, 35, 1, true}},
         {forward<tf32, narrow_tile>("forward tf32 relu", false, LB_ACT_RELU), {2, 3, 20, 2, false}},
@@ -167,7 +171,14 @@ cases path_cases()
 
 int test_more()
 {
-    return 0;
+    return test_no_number({forward<f16, split_tile>("forward f16", false),
+                           forward<f16, split_tile>("forward f16 relu", false, LB_ACT_RELU),
+                           forward<f32, tall_tile>("forward f32 relu", false, LB_ACT_RELU),
+                           backward<bf16, split_tile>("backward bf16 relu", LB_ACT_RELU)}) |
+           test_late({forward<f16, split_tile>("forward f16", true),
+                      forward<f64, split_tile>("forward f64", true),
+                      backward<f16, four_tile>("backward f16"),
+                      backward<f32, tall_tile>("backward f32")});
 }
 
 } // namespace simt_fused

@@ -201,6 +201,7 @@ struct actor {
     bool update;       /* it reads and writes in one access */
 };
 void shadow_begin();
+void shadow_end(); /* checks what only the end of a launch can tell */
 void shadow_access(const unsigned char *canonical, size_t bytes, bool write, const actor &by,
                    uint32_t place);
 void shadow_block_exit(block *b);

@@ -293,6 +293,8 @@ outcome launch_kernel(const launch_config &config, bool check, const std::functi
     }
     follow_begin();
     run_all();
+    if (check)
+        shadow_end();
     follow_end();
     count_finish();
     restore_static_shared();

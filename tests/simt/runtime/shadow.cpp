@@ -50,6 +50,15 @@ struct word {
 constexpr size_t word_bytes = 4;
 word *shadow;
 
+/* A load that needs memory that does not change. */
+struct read_only_load {
+    const unsigned char *address;
+    size_t bytes;
+    uint32_t place;
+    const thread *by;
+};
+std::vector<read_only_load> read_only_loads; /* of this launch */
+
 /* One access while its cells are checked. */
 struct visit {
     const actor &by;
@@ -288,6 +297,25 @@ void check_remote(const block *owner, const visit &v)
     report_one(fault::remote_start, "its block is not known to have started", v);
 }
 
+/* Returns the place of a write of this launch to the byte; 0: there is none. */
+uint32_t written_at(const unsigned char *byte)
+{
+    size_t at = static_cast<size_t>(byte - arena);
+    const word &w = shadow[at / word_bytes];
+    const cell &c = w.bytes ? w.bytes[at % word_bytes] : w.whole;
+    return c.launch == state.number && c.write.time ? c.write.place : 0;
+}
+
+bool written_before(const unsigned char *byte)
+{
+    for (size_t i = 0; state.config.follows && i < state.config.follows->size(); i++) {
+        const span &s = (*state.config.follows)[i];
+        if (byte >= s.begin && byte < s.begin + s.bytes)
+            return true;
+    }
+    return false;
+}
+
 void reset_word(word &w, bool initialised, uint32_t allocation)
 {
     delete w.whole.more;
@@ -304,6 +332,7 @@ void reset_word(word &w, bool initialised, uint32_t allocation)
 
 void shadow_begin()
 {
+    read_only_loads.clear();
     if (!shadow) {
         void *memory =
             mmap(nullptr, arena_bytes / word_bytes * sizeof(word), PROT_READ | PROT_WRITE,
@@ -331,6 +360,30 @@ void shadow_begin()
     size_t zone = cleared + 64; /* end of the red zone behind the last allocation */
     for (size_t w = cleared; w < zone && w < arena_bytes / word_bytes; w++)
         reset_word(shadow[w], false, 0);
+}
+
+void load_read_only(const void *address, size_t bytes, site at)
+{
+    const unsigned char *byte = canonical(address);
+    if (self && state.check && in_arena(byte))
+        read_only_loads.push_back({byte, bytes, place_of(at), current()});
+}
+
+void shadow_end()
+{
+    for (const read_only_load &load : read_only_loads)
+        for (size_t i = 0; i < load.bytes; i++) {
+            const unsigned char *byte = load.address + i;
+            uint32_t writer = written_at(byte);
+            if (!writer && !written_before(byte))
+                continue;
+            report(fault::misuse,
+                   "read-only load (ld.global.nc) of " + address_name(byte) + " by " +
+                       thread_name(load.by) + " at {1}, which " +
+                       (writer ? "this launch writes at {2}" : "the launch before has written"),
+                   load.place, writer);
+            break;
+        }
 }
 
 void shadow_initialise(const span &bytes, bool initialised)
