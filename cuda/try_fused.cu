@@ -256,7 +256,7 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
         int clusters = 0;
         k.tile = tile, k.dtype = LB_F16, k.backward = backward,
         k.rows = std::min(rows ? rows : 99, tile.columns);
-        if (lb_cluster_units(&tile) < l.hidden || lb_cluster_units(&tile) >= 2 * l.hidden)
+        if (lb_cluster_reach(&tile) < l.hidden || lb_cluster_reach(&tile) >= 2 * l.hidden)
             continue;
         lb_weight_layout layout = lb_cluster_layout(&tile, backward, l.hidden);
         d.take_weights(l, layout);

@@ -1,9 +1,9 @@
 /* All inline PTX of the project.
  *
  * There is one function per instruction, named for it; the comment before it quotes the section of
- * the PTX ISA manual that describes the instruction. With a host compiler the same names come from
- * simt_ptx.h in tests/simt, so that a kernel runs on the CPU unchanged. A new function needs a twin
- * there and a test in tests/simt/test_ptx.cpp.
+ * the PTX ISA manual that describes the instruction. The emulator has a file of the same path in
+ * tests/simt/device, so that a kernel runs on the CPU unchanged. A new function needs a twin there
+ * and a test in tests/simt/test_ptx.cpp.
  *
  * An instruction that can reach another block of the cluster takes shared-memory addresses of 32
  * bits: shared_address() returns one of this block, and map_shared_address() the same address in
@@ -12,13 +12,6 @@
 #define LB_PTX_CUH
 
 #include <cstdint>
-
-#ifndef __CUDACC__
-
-#define LB_PTX_SM90 1
-#include <simt_ptx.h>
-
-#else
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define LB_PTX_SM90 1
@@ -307,7 +300,5 @@ template <int keep> __device__ inline void copy_async_wait()
 #endif
 
 } // namespace lb_ptx
-
-#endif /* __CUDACC__ */
 
 #endif

@@ -73,8 +73,8 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
         read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
         other += BACKWARD_CLOCKS;
     } else { /* h of all units, of which each warp reads its part of the depth */
-        moved = lb_cluster_units(t) * sent_columns(v->problem, rows_of(plan), 2) * 2;
-        read = warps * lb_cluster_units(t) * t->columns * 2 / t->split +
+        moved = lb_cluster_reach(t) * sent_columns(v->problem, rows_of(plan), 2) * 2;
+        read = warps * lb_cluster_reach(t) * t->columns * 2 / t->split +
                2 * warps * (t->split - 1) * cells * 512;
         other += FORWARD_CLOCKS;
     }
@@ -90,7 +90,7 @@ static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan
 {
     const struct lb_cluster_tile *t = tile_of(plan);
     size_t shared = lb_cluster_shared(t, plan->backward);
-    return lb_cluster_units(t) >= v->problem->hidden && plan->resident > 0 &&
+    return lb_cluster_reach(t) >= v->problem->hidden && plan->resident > 0 &&
            t->blocks <= v->machine.cluster && (double)shared <= v->device->shared_bytes;
 }
 

@@ -13,7 +13,8 @@ static struct {
     unsigned x;
 } blockIdx, blockDim, threadIdx;
 
-#include "cuda/common/pointwise_launch.cuh"
+#define LB_POINTWISE_LAUNCH_CUH /* launch() below stands for that file */
+#include "cuda/common/pointwise.cuh"
 #include "launch_limits.h"
 #include "queue.h"
 

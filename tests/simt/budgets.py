@@ -12,14 +12,15 @@ without a row fails, and so does a row without a kernel. hold does both for all 
 and the table beside this file. measure prints the current rows, for pasting.
 
 The registers and instruction counts of the table are those of one release of nvcc (RECORDED). Kernels
-that another release compiled may have more of them. Everything else holds for each release: no spill beyond the table, no
-local memory, registers that fit in the register file, shared memory, and instructions.
+that another release compiled may have more of them. Everything else holds for each release: no spill, no local memory, registers that fit in the register file, shared memory, and instructions.
 
-A row has: kernel, arch, threads per block, the maxima of registers, spill bytes and static shared
-bytes, the dynamic shared bytes of a launch, the PTX and machine instructions that the kernel must
-contain (prefixes separated by spaces, | between alternatives), and the maximum of machine instructions
-behind the last barrier of the block, where the cells of a step are computed; empty: any number. Machine
-code is checked where a disassembler is given; it must then also have no local-memory traffic.
+A row has: kernel, threads per block, the maximum of registers for each architecture, the maximum of
+static shared bytes, the dynamic shared bytes of a launch, the PTX and machine instructions that the
+kernel must contain (prefixes separated by spaces, | between alternatives; those behind @ only from
+sm_90 on), and for each architecture the maximum of machine instructions behind the last barrier of the
+block, where the cells of a step are computed; empty: any number. Registers - stand for an empty body,
+and nothing for an architecture for which the kernel is not compiled. Machine code is checked where a
+disassembler is given; it must then also have no local-memory traffic. No kernel may spill.
 """
 
 import argparse
@@ -40,8 +41,10 @@ SHARED_LIMIT = {"sm_80": 163 << 10, "sm_90a": 227 << 10, "sm_100": 227 << 10, "s
 REGISTER_FILE = 65536
 REGISTER_UNIT = 8  # registers per thread are allocated in eights
 
-COLUMNS = ["kernel", "arch", "threads", "registers", "spill_bytes", "static_shared",
-           "dynamic_shared", "ptx", "sass", "after_barrier"]
+EMPTY_BODY = 8  # registers that a kernel without a body has at most
+
+COLUMNS = ["kernel", "threads"] + ARCHES + ["static_shared", "dynamic_shared", "ptx", "sass",
+                                            "after_barrier"]
 
 ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(\S+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
@@ -157,13 +160,13 @@ def check_kernel(kernel, row, limit):
     if kernel["release"] == RECORDED:
         held.append("registers")
     for column in held:
-        if kernel[column] > int(row[column]):
+        if kernel[column] > row[column]:
             yield "%s %d, budget %s" % (column, kernel[column], row[column])
-    shared = kernel["static_shared"] + int(row["dynamic_shared"])
+    shared = kernel["static_shared"] + row["dynamic_shared"]
     if shared > limit:
         yield "%d bytes of shared memory a block, the architecture has %d" % (shared, limit)
     rounded = -(-kernel["registers"] // REGISTER_UNIT) * REGISTER_UNIT
-    if rounded * int(row["threads"]) > REGISTER_FILE:
+    if rounded * row["threads"] > REGISTER_FILE:
         yield "%d registers times %s threads do not fit in the register file" % (
             rounded, row["threads"])
     for wanted in row["ptx"].split():
@@ -175,12 +178,31 @@ def check_kernel(kernel, row, limit):
         if not has_instruction(kernel["sass"], wanted):
             yield "no %s in its machine code" % wanted
     behind = after_barrier(kernel["sass"])
-    if row["after_barrier"] and kernel["release"] == RECORDED and behind > int(row["after_barrier"]):
+    most = row["after_barrier"]
+    if most is not None and kernel["release"] == RECORDED and behind > most:
         yield "%d machine instructions behind the last barrier, budget %s" % (
-            behind, row["after_barrier"])
+            behind, most)
     for local in ("LDL", "STL"):
         if has_instruction(kernel["sass"], local):
             yield "local-memory traffic (%s) in its machine code" % local
+
+
+def for_arch(row, arch):
+    """What a row says of a kernel for one architecture."""
+    empty = row[arch] == "-"
+
+    def wanted(text):
+        words = "" if empty else text
+        return " ".join(word.lstrip("@") for word in words.split()
+                        if arch != "sm_80" or not word.startswith("@"))
+
+    counts = dict(zip([a for a in ARCHES if row[a]], row["after_barrier"].split()))
+    return {"threads": int(row["threads"]), "spill_bytes": 0,
+            "registers": EMPTY_BODY if empty else int(row[arch]),
+            "static_shared": 0 if empty else int(row["static_shared"]),
+            "dynamic_shared": 0 if empty else int(row["dynamic_shared"]),
+            "ptx": wanted(row["ptx"]), "sass": wanted(row["sass"]),
+            "after_barrier": int(counts[arch]) if arch in counts else None}
 
 
 def read_table(path):
@@ -188,7 +210,8 @@ def read_table(path):
         reader = csv.DictReader(file)
         if reader.fieldnames != COLUMNS:
             sys.exit("%s: the columns must be %s" % (path, ",".join(COLUMNS)))
-        return {(row["kernel"], row["arch"]): row for row in reader}
+        return {(row["kernel"], arch): for_arch(row, arch) for row in reader for arch in ARCHES
+                if row[arch]}
 
 
 def check(options):
@@ -232,10 +255,19 @@ def hold(options):
 def measure(options):
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
+    rows = {}
     for kernel in read_reports(options.reports, options.disassembler):
-        behind = after_barrier(kernel["sass"]) if kernel["sass"] else ""
-        writer.writerow(dict(kernel, threads=256, dynamic_shared=0, ptx="", sass="",
-                             after_barrier=behind))
+        row = rows.setdefault(kernel["kernel"], {
+            "kernel": kernel["kernel"], "threads": 256, "static_shared": 0, "dynamic_shared": 0,
+            "after_barrier": {}})
+        row[kernel["arch"]] = kernel["registers"]
+        row["static_shared"] = max(row["static_shared"], kernel["static_shared"])
+        if kernel["sass"]:
+            row["after_barrier"][kernel["arch"]] = after_barrier(kernel["sass"])
+    for row in rows.values():
+        counts = row["after_barrier"]
+        writer.writerow(dict(row, after_barrier=" ".join(
+            str(counts[arch]) for arch in ARCHES if arch in counts)))
     return 0
 
 

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 
-from budgets import RECORDED, after_barrier, check_kernel
+from budgets import COLUMNS, RECORDED, after_barrier, check_kernel, for_arch
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "budgets.py")
 
@@ -95,9 +95,8 @@ def check_broken_kernels(nvcc, folder):
     reports = compile_broken_kernels(nvcc, folder)
     table = os.path.join(folder, "broken.csv")
     with open(table, "w") as file:
-        file.write("kernel,arch,threads,registers,spill_bytes,static_shared,dynamic_shared,ptx,"
-                   "sass,after_barrier\ntoo_much_shared,sm_90a,32,8,0,240000,0,,,\n"
-                   "spilling,sm_90a,32,8,0,0,0,,,\n")
+        file.write(",".join(COLUMNS) + "\ntoo_much_shared,32,,8,,,240000,0,,,\n"
+                   "spilling,32,,8,,,0,0,,,\n")
     with open(reports + "/broken.sm_90a.ptx") as file:
         ptx = file.read()
     wrong = []
@@ -133,13 +132,27 @@ def check_instruction_counts():
            "ptx": "", "sass": ""}
     wrong = [] if after_barrier(MACHINE_CODE) == 3 else [
         "3 instructions counted as %d" % after_barrier(MACHINE_CODE)]
-    for release, budget, expected in ((RECORDED, "2", 1), (RECORDED, "3", 0), (RECORDED, "", 0),
-                                      ("99.9", "2", 0)):
+    for release, budget, expected in ((RECORDED, 2, 1), (RECORDED, 3, 0), (RECORDED, None, 0),
+                                      ("99.9", 2, 0)):
         kernel = dict(row, release=release, sass=MACHINE_CODE)
         said = list(check_kernel(kernel, dict(row, after_barrier=budget), 1024))
         if len(said) != expected:
             wrong.append("budget '%s' of release %s: %s" % (budget, release, said))
     return wrong
+
+
+def check_architectures():
+    """A row is read for each architecture: registers, empty bodies, and what only sm_90 has."""
+    row = {"kernel": "k", "threads": "64", "sm_80": "24", "sm_90a": "32", "sm_100": "-", "sm_120": "",
+           "static_shared": "4", "dynamic_shared": "9", "ptx": "bar.sync @mapa", "sass": "@STAS",
+           "after_barrier": "5 6 7"}
+    read = [for_arch(row, arch) for arch in ("sm_80", "sm_90a", "sm_100")]
+    right = ([r["registers"] for r in read] == [24, 32, 8] and
+             [r["ptx"] for r in read] == ["bar.sync", "bar.sync mapa", ""] and
+             [r["sass"] for r in read] == ["", "STAS", ""] and
+             [r["dynamic_shared"] for r in read] == [9, 9, 0] and
+             [r["after_barrier"] for r in read] == [5, 6, 7])
+    return [] if right else ["a row is read as %s" % read]
 
 
 def main():
@@ -154,6 +167,7 @@ def main():
             else:
                 print("ok caught: " + name)
         wrong += check_broken_kernels(nvcc, folder) + check_instruction_counts()
+        wrong += check_architectures()
     print("\n".join(wrong) if wrong else "ok caught: shared memory past the limit, spills, "
           "too many registers and instructions of the recorded release")
     return 1 if wrong else 0

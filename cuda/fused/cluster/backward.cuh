@@ -1,8 +1,8 @@
 /* The backward cluster kernel: the gradients of the pre-activations of a layer's whole sequence in
  * one launch. Transposed weights stay in registers and shared memory. Matrix products over all
  * steps compute dW, dx and db afterwards. */
-#ifndef LB_FUSED_BACKWARD_CUH
-#define LB_FUSED_BACKWARD_CUH
+#ifndef LB_CLUSTER_BACKWARD_CUH
+#define LB_CLUSTER_BACKWARD_CUH
 
 #include "cuda/fused/cluster/cluster.cuh"
 

@@ -1,8 +1,8 @@
 /* What the forward and the backward cluster kernel share: tiles as types, which cells a thread has,
  * the loading of weights and operands, and the mbarriers on which a block waits for its peers.
  * cuda/README.md draws one step. */
-#ifndef LB_FUSED_CLUSTER_CUH
-#define LB_FUSED_CLUSTER_CUH
+#ifndef LB_CLUSTER_CUH
+#define LB_CLUSTER_CUH
 
 #include <cooperative_groups.h>
 #include <cstdint>

@@ -1,6 +1,6 @@
 /* Launches the cluster kernels from C. A launcher only enqueues on the stream (cudaStream_t). */
-#ifndef LB_FUSED_CLUSTER_H
-#define LB_FUSED_CLUSTER_H
+#ifndef LB_CLUSTER_H
+#define LB_CLUSTER_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* The forward cluster kernel: the recurrence of a layer's whole sequence in one launch. Weights
  * stay in registers and shared memory. */
-#ifndef LB_FUSED_FORWARD_CUH
-#define LB_FUSED_FORWARD_CUH
+#ifndef LB_CLUSTER_FORWARD_CUH
+#define LB_CLUSTER_FORWARD_CUH
 
 #include "cuda/fused/cluster/cluster.cuh"
 

@@ -20,8 +20,8 @@
  *
  * In both passes the 16 columns of a fragment are permuted so that lane t of four has four
  * neighbouring columns: 8 bytes of the operand, which it reads in one load. */
-#ifndef LB_FUSED_TILE_H
-#define LB_FUSED_TILE_H
+#ifndef LB_CLUSTER_TILE_H
+#define LB_CLUSTER_TILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,7 +54,7 @@ struct lb_cluster_tile {
 #define LB_CLUSTER_BACKWARD_TILES(X) LB_CLUSTER_TILES(X) X(16, 12, 3, 26, 8)
 
 /* Returns the largest H that the tile takes. */
-LB_TILE_FUNCTION int lb_cluster_units(const struct lb_cluster_tile *tile)
+LB_TILE_FUNCTION int lb_cluster_reach(const struct lb_cluster_tile *tile)
 {
     return 4 * tile->warps * tile->blocks;
 }
@@ -62,7 +62,7 @@ LB_TILE_FUNCTION int lb_cluster_units(const struct lb_cluster_tile *tile)
 /* Returns the fragments per warp, in registers and shared memory together, equal in both passes. */
 LB_TILE_FUNCTION int lb_cluster_fragments(const struct lb_cluster_tile *tile)
 {
-    return lb_cluster_units(tile) / 16;
+    return lb_cluster_reach(tile) / 16;
 }
 
 /* Returns the bytes of dynamic shared memory per block: the weights that do not stay in registers,
@@ -71,7 +71,7 @@ LB_TILE_FUNCTION size_t lb_cluster_shared(const struct lb_cluster_tile *tile, bo
 {
     size_t spilled = (size_t)(lb_cluster_fragments(tile) - tile->resident) * 32 * 16;
     size_t warps = (size_t)tile->warps, columns = (size_t)tile->columns, units = 4 * warps;
-    size_t h = (size_t)lb_cluster_units(tile) * columns * 2;
+    size_t h = (size_t)lb_cluster_reach(tile) * columns * 2;
     size_t swapped = warps * (size_t)(tile->split - 1) * 16 * columns * 4;
     size_t sums = (size_t)tile->blocks * units * columns * 4; /* from all blocks, for own units */
     size_t gradients = 4 * units * columns * 2;

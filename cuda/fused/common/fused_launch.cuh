@@ -1,50 +1,16 @@
-/* Launches the fused kernels of all families. Each family has one table of its kernels. The table
- * is searched once, when a kernel is readied, and launches use the row that was found. */
+/* Readies and launches the fused kernels of all families. The tests replace this file by one that
+ * runs kernels on the emulator. */
 #ifndef LB_FUSED_LAUNCH_CUH
 #define LB_FUSED_LAUNCH_CUH
 
 #include <cuda_runtime.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cuda/common/launch_error.cuh"
+#include "cuda/fused/common/launch_shape.cuh"
 
 namespace lb_fused_launch
 {
-
-/* A row of a family's table. Key is a struct without padding that says what the kernel was compiled
- * for. */
-template <class Key, class... Parameters> struct row {
-    Key key;
-    void (*kernel)(Parameters...);
-};
-
-/* Returns the row with that key, or NULL, with a message in err, where no kernel was compiled for
- * it.
- */
-template <class Row, size_t count, class Key>
-const Row *find(const Row (&rows)[count], const Key &key, const char *family, struct lb_error *err)
-{
-    for (const Row &row : rows)
-        if (!memcmp(&row.key, &key, sizeof(key)))
-            return &row;
-    lb_fail(err, LB_UNSUPPORTED, "no %s kernel was built for this tile", family);
-    return nullptr;
-}
-
-/* What a launch asks of the device. */
-struct shape {
-    const char *family; /* for messages */
-    unsigned grid[3], threads;
-    unsigned cluster; /* blocks per cluster, along x; 0: no clusters */
-    bool cooperative; /* all blocks must be resident at once */
-    size_t shared;    /* bytes of dynamic shared memory per block */
-    /* The launch may begin while the one before it on the stream still runs, for which its kernel
-     * waits itself (programmatic dependent launch). */
-    bool follows = false;
-};
-
-#ifdef __CUDACC__
 
 inline enum lb_status failed(const char *doing, const shape &s, cudaError_t error,
                              struct lb_error *err)
@@ -191,22 +157,6 @@ enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stre
     cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
     return error == cudaSuccess ? LB_OK : failed("launching", s, error, err);
 }
-
-#else /* With a host compiler the including file defines these. */
-
-template <class... Parameters>
-enum lb_status ask_resident(void (*kernel)(Parameters...), const shape &s, int *resident,
-                            struct lb_error *err);
-template <class... Parameters>
-enum lb_status ask_follows(void (*kernel)(Parameters...), const shape &s, bool *follows,
-                           struct lb_error *err);
-enum lb_status clear(const shape &s, void *memory, size_t bytes, void *stream,
-                     struct lb_error *err);
-template <class... Parameters>
-enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
-                       struct lb_error *err, const Parameters &...arguments);
-
-#endif
 
 } // namespace lb_fused_launch
 

@@ -3,8 +3,8 @@
  * of dh through the second-level cache. Matrix products over all steps compute dW, dx and db
  * afterwards.
  */
-#ifndef LB_FUSED_GRID_BACKWARD_CUH
-#define LB_FUSED_GRID_BACKWARD_CUH
+#ifndef LB_GRID_BACKWARD_CUH
+#define LB_GRID_BACKWARD_CUH
 
 #include <cstring>
 
@@ -444,7 +444,7 @@ __device__ inline void step_cells(const lb_fused_backward_args &a,
     }
 }
 
-/* ---- Matrix product----------------------------------------------------------------------------
+/* ---- Matrix product ---------------------------------------------------------------------------
  */
 
 /* Some row tiles of a warp, whose products are computed side by side: each is a chain of mma that

@@ -1,7 +1,7 @@
 /* The forward grid kernel: the recurrence of a layer's whole sequence in one launch. Weights stay
  * in registers and shared memory, and blocks exchange h through the second-level cache. */
-#ifndef LB_FUSED_GRID_FORWARD_CUH
-#define LB_FUSED_GRID_FORWARD_CUH
+#ifndef LB_GRID_FORWARD_CUH
+#define LB_GRID_FORWARD_CUH
 
 #include "cuda/fused/grid/grid.cuh"
 
@@ -99,11 +99,7 @@ __device__ inline void first_packets(const lb_fused_forward_args &a,
         for (int e = 0; e < Math::lane_units; e++) {
             uint32_t &word = words[n][e / Math::word_units];
             float h = 0;
-            /* Both say that the row exists. With the second, nvcc 13.5 spills on sm_100 in f16 and
-             * bf16; with the first, nvcc 13.0 takes more registers there in tf32. */
-            bool exists = Math::word_units == 2 ? row < p.first_row + p.rows
-                                                : column < live_columns<Tile>(p, chunk);
-            if (exists && unit + e < a.hidden)
+            if (row < p.first_row + p.rows && unit + e < a.hidden)
                 h = first_h<T>(a, p.direction, row, unit + e);
             word = (e % Math::word_units ? word : 0) | Math::bits(h) << 16 * (e % Math::word_units);
         }
@@ -238,31 +234,8 @@ template <class Math, class Tile> struct window_of_h {
     }
 };
 
-/* ---- Matrix product----------------------------------------------------------------------------
+/* ---- Matrix product ---------------------------------------------------------------------------
  */
-
-/* Makes operands of packet q of a window, its slices from n on. Where Math::staged, they go through
- * shared memory, so that all lanes can read what each lane received. A packet of a later window
- * takes the place of one that all lanes have read: they have met for others since then. */
-template <class Math, class Tile>
-__device__ inline void make_operands(const window_of_h<Math, Tile> &h, int n, uint32_t epoch,
-                                     bool sent, unsigned char *stage, int lane,
-                                     typename Math::operand (&b)[Tile::eights])
-{
-    if constexpr (Math::staged) {
-        for (int i = 0; i < Tile::eights; i++)
-            *reinterpret_cast<uint4 *>(stage + (n + i) * slice_bytes + place_in_slice(lane)) =
-                make_uint4(h.take(n + i, 0, epoch, sent), h.take(n + i, 1, epoch, sent),
-                           h.take(n + i, 2, epoch, sent), h.take(n + i, 3, epoch, sent));
-        __syncwarp();
-        for (int i = 0; i < Tile::eights; i++)
-            b[i] = Math::take(stage + (n + i) * slice_bytes, lane);
-    } else {
-        for (int i = 0; i < Tile::eights; i++)
-            for (int w = 0; w < 4; w++)
-                b[i].x[w] = h.take(n + i, w, epoch, sent);
-    }
-}
 
 /* A warp's part of the sums over the depth, for the gates of all own units and a chunk's columns.
  */
@@ -298,7 +271,8 @@ multiply_packet(const forward_thread<Math, Tile> &t, const window_of_h<Math, Til
                 int q, uint32_t epoch, bool sent, unsigned char *stage, warp_sums<Math, Tile> &sum)
 {
     typename Math::operand b[Tile::eights];
-    make_operands<Math, Tile>(h, q * Tile::eights, epoch, sent, stage, t.place.lane, b);
+    Math::receive([&](int i, int w) { return h.take(q * Tile::eights + i, w, epoch, sent); },
+                  stage + q * Tile::eights * slice_bytes, t.place.lane, b);
     for (int m = 0; m < Tile::rows; m++) {
         uint32_t w[2][4];
         get_pair(t.weights, (first + q) * Tile::rows + m, w);
@@ -555,14 +529,13 @@ __device__ inline void store_carry(const lb_fused_forward_args &a, const block_p
     }
 }
 
-template <class Math, class Tile> __device__ inline void forward_run(const lb_grid_forward_args &g)
+/* Reads what the thread keeps, and the first pre-activations. */
+template <class Math, class Tile>
+__device__ inline void begin(const lb_grid_forward_args &g, forward_thread<Math, Tile> &t,
+                             const forward_shared<Math, Tile> &s)
 {
-    LB_DYNAMIC_SHARED(unsigned char, memory);
     const lb_fused_forward_args &a = g.layer;
-    forward_thread<Math, Tile> t;
-    t.place = find_place<Tile>(g);
     const block_place &p = t.place;
-    forward_shared<Math, Tile> s(memory, p.chunks);
     t.wait = {a.fault, g.spin_limit};
     t.units_sent = p.blocks * Tile::units;
     t.exchange =
@@ -576,35 +549,57 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
     if (threadIdx.x < 2)
         s.gave_up[threadIdx.x] = 0;
     for (int i = threadIdx.x; i < Tile::cells; i += Tile::threads)
-        s.pre[i] = make_float4(0, 0, 0, 0); /* stays where a row has no such step */
-    copy_pre<Math, Tile>(a, t, s, a.from,
-                         0); /* this thread reads only lengths that it wrote itself */
+        s.pre[i] = make_float4(0, 0, 0, 0);   /* stays where a row has no such step */
+    copy_pre<Math, Tile>(a, t, s, a.from, 0); /* reads only lengths that this thread wrote */
+}
+
+/* Computes one chunk of one step: the matrix product with h, which it waits for, then the cells. It
+ * sends the new h before it stores anything else. Parts are written before the barrier and read
+ * after it, in two buffers in turn. False, for the whole block, when a wait gave up. */
+template <class Math, class Tile>
+__device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
+                                    const forward_shared<Math, Tile> &s, window_of_h<Math, Tile> &h,
+                                    const turn &now, const turn &next, int buffer)
+{
+    const block_place &p = t.place;
+    float4 *partial = s.partial + buffer * s.sums;
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
+    warp_sums<Math, Tile> sum = {};
+    if (multiply<Math, Tile>(a, t, h, now, next, stage, sum))
+        store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
+    else
+        lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
+    trace(now.step, part::multiplied);
+    take_pre<Math, Tile>(t, s);
+    __syncthreads(); /* all parts stand, and this block has read all of this state */
+    trace(now.step, part::met);
+    if (s.gave_up[buffer])
+        return false;
+    step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
+    return true;
+}
+
+template <class Math, class Tile> __device__ inline void forward_run(const lb_grid_forward_args &g)
+{
+    LB_DYNAMIC_SHARED(unsigned char, memory);
+    const lb_fused_forward_args &a = g.layer;
+    forward_thread<Math, Tile> t;
+    t.place = find_place<Tile>(g);
+    forward_shared<Math, Tile> s(memory, t.place.chunks);
+    begin<Math, Tile>(g, t, s);
     window_of_h<Math, Tile> h(t);
-    warp_sums<Math, Tile> sum;
     turn now = {a.from, 0, false};
     for (int buffer = 0; now.step < a.to; buffer = 1 - buffer) {
-        float4 *partial = s.partial + buffer * s.sums;
-        const turn next = turn_after<Math, Tile>(a, p, now);
-        sum = {};
+        const turn next = turn_after<Math, Tile>(a, t.place, now);
         trace(now.step, part::begun);
-        if (multiply<Math, Tile>(a, t, h, now, next, stage, sum))
-            store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
-        else
-            lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
-        trace(now.step, part::multiplied);
-        take_pre<Math, Tile>(t, s);
-        __syncthreads(); /* all parts stand, and this block has read all of this state */
-        trace(now.step, part::met);
-        if (s.gave_up[buffer])
+        if (!forward_step<Math, Tile>(a, t, s, h, now, next, buffer))
             return;
-        step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
         trace(now.step, part::stored);
         now = next;
         if (now.step < a.to)
             copy_pre<Math, Tile>(a, t, s, now.step, now.chunk);
     }
-    store_carry<Math, Tile>(a, p, s);
+    store_carry<Math, Tile>(a, t.place, s);
 }
 
 /* fused_grid_forward_kernel: computes y and the final state of steps [from, to) from the

@@ -1,8 +1,8 @@
 /* What the forward and the backward grid kernel share: tiles and number formats as types, which
  * cells a thread has, and waiting for packets, each word of which says to which state it belongs.
  * cuda/README.md draws one step. */
-#ifndef LB_FUSED_GRID_CUH
-#define LB_FUSED_GRID_CUH
+#ifndef LB_GRID_CUH
+#define LB_GRID_CUH
 
 #include "cuda/fused/common/recurrence.cuh"
 #include "cuda/fused/grid/grid.h"
@@ -35,13 +35,13 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static_assert(window > 1 || packets == 1, "staging a packet again takes another in between");
 };
 
-/* ---- Number formats---------------------------------------------------------------------------
+/* ---- Number formats ---------------------------------------------------------------------------
  */
 
 /* A format ("Math") defines the types of a lane's part in multiplying 16 rows by one packet, which
  * is 2 k-steps deep and 8 columns wide: sums: the lane's sums; finish(d) returns the four that mma
  * leaves in lane 4 g + t: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1). operand: what the lane needs of
- * a packet. */
+ * a packet. The format of f32 without tensor cores is in ffma.cuh. */
 struct tensor_operand {
     uint32_t x[4];
 };
@@ -72,17 +72,31 @@ __device__ inline int place_in_slice(int lane)
     return chunk_in_slice(lane / 4, lane % 4) * 16;
 }
 
-__device__ inline tensor_operand take_operand(const unsigned char *slice, int lane)
-{
-    uint4 v = *reinterpret_cast<const uint4 *>(slice + place_in_slice(lane));
-    return {{v.x, v.y, v.z, v.w}};
-}
-
-template <class T, uint32_t above> struct half_math : fast_functions {
-    using stored = T;
+/* What the formats of the tensor cores share. A lane multiplies the words that it has received. */
+struct tensor_format {
     using sums = tensor_sums;
     using operand = tensor_operand;
-    static constexpr bool staged = false;      /* operands are used as they were received */
+    static constexpr bool staged = false;
+
+    static __device__ inline operand take(const unsigned char *slice, int lane)
+    {
+        uint4 v = *reinterpret_cast<const uint4 *>(slice + place_in_slice(lane));
+        return {{v.x, v.y, v.z, v.w}};
+    }
+
+    /* Makes the operands of a packet, of which this lane has received word(slice, 0 to 3). */
+    template <int slices, class Word>
+    static __device__ inline void receive(const Word &word, unsigned char *, int,
+                                          operand (&b)[slices])
+    {
+        for (int i = 0; i < slices; i++)
+            for (int w = 0; w < 4; w++)
+                b[i].x[w] = word(i, w);
+    }
+};
+
+template <class T, uint32_t above> struct half_math : fast_functions, tensor_format {
+    using stored = T;
     static constexpr int lane_units = 8;       /* units of a column in 16 bytes */
     static constexpr int word_units = 2;       /* units in 32 bits */
     static constexpr uint32_t spare = 0x4000u; /* the bit that is 0 in all of [-1, 1] */
@@ -92,10 +106,6 @@ template <class T, uint32_t above> struct half_math : fast_functions {
     static __device__ inline uint32_t bits(float v)
     {
         return bits_of<T>(v);
-    }
-    static __device__ inline operand take(const unsigned char *slice, int lane)
-    {
-        return take_operand(slice, lane);
     }
 };
 
@@ -125,80 +135,17 @@ struct float_math : exact_functions {
     static constexpr uint32_t above_one = 0x007fffffu;
 };
 
-struct tf32_math : float_math {
+struct tf32_math : float_math, tensor_format {
     static constexpr lb_grid_math figure = LB_GRID_TF32;
-    using sums = tensor_sums;
-    using operand = tensor_operand;
-    static constexpr bool staged = false;
 
     static __device__ inline uint32_t bits(float v)
     {
         return lb_ptx::to_tf32(v);
     }
-    static __device__ inline operand take(const unsigned char *slice, int lane)
-    {
-        return take_operand(slice, lane);
-    }
     static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
     {
         lb_ptx::mma_tf32(s.v, a[0], {b.x[0], b.x[1]}, s.v);
         lb_ptx::mma_tf32(s.v, a[1], {b.x[2], b.x[3]}, s.v);
-    }
-};
-
-/* f32 without tensor cores: with the same weights a lane multiplies rows g and g + 8 at its 4 units
- * by all 8 columns, and finish adds the sums of the 4 lanes that share these rows. */
-struct fma_sums {
-    float v[2][8];
-    __device__ inline void finish(float (&d)[4], int lane) const
-    {
-        bool high = lane & 2,
-             odd = lane & 1; /* high: columns 4 to 7; odd: the last two of four columns */
-        for (int r = 0; r < 2; r++) {
-            float half[4];
-            for (int e = 0; e < 4; e++) {
-                float got = __shfl_xor_sync(~0u, high ? v[r][e] : v[r][e + 4], 2);
-                half[e] = (high ? v[r][e + 4] : v[r][e]) + got;
-            }
-            for (int e = 0; e < 2; e++) {
-                float got = __shfl_xor_sync(~0u, odd ? half[e] : half[e + 2], 1);
-                d[2 * r + e] = (odd ? half[e + 2] : half[e]) + got;
-            }
-        }
-    }
-};
-
-struct fma_operand {
-    const float4 *slice;
-    int t; /* this lane's quarter of the depth */
-};
-
-struct f32_math : float_math {
-    static constexpr lb_grid_math figure = LB_GRID_F32;
-    using sums = fma_sums;
-    using operand = fma_operand;
-    static constexpr bool staged = true; /* a lane needs what other lanes received */
-
-    static __device__ inline uint32_t bits(float v)
-    {
-        return __float_as_uint(v);
-    }
-    static __device__ inline operand take(const unsigned char *slice, int lane)
-    {
-        return {reinterpret_cast<const float4 *>(slice), lane % 4};
-    }
-    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
-    {
-        for (int column = 0; column < 8; column++) {
-            float4 h = b.slice[chunk_in_slice(column, b.t)]; /* 4 units */
-            for (int r = 0; r < 2; r++) {
-                float &sum = s.v[r][column];
-                sum = __fmaf_rn(__uint_as_float(a[0][r]), h.x, sum);
-                sum = __fmaf_rn(__uint_as_float(a[0][r + 2]), h.y, sum);
-                sum = __fmaf_rn(__uint_as_float(a[1][r]), h.z, sum);
-                sum = __fmaf_rn(__uint_as_float(a[1][r + 2]), h.w, sum);
-            }
-        }
     }
 };
 
@@ -212,8 +159,7 @@ __device__ inline void get_pair(const stationary<Tile> &weights, int f, uint32_t
     weights.get(2 * f + 1, a[1]);
 }
 
-/* ---- Cells of a
- * thread----------------------------------------------------------------------------
+/* ---- Cells of a thread ------------------------------------------------------------------------
  */
 
 /* What this thread's block computes. */

@@ -1,7 +1,7 @@
 /* Arguments of the grid kernels, and their launchers with a C interface. A launcher only enqueues
  * on the stream (cudaStream_t). */
-#ifndef LB_FUSED_GRID_H
-#define LB_FUSED_GRID_H
+#ifndef LB_GRID_H
+#define LB_GRID_H
 
 #include "api/status.h"
 #include "cuda/fused/common/args.h"

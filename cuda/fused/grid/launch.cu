@@ -1,6 +1,7 @@
 /* The table of the grid kernels, and their launchers, which need all blocks to be resident. */
 #include "cuda/fused/common/fused_launch.cuh"
 #include "cuda/fused/grid/backward.cuh"
+#include "cuda/fused/grid/ffma.cuh"
 #include "cuda/fused/grid/forward.cuh"
 
 namespace lb_grid
@@ -24,19 +25,19 @@ template <class Math, class Tile> constexpr backward_row backward_kernel()
     return {{Tile::figures, Math::figure}, fused_grid_backward_kernel<Math, Tile>};
 }
 
-#define LB_GRID_FORWARD_HALF(...) \
+#define LB_GRID_HALF_FORWARD_ROWS(...) \
     forward_kernel<f16_math, tile<__VA_ARGS__>>(), forward_kernel<bf16_math, tile<__VA_ARGS__>>(),
-#define LB_GRID_FORWARD_FLOAT(...) \
+#define LB_GRID_FLOAT_FORWARD_ROWS(...) \
     forward_kernel<tf32_math, tile<__VA_ARGS__>>(), forward_kernel<f32_math, tile<__VA_ARGS__>>(),
-#define LB_GRID_BACKWARD_HALF(...) \
+#define LB_GRID_HALF_BACKWARD_ROWS(...) \
     backward_kernel<f16_math, tile<__VA_ARGS__>>(), backward_kernel<bf16_math, tile<__VA_ARGS__>>(),
-#define LB_GRID_BACKWARD_FLOAT(...) \
+#define LB_GRID_FLOAT_BACKWARD_ROWS(...) \
     backward_kernel<tf32_math, tile<__VA_ARGS__>>(), backward_kernel<f32_math, tile<__VA_ARGS__>>(),
 
-static const forward_row forward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_FORWARD_HALF)
-                                               LB_GRID_FLOAT_TILES(LB_GRID_FORWARD_FLOAT)};
-static const backward_row backward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_BACKWARD_HALF)
-                                                 LB_GRID_FLOAT_TILES(LB_GRID_BACKWARD_FLOAT)};
+static const forward_row forward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_HALF_FORWARD_ROWS)
+                                               LB_GRID_FLOAT_TILES(LB_GRID_FLOAT_FORWARD_ROWS)};
+static const backward_row backward_rows[] = {LB_GRID_HALF_TILES(LB_GRID_HALF_BACKWARD_ROWS)
+                                                 LB_GRID_FLOAT_TILES(LB_GRID_FLOAT_BACKWARD_ROWS)};
 
 /* The shape of one launch, which computes all directions or one, as k.beside says. */
 static lb_fused_launch::shape shape_of(const lb_grid_kernel &k, int hidden, int directions)

@@ -16,8 +16,8 @@
  * A warp multiplies the row tiles warp, warp + warps and so on of ALL units by the depth of its
  * block's 4 * units gate gradients. A warp has the same number of weight fragments in both passes.
  * The first `resident` stay in registers, the others in shared memory. */
-#ifndef LB_FUSED_GRID_TILE_H
-#define LB_FUSED_GRID_TILE_H
+#ifndef LB_GRID_TILE_H
+#define LB_GRID_TILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

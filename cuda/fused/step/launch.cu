@@ -25,15 +25,17 @@ using backward_row = lb_fused_launch::row<key, lb_fused_backward_args, int, bool
     {{{__VA_ARGS__}, LB_F64, false}, kernel<plain_product<double>, tile<__VA_ARGS__>>},    \
         {{{__VA_ARGS__}, LB_F32, false}, kernel<plain_product<float>, tile<__VA_ARGS__>>}, \
         LB_STEP_TENSOR_ROWS(kernel, __VA_ARGS__)
-#define LB_STEP_FORWARD(...)         LB_STEP_ROWS(fused_step_forward_kernel, __VA_ARGS__)
-#define LB_STEP_BACKWARD(...)        LB_STEP_ROWS(fused_step_backward_kernel, __VA_ARGS__)
-#define LB_STEP_TENSOR_FORWARD(...)  LB_STEP_TENSOR_ROWS(fused_step_forward_kernel, __VA_ARGS__)
-#define LB_STEP_TENSOR_BACKWARD(...) LB_STEP_TENSOR_ROWS(fused_step_backward_kernel, __VA_ARGS__)
+#define LB_STEP_FORWARD_ROWS(...)        LB_STEP_ROWS(fused_step_forward_kernel, __VA_ARGS__)
+#define LB_STEP_BACKWARD_ROWS(...)       LB_STEP_ROWS(fused_step_backward_kernel, __VA_ARGS__)
+#define LB_STEP_TENSOR_FORWARD_ROWS(...) LB_STEP_TENSOR_ROWS(fused_step_forward_kernel, __VA_ARGS__)
+#define LB_STEP_TENSOR_BACKWARD_ROWS(...) \
+    LB_STEP_TENSOR_ROWS(fused_step_backward_kernel, __VA_ARGS__)
 
-static const forward_row forward_rows[] = {LB_STEP_TILES(LB_STEP_FORWARD)
-                                               LB_STEP_TENSOR_TILES(LB_STEP_TENSOR_FORWARD)};
-static const backward_row backward_rows[] = {LB_STEP_TILES(LB_STEP_BACKWARD) LB_STEP_TENSOR_TILES(
-    LB_STEP_TENSOR_BACKWARD) LB_STEP_CLUSTER_TILES(LB_STEP_TENSOR_BACKWARD)};
+static const forward_row forward_rows[] = {LB_STEP_TILES(LB_STEP_FORWARD_ROWS)
+                                               LB_STEP_TENSOR_TILES(LB_STEP_TENSOR_FORWARD_ROWS)};
+static const backward_row backward_rows[] = {
+    LB_STEP_TILES(LB_STEP_BACKWARD_ROWS) LB_STEP_TENSOR_TILES(LB_STEP_TENSOR_BACKWARD_ROWS)
+        LB_STEP_CLUSTER_TILES(LB_STEP_TENSOR_BACKWARD_ROWS)};
 
 static lb_fused_launch::shape shape_of(const lb_step_kernel &k, int hidden, int batch,
                                        int directions)

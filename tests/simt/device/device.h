@@ -1,6 +1,6 @@
 /* CUDA's device names for a kernel compiled for the host.
  *
- * Kernels include it through cooperative_groups.h and simt_ptx.h of this folder, which precede
+ * Kernels include it through cooperative_groups.h and cuda/common/ptx.cuh of this folder, which precede
  * CUDA's headers on the include path. CUDA's own headers are used unchanged: they declare the
  * vector types and the conversions of half and bfloat16 for the host too. */
 #ifndef LB_SIMT_DEVICE_H

@@ -1,6 +1,7 @@
 /* The launchers of the fused kernels, which run them on the emulator. A launch waits for its turn
  * in a stream of the fake device. */
-#include "cuda/fused/common/fused_launch.cuh"
+#define LB_FUSED_LAUNCH_CUH /* this file stands for that one */
+#include "cuda/fused/common/launch_shape.cuh"
 
 #include <cstring>
 #include <vector>

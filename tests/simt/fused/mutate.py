@@ -40,7 +40,7 @@ FAMILIES = {
         "backward": "cluster_kernel{{figures}, nullptr, {S}fused_cluster_backward_kernel<{kind}, {tile}>}, {types}",
     },
     "grid": {
-        "headers": ["../common/functions.cuh", "../common/recurrence.cuh", "grid.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/functions.cuh", "../common/recurrence.cuh", "grid.cuh", "ffma.cuh", "forward.cuh", "backward.cuh"],
         "includes": [], "kinds": GRID,
         "forward": "grid_kernel{{figures}, {kind}::figure, {S}fused_grid_forward_kernel<{kind}, {tile}>, nullptr}, "
                    "{types}, true",

@@ -57,7 +57,7 @@ void print_cluster_paths(FILE *to, const struct lb_cluster_tile *tile, enum lb_d
                          bool backward, const struct path_shape *shape)
 {
     struct printer p = {.to = to};
-    int units = lb_cluster_units(tile);
+    int units = lb_cluster_reach(tile);
     snprintf(p.kernel, sizeof(p.kernel), "cluster %s %s %dx%dx%dx%dx%d",
              backward ? "backward" : "forward", lb_dtype_name(dtype), tile->blocks, tile->warps,
              tile->split, tile->resident, tile->columns);

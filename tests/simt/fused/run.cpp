@@ -366,7 +366,7 @@ void trial::forward()
         auto *first = static_cast<unsigned char *>(a.y) + skipped_bytes(s_.dtype, r_.y);
         lb_store(s_.dtype, first - r_.h0.size() * lb_dtype_size(s_.dtype), r_.h0.data(),
                  r_.h0.size());
-        lb_store(real_, a.carry, r_.c0.data(), r_.c0.size());
+        a.carry = copy(real_, r_.c0, "carry");
     }
     std::visit([&](const auto &k) { launch_parts(k, k.forward, a); }, s_.kernel);
     if (how_.spoiled >= 0)

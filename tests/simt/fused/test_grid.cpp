@@ -1,6 +1,7 @@
 /* The cases of the fused grid kernels, and what else they need: waits that end, numbers that are
  * none, messages, and the kernels that pack weights. */
 #include "cuda/fused/grid/backward.cuh"
+#include "cuda/fused/grid/ffma.cuh"
 #include "cuda/fused/grid/forward.cuh"
 #include "run.h"
 

@@ -1,10 +1,12 @@
-/* The functions of cuda/common/ptx.cuh for the host, under the same names. That file describes
- * them; comments here say only what differs on the host. */
-#ifndef LB_SIMT_PTX_H
-#define LB_SIMT_PTX_H
+/* The functions of cuda/common/ptx.cuh for the host, under the same names and the same path, which
+ * is found first. That file describes them; comments here say only what differs on the host. */
+#ifndef LB_PTX_CUH
+#define LB_PTX_CUH
 
 #include "device.h"
 #include "simt_mma.h"
+
+#define LB_PTX_SM90 1
 
 /* The array is aligned to 128 bytes, as on the device. */
 #define LB_DYNAMIC_SHARED(type, name) type *name = ::simt::dynamic_shared_array<type>()
