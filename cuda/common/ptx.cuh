@@ -26,13 +26,13 @@ namespace lb_ptx
 {
 
 /* The scope of a strong operation: the threads with which it is ordered. */
-enum class scope { cta, cluster, gpu, sys };
+enum class scope { cta, cluster, gpu };
 
-/* ---- Order: "ld", "st", "red", "atom", "membar / fence"; "Memory Consistency Model" ---------- */
+/* ---- Order: "ld", "st"; "Memory Consistency Model" --------------------------------------------
+ */
 
 /* The strong operations of one scope and width. Used through the templates below. */
 template <scope S, class T> struct strong;
-template <scope S> __device__ inline void fence_acq_rel();
 
 #define LB_PTX_STRONG(SCOPE, T, WIDTH, LETTER)                                                 \
     template <> struct strong<scope::SCOPE, T> {                                               \
@@ -59,43 +59,11 @@ template <scope S> __device__ inline void fence_acq_rel();
             asm volatile("st.relaxed." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
                          : "memory");                                                          \
         }                                                                                      \
-        static __device__ inline void store_release(T *to, T value)                            \
-        {                                                                                      \
-            asm volatile("st.release." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
-                         : "memory");                                                          \
-        }                                                                                      \
-        static __device__ inline void reduce_add_release(T *to, T value)                       \
-        {                                                                                      \
-            asm volatile("red.release." #SCOPE ".add.u" WIDTH " [%0], %1;" ::"l"(to),          \
-                         LETTER(value)                                                         \
-                         : "memory");                                                          \
-        }                                                                                      \
-        static __device__ inline T atomic_add_acq_rel(T *to, T value)                          \
-        {                                                                                      \
-            T before;                                                                          \
-            asm volatile("atom.acq_rel." #SCOPE ".add.u" WIDTH " %0, [%1], %2;"                \
-                         : "=" LETTER(before)                                                  \
-                         : "l"(to), LETTER(value)                                              \
-                         : "memory");                                                          \
-            return before;                                                                     \
-        }                                                                                      \
     };
-#define LB_PTX_SCOPE(SCOPE)                                          \
-    LB_PTX_STRONG(SCOPE, uint32_t, "32", "r")                        \
-    LB_PTX_STRONG(SCOPE, uint64_t, "64", "l")                        \
-    template <> __device__ inline void fence_acq_rel<scope::SCOPE>() \
-    {                                                                \
-        asm volatile("fence.acq_rel." #SCOPE ";" ::: "memory");      \
-    }
 
-LB_PTX_SCOPE(cta)
-LB_PTX_SCOPE(gpu)
-LB_PTX_SCOPE(sys)
-#ifdef LB_PTX_SM90
-LB_PTX_SCOPE(cluster)
-#endif
-
-#undef LB_PTX_SCOPE
+LB_PTX_STRONG(cta, uint32_t, "32", "r")
+LB_PTX_STRONG(gpu, uint32_t, "32", "r")
+LB_PTX_STRONG(gpu, uint64_t, "64", "l")
 #undef LB_PTX_STRONG
 
 /* T: uint32_t or uint64_t. */
@@ -112,22 +80,6 @@ template <scope S, class T> __device__ inline T load_acquire(const T *from)
 template <scope S, class T> __device__ inline void store_relaxed(T *to, T value)
 {
     strong<S, T>::store_relaxed(to, value);
-}
-
-template <scope S, class T> __device__ inline void store_release(T *to, T value)
-{
-    strong<S, T>::store_release(to, value);
-}
-
-template <scope S, class T> __device__ inline void reduce_add_release(T *to, T value)
-{
-    strong<S, T>::reduce_add_release(to, value);
-}
-
-/* Returns the value before the addition. */
-template <scope S, class T> __device__ inline T atomic_add_acq_rel(T *to, T value)
-{
-    return strong<S, T>::atomic_add_acq_rel(to, value);
 }
 
 /* Access four words of global memory at once, aligned to 16 bytes. Each word is an access of its
@@ -159,20 +111,7 @@ __device__ inline void barrier_sync(unsigned id, unsigned count)
     asm volatile("barrier.cta.sync %0, %1;" ::"r"(id), "r"(count) : "memory");
 }
 
-__device__ inline void barrier_arrive(unsigned id, unsigned count)
-{
-    asm volatile("barrier.cta.arrive %0, %1;" ::"r"(id), "r"(count) : "memory");
-}
-
 /* ---- Arithmetic ------------------------------------------------------------------------------ */
-
-/* "tanh": relative error up to 2^-11. */
-__device__ inline float tanh_approx(float x)
-{
-    float y;
-    asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 
 /* "ex2": 2^x, relative error up to 2^-22; denormal arguments and results become zero. */
 __device__ inline float exp2_approx(float x)
@@ -238,34 +177,24 @@ __device__ inline uint32_t shared_address(const void *address)
     return static_cast<uint32_t>(__cvta_generic_to_shared(address));
 }
 
-/* "ldmatrix": loads 1, 2 or 4 matrices [8, 8] of 16-bit elements. Lane 8i + r passes the address of
+/* "ldmatrix": loads 2 or 4 matrices [8, 8] of 16-bit elements. Lane 8i + r passes the address of
  * row r of matrix i, 16 aligned bytes. Each lane receives element (lane / 4, 2 * (lane % 4)) of
- * each matrix and its right neighbour; ldmatrix_transposed does so with the transposed matrices. */
-#define LB_PTX_LDMATRIX(name, suffix)                                                             \
-    __device__ inline void name(uint32_t(&to)[1], const void *row)                                \
-    {                                                                                             \
-        asm volatile("ldmatrix.sync.aligned.m8n8.x1" suffix ".shared.b16 {%0}, [%1];"             \
-                     : "=r"(to[0])                                                                \
-                     : "r"(shared_address(row))                                                   \
-                     : "memory");                                                                 \
-    }                                                                                             \
-    __device__ inline void name(uint32_t(&to)[2], const void *row)                                \
-    {                                                                                             \
-        asm volatile("ldmatrix.sync.aligned.m8n8.x2" suffix ".shared.b16 {%0, %1}, [%2];"         \
-                     : "=r"(to[0]), "=r"(to[1])                                                   \
-                     : "r"(shared_address(row))                                                   \
-                     : "memory");                                                                 \
-    }                                                                                             \
-    __device__ inline void name(uint32_t(&to)[4], const void *row)                                \
-    {                                                                                             \
-        asm volatile("ldmatrix.sync.aligned.m8n8.x4" suffix ".shared.b16 {%0, %1, %2, %3}, [%4];" \
-                     : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])                         \
-                     : "r"(shared_address(row))                                                   \
-                     : "memory");                                                                 \
-    }
-LB_PTX_LDMATRIX(ldmatrix, "")
-LB_PTX_LDMATRIX(ldmatrix_transposed, ".trans")
-#undef LB_PTX_LDMATRIX
+ * each matrix and its right neighbour. */
+__device__ inline void ldmatrix(uint32_t (&to)[2], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
+                 : "=r"(to[0]), "=r"(to[1])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
+
+__device__ inline void ldmatrix(uint32_t (&to)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(shared_address(row))
+                 : "memory");
+}
 
 /* "cp.async": copies 4, 8 or 16 bytes from global to shared memory. It reads `from_bytes` of them
  * and fills up with zeros. */

@@ -17,7 +17,7 @@ __device__ inline void launch_dependents()
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
 
-/* ---- Clusters: "mapa", "barrier.cluster", "ld", "st" ----------------------------------------- */
+/* ---- Clusters: "mapa", "barrier.cluster" ----------------------------------------------------- */
 
 /* The address of the same variable in block `rank` of the cluster. */
 __device__ inline uint32_t map_shared_address(uint32_t address, unsigned rank)
@@ -52,19 +52,7 @@ __device__ inline void cluster_wait()
     asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
 }
 
-__device__ inline float load_cluster(uint32_t from)
-{
-    float value;
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(from) : "memory");
-    return value;
-}
-
-__device__ inline void store_cluster(uint32_t to, float value)
-{
-    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(to), "f"(value) : "memory");
-}
-
-/* ---- mbarrier: "mbarrier.init", ".inval", ".arrive", ".expect_tx", ".try_wait" --------------- */
+/* ---- mbarrier: "mbarrier.init", ".arrive", ".expect_tx", ".try_wait" ------------------------- */
 
 /* A phase completes after `count` arrivals and after all expected bytes have arrived. */
 __device__ inline void mbarrier_init(uint64_t *barrier, unsigned count)
@@ -74,39 +62,11 @@ __device__ inline void mbarrier_init(uint64_t *barrier, unsigned count)
                  : "memory");
 }
 
-__device__ inline void mbarrier_invalidate(uint64_t *barrier)
-{
-    asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
-}
-
 /* "membar / fence": makes this thread's mbarrier.init visible to the cluster and the async proxy.
  */
 __device__ inline void fence_mbarrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
-
-/* Arrives with release at scope cta, for waiting threads of this block. */
-__device__ inline void mbarrier_arrive(uint64_t *barrier)
-{
-    asm volatile(
-        "mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
-        : "memory");
-}
-
-/* Arrives at a peer's mbarrier, with release at scope cluster. */
-__device__ inline void mbarrier_arrive_cluster(uint32_t barrier)
-{
-    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier)
-                 : "memory");
-}
-
-__device__ inline void mbarrier_expect_bytes(uint64_t *barrier, unsigned bytes)
-{
-    asm volatile(
-        "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
-        "r"(bytes)
-        : "memory");
 }
 
 __device__ inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned bytes)
@@ -182,15 +142,6 @@ __device__ inline void bulk_load(void *to, const void *from, unsigned bytes, uin
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
                  "l"(from), "r"(bytes), "r"(shared_address(barrier))
-                 : "memory");
-}
-
-/* Copies from this block's shared memory to a peer's; its bytes count at the peer's mbarrier. */
-__device__ inline void bulk_send(uint32_t to, const void *from, unsigned bytes, uint32_t barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(to),
-                 "r"(shared_address(from)), "r"(bytes), "r"(barrier)
                  : "memory");
 }
 

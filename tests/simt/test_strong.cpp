@@ -148,38 +148,6 @@ TEST(strong_accesses_of_other_bytes_are_not_morally_strong)
     CHECK(pair_of(false, wide, narrow).has(fault::race));
 }
 
-/* The producer's compare-and-swap expects the value that is there, or another one. */
-TEST(a_failing_swap_publishes_nothing)
-{
-    auto produce = [](uint32_t expected) {
-        return [=](cells *c) {
-            c->data[0] = 1;
-            __threadfence();
-            atomicCAS(&c->flag[0], expected, 1u);
-            lb_ptx::store_relaxed<scope::gpu>(&c->flag[1], 1u);
-        };
-    };
-    auto consume = [](cells *c) {
-        wait_for(&c->flag[1], 1);
-        lb_ptx::load_acquire<scope::gpu>(&c->flag[0]);
-        CHECK(c->data[0] == 1);
-    };
-    CHECK(clean(pair_of(false, produce(0), consume)));
-    CHECK(pair_of(false, produce(7), consume).has(fault::race));
-}
-
-TEST(a_failing_swap_is_a_read)
-{
-    auto swap = [](uint32_t expected) {
-        return [=](cells *c) { atomicCAS(&c->data[0], expected, 1u); };
-    };
-    auto look = [](cells *c) { c->data[1] = c->data[0]; };
-    CHECK(clean(pair_of(false, swap(7), look)));
-    CHECK(pair_of(false, swap(0), look).has(fault::race));
-    auto write = [](cells *c) { c->data[0] = 0; };
-    CHECK(pair_of(false, swap(7), write).has(fault::race));
-}
-
 /* What a read-only load reads must not change during the launch: by nobody, neither before nor
  * after the load, and not by a launch that this one follows. */
 TEST(a_read_only_load_needs_memory_that_does_not_change)

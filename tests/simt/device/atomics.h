@@ -38,22 +38,6 @@ SIMT_RUNTIME T strong_update(T *place, Change change, bool acquire, bool release
     return before;
 }
 
-/* Writes only when the value found is the expected one. */
-template <class T>
-SIMT_RUNTIME T strong_compare_and_swap(T *place, T expected, T value, scope s, site at)
-{
-    strong_order order = {strong::load, false, false, s};
-    strong_begin(place, sizeof(T), order, at);
-    T before = *place;
-    if (before != expected)
-        return before;
-    order.kind = strong::update;
-    strong_writes(place, sizeof(T), order, at);
-    *place = value;
-    strong_end(place, order, before != value);
-    return before;
-}
-
 } // namespace simt
 
 /* Defines the CUDA atomic name(place, value). `result` may use `was`, the value found there. */
@@ -69,21 +53,9 @@ SIMT_RUNTIME T strong_compare_and_swap(T *place, T expected, T value, scope s, s
     SIMT_ATOMIC_OF(name##_system, sys, result)
 
 SIMT_ATOMIC(atomicAdd, was + value)
-SIMT_ATOMIC(atomicSub, was - value)
-SIMT_ATOMIC(atomicMax, was < value ? value : was)
-SIMT_ATOMIC(atomicMin, value < was ? value : was)
-SIMT_ATOMIC(atomicOr, was | value)
-SIMT_ATOMIC(atomicAnd, was &value)
 SIMT_ATOMIC(atomicExch, ((void)was, value))
-SIMT_ATOMIC(atomicInc, was >= value ? T(0) : was + 1)
 
 #undef SIMT_ATOMIC
 #undef SIMT_ATOMIC_OF
-
-template <class T>
-inline T atomicCAS(T *place, T expected, T value, simt::site at = simt::site::here())
-{
-    return simt::strong_compare_and_swap(place, expected, value, simt::scope::gpu, at);
-}
 
 #endif

@@ -33,7 +33,7 @@ enum class scope { cta, cluster, gpu, sys };
 constexpr int scope_count = 4;
 
 /* Barriers. For named ones see PTX ISA, "barrier{.cta}"; a count of 0 means the whole block. */
-void block_barrier(unsigned id, unsigned count, bool waits, site at);
+void block_barrier(unsigned id, unsigned count, site at);
 void cluster_arrive(site at);
 void cluster_wait(site at);
 void cluster_barrier(site at);
@@ -57,8 +57,7 @@ const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
                              const collective &what, site at);
 
 /* Strong accesses. strong_begin lets other threads run first, acquires, and checks; strong_end
- * releases. The access is made in between, where no other thread runs. An access that begins as a
- * load may still write; it is then checked as an update. */
+ * releases. The access is made in between, where no other thread runs. */
 enum class strong { load, store, update };
 struct strong_order {
     strong kind;
@@ -66,7 +65,6 @@ struct strong_order {
     scope reach;
 };
 void strong_begin(const void *address, size_t bytes, strong_order order, site at);
-void strong_writes(const void *address, size_t bytes, strong_order order, site at);
 /* changed: false where the value is the same as before, so that a spinning thread makes no
  * progress. */
 void strong_end(const void *address, strong_order order, bool changed);
@@ -106,7 +104,6 @@ void bulk_wait(unsigned keep, bool reads_only);
 
 /* mbarriers: see mbarrier.cpp. */
 void mbarrier_init(void *barrier, unsigned count, site at);
-void mbarrier_invalidate(void *barrier, site at);
 void mbarrier_fence_init();
 void mbarrier_expect(uint32_t barrier, unsigned bytes, site at);
 void mbarrier_arrive(uint32_t barrier, unsigned count, scope s, site at);

@@ -12,7 +12,7 @@ namespace cooperative_groups
 struct thread_block {
     void sync(simt::site at = simt::site::here()) const
     {
-        simt::block_barrier(0, 0, true, at);
+        simt::block_barrier(0, 0, at);
     }
     unsigned thread_rank() const
     {

@@ -1,8 +1,8 @@
 /* CUDA's device names for a kernel compiled for the host.
  *
- * Kernels include it through cooperative_groups.h and cuda/common/ptx.cuh of this folder, which precede
- * CUDA's headers on the include path. CUDA's own headers are used unchanged: they declare the
- * vector types and the conversions of half and bfloat16 for the host too. */
+ * Kernels include it through cooperative_groups.h and cuda/common/ptx.cuh of this folder, which
+ * precede CUDA's headers on the include path. CUDA's own headers are used unchanged: they declare
+ * the vector types and the conversions of half and bfloat16 for the host too. */
 #ifndef LB_SIMT_DEVICE_H
 #define LB_SIMT_DEVICE_H
 
@@ -51,7 +51,7 @@ static constexpr int warpSize = 32;
 
 inline void __syncthreads(simt::site at = simt::site::here())
 {
-    simt::block_barrier(0, 0, true, at);
+    simt::block_barrier(0, 0, at);
 }
 
 inline void __syncwarp(uint32_t mask = ~0u, simt::site at = simt::site::here())
@@ -69,11 +69,6 @@ inline void __threadfence()
     simt::fence(simt::scope::gpu);
 }
 
-inline void __threadfence_system()
-{
-    simt::fence(simt::scope::sys);
-}
-
 inline void __nanosleep(unsigned, simt::site at = simt::site::here())
 {
     simt::yield(at);
@@ -86,11 +81,6 @@ inline long long clock64(simt::site at = simt::site::here())
     return ++ticks;
 }
 
-[[noreturn]] inline void __trap(simt::site at = simt::site::here())
-{
-    simt::fail(at, "__trap");
-}
-
 /* PTX ISA, "ld.global.nc": the memory must not change while the kernel runs. */
 template <class T> inline T __ldg(const T *from, simt::site at = simt::site::here())
 {
@@ -100,19 +90,9 @@ template <class T> inline T __ldg(const T *from, simt::site at = simt::site::her
 
 /* Loads and stores with cache hints, which are plain ones here. */
 
-template <class T> inline T __ldcg(const T *from)
-{
-    return *from;
-}
-
 template <class T> inline T __ldcs(const T *from)
 {
     return *from;
-}
-
-template <class T> inline void __stcg(T *to, T value)
-{
-    *to = value;
 }
 
 template <class T> inline void __stcs(T *to, T value)
@@ -120,53 +100,11 @@ template <class T> inline void __stcs(T *to, T value)
     *to = value;
 }
 
-/* Arithmetic. The fast functions are approximate on the device and exact here, so a test against
- * a reference must allow for the device's error, which the CUDA C++ Programming Guide lists
- * under "Mathematical Functions: Intrinsic Functions". */
-
-inline float __expf(float x)
-{
-    return expf(x);
-}
-
-inline float __logf(float x)
-{
-    return logf(x);
-}
-
-inline float __fdividef(float a, float b)
-{
-    return a / b;
-}
-
-inline float __frcp_rn(float a)
-{
-    return 1.0f / a;
-}
+/* Arithmetic. */
 
 inline float __fmaf_rn(float a, float b, float c)
 {
     return fmaf(a, b, c);
-}
-
-inline float rsqrtf(float x)
-{
-    return 1.0f / sqrtf(x);
-}
-
-inline int __popc(uint32_t x)
-{
-    return __builtin_popcount(x);
-}
-
-inline int __ffs(int x)
-{
-    return __builtin_ffs(x);
-}
-
-inline int __clz(int x)
-{
-    return x ? __builtin_clz(static_cast<unsigned>(x)) : 32;
 }
 
 template <class To, class From> inline To simt_bits(From from)
@@ -175,16 +113,6 @@ template <class To, class From> inline To simt_bits(From from)
     To to;
     __builtin_memcpy(&to, &from, sizeof to);
     return to;
-}
-
-inline float __int_as_float(int x)
-{
-    return simt_bits<float>(x);
-}
-
-inline int __float_as_int(float x)
-{
-    return simt_bits<int>(x);
 }
 
 inline float __uint_as_float(unsigned x)
@@ -208,7 +136,6 @@ template <class T> inline T max(T a, T b)
 }
 
 #include "atomics.h"
-#include "half.h"
 #include "warp.h"
 
 #endif

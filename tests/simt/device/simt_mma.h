@@ -7,9 +7,10 @@
 #define LB_SIMT_MMA_H
 
 #include "calls.h"
-#include "half.h"
 
 #include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 namespace simt
 {
@@ -93,7 +94,7 @@ SIMT_RUNTIME void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
 }
 
 /* Lane 8i + r passes the address of row r of matrix i. */
-template <int count, bool transposed> SIMT_RUNTIME void finish_ldmatrix(lane_slot *slots)
+template <int count> SIMT_RUNTIME void finish_ldmatrix(lane_slot *slots)
 {
     uint16_t matrix[count][8][8];
     for (int row = 0; row < 8 * count; row++) {
@@ -105,26 +106,10 @@ template <int count, bool transposed> SIMT_RUNTIME void finish_ldmatrix(lane_slo
         uint32_t to[count];
         for (int m = 0; m < count; m++) {
             int i = lane / 4, j = lane % 4 * 2;
-            uint16_t low = transposed ? matrix[m][j][i] : matrix[m][i][j];
-            uint16_t high = transposed ? matrix[m][j + 1][i] : matrix[m][i][j + 1];
-            to[m] = uint32_t{high} << 16 | low;
+            to[m] = uint32_t{matrix[m][i][j + 1]} << 16 | matrix[m][i][j];
         }
         __builtin_memcpy(slots[lane].bytes, to, sizeof to);
     }
-}
-
-template <int count, bool transposed>
-SIMT_RUNTIME void load_matrices(uint32_t (&to)[count], const void *row, const char *name, site at)
-{
-    constexpr uintptr_t row_bytes = 16;
-    if (self->lane < 8 * count) { /* the addresses of the other lanes are not used */
-        if (reinterpret_cast<uintptr_t>(row) % row_bytes)
-            fail(at, "%s: a row is not aligned to 16 bytes", name);
-        weak_access(row, row_bytes, false, at);
-    }
-    collective what = {name, false, finish_ldmatrix<count, transposed>};
-    const meeting &met = warp_exchange(~0u, &row, sizeof row, what, at);
-    __builtin_memcpy(to, met.slots[self->lane].bytes, sizeof to);
 }
 
 } // namespace simt
@@ -164,16 +149,18 @@ SIMT_RUNTIME inline uint32_t to_tf32(float x)
 }
 
 template <int count>
-inline void ldmatrix(uint32_t (&to)[count], const void *row, simt::site at = simt::site::here())
+SIMT_RUNTIME void ldmatrix(uint32_t (&to)[count], const void *row,
+                           simt::site at = simt::site::here())
 {
-    simt::load_matrices<count, false>(to, row, "ldmatrix", at);
-}
-
-template <int count>
-inline void ldmatrix_transposed(uint32_t (&to)[count], const void *row,
-                                simt::site at = simt::site::here())
-{
-    simt::load_matrices<count, true>(to, row, "ldmatrix transposed", at);
+    constexpr uintptr_t row_bytes = 16;
+    if (simt::self->lane < 8 * count) { /* the addresses of the other lanes are not used */
+        if (reinterpret_cast<uintptr_t>(row) % row_bytes)
+            simt::fail(at, "ldmatrix: a row is not aligned to 16 bytes");
+        simt::weak_access(row, row_bytes, false, at);
+    }
+    simt::collective what = {"ldmatrix", false, simt::finish_ldmatrix<count>};
+    const simt::meeting &met = simt::warp_exchange(~0u, &row, sizeof row, what, at);
+    __builtin_memcpy(to, met.slots[simt::self->lane].bytes, sizeof to);
 }
 
 } // namespace lb_ptx

@@ -24,6 +24,7 @@
 #include "tests/helpers/scratch_folder.h"
 
 extern const struct lb_impl lb_impl_fused;
+extern int lb_grid_host_resident, lb_grid_host_missing; /* launch_host.cpp explains them */
 extern int lb_host_sms;    /* SMs that the emulated device says it has */
 extern char lb_host_log[]; /* what has run on it; launch_host.cpp explains the letters */
 
@@ -52,6 +53,18 @@ static void every_pass_agrees_with_the_oracle(void **state)
         "fused:cluster/T4_B3_I4_H5_L3/bf16/train/ragged",
         "fused:cluster/T3_B4_I4_H6_L2_D2/f16/train",
         "fused:cluster/T5_B6_I4_H5_L2_D2/f16/train/ragged",
+        "fused:grid/T1_B1_I1_H1/f16/train",
+        "fused:grid/T3_B3_I5_H6/f16/infer",
+        "fused:grid/T4_B9_I4_H33/bf16/forward",
+        "fused:grid/T5_B4_I3_H7/f16/backward",
+        "fused:grid/T4_B5_I3_H5_D2/f16/train/ragged",
+        "fused:grid/T4_B3_I4_H5_L3/bf16/infer",
+        "fused:grid/T4_B3_I4_H5_L3/bf16/train/ragged",
+        "fused:grid/T5_B6_I4_H5_L2_D2/f16/train/ragged",
+        "fused:grid/T4_B5_I3_H11/f32/train",
+        "fused:grid/T4_B5_I3_H5_L2_D2/f32/train/ragged",
+        "fused:grid/T4_B5_I3_H11/f32/train/tf32",
+        "fused:grid/T4_B18_I3_H20/f32/infer/half",
         "fused:step/T1_B1_I1_H1/f64/train",
         "fused:step/T4_B3_I5_H6/f16/infer",
         "fused:step/T3_B17_I4_H33/bf16/forward",
@@ -66,6 +79,46 @@ static void every_pass_agrees_with_the_oracle(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect_ok(cases[i]);
+}
+
+/* When a block never runs, the case ends with an error that names the block. */
+static void a_wait_that_does_not_end_is_the_cases_error(void **state)
+{
+    static const char *const cases[] = {"fused:grid/T5_B4_I3_H29/f16/infer",
+                                        "fused:grid/T5_B4_I3_H29/f32/infer"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row row;
+        lb_grid_host_missing = 1;
+        gpu_case_run(&lb_impl_fused, cases[i], FAKE_NONE, 1, &row);
+        lb_grid_host_missing = -1;
+        if (row.verdict == LB_VERDICT_OK || !strstr(row.reason, "for block 1") ||
+            !strstr(row.reason, "step 1"))
+            fail_msg("%s: %s: %s", cases[i], lb_verdict_name(row.verdict), row.reason);
+        lb_row_free(&row);
+    }
+}
+
+/* Where the device has no room for all blocks of a tile, that is not launched, because blocks would
+ * wait for ever. A tile of 8 units needs 4 blocks here, one of 16 units needs 2. */
+static void blocks_that_cannot_all_run_are_refused(void **state)
+{
+    static const struct {
+        int room;
+        enum lb_verdict verdict;
+        const char *says;
+    } cases[] = {{1, LB_VERDICT_UNSUPPORTED, "room for 1"},
+                 {3, LB_VERDICT_OK, "grid was refused: "}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_row row;
+        lb_grid_host_resident = cases[i].room;
+        gpu_case_run(&lb_impl_fused, "fused:grid/T5_B4_I3_H29/f16/infer", FAKE_NONE, 1, &row);
+        lb_grid_host_resident = 132;
+        assert_int_equal(row.verdict, cases[i].verdict);
+        assert_non_null(strstr(i == 0 ? row.reason : row.description, cases[i].says));
+        lb_row_free(&row);
+    }
 }
 
 /* Layers run in a wavefront where the device has room for all, else one after the other. Both give
@@ -421,6 +474,45 @@ static void no_cluster_is_wider_than_the_device_forms(void **state)
     describe_device("like = h100\nname = no device\n");
 }
 
+struct grid_tile {
+    int blocks, units, groups, rows, chunks, columns;
+    bool apart;
+};
+
+static struct grid_tile grid_tile(const char *model, const char *text)
+{
+    struct lb_fused_choice choice = chosen(model, text);
+    struct lb_case c = trial_case(text);
+    struct grid_tile t;
+    char says[200];
+    int resident;
+    choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
+    if (sscanf(says,
+               "%d blocks of %d at a time, %d units each; %d groups x %d rows in %d chunks of %d",
+               &t.blocks, &resident, &t.units, &t.groups, &t.rows, &t.chunks, &t.columns) != 7)
+        fail_msg("%s: %s", text, says);
+    t.apart = strstr(says, "one direction after the other") != NULL;
+    assert_true(t.blocks <= resident && t.groups * t.rows >= c.problem.batch);
+    assert_true(t.blocks * t.units >= c.problem.hidden * t.groups);
+    return t;
+}
+
+static void the_batch_is_split_where_there_is_room(void **state)
+{
+    (void)state;
+    struct grid_tile t = grid_tile("h100", "fused:grid/T9_B16_H768/f16/infer");
+    assert_int_equal(t.units, 16);
+    assert_int_equal(t.groups, 2);
+    assert_int_equal(t.rows, 8);
+    t = grid_tile("h100", "fused:grid/T9_B16_H1024_D2/f16/infer");
+    assert_false(t.apart);
+    assert_int_equal(t.groups, 1);
+    t = grid_tile("h100", "fused:grid/T9_B16_H2048_D2/bf16/infer");
+    assert_true(t.apart);
+    t = grid_tile("a100", "fused:grid/T9_B16_H1024/f16/infer");
+    assert_int_equal(t.blocks, 64);
+}
+
 /* 132 SMs do not run eight clusters of 16 blocks, because each cluster must be in one GPC. */
 static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **state)
 {
@@ -502,6 +594,11 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
          "needs compute capability 9.0, this is an NVIDIA A100"},
         {"h100", "fused:cluster/T9_B8_H64/f32/infer", "f32"},
         {"h100", "fused:cluster/T9_B8_H64/f16/infer/act-relu", "relu"},
+        {"h100", "fused:grid/T9_B8_H2049/f16/infer", "hidden 2049"},
+        {"a100", "fused:grid/T9_B8_H2048/f16/infer", "108 SMs"},
+        {"h100", "fused:grid/T9_B8_H1025/f32/infer", "hidden 1025"},
+        {"h100", "fused:grid/T9_B8_H64/f64/infer", "f64"},
+        {"h100", "fused:grid/T9_B8_H64/f16/infer/act-relu", "relu"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -516,15 +613,33 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
         if (!strstr(err.text, cases[i].says))
             fail_msg("%s: %s", cases[i].text, err.text);
     }
-    /* A device with too little shared memory for H = 768 still has the smaller tiles. */
-    struct lb_device_info small;
+    /* A device with little shared memory has only the smaller tiles. */
+    static const struct {
+        const char *text, *variant;
+        enum lb_status fits;
+    } small_cases[] = {
+        {"fused/T9_B8_H768/f16/infer", "cluster", LB_UNSUPPORTED},
+        {"fused/T9_B8_H512/f16/infer", "cluster", LB_OK},
+        {"fused/T9_B8_H2048/f16/infer", "grid", LB_UNSUPPORTED},
+        {"fused/T9_B8_H1024/f16/infer", "grid", LB_OK},
+    };
+    struct lb_device_info device;
     struct lb_fused_choice choice;
-    struct lb_case c = trial_case("fused/T9_B8_H768/f16/infer");
-    assert_int_equal(lb_device_model("h100", &small, NULL), LB_OK);
-    small.shared_bytes = 99 << 10;
-    assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_UNSUPPORTED);
-    c = trial_case("fused/T9_B8_H512/f16/infer");
-    assert_int_equal(lb_fused_choose(&c.problem, &small, "cluster", &choice, NULL), LB_OK);
+    struct lb_error err;
+    struct lb_case c;
+    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
+    for (size_t i = 0; i < sizeof(small_cases) / sizeof(small_cases[0]); i++) {
+        const char *variant = small_cases[i].variant;
+        c = trial_case(small_cases[i].text);
+        device.shared_bytes = 227 << 10;
+        assert_int_equal(lb_fused_choose(&c.problem, &device, variant, &choice, NULL), LB_OK);
+        device.shared_bytes = 99 << 10;
+        assert_int_equal(lb_fused_choose(&c.problem, &device, variant, &choice, NULL),
+                         small_cases[i].fits);
+    }
+    device.major = 7;
+    assert_int_equal(lb_fused_choose(&c.problem, &device, "grid", &choice, &err), LB_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
 /* The text of a file, to be freed. */
@@ -566,6 +681,8 @@ int main(int argc, char **argv)
 #define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pass_agrees_with_the_oracle),
+        cmocka_unit_test(a_wait_that_does_not_end_is_the_cases_error),
+        cmocka_unit_test(blocks_that_cannot_all_run_are_refused),
         cmocka_unit_test(a_wavefront_gives_the_same_bits),
         cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
         SCRATCH(gemms_beside_the_recurrence_give_the_same_results),
@@ -578,6 +695,7 @@ int main(int argc, char **argv)
         SCRATCH(what_was_measured_by_launches_is_not_taken_for_replays),
         SCRATCH(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
         cmocka_unit_test(the_choice_follows_size_and_batch),
+        cmocka_unit_test(the_batch_is_split_where_there_is_room),
         SCRATCH(no_cluster_is_wider_than_the_device_forms),
         cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
         SCRATCH(a_cluster_shares_a_backward_step_where_it_fits),

@@ -135,7 +135,7 @@ void finish_exchange(exchange &e)
 
 } // namespace
 
-void block_barrier(unsigned id, unsigned count, bool waits, site at)
+void block_barrier(unsigned id, unsigned count, site at)
 {
     count_meeting("barrier");
     block *home = current()->home;
@@ -150,17 +150,7 @@ void block_barrier(unsigned id, unsigned count, bool waits, site at)
         fail(at, "__syncthreads diverges: others wait at %s",
              place_name(place_of(b.waiting[0]->waits_at)).c_str());
     b.expected = count;
-    unsigned expected = count ? count : home->live;
-    if (waits) {
-        enter(b, expected, "__syncthreads", at);
-        return;
-    }
-    if (state.check) {
-        b.gathered.join_all(current()->now, every_agent);
-        tick(current());
-    }
-    if (++b.arrived == expected)
-        let_go(b);
+    enter(b, count ? count : home->live, "__syncthreads", at);
 }
 
 void cluster_arrive(site at)

@@ -89,13 +89,6 @@ void mbarrier_init(void *barrier, unsigned count, site at)
     barriers[byte] = std::move(b);
 }
 
-void mbarrier_invalidate(void *barrier, site at)
-{
-    find(canonical(barrier), at);
-    weak_access(barrier, sizeof(uint64_t), true, at);
-    barriers.erase(canonical(barrier));
-}
-
 void mbarrier_fence_init()
 {
     for (auto &entry : barriers)

@@ -161,12 +161,6 @@ void strong_begin(const void *address, size_t bytes, strong_order order, site at
     check_strong(place, bytes, order, at);
 }
 
-void strong_writes(const void *address, size_t bytes, strong_order order, site at)
-{
-    if (self && state.check)
-        check_strong(canonical(address), bytes, order, at);
-}
-
 void strong_end(const void *address, strong_order order, bool changed)
 {
     if (order.kind == strong::load)

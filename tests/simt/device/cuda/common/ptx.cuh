@@ -1,5 +1,6 @@
 /* The functions of cuda/common/ptx.cuh for the host, under the same names and the same path, which
- * is found first. That file describes them; comments here say only what differs on the host. */
+ * is found first. That file describes them; comments here say only what differs on the host. Some
+ * functions are here alone, because only tests of the race detector use them. */
 #ifndef LB_PTX_CUH
 #define LB_PTX_CUH
 
@@ -44,18 +45,6 @@ template <scope S, class T> inline void store_release(T *to, T value, site at = 
     simt::strong_store(to, value, true, S, at);
 }
 
-template <scope S, class T> inline void reduce_add_release(T *to, T value, site at = site::here())
-{
-    auto add = [value](T was) { return was + value; };
-    simt::strong_update(to, add, false, true, S, at);
-}
-
-template <scope S, class T> inline T atomic_add_acq_rel(T *to, T value, site at = site::here())
-{
-    auto add = [value](T was) { return was + value; };
-    return simt::strong_update(to, add, true, true, S, at);
-}
-
 /* Reads the words one by one and lets other threads run in between. */
 template <scope S>
 inline void load_relaxed4(uint32_t (&to)[4], const void *from, site at = site::here())
@@ -79,20 +68,10 @@ inline void store_relaxed4(void *to, const uint32_t (&value)[4], site at = site:
 
 inline void barrier_sync(unsigned id, unsigned count, site at = site::here())
 {
-    simt::block_barrier(id, count, true, at);
-}
-
-inline void barrier_arrive(unsigned id, unsigned count, site at = site::here())
-{
-    simt::block_barrier(id, count, false, at);
+    simt::block_barrier(id, count, at);
 }
 
 /* ---- Arithmetic ------------------------------------------------------------------------------ */
-
-inline float tanh_approx(float x)
-{
-    return std::tanh(x);
-}
 
 inline float flush_denormal(float x)
 {
@@ -173,13 +152,6 @@ inline void cluster_wait(site at = site::here())
     simt::cluster_wait(at);
 }
 
-SIMT_RUNTIME inline float load_cluster(uint32_t from, site at = site::here())
-{
-    float *place = static_cast<float *>(simt::pointer_of(from));
-    simt::weak_access(place, sizeof *place, false, at);
-    return *place;
-}
-
 SIMT_RUNTIME inline void store_cluster(uint32_t to, float value, site at = site::here())
 {
     float *place = static_cast<float *>(simt::pointer_of(to));
@@ -192,11 +164,6 @@ SIMT_RUNTIME inline void store_cluster(uint32_t to, float value, site at = site:
 inline void mbarrier_init(uint64_t *barrier, unsigned count, site at = site::here())
 {
     simt::mbarrier_init(barrier, count, at);
-}
-
-inline void mbarrier_invalidate(uint64_t *barrier, site at = site::here())
-{
-    simt::mbarrier_invalidate(barrier, at);
 }
 
 inline void fence_mbarrier_init()
@@ -212,11 +179,6 @@ inline void mbarrier_arrive(uint64_t *barrier, site at = site::here())
 inline void mbarrier_arrive_cluster(uint32_t barrier, site at = site::here())
 {
     simt::mbarrier_arrive(barrier, 1, scope::cluster, at);
-}
-
-inline void mbarrier_expect_bytes(uint64_t *barrier, unsigned bytes, site at = site::here())
-{
-    simt::mbarrier_expect(shared_address(barrier), bytes, at);
 }
 
 inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned bytes, site at = site::here())
@@ -260,12 +222,6 @@ inline void bulk_load(void *to, const void *from, unsigned bytes, uint64_t *barr
                       site at = site::here())
 {
     simt::bulk_copy(shared_address(to), from, bytes, shared_address(barrier), at);
-}
-
-inline void bulk_send(uint32_t to, const void *from, unsigned bytes, uint32_t barrier,
-                      site at = site::here())
-{
-    simt::bulk_copy(to, from, bytes, barrier, at);
 }
 
 inline void bulk_store(void *to, const void *from, unsigned bytes, site at = site::here())
