@@ -105,6 +105,15 @@ struct lb_cpu_outer {
  *
  * k is padded with zeros to whole tiles of 32. */
 
+enum {
+    LB_TILE_ROWS = 16,
+    LB_TILE_COLUMNS = 16,
+    LB_TILE_DEPTH = 32,                            /* k */
+    LB_TILE_HALVES = LB_TILE_ROWS * LB_TILE_DEPTH, /* elements of 16 bits */
+    LB_TILE_BYTES = 2 * LB_TILE_HALVES,
+    LB_TILE_BLOCK_ROWS = 64 /* rows whose sums are computed before their cells */
+};
+
 /* Rows [count] of k elements that become an operand. Where segment (a multiple of 32) is not 0, a
  * row is stored in segments of that many elements, segment_stride elements apart. */
 struct lb_tile_rows {
@@ -157,8 +166,6 @@ struct lb_tile_pass {
     struct lb_tile_gemm gemm;
     struct lb_tile_cell cell;
 };
-
-enum { LB_TILE_BLOCK_ROWS = 64 }; /* rows whose sums are computed before their cells */
 
 struct lb_tile_kernels {
     /* Packs rows [from, to) of these. */

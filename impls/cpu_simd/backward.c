@@ -342,20 +342,38 @@ static void input_gradients(const struct lb_cpu_simd *simd, size_t l, size_t thr
     }
 }
 
-void lb_cpu_backward_work(void *arg, size_t thread)
+static void layer_dir_steps(const struct lb_cpu_call *call, size_t index, size_t thread)
 {
-    const struct lb_cpu_call *call = arg;
+    struct layer_dir ld = open_layer_dir(call, index, thread);
+    steps(&ld);
+}
+
+static void layer_dir_weights(const struct lb_cpu_call *call, size_t index, size_t thread)
+{
+    struct layer_dir ld = open_layer_dir(call, index, thread);
+    weight_gradients(&ld, thread);
+}
+
+void lb_cpu_backward_layers(const struct lb_cpu_call *call, size_t thread,
+                            const struct lb_cpu_backward_parts *parts)
+{
     const struct lb_cpu_simd *simd = call->simd;
     const struct lb_cpu_sizes *s = &simd->s;
     for (size_t l = s->L; l-- > 0;) {
-        for (size_t d = 0; d < s->D; d++) {
-            struct layer_dir ld = open_layer_dir(call, l * s->D + d, thread);
-            steps(&ld);
+        for (size_t index = l * s->D; index < (l + 1) * s->D; index++) {
+            parts->steps(call, index, thread);
             lb_pinned_threads_barrier(simd->pinned_threads); /* all gradients of a are written */
-            weight_gradients(&ld, thread);
+            parts->weights(call, index, thread);
             lb_pinned_threads_barrier(simd->pinned_threads); /* all threads have read `first` */
         }
-        input_gradients(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
+        parts->inputs(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
         lb_pinned_threads_barrier(simd->pinned_threads);
     }
+}
+
+void lb_cpu_backward_work(void *arg, size_t thread)
+{
+    lb_cpu_backward_layers(
+        arg, thread,
+        &(struct lb_cpu_backward_parts){layer_dir_steps, layer_dir_weights, input_gradients});
 }

@@ -109,7 +109,8 @@ size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir); /* I_l */
 /* Columns of a weight gradient in memory: tiles write whole tiles. */
 static inline size_t lb_cpu_gradient_columns(const struct lb_cpu_simd *simd, size_t columns)
 {
-    return simd->kernels->tiles ? (columns + 15) / 16 * 16 : columns;
+    return simd->kernels->tiles ? (columns + LB_TILE_ROWS - 1) / LB_TILE_ROWS * LB_TILE_ROWS
+                                : columns;
 }
 
 /* The thread's columns of the input of a weight gradient, in blocks that kernels compute at full
@@ -141,7 +142,19 @@ size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *simd);
 void lb_cpu_forward_work(void *arg, size_t thread);
 void lb_cpu_backward_work(void *arg, size_t thread);
 
-/* The same where the kernels have tiles. */
+/* What a thread does of a backward pass between two barriers: the steps of a layer_dir, its weight
+ * gradients, and the input gradients of a layer. */
+struct lb_cpu_backward_parts {
+    void (*steps)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
+    void (*weights)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
+    void (*inputs)(const struct lb_cpu_simd *simd, size_t layer, size_t thread, char *dinput);
+};
+
+/* All layers of a backward pass, with the barriers between the parts. */
+void lb_cpu_backward_layers(const struct lb_cpu_call *call, size_t thread,
+                            const struct lb_cpu_backward_parts *parts);
+
+/* lb_cpu_forward_work and lb_cpu_backward_work where the kernels have tiles. */
 void lb_cpu_tiles_forward_work(void *arg, size_t thread);
 void lb_cpu_tiles_backward_work(void *arg, size_t thread);
 

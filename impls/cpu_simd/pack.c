@@ -189,19 +189,18 @@ static void pack_forward(const struct lb_cpu_simd *simd, char *to, const char *f
 static void pack_tiles(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
                        struct lb_cpu_range panels)
 {
-    enum { DEPTH = 32, UNITS = 16, TILE_ELEMENTS = DEPTH * UNITS };
-    size_t tiles = lb_cpu_cover(columns, DEPTH);
+    size_t tiles = lb_cpu_cover(columns, LB_TILE_DEPTH);
     for (size_t panel = panels.from; panel < panels.to; panel++) {
         struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
-        char *start = lb_cpu_at(simd, to, panel * tiles * 4 * TILE_ELEMENTS);
-        memset(start, 0, tiles * 4 * TILE_ELEMENTS * simd->elem);
+        char *start = lb_cpu_at(simd, to, panel * tiles * 4 * LB_TILE_HALVES);
+        memset(start, 0, tiles * 4 * LB_TILE_HALVES * simd->elem);
         for (size_t g = 0; g < 4; g++)
             for (size_t t = 0; t < tiles; t++) {
-                size_t tile = (g / 2 * tiles + t) * 2 + g % 2, first = t * DEPTH;
+                size_t tile = (g / 2 * tiles + t) * 2 + g % 2, first = t * LB_TILE_DEPTH;
                 size_t at = (g * simd->s.H + units.from) * columns + first;
-                pack_columns(simd, lb_cpu_at(simd, start, tile * TILE_ELEMENTS), UNITS,
+                pack_columns(simd, lb_cpu_at(simd, start, tile * LB_TILE_HALVES), LB_TILE_COLUMNS,
                              lb_cpu_at(simd, from, at), columns,
-                             columns - first < DEPTH ? columns - first : DEPTH,
+                             columns - first < LB_TILE_DEPTH ? columns - first : LB_TILE_DEPTH,
                              units.to - units.from);
             }
     }
@@ -222,20 +221,22 @@ static void spread_row(void *to, const void *from, size_t count)
 static void pack_backward_tiles(const struct lb_cpu_simd *simd, char *to, const char *from,
                                 size_t columns, size_t most, struct lb_cpu_range groups)
 {
-    enum { DEPTH = 32, UNITS = 16, TILE_ELEMENTS = DEPTH * UNITS };
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t tiles = s->gates / DEPTH;
+    size_t tiles = s->gates / LB_TILE_DEPTH;
     memset(lb_cpu_at(simd, to, groups.from * most * s->gates), 0,
            (groups.to - groups.from) * most * s->gates * simd->elem);
     for (size_t g = 0; g < 4; g++)
         for (size_t unit = 0; unit < s->H; unit++) {
-            size_t k = unit / UNITS * s->width + g * UNITS + unit % UNITS;
+            size_t k =
+                unit / LB_TILE_COLUMNS * s->width + g * LB_TILE_COLUMNS + unit % LB_TILE_COLUMNS;
             const char *row = lb_cpu_at(simd, from, (g * s->H + unit) * columns);
-            for (size_t c = groups.from * most; c < groups.to * most && c < columns; c += UNITS) {
-                size_t pair = c / DEPTH, tile = (pair * tiles + k / DEPTH) * 2 + c / UNITS % 2;
-                size_t at = tile * TILE_ELEMENTS + k % DEPTH / 2 * DEPTH + k % 2;
+            for (size_t c = groups.from * most; c < groups.to * most && c < columns;
+                 c += LB_TILE_COLUMNS) {
+                size_t pair = c / LB_TILE_DEPTH,
+                       tile = (pair * tiles + k / LB_TILE_DEPTH) * 2 + c / LB_TILE_COLUMNS % 2;
+                size_t at = tile * LB_TILE_HALVES + k % LB_TILE_DEPTH / 2 * LB_TILE_DEPTH + k % 2;
                 spread_row(lb_cpu_at(simd, to, at), lb_cpu_at(simd, row, c),
-                           columns - c < UNITS ? columns - c : UNITS);
+                           columns - c < LB_TILE_COLUMNS ? columns - c : LB_TILE_COLUMNS);
             }
         }
 }

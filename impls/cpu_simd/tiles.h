@@ -12,9 +12,6 @@
 #include "impls/cpu_simd/cpu_simd.h"
 
 enum {
-    LB_TILE_ROWS = 16,
-    LB_TILE_DEPTH = 32,
-    LB_TILE_BYTES = 1024,
     LB_TILE_DX_ROWS = 128, /* rows of input gradients that are computed at a time */
 };
 

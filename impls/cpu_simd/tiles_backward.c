@@ -414,21 +414,23 @@ static void input_gradients(const struct lb_cpu_simd *simd, size_t l, size_t thr
     }
 }
 
+static void layer_dir_steps(const struct lb_cpu_call *call, size_t index, size_t thread)
+{
+    struct layer_dir ld = open_layer_dir(call, index, thread);
+    steps(&ld);
+}
+
+static void layer_dir_weights(const struct lb_cpu_call *call, size_t index, size_t thread)
+{
+    struct layer_dir ld = open_layer_dir(call, index, thread);
+    weight_gradients(&ld);
+}
+
 void lb_cpu_tiles_backward_work(void *arg, size_t thread)
 {
     const struct lb_cpu_call *call = arg;
-    const struct lb_cpu_simd *simd = call->simd;
-    const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t l = s->L; l-- > 0;) {
-        for (size_t d = 0; d < s->D; d++) {
-            struct layer_dir ld = open_layer_dir(call, l * s->D + d, thread);
-            steps(&ld);
-            lb_pinned_threads_barrier(simd->pinned_threads); /* all gradients of a are written */
-            weight_gradients(&ld);
-            lb_pinned_threads_barrier(simd->pinned_threads); /* all threads have read `first` */
-        }
-        input_gradients(simd, l, thread, l == 0 ? call->backward->dx : simd->between);
-        lb_pinned_threads_barrier(simd->pinned_threads);
-    }
-    simd->kernels->tiles->release();
+    lb_cpu_backward_layers(
+        call, thread,
+        &(struct lb_cpu_backward_parts){layer_dir_steps, layer_dir_weights, input_gradients});
+    call->simd->kernels->tiles->release();
 }
