@@ -35,14 +35,17 @@ static void note_leaks(struct lb_case_context *context)
 }
 
 /* More CPUs than --threads gives it make a time doubtful: by threads that toggle their affinity or
- * live for one call, or by child processes. On a device the host's threads do not compute. */
+ * live for one call, or by child processes. On a device the host's threads do not compute. The
+ * system counts the time of a thread on another CPU at its ticks alone, which are up to 10 ms apart
+ * (CONFIG_HZ=100), so that much of what each further thread did before the samples may be counted
+ * in them. */
 static void judge_cpus(struct lb_case_context *context)
 {
-    static const double unnoticed = 0.05 /* of a CPU */, least_ns = 1e5; /* in all */
+    static const double unnoticed = 0.05 /* of a CPU */, least_ns = 1e5 /* in all */, tick_ns = 1e7;
     const int threads = context->plan.config.threads;
     double more = context->cpus_used - threads;
     if (context->space == &lb_host_space && more > unnoticed &&
-        more * context->calls_took.clock_ns > least_ns)
+        more * context->calls_took.clock_ns > least_ns + tick_ns * (threads - 1))
         lb_row_suspect(context->row,
                        "it used %.2f CPUs while it was timed, and --threads gives it %d",
                        context->cpus_used, threads);
