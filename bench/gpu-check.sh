@@ -21,7 +21,6 @@
 #   tests-modes                checks other math modes, relu, graphs, cold caches and batched calls
 #   tune       measures every kernel family of fused on the grid, and writes tuned.txt
 #   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
-#   calibrate  runs the kernels of tests/simt on the device, against what the emulator recorded
 #   sanitizer-memcheck (also -racecheck and -synccheck) runs small cases under compute-sanitizer, slowly
 #   tests-slow                 checks the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" name all steps that begin so. The program is built when it is missing,
@@ -31,7 +30,7 @@
 #
 #     bench/gpu-check.sh A --limit 540
 #     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
-#     bench/gpu-check.sh C --limit 540 --from B --only tune,frameworks,calibrate,sanitizer,tests-slow
+#     bench/gpu-check.sh C --limit 540 --from B --only tune,frameworks,sanitizer,tests-slow
 #
 # OUT gets at most 8 files. Each is written as the step goes on, so that nothing is lost if the run
 # is cut off: test.log (with the ceilings), sanitizer.log, conformance.jsonl, run.jsonl (the
@@ -280,20 +279,6 @@ conformance() {
     --part "$part" --seconds "$allowed" --rows "$out/conformance.jsonl" "${stand[@]}" "$@"
 }
 
-calibrate() {
-  local nvcc=${CUDACXX:-$(sed -n 's/^LB_CUDA_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")}
-  local root flags architecture
-  root=$(dirname "$(dirname "$nvcc")")
-  flags=(-std=c++17 -O2 "-I$repository"{/tests/simt,,/harness} "-L$root"/lib{,64})
-  for architecture in $(sed -n 's/^LB_CUDA_ARCHITECTURES:[A-Z]*=//p' "$build/CMakeCache.txt" |
-    tr ';' ' '); do
-    architecture=${architecture%-*}
-    flags+=(-gencode "arch=compute_$architecture,code=sm_$architecture")
-  done
-  "$nvcc" "${flags[@]}" -o "$scratch/calibrate" "$repository/tests/simt/calibrate.cu"
-  "$scratch/calibrate" "$repository/tests/simt/recorded.txt"
-}
-
 note "machine"
 {
   date -u
@@ -488,7 +473,6 @@ tune=()
 step frameworks 150 0,5,124,130 cudnn on the frameworks\' cases -- builtin_cases cudnn \
   cudnn:standard,cudnn:persist_static
 step frameworks 180 0,5,77,124,130 PyTorch -- pytorch
-step calibrate 120 "${dry:+77,}0" calibration of the emulator -- calibrate
 if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
   note "no compute-sanitizer here"
 else

@@ -243,7 +243,7 @@ def hold(options):
         [name for name in glob.glob(os.path.join(root, "cuda", "**", "*.cu"), recursive=True)
          if not name.endswith("try_fused.cu")]  # which has the kernels of other files
         + glob.glob(os.path.join(root, "harness", "**", "*.cu"), recursive=True)
-        + [os.path.join(here, "kernels", name) for name in ("kernels.cu", "ptx_probe.cu")])
+        + [os.path.join(here, "ptx_probe.cu")])
     options.include = [root, os.path.join(root, "harness")]
     options.arch = None
     options.table = os.path.join(here, "budgets.csv")

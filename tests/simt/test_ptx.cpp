@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "cuda/common/ptx.cuh"
-#include "kernels/ptx_probe.cu" /* calls every wrapper, so each needs its counterpart for the host */
+#include "ptx_probe.cu" /* calls every wrapper, so each needs its counterpart for the host */
 
 using namespace simt_test;
 using lb_ptx::scope;

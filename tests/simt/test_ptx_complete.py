@@ -36,7 +36,7 @@ def main():
             names |= wrappers(read(path))
         elif ASSEMBLY.search(read(path)):
             wrong.append(path + ": inline PTX outside ptx.cuh")
-    for user in ("kernels/ptx_probe.cu", "test_ptx.cpp"):
+    for user in ("ptx_probe.cu", "test_ptx.cpp"):
         text = read(os.path.join(HERE, user))
         wrong += ["%s: %s is not used" % (user, name) for name in sorted(names)
                   if not re.search(r"\b%s\b" % name, text)]
