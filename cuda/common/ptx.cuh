@@ -45,15 +45,6 @@ template <scope S, class T> struct strong;
                          : "memory");                                                          \
             return value;                                                                      \
         }                                                                                      \
-        static __device__ inline T load_acquire(const T *from)                                 \
-        {                                                                                      \
-            T value;                                                                           \
-            asm volatile("ld.acquire." #SCOPE ".b" WIDTH " %0, [%1];"                          \
-                         : "=" LETTER(value)                                                   \
-                         : "l"(from)                                                           \
-                         : "memory");                                                          \
-            return value;                                                                      \
-        }                                                                                      \
         static __device__ inline void store_relaxed(T *to, T value)                            \
         {                                                                                      \
             asm volatile("st.relaxed." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
@@ -70,11 +61,6 @@ LB_PTX_STRONG(gpu, uint64_t, "64", "l")
 template <scope S, class T> __device__ inline T load_relaxed(const T *from)
 {
     return strong<S, T>::load_relaxed(from);
-}
-
-template <scope S, class T> __device__ inline T load_acquire(const T *from)
-{
-    return strong<S, T>::load_acquire(from);
 }
 
 template <scope S, class T> __device__ inline void store_relaxed(T *to, T value)

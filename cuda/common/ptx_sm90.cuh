@@ -1,5 +1,5 @@
-/* The part of ptx.cuh that needs sm_90: clusters, mbarriers that count bytes, asynchronous stores
- * and bulk copies. Only ptx.cuh includes it, inside its namespace. */
+/* The part of ptx.cuh that needs sm_90: clusters, mbarriers that count bytes and
+ * asynchronous stores. Only ptx.cuh includes it, inside its namespace. */
 
 /* ---- Launches that begin before the one before has ended: "griddepcontrol" --------------------
  */
@@ -34,13 +34,6 @@ __device__ inline unsigned cluster_rank()
     return rank;
 }
 
-__device__ inline unsigned cluster_size()
-{
-    unsigned size;
-    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(size));
-    return size;
-}
-
 /* The barrier of all threads of all blocks of the cluster. Arriving releases, waiting acquires. */
 __device__ inline void cluster_arrive()
 {
@@ -62,8 +55,7 @@ __device__ inline void mbarrier_init(uint64_t *barrier, unsigned count)
                  : "memory");
 }
 
-/* "membar / fence": makes this thread's mbarrier.init visible to the cluster and the async proxy.
- */
+/* "membar / fence": makes this thread's mbarrier.init visible to the cluster. */
 __device__ inline void fence_mbarrier_init()
 {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -125,48 +117,4 @@ __device__ inline void store_async(uint32_t to, const float (&value)[4], uint32_
                  "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
                  "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(barrier)
                  : "memory");
-}
-
-/* ---- Bulk copies: "cp.async.bulk", "Async Proxy" --------------------------------------------- */
-
-/* Addresses and sizes are multiples of 16 bytes. Bulk copies run in the async proxy: between writes
- * by threads of this block and a bulk copy that reads them there must be a fence_proxy_async. */
-__device__ inline void fence_proxy_async()
-{
-    asm volatile("fence.proxy.async;" ::: "memory");
-}
-
-/* Copies from global to this block's shared memory; its bytes count at this block's mbarrier. */
-__device__ inline void bulk_load(void *to, const void *from, unsigned bytes, uint64_t *barrier)
-{
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
-                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
-                 : "memory");
-}
-
-/* Copies from this block's shared memory to global; it is waited for in groups, as copy_async is.
- */
-__device__ inline void bulk_store(void *to, const void *from, unsigned bytes)
-{
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to),
-                 "r"(shared_address(from)), "r"(bytes)
-                 : "memory");
-}
-
-__device__ inline void bulk_commit()
-{
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
-
-/* Waits until all groups but the last `keep` are complete; bulk_wait_read only until these have
- * read their source. */
-template <int keep> __device__ inline void bulk_wait()
-{
-    asm volatile("cp.async.bulk.wait_group %0;" ::"n"(keep) : "memory");
-}
-
-template <int keep> __device__ inline void bulk_wait_read()
-{
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(keep) : "memory");
 }

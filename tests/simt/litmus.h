@@ -4,8 +4,6 @@
 
 #include "check.h"
 
-#include <cooperative_groups.h>
-
 #include "cuda/common/ptx.cuh"
 
 namespace simt_test

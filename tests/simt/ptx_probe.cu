@@ -5,11 +5,11 @@
 
 using lb_ptx::scope;
 
-/* order [2], wide [2] */
+/* order [3], wide [2] */
 __global__ void probe_order(uint32_t *order, uint64_t *wide)
 {
     lb_ptx::store_relaxed<scope::cta>(order, lb_ptx::load_relaxed<scope::gpu>(order));
-    lb_ptx::store_relaxed<scope::gpu>(order + 1, lb_ptx::load_acquire<scope::gpu>(order + 1));
+    lb_ptx::store_relaxed<scope::gpu>(order + 1, lb_ptx::load_relaxed<scope::gpu>(order + 2));
     lb_ptx::store_relaxed<scope::gpu>(wide, lb_ptx::load_relaxed<scope::gpu>(wide + 1));
 }
 
@@ -58,7 +58,7 @@ __global__ void probe_dependency()
 __global__ void probe_cluster()
 {
     LB_DYNAMIC_SHARED(float, shared);
-    unsigned peer = lb_ptx::cluster_size() - 1 - lb_ptx::cluster_rank();
+    unsigned peer = 1 - lb_ptx::cluster_rank();
     lb_ptx::cluster_arrive();
     lb_ptx::cluster_wait();
     shared[0] =
@@ -78,17 +78,6 @@ __global__ void probe_mbarrier()
     if (lb_ptx::mbarrier_try_wait<scope::cta>(barrier, 0))
         lb_ptx::mbarrier_wait<scope::cta>(barrier, 1);
     lb_ptx::mbarrier_wait<scope::cluster>(barrier, 1);
-}
-
-__global__ void probe_bulk(float *global)
-{
-    LB_DYNAMIC_SHARED(uint64_t, shared);
-    lb_ptx::bulk_load(shared + 2, global, 16, shared);
-    lb_ptx::fence_proxy_async();
-    lb_ptx::bulk_store(global + 4, shared + 2, 16);
-    lb_ptx::bulk_commit();
-    lb_ptx::bulk_wait_read<0>();
-    lb_ptx::bulk_wait<0>();
 }
 
 #endif

@@ -57,7 +57,6 @@ enum class fault {
     race,          /* two unordered accesses, of which one is a write */
     uninitialised, /* read of poison */
     bounds,        /* outside every allocation */
-    proxy,         /* an async-proxy access of generic writes without fence.proxy.async */
     remote_start,  /* a peer's shared memory before it is known to run */
     remote_exit,   /* a peer's shared memory after, or not ordered before, its exit */
     early,         /* a launch that follows another writes before that has ended */

@@ -1,8 +1,6 @@
-/* test_async.cpp: what the race detector finds in asynchronous copies, mbarriers and the async
- * proxy. As in test_order.cpp, each correct case has a mutant. It runs in check mode. */
+/* test_async.cpp: what the race detector finds in asynchronous copies, and mbarriers.
+ * As in test_order.cpp, each correct case has a mutant. It runs in check mode. */
 #include "check.h"
-
-#include <cooperative_groups.h>
 
 #include "cuda/common/ptx.cuh"
 
@@ -92,7 +90,7 @@ static uint64_t *barriers(float *shared)
         for (int i = 0; i < 2; i++)
             lb_ptx::mbarrier_init(at + i, 1);
     lb_ptx::fence_mbarrier_init();
-    cooperative_groups::this_cluster().sync();
+    lb_ptx::cluster_sync();
     return at;
 }
 
@@ -116,7 +114,7 @@ TEST(completion_publishes_its_own_copy_alone)
             CHECK(data[0] == 4.0f);
             if (reads_other)
                 data[2] = data[1];
-            cooperative_groups::this_cluster().sync();
+            lb_ptx::cluster_sync();
         });
     };
     CHECK(clean(body(false)));
@@ -138,7 +136,7 @@ TEST(what_was_read_before_sending_may_be_overwritten)
                 seen = data[4];
             lb_ptx::mbarrier_wait<scope::cluster>(full, 0);
             lb_ptx::store_cluster(at_peer(data + 4), seen + data[0]);
-            cooperative_groups::this_cluster().sync();
+            lb_ptx::cluster_sync();
         });
     };
     CHECK(clean(body(true)));
@@ -155,7 +153,7 @@ TEST(an_arrival_publishes_at_its_scope)
             lb_ptx::mbarrier_arrive_cluster(at_peer(full));
             wait(full);
             CHECK(data[0] == 5.0f);
-            cooperative_groups::this_cluster().sync();
+            lb_ptx::cluster_sync();
         });
     };
     CHECK(clean(body([](uint64_t *b) { lb_ptx::mbarrier_wait<scope::cluster>(b, 0); })));
@@ -179,56 +177,6 @@ TEST(an_mbarrier_is_used_after_its_initialisation)
         lb_ptx::mbarrier_arrive(barrier);
     });
     CHECK(o.has(fault::misuse));
-}
-
-TEST(the_async_proxy_needs_a_fence_in_its_block)
-{
-    enum { before_barrier, after_barrier, nowhere };
-    auto body = [](int fence) {
-        float *to = some_floats();
-        return under_seeds(1, 64, [=] {
-            LB_DYNAMIC_SHARED(float, data);
-            if (threadIdx.x < 32)
-                data[threadIdx.x] = 1.0f;
-            if (fence == before_barrier)
-                lb_ptx::fence_proxy_async();
-            __syncthreads();
-            if (threadIdx.x == 0) {
-                if (fence == after_barrier)
-                    lb_ptx::fence_proxy_async();
-                lb_ptx::bulk_store(to, data, 32);
-                lb_ptx::bulk_commit();
-                lb_ptx::bulk_wait<0>();
-            }
-        });
-    };
-    CHECK(clean(body(before_barrier)));
-    CHECK(clean(body(after_barrier)));
-    CHECK(body(nowhere).has(fault::proxy));
-}
-
-TEST(a_bulk_source_is_kept_until_it_was_read)
-{
-    auto body = [](bool waits) {
-        float *to = some_floats();
-        return under_seeds(1, 1, [=] {
-            LB_DYNAMIC_SHARED(float, data);
-            for (int i = 0; i < 4; i++)
-                data[i] = 1;
-            lb_ptx::fence_proxy_async();
-            lb_ptx::bulk_store(to, data, 16);
-            lb_ptx::bulk_commit();
-            if (waits)
-                lb_ptx::bulk_wait_read<0>();
-            data[0] = 2;
-            lb_ptx::bulk_wait_read<0>();
-            to[1] = to[4]; /* the copy does not touch these: only data[0] can race */
-        });
-    };
-    CHECK(body(false).has(fault::race));
-    simt::outcome o = body(true); /* writing `to` races with the copy, which may still write it */
-    CHECK(o.has(fault::race) && o.text().find("some floats") != std::string::npos);
-    CHECK(o.text().find("shared memory") == std::string::npos);
 }
 
 /* Among the seeds, a copy lands both before and after the accesses that follow it. */

@@ -4,7 +4,6 @@
 #include "litmus.h"
 
 using namespace simt_test;
-namespace cg = cooperative_groups;
 using lb_ptx::scope;
 using simt::fault;
 
@@ -302,10 +301,11 @@ template <class Before, class After> static simt::outcome remote_write(Before be
     simt::outcome all;
     for (uint64_t seed = 0; seed < 6; seed++) {
         simt::outcome o = simt::launch(grid_of(2, 32, seed, 2, 16), [=] {
-            LB_DYNAMIC_SHARED(int, shared);
+            LB_DYNAMIC_SHARED(float, shared);
             before();
             if (blockIdx.x == 0 && threadIdx.x == 0)
-                *cg::this_cluster().map_shared_rank(shared, 1) = 1;
+                lb_ptx::store_cluster(lb_ptx::map_shared_address(lb_ptx::shared_address(shared), 1),
+                                      1.0f);
             after();
         });
         all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
@@ -315,7 +315,7 @@ template <class Before, class After> static simt::outcome remote_write(Before be
 
 TEST(remote_memory_lives_from_start_to_exit)
 {
-    auto meet = [] { cg::this_cluster().sync(); };
+    auto meet = [] { lb_ptx::cluster_sync(); };
     auto pass = [] {};
     CHECK(clean(remote_write(meet, meet)));
     CHECK(remote_write(pass, meet).has(fault::remote_start));

@@ -41,7 +41,7 @@ def main():
         wrong += ["%s: %s is not used" % (user, name) for name in sorted(names)
                   if not re.search(r"\b%s\b" % name, text)]
     # The patterns above must still find what is known to be there.
-    for known in ("load_acquire", "mma_bf16", "ldmatrix", "mbarrier_try_wait"):
+    for known in ("load_relaxed", "mma_bf16", "ldmatrix", "mbarrier_try_wait"):
         if known not in names:
             wrong.append("ptx.cuh: the pattern of this test no longer finds " + known)
     print("\n".join(wrong) if wrong else "%d wrappers, all compiled and tested" % len(names))

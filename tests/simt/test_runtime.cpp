@@ -2,13 +2,11 @@
  * its messages when threads never meet. */
 #include "check.h"
 
-#include <cooperative_groups.h>
 #include <set>
 
 #include "cuda/common/ptx.cuh"
 
 using namespace simt_test;
-namespace cg = cooperative_groups;
 using lb_ptx::scope;
 
 TEST(threads_see_their_indices)
@@ -20,8 +18,6 @@ TEST(threads_see_their_indices)
     CHECK(clean(simt::launch(config, [=] {
         unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
         unsigned block = blockIdx.x + gridDim.x * blockIdx.y;
-        CHECK(cg::this_thread_block().thread_rank() == thread);
-        CHECK(cg::this_grid().block_rank() == block);
         seen[block * 24 + thread] = 1;
     })));
     for (int i = 0; i < 6 * 24; i++)
@@ -62,34 +58,23 @@ TEST(memory_starts_as_poison)
     CHECK(nan_global && nan_shared);
 }
 
-TEST(grid_barrier_waits_for_all_blocks)
-{
-    for (uint64_t seed = 0; seed < 8; seed++) {
-        int *arrived = simt::device_copy(std::vector<int>(4, 0), "arrived");
-        CHECK(clean(simt::launch(grid_of(4, 32, seed), [=] {
-            if (threadIdx.x == 0)
-                arrived[blockIdx.x] = 1;
-            cg::this_grid().sync();
-            for (int b = 0; b < 4; b++)
-                CHECK(arrived[b] == 1);
-        })));
-    }
-}
-
 TEST(cluster_maps_its_peers_shared_memory)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
-        CHECK(clean(simt::launch(grid_of(6, 32, seed, 3, 4 * sizeof(unsigned)), [] {
-            LB_DYNAMIC_SHARED(unsigned, slots);
-            __shared__ unsigned own;
-            auto cluster = cg::this_cluster();
-            unsigned rank = cluster.block_rank();
-            cluster.sync();
-            if (threadIdx.x < cluster.num_blocks())
-                cluster.map_shared_rank(slots, threadIdx.x)[rank] = blockIdx.x;
+        CHECK(clean(simt::launch(grid_of(6, 32, seed, 3, 4 * sizeof(float)), [] {
+            LB_DYNAMIC_SHARED(float, slots);
+            __shared__ float own;
+            unsigned rank = lb_ptx::cluster_rank();
+            auto send = [rank](float *to, unsigned peer, unsigned value) {
+                lb_ptx::store_cluster(lb_ptx::map_shared_address(lb_ptx::shared_address(to), peer),
+                                      static_cast<float>(value));
+            };
+            lb_ptx::cluster_sync();
+            if (threadIdx.x < 3)
+                send(slots + rank, threadIdx.x, blockIdx.x);
             if (threadIdx.x == 0)
-                *cluster.map_shared_rank(&own, (rank + 1) % 3) = rank;
-            cluster.sync();
+                send(&own, (rank + 1) % 3, rank);
+            lb_ptx::cluster_sync();
             for (unsigned r = 0; r < 3; r++)
                 CHECK(slots[r] == blockIdx.x / 3 * 3 + r);
             CHECK(own == (rank + 2) % 3);
@@ -101,16 +86,15 @@ TEST(cluster_arrival_does_not_wait)
 {
     int *log = simt::device_copy(std::vector<int>(2, 0), "log");
     CHECK(clean(simt::launch(grid_of(2, 1, 0, 2), [=] {
-        auto cluster = cg::this_cluster();
         if (blockIdx.x == 0) {
-            cluster.barrier_arrive(); /* before the other block has stored, or even started */
+            lb_ptx::cluster_arrive(); /* before the other block has stored, or even started */
             log[1] = 1;
-            cluster.barrier_wait();
+            lb_ptx::cluster_wait();
             CHECK(log[0] == 1);
         } else {
             log[0] = 1;
-            cluster.barrier_arrive();
-            cluster.barrier_wait();
+            lb_ptx::cluster_arrive();
+            lb_ptx::cluster_wait();
         }
     })));
     CHECK(log[1] == 1);
@@ -126,14 +110,13 @@ TEST(one_that_arrived_and_exited_does_not_stand_for_another)
 {
     int *log = simt::device_copy(std::vector<int>(1, 0), "log");
     CHECK(clean(in_a_cluster([=](unsigned rank) {
-        auto cluster = cg::this_cluster();
         for (unsigned nap = 0; nap < 20 * rank; nap++)
             __nanosleep(1);
         if (rank == 2)
             log[0] = 1;
-        cluster.barrier_arrive();
+        lb_ptx::cluster_arrive();
         if (rank > 0) { /* block 0 has exited by now */
-            cluster.barrier_wait();
+            lb_ptx::cluster_wait();
             CHECK(log[0] == 1);
         }
     })));
@@ -143,16 +126,16 @@ TEST(a_cluster_arrives_once_and_waits_once)
 {
     auto sync_and = [](auto rest) {
         return in_a_cluster([=](unsigned) {
-            cg::this_cluster().sync();
-            rest(cg::this_cluster());
+            lb_ptx::cluster_sync();
+            rest();
         });
     };
-    CHECK(clean(sync_and([](cg::cluster_group c) { c.sync(); })));
-    CHECK(sync_and([](cg::cluster_group c) { c.barrier_wait(); }).has(simt::fault::misuse));
-    CHECK(sync_and([](cg::cluster_group c) {
-              c.barrier_arrive();
-              c.barrier_arrive();
-              c.barrier_wait();
+    CHECK(clean(sync_and([] { lb_ptx::cluster_sync(); })));
+    CHECK(sync_and([] { lb_ptx::cluster_wait(); }).has(simt::fault::misuse));
+    CHECK(sync_and([] {
+              lb_ptx::cluster_arrive();
+              lb_ptx::cluster_arrive();
+              lb_ptx::cluster_wait();
           }).has(simt::fault::misuse));
 }
 
@@ -335,7 +318,7 @@ TEST(deadlock_names_where_threads_wait)
     int line = __LINE__ + 3;
     simt::outcome o = simt::launch(grid_of(2, 32, 1), [] {
         if (blockIdx.x == 0)
-            cg::this_grid().sync();
+            lb_ptx::barrier_sync(2, 64);
         else if (threadIdx.x == 0)
             lb_ptx::barrier_sync(1, 64);
     });
@@ -409,7 +392,7 @@ TEST(a_peer_that_has_exited_cannot_be_mapped)
         LB_DYNAMIC_SHARED(int, shared);
         if (blockIdx.x == 1) {
             __nanosleep(1); /* block 0 exits in the meantime */
-            *cg::this_cluster().map_shared_rank(shared, 0) = 1;
+            lb_ptx::map_shared_address(lb_ptx::shared_address(shared), 0);
         }
     });
     CHECK(o.has(simt::fault::remote_exit));

@@ -4,7 +4,6 @@
 #ifndef LB_CLUSTER_CUH
 #define LB_CLUSTER_CUH
 
-#include <cooperative_groups.h>
 #include <cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

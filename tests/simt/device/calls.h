@@ -36,8 +36,6 @@ constexpr int scope_count = 4;
 void block_barrier(unsigned id, unsigned count, site at);
 void cluster_arrive(site at);
 void cluster_wait(site at);
-void cluster_barrier(site at);
-void grid_barrier(site at);
 
 /* Warp collectives: all lanes of the mask that have not exited pass an operand. When all have
  * arrived, `finish` may compute with the slots, and then all lanes read all slots. */
@@ -69,7 +67,6 @@ void strong_begin(const void *address, size_t bytes, strong_order order, site at
  * progress. */
 void strong_end(const void *address, strong_order order, bool changed);
 void fence(scope s);
-void fence_proxy_async();
 
 /* Returns when all threads of the launch have called it: see follow.cpp. */
 void grid_dependency_wait(site at);
@@ -87,7 +84,6 @@ template <class T> T *dynamic_shared_array()
 {
     return static_cast<T *>(dynamic_shared());
 }
-void *map_shared(const void *address, unsigned rank, site at);
 uint32_t shared_address(const void *address); /* its 32-bit address, different for each block */
 uint32_t map_shared_address(uint32_t address, unsigned rank, site at);
 void *pointer_of(uint32_t shared); /* valid until another thread runs */
@@ -97,14 +93,9 @@ void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, sit
 void copy_async_commit();
 void copy_async_wait(unsigned keep);
 void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier, site at);
-void bulk_copy(uint32_t shared_to, const void *from, size_t bytes, uint32_t barrier, site at);
-void bulk_copy_out(void *to, const void *from, size_t bytes, site at);
-void bulk_commit();
-void bulk_wait(unsigned keep, bool reads_only);
 
 /* mbarriers: see mbarrier.cpp. */
 void mbarrier_init(void *barrier, unsigned count, site at);
-void mbarrier_fence_init();
 void mbarrier_expect(uint32_t barrier, unsigned bytes, site at);
 void mbarrier_arrive(uint32_t barrier, unsigned count, scope s, site at);
 bool mbarrier_test(const void *barrier, unsigned parity, scope s, site at);

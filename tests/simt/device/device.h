@@ -1,7 +1,7 @@
 /* CUDA's device names for a kernel compiled for the host.
  *
- * Kernels include it through cooperative_groups.h and cuda/common/ptx.cuh of this folder, which
- * precede CUDA's headers on the include path. CUDA's own headers are used unchanged: they declare
+ * Kernels include it through cuda/common/ptx.cuh of this folder, which precedes
+ * CUDA's headers on the include path. CUDA's own headers are used unchanged: they declare
  * the vector types and the conversions of half and bfloat16 for the host too. */
 #ifndef LB_SIMT_DEVICE_H
 #define LB_SIMT_DEVICE_H

@@ -66,19 +66,17 @@ void land(size_t i)
 }
 
 /* Checks a copy for races, as part of the issuer's program order. */
-void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
+void check_copy(copy &c, agent kind, site at)
 {
     if (!state.check)
         return;
     thread *t = c.issuer;
     uint32_t place = place_of(at);
-    c.read = agent_epoch(t, reads);
-    c.write = writes == reads ? c.read : agent_epoch(t, writes);
+    c.accesses = agent_epoch(t, kind);
+    actor by = {c.accesses.agent, c.accesses.time, t, true, -1, false};
     if (c.from)
-        shadow_access(c.from, c.bytes, false,
-                      {c.read.agent, c.read.time, t, true, async_proxy, -1, false}, place);
-    shadow_access(c.to, c.bytes + c.zero_bytes, true,
-                  {c.write.agent, c.write.time, t, true, async_proxy, -1, false}, place);
+        shadow_access(c.from, c.bytes, false, by, place);
+    shadow_access(c.to, c.bytes + c.zero_bytes, true, by, place);
 }
 
 /* What a wait on the mbarrier learns from the completion: this copy is done and its data are
@@ -87,9 +85,9 @@ void check_copy(copy &c, agent reads, agent writes, bool async_proxy, site at)
 clock signal_clock(const copy &c)
 {
     clock known;
-    raise(known.seen, c.write);
+    raise(known.seen, c.accesses);
     known.reads = c.issuer->now.over();
-    raise(known.reads, c.write);
+    raise(known.reads, c.accesses);
     tick(c.issuer);
     return known;
 }
@@ -104,11 +102,11 @@ copy make_copy(void *to, const void *from, size_t bytes)
     return c;
 }
 
-void start_tracked(copy c, uint32_t barrier, bool async_proxy, site at)
+void start_tracked(copy c, uint32_t barrier, site at)
 {
     c.barrier = arena + barrier;
-    mbarrier_check_use(c.barrier, async_proxy, at);
-    check_copy(c, agent::tracked, agent::tracked, async_proxy, at);
+    mbarrier_check_use(c.barrier, at);
+    check_copy(c, agent::tracked, at);
     if (state.check)
         c.known = signal_clock(c);
     if (early_seed() && random_bits() % 2)
@@ -118,36 +116,28 @@ void start_tracked(copy c, uint32_t barrier, bool async_proxy, site at)
 }
 
 /* Completes all copies of a group that a thread waits for, in any order. */
-void finish_group(std::vector<copy> &group, bool reads_only)
+void finish_group(std::vector<copy> &group)
 {
     thread *t = current();
     if (state.config.seed)
         for (size_t i = group.size(); i > 1; i--)
             std::swap(group[i - 1], group[random_bits() % i]);
     for (copy &c : group) {
-        c.source_read = true;
-        if (reads_only)
-            take_source(c);
-        else if (c.bytes + c.zero_bytes)
+        if (c.bytes + c.zero_bytes)
             move_data(c);
         if (!state.check)
             continue;
         if (t->now.reads.empty())
             t->now.reads = t->now.seen;
-        raise(t->now.reads, c.read);
-        if (reads_only)
-            continue;
-        for (epoch e : {c.read, c.write}) {
-            raise(t->now.seen, e);
-            raise(t->now.reads, e);
-        }
+        raise(t->now.seen, c.accesses);
+        raise(t->now.reads, c.accesses);
     }
 }
 
 void wait_for(copy_groups &groups, unsigned keep)
 {
     while (groups.committed.size() > keep) {
-        finish_group(groups.committed.front(), false);
+        finish_group(groups.committed.front());
         groups.committed.pop_front();
     }
 }
@@ -200,34 +190,24 @@ void deliver_rest()
 
 void read_all_sources()
 {
-    for (thread &t : state.threads)
-        for (copy_groups *groups : {&t.copies, &t.bulk}) {
-            for (auto &group : groups->committed)
-                for (copy &c : group)
-                    take_source(c);
-            for (copy &c : groups->open)
+    for (thread &t : state.threads) {
+        for (auto &group : t.copies.committed)
+            for (copy &c : group)
                 take_source(c);
-        }
+        for (copy &c : t.copies.open)
+            take_source(c);
+    }
     for (copy &c : in_flight)
         take_source(c);
 }
 
 void check_no_copies(thread *leaving)
 {
-    bool unread = !leaving->bulk.open.empty() || !leaving->copies.open.empty();
+    bool unread = !leaving->copies.open.empty();
     for (const auto &group : leaving->copies.committed)
         unread = unread || !group.empty();
-    for (const auto &group : leaving->bulk.committed)
-        for (const copy &c : group)
-            unread = unread || !c.source_read;
     if (unread)
         abandon(fault::misuse, thread_name(leaving) + " exits with copies it never waited for");
-    /* A bulk store may land after its thread has exited, because its source has been read by
-     * then. */
-    for (auto &group : leaving->bulk.committed)
-        for (copy &c : group)
-            if (c.bytes)
-                move_data(c);
 }
 
 void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, site at)
@@ -241,7 +221,7 @@ void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, sit
     }
     copy c = make_copy(to, from, bytes);
     c.zero_bytes = zero_bytes;
-    check_copy(c, agent::copy, agent::copy, false, at);
+    check_copy(c, agent::copy, at);
     start_in_group(current()->copies, std::move(c));
 }
 
@@ -262,43 +242,7 @@ void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier,
     copy c = make_copy(arena + to, nullptr, bytes);
     c.from = nullptr;
     c.value.assign(source, source + bytes);
-    start_tracked(std::move(c), barrier, false, at);
-}
-
-void bulk_copy(uint32_t shared_to, const void *from, size_t bytes, uint32_t barrier, site at)
-{
-    check_alignment(arena + shared_to, 16, "cp.async.bulk", at);
-    check_alignment(from, 16, "cp.async.bulk", at);
-    if (bytes % 16)
-        fail(at, "cp.async.bulk: %zu bytes is not a multiple of 16", bytes);
-    start_tracked(make_copy(arena + shared_to, from, bytes), barrier, true, at);
-}
-
-void bulk_copy_out(void *to, const void *from, size_t bytes, site at)
-{
-    check_alignment(to, 16, "cp.async.bulk", at);
-    check_alignment(from, 16, "cp.async.bulk", at);
-    if (bytes % 16)
-        fail(at, "cp.async.bulk: %zu bytes is not a multiple of 16", bytes);
-    copy c = make_copy(to, from, bytes);
-    check_copy(c, agent::bulk_read, agent::bulk_write, true, at);
-    start_in_group(current()->bulk, std::move(c));
-}
-
-void bulk_commit()
-{
-    commit(current()->bulk);
-}
-
-void bulk_wait(unsigned keep, bool reads_only)
-{
-    copy_groups &groups = current()->bulk;
-    if (!reads_only) {
-        wait_for(groups, keep);
-        return;
-    }
-    for (size_t g = 0; g + keep < groups.committed.size(); g++)
-        finish_group(groups.committed[g], true);
+    start_tracked(std::move(c), barrier, at);
 }
 
 } // namespace simt

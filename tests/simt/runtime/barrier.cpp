@@ -1,4 +1,4 @@
-/* barrier.cpp: barriers of block, cluster and grid, and the collectives of a warp. */
+/* barrier.cpp: barriers of block and cluster, and the collectives of a warp. */
 #include "internal.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ void let_go(barrier &b)
     if (state.check) {
         order_together(b.waiting);
         for (thread *t : b.waiting)
-            order_after(t, b.gathered, t->home);
+            t->now.join_all(b.gathered);
         b.gathered = clock();
     }
     b.arrived = 0;
@@ -37,7 +37,7 @@ void let_go_cluster(barrier &b)
 {
     if (state.check) {
         for (thread *t : b.waiting)
-            order_after(t, b.gathered, nullptr);
+            t->now.join_all(b.gathered);
         b.last_gathered = std::move(b.gathered);
         b.gathered = clock();
     }
@@ -160,7 +160,7 @@ void cluster_arrive(site at)
         fail(at, "barrier.cluster.arrive, and no wait since the last one");
     current()->cluster_arrived = true;
     if (state.check) {
-        b.gathered.join_all(current()->now, every_agent);
+        b.gathered.join_all(current()->now);
         tick(current());
     }
     current()->waits_at = at;
@@ -181,19 +181,8 @@ void cluster_wait(site at)
         return;
     }
     if (state.check)
-        order_after(current(), b.last_gathered, nullptr);
+        current()->now.join_all(b.last_gathered);
     shuffle_after_barrier(at);
-}
-
-void cluster_barrier(site at)
-{
-    cluster_arrive(at);
-    cluster_wait(at);
-}
-
-void grid_barrier(site at)
-{
-    enter(state.grid, state.live, "grid sync", at);
 }
 
 const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
@@ -237,8 +226,6 @@ void recheck_barriers(thread *gone)
         cluster.arrived--;
     if (cluster.arrived && cluster.arrived == live_in_cluster(home->cluster))
         let_go_cluster(cluster);
-    if (state.grid.arrived && state.grid.arrived == state.live)
-        let_go(state.grid);
     for (auto &e : gone->in_warp->exchanges)
         if (complete(*gone->in_warp, *e))
             finish_exchange(*e);

@@ -1,7 +1,7 @@
 /* clock.h: vector clocks. Their index is the id of a thread or, above all threads, of an
  * asynchronous agent.
  *
- * A clock consists of up to three vectors, because the memory model asks three questions:
+ * A clock consists of up to two vectors, because the memory model asks two questions:
  *   seen    Which accesses are ordered before the thread's next one? It may read and overwrite
  *           their data.
  *   reads   Which accesses are known to be over? These are more than `seen`: what a thread knew
@@ -9,10 +9,7 @@
  *           complete-tx of an asynchronous operation orders only that operation (PTX ISA, "Program
  *           Order: Asynchronous Operations"). The thread may overwrite what was read, but it may
  *           not read what was written.
- *   fenced  Which generic accesses has a fence.proxy.async of this block made visible to the async
- *           proxy?
- * An empty `reads` means the same as `seen`, and an empty `fenced` means none: most kernels need
- * neither. */
+ * An empty `reads` means the same as `seen`: most kernels do not need it. */
 #ifndef LB_SIMT_CLOCK_H
 #define LB_SIMT_CLOCK_H
 
@@ -26,12 +23,6 @@ struct epoch {
     unsigned agent;
     uint32_t time;
 };
-
-/* The agents from first to end - 1. */
-struct agents {
-    unsigned first, end;
-};
-constexpr agents every_agent = {0, ~0u};
 
 using times = std::vector<uint32_t>;
 
@@ -57,16 +48,15 @@ inline void raise(times &into, epoch e)
 }
 
 struct clock {
-    times seen, reads, fenced;
+    times seen, reads;
 
     const times &over() const
     {
         return reads.empty() ? seen : reads;
     }
 
-    /* Orders this clock after `earlier`. Of its proxy fences, it takes over only those for
-     * accesses by the agents in `fences`. */
-    void join_all(const clock &earlier, agents fences)
+    /* Orders this clock after `earlier`. */
+    void join_all(const clock &earlier)
     {
         if (!reads.empty() || !earlier.reads.empty()) {
             if (reads.empty())
@@ -74,9 +64,6 @@ struct clock {
             join(reads, earlier.over());
         }
         join(seen, earlier.seen);
-        unsigned end = static_cast<unsigned>(earlier.fenced.size());
-        for (unsigned a = fences.first; a < end && a < fences.end; a++)
-            raise(fenced, {a, earlier.fenced[a]});
     }
 };
 

@@ -24,10 +24,9 @@ struct copy {
     size_t bytes = 0;              /* of the source or, where it is nullptr, of `value` */
     size_t zero_bytes = 0;         /* how many bytes behind them become zero */
     std::vector<unsigned char> value;
-    bool source_read = false; /* and the issuer has waited until it was */
     thread *issuer = nullptr;
     unsigned char *barrier = nullptr; /* completes on this mbarrier; nullptr: it is in a group */
-    epoch read = {}, write = {};      /* its accesses, as events of the issuer's agents */
+    epoch accesses = {};              /* as an event of the issuer's agents */
     clock known;                      /* what the mbarrier passes on (signal_clock) */
 };
 
@@ -38,9 +37,8 @@ struct copy_groups {
 };
 
 /* The kinds of asynchronous work of a thread. Each is an agent with its own clock, because
- * waiting for one kind does not order another. A bulk store is two kinds, because a thread can
- * wait for the reading of its source alone. */
-enum class agent { copy, bulk_read, bulk_write, tracked, count };
+ * waiting for one kind does not order another. */
+enum class agent { copy, tracked, count };
 
 /* One access of a lane, logged when a launch counts accesses. */
 struct counted_access {
@@ -59,8 +57,8 @@ struct thread : identity {
     site waits_at = {};
     bool done = false;
     bool followed = false; /* it has called grid_dependency_wait */
-    copy_groups copies, bulk;
-    int agent_id[static_cast<int>(agent::count)] = {-1, -1, -1, -1}; /* -1: not in use */
+    copy_groups copies;
+    int agent_id[static_cast<int>(agent::count)] = {-1, -1}; /* -1: not in use */
     uint32_t agent_time[static_cast<int>(agent::count)] = {};
     bool cluster_arrived = false;    /* it arrived at a cluster barrier and has not waited yet */
     unsigned cluster_generation = 0; /* of the cluster barrier when it arrived */
@@ -93,7 +91,7 @@ struct warp {
     std::vector<std::unique_ptr<exchange>> exchanges;
 };
 
-/* A barrier of a block (bar.sync), a cluster or the grid. */
+/* A barrier of a block (bar.sync) or a cluster. */
 struct barrier {
     std::vector<thread *> waiting;
     unsigned arrived = 0;    /* threads in `waiting` and threads that arrived without waiting */
@@ -123,7 +121,6 @@ struct launch_state {
     std::vector<thread> threads;
     std::vector<block> blocks;
     std::vector<barrier> clusters;
-    barrier grid;
     std::vector<thread *> following; /* threads in grid_dependency_wait */
     uint64_t random_state = 0;
     unsigned accesses_to_preemption = 0;
@@ -174,8 +171,6 @@ void check_red_zones();
 /* order.cpp: which accesses are ordered after which */
 void order_begin();
 void order_together(const std::vector<thread *> &group);
-/* by: the block that `earlier` comes from; nullptr for several blocks */
-void order_after(thread *t, const clock &earlier, const block *by);
 void tick(thread *t);
 epoch agent_epoch(thread *t, agent kind);
 bool scope_includes(scope s, const block *a, const block *b);
@@ -196,7 +191,6 @@ struct actor {
     uint32_t time;     /* its clock */
     thread *who;       /* the thread, or the agent's issuer */
     bool asynchronous; /* an agent's access */
-    bool async_proxy;  /* bulk copies */
     int strong;        /* -1: weak, else the scope */
     bool update;       /* it reads and writes in one access */
 };
@@ -210,7 +204,7 @@ void shadow_initialise(const span &bytes, bool initialised); /* what device_allo
 /* mbarrier.cpp */
 void mbarrier_begin();
 void mbarrier_complete(unsigned char *barrier, const copy &done);
-void mbarrier_check_use(unsigned char *barrier, bool async_proxy, site at);
+void mbarrier_check_use(unsigned char *barrier, site at);
 
 /* async.cpp */
 void async_begin();

@@ -17,12 +17,10 @@ constexpr int64_t count_limit = (1 << 20) - 1; /* of arrivals and of tx-count, a
 
 struct mbarrier {
     uint64_t cookie = 0;
-    unsigned expected = 0; /* arrivals per phase */
-    int64_t pending = 0;   /* arrivals this phase still waits for */
-    int64_t bytes = 0;     /* tx-count */
-    uint64_t phase = 0;    /* the current one */
-    thread *by = nullptr;  /* who initialised it */
-    bool fenced = false;   /* a fence made the initialisation visible to the async proxy */
+    unsigned expected = 0;                     /* arrivals per phase */
+    int64_t pending = 0;                       /* arrivals this phase still waits for */
+    int64_t bytes = 0;                         /* tx-count */
+    uint64_t phase = 0;                        /* the current one */
     std::vector<release> gathering, completed; /* by arrivals of this phase and the previous one */
 };
 
@@ -46,8 +44,7 @@ void check_ordered(unsigned char *at_byte, site at)
     if (!state.check)
         return;
     thread *t = current();
-    actor by = {t->id, t->now.seen[t->id], t, false, false, static_cast<int>(scope::cluster),
-                false};
+    actor by = {t->id, t->now.seen[t->id], t, false, static_cast<int>(scope::cluster), false};
     shadow_access(at_byte, sizeof(uint64_t), false, by, place_of(at));
 }
 
@@ -84,27 +81,14 @@ void mbarrier_init(void *barrier, unsigned count, site at)
     b.cookie = ++cookies;
     b.expected = count;
     b.pending = count;
-    b.by = current();
     memcpy(barrier, &b.cookie, sizeof b.cookie);
     barriers[byte] = std::move(b);
 }
 
-void mbarrier_fence_init()
+void mbarrier_check_use(unsigned char *at_byte, site at)
 {
-    for (auto &entry : barriers)
-        if (entry.second.by == current())
-            entry.second.fenced = true;
-}
-
-void mbarrier_check_use(unsigned char *at_byte, bool async_proxy, site at)
-{
-    const mbarrier &b = find(at_byte, at);
+    find(at_byte, at);
     check_ordered(at_byte, at);
-    if (state.check && async_proxy && !b.fenced)
-        report(fault::proxy,
-               "the async proxy is given " + address_name(at_byte) + " at {1} by " +
-                   thread_name(current()) + ", but no fence followed its mbarrier.init",
-               place_of(at), 0);
 }
 
 void mbarrier_expect(uint32_t barrier, unsigned bytes, site at)

@@ -212,9 +212,4 @@ uint32_t map_shared_address(uint32_t address, unsigned rank, site at)
     return static_cast<uint32_t>(to + (byte - in->begin) - arena);
 }
 
-void *map_shared(const void *address, unsigned rank, site at)
-{
-    return pointer_of(map_shared_address(shared_address(address), rank, at));
-}
-
 } // namespace simt

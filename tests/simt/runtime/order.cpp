@@ -32,16 +32,9 @@ scope lesser(scope a, scope b)
     return a < b ? a : b;
 }
 
-agents fences_of(const thread *t, const block *by)
-{
-    if (by == t->home)
-        return every_agent;
-    return {t->home->first, t->home->first + state.block_threads};
-}
-
 actor plain_actor(thread *t, int strong, bool update = false)
 {
-    return {t->id, t->now.seen[t->id], t, false, false, strong, update};
+    return {t->id, t->now.seen[t->id], t, false, strong, update};
 }
 
 void check_strong(unsigned char *place, size_t bytes, strong_order order, site at)
@@ -75,23 +68,15 @@ void tick(thread *t)
         t->now.reads[t->id] = t->now.seen[t->id];
 }
 
-void order_after(thread *t, const clock &earlier, const block *by)
-{
-    t->now.join_all(earlier, fences_of(t, by));
-}
-
 void order_together(const std::vector<thread *> &group)
 {
     if (group.empty())
         return;
     clock all = group[0]->now;
-    bool one_block = true;
+    for (thread *t : group)
+        all.join_all(t->now);
     for (thread *t : group) {
-        all.join_all(t->now, every_agent);
-        one_block = one_block && t->home == group[0]->home;
-    }
-    for (thread *t : group) {
-        order_after(t, all, one_block ? t->home : nullptr);
+        t->now.join_all(all);
         tick(t);
     }
 }
@@ -110,7 +95,7 @@ void add_release(std::vector<release> &to, scope reach, const block *by, const c
 {
     for (release &r : to) {
         if (r.reach == reach && r.by == by) {
-            r.known.join_all(known, every_agent);
+            r.known.join_all(known);
             return;
         }
     }
@@ -135,10 +120,10 @@ void acquire_at(thread *t, const std::vector<release> &from, scope s, bool acqui
         if (!scope_includes(r.reach, r.by, t->home) || !scope_includes(s, t->home, r.by))
             continue;
         if (acquires) {
-            order_after(t, r.known, r.by);
+            t->now.join_all(r.known);
         } else {
             scope needed = distance(t->home, r.by);
-            t->observed[static_cast<int>(needed)].join_all(r.known, fences_of(t, r.by));
+            t->observed[static_cast<int>(needed)].join_all(r.known);
         }
     }
 }
@@ -181,21 +166,11 @@ void fence(scope s)
         return;
     thread *t = current();
     for (int level = 0; level <= static_cast<int>(s); level++) {
-        order_after(t, t->observed[level], t->home);
+        t->now.join_all(t->observed[level]);
         t->observed[level] = clock();
     }
     for (int level = 0; level <= static_cast<int>(s); level++)
         t->released[level] = t->now;
-    tick(t);
-}
-
-void fence_proxy_async()
-{
-    mbarrier_fence_init();
-    if (!self || !state.check)
-        return;
-    thread *t = current();
-    t->now.fenced = t->now.seen;
     tick(t);
 }
 

@@ -92,9 +92,9 @@ void replace(std::string &text, const char *what, const std::string &with)
 
 const char *fault_name(fault kind)
 {
-    static const char *const names[] = {"race",         "uninitialised", "bounds", "proxy",
-                                        "remote_start", "remote_exit",   "early",  "deadlock",
-                                        "livelock",     "misuse"};
+    static const char *const names[] = {"race",         "uninitialised", "bounds",
+                                        "remote_start", "remote_exit",   "early",
+                                        "deadlock",     "livelock",      "misuse"};
     return names[static_cast<int>(kind)];
 }
 

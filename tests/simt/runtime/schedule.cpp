@@ -155,7 +155,6 @@ void make_blocks()
     state.threads = std::vector<thread>(state.thread_count);
     state.blocks = std::vector<block>(blocks);
     state.clusters = std::vector<barrier>(blocks / c.cluster);
-    state.grid = barrier();
     for (unsigned b = 0; b < blocks; b++) {
         block &made = state.blocks[b];
         made.id = b;

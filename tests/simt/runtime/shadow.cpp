@@ -134,8 +134,6 @@ bool check_against_write(const mark &m, const visit &v)
         report_pair(fault::race, "unordered with a write", v, m);
         return false;
     }
-    if (v.by.async_proxy && !m.asynchronous && m.time > time_of(now.fenced, m.agent))
-        report_pair(fault::proxy, "no fence.proxy.async after the write", v, m);
     return true;
 }
 
@@ -434,7 +432,7 @@ void shadow_block_exit(block *b)
 {
     clock end = state.threads[b->first].now;
     for (unsigned i = 1; i < state.block_threads; i++)
-        end.join_all(state.threads[b->first + i].now, every_agent);
+        end.join_all(state.threads[b->first + i].now);
     auto late = [&](const mark &m) {
         return m.time > time_of(end.over(), m.agent) && thread_of(m.agent)->home != b;
     };

@@ -137,11 +137,6 @@ inline unsigned cluster_rank()
     return simt::linear_block() % simt::cluster_size;
 }
 
-inline unsigned cluster_size()
-{
-    return simt::cluster_size;
-}
-
 inline void cluster_arrive(site at = site::here())
 {
     simt::cluster_arrive(at);
@@ -149,6 +144,12 @@ inline void cluster_arrive(site at = site::here())
 
 inline void cluster_wait(site at = site::here())
 {
+    simt::cluster_wait(at);
+}
+
+inline void cluster_sync(site at = site::here())
+{
+    simt::cluster_arrive(at);
     simt::cluster_wait(at);
 }
 
@@ -168,7 +169,6 @@ inline void mbarrier_init(uint64_t *barrier, unsigned count, site at = site::her
 
 inline void fence_mbarrier_init()
 {
-    simt::mbarrier_fence_init();
 }
 
 inline void mbarrier_arrive(uint64_t *barrier, site at = site::here())
@@ -200,7 +200,7 @@ inline void mbarrier_wait(uint64_t *barrier, unsigned parity, site at = site::he
     }
 }
 
-/* ---- Asynchronous stores and bulk copies ----------------------------------------------------- */
+/* ---- Asynchronous stores --------------------------------------------------------------------- */
 
 inline void store_async(uint32_t to, float value, uint32_t barrier, site at = site::here())
 {
@@ -211,37 +211,6 @@ inline void store_async(uint32_t to, const float (&value)[4], uint32_t barrier,
                         site at = site::here())
 {
     simt::store_async(to, value, sizeof value, barrier, at);
-}
-
-inline void fence_proxy_async()
-{
-    simt::fence_proxy_async();
-}
-
-inline void bulk_load(void *to, const void *from, unsigned bytes, uint64_t *barrier,
-                      site at = site::here())
-{
-    simt::bulk_copy(shared_address(to), from, bytes, shared_address(barrier), at);
-}
-
-inline void bulk_store(void *to, const void *from, unsigned bytes, site at = site::here())
-{
-    simt::bulk_copy_out(to, from, bytes, at);
-}
-
-inline void bulk_commit()
-{
-    simt::bulk_commit();
-}
-
-template <int keep> inline void bulk_wait()
-{
-    simt::bulk_wait(keep, false);
-}
-
-template <int keep> inline void bulk_wait_read()
-{
-    simt::bulk_wait(keep, true);
 }
 
 } // namespace lb_ptx
