@@ -128,8 +128,8 @@ static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_machine machine;
     struct lb_lower_bound f;
-    enum { TOTAL, STEP, GEMMS, MEMORY, WAIT, EXCHANGE, WEIGHTS, GEMM, CELL, TIMES };
-    char line[320], text[TIMES][32];
+    enum { TOTAL, STEP, GEMMS, MEMORY, WAIT, EXCHANGE, WEIGHTS, GEMM, CELL, CELLS, TIMES };
+    char line[400], text[TIMES][32];
     const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD,
                                            .threads = memory == LB_HOST ? c->threads : 0};
     if (memory == LB_DEVICE && !device)
@@ -138,15 +138,17 @@ static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
     lb_lower_bound_of(&machine, &c->problem, &run, &f);
     if (isnan(f.total_ns))
         return;
-    const double ns[TIMES] = {f.total_ns,    f.step_ns,    f.all_gemms_ns, f.memory_ns, f.wait_ns,
-                              f.exchange_ns, f.weights_ns, f.gemm_ns,      f.cell_ns};
+    const double ns[TIMES] = {f.total_ns, f.step_ns,     f.all_gemms_ns, f.memory_ns,
+                              f.wait_ns,  f.exchange_ns, f.weights_ns,   f.gemm_ns,
+                              f.cell_ns,  f.all_cells_ns};
     for (int i = 0; i < TIMES; i++)
         lb_format_ns(ns[i], text[i]);
     snprintf(line, sizeof(line),
-             "%s on %d %s%s of %s: %g steps of %s, weights in %s of %d; GEMMs %s, traffic %s%s",
+             "%s on %d %s%s of %s: %g steps of %s, weights in %s of %d; GEMMs %s%s%s, traffic %s%s",
              text[TOTAL], machine.cpu ? c->threads : machine.cores, machine.cpu ? "thread" : "SM",
              machine.cpu && c->threads == 1 ? "" : "s", machine.label, f.steps, text[STEP],
-             lb_level_name(&machine, f.residency), f.cores, text[GEMMS], text[MEMORY],
+             lb_level_name(&machine, f.residency), f.cores, text[GEMMS],
+             machine.cpu ? ", cells " : "", machine.cpu ? text[CELLS] : "", text[MEMORY],
              c->problem.ragged ? "; for rows as short as they can be" : "");
     lb_print_labelled(machine.cpu ? "  CPU floor  " : "  floor      ", line);
     snprintf(line, sizeof(line), "per step: wait %s, h %s, weights %s, GEMM %s, cell %s",

@@ -2,8 +2,8 @@
  * a model of the work that every implementation must do. Records report times as multiples of it
  * and call it the floor.
  *
- *   bound  = max(dependent steps * t_step, all GEMMs at peak rate, memory traffic, all reads of
- *                recurrent weights)
+ *   bound  = max(dependent steps * t_step, all GEMMs at peak rate (of a CPU, and all cells), memory
+ *                traffic, all reads of recurrent weights)
  *   t_step = max(wait for h + max(bytes of h, GEMM, bytes of weights) of one tile + cell,
  *                max(bytes of h, GEMM, bytes of weights) of all rows)
  *
@@ -32,8 +32,9 @@ struct lb_lower_bound {
     double step_ns;          /* the step; at most wait + the largest of the middle three + cell */
     double steps;    /* dependent steps of all passes: T, plus L - 1 for a wavefront of layers */
     double input_ns; /* GEMMs that need not wait for a step, at peak rate */
-    double all_gemms_ns;   /* all GEMMs, at peak rate */
-    double memory_ns;      /* bytes through the cache, and through memory what it cannot keep */
+    double all_gemms_ns; /* all GEMMs, at peak rate */
+    double all_cells_ns; /* of a CPU: all cells of the forward pass, at the peak rate of vectors */
+    double memory_ns;    /* bytes through the cache, and through memory what it cannot keep */
     double all_weights_ns; /* the reads of recurrent weights of all layers and steps */
     double total_ns;       /* the lower bound */
 };

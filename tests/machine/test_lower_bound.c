@@ -192,8 +192,21 @@ TEST(cpus_are_bound_by_gemms_by_weights_and_by_waiting)
     const struct lb_machine m = round_cpu();
     const double weights = 4.0 * 1024 * 1024 * 4;
     struct lb_lower_bound b = bound_of(&m, "T50_B64_I64_H64/f32/infer", 0);
-    close_to(b.total_ns, 2.0 * 50 * 64 * 256 * 128 / 100);
-    close_to(bound_of(&m, "T50_B64_I64_H64/f32/train", 0).total_ns, 3 * b.total_ns);
+    /* The vector unit also computes 100 flops per cell. */
+    const double cells = 100.0 * 50 * 64 * 64 / 100;
+    close_to(b.all_cells_ns, cells);
+    close_to(b.total_ns, 2.0 * 50 * 64 * 256 * 128 / 100 + cells);
+    close_to(bound_of(&m, "T50_B64_I64_H64/f32/train", 0).total_ns, 3 * b.total_ns - 2 * cells);
+    close_to(bound_of(&m, "T50_B64_I64_H64/f32/infer/act-relu", 0).all_cells_ns, 0.6 * cells);
+    /* A tile unit multiplies beside it: 16 inputs and hidden units take less than their cells. */
+    struct lb_machine tiles = m;
+    tiles.units[LB_BF16] = LB_CPU_AMX;
+    tiles.flops_clock[LB_BF16] = 1600;
+    b = bound_of(&tiles, "T50_B64_I16_H16/bf16/infer", 0);
+    close_to(b.total_ns, 100.0 * 50 * 64 * 16 / 100);
+    b = bound_of(&tiles, "T50_B64_I1024_H1024/bf16/infer", 0);
+    close_to(b.total_ns, b.all_gemms_ns);
+    b = bound_of(&m, "T50_B64_I64_H64/f32/infer", 0);
     close_to(bound_of(&m, "T50_B64_I64_H64/f32/infer/th4", 0).total_ns, b.total_ns / 4);
     /* One row: L1 and L2 hold 32 kB and 1 MB of the weights, then L3 holds 8 MB. */
     b = bound_of(&m, "T100_B1_I4_H1024/f32/infer", 0);
