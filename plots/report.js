@@ -84,7 +84,10 @@ for (const setting of SETTINGS) {
     const find = (pass, dtype, others) => SETTINGS.find((one) =>
         one.pass === pass && one.dtype === dtype && one.others === others);
     const threads = /(^|, )(\d+) threads/.exec(setting.others);
+    const instances = /, \d+ instances/.exec(setting.others);
     setting.threads = threads ? Number(threads[2]) : 1;
+    setting.alone = instances ? find(setting.pass, setting.dtype, setting.others
+        .replace(instances[0], "")) : setting;
     setting.infer = find("infer", setting.dtype, setting.others);
     setting.plain = find(setting.pass, "f32", setting.others);
     setting.single = threads ? find(setting.pass, setting.dtype, setting.others
@@ -97,8 +100,8 @@ const RANKS = ["", "fastest", "tied"];
 // of the range of the samples; relative errors in norm; the lower bound in ns; flops and bytes of a
 // call; the most bytes in use; the time of preparation in ns; counts; why sampling stopped; the
 // samples as a strip; the kernels; the error over what is allowed; the time of an update of the
-// weights in ns; of a stream its high percentiles, its longest call
-// and the share of calls that were too late.
+// weights in ns; of a stream its high percentiles, its longest call, the share of calls that were
+// too late, and the calls per second of all instances.
 const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientError", "bound",
     "flops", "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop",
     "strip", "kernels", "toleranceUsed", "update", "percentiles"];
@@ -112,7 +115,7 @@ const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
             setting: SETTINGS[setting], timed: numbers.length > 0, speedup: null, kernels: ""};
         numbers.forEach((number, i) => { c[FIELDS[i]] = number; });
         if (c.timed) [c.stop, c.kernels] = [text(c.stop), text(c.kernels)];
-        if (c.percentiles) [c.percentiles, c.longest, c.late] = c.percentiles;
+        if (c.percentiles) [c.percentiles, c.longest, c.late, c.perSecond] = c.percentiles;
         return c;
     }),
 }));
@@ -452,6 +455,15 @@ const CHARTS = {
             "bars show 95 % intervals. A line ends where the calls are too few to tell.",
         boundNote: "The dotted line is the lower bound (floor) of the time.",
     },
+    throughput: {
+        name: "throughput of instances", unit: "time", label: "p99", xLabel: "calls per second",
+        joins: true, setting: (c) => c.setting.alone, xText: shortNumber,
+        x: (c) => c.perSecond,
+        value: (c) => c.setting.alone && c.percentiles && c.percentiles[1][0],
+        interval: (c) => (c.percentiles ? c.percentiles[1].slice(1) : []),
+        note: "Right and down is better. Each mark is a number of instances, which share the " +
+            "threads: their calls per second together, and how long 99 % of the calls took at most.",
+    },
     memory: {
         name: "peak memory", unit: "bytes", label: "peak memory",
         value: (c) => c.peak,
@@ -460,6 +472,7 @@ const CHARTS = {
     },
 };
 if (!CASES.some((c) => c.percentiles)) delete CHARTS.latency;
+if (SETTINGS.every((setting) => setting.alone === setting)) delete CHARTS.throughput;
 const hasOwnX = (chart) => Boolean(chart.x || chart.points);
 const hasMarksAlone = (chart) => chart.x && !chart.joins;
 // The points of a case, each with its interval, which may be empty.
@@ -867,6 +880,7 @@ function detailsOf(c, all) {
             fact("p" + PERCENTILES[i], value ? ns(value) + ", 95 % interval " + ns(lo) + " to " + ns(hi)
                                        : "too few calls");
         if (c.percentiles) fact("longest call", ns(c.longest));
+        if (c.percentiles) fact("throughput", digits(c.perSecond) + " calls per second");
         if (c.percentiles && c.late !== null) fact("too late", percent(c.late) + " of the calls");
         fact("error", c.error !== null && c.error.toExponential(2) +
             " (norm of the difference to the oracle, relative)" +

@@ -420,7 +420,8 @@ const struct lb_option lb_option_table[] = {
      .help = "Checks one case in this process and calls it a few times, for a profiler."},
     {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, LB_CMD_PLOT, set_subject, 0,
      .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
-             "roofline, training, precision, error, memory, scaling, latency.",
+             "roofline, training, precision, error, memory, scaling, latency, "
+             "throughput.",
      .extra_words = 1},
     {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, LB_CMD_REPORT, set_report, 0,
      .help = "Writes one HTML page: which implementation wins where, what changed, pictures and "
@@ -489,6 +490,8 @@ const struct lb_option lb_option_table[] = {
     {"--rate", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "Calls per second of a stream; one that begins late counts from when it was due "
              "(default: each call follows the one before at once)."},
+    {"--instances", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
+     .help = "Numbers of streams that run at once, each on its share of --threads (1)."},
     {"--threads", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "Numbers of CPU threads (1)."},
     {"--impl", "implementations", "NAME[:VARIANT],...", CASES,

@@ -51,6 +51,8 @@ const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
     [LB_AXIS_THREADS] = {"--threads", "threads", NULL, LB_MAX_THREADS, LB_GIVEN_THREADS,
                          FIELD(threads)},
     [LB_AXIS_RATE] = {"--rate", "calls per second", NULL, LB_MAX_RATE, LB_GIVEN_RATE, FIELD(rate)},
+    [LB_AXIS_INSTANCES] = {"--instances", "instances", NULL, LB_MAX_THREADS, LB_GIVEN_INSTANCES,
+                           FIELD(instances)},
 };
 
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)

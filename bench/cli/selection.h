@@ -26,6 +26,7 @@ enum lb_axis_id {
     LB_AXIS_TIMING,
     LB_AXIS_THREADS,
     LB_AXIS_RATE,
+    LB_AXIS_INSTANCES,
     LB_AXIS_COUNT
 };
 

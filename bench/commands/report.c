@@ -137,8 +137,8 @@ static void format_kernels(const struct lb_row *row, char *text, size_t size)
     }
 }
 
-/* Of a stream: its high percentiles with their intervals, its longest call, and the share of calls
- * that were too late; null of any other case. */
+/* Of a stream: its high percentiles with their intervals, its longest call, the share of calls that
+ * were too late, and the calls per second of all instances; null of any other case. */
 static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *row)
 {
     double deadline = lb_row_deadline(run, row);
@@ -150,8 +150,9 @@ static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *r
         json_array_append_new(
             list, json_pack("[o, o, o]", number(time.ns), number(time.lo_ns), number(time.hi_ns)));
     }
-    return json_pack("[o, o, o]", list, number(lb_row_longest(row)),
-                     number(isfinite(deadline) ? lb_row_share_above(row, deadline) : (double)NAN));
+    return json_pack("[o, o, o, o]", list, number(lb_row_longest(row)),
+                     number(isfinite(deadline) ? lb_row_share_above(row, deadline) : (double)NAN),
+                     number(lb_row_calls_per_s(row)));
 }
 
 /* Appends what a case with a time has. */

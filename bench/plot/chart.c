@@ -1,5 +1,6 @@
 /* Charts: lines over one size with one panel per set of the other sizes, lines over the number of
- * threads or the percentile with one panel per set of sizes, or marks of all cases. */
+ * threads, the percentile or the throughput with one panel per set of sizes, or marks of all cases.
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@ enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT };
 #define NO_AXIS    LB_SIZE_COUNT       /* a mark per case, all of a page in one panel */
 #define THREADS    (LB_SIZE_COUNT + 1) /* lines over threads */
 #define PERCENTILE (LB_SIZE_COUNT + 2) /* lines over percentiles, where x is 1 / (1 - p) */
+#define THROUGHPUT (LB_SIZE_COUNT + 3) /* lines over calls per second, by instances */
 
 static const char letters[] = "TBIH";
 
@@ -31,7 +33,7 @@ struct point {
 /* A kind of chart: how a row of the run becomes a point. */
 struct chart {
     const char *kind;
-    int x;               /* an lb_size, NO_AXIS, THREADS or PERCENTILE */
+    int x;               /* an lb_size, NO_AXIS, THREADS, PERCENTILE or THROUGHPUT */
     const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
     const char *reading; /* which direction is better, and what the marks are: two lines */
     const char *y_label;
@@ -147,6 +149,24 @@ static bool take_latency(const struct lb_grouped_run *grouped, const struct lb_c
     return true;
 }
 
+/* p99 of a stream over the calls per second of all its instances. The page is that of one. */
+static bool take_throughput(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
+                            struct point *point)
+{
+    const struct lb_percentile p99 = lb_row_time(it->row, LB_P99);
+    struct lb_row like = *it->row;
+    like.c.instances = 1;
+    const struct lb_group *single = lb_group_of_row(grouped, &like);
+    if (!single || it->row->c.timing != LB_STREAMING || !lb_row_is_timed(it->row))
+        return false;
+    point->page = single->page;
+    point->x = lb_row_calls_per_s(it->row);
+    point->y = p99.ns;
+    point->lo = p99.lo_ns;
+    point->hi = p99.hi_ns;
+    return true;
+}
+
 static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
                         struct point *point)
 {
@@ -216,6 +236,11 @@ static const struct chart charts[] = {
      "intervals.\n"
      "A line ends where the calls are too few to tell.",
      "latency of a call", "time", "no stream has times", take_latency},
+    {"throughput", THROUGHPUT, "p99 over",
+     "Right and down is better. Each mark is a number of instances, which share the threads: "
+     "their\n"
+     "calls per second together, and how long 99 % of the calls took at most.",
+     "p99 of a call", "time", "no stream has p99", take_throughput},
     {"memory", LB_SIZE_H, "peak memory over",
      "Lower is better. The most memory that the case used at a time: tensors, packed weights,\n"
      "reserve and workspace.",
@@ -233,9 +258,14 @@ static const struct chart charts[] = {
 
 static const char *axis_words(int axis)
 {
-    static const char *const words[] = {
-        "sequence length T", "batch size B", "input size I", "hidden size H", "",
-        "number of threads", "percentile"};
+    static const char *const words[] = {"sequence length T",
+                                        "batch size B",
+                                        "input size I",
+                                        "hidden size H",
+                                        "",
+                                        "number of threads",
+                                        "percentile",
+                                        "throughput in calls per second"};
     return words[axis];
 }
 
@@ -258,6 +288,8 @@ static int compare_points(const void *a, const void *b)
 {
     const struct point *p = a, *q = b;
     int order = compare_shared(p, q, SHARE_SERIES);
+    if (!order) /* of a throughput, which may fall as they become more */
+        order = p->row->c.instances - q->row->c.instances;
     return order ? order : (p->x > q->x) - (p->x < q->x);
 }
 
@@ -381,7 +413,7 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
 {
     FILE *script = job->drawing.script, *data = job->drawing.data;
     size_t set = 0, n = page->panel_count;
-    fprintf(data, "# %s. nan: unknown.\n# x y y_lo y_hi case y_at_lower_bound\n",
+    fprintf(data, "# %s. nan: unknown.\n# x y y_lo y_hi case y_at_lower_bound instances\n",
             page->chart->heading);
     fprintf(script, "array panel_first[%zu]\narray panel_series[%zu]\n", n, n);
     for (size_t p = 0; p < n; p++) {
@@ -409,7 +441,7 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
                 lb_picture_number(&job->drawing, at->hi);
                 fprintf(data, " \"%s\"", id);
                 lb_picture_number(&job->drawing, at->bound);
-                fputc('\n', data);
+                fprintf(data, " %d\n", at->row->c.instances);
             }
         }
         fputs("'\n", script);
@@ -418,11 +450,12 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
 
 /* Settings */
 
-/* Writes the sizes that the x axis labels; none where marks have no size. values [all points] */
+/* Writes the values that the x axis labels; none where they are measured. values [all points] */
 static void write_x_values(struct lb_picture_job *job, const struct page *page, int64_t *values)
 {
     size_t count = 0;
-    for (size_t p = 0; p < page->panel_count && page->chart->x != NO_AXIS; p++)
+    const bool has_values = page->chart->x != NO_AXIS && page->chart->x != THROUGHPUT;
+    for (size_t p = 0; p < page->panel_count && has_values; p++)
         for (size_t i = 0; i < page->panels[p].count; i++)
             values[count++] = (int64_t)page->panels[p].points[i].x;
     count = lb_distinct(values, count);
@@ -469,6 +502,7 @@ static void format_heading(const struct page *page, char *heading, size_t size)
     struct lb_row row = *page->panels[0].points[0].row;
     if (chart->take == take_scaling)
         row.c.threads = 1;
+    row.c.instances = chart->take == take_throughput ? 1 : row.c.instances;
     if (chart->take == take_error) {
         row.c.problem.dtype = LB_F32;
         row.c.problem.math = LB_IEEE;
@@ -504,7 +538,8 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
                                                 : axis_words(chart->x));
     lb_picture_text(&job->drawing, "y_label", chart->y_label);
     lb_picture_text(&job->drawing, "unit", chart->unit);
-    fprintf(job->drawing.script, "lines = %d\n", chart->x != NO_AXIS);
+    fprintf(job->drawing.script, "lines = %d\ninstances = %d\n", chart->x != NO_AXIS,
+            chart->x == THROUGHPUT);
     write_x_values(job, &page, values);
     write_precisions(job, &page);
     write_panels(job, &page);
@@ -530,6 +565,8 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
     snprintf(job->missing, sizeof(job->missing), "%s", chart->missing);
     if (chart->x == THREADS)
         lb_append(job->missing, sizeof(job->missing), " on two numbers of threads");
+    else if (chart->x == THROUGHPUT)
+        lb_append(job->missing, sizeof(job->missing), " with two numbers of instances");
     else if (chart->x < NO_AXIS)
         lb_append(job->missing, sizeof(job->missing), " at two values of %c", letters[chart->x]);
 done:

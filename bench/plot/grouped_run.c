@@ -176,6 +176,8 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
         lb_append(page, SIZE, "_%s", lb_timing_name(c->timing));
     if (c->rate > 0)
         lb_append(page, SIZE, "_rate%d", c->rate);
+    if (c->instances > 1)
+        lb_append(page, SIZE, "_x%d", c->instances);
     if (c->threads > 1)
         lb_append(page, SIZE, "_th%d", c->threads);
     if (label_of(row, false))
@@ -219,6 +221,8 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
         lb_append(rest, sizeof(rest), ", %s", lb_timing_name(c->timing));
     if (c->rate > 0)
         lb_append(rest, sizeof(rest), " of %d calls per second", c->rate);
+    if (c->instances > 1)
+        lb_append(rest, sizeof(rest), ", %d instances", c->instances);
     if (c->threads > 1)
         lb_append(rest, sizeof(rest), ", %d threads", c->threads);
     if (label_of(row, false))

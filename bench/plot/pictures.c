@@ -18,6 +18,7 @@ static const struct {
     {"training", lb_chart_write},     {"precision", lb_chart_write},
     {"error", lb_chart_write},        {"memory", lb_chart_write},
     {"scaling", lb_chart_write},      {"latency", lb_chart_write},
+    {"throughput", lb_chart_write},
 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };

@@ -287,8 +287,64 @@ void lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped, ch
     free(groups);
 }
 
+/* The row if it is the same case but for its instances, and has a time. */
+static bool is_split(const struct lb_row *row, const struct lb_row *other)
+{
+    struct lb_case a = row->c, b = other->c;
+    a.instances = b.instances = 1;
+    return lb_row_is_timed(other) && row->label == other->label && lb_case_same(&a, &b);
+}
+
+/* Prints the throughput and p99 of all splits of a row's threads, and names that with most calls
+ * per second, of those whose p99 is within the deadline where there is one. */
+static void print_splits(FILE *out, const struct lb_run *run, const struct lb_row *first)
+{
+    const double deadline = lb_row_deadline(run, first);
+    const struct lb_row *best = NULL;
+    struct lb_row alone = *first;
+    char id[LB_ROW_ID_SIZE], p99[32];
+    size_t count = 0;
+    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++) {
+        if (!is_split(first, row))
+            continue;
+        const bool late = lb_row_time(row, LB_P99).ns > deadline;
+        if (!late && (!best || lb_row_calls_per_s(row) > lb_row_calls_per_s(best)))
+            best = row;
+        count++;
+    }
+    if (count < 2)
+        return;
+    alone.c.instances = 1;
+    lb_row_print_id(&alone, id);
+    fprintf(out, "\n%s by instances\n  %9s %8s %15s %10s\n", id, "instances", "threads", "calls/s",
+            "p99");
+    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++) {
+        if (!is_split(first, row))
+            continue;
+        lb_format_ns(lb_row_time(row, LB_P99).ns, p99);
+        fprintf(out, "  %9d %8d %15.4g %10s%s\n", row->c.instances,
+                row->c.threads / row->c.instances, lb_row_calls_per_s(row), p99,
+                row == best ? "  * best split" : "");
+    }
+}
+
+/* The splits of each case that ran with several numbers of instances. */
+static void print_all_splits(FILE *out, const struct lb_run *run)
+{
+    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++) {
+        const struct lb_row *other = run->rows;
+        if (row->c.instances == 1 || !lb_row_is_timed(row))
+            continue;
+        while (other < row && !(other->c.instances > 1 && is_split(row, other)))
+            other++;
+        if (other == row)
+            print_splits(out, run, row);
+    }
+}
+
 void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped)
 {
+    print_all_splits(out, grouped->run);
     print_absent(out, grouped->run);
     explain_marks(out, grouped);
     print_counts(out, grouped->run);

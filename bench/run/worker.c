@@ -125,9 +125,9 @@ static void end_exchange(struct exchange *exchange)
 static double phase_limit(const struct lb_pool *pool, const char *phase,
                           const struct exchange *exchange)
 {
-    if (strcmp(phase, "oracle") == 0)
+    if (strncmp(phase, "oracle", 6) == 0)
         return (double)INFINITY;
-    return pool->limits.call_s + (strcmp(phase, "sample") == 0 ? 3 * exchange->sampling_s : 0);
+    return pool->limits.call_s + (strncmp(phase, "sample", 6) == 0 ? 3 * exchange->sampling_s : 0);
 }
 
 /* Takes a message; phase [96] becomes the phase that begins. False: it is none of a worker's. */

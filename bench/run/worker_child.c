@@ -302,7 +302,7 @@ static double time_reference(struct server *server, const struct lb_impl *impl,
         return time_device_reference(server);
     if (last_threads == c->threads && lb_now_ns() - last_ns < RECENT_NS)
         return last;
-    lb_pin(c->threads, cpus, sizeof(cpus));
+    lb_pin(c->threads, 0, cpus, sizeof(cpus));
     last = lb_reference_loop();
     lb_unpin();
     last_ns = lb_now_ns();

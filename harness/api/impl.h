@@ -1,7 +1,7 @@
 /* The contract between the harness and an implementation: one struct of function pointers.
  *
  * For each case the harness calls supports -> create -> sizes -> prepare -> (forward | backward |
- * update)* -> gradients -> destroy, all on one thread.
+ * update)* -> gradients -> destroy, all on one thread. Of several instances each has a thread.
  *
  * The same struct is the plug-in interface. A shared object exports
  *     const struct lb_impl *lb_plugin(uint32_t abi);
@@ -31,8 +31,10 @@ enum lb_trait {
     LB_REFERENCE = 1 << 2,     /* written to be read, not to be fast: a plan expects long times */
     LB_PLANS_ALONE = 1 << 3,   /* create and sizes touch no device, so that --device-model can say
                                   what would run on a device that this machine lacks */
-    LB_THREADS_ONCE = 1 << 4   /* the process keeps the number of threads of its first case, so the
+    LB_THREADS_ONCE = 1 << 4,  /* the process keeps the number of threads of its first case, so the
                                   harness starts a process for each number of threads */
+    LB_INSTANCES = 1 << 5 /* forward of several states may be called at once, each by the thread
+                             that created it */
 };
 
 /* Where and how a case runs: device, stream, threads, variant. */

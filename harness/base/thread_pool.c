@@ -1,4 +1,4 @@
-/* The process's threads: independent parts, and step loops with barriers.
+/* Threads for independent parts, and for step loops with barriers.
  *
  * A call raises the pool's call word. A barrier is a phase word and counters of arrivals: one for
  * the threads of each domain, which share a cache, and one for the domains, so that few arrivals
@@ -14,7 +14,10 @@
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 enum {
     MAX_THREADS = LB_MAX_PINNED_THREADS + 1,
@@ -31,6 +34,7 @@ struct word {
 };
 
 struct member {
+    struct pool *pool;
     size_t thread;
     unsigned call; /* value of the call word when the thread was started */
     pthread_t id;
@@ -59,24 +63,18 @@ struct barriers {
 /* The barriers of all threads of a call, and those of teams. */
 enum { ALL, TEAMS, KINDS };
 
-static struct {
+struct pool {
     /* call is the number of calls so far, times MAX_THREADS, plus how many threads the latest one
-     * has, so that a thread which is not needed sees that it is not. */
+     * has, so that a thread which is not needed sees that it is not. 0 threads: all end. */
     struct word call;
     struct barriers barriers[KINDS];
-    bool ready;            /* the barriers' condition variables are initialised */
-    size_t started;        /* threads that live, the caller's counted */
-    const void *placed_by; /* the pinned threads that gave out the places in ALL, or NULL */
-    atomic_int spin_limit; /* polls before a thread sleeps */
+    bool ready;     /* the locks are initialised */
+    size_t started; /* threads that live, without the caller's */
+    int spin_limit; /* polls before a thread sleeps */
     pthread_mutex_t mutex;
     void (*work)(void *arg, size_t thread);
     void *arg;
     struct member members[MAX_THREADS];
-} pool = {
-    .call.changed = PTHREAD_COND_INITIALIZER,
-    .started = 1,
-    .spin_limit = SPIN_LIMIT,
-    .mutex = PTHREAD_MUTEX_INITIALIZER,
 };
 
 static _Thread_local size_t own_thread; /* 0 on every thread that calls */
@@ -92,33 +90,33 @@ static inline void relax(void)
 }
 
 /* Returns the word's value once it is no longer `before`. */
-static unsigned wait_for_change(struct word *word, unsigned before)
+static unsigned wait_for_change(struct pool *pool, struct word *word, unsigned before)
 {
     unsigned now;
-    for (int i = atomic_load_explicit(&pool.spin_limit, memory_order_relaxed); i > 0; i--) {
+    for (int i = pool->spin_limit; i > 0; i--) {
         now = atomic_load_explicit(&word->value, memory_order_acquire);
         if (now != before)
             return now;
         relax();
     }
-    pthread_mutex_lock(&pool.mutex);
+    pthread_mutex_lock(&pool->mutex);
     atomic_fetch_add(&word->sleepers, 1);
     while ((now = atomic_load(&word->value)) == before)
-        pthread_cond_wait(&word->changed, &pool.mutex);
+        pthread_cond_wait(&word->changed, &pool->mutex);
     atomic_fetch_sub(&word->sleepers, 1);
-    pthread_mutex_unlock(&pool.mutex);
+    pthread_mutex_unlock(&pool->mutex);
     return now;
 }
 
-static void change(struct word *word, unsigned value)
+static void change(struct pool *pool, struct word *word, unsigned value)
 {
     /* The store comes before the look for sleepers, so no thread falls asleep unseen. */
     atomic_store(&word->value, value);
     if (atomic_load(&word->sleepers) == 0)
         return;
-    pthread_mutex_lock(&pool.mutex);
+    pthread_mutex_lock(&pool->mutex);
     pthread_cond_broadcast(&word->changed);
-    pthread_mutex_unlock(&pool.mutex);
+    pthread_mutex_unlock(&pool->mutex);
 }
 
 /* Counts an arrival; returns whether it is the last of `count`. */
@@ -133,16 +131,17 @@ static bool arrive_last(struct counter *counter, size_t count)
 
 /* Waits until all threads of the group have called it. Everything is read before the thread
  * arrives, because once all have arrived another call may change the places. */
-static void meet(struct barriers *barriers)
+static void meet(struct pool *pool, int kind)
 {
+    struct barriers *barriers = &pool->barriers[kind];
     const struct place own = barriers->places[own_thread];
     struct word *phase = &barriers->phases[own.group];
     unsigned before = atomic_load(&phase->value);
     if (arrive_last(&barriers->in_domain[own.domain], own.domain_size) &&
         (own.domains == 1 || arrive_last(&barriers->across[own.group], own.domains)))
-        change(phase, before + 1);
+        change(pool, phase, before + 1);
     else
-        wait_for_change(phase, before);
+        wait_for_change(pool, phase, before);
 }
 
 /* Makes `count` threads from `first` on a group. pinned: where all threads run; NULL: the group is
@@ -167,51 +166,61 @@ static void form_group(struct barriers *barriers, size_t first, size_t count,
 static void *serve(void *arg)
 {
     struct member *member = arg;
+    struct pool *pool = member->pool;
     unsigned call = member->call;
     own_thread = member->thread;
-    for (;;) {
-        call = wait_for_change(&pool.call, call);
+    while ((call = wait_for_change(pool, &pool->call, call)) % MAX_THREADS > 0) {
         if (member->thread >= call % MAX_THREADS)
             continue;
-        pool.work(pool.arg, member->thread);
-        meet(&pool.barriers[ALL]);
+        pool->work(pool->arg, member->thread);
+        meet(pool, ALL);
     }
     return NULL;
 }
 
-/* Starts threads until `threads` live, the caller's counted. They may run on the caller's CPUs.
- * Returns the error number of the first that does not start, else 0. */
-static int start_threads(size_t threads)
+/* Starts threads until the pool has `threads`, the caller's counted. They may run on the caller's
+ * CPUs. Returns the error number of the first that does not start, else 0. */
+static int start_threads(struct pool *pool, size_t threads)
 {
-    for (int kind = 0; !pool.ready && kind < KINDS; kind++)
+    for (int kind = 0; !pool->ready && kind < KINDS; kind++)
         for (size_t i = 0; i < MAX_THREADS; i++)
-            pthread_cond_init(&pool.barriers[kind].phases[i].changed, NULL);
-    pool.ready = true;
-    for (; pool.started < threads; pool.started++) {
-        struct member *member = &pool.members[pool.started];
-        member->thread = pool.started;
-        member->call = atomic_load(&pool.call.value);
+            pthread_cond_init(&pool->barriers[kind].phases[i].changed, NULL);
+    if (!pool->ready) {
+        pthread_cond_init(&pool->call.changed, NULL);
+        pthread_mutex_init(&pool->mutex, NULL);
+    }
+    pool->ready = true;
+    while (pool->started + 1 < threads) {
+        struct member *member = &pool->members[pool->started + 1];
+        *member = (struct member){pool, pool->started + 1, atomic_load(&pool->call.value), 0};
         int failed = pthread_create(&member->id, NULL, serve, member);
         if (failed)
             return failed;
-        pthread_detach(member->id);
+        pool->started++;
     }
     return 0;
 }
 
+/* Lets as many threads of the pool as that work, or end with 0. */
+static void call_threads(struct pool *pool, size_t threads)
+{
+    unsigned calls = atomic_load(&pool->call.value) / MAX_THREADS + 1;
+    change(pool, &pool->call, calls * MAX_THREADS + (unsigned)threads);
+}
+
 /* Calls work(arg, thread) on `threads` threads, which have been started. */
-static void run_on(size_t threads, void (*work)(void *arg, size_t thread), void *arg)
+static void run_on(struct pool *pool, size_t threads, void (*work)(void *arg, size_t thread),
+                   void *arg)
 {
     if (threads < 2) {
         work(arg, 0);
         return;
     }
-    pool.work = work;
-    pool.arg = arg;
-    unsigned calls = atomic_load(&pool.call.value) / MAX_THREADS + 1;
-    change(&pool.call, calls * MAX_THREADS + (unsigned)threads);
+    pool->work = work;
+    pool->arg = arg;
+    call_threads(pool, threads);
     work(arg, 0);
-    meet(&pool.barriers[ALL]);
+    meet(pool, ALL);
 }
 
 /* Independent parts. */
@@ -243,24 +252,23 @@ static void take_parts(void *arg, size_t thread)
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts)
 {
+    static struct pool pool = {.spin_limit = SPIN_LIMIT};
     struct parts all = {.work = work, .user = user, .count = parts};
     size_t threads = parts < MAX_THREADS ? parts : MAX_THREADS - 1;
-    start_threads(threads);
-    threads = threads < pool.started ? threads : pool.started;
+    start_threads(&pool, threads);
+    threads = threads < pool.started + 1 ? threads : pool.started + 1;
     form_group(&pool.barriers[ALL], 0, threads, NULL);
-    pool.placed_by = NULL;
-    run_on(threads, take_parts, &all);
+    run_on(&pool, threads, take_parts, &all);
 }
 
 /* Pinned threads. */
 
 struct lb_pinned_threads {
+    struct pool pool;
     size_t threads;
     struct lb_pinned_place places[MAX_THREADS];
     cpu_set_t cpus; /* what the caller could use before it was pinned */
 };
-
-static struct lb_pinned_threads the_pinned;
 
 static void pin(pthread_t id, int cpu)
 {
@@ -296,35 +304,41 @@ static int spin_limit_of(const struct lb_pinned_threads *pinned)
 enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place *places,
                                       struct lb_pinned_threads **out, struct lb_error *err)
 {
-    struct lb_pinned_threads *pinned = &the_pinned;
+    enum lb_status st = LB_OK;
+    struct lb_pinned_threads *pinned = NULL;
     *out = NULL;
     if (threads > LB_MAX_PINNED_THREADS)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
                        LB_MAX_PINNED_THREADS);
-    if (pthread_getaffinity_np(pthread_self(), sizeof(pinned->cpus), &pinned->cpus) != 0)
-        CPU_ZERO(&pinned->cpus);
+    pinned = lb_needed(aligned_alloc(alignof(struct lb_pinned_threads), sizeof(*pinned)));
+    memset(pinned, 0, sizeof(*pinned));
+    pthread_getaffinity_np(pthread_self(), sizeof(pinned->cpus), &pinned->cpus);
     pinned->threads = (size_t)threads;
     if (places)
         memcpy(pinned->places, places, pinned->threads * sizeof(*places));
     else
-        LB_CHECK(take_own_cpus(pinned, err));
-    int failed = start_threads(pinned->threads);
+        LB_TRY(take_own_cpus(pinned, err));
+    pinned->pool.spin_limit = spin_limit_of(pinned);
+    int failed = start_threads(&pinned->pool, pinned->threads);
     if (failed)
-        return lb_fail(err, LB_FAILED, "starting thread %zu: %s", pool.started, strerror(failed));
-    pool.members[0].id = pthread_self();
-    atomic_store(&pool.spin_limit, spin_limit_of(pinned));
+        LB_TRY(lb_fail(err, LB_FAILED, "starting thread %zu: %s", pinned->pool.started + 1,
+                       strerror(failed)));
+    pinned->pool.members[0].id = pthread_self();
     for (size_t i = 0; i < pinned->threads; i++)
-        pin(pool.members[i].id, pinned->places[i].cpu);
-    pool.placed_by = NULL; /* the_pinned is reused: its threads may now run elsewhere */
+        pin(pinned->pool.members[i].id, pinned->places[i].cpu);
+    form_group(&pinned->pool.barriers[ALL], 0, pinned->threads, pinned->places);
     lb_pinned_threads_divide(pinned, pinned->threads);
     *out = pinned;
-    return LB_OK;
+    pinned = NULL;
+done:
+    lb_pinned_threads_close(pinned);
+    return st;
 }
 
 void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size)
 {
     for (size_t first = 0; pinned && first < pinned->threads; first += size)
-        form_group(&pool.barriers[TEAMS], first,
+        form_group(&pinned->pool.barriers[TEAMS], first,
                    pinned->threads - first < size ? pinned->threads - first : size, pinned->places);
 }
 
@@ -332,29 +346,30 @@ void lb_pinned_threads_close(struct lb_pinned_threads *pinned)
 {
     if (!pinned)
         return;
-    for (size_t i = 0; i < pinned->threads; i++)
-        pthread_setaffinity_np(pool.members[i].id, sizeof(pinned->cpus), &pinned->cpus);
-    atomic_store(&pool.spin_limit, SPIN_LIMIT);
+    call_threads(&pinned->pool, 0);
+    for (size_t i = 1; i <= pinned->pool.started; i++)
+        pthread_join(pinned->pool.members[i].id, NULL);
+    pthread_setaffinity_np(pthread_self(), sizeof(pinned->cpus), &pinned->cpus);
+    free(pinned);
 }
 
 void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *arg, size_t thread),
                            void *arg)
 {
-    if (pinned && pool.placed_by != pinned) {
-        form_group(&pool.barriers[ALL], 0, pinned->threads, pinned->places);
-        pool.placed_by = pinned;
-    }
-    run_on(pinned ? pinned->threads : 1, work, arg);
+    if (pinned)
+        run_on(&pinned->pool, pinned->threads, work, arg);
+    else
+        work(arg, 0);
 }
 
 void lb_pinned_threads_barrier(struct lb_pinned_threads *pinned)
 {
     if (pinned)
-        meet(&pool.barriers[ALL]);
+        meet(&pinned->pool, ALL);
 }
 
 void lb_pinned_threads_team_barrier(struct lb_pinned_threads *pinned)
 {
     if (pinned)
-        meet(&pool.barriers[TEAMS]);
+        meet(&pinned->pool, TEAMS);
 }

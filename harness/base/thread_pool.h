@@ -1,7 +1,6 @@
-/* The process's threads, for two uses: work that falls into independent parts (the oracle's large
- * matrix products), and step loops in which pinned threads meet at barriers (cpu_simd). Both use
- * the same threads, one call at a time: they are started when first needed, sleep in between, and
- * end with the process. */
+/* Threads for two uses: work that falls into independent parts (the oracle's large matrix
+ * products), and step loops in which pinned threads meet at barriers (cpu_simd). They sleep between
+ * two calls. Those for parts are started when first needed and end with the process. */
 #ifndef LB_THREAD_POOL_H
 #define LB_THREAD_POOL_H
 
@@ -15,11 +14,11 @@ size_t lb_thread_pool_size(void);
 
 /* Calls work(user, i, parts) once for every i below parts, on up to `parts` threads, the caller's
  * among them, and returns when all have returned. Which thread gets which part is left to chance.
- * Where the system gives fewer threads, those do all parts. */
+ * Where the system gives fewer threads, those do all parts. One call at a time. */
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts);
 
-/* Threads that are pinned to one CPU each. Only one such set is open at a time. */
+/* Threads that are pinned to one CPU each. */
 struct lb_pinned_threads;
 
 enum { LB_MAX_PINNED_THREADS = 255 };
@@ -30,10 +29,10 @@ struct lb_pinned_place {
     int cpu, domain;
 };
 
-/* Opens `threads` threads, the caller's among them, and pins thread i to places[i], where the
- * threads of a domain are neighbours. Places may name a CPU more than once: then threads sleep at
- * barriers at once, because one that polls would hold the CPU of one that it waits for. With NULL
- * the caller is pinned to the first of the CPUs that it may use, and the others to those that
+/* Starts `threads` - 1 threads, which work beside the caller, and pins thread i to places[i], where
+ * the threads of a domain are neighbours. Places may name a CPU more than once: then threads sleep
+ * at barriers at once, because one that polls would hold the CPU of one that it waits for. With
+ * NULL the caller is pinned to the first of the CPUs that it may use, and the others to those that
  * follow. LB_UNSUPPORTED when there are fewer of these CPUs than threads, or more threads than
  * LB_MAX_PINNED_THREADS; LB_FAILED when a thread does not start. */
 enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place *places,
@@ -44,7 +43,7 @@ enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place 
  * work. With NULL it does nothing. */
 void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size);
 
-/* Lets the caller and the others use all CPUs again that the caller could use before. Accepts
+/* Ends the threads, and lets the caller use all CPUs again that it could use before. Accepts
  * NULL. */
 void lb_pinned_threads_close(struct lb_pinned_threads *pinned);
 

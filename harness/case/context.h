@@ -20,7 +20,7 @@
  * where it is until lb_case_close, which releases all of it in reverse order. */
 struct lb_case_context {
     const struct lb_impl *impl;
-    const struct lb_case *c;
+    const struct lb_case *c; /* of one of several instances: that of itself alone */
     const struct lb_run_options *options;
     const struct lb_run_observer *observer;
     struct lb_row *row;
@@ -55,6 +55,11 @@ struct lb_case_context {
     struct lb_case_update update; /* all zero where update is not called */
     struct lb_timer timer;
     int calls; /* per sample: 1 when timed in isolation, more when batched */
+
+    struct lb_instances *together; /* several instances; NULL: there is one */
+    int instance;                  /* its number, from 0 */
+    int all_threads;               /* of all instances */
+    bool ready;                    /* it takes samples, or did */
 
     struct lb_call_checks checks;
     int held[LB_TIMED_SETS]; /* which input set each buffer holds */
@@ -114,6 +119,26 @@ enum lb_status lb_case_trace(struct lb_case_context *context, struct lb_error *e
 /* Calls destroy and releases everything (prepare.c). Takes what stayed in use off the row's
  * peak_bytes: handles and modules that libraries keep for the process. */
 void lb_case_close(struct lb_case_context *context);
+
+/* All steps from a context that has the fields up to `space` and no others; fills the row (run.c).
+ * lb_case_run_together does so with each instance of the case (instances.c). */
+void lb_case_go_through(struct lb_case_context *context);
+void lb_case_run_together(const struct lb_case_context *context);
+
+/* ---- What several instances need; each does nothing where there is one (instances.c). ---- */
+
+/* Waits until no other instance goes through its steps, which use what belongs to the process; and
+ * lets another one do so. An instance has the turn in all its steps but the timed calls. */
+void lb_case_take_turn(struct lb_case_context *context);
+void lb_case_give_turn(struct lb_case_context *context);
+
+/* lb_case_start_samples gives the turn, and returns when all instances are ready for their samples.
+ * lb_case_end_samples lets the others take no more, and takes the turn. */
+void lb_case_start_samples(struct lb_case_context *context);
+void lb_case_end_samples(struct lb_case_context *context, enum lb_stop_reason reason);
+
+/* lb_sampler_options.stop */
+enum lb_stop_reason lb_case_stop_samples(void *context);
 
 /* ---- What several steps need. ---- */
 
@@ -246,7 +271,7 @@ struct lb_place {
     enum lb_status (*exists)(struct lb_error *why);
     /* (optional) Binds the calling thread and describes that in text, as lb_pin; unbind takes it
      * back. */
-    void (*bind)(int threads, char *text, size_t size);
+    void (*bind)(int threads, int part, char *text, size_t size);
     void (*unbind)(void);
 
     /* Flops per second that the case can't exceed on `cpus` CPUs or the device; NaN: not known.

@@ -42,7 +42,7 @@ static void note_leaks(struct lb_case_context *context)
 static void judge_cpus(struct lb_case_context *context)
 {
     static const double unnoticed = 0.05 /* of a CPU */, least_ns = 1e5 /* in all */, tick_ns = 1e7;
-    const int threads = context->plan.config.threads;
+    const int threads = context->all_threads;
     double more = context->cpus_used - threads;
     if (context->space == &lb_host_space && more > unnoticed &&
         more * context->calls_took.clock_ns > least_ns + tick_ns * (threads - 1))

@@ -1,6 +1,7 @@
 /* The first and the last step of a case: brings everything in place for calls, and releases it. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,7 +32,8 @@ static void note_host_peak(struct lb_case_context *context)
 void lb_case_note_peak(struct lb_case_context *context)
 {
     if (!context->place->counts_use) {
-        note_host_peak(context);
+        if (!context->together || !context->ready) /* the others have allocated theirs since */
+            note_host_peak(context);
         return;
     }
     double used = context->available_before - context->space->available();
@@ -67,7 +69,12 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     const struct lb_problem *problem = &context->plan.problem;
     context->available_before = context->space->available();
     if (context->place->bind)
-        context->place->bind(context->plan.config.threads, context->cpus, sizeof(context->cpus));
+        context->place->bind(context->plan.config.threads, context->instance, context->cpus,
+                             sizeof(context->cpus));
+    if (context->together && strncmp(context->cpus, "any", 3) == 0)
+        return lb_fail(err, LB_UNSUPPORTED,
+                       "instance %d has no CPU of its own: this process may use too few",
+                       context->instance + 1);
     context->self = calloc(1, impl->state_size);
     if (!context->self)
         return lb_fail(err, LB_OOM, "allocating %zu bytes of state failed", impl->state_size);

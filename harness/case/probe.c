@@ -61,7 +61,7 @@ double lb_case_bytes(const struct lb_case *c)
     const struct lb_problem whole = lb_case_whole(c, &chunks);
     if (count_needed(&c->problem, &whole, &needed, NULL) != LB_OK)
         return (double)INFINITY;
-    return needed.tensors + needed.host;
+    return c->instances * (needed.tensors + needed.host);
 }
 
 enum lb_status lb_check_memory(double needed, double available, const char *space,
@@ -89,6 +89,12 @@ static enum lb_status check_launch(const struct lb_impl *impl, const struct lb_c
     if (c->problem.pass != LB_INFER && !impl->backward)
         return lb_fail(why, LB_UNSUPPORTED, "pass %s: it has no backward",
                        lb_pass_name(c->problem.pass));
+    if (c->instances > 1 && !(impl->traits & LB_INSTANCES))
+        return lb_fail(why, LB_UNSUPPORTED, "%d instances: calls of two states can't overlap",
+                       c->instances);
+    if (c->threads % c->instances != 0)
+        return lb_fail(why, LB_UNSUPPORTED, "threads %d: %d instances can't have equal shares",
+                       c->threads, c->instances);
     return LB_OK;
 }
 
@@ -101,8 +107,8 @@ static enum lb_status check_space(const struct lb_impl *impl, const struct lb_ca
     const struct lb_device_info *device = NULL;
     double needed = plan->space_bytes;
     if (sizes)
-        needed += (double)sizes->weights + (double)sizes->gradients + (double)sizes->reserve +
-                  (double)sizes->workspace;
+        needed += plan->instances * ((double)sizes->weights + (double)sizes->gradients +
+                                     (double)sizes->reserve + (double)sizes->workspace);
     if (impl->memory == LB_HOST)
         return lb_check_memory(needed, available_bytes, "host", why);
     if (!(device = lb_device_known(why)))
@@ -114,7 +120,8 @@ static enum lb_status check_space(const struct lb_impl *impl, const struct lb_ca
 /* The device and stream of this process for an implementation that needs them. */
 static struct lb_exec_config exec_config(const struct lb_impl *impl, const struct lb_case *c)
 {
-    struct lb_exec_config config = {.threads = c->threads, .graph = c->launch == LB_GRAPH};
+    struct lb_exec_config config = {.threads = c->threads / c->instances,
+                                    .graph = c->launch == LB_GRAPH};
     const struct lb_device_info *device = lb_device_known(NULL);
     if (impl->memory == LB_DEVICE && device && !device->modelled) {
         config.device = device->ordinal;
@@ -131,6 +138,7 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     enum lb_status st = lb_case_check(c, why);
     *plan = (struct lb_case_plan){.config = exec_config(impl, c),
                                   .problem = c->problem,
+                                  .instances = c->instances,
                                   .has_backward = lb_has_backward(&c->problem),
                                   .calls_updates = impl->update && lb_has_backward(&c->problem)};
     plan->whole = lb_case_whole(c, &plan->chunks);
@@ -146,6 +154,7 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
                         (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
                         (plan->calls_updates ? lb_case_update_bytes(&c->problem) : 0);
+    plan->space_bytes *= c->instances;
     LB_TRY(lb_impl_supports(impl, &plan->problem, &plan->config, why));
     LB_TRY(check_space(impl, plan, NULL, available_bytes, why));
 done:

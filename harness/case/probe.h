@@ -16,11 +16,13 @@ struct lb_case_plan {
     struct lb_problem problem;
     struct lb_problem whole; /* what the oracle evaluates: of a stream, all of its calls at once */
     int chunks;              /* calls of T steps in `whole`; 1 unless it is a stream */
+    int instances;           /* that run at once, each with this config */
     bool has_backward;       /* the timed calls produce gradients */
     bool calls_updates;      /* update is called */
-    double space_bytes; /* bytes that the harness allocates in that space: tensors, the buffer that
-                           flushes cold caches, and on the host results and oracle as well */
-    double host_bytes;  /* bytes of results and oracle on the host, wherever the tensors are */
+    double space_bytes;      /* bytes that the harness allocates in that space, for all instances:
+                                tensors, the buffer that flushes cold caches, and on the host results and
+                                oracle as well */
+    double host_bytes;       /* bytes of results and oracle on the host, wherever the tensors are */
 };
 
 /* Checks whether the harness and impl can run c, and fills *plan. available_bytes: what the host

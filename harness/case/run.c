@@ -11,8 +11,11 @@
 
 void lb_case_phase(const struct lb_case_context *context, const char *name)
 {
+    char text[64];
+    snprintf(text, sizeof(text), context->instance > 0 ? "%s of instance %d" : "%s", name,
+             context->instance + 1);
     if (context->observer->phase)
-        context->observer->phase(context->observer->user, name);
+        context->observer->phase(context->observer->user, text);
 }
 
 enum lb_status lb_case_wrong(struct lb_case_context *context, const char *format, ...)
@@ -33,9 +36,9 @@ static void begin(struct lb_case_context *context)
 {
     const struct lb_case *c = context->c;
     struct lb_row *row = context->row;
-    lb_nvtx_begin(&context->nvtx, c);
+    if (!context->together)
+        lb_nvtx_begin(&context->nvtx, c);
     lb_nvtx_phase(&context->nvtx, LB_NVTX_PLAN);
-    *row = lb_row_make(c);
     row->flops = lb_problem_flops(&c->problem);
     row->bytes = lb_problem_bytes(&c->problem);
     row->deterministic = context->impl->traits & LB_DETERMINISTIC ? 1 : 0;
@@ -71,46 +74,56 @@ static void judge(const struct lb_case_context *context, enum lb_status st,
                  err->text[0] ? err->text : "the implementation gave no reason");
 }
 
+void lb_case_go_through(struct lb_case_context *context)
+{
+    const struct lb_run_options *options = context->options;
+    enum lb_status st = LB_OK;
+    struct lb_error err = {""};
+    double start = lb_now_ns();
+    context->timer.memory = context->impl->memory;
+    context->calls = 1;
+    begin(context);
+    LB_TRY(plan(context, &err));
+    LB_TRY(lb_case_open(context, &err));
+    LB_TRY(lb_case_prepare(context, &err));
+    if (options->kernels) {
+        LB_TRY(lb_case_trace(context, &err));
+        goto done;
+    }
+    LB_TRY(lb_case_verify(context, &err));
+    if (options->outputs)
+        goto done;
+    LB_TRY(lb_case_sample(context, &err));
+    LB_TRY(lb_case_diagnose(context, &err));
+    if (!options->profile)
+        LB_TRY(lb_case_surprise(context, &err));
+done:
+    if (st != LB_OK && !context->found_wrong)
+        judge(context, st, &err);
+    if (!lb_verdict_has_samples(context->row->verdict))
+        lb_row_drop_samples(context->row);
+    context->row->elapsed_ns = lb_now_ns() - start;
+    lb_case_close(context);
+}
+
 void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                  const struct lb_run_options *options, const struct lb_run_observer *observer,
                  struct lb_row *row)
 {
     const struct lb_place *place = lb_place_of(impl->memory);
-    enum lb_status st = LB_OK;
-    struct lb_error err = {""};
-    double start = lb_now_ns();
-    struct lb_case_context context = {
-        .impl = impl,
-        .c = c,
-        .options = options,
-        .observer = observer,
-        .row = row,
-        .place = place,
-        .space = place->space,
-        .timer = {.memory = impl->memory},
-        .calls = 1,
-    };
-
-    begin(&context);
-    LB_TRY(plan(&context, &err));
-    LB_TRY(lb_case_open(&context, &err));
-    LB_TRY(lb_case_prepare(&context, &err));
-    if (options->kernels) {
-        LB_TRY(lb_case_trace(&context, &err));
-        goto done;
-    }
-    LB_TRY(lb_case_verify(&context, &err));
-    if (options->outputs)
-        goto done;
-    LB_TRY(lb_case_sample(&context, &err));
-    LB_TRY(lb_case_diagnose(&context, &err));
-    if (!options->profile)
-        LB_TRY(lb_case_surprise(&context, &err));
-done:
-    if (st != LB_OK && !context.found_wrong)
-        judge(&context, st, &err);
-    if (!lb_verdict_has_samples(row->verdict))
-        lb_row_drop_samples(row);
-    row->elapsed_ns = lb_now_ns() - start;
-    lb_case_close(&context);
+    struct lb_case_plan plan;
+    struct lb_case_context context = {.impl = impl,
+                                      .c = c,
+                                      .options = options,
+                                      .observer = observer,
+                                      .row = row,
+                                      .place = place,
+                                      .space = place->space,
+                                      .all_threads = c->threads};
+    *row = lb_row_make(c);
+    if (c->instances > 1 && !options->profile &&
+        lb_case_plan(impl, c, lb_host_available(), &plan, NULL) == LB_OK)
+        lb_case_run_together(&context);
+    else
+        lb_case_go_through(&context);
 }

@@ -61,6 +61,22 @@ static enum lb_status time_calls(struct lb_case_context *context, bool *checked,
     return LB_OK;
 }
 
+/* Compares the fetched results of the latest call, whose hash differs from the verified one's. */
+static enum lb_status check_results(struct lb_case_context *context, uint64_t hash,
+                                    struct lb_error *err)
+{
+    if (context->ready)
+        lb_case_take_turn(context);
+    enum lb_status st = lb_case_fetch(context, LB_BY_GRADIENTS, err);
+    if (st == LB_OK)
+        st = lb_case_check_finished(context, hash, err);
+    if (st == LB_OK)
+        st = lb_case_check_repeats(context);
+    if (context->ready)
+        lb_case_give_turn(context);
+    return st;
+}
+
 /* Compares what the latest call wrote with the verified call of the same inputs: by a hash that is
  * computed where the results lie, and where that differs, by the fetched results. */
 static enum lb_status check_call(struct lb_case_context *context, struct lb_error *err)
@@ -69,11 +85,8 @@ static enum lb_status check_call(struct lb_case_context *context, struct lb_erro
     double start = lb_now_ns();
     LB_CHECK(lb_case_call_after(context, err));
     LB_CHECK(lb_case_written_hash(context, &hash, err));
-    if (hash != lb_case_verified_bits(context)->memory) {
-        LB_CHECK(lb_case_fetch(context, LB_BY_GRADIENTS, err));
-        LB_CHECK(lb_case_check_finished(context, hash, err));
-        LB_CHECK(lb_case_check_repeats(context));
-    }
+    if (hash != lb_case_verified_bits(context)->memory)
+        LB_CHECK(check_results(context, hash, err));
     lb_call_checks_note_check(&context->checks, lb_now_ns() - start);
     return LB_OK;
 }
@@ -117,6 +130,7 @@ static bool reads_clocks(const struct lb_case_context *context)
 static void samples_begin(void *user)
 {
     struct lb_case_context *context = user;
+    lb_case_start_samples(context);
     context->checks.check_next = true;
     context->calls_before = context->calls_made;
     if (reads_clocks(context))
@@ -139,7 +153,7 @@ static double cpus_used(const struct lb_case_context *context)
 {
     const struct lb_case_clocks all = clocks_since(&context->first), *calls = &context->calls_took;
     double between = all.clock_ns - calls->clock_ns;
-    double others = (context->plan.config.threads - 1) * between;
+    double others = (context->all_threads - 1) * between;
     double own = all.own_cpu_ns - calls->own_cpu_ns;
     double in_calls = fmin(calls->cpu_ns, all.cpu_ns - own - others);
     return (in_calls + lb_children_cpu_ns() - context->children_ns) / calls->clock_ns;
@@ -247,12 +261,16 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     sampler.calls = context->calls;
     if (lb_case_streams(context))
         sampler.min_samples = sampler.max_samples; /* the rarest calls are what is looked for */
+    sampler.stop = lb_case_stop_samples;
     sampler.made_ns = context->verified_ns;
     sampler.made = verified_calls_warm_up(context) ? LB_TIMED_SETS : 0;
     if (context->options->profile)
-        LB_TRY(lb_profile(measure, context, &sampler, context->options->profile, &samples, err));
+        st = lb_profile(measure, context, &sampler, context->options->profile, &samples, err);
     else
-        LB_TRY(lb_sample(measure, context, &sampler, &samples, err));
+        st = lb_sample(measure, context, &sampler, &samples, err);
+    lb_case_end_samples(context, samples.stop_reason);
+    if (st != LB_OK)
+        goto done;
     for (size_t i = 0; i < sampler.made && i < samples.warmup; i++)
         row->verify_ns -= context->verified_ns[i]; /* they are calls of the warm-up */
     row->calls_per_sample = context->calls;

@@ -59,17 +59,19 @@ void lb_allowed_cpus(char list[LB_CPU_LIST_SIZE])
         print_list(&set, list);
 }
 
-void lb_pin(int count, char *text, size_t size)
+void lb_pin(int count, int part, char *text, size_t size)
 {
-    cpu_set_t some;
+    cpu_set_t some, before;
     char list[LB_CPU_LIST_SIZE];
     snprintf(text, size, "any CPU");
     if (!look())
         return;
     given = all;
-    if (CPU_COUNT(&all) < count)
+    if (CPU_COUNT(&all) / (part + 1) < count)
         return;
-    take(count, &some);
+    take(count * part, &before);
+    take(count * (part + 1), &some);
+    CPU_XOR(&some, &some, &before);
     if (sched_setaffinity(0, sizeof(some), &some) != 0)
         return;
     given = some;

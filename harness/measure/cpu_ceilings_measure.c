@@ -283,7 +283,7 @@ static enum lb_status open_round(int threads, const struct lb_cpu_topology *topo
     return threads > 1 ? lb_pinned_threads_open(threads, places, &round->threads, err) : LB_OK;
 }
 
-static struct round_of current; /* one measurement at a time: the threads are the process's */
+static struct round_of current; /* one measurement at a time */
 
 /* Measures all figures with so many threads. */
 static enum lb_status measure_with(int threads, const struct lb_cpu_topology *topology,

@@ -104,8 +104,10 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
     *samples =
         (struct lb_samples){.ns = lb_needed(malloc(options->max_samples * sizeof(*samples->ns)))};
     LB_TRY(warm_up(measure, user, options, &samples->warmup, err));
+    double warm = lb_now_ns();
     if (options->warm)
         options->warm(user);
+    start += lb_now_ns() - warm; /* where it waits for others, that is no time for samples */
     while (samples->stop_reason == LB_STOP_NONE) {
         LB_TRY(measure(user, &samples->ns[samples->count], err));
         samples->count++;
@@ -115,6 +117,8 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
             samples->stop_reason = LB_STOP_TIME;
         else
             samples->stop_reason = look(&rule, options, samples->ns, samples->count, scratch);
+        if (samples->stop_reason == LB_STOP_NONE && options->stop)
+            samples->stop_reason = options->stop(user);
     }
     if (options->done)
         options->done(user);

@@ -21,6 +21,8 @@ struct lb_sampler_options {
     void (*warm)(void *user); /* (optional) called between warm-up and the first sample */
     void (*done)(void *user); /* (optional) called after the last sample */
     int calls;                /* (optional) number of calls that one sample times; 0 stands for 1 */
+    enum lb_stop_reason (*stop)(void *user); /* (optional) asked after each sample for another
+                                                reason to stop */
 };
 
 /* Returns the defaults: 20 to 5000 samples, precision 1 %, at most 10 s. */

@@ -29,6 +29,7 @@ struct lb_case lb_case_defaults(void)
     return (struct lb_case){
         .problem = {.layers = 1, .directions = 1, .dtype = LB_F32, .pass = LB_INFER},
         .threads = 1,
+        .instances = 1,
     };
 }
 
@@ -71,11 +72,15 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
     if (c->rate != 0 && c->timing != LB_STREAMING)
         return lb_fail(err, LB_INVALID, "a rate goes with timing stream, not %s",
                        lb_timing_name(c->timing));
+    if (c->instances > 1 && (c->timing != LB_STREAMING || c->cache == LB_COLD))
+        return lb_fail(err, LB_INVALID,
+                       "several instances go with timing stream and hot caches, not %s and %s",
+                       lb_timing_name(c->timing), lb_cache_name(c->cache));
     return LB_OK;
 }
 
 /* All fields but the names, those of the problem first. */
-enum { PROBLEM_FIELDS = 13, FIELDS = 18 };
+enum { PROBLEM_FIELDS = 13, FIELDS = 19 };
 
 struct key {
     int64_t fields[FIELDS];
@@ -86,7 +91,7 @@ static struct key key_of(const struct lb_case *c)
     const struct lb_problem *p = &c->problem;
     return (struct key){{p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions,
                          p->dtype, p->pass, p->math, p->act, p->ragged, p->cell, p->projection,
-                         c->launch, c->cache, c->timing, c->threads, c->rate}};
+                         c->launch, c->cache, c->timing, c->threads, c->rate, c->instances}};
 }
 
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)

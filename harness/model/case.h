@@ -1,7 +1,7 @@
 /* A case: one implementation, one problem, and one way of running it; and the text form of a case.
  *
  *     impl[:variant] / T_B_I_H[_P][_L][_D] / dtype / pass [/math] [/ragged] [/act-relu]
- *                      [/cell-NAME] [/graph] [/cold] [/batched | /stream [/rateN]] [/thN]
+ *                      [/cell-NAME] [/graph] [/cold] [/batched | /stream [/rateN] [/xN]] [/thN]
  *     cudnn:persist_static/T1024_B16_I768_H768/f16/infer
  *     cpu_ref/T25_B16_I512_H512/f32/train/cell-peephole
  *
@@ -25,9 +25,9 @@ enum lb_cache { LB_HOT, LB_COLD, LB_CACHE_COUNT };
  * that answer while their input still arrives. */
 enum lb_timing { LB_ISOLATED, LB_BATCHED, LB_STREAMING, LB_TIMING_COUNT };
 
-#define LB_NAME_SIZE    32  /* bytes of an implementation's or variant's name and its terminator */
-#define LB_CASE_ID_SIZE 256 /* bytes that are enough for every case text and its terminator */
-#define LB_MAX_THREADS  4096
+#define LB_NAME_SIZE    32   /* bytes of an implementation's or variant's name and its terminator */
+#define LB_CASE_ID_SIZE 256  /* bytes that are enough for every case text and its terminator */
+#define LB_MAX_THREADS  4096 /* and instances */
 #define LB_MAX_RATE     1000000
 
 struct lb_case {
@@ -37,8 +37,10 @@ struct lb_case {
     enum lb_launch launch;
     enum lb_cache cache;
     enum lb_timing timing;
-    int threads; /* at least 1 */
-    int rate;    /* calls per second of a stream; 0: each follows the one before at once */
+    int threads;   /* at least 1 */
+    int rate;      /* calls per second of a stream; 0: each follows the one before at once */
+    int instances; /* of a stream, at least 1: they make calls at once, each on its own share of the
+                      threads */
 };
 
 const char *lb_launch_name(enum lb_launch launch); /* "stream", "graph" */
@@ -62,7 +64,8 @@ enum lb_given {
     LB_GIVEN_LAYERS = 1 << 12,
     LB_GIVEN_DIRECTIONS = 1 << 13, /* T, B and H are always given */
     LB_GIVEN_CELL = 1 << 14,       /* by its word, or by the size P */
-    LB_GIVEN_RATE = 1 << 15
+    LB_GIVEN_RATE = 1 << 15,
+    LB_GIVEN_INSTANCES = 1 << 16
 };
 
 /* A case with the defaults (f32, infer, ieee, one layer, one direction, stream, hot, isolated, one
@@ -85,14 +88,14 @@ size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 
 /* Checks the rules that connect fields: tf32 and half need f32, batched timing excludes cold caches
- * and the pass backward, a stream has the pass infer, one direction and full lengths, a cell other
- * than the standard one needs tanh, projection P below H, and residual two layers. LB_INVALID: err
- * names the rule. */
+ * and the pass backward, a stream has the pass infer, one direction and full lengths, several
+ * instances go with a stream and hot caches, a cell other than the standard one needs tanh,
+ * projection P below H, and residual two layers. LB_INVALID: err names the rule. */
 enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err);
 
 /* lb_case_same: whether two cases have the same canonical text. lb_case_same_problem ignores
- * implementation, variant, launch, cache, timing, threads and rate: whether they have the same
- * tensors and the same correct results. */
+ * implementation, variant, launch, cache, timing, threads, rate and instances: whether they have
+ * the same tensors and the same correct results. */
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b);
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b);
 

@@ -194,7 +194,7 @@ static enum lb_status parse_sizes(struct part part, struct lb_problem *p, unsign
     return LB_OK;
 }
 
-/* The words that end with a number: thN and rateN. */
+/* The words that end with a number: thN, rateN and xN. */
 static const struct numbered_word {
     const char *text, *what;
     enum lb_given field;
@@ -203,6 +203,7 @@ static const struct numbered_word {
 } numbered_words[] = {
     {"th", "threads", LB_GIVEN_THREADS, LB_MAX_THREADS, offsetof(struct lb_case, threads)},
     {"rate", "calls per second", LB_GIVEN_RATE, LB_MAX_RATE, offsetof(struct lb_case, rate)},
+    {"x", "instances", LB_GIVEN_INSTANCES, LB_MAX_THREADS, offsetof(struct lb_case, instances)},
 };
 
 /* Reads such a word. *bit becomes its field, and stays as it is for any other word. */
@@ -246,7 +247,7 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
             "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
             "backward train), tf32, half, ragged, act-relu, cell-NAME (layernorm peephole "
             "recurrent-dropout residual; projection is a size, as in H512_P128), graph, "
-            "cold, batched, stream, rateN, thN",
+            "cold, batched, stream, rateN, xN, thN",
             (int)part.length, part.at);
     if (*given & bit)
         return lb_fail(err, LB_INVALID, "'%.*s': its field is given twice", (int)part.length,
@@ -327,6 +328,8 @@ static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
         lb_append(text, LB_CASE_ID_SIZE, "/%s", lb_timing_name(c->timing));
     if (c->rate != 0)
         lb_append(text, LB_CASE_ID_SIZE, "/rate%d", c->rate);
+    if (c->instances != 1)
+        lb_append(text, LB_CASE_ID_SIZE, "/x%d", c->instances);
     if (c->threads != 1)
         lb_append(text, LB_CASE_ID_SIZE, "/th%d", c->threads);
 }

@@ -417,6 +417,7 @@ static void put_case(json_t *object, const struct lb_case *c)
         {"timing", json_string(lb_timing_name(c->timing))},
         {"threads", json_integer(c->threads)},
         {"rate", c->rate ? json_integer(c->rate) : json_null()},
+        {"instances", json_integer(c->instances)},
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         json_object_set_new(object, keys[i].key, keys[i].value);
@@ -458,7 +459,11 @@ static void put_percentiles(json_t *object, const struct lb_row *row)
             json_object_set_new(object, key, number_json(bounds[k].ns));
         }
     }
+    const double calls_per_s = lb_row_calls_per_s(row);
     json_object_set_new(object, "max_ns", number_json(lb_row_longest(row)));
+    json_object_set_new(object, "calls_per_s", number_json(calls_per_s));
+    json_object_set_new(object, "sequences_per_s",
+                        number_json(calls_per_s * (double)row->c.problem.batch));
 }
 
 json_t *lb_row_to_json(const struct lb_row *row)

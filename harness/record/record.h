@@ -217,6 +217,10 @@ struct lb_percentile lb_row_time(const struct lb_row *row, int percentile);
 /* The longest sample of a stream; NaN for any other row. */
 double lb_row_longest(const struct lb_row *row);
 
+/* The calls per second that a stream has made, by all of its instances together: without what the
+ * harness did between them, or by the clock of its rate. NaN for any other row. */
+double lb_row_calls_per_s(const struct lb_row *row);
+
 /* The share of the samples that are longer than that. */
 double lb_row_share_above(const struct lb_row *row, double ns);
 

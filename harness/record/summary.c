@@ -133,6 +133,24 @@ double lb_row_longest(const struct lb_row *row)
     return longest;
 }
 
+double lb_row_calls_per_s(const struct lb_row *row)
+{
+    double sum = 0;
+    const double *ns = row->samples_ns;
+    for (size_t b = 0; b < row->block_count; ns += row->blocks[b++]) {
+        const size_t count = row->blocks[b];
+        double took = 0;
+        for (size_t i = 0; i < count && row->c.rate == 0; i++)
+            took += ns[i];
+        if (row->c.rate > 0 && count > 0) /* when the last call was due, and its latency */
+            took = (double)(count - 1) * 1e9 / row->c.rate + ns[count - 1];
+        sum += count > 0 ? 1e9 * (double)count / took : 0;
+    }
+    return row->c.timing == LB_STREAMING && row->samples > 0
+               ? row->c.instances * sum / (double)row->block_count
+               : (double)NAN;
+}
+
 double lb_row_share_above(const struct lb_row *row, double ns)
 {
     size_t longer = 0;

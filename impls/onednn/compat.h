@@ -48,6 +48,7 @@ typedef dnnl_memory_desc_t lb_memory_desc;
     X(dnnl_primitive_execute)                  \
     X(dnnl_reorder_primitive_desc_create)      \
     X(dnnl_stream_create)                      \
+    X(dnnl_stream_destroy)                     \
     X(dnnl_stream_wait)                        \
     X(dnnl_version)
 

@@ -80,9 +80,8 @@ static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS, LB_D
 
 enum { PACKED = 7, GRADIENTS = 4 };
 
-/* The process's engine and stream, opened for its first case and never closed. */
+/* The process's engine, opened for its first case and never closed. */
 static dnnl_engine_t engine;
-static dnnl_stream_t stream;
 
 struct layer {
     int64_t input;                                 /* I_l */
@@ -99,6 +98,7 @@ struct counts {
 
 struct onednn {
     struct lb_problem problem;
+    dnnl_stream_t stream;
     struct layer *layers; /* [L]; owned */
     struct counts n;
 
@@ -337,8 +337,8 @@ done:
 }
 
 /* Runs a primitive and waits for it. */
-static enum lb_status execute(dnnl_primitive_t primitive, int count, const dnnl_exec_arg_t *args,
-                              struct lb_error *err)
+static enum lb_status execute(dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
+                              const dnnl_exec_arg_t *args, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     TRY_DNNL(dnnl_primitive_execute(primitive, stream, count, args));
@@ -347,20 +347,22 @@ done:
     return st;
 }
 
-static enum lb_status run(const struct layer *layer, bool backward, struct lb_error *err)
+static enum lb_status run(const struct onednn *net, size_t l, bool backward, struct lb_error *err)
 {
+    const struct layer *layer = &net->layers[l];
     dnnl_exec_arg_t args[LB_SLOT_COUNT];
     int count = 0;
     for (size_t i = 0; i < LB_SLOT_COUNT; i++)
         if (layer->memory[i] && (backward ? slots[i].in_backward : !slots[i].of_backward))
             args[count++] = (dnnl_exec_arg_t){slots[i].arg, layer->memory[i]};
-    return execute(backward ? layer->backward : layer->forward, count, args, err);
+    return execute(backward ? layer->backward : layer->forward, net->stream, count, args, err);
 }
 
 /* Converts the plain weights or gradients in `plain` to a slot's format, or back. */
-static enum lb_status reorder(const struct lb_problem *p, const struct layer *layer,
+static enum lb_status reorder(const struct onednn *net, const struct layer *layer,
                               enum lb_slot slot, void *plain, bool to_slot, struct lb_error *err)
 {
+    const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
     lb_memory_desc desc = NULL;
     dnnl_memory_t memory = NULL;
@@ -379,7 +381,7 @@ static enum lb_status reorder(const struct lb_problem *p, const struct layer *la
         {DNNL_ARG_FROM, to_slot ? memory : layer->memory[slot]},
         {DNNL_ARG_TO, to_slot ? layer->memory[slot] : memory},
     };
-    LB_TRY(execute(reorder, 2, args, err));
+    LB_TRY(execute(reorder, net->stream, 2, args, err));
 done:
     if (reorder)
         lb_dnnl.dnnl_primitive_destroy(reorder);
@@ -432,8 +434,7 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     LB_TRY(set_threads(config->threads, err));
     if (!engine)
         TRY_DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0));
-    if (!stream)
-        TRY_DNNL(dnnl_stream_create(&stream, engine, dnnl_stream_default_flags));
+    TRY_DNNL(dnnl_stream_create(&net->stream, engine, dnnl_stream_default_flags));
     for (int64_t l = 0; l < problem->layers; l++) {
         net->layers[l].input = lb_layer_input(problem, l);
         LB_TRY(create_layer(problem, &net->layers[l], err));
@@ -579,7 +580,7 @@ static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot
             ((float *)(void *)staging)[i * count + j] = (float)(value + more);
         }
     }
-    return reorder(p, &net->layers[l], slot, staging, true, err);
+    return reorder(net, &net->layers[l], slot, staging, true, err);
 }
 
 /* Allocates room for the largest weights of a layer, in all directions; the caller frees it. */
@@ -676,7 +677,7 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
         bf16_to_f32(io->c0, net->c0, n.state);
     for (size_t l = 0; l < n.L; l++) {
         LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, io->hn, io->cn, err));
-        LB_TRY(run(&net->layers[l], false, err));
+        LB_TRY(run(net, l, false, err));
     }
     if (net->hn)
         memcpy(io->hn, net->hn, n.h * n.size);
@@ -720,7 +721,7 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
     };
     LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
     LB_TRY(set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
-    LB_TRY(run(&net->layers[l], true, err));
+    LB_TRY(run(net, l, true, err));
 done:
     return st;
 }
@@ -784,7 +785,7 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
             size_t count = count_of(net, l, rows[i].slot);
             if (!layer->memory[rows[i].slot])
                 continue;
-            LB_TRY(reorder(&net->problem, layer, rows[i].slot, staging, false, err));
+            LB_TRY(reorder(net, layer, rows[i].slot, staging, false, err));
             copy_gradient(net, l, staging, count, rows[i].to);
             if (rows[i].too)
                 copy_gradient(net, l, staging, count, rows[i].too);
@@ -812,6 +813,8 @@ static void onednn_destroy(void *self)
     for (size_t l = 0; net->layers && l < (size_t)net->problem.layers; l++)
         destroy_layer(&net->layers[l]);
     free(net->layers);
+    if (net->stream)
+        lb_dnnl.dnnl_stream_destroy(net->stream);
 }
 
 const struct lb_impl lb_impl_onednn = {
@@ -820,7 +823,7 @@ const struct lb_impl lb_impl_onednn = {
     .name = "onednn",
     .summary = "oneDNN's LSTM primitive",
     .memory = LB_HOST,
-    .traits = LB_DETERMINISTIC,
+    .traits = LB_DETERMINISTIC | LB_INSTANCES,
     .state_size = sizeof(struct onednn),
     .supports = onednn_supports,
     .create = onednn_create,

@@ -1,5 +1,6 @@
-/* The thread pool: every part is done once, both uses of the threads take turns, and the oracle's
- * bits do not depend on how many threads there are. */
+/* The thread pool: every part is done once, several sets of pinned threads work at once, and the
+ * oracle's bits do not depend on how many threads there are. */
+#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/thread_pool.h"
@@ -33,7 +34,7 @@ TEST(every_part_is_called_once_a_round)
 TEST(a_pinned_case_has_no_more_threads_than_cpus)
 {
     char text[64];
-    lb_pin(1, text, sizeof(text));
+    lb_pin(1, 0, text, sizeof(text));
     assert_int_equal(lb_thread_pool_size(), 1);
     lb_unpin();
     assert_true(lb_thread_pool_size() >= 1 && lb_thread_pool_size() <= 16);
@@ -57,7 +58,6 @@ static void meet(void *arg, size_t thread)
     }
 }
 
-/* The same threads serve both uses, in turn and in different numbers. */
 TEST(parts_and_pinned_threads_take_turns)
 {
     static atomic_int counts[PARTS];
@@ -76,6 +76,35 @@ TEST(parts_and_pinned_threads_take_turns)
     }
     for (size_t i = 0; i < PARTS; i++)
         assert_int_equal(atomic_load(&counts[i]), 50);
+}
+
+/* Each on a thread of its own: opens threads, works, and closes them. */
+static void *work_apart(void *arg)
+{
+    static const struct lb_pinned_place places[PARTS];
+    struct meeting *meeting = arg;
+    for (int round = 0; round < 20; round++) {
+        if (lb_pinned_threads_open(PARTS, places, &meeting->pinned, NULL) != LB_OK)
+            return NULL;
+        lb_pinned_threads_run(meeting->pinned, meet, meeting);
+        lb_pinned_threads_close(meeting->pinned);
+    }
+    return arg;
+}
+
+TEST(sets_of_pinned_threads_do_not_meet_each_other)
+{
+    enum { SETS = 3 };
+    struct meeting meetings[SETS] = {{.missed = 0}};
+    pthread_t ids[SETS];
+    for (size_t i = 0; i < SETS; i++)
+        assert_int_equal(pthread_create(&ids[i], NULL, work_apart, &meetings[i]), 0);
+    for (size_t i = 0; i < SETS; i++) {
+        void *done = NULL;
+        pthread_join(ids[i], &done);
+        assert_ptr_equal(done, &meetings[i]);
+        assert_int_equal(meetings[i].missed, 0);
+    }
 }
 
 enum { MANY = 64, TEAM = 5, TEAM_ROUNDS = 20 };
@@ -142,7 +171,7 @@ TEST(the_oracles_bits_do_not_depend_on_threads)
     char text[64];
     for (size_t i = 0; i < 2; i++) {
         struct lb_expected *shared = expected_of(problems[i]);
-        lb_pin(1, text, sizeof(text));
+        lb_pin(1, 0, text, sizeof(text));
         struct lb_expected *alone = expected_of(problems[i]);
         lb_unpin();
         size_t states = (size_t)(alone->problem.directions * 3 * alone->problem.hidden);
@@ -154,7 +183,7 @@ TEST(the_oracles_bits_do_not_depend_on_threads)
             double *dw = malloc(2 * WEIGHTS * sizeof(*dw));
             assert_non_null(dw);
             assert_int_equal(lb_expected_gradients(shared, NULL, dw, NULL), LB_OK);
-            lb_pin(1, text, sizeof(text));
+            lb_pin(1, 0, text, sizeof(text));
             assert_int_equal(lb_expected_gradients(alone, NULL, dw + WEIGHTS, NULL), LB_OK);
             lb_unpin();
             assert_memory_equal(shared->net.dh0, alone->net.dh0, states * sizeof(double));

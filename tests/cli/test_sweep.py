@@ -137,6 +137,21 @@ class Sweep(ProgramTest):
         self.assertEqual(row["samples_ns"], sorted(row["samples_ns"]))
         self.assertRegex(done.stdout, r"(9\d\.\d\d|100\.00) %  ")
 
+    @unittest.skipUnless(len(os.sched_getaffinity(0)) >= 2, "one CPU serves one instance")
+    def test_instances_share_the_threads_and_the_best_split_is_named(self):
+        rows, done = self.sweep("-T", "2", "-B", "3", "-I", "5", "-H", "16", "-L", "2", "--impl", "cpu_simd,onednn,openblas",
+                                "--timing", "stream", "--threads", "2", "--instances", "1,2", "--case-time", "1", plots=True)
+        for impl in ("cpu_simd", "onednn"):
+            one, two = (rows[f"{impl}/T2_B3_I5_H16_L2/f32/infer/stream{x}/th2"] for x in ("", "/x2"))
+            self.assertEqual((one["instances"], two["instances"], len(one["blocks"]), len(two["blocks"])), (1, 2, 1, 2))
+            if two["verdict"] == "absent":
+                continue
+            self.assertEqual(two["verdict"], "ok", two["reason"])
+            self.assertEqual(two["sequences_per_s"], 3 * two["calls_per_s"])
+        self.assertIn("can't overlap", rows["openblas/T2_B3_I5_H16_L2/f32/infer/stream/x2/th2"]["reason"])
+        self.assertRegex(done.stdout, r"cpu_simd/T2_B3_I5_H16_L2/f32/infer/stream/th2 by instances\n[^\n]*\n(.*\n)?.*best split")
+        self.assertTrue(os.path.exists(self.path("run/plots/throughput_f32_infer_L2_stream_th2.svg")), done.stderr)
+
     def test_repetitions_become_blocks_and_interleaving_keeps_one_row(self):
         rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                              "--benchmark_repetitions=3",

@@ -32,7 +32,7 @@ static void bind_to_one_of_two(cpu_set_t *two, cpu_set_t *one)
 {
     char text[64];
     size_t cpu = 0;
-    lb_pin(2, text, sizeof(text));
+    lb_pin(2, 0, text, sizeof(text));
     *two = mask();
     if (CPU_COUNT(two) != 2)
         skip();

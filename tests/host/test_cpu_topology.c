@@ -98,7 +98,7 @@ TEST(this_machine_has_the_cpus_that_the_thread_may_use)
     char text[64];
     lb_cpu_topology_here(&all);
     assert_true(all.count >= 1 && all.cores >= 1 && all.cores <= all.count);
-    lb_pin(1, text, sizeof(text));
+    lb_pin(1, 0, text, sizeof(text));
     lb_cpu_topology_here(&one);
     lb_unpin();
     assert_int_equal(one.count, 1);

@@ -167,6 +167,35 @@ TEST(a_long_call_gets_six_samples_when_time_runs_out)
     lb_samples_free(&samples);
 }
 
+/* Time that the hook before the samples waits is not the case's. */
+static void wait_for_others(void *user)
+{
+    (void)user;
+    held.tv_sec++;
+}
+
+static enum lb_stop_reason stop_after_nine(void *user)
+{
+    return ((struct source *)user)->calls >= 9 ? LB_STOP_COUNT_LIMIT : LB_STOP_NONE;
+}
+
+TEST(a_case_that_waits_for_others_keeps_its_time_and_can_be_stopped)
+{
+    struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 1000};
+    struct lb_sampler_options options = lb_sampler_defaults();
+    struct lb_samples samples;
+    options.max_ns = 30e6;
+    options.min_samples = options.max_samples;
+    options.warm = wait_for_others;
+    options.stop = stop_after_nine;
+    held = (struct timespec){.tv_sec = 1};
+    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    held.tv_sec = 0;
+    assert_int_equal(source.calls, 9);
+    assert_int_equal(samples.stop_reason, LB_STOP_COUNT_LIMIT);
+    lb_samples_free(&samples);
+}
+
 TEST(a_very_long_call_is_cut_at_three_times_the_time)
 {
     struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 20000000};

@@ -35,6 +35,7 @@ TEST(canonical_texts_print_as_they_were)
         "a/T1_B1_I1_H1/f32/infer/cold",
         "a/T1_B1_I1_H1/f32/infer/batched",
         "a/T1_B1_I1_H1/f32/infer/th4096",
+        "a/T1_B1_I1_H1/f32/infer/stream/x4096/th4096",
         "a/T1_B1_I1_H1_D2/f32/train/tf32/ragged/act-relu/graph/cold/th3",
     };
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -58,6 +59,8 @@ TEST(short_and_shuffled_texts_print_canonically)
         {"a/T1_B2_H3/th2/cold/train/f16", "a/T1_B2_I3_H3/f16/train/cold/th2"},
         {"a/T1_B2_H3/f32/infer/ieee/full/act-tanh/hot/isolated/th1", "a/T1_B2_I3_H3/f32/infer"},
         {"a/T1_B2_H3/rate100/th2/stream", "a/T1_B2_I3_H3/f32/infer/stream/rate100/th2"},
+        {"a/T1_B2_H3/th2/x2/rate100/stream", "a/T1_B2_I3_H3/f32/infer/stream/rate100/x2/th2"},
+        {"a/T1_B2_H3/x1", "a/T1_B2_I3_H3/f32/infer"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         char text[LB_CASE_ID_SIZE];
@@ -89,6 +92,7 @@ TEST(every_field_lands_where_it_belongs)
     assert_int_equal(c.cache, LB_COLD);
     assert_int_equal(c.timing, LB_ISOLATED);
     assert_int_equal(c.threads, 7);
+    assert_int_equal(c.instances, 1);
     unsigned all = (LB_GIVEN_DIRECTIONS << 1) - 1;
     assert_int_equal(given, all & ~(unsigned)LB_GIVEN_TIMING);
 }
@@ -114,6 +118,7 @@ TEST(given_tells_what_a_text_said_by_itself)
         {"T1_B1_H2_P1", LB_GIVEN_CELL},
         {"T1_B1_H1/graph", LB_GIVEN_LAUNCH},
         {"T1_B1_H1/stream/rate5", LB_GIVEN_TIMING | LB_GIVEN_RATE},
+        {"T1_B1_H1/x1", LB_GIVEN_INSTANCES},
         {"T1_B1_H1/hot", LB_GIVEN_CACHE},
         {"T1_B1_H1/isolated", LB_GIVEN_TIMING},
         {"T1_B1_H1/th1", LB_GIVEN_THREADS},
@@ -161,6 +166,9 @@ TEST(malformed_texts_name_the_column_and_what_is_allowed)
         {"T1_B1_H9/cell-peephole/act-relu", 1, "cell peephole goes with act tanh, not relu"},
         {"T1_B1_H1/batched/cold", 1, "batched timing keeps caches hot"},
         {"T1_B1_H1/batched/backward", 1, "timed isolated only"},
+        {"T1_B1_H1/x0", 10, "x0: instances must be 1 to 4096"},
+        {"T1_B1_H1/x2", 1, "several instances go with timing stream and hot caches"},
+        {"T1_B1_H1/stream/cold/x2", 1, "not stream and cold"},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct lb_case c;
@@ -200,6 +208,7 @@ static struct lb_case random_case(void)
     c.timing = (enum lb_timing)(rand() % LB_TIMING_COUNT);
     c.threads = 1 + rand() % LB_MAX_THREADS;
     c.rate = rand() % 2 ? 0 : 1 + rand() % LB_MAX_RATE;
+    c.instances = rand() % 2 ? 1 : 1 + rand() % LB_MAX_THREADS;
     return c;
 }
 
@@ -224,7 +233,7 @@ TEST(the_same_means_the_same_text)
     srand(2);
     for (int i = 0; i < 20000; i++) {
         struct lb_case a = random_case(), b = a, other = random_case();
-        switch (rand() % 9) { /* near misses, which random pairs would not give */
+        switch (rand() % 10) { /* near misses, which random pairs would not give */
         case 0: memcpy(b.variant, other.variant, sizeof(b.variant)); break;
         case 1: b.problem.seq_len = other.problem.seq_len; break;
         case 2: b.problem.layers = other.problem.layers; break;
@@ -232,6 +241,7 @@ TEST(the_same_means_the_same_text)
         case 4: b.problem.math = other.problem.math; break;
         case 5: b.launch = other.launch; break;
         case 6: b.threads = other.threads; break;
+        case 8: b.instances = other.instances; break;
         case 7:
             b.problem.cell = other.problem.cell;
             b.problem.projection = other.problem.projection;

@@ -120,6 +120,39 @@ TEST(a_stream_has_percentiles_and_the_share_of_late_calls)
     }
 }
 
+/* Two instances make more calls per second than one on two threads; four are a case of their own,
+ * on four threads. With a deadline that only the one keeps, that is the best. */
+TEST(the_best_split_of_the_threads_is_named)
+{
+    static const struct {
+        const char *text;
+        double ns;
+    } rows[] = {
+        {"cpu_simd/T1_B1_H64/f32/infer/stream/th2", 1e5},
+        {"cpu_simd/T1_B1_H64/f32/infer/stream/x2/th2", 1.5e5},
+        {"cpu_ref/T1_B1_H64/f32/infer/stream/x2/th2", 1e4},
+        {"cpu_simd/T1_B1_H64/f32/infer/stream/x4/th4", 1e4},
+    };
+    for (int i = 0; i < 2; i++) {
+        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        if (i > 0)
+            json_object_set_new(run.header, "deadline_s", json_real(1.2e-4));
+        for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
+            synthetic_add(&run, synthetic_row(rows[k].text, LB_VERDICT_OK, rows[k].ns, 20, 50));
+        char *text = print_and_free(&run, "cpu_simd");
+        const char *splits = strstr(text, "\ncpu_simd/T1_B1_I64_H64/f32/infer/stream/th2 by inst");
+        assert_non_null(splits);
+        assert_null(strstr(strchr(splits + 1, '\n'), " by inst"));
+        const char *one = strstr(splits, "\n          1        2 ");
+        const char *two = strstr(splits, "\n          2        1 ");
+        const char *best = strstr(splits, "* best split\n");
+        assert_true(one && two && one < two);
+        assert_true(best && (best > two) == (i == 0));
+        assert_null(strstr(best + 1, "* best split"));
+        free(text);
+    }
+}
+
 /* A suspect row that was the fastest has no speed-up and no star, and is no baseline. */
 TEST(a_suspect_row_has_a_time_and_no_rank)
 {

@@ -266,6 +266,31 @@ TEST(other_bits_of_a_deterministic_implementation_are_wrong)
     }
 }
 
+TEST(throughput_is_that_of_all_instances)
+{
+    static const struct {
+        const char *text;
+        double calls_per_s;
+    } known[] = {
+        {"a/T1_B1_H1/f32/infer", NAN},
+        {"a/T1_B1_H1/f32/infer/stream", (1000 + 4000) / 2.0}, /* two blocks of one instance */
+        {"a/T1_B1_H1/f32/infer/stream/x2", 1000 + 4000},
+        /* Calls are due each 10 ms: the last one after 20 ms, and took 1 ms or 0.25 ms. */
+        {"a/T1_B1_H1/f32/infer/stream/rate100/x2", 3 / 0.021 + 3 / 0.02025},
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        struct lb_case c;
+        assert_int_equal(lb_case_parse(known[i].text, &c, NULL, NULL, NULL), LB_OK);
+        struct lb_row row = lb_row_make(&c);
+        lb_row_add_block(&row, (double[]){5e5, 1.5e6, 1e6}, 3);
+        lb_row_add_block(&row, (double[]){2e5, 3e5, 2.5e5}, 3);
+        const double found = lb_row_calls_per_s(&row), expected = known[i].calls_per_s;
+        if (isnan(expected) ? !isnan(found) : !(fabs(found / expected - 1) < 1e-9))
+            fail_msg("%s: %g, expected %g", known[i].text, found, expected);
+        lb_row_free(&row);
+    }
+}
+
 TEST(anomalous_samples_are_flagged)
 {
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, 1000, 1, 40);

@@ -242,8 +242,6 @@ static struct lb_run_comparison compare_in_turn(int cases, int blocks, int more,
     return synthetic_compare(base, now);
 }
 
-/* Interleaved runs are matched without the implementation. n pairs reach p = 2^(1-n) at best: 7 do
- * not reach 1 %, 8 do, for three cases 10. */
 /* A run of one stream of 5,000 calls, of which one in 500 takes ten times as long if it stalls. */
 static struct lb_run make_stream(bool stalls)
 {
@@ -274,6 +272,8 @@ TEST(rare_long_calls_of_a_stream_are_slower_in_the_tail_alone)
     }
 }
 
+/* Interleaved runs are matched without the implementation. n pairs reach p = 2^(1-n) at best: 7 do
+ * not reach 1 %, 8 do, for three cases 10. */
 TEST(interleaved_runs_are_compared_pair_by_pair)
 {
     static const struct {

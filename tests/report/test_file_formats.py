@@ -34,7 +34,8 @@ def strict(text):
     return json.loads(text, parse_constant=refuse)
 
 
-LATER_KEYS = {"error_ratio", "rate", "stream_calls", "harness_ns", "max_ns", # which recorded runs do not have
+LATER_KEYS = {"error_ratio", "rate", "stream_calls", "harness_ns", "max_ns", "instances",
+              "calls_per_s", "sequences_per_s", # which recorded runs do not have
               *(f"{p}{bound}_ns" for p in ("p90", "p99", "p999") for bound in ("", "_lo", "_hi"))}
 
 
@@ -44,7 +45,7 @@ class Files(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.run_folder = pathlib.Path(cls.folder.name) / "run"
         for words in ([WRITE_RUN, cls.run_folder, "verdicts"], [PROGRAM, "--export", FORMATS, cls.run_folder],
-                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,error,memory,scaling",
+                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,error,memory,scaling,throughput",
                        cls.run_folder]):
             subprocess.run([*EMULATOR, *words], check=True, stderr=subprocess.DEVNULL)
         text = (cls.run_folder / "run.jsonl").read_text()
@@ -291,7 +292,7 @@ class Files(unittest.TestCase):
         for picture, values in expected.items():
             points = [line for line in self.data(self.run_folder, picture) if line[0] != "#"]
             self.assertGreaterEqual(len(points), 8)
-            for x, y, lo, hi, case, _ in points:
+            for x, y, lo, hi, case, _, _ in points:
                 for shown, value in zip((x, y), values(rows[case])):
                     self.assertTrue(math.isclose(float(shown), value, rel_tol=1e-12) or
                                     (shown == "nan" and math.isnan(value)), (picture, case, shown, value))
