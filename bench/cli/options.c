@@ -466,7 +466,7 @@ const struct lb_option lb_option_table[] = {
     {"-D", "1, 2 or both", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "Numbers of directions: 1, 2 (1)."},
     {"--dtype", "dtypes", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Number formats of the tensors: f64, f32, f16, bf16 (f32)."},
+     .help = "Precisions: f64, f32, f16, bf16, int8 (f32)."},
     {"--pass", "passes", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "What is timed: infer, forward, backward, train (infer)."},
     {"--math", "math modes", "LIST", CASES, GRIDS, set_selection, 0,

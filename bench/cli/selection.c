@@ -14,7 +14,7 @@
 #include "base/suggest.h"
 #include "support/share_path.h"
 
-static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
+static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", "int8", NULL};
 static const char *const passes[] = {"infer", "forward", "backward", "train", NULL};
 static const char *const maths[] = {"ieee", "tf32", "half", NULL};
 static const char *const raggeds[] = {"full", "ragged", NULL};

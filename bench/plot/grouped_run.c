@@ -186,7 +186,7 @@ void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
 
 static size_t dtype_rank(const char *page)
 {
-    static const char *const order[] = {"f32_", "f16_", "bf16_", "f64_"};
+    static const char *const order[] = {"f32_", "f16_", "bf16_", "int8_", "f64_"};
     size_t rank = 0;
     while (rank < sizeof(order) / sizeof(order[0]) &&
            strncmp(page, order[rank], strlen(order[rank])) != 0)

@@ -99,7 +99,7 @@ void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE]);
  * implementation; where devices are apart, the device: "f32_infer", "f32_train_L2_th2". */
 void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE]);
 
-/* Compares pages for sorting: f32, f16, bf16, f64, then by name. */
+/* Compares pages for sorting: f32, f16, bf16, int8, f64, then by name. */
 int lb_page_compare(const char *a, const char *b);
 
 /* "LSTM inference, f32": the start of a page's heading, to which its kind adds. others [size]

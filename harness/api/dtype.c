@@ -14,19 +14,19 @@ static const struct small_float bfloat16 = {7, 8};
 
 size_t lb_dtype_size(enum lb_dtype dtype)
 {
-    static const size_t sizes[LB_DTYPE_COUNT] = {8, 4, 2, 2};
+    static const size_t sizes[LB_DTYPE_COUNT] = {8, 4, 2, 2, 4};
     return sizes[dtype];
 }
 
 const char *lb_dtype_name(enum lb_dtype dtype)
 {
-    static const char *const names[LB_DTYPE_COUNT] = {"f64", "f32", "f16", "bf16"};
+    static const char *const names[LB_DTYPE_COUNT] = {"f64", "f32", "f16", "bf16", "int8"};
     return names[dtype];
 }
 
 double lb_dtype_roundoff(enum lb_dtype dtype)
 {
-    static const double roundoff[LB_DTYPE_COUNT] = {0x1p-53, 0x1p-24, 0x1p-11, 0x1p-8};
+    static const double roundoff[LB_DTYPE_COUNT] = {0x1p-53, 0x1p-24, 0x1p-11, 0x1p-8, 0x1p-8};
     return roundoff[dtype];
 }
 
@@ -96,7 +96,8 @@ uint16_t lb_bf16_from_double(double value)
 double lb_round(enum lb_dtype dtype, double value)
 {
     switch (dtype) {
-    case LB_F32: return (double)(float)value;
+    case LB_F32:
+    case LB_INT8: return (double)(float)value;
     case LB_F16: return decode(binary16, encode(binary16, value));
     case LB_BF16: return decode(bfloat16, encode(bfloat16, value));
     default: return value;
@@ -107,7 +108,7 @@ void lb_store(enum lb_dtype dtype, void *storage, const double *values, size_t c
 {
     if (dtype == LB_F64) {
         memcpy(storage, values, count * sizeof(double));
-    } else if (dtype == LB_F32) {
+    } else if (dtype == LB_F32 || dtype == LB_INT8) {
         float *out = storage;
         for (size_t i = 0; i < count; i++)
             out[i] = (float)values[i];
@@ -123,7 +124,7 @@ void lb_load(enum lb_dtype dtype, const void *storage, double *values, size_t co
 {
     if (dtype == LB_F64) {
         memcpy(values, storage, count * sizeof(double));
-    } else if (dtype == LB_F32) {
+    } else if (dtype == LB_F32 || dtype == LB_INT8) {
         const float *in = storage;
         for (size_t i = 0; i < count; i++)
             values[i] = (double)in[i];

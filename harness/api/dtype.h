@@ -9,15 +9,18 @@
 extern "C" {
 #endif
 
-enum lb_dtype { LB_F64, LB_F32, LB_F16, LB_BF16, LB_DTYPE_COUNT };
+/* Tensors of int8 are stored as f32: the implementation quantises what its matrix products read
+ * (int8.h). */
+enum lb_dtype { LB_F64, LB_F32, LB_F16, LB_BF16, LB_INT8, LB_DTYPE_COUNT };
 
-/* Bytes of one element: 8, 4, 2, 2. */
+/* Bytes of one stored element: 8, 4, 2, 2, 4. */
 size_t lb_dtype_size(enum lb_dtype dtype);
 
-/* "f64", "f32", "f16", "bf16". */
+/* "f64", "f32", "f16", "bf16", "int8". */
 const char *lb_dtype_name(enum lb_dtype dtype);
 
-/* Unit roundoff u = 2^-p of a storage type with p significand bits: |round(v) - v| <= u |v|. */
+/* Unit roundoff u = 2^-p of a storage type with p significand bits: |round(v) - v| <= u |v|. For
+ * int8 it is 2^-8, half a step of an operand over the largest one. */
 double lb_dtype_roundoff(enum lb_dtype dtype);
 
 /* Conversion of a double to the bits of IEEE binary16 or bfloat16. Values are rounded to

@@ -33,8 +33,11 @@ enum lb_trait {
                                   what would run on a device that this machine lacks */
     LB_THREADS_ONCE = 1 << 4,  /* the process keeps the number of threads of its first case, so the
                                   harness starts a process for each number of threads */
-    LB_INSTANCES = 1 << 5 /* forward of several states may be called at once, each by the thread
+    LB_INSTANCES = 1 << 5, /* forward of several states may be called at once, each by the thread
                              that created it */
+    LB_QUANTISES = 1 << 6, /* it computes int8; supports is not called for int8 otherwise */
+    LB_QUANTISES_PLAINLY = 1 << 7 /* its int8 is the scheme of int8.h to the last integer, so that
+                                     results are also compared with the evaluation of that scheme */
 };
 
 /* Where and how a case runs: device, stream, threads, variant. */
@@ -61,6 +64,7 @@ struct lb_sizes {
 struct lb_buffers {
     void *weights, *gradients, *reserve, *workspace;
     const int32_t *lengths; /* [B] host memory, valid until destroy; NULL when not ragged */
+    float x_max;            /* of int8: the largest |x| of all calls, as calibration finds it */
 };
 
 /* Canonical weights in host memory, in the problem's dtype. Element l*D + d of each table is layer

@@ -82,7 +82,7 @@ struct lb_problem {
     int64_t seq_len, batch, input, hidden; /* T, B, I, H; each at least 1 */
     int64_t layers;                        /* L, at least 1 */
     int64_t directions;                    /* D, 1 or 2 */
-    enum lb_dtype dtype;                   /* storage of x, y, h and weights */
+    enum lb_dtype dtype;                   /* of x, y, h and weights; int8 goes with infer */
     enum lb_pass pass;
     enum lb_math math;
     enum lb_act act;

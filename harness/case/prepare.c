@@ -237,6 +237,7 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     bool scaled = !options->dynamic_loss_scale || lb_case_has_dynamic_scale(context);
     LB_CHECK(lb_case_scale_inputs(context, scaled ? options->loss_scale : 1, err));
     context->buffers.lengths = context->inputs[0].lengths;
+    context->buffers.x_max = context->inputs[0].x_max;
     if (context->buffers.lengths)
         lb_case_lower_bound(context->impl->memory, context->row, context->buffers.lengths);
 

@@ -177,10 +177,31 @@ static enum lb_status call_and_keep(struct lb_case_context *context, int set, st
     return LB_OK;
 }
 
+/* In int8, the implementation's own scheme: what it promises to compute in whole numbers. */
+static enum lb_status check_scheme(struct lb_case_context *context, int set, struct lb_error *err)
+{
+    struct lb_row *row = context->row;
+    double error;
+    if (context->plan.whole.dtype != LB_INT8 || context->plan.whole.layers > 1 ||
+        !(context->impl->traits & LB_QUANTISES_PLAINLY))
+        return LB_OK;
+    lb_case_phase(context, "oracle");
+    LB_CHECK(lb_reference_scheme_error(context->reference, set, lb_case_collect_results(context),
+                                       &error, err));
+    row->scheme_error = row->scheme_error > error ? row->scheme_error : error;
+    if (!(error <= LB_INT8_ROUNDING))
+        return lb_case_wrong(context,
+                             "int8: off by %.3g from the network quantised as int8.h says, where "
+                             "rounding allows %.3g",
+                             error, LB_INT8_ROUNDING);
+    return LB_OK;
+}
+
 /* Verifies the calls on an input set, makes one update after them, and checks what that wrote. */
 static enum lb_status verify_set(struct lb_case_context *context, int set, struct lb_error *err)
 {
     LB_CHECK(call_and_keep(context, set, err));
+    LB_CHECK(check_scheme(context, set, err));
     lb_case_phase(context, "oracle");
     if (set == 0)
         LB_CHECK(keep_gradients(context, err));

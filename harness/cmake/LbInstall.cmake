@@ -3,7 +3,7 @@ include(CMakePackageConfigHelpers)
 
 # What a plug-in includes: impl.h and all that it includes.
 set(api ${PROJECT_SOURCE_DIR}/harness/api)
-install(FILES ${api}/impl.h ${api}/problem.h ${api}/dtype.h ${api}/status.h
+install(FILES ${api}/impl.h ${api}/problem.h ${api}/dtype.h ${api}/int8.h ${api}/status.h
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/bench-lstm)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tests/plugins/example/
         DESTINATION ${CMAKE_INSTALL_DATADIR}/bench-lstm/example-plugin)

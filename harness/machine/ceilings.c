@@ -14,6 +14,7 @@ static const struct {
     [LB_FLOPS + LB_F32] = {"f32_flops_s", "f32", NULL, 1e9, "GFLOP/s"},
     [LB_FLOPS + LB_F16] = {"f16_flops_s", "f16", NULL, 1e9, "GFLOP/s"},
     [LB_FLOPS + LB_BF16] = {"bf16_flops_s", "bf16", NULL, 1e9, "GFLOP/s"},
+    [LB_FLOPS + LB_INT8] = {"int8_flops_s", "int8", NULL, 1e9, "GFLOP/s"},
     [LB_TF32_FLOPS] = {"f32_tf32_flops_s", "f32 tf32", NULL, 1e9, "GFLOP/s"},
     [LB_HALF_FLOPS] = {"f32_half_flops_s", "f32 half", NULL, 1e9, "GFLOP/s"},
     [LB_READ + LB_INNER] = {"inner_bytes_s", "read registers", "read L1", 1e9, "GB/s"},

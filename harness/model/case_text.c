@@ -37,6 +37,7 @@ static const struct word {
     {"f32", LB_GIVEN_DTYPE, LB_F32},
     {"f16", LB_GIVEN_DTYPE, LB_F16},
     {"bf16", LB_GIVEN_DTYPE, LB_BF16},
+    {"int8", LB_GIVEN_DTYPE, LB_INT8},
     {"infer", LB_GIVEN_PASS, LB_INFER},
     {"forward", LB_GIVEN_PASS, LB_FORWARD},
     {"backward", LB_GIVEN_PASS, LB_BACKWARD},
@@ -244,7 +245,7 @@ static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *
     if (!bit)
         return lb_fail(
             err, LB_INVALID,
-            "'%.*s': allowed are a dtype (f64 f32 f16 bf16), a pass (infer forward "
+            "'%.*s': allowed are a dtype (f64 f32 f16 bf16 int8), a pass (infer forward "
             "backward train), tf32, half, ragged, act-relu, cell-NAME (layernorm peephole "
             "recurrent-dropout residual; projection is a size, as in H512_P128), graph, "
             "cold, batched, stream, rateN, xN, thN",

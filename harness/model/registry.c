@@ -193,6 +193,12 @@ enum lb_status lb_impl_supports(const struct lb_impl *impl, const struct lb_prob
     if (problem->cell != LB_CELL_STANDARD && !(impl->cells & 1u << problem->cell))
         return lb_fail(why, LB_UNSUPPORTED, "cell %s: %s needs the standard cell",
                        lb_cell_name((enum lb_cell_kind)problem->cell), impl->name);
+    if (problem->dtype == LB_INT8 && !(impl->traits & LB_QUANTISES))
+        return lb_fail(why, LB_UNSUPPORTED, "dtype int8: %s has no LSTM in int8", impl->name);
+    if (problem->dtype == LB_INT8 && (problem->pass != LB_INFER || problem->act != LB_ACT_TANH ||
+                                      problem->cell != LB_CELL_STANDARD))
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "dtype int8 goes with pass infer, act-tanh and the standard cell");
     return impl->supports(problem, config, why);
 }
 

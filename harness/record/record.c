@@ -65,6 +65,7 @@ static const struct number_key {
     NUMBER(err_norm, LARGEST),
     NUMBER(tolerance_used, LARGEST),
     NUMBER(error_ratio, LARGEST),
+    NUMBER(scheme_error, LARGEST),
     NUMBER(gradient_err_norm, LARGEST),
     NUMBER(loss_scale, SMALLEST),
     NUMBER(overflow_share, LARGEST),

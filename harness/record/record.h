@@ -67,6 +67,7 @@ struct lb_row {
     double tolerance_used; /* the largest of them over what is allowed: above 1 it is wrong */
     double error_ratio;    /* of errors in norm over those of the rounded evaluation of the same
                               dtype and math (verify.h) */
+    double scheme_error;   /* of int8: lb_reference_scheme_error; NaN where it is not known */
 
     /* Of passes with a backward alone. */
     double gradient_err_norm; /* err_norm of the gradients alone */

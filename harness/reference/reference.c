@@ -38,6 +38,19 @@ static void draw_lengths(struct lb_expected *expected)
         expected->lengths[r] = (int32_t)expected->problem.seq_len;
 }
 
+/* The largest |x| of the steps that the rows have. */
+static double largest_input(const struct lb_oracle *net)
+{
+    size_t T = (size_t)net->problem.seq_len, R = (size_t)net->problem.batch;
+    size_t input = (size_t)net->problem.input;
+    double most = 0;
+    for (size_t row = 0; row < T * R; row++)
+        for (size_t i = 0; i < input; i++)
+            if (!net->lengths || row / R < (size_t)net->lengths[row % R])
+                most = fmax(most, fabs(net->x[row * input + i]));
+    return most;
+}
+
 /* Allocates all arrays but `operand`, which lb_expected_gradients has of its own, and draws the
  * inputs. */
 static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error *err)
@@ -61,6 +74,7 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
         if (arrays[i].drawn >= 0 && arrays[i].count > 0)
             lb_draw_rows(p, expected->seed, (enum lb_drawn)arrays[i].drawn, expected->rows,
                          lb_lstm_at(net, &arrays[i]));
+    net->x_max = (float)largest_input(net);
     return LB_OK;
 }
 
@@ -217,7 +231,8 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
         free_array(&expected->net.gates);
     }
     LB_TRY(measure_rounded(expected, &expected->net, false, expected->deviations, err));
-    free_array(&expected->net.weights);
+    if (problem->dtype != LB_INT8) /* lb_reference_scheme_error evaluates again */
+        free_array(&expected->net.weights);
     expected->bytes = bytes_of(expected);
     *out = expected;
     expected = NULL;
@@ -266,7 +281,8 @@ static double expected_bytes(const struct lb_problem *problem, size_t rows)
     }
     /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
      * the weights as drawn. */
-    double evaluation = net * (p.dtype == LB_F64 ? sizeof(double) : sizeof(float));
+    double evaluation =
+        net * (p.dtype == LB_F64 || p.dtype == LB_INT8 ? sizeof(double) : sizeof(float));
     return (net + gradients + canonical) * sizeof(double) + evaluation +
            (results + canonical) * size;
 }
@@ -422,6 +438,7 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
         [LB_DY] = net->dy, [LB_DHN] = net->dhn, [LB_DCN] = net->dcn};
     set->inputs.weights = reference->expected->weights;
     set->inputs.lengths = reference->lengths;
+    set->inputs.x_max = net->x_max;
     for (int t = 0; t < LB_Y; t++) {
         size_t steps, width;
         lb_tensor_shape(p, (enum lb_tensor)t, &steps, &width);
@@ -652,4 +669,78 @@ void lb_reference_check(const struct lb_reference *reference, int set,
     if (!check->right)
         compare_coarse(reference->expected, &comparison, check);
     lb_fp_leave(&environment);
+}
+
+/* The results [R rows] of the first batch row of each class; a class that the set lacks has those
+ * of the first row. */
+static void gather_rows(const struct lb_reference *reference, int set,
+                        const struct lb_results *results, enum lb_tensor tensor, double *to)
+{
+    const struct lb_problem *p = &reference->expected->problem;
+    size_t steps, width, R = reference->expected->rows, B = reference->batch;
+    lb_tensor_shape(p, tensor, &steps, &width);
+    for (size_t r = 0; r < R; r++) {
+        size_t b = 0;
+        for (size_t i = B; i-- > 0;)
+            if ((size_t)reference->sets[set].class_of[i] == r)
+                b = i;
+        for (size_t s = 0; s < steps; s++)
+            lb_load(p->dtype,
+                    (const char *)results->at[tensor] +
+                        (s * B + b) * width * results->element_bytes,
+                    to + (s * R + r) * width, width);
+    }
+}
+
+/* The largest difference of these rows and the evaluation's in the classes of the set, relative to
+ * values above 1: a c that is kept for many steps. */
+static double largest_difference(const struct lb_reference *reference, int set,
+                                 const struct lb_results *results,
+                                 const struct lb_results *evaluated, enum lb_tensor tensor,
+                                 double *scratch)
+{
+    const struct lb_problem *p = &reference->expected->problem;
+    size_t steps, width, R = reference->expected->rows;
+    const float *own = evaluated->at[tensor];
+    double largest = 0;
+    lb_tensor_shape(p, tensor, &steps, &width);
+    gather_rows(reference, set, results, tensor, scratch);
+    for (size_t i = 0; i < steps * R * width; i++) {
+        double off = fabs(scratch[i] - (double)own[i]) / fmax(1, fabs((double)own[i]));
+        if (reference->sets[set].counts[i / width % R] > 0 && !(off <= largest))
+            largest = off;
+    }
+    return largest;
+}
+
+enum lb_status lb_reference_scheme_error(const struct lb_reference *reference, int set,
+                                         const struct lb_results *results, double *error,
+                                         struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_fp_environment environment;
+    struct lb_oracle net = reference->expected->net;
+    struct lb_results evaluated = {0};
+    struct lb_lstm_counts n = lb_lstm_counts(&net.problem);
+    size_t last = n.y / (size_t)net.problem.layers;
+    double *rows = malloc((last > n.state ? last : n.state) * sizeof(*rows));
+    double *given = malloc(last * sizeof(*given));
+    lb_fp_enter(&environment);
+    *error = 0;
+    if (!rows || !given)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for the evaluation of int8"));
+    gather_rows(reference, set, results, LB_Y, given);
+    net.given_h = given;
+    LB_TRY(lb_results_create(&net.problem, &evaluated, err));
+    LB_TRY(lb_rounded_evaluate(&net, false, &evaluated, err));
+    for (enum lb_tensor tensor = LB_Y; tensor <= LB_CN; tensor++) {
+        double off = largest_difference(reference, set, results, &evaluated, tensor, rows);
+        *error = *error > off || isnan(*error) ? *error : off;
+    }
+done:
+    lb_fp_leave(&environment);
+    lb_results_destroy(&evaluated);
+    free(given);
+    free(rows);
+    return st;
 }

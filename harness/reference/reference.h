@@ -50,4 +50,15 @@ double lb_reference_bytes(const struct lb_problem *problem);
 void lb_reference_check(const struct lb_reference *reference, int set,
                         const struct lb_results *results, struct lb_check *check);
 
+/* What lb_reference_scheme_error may be: f32 rounds in the cell, over any number of steps. */
+#define LB_INT8_ROUNDING 1e-5
+
+/* Of int8 with one layer: *error is how far the results of a set are, at most, from the evaluation
+ * of int8.h in double precision, where each step reads the h that the results have for the step
+ * before it: a step's integers then are those of the results, unless the implementation quantises
+ * in another way. One batch row of each class is compared. LB_OOM. */
+enum lb_status lb_reference_scheme_error(const struct lb_reference *reference, int set,
+                                         const struct lb_results *results, double *error,
+                                         struct lb_error *err);
+
 #endif

@@ -56,6 +56,8 @@ static float sigmoid(float v)
 #define STORED(net, v)  stored((net)->problem.dtype, v)
 #define OPERAND(net, v) operand(&(net)->problem, (net)->coarse, v)
 #define CELL(net, v)    ((net)->coarse ? stored((net)->problem.dtype, v) : (v))
+#define QUANTISE(net, oracle)
+#define GIVEN_H(oracle) NULL
 #include "reference/rounded_lstm.inc"
 
 enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
@@ -67,8 +69,9 @@ enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
                                    const struct lb_results *results, struct lb_error *err)
 {
-    return oracle->problem.dtype == LB_F64 ? lb_rounded_f64(oracle, results, err)
-                                           : lb_rounded_f32(oracle, coarse, results, err);
+    return oracle->problem.dtype == LB_F64 || oracle->problem.dtype == LB_INT8
+               ? lb_rounded_f64(oracle, results, err)
+               : lb_rounded_f32(oracle, coarse, results, err);
 }
 
 const char *lb_coarse_arithmetic(const struct lb_problem *problem)

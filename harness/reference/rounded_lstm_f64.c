@@ -1,9 +1,12 @@
-/* The rounded evaluation in double, for f64. */
+/* The rounded evaluation in double, for f64, and for int8 with the quantisation of int8.h. */
+#include "api/int8.h"
 #include "reference/rounded_lstm.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 /* Computed by tanh, where the oracle uses exp, because correct implementations use either. */
 static double sigmoid(double v)
@@ -11,12 +14,64 @@ static double sigmoid(double v)
     return 0.5 + 0.5 * tanh(0.5 * v);
 }
 
-#define real            double
-#define SIGMOID(v)      sigmoid(v)
-#define STORED(net, v)  (v)
-#define OPERAND(net, v) (v)
-#define CELL(net, v)    (v)
+/* What a product of int8 reads: of x, which quantise has rounded, the same value, and of h in +-1
+ * the nearest 127th. */
+static double operand(const struct lb_problem *p, double v)
+{
+    return p->dtype == LB_INT8 ? lb_int8_round((float)v, 127) / 127.0 : v;
+}
+
+struct rounded;
+static void quantise(const struct rounded *net, const struct lb_oracle *oracle);
+
+#define real                  double
+#define SIGMOID(v)            sigmoid(v)
+#define STORED(net, v)        (v)
+#define OPERAND(net, v)       operand(&(net)->problem, v)
+#define CELL(net, v)          (v)
+#define QUANTISE(net, oracle) quantise(net, oracle)
+#define GIVEN_H(oracle)       (oracle)->given_h
 #include "reference/rounded_lstm.inc"
+
+/* Rounds x, and the weights of one layer and direction, to the integers of int8.h over 127. The
+ * factor x_max of a product goes from x to w_ih. */
+static void quantise_weights(const struct rounded *net, const double *from, size_t layer_dir,
+                             float x_max)
+{
+    struct weights w = weights_of(net, layer_dir);
+    const double *w_ih = from + (w.w_ih - net->weights), *w_hh = from + (w.w_hh - net->weights);
+    size_t H = (size_t)net->problem.hidden, input = input_of(net, layer_dir), gates = 4 * H;
+    float *row = lb_needed(malloc((input + H) * sizeof(*row)));
+    for (size_t g = 0; g < gates; g++) {
+        for (size_t k = 0; k < input; k++)
+            row[k] = (float)w_ih[g * input + k];
+        for (size_t k = 0; k < H; k++)
+            row[input + k] = (float)w_hh[g * H + k];
+        float most = lb_int8_channel(row, input, x_max, row + input, H);
+        float factor = lb_int8_factor(most);
+        for (size_t k = 0; k < input; k++)
+            w.w_ih[g * input + k] = w.w_ih_t[k * gates + g] =
+                lb_int8_round(row[k] * x_max, factor) * (double)most / 127;
+        for (size_t k = 0; k < H; k++)
+            w.w_hh[g * H + k] = w.w_hh_t[k * gates + g] =
+                lb_int8_round(row[input + k], factor) * (double)most / 127;
+    }
+    free(row);
+}
+
+static void quantise(const struct rounded *net, const struct lb_oracle *oracle)
+{
+    const struct lb_problem *p = &net->problem;
+    float factor = lb_int8_factor(oracle->x_max);
+    double *x = (double *)(uintptr_t)net->x;
+    if (p->dtype != LB_INT8)
+        return;
+    for (size_t i = 0; i < lb_lstm_counts(p).x; i++)
+        x[i] = lb_int8_round((float)x[i], factor) / 127.0;
+    for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(p); layer_dir++)
+        quantise_weights(net, oracle->weights, layer_dir,
+                         layer_dir < (size_t)p->directions ? oracle->x_max : 1);
+}
 
 enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, const struct lb_results *results,
                               struct lb_error *err)

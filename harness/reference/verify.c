@@ -285,6 +285,11 @@ static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_rou
  * and wider factors would let faults of single rows pass for low precision. */
 static const double coarse_max_factor = 4, coarse_norm_factor = 2;
 
+/* The same of int8, whose evaluation is off by quantisation, not by roundings of sums: a correct
+ * implementation is off by about as much, and one with weights of 6 bits by 2.4 times as much. */
+static const double int8_max_factor = 4, int8_norm_factor = 1.5;
+static const double int8_max_roundings = 1, int8_norm_roundings = 0.5;
+
 /* The errors of n elements are a sample of n, so the largest and the norm of them are uncertain by
  * 1/sqrt(n), and by more because elements share the errors made before them. Tolerances are
  * therefore 1 + few_elements/sqrt(n) times as wide. */
@@ -297,10 +302,11 @@ static bool is_wide(const struct lb_problem *p)
 
 /* Over how many steps the elements of a row share errors. A unit that forgets slowly carries a
  * rounding error through all steps, and a sharp turn of the state makes it larger for all units at
- * once. In the wide types, where no fault hides in a few roundings, that is allowed for. */
+ * once. In the wide types, where no fault hides in a few roundings, that is allowed for, and in
+ * int8, where a row's elements also share the errors of its quantised x and h. */
 static double shared_steps(const struct lb_problem *p)
 {
-    return is_wide(p) ? (double)p->seq_len : 1;
+    return is_wide(p) || p->dtype == LB_INT8 ? (double)p->seq_len : 1;
 }
 
 /* How much wider a tolerance is because it follows from the errors of so many elements. */
@@ -354,13 +360,15 @@ void lb_measure_layer_dirs(const struct lb_oracle *net, struct lb_layer_dir_size
     }
 }
 
+static const double unit_size = 0.25; /* x, h0, c0 and gates are of size 1, outputs below */
+
 /* The magnitude that a slice's elements have unless terms happen to cancel, each row counted once.
  * The expected values of a few elements may be small by chance, while their errors are not. The
  * constants are below the usual magnitude: a smaller one makes the tolerance stricter. */
 static double natural_size(const struct tolerance_basis *basis, const struct slice *slice)
 {
-    if (!slice->gradient) /* x, h0, c0 and gates are of size 1, outputs somewhat below */
-        return 0.25;
+    if (!slice->gradient)
+        return unit_size;
     const struct lb_layer_dir_size *size = &basis->sizes[slice->layer_dir];
     if (!slice->summed) /* sums of 4H products with weights of size 1.4/sqrt(H) are 2.8 times it */
         return 2 * size->gradients;
@@ -394,14 +402,16 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
     double more = basis->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
     double few = widening((double)now->count, slice->summed ? 1 : basis->steps);
-    double max_times = basis->coarse ? coarse_max_factor : max_factor;
-    double norm_times = basis->coarse ? coarse_norm_factor : norm_factor;
+    bool int8 = basis->dtype == LB_INT8;
+    double max_times = int8 ? int8_max_factor : basis->coarse ? coarse_max_factor : max_factor;
+    double norm_times = int8 ? int8_norm_factor : basis->coarse ? coarse_norm_factor : norm_factor;
+    double in_max = int8 ? int8_max_roundings : more * max_roundings;
+    double in_norm = int8 ? int8_norm_roundings : more * norm_roundings;
     return (struct tolerance){
         .max_abs = few * (max_times * times * rounded->max_abs +
-                          (more * max_roundings * roundoff + sum_rounding) *
-                              fmax(now->expected_max, size)),
+                          (in_max * roundoff + sum_rounding) * fmax(now->expected_max, size)),
         .norm = few * (norm_times * rounded_norm +
-                       (more * norm_roundings * roundoff + sum_rounding) * fmax(norm, size * root)),
+                       (in_norm * roundoff + sum_rounding) * fmax(norm, size * root)),
         .rounded_norm = rounded_norm,
     };
 }
@@ -416,6 +426,8 @@ static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double
                          const struct lb_deviation *now, const struct tolerance *allowed)
 {
     double size = sqrt(now->expected_squares), count = (double)now->count;
+    if (dtype == LB_INT8) /* steps of integers are not relative to the values */
+        size = fmax(size, unit_size * sqrt(count));
     double least = lb_dtype_roundoff(dtype) / 2; /* of values that are exact by chance */
     if (!(size > 0))
         return;

@@ -1,9 +1,10 @@
 /* cpu_ref: the oracle behind the interface of an implementation. It takes any size and dtype,
- * computes in double, and runs on one thread. */
+ * computes in double, and runs on one thread. int8 is computed by int8.c. */
 #include <stddef.h>
 #include <string.h>
 
 #include "api/impl.h"
+#include "impls/cpu_ref/int8.h"
 #include "reference/oracle.h"
 
 /* The oracle's arrays lie in the harness's buffers: the weights in `weights`, the results of
@@ -11,8 +12,9 @@
 struct cpu_ref {
     struct lb_problem problem;
     struct lb_oracle oracle;
-    double *staging;   /* the canonical weights of one layer_dir, in the workspace */
-    double *gradients; /* of all layer_dirs: see lb_gradient_offset */
+    struct lb_buffers buffers; /* for int8 */
+    double *staging;           /* the canonical weights of one layer_dir, in the workspace */
+    double *gradients;         /* of all layer_dirs: see lb_gradient_offset */
 };
 
 static size_t input_of(const struct lb_problem *p, size_t layer_dir)
@@ -90,6 +92,11 @@ static enum lb_status cpu_ref_sizes(void *self, struct lb_sizes *sizes, struct l
     size_t gradients = lb_has_backward(p) ? lb_gradient_offset(p, lb_layer_dir_count(p)) : 0;
     size_t reserve, workspace;
     (void)err;
+    if (p->dtype == LB_INT8) {
+        sizes->weights = lb_cpu_ref_int8_weight_bytes(p);
+        sizes->workspace = lb_cpu_ref_int8_workspace_bytes(p);
+        return LB_OK;
+    }
     lay_out(ref, &(struct lb_buffers){0}, &reserve, &workspace);
     sizes->weights = lb_lstm_counts(p).weights * sizeof(double);
     sizes->gradients = gradients * sizeof(double);
@@ -106,6 +113,11 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
     size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p), own = lb_cell_weight_count(p);
     size_t reserve, workspace;
     (void)err;
+    ref->buffers = *buffers;
+    if (p->dtype == LB_INT8) {
+        lb_cpu_ref_int8_prepare(p, buffers, weights);
+        return LB_OK;
+    }
     ref->oracle =
         (struct lb_oracle){.problem = *p, .lengths = buffers->lengths, .weights = buffers->weights};
     ref->gradients = buffers->gradients;
@@ -140,6 +152,10 @@ static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io
     struct lb_lstm_counts n = lb_lstm_counts(p);
     size_t last = n.y / (size_t)p->layers;
     (void)err;
+    if (p->dtype == LB_INT8) {
+        lb_cpu_ref_int8_forward(p, &ref->buffers, io);
+        return LB_OK;
+    }
     load(ref, io->x, ref->oracle.x, n.x);
     load(ref, io->h0, ref->oracle.h0, n.h);
     load(ref, io->c0, ref->oracle.c0, n.state);
@@ -201,8 +217,9 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
 
 static const char *cpu_ref_describe(const void *self)
 {
-    (void)self;
-    return "plain C, computed in double";
+    const struct cpu_ref *ref = self;
+    return ref->problem.dtype == LB_INT8 ? "plain C, s8 weights per channel, s8 activations static"
+                                         : "plain C, computed in double";
 }
 
 static void cpu_ref_destroy(void *self)
@@ -216,7 +233,7 @@ const struct lb_impl lb_impl_cpu_ref = {
     .name = "cpu_ref",
     .summary = "the definition in plain C, computed in double: the oracle",
     .memory = LB_HOST,
-    .traits = LB_DETERMINISTIC | LB_REFERENCE | LB_INSTANCES,
+    .traits = LB_DETERMINISTIC | LB_REFERENCE | LB_INSTANCES | LB_QUANTISES | LB_QUANTISES_PLAINLY,
     .state_size = sizeof(struct cpu_ref),
     .supports = cpu_ref_supports,
     .create = cpu_ref_create,

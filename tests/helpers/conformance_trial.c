@@ -85,7 +85,7 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
 {
     enum lb_status st = LB_OK;
     struct lb_sizes sizes = {0};
-    struct lb_buffers buffers = {.lengths = inputs->lengths};
+    struct lb_buffers buffers = {.lengths = inputs->lengths, .x_max = inputs->x_max};
     struct lb_case_update update = {0};
     bool updates = impl->update && lb_has_backward(problem);
     void *self = NULL;
@@ -128,6 +128,19 @@ done:
     return st;
 }
 
+static enum lb_status check_scheme(const struct lb_reference *reference, int set,
+                                   const struct lb_results *results, struct lb_check *check,
+                                   struct lb_error *err)
+{
+    double error;
+    LB_CHECK(lb_reference_scheme_error(reference, set, results, &error, err));
+    if (check->right && !(error <= LB_INT8_ROUNDING)) {
+        check->right = false;
+        snprintf(check->reason, sizeof(check->reason), "off by %.3g from int8.h's scheme", error);
+    }
+    return LB_OK;
+}
+
 enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *problem,
                            struct lb_reference_cache *cache, uint64_t seed, struct lb_check *check,
                            struct lb_error *err)
@@ -146,6 +159,9 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
         LB_TRY(
             trial_run(impl, problem, &config, lb_reference_inputs(reference, set), &results, err));
         lb_reference_check(reference, set, &results, check);
+        if (problem->dtype == LB_INT8 && problem->layers == 1 &&
+            (impl->traits & LB_QUANTISES_PLAINLY))
+            LB_TRY(check_scheme(reference, set, &results, check, err));
     }
 done:
     lb_results_destroy(&results);

@@ -153,7 +153,7 @@ TEST(malformed_texts_name_the_column_and_what_is_allowed)
         {"T1_B9223372036854775808_H1", 5, "a number must be below 2^63"},
         {"T1_B1_H1_D3", 11, "3: directions must be 1 or 2"},
         {"T1_B1_H1/", 10, "'': allowed are a dtype"},
-        {"T1_B1_H1/f31", 10, "'f31': allowed are a dtype (f64 f32 f16 bf16)"},
+        {"T1_B1_H1/f31", 10, "'f31': allowed are a dtype (f64 f32 f16 bf16 int8)"},
         {"T1_B1_H1/f32/f16", 14, "'f16': its field is given twice"},
         {"T1_B1_H1/th0", 10, "th0: threads must be 1 to 4096"},
         {"T1_B1_H1/th4097", 10, "th4097: threads must be 1 to 4096"},

@@ -1,0 +1,167 @@
+/* Checks that int8 is right where it follows int8.h, and that mistakes of a quantisation are found:
+ * by the bound on the distance from the network in f32, and by the comparison with the scheme. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/int8.h"
+#include "model/registry.h"
+#include "reference/reference.h"
+#include "tests/helpers/conformance_trial.h"
+#include "tests/helpers/test.h"
+
+extern const struct lb_impl lb_impl_cpu_ref;
+
+/* The weights of the only layer and direction, which a mistake changes as they would be read. */
+struct network {
+    size_t input, hidden;
+    float *w_ih, *w_hh, *b_hh, x_max;
+};
+
+/* A factor and its inverse, of a row. */
+static float channel(const struct network *n, size_t g)
+{
+    return lb_int8_channel(n->w_ih + g * n->input, n->input, n->x_max, n->w_hh + g * n->hidden,
+                           n->hidden);
+}
+
+/* Applies a change to all weights: of w_ih times x_max, and of w_hh. */
+static void change(struct network *n, float (*to)(float v, float most))
+{
+    for (size_t g = 0; g < 4 * n->hidden; g++) {
+        float most = channel(n, g);
+        for (size_t i = 0; i < n->input; i++)
+            n->w_ih[g * n->input + i] = to(n->w_ih[g * n->input + i] * n->x_max, most) / n->x_max;
+        for (size_t i = 0; i < n->hidden; i++)
+            n->w_hh[g * n->hidden + i] = to(n->w_hh[g * n->hidden + i], most);
+    }
+}
+
+static float six_bits(float v, float most)
+{
+    return rintf(v * 31 / most) * most / 31;
+}
+
+static float truncated(float v, float most)
+{
+    return truncf(v * 127 / most) * most / 127;
+}
+
+static void none(struct network *n)
+{
+    (void)n;
+}
+
+static void weights_of_six_bits(struct network *n)
+{
+    change(n, six_bits);
+}
+
+static void weights_truncated(struct network *n)
+{
+    change(n, truncated);
+}
+
+/* Each row is multiplied by the scale of the next one. */
+static void scales_swapped(struct network *n)
+{
+    float first = channel(n, 0);
+    for (size_t g = 0; g < 4 * n->hidden; g++) {
+        float own = channel(n, g), next = g + 1 < 4 * n->hidden ? channel(n, g + 1) : first;
+        for (size_t i = 0; i < n->input; i++)
+            n->w_ih[g * n->input + i] *= next / own;
+        for (size_t i = 0; i < n->hidden; i++)
+            n->w_hh[g * n->hidden + i] *= next / own;
+    }
+}
+
+static void inputs_saturated(struct network *n)
+{
+    n->x_max /= 2;
+}
+
+/* h is stored as u8 with 128 added, whose products nobody subtracts. */
+static void zero_point_missed(struct network *n)
+{
+    for (size_t g = 0; g < 4 * n->hidden; g++)
+        for (size_t i = 0; i < n->hidden; i++)
+            n->b_hh[g] += n->w_hh[g * n->hidden + i] * 128 / 127;
+}
+
+static float *copy_of(const void *values, size_t count)
+{
+    float *copy = malloc(count * sizeof(*copy));
+    assert_non_null(copy);
+    return memcpy(copy, values, count * sizeof(*copy));
+}
+
+/* Runs cpu_ref with a mistake. */
+static void run_with(void (*mistake)(struct network *n), struct lb_check *check, double *error)
+{
+    struct lb_problem p = trial_problem("T40_B40_I64_H64/int8/infer");
+    struct lb_exec_config config = {.threads = 1};
+    struct lb_reference *reference;
+    struct lb_results results;
+    assert_int_equal(lb_reference_open(NULL, &p, 1, &reference, NULL), LB_OK);
+    assert_int_equal(lb_results_create(&p, &results, NULL), LB_OK);
+    struct lb_inputs inputs = *lb_reference_inputs(reference, 0);
+    size_t I = (size_t)p.input, H = (size_t)p.hidden;
+    struct network n = {I,
+                        H,
+                        copy_of(inputs.weights.w_ih[0], 4 * H * I),
+                        copy_of(inputs.weights.w_hh[0], 4 * H * H),
+                        copy_of(inputs.weights.b_hh[0], 4 * H),
+                        inputs.x_max};
+    mistake(&n);
+    const void *w_ih = n.w_ih, *w_hh = n.w_hh, *b_hh = n.b_hh;
+    inputs.weights.w_ih = &w_ih;
+    inputs.weights.w_hh = &w_hh;
+    inputs.weights.b_hh = &b_hh;
+    inputs.x_max = n.x_max;
+    assert_int_equal(trial_run(&lb_impl_cpu_ref, &p, &config, &inputs, &results, NULL), LB_OK);
+    lb_reference_check(reference, 0, &results, check);
+    assert_int_equal(lb_reference_scheme_error(reference, 0, &results, error, NULL), LB_OK);
+    free(n.w_ih);
+    free(n.w_hh);
+    free(n.b_hh);
+    lb_results_destroy(&results);
+    lb_reference_close(reference);
+}
+
+TEST(the_scheme_is_followed_to_rounding_and_its_price_is_within_the_bound)
+{
+    struct lb_check check;
+    double error;
+    run_with(none, &check, &error);
+    assert_true(check.right);
+    assert_true(check.err_norm > 1e-3); /* what quantisation costs is seen */
+    assert_true(check.error_ratio < 1.1);
+    assert_true(error < LB_INT8_ROUNDING / 5);
+}
+
+TEST(wrong_quantisations_are_beyond_the_bound)
+{
+    void (*const mistakes[])(struct network *) = {weights_of_six_bits, inputs_saturated,
+                                                  zero_point_missed};
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        struct lb_check check;
+        double error;
+        run_with(mistakes[i], &check, &error);
+        if (check.right)
+            fail_msg("mistake %zu is not found: %.3g of the tolerance", i, check.tolerance_used);
+        assert_true(error > 10 * LB_INT8_ROUNDING);
+    }
+}
+
+/* Truncation costs twice the error of rounding, as another scheme might, and the scales of drawn
+ * weights are nearly equal. */
+TEST(mistakes_that_cost_little_are_found_by_the_scheme)
+{
+    void (*const mistakes[])(struct network *) = {weights_truncated, scales_swapped};
+    for (size_t i = 0; i < sizeof(mistakes) / sizeof(mistakes[0]); i++) {
+        struct lb_check check;
+        double error;
+        run_with(mistakes[i], &check, &error);
+        assert_true(error > 10 * LB_INT8_ROUNDING);
+    }
+}
