@@ -109,6 +109,8 @@ double lb_problem_bytes(const struct lb_problem *problem)
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
     double x = (double)n.x, y = (double)n.y, w = (double)n.weights;
+    if (problem->dtype == LB_INT8) /* which alone are kept as integers */
+        w /= (double)lb_dtype_size(LB_INT8);
     double states = (double)n.state + (double)lb_h_count(problem); /* of h and c together */
     double mask = problem->cell == LB_CELL_RECURRENT_DROPOUT ? (double)n.state : 0;
     double forward = x + w + mask + states + y + states;

@@ -45,9 +45,10 @@ static bool has_amx(enum lb_dtype dtype)
 {
     enum { REQUEST_PERMISSION = 0x1023, TILE_DATA = 18, TILE_STATE = 3 << 17 };
     unsigned state, high;
-    bool known = dtype == LB_BF16  ? cpuid_bit(7, 0, EDX, 22)
-                 : dtype == LB_F16 ? cpuid_bit(7, 1, EAX, 21)
-                                   : false;
+    bool known = dtype == LB_BF16   ? cpuid_bit(7, 0, EDX, 22)
+                 : dtype == LB_F16  ? cpuid_bit(7, 1, EAX, 21)
+                 : dtype == LB_INT8 ? cpuid_bit(7, 0, EDX, 25)
+                                    : false;
     if (!known || !has_avx512() || !cpuid_bit(7, 0, EDX, 24))
         return false;
     __asm__("xgetbv" : "=a"(state), "=d"(high) : "c"(0));
@@ -60,7 +61,7 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
     switch (unit) {
     case LB_CPU_AMX: return has_amx(dtype);
     case LB_CPU_AVX512BF16: return dtype == LB_BF16 && has_avx512() && cpuid_bit(7, 1, EAX, 5);
-    case LB_CPU_AVX512: return has_avx512();
+    case LB_CPU_AVX512: return has_avx512() && (dtype != LB_INT8 || cpuid_bit(7, 0, ECX, 11));
     case LB_CPU_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                cpuid_bit(1, 0, ECX, 29);
@@ -88,6 +89,8 @@ enum lb_cpu_unit lb_cpu_best_unit(enum lb_dtype dtype)
 
 size_t lb_cpu_simd_width(enum lb_cpu_unit unit, enum lb_dtype dtype)
 {
+    if (dtype == LB_INT8) /* its arrays are tiles on all units */
+        return 16;
     size_t bytes = unit >= LB_CPU_AVX512 ? 64 : unit == LB_CPU_AVX2 ? 32 : 16;
     return bytes / (dtype == LB_F64 ? sizeof(double) : sizeof(float));
 }

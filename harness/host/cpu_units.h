@@ -19,7 +19,8 @@ enum lb_cpu_unit {
 const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
 
 /* Whether this CPU has the unit, and, for AVX512-BF16 and AMX, whether the unit takes the dtype.
- * AMX needs Linux's permission, which this asks for on behalf of the process. */
+ * For int8, AVX-512 is there with AVX512-VNNI only. AMX needs Linux's permission, which this asks
+ * for on behalf of the process. */
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
 /* The fastest unit that takes the dtype with sums in f32, or in f64 for f64. */

@@ -12,9 +12,10 @@ struct view {
     double flops; /* per ns and core */
 };
 
+/* Of weights and of h that cores exchange. */
 static double element_bytes(const struct view *v)
 {
-    return (double)lb_dtype_size(v->p->dtype);
+    return v->p->dtype == LB_INT8 ? 1 : (double)lb_dtype_size(v->p->dtype);
 }
 
 /* Rows that a core multiplies at once. Tensor cores that do not know the type are not used, and

@@ -116,15 +116,35 @@ AMX_LOOP(peak_amx_f16, 0x3c00,
 
 #endif
 
-/* f16 without tiles and bf16 without dot products are converted to f32, whose rate is theirs. */
+AMX_LOOP(peak_amx_int8_halves, 0x4040,
+         "tdpbssd %%tmm6, %%tmm4, %%tmm0\n\ttdpbssd %%tmm7, %%tmm4, %%tmm1\n\t"
+         "tdpbssd %%tmm6, %%tmm5, %%tmm2\n\ttdpbssd %%tmm7, %%tmm5, %%tmm3")
+
+/* Each product has twice as many terms. */
+static double peak_amx_int8(float *sink)
+{
+    return 2 * peak_amx_int8_halves(sink);
+}
+
+#define DOT_INT8(s) \
+    (__m512) _mm512_dpbusd_epi32((__m512i)s, _mm512_set1_epi32(0x7f017f01), _mm512_set1_epi32(1))
+PEAK_LOOP(peak_dot_int8, TARGET("avx512f,avx512vnni"), __m512, _mm512_setzero_ps(), DOT_INT8, 24,
+          128)
+
+/* f16 without tiles, bf16 without dot products and int8 on AVX2 are converted to f32, whose rate is
+ * theirs. */
 static peak_loop *peak_loop_of(enum lb_dtype dtype, enum lb_cpu_unit unit)
 {
     bool f64 = dtype == LB_F64;
     switch (unit) {
 #if X86
-    case LB_CPU_AMX: return dtype == LB_BF16 ? peak_amx_bf16 : peak_amx_f16;
+    case LB_CPU_AMX:
+        return dtype == LB_BF16 ? peak_amx_bf16 : dtype == LB_INT8 ? peak_amx_int8 : peak_amx_f16;
     case LB_CPU_AVX512BF16: return peak_dot_bf16;
-    case LB_CPU_AVX512: return f64 ? peak_avx512_f64 : peak_avx512_f32;
+    case LB_CPU_AVX512:
+        if (dtype == LB_INT8)
+            return peak_dot_int8;
+        return f64 ? peak_avx512_f64 : peak_avx512_f32;
     case LB_CPU_AVX2: return f64 ? peak_avx2_f64 : peak_avx2_f32;
 #endif
     default: return f64 ? peak_plain_f64 : peak_plain_f32;

@@ -95,15 +95,17 @@ struct lb_cpu_outer {
     bool add;      /* add to dw and db instead of overwriting them */
 };
 
-/* What follows is for units that multiply tiles of 16 rows of 64 bytes (AMX). Their arrays consist
+/* What follows is for units that multiply tiles of 16 rows of 64 bytes (AMX), and for int8, whose
+ * kernels for other units read the same arrays. These consist
  * of whole tiles, in the order in which they are read, so that every load is of adjacent lines:
  *
- *     operand    [row groups, k tiles] tiles [group_rows, 32]. A row group is group_rows (at most
- *                16) rows of a matrix; rows beyond its last one may have any value
- *     weights    [panels, pairs, k tiles, 2] tiles [16 pairs of k, 16 columns, 2]. A panel is one
- *                or two pairs of column tiles: the four gates of 16 units, or up to 64 columns
+ *     operand    [row groups, k tiles] tiles [group_rows, depth]. A row group is group_rows (at
+ * most 16) rows of a matrix; rows beyond its last one may have any value weights    [panels, pairs,
+ * k tiles, 2] tiles [16 pairs of k, 16 columns, 2], of int8 [16 fours of k, 16 columns, 4]. A panel
+ * is one or two pairs of column tiles: the four gates of 16 units, or up to 64 columns
  *
- * k is padded with zeros to whole tiles of 32. */
+ * k is padded with zeros to whole tiles of depth k_multiple: 32, and 64 for int8, whose sums and
+ * starts are s32 in the arrays of floats below. */
 
 enum {
     LB_TILE_ROWS = 16,
@@ -121,6 +123,7 @@ struct lb_tile_rows {
     size_t count, k, stride, segment, segment_stride;
     size_t first; /* the place of the first of them among the rows of the operand */
     size_t group_rows;
+    float factor; /* of int8, which rounds f32 times it */
     void *operand;
 };
 
@@ -160,6 +163,7 @@ struct lb_tile_cell {
     float *cells;        /* c of this step [rows, hidden] */
     const void *const *c_before; /* backward: [rows] each [hidden] */
     const void *const *dhn;      /* backward: [rows] each [hidden], or NULL */
+    const float *scale, *bias;   /* int8: [panels, 4, 16] of the sums; NULL in other types */
 };
 
 struct lb_tile_pass {
@@ -179,6 +183,7 @@ struct lb_tile_kernels {
     void (*forward)(const struct lb_tile_pass *);
     void (*backward)(const struct lb_tile_pass *);
     void (*product)(const struct lb_tile_pass *);
+    int zero_point;        /* of int8: what its operands have added; starts have it subtracted */
     void (*release)(void); /* frees the unit's state on this thread, at the end of a call */
 };
 

@@ -158,12 +158,17 @@ static void describe_threads(const struct lb_cpu_simd *simd, int asked, char *te
 
 static void describe(struct lb_cpu_simd *simd, int asked)
 {
-    char threads[200], copies[48] = "";
+    char threads[200], copies[48] = "", scheme[64] = "";
+    const char *activations =
+        simd->kernels->tiles && simd->kernels->tiles->zero_point ? "u8" : "s8";
+    if (simd->problem.dtype == LB_INT8)
+        snprintf(scheme, sizeof(scheme), "s8 weights per channel, %s activations static, ",
+                 activations);
     describe_threads(simd, asked, threads, sizeof(threads));
     if (simd->copies > 1)
         snprintf(copies, sizeof(copies), ", weights in %zu NUMA nodes", simd->copies);
     snprintf(simd->description, sizeof(simd->description),
-             "kernels for %s, panels of %zu hidden units, %s%s", simd->kernels->name,
+             "kernels for %s, %spanels of %zu hidden units, %s%s", simd->kernels->name, scheme,
              simd->s.simd_width, threads, copies);
 }
 
@@ -174,6 +179,7 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     enum lb_status st = LB_OK;
     simd->problem = *problem;
     simd->elem = lb_dtype_size(problem->dtype);
+    simd->w_elem = problem->dtype == LB_INT8 ? 1 : simd->elem;
     simd->half = simd->elem == 2;
     simd->sum_elem = simd->half ? sizeof(float) : simd->elem;
     simd->kernels = lb_simd_kernels_best(problem->dtype);
@@ -351,7 +357,7 @@ const struct lb_impl lb_impl_cpu_simd = {
     .name = "cpu_simd",
     .summary = "own vector kernels for GEMMs and cells, packed weights",
     .memory = LB_HOST,
-    .traits = LB_DETERMINISTIC | LB_INSTANCES,
+    .traits = LB_DETERMINISTIC | LB_INSTANCES | LB_QUANTISES | LB_QUANTISES_PLAINLY,
     .state_size = sizeof(struct lb_cpu_simd),
     .supports = cpu_simd_supports,
     .create = cpu_simd_create,

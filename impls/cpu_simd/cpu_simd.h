@@ -44,6 +44,7 @@ struct lb_cpu_simd {
     unsigned char copy_of[LB_MAX_PINNED_THREADS]; /* the copy that a thread reads */
     size_t elem;                                  /* bytes of a stored element */
     size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */
+    size_t w_elem;    /* bytes of a packed weight of w_ih and w_hh: elem, of int8 1 */
     bool half;        /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
     size_t chunk;     /* number of steps per input GEMM */
     size_t gate_rows; /* rows of a panel in `gates` */
@@ -71,9 +72,10 @@ struct lb_cpu_simd {
 /* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or H padded:
  * w_ih [panels, k, 4, simd_width], w_hh likewise, bias [gates]; and, where the pass has a backward,
  * back_hh of H columns and back_ih of I_l columns, [groups, gates, columns], where groups have
- * s.group vectors of columns in back_hh and four in back_ih. */
+ * s.group vectors of columns in back_hh and four in back_ih. int8 has scale [gates] of the sums,
+ * and start [gates] s32. */
 struct lb_cpu_weights {
-    char *w_ih, *w_hh, *bias, *back_hh, *back_ih;
+    char *w_ih, *w_hh, *bias, *scale, *start, *back_hh, *back_ih;
 };
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
@@ -95,6 +97,10 @@ size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
  * and groups that it will use, so that they lie in the memory of its node. arg is a struct
  * lb_cpu_call. */
 void lb_cpu_pack_work(void *arg, size_t thread);
+
+/* Packs some panels of a layer_dir in int8. */
+void lb_cpu_pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, struct lb_cpu_range panels,
+                      const struct lb_weights *weights, const struct lb_cpu_weights *w);
 
 /* Writes zeros to the weight gradients, each thread to those of its panels, so that they lie in the
  * memory of its node. arg is a struct lb_cpu_call. */

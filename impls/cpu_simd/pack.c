@@ -18,7 +18,7 @@ static size_t in_lines(size_t bytes)
 /* Bytes of forward weights with so many columns. */
 static size_t forward_bytes(const struct lb_cpu_simd *simd, size_t columns)
 {
-    return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->elem);
+    return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->w_elem);
 }
 
 /* Bytes of backward weights with so many columns, padded to whole vectors, or to whole groups of
@@ -33,6 +33,12 @@ static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns, siz
 static size_t bias_bytes(const struct lb_cpu_simd *simd)
 {
     return in_lines(simd->s.gates * simd->sum_elem);
+}
+
+/* Bytes of the scale, and of the start, that only int8 has. */
+static size_t scale_bytes(const struct lb_cpu_simd *simd)
+{
+    return simd->problem.dtype == LB_INT8 ? bias_bytes(simd) : 0;
 }
 
 /* Bytes of the weight gradients of a layer_dir with this input size. */
@@ -50,7 +56,7 @@ static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
     size_t backward =
         backward_bytes(simd, input, simd->s.width) + backward_bytes(simd, simd->s.H, group);
     return forward_bytes(simd, input) + forward_bytes(simd, simd->s.H) + bias_bytes(simd) +
-           (lb_has_backward(&simd->problem) ? backward : 0);
+           2 * scale_bytes(simd) + (lb_has_backward(&simd->problem) ? backward : 0);
 }
 
 /* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
@@ -87,7 +93,9 @@ struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t c
              before(simd, layer_dir, weights_of);
     w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
     w.bias = w.w_hh + forward_bytes(simd, simd->s.H);
-    w.back_hh = w.bias + bias_bytes(simd);
+    w.scale = w.bias + bias_bytes(simd);
+    w.start = w.scale + scale_bytes(simd);
+    w.back_hh = w.start + scale_bytes(simd);
     w.back_ih = w.back_hh + backward_bytes(simd, simd->s.H, simd->s.group * simd->s.simd_width);
     return w;
 }
@@ -299,6 +307,10 @@ static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, siz
     struct lb_cpu_range panels = lb_cpu_columns(simd, s->panels, thread);
     void (*pack)(const struct lb_cpu_simd *, char *, const char *, size_t, struct lb_cpu_range) =
         simd->kernels->tiles ? pack_tiles : pack_forward;
+    if (simd->problem.dtype == LB_INT8) {
+        lb_cpu_pack_int8(simd, layer_dir, panels, weights, &w);
+        return;
+    }
     pack(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
     pack(simd, w.w_hh, weights->w_hh[layer_dir], s->H, panels);
     pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);

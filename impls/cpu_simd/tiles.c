@@ -18,8 +18,8 @@ static size_t most_rows(const struct lb_cpu_simd *simd)
 struct lb_tile_plan lb_cpu_tile_plan(const struct lb_cpu_simd *simd, size_t input)
 {
     size_t rows = most_rows(simd), panels = lb_cpu_cover(simd->s.panels, simd->team_size);
-    struct lb_tile_plan plan = {.x_tiles = lb_cpu_cover(input, LB_TILE_DEPTH),
-                                .h_tiles = lb_cpu_cover(simd->s.H, LB_TILE_DEPTH)};
+    struct lb_tile_plan plan = {.x_tiles = lb_cpu_cover(input, simd->kernels->k_multiple),
+                                .h_tiles = lb_cpu_cover(simd->s.H, simd->kernels->k_multiple)};
     size_t weights = panels * (plan.x_tiles + plan.h_tiles) * GATES * LB_TILE_BYTES;
     plan.fused = rows >= LB_TILE_ROWS && weights <= FUSED_WEIGHTS;
     size_t chunks = lb_cpu_cover(simd->s.T * rows, plan.fused ? FUSED_ROWS : CHUNK_ROWS);
@@ -57,7 +57,7 @@ void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch)
     size_t input = (size_t)simd->problem.input, later = s->L > 1 ? s->wide : input;
     size_t groups = lb_cpu_cover(most_rows(simd), LB_TILE_ROWS);
     t->x_bytes = larger(x_bytes(simd, input), x_bytes(simd, later));
-    t->h_bytes = groups * lb_cpu_cover(s->H, LB_TILE_DEPTH) * LB_TILE_BYTES;
+    t->h_bytes = groups * lb_cpu_cover(s->H, simd->kernels->k_multiple) * LB_TILE_BYTES;
     t->pre_count = larger(pre_count(simd, input), pre_count(simd, later));
     t->state_count = s->panels * most_rows(simd) * s->simd_width;
     t->x = lb_arena_take(scratch, simd->teams * t->x_bytes);

@@ -1,6 +1,7 @@
 /* cpu_simd, forward on tiles. */
 #include <string.h>
 
+#include "api/int8.h"
 #include "impls/cpu_simd/tiles.h"
 
 /* One layer and direction, with the part of the work of one thread. */
@@ -16,7 +17,10 @@ struct layer_dir {
     char *hn, *cn;
     char *x, *h[2]; /* operands of the team */
     float *pre, *state;
-    size_t pre_rows; /* of a gate in `pre` */
+    size_t pre_rows;                  /* of a gate in `pre` */
+    const char *start;                /* of a sum: the bias, or for int8 w.start */
+    float x_factor;                   /* of int8 */
+    const float *scale, *scaled_bias; /* of int8 */
 };
 
 static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t index, size_t thread)
@@ -29,6 +33,7 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
     size_t state = (index * s->B + part.rows.from) * s->H, team = thread / simd->team_size;
     size_t rows = part.rows.to - part.rows.from, group_rows = lb_cpu_group_rows(rows);
     struct lb_tile_plan plan = lb_cpu_tile_plan(simd, part.input);
+    bool int8 = simd->problem.dtype == LB_INT8;
     return (struct layer_dir){
         .part = part,
         .plan = plan,
@@ -47,6 +52,10 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
         .pre = t->pre + team * t->pre_count,
         .state = t->state + team * t->state_count,
         .pre_rows = lb_cpu_cover(plan.chunk * rows, LB_TILE_ROWS) * LB_TILE_ROWS,
+        .start = int8 ? part.w.start : part.w.bias,
+        .x_factor = lb_int8_factor(part.l == 0 ? simd->buffers.x_max : 1),
+        .scale = int8 ? (const float *)(const void *)part.w.scale : NULL,
+        .scaled_bias = int8 ? (const float *)(const void *)part.w.bias : NULL,
     };
 }
 
@@ -62,6 +71,7 @@ static void start_layer(const struct layer_dir *ld)
                                                       .k = simd->s.H,
                                                       .stride = simd->s.H,
                                                       .group_rows = ld->group_rows,
+                                                      .factor = 127,
                                                       .operand = ld->h[buffer]});
     lb_cpu_tile_load_state(simd, ld->c0, ld->rows, ld->panels, ld->state);
 }
@@ -89,6 +99,7 @@ static void pack_input(const struct layer_dir *ld, size_t t, size_t steps)
                                    .stride = input,
                                    .group_rows = fused ? ld->group_rows : LB_TILE_ROWS,
                                    .first = fused ? 0 : i * ld->rows,
+                                   .factor = ld->x_factor,
                                    .operand = fused ? ld->x + i * step_bytes(ld) : ld->x});
     }
 }
@@ -98,7 +109,7 @@ static void input_gemm(const struct layer_dir *ld, size_t steps)
     const struct lb_cpu_simd *simd = ld->part.simd;
     simd->kernels->tiles->gemm(&(struct lb_tile_gemm){
         .terms = {{ld->x, ld->part.w.w_ih, ld->plan.x_tiles}},
-        .start = ld->part.w.bias,
+        .start = ld->start,
         .start_panel = simd->s.width,
         .start_column = simd->s.simd_width,
         .rows = steps * ld->rows,
@@ -131,7 +142,7 @@ static struct lb_tile_gemm step_gemm(const struct layer_dir *ld, size_t at, size
     struct lb_tile_gemm gemm = {
         .terms = {{ld->x + at * step_bytes(ld), ld->part.w.w_ih, ld->plan.x_tiles},
                   {ld->h[number % 2], ld->part.w.w_hh, ld->plan.h_tiles}},
-        .start = ld->part.w.bias,
+        .start = ld->start,
         .start_panel = s->width,
         .start_column = s->simd_width,
         .group_rows = ld->group_rows,
@@ -167,7 +178,9 @@ static void step(const struct layer_dir *ld, size_t t, size_t at, size_t number)
                  .next_operand = ld->h[1 - number % 2],
                  .operand_tiles = ld->plan.h_tiles,
                  .h = lb_cpu_at(simd, ld->y, row * s->wide),
-                 .h_stride = s->wide},
+                 .h_stride = s->wide,
+                 .scale = ld->scale,
+                 .bias = ld->scaled_bias},
     };
     pass.gemm.rows = active;
     if (simd->gates) {

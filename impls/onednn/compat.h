@@ -29,27 +29,29 @@ typedef dnnl_memory_desc_t lb_memory_desc;
     X(dnnl_memory_desc_destroy)
 #endif
 
-#define LB_DNNL_FUNCTIONS(X)                   \
-    LB_DNNL_FUNCTIONS_OF_VERSION(X)            \
-    X(dnnl_engine_create)                      \
-    X(dnnl_memory_create)                      \
-    X(dnnl_memory_desc_get_size)               \
-    X(dnnl_memory_destroy)                     \
-    X(dnnl_memory_get_data_handle)             \
-    X(dnnl_memory_set_data_handle)             \
-    X(dnnl_primitive_attr_create)              \
-    X(dnnl_primitive_attr_destroy)             \
-    X(dnnl_primitive_attr_set_scratchpad_mode) \
-    X(dnnl_primitive_create)                   \
-    X(dnnl_primitive_desc_destroy)             \
-    X(dnnl_primitive_desc_query)               \
-    X(dnnl_primitive_desc_query_md)            \
-    X(dnnl_primitive_destroy)                  \
-    X(dnnl_primitive_execute)                  \
-    X(dnnl_reorder_primitive_desc_create)      \
-    X(dnnl_stream_create)                      \
-    X(dnnl_stream_destroy)                     \
-    X(dnnl_stream_wait)                        \
+#define LB_DNNL_FUNCTIONS(X)                       \
+    LB_DNNL_FUNCTIONS_OF_VERSION(X)                \
+    X(dnnl_engine_create)                          \
+    X(dnnl_memory_create)                          \
+    X(dnnl_memory_desc_get_size)                   \
+    X(dnnl_memory_destroy)                         \
+    X(dnnl_memory_get_data_handle)                 \
+    X(dnnl_memory_set_data_handle)                 \
+    X(dnnl_primitive_attr_create)                  \
+    X(dnnl_primitive_attr_destroy)                 \
+    X(dnnl_primitive_attr_set_rnn_data_qparams)    \
+    X(dnnl_primitive_attr_set_rnn_weights_qparams) \
+    X(dnnl_primitive_attr_set_scratchpad_mode)     \
+    X(dnnl_primitive_create)                       \
+    X(dnnl_primitive_desc_destroy)                 \
+    X(dnnl_primitive_desc_query)                   \
+    X(dnnl_primitive_desc_query_md)                \
+    X(dnnl_primitive_destroy)                      \
+    X(dnnl_primitive_execute)                      \
+    X(dnnl_reorder_primitive_desc_create)          \
+    X(dnnl_stream_create)                          \
+    X(dnnl_stream_destroy)                         \
+    X(dnnl_stream_wait)                            \
     X(dnnl_version)
 
 /* They are there once lb_onednn_library is loaded. */

@@ -1,8 +1,13 @@
 /* onednn: oneDNN's LSTM primitive, one per layer. It supports f32 and bf16, both directions and
- * all passes; of the cells other than the standard one peephole, and projection without backward.
+ * all passes, and int8 for inference; of the cells other than the standard one peephole, and
+ * projection without backward.
  *
  * `prepare` converts the weights to the format that the library asks for. With bf16, the library
- * requires cell states and all gradients in f32; converting them is part of the timed call. */
+ * requires cell states and all gradients in f32; converting them is part of the timed call.
+ *
+ * int8 is what the library calls f32u8f32f32, with the integers of int8.h and 128 added to those of
+ * x and h: one scale for both, which is 127 because w_ih takes over that of x. Both directions of a
+ * layer share the scales of the weights, and y and hn are rounded to whole 127ths. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include <sched.h>
 #include <stdio.h>
@@ -10,6 +15,7 @@
 #include <string.h>
 
 #include "api/impl.h"
+#include "api/int8.h"
 #include "base/arena.h"
 #include "impls/onednn/compat.h"
 
@@ -85,6 +91,7 @@ static dnnl_engine_t engine;
 
 struct layer {
     int64_t input;                                 /* I_l */
+    bool last;                                     /* its output is y */
     dnnl_primitive_desc_t forward_pd, backward_pd; /* backward_pd: NULL when only inferring */
     dnnl_primitive_t forward, backward;
     dnnl_memory_t memory[LB_SLOT_COUNT]; /* NULL where the primitives have no such argument */
@@ -103,13 +110,17 @@ struct onednn {
     struct counts n;
 
     /* In the harness's buffers; NULL where the pass or the dtype needs none. */
-    char *lower;           /* outputs of all layers but the last, each [T, B, D*P]; dtype */
-    char *hn;              /* [L*D, B, P] dtype, kept for backward */
-    float *c0, *cn;        /* [L*D, B, H] */
-    float *dy, *dhn, *dcn; /* f32 copies of the caller's bf16 tensors */
-    float *dx, *dh0, *dc0; /* likewise */
+    char *lower;               /* outputs of all layers but the last, each [T, B, D*P]; dtype */
+    char *hn;                  /* [L*D, B, P] dtype, kept for backward */
+    float *c0, *cn;            /* [L*D, B, H] */
+    float *dy, *dhn, *dcn;     /* f32 copies of the caller's bf16 tensors */
+    float *dx, *dh0, *dc0;     /* likewise */
+    uint8_t *x;                /* [T, B, I] of int8 */
+    dnnl_primitive_t quantise; /* from the caller's x to it, between the two memories; owned */
+    dnnl_memory_t from, to;
+    float x_max;
     float *dlower[2]; /* [T, B, D*H] gradients of the outputs of two layers below the top one */
-    char description[192];
+    char description[256];
 };
 
 static struct counts counts_of(const struct lb_problem *p)
@@ -153,9 +164,9 @@ static enum lb_status onednn_supports(const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *why)
 {
     (void)config;
-    if (p->dtype != LB_F32 && p->dtype != LB_BF16)
+    if (p->dtype != LB_F32 && p->dtype != LB_BF16 && p->dtype != LB_INT8)
         return lb_fail(why, LB_UNSUPPORTED,
-                       "dtype %s: on a CPU, oneDNN's LSTM has f32 and bf16 only",
+                       "dtype %s: on a CPU, oneDNN's LSTM has f32, bf16 and int8 only",
                        lb_dtype_name(p->dtype));
     if (p->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "math %s: oneDNN computes f32 in full precision here",
@@ -199,16 +210,18 @@ struct plain {
 };
 
 /* x [T, B, I_l], h0 [D, B, P], where P is the size of h, and so on. The weights have the canonical
- * layout, one matrix per direction. */
+ * layout, one matrix per direction; those of int8 are transposed, which alone the library's reorder
+ * takes. */
 static struct plain plain_of(const struct lb_problem *p, int64_t input, enum lb_slot tensor)
 {
     int64_t T = p->seq_len, B = p->batch, H = p->hidden, D = p->directions, P = lb_h_size(p);
+    dnnl_format_tag_t weights = p->dtype == LB_INT8 ? dnnl_ldigo : dnnl_ldgoi;
     const struct plain tensors[LB_TENSOR_COUNT] = {
         [LB_X] = {3, {T, B, input}, dnnl_tnc, false, false},
         [LB_H0] = {4, {1, D, B, P}, dnnl_ldnc, false, false},
         [LB_C0] = {4, {1, D, B, H}, dnnl_ldnc, false, true},
-        [LB_W_IH] = {5, {1, D, input, 4, H}, dnnl_ldgoi, true, false},
-        [LB_W_HH] = {5, {1, D, P, 4, H}, dnnl_ldgoi, true, false},
+        [LB_W_IH] = {5, {1, D, input, 4, H}, weights, true, false},
+        [LB_W_HH] = {5, {1, D, P, 4, H}, weights, true, false},
         [LB_PEEPHOLE] = {4, {1, D, 3, H}, dnnl_ldgo, false, true},
         [LB_PROJECTION] = {4, {1, D, H, P}, dnnl_ldoi, true, false},
         [LB_BIAS] = {4, {1, D, 4, H}, dnnl_ldgo, false, true},
@@ -232,18 +245,32 @@ static dnnl_data_type_t type_of(const struct lb_problem *p, const struct plain *
     return p->dtype == LB_BF16 && !plain->wide && !gradient ? dnnl_bf16 : dnnl_f32;
 }
 
+/* The type in which a layer's primitives take a tensor or its gradient. */
+static dnnl_data_type_t taken_type(const struct lb_problem *p, const struct layer *layer,
+                                   enum lb_slot tensor, bool gradient)
+{
+    struct plain plain = plain_of(p, layer->input, tensor);
+    if (p->dtype == LB_INT8 && (tensor == LB_W_IH || tensor == LB_W_HH))
+        return dnnl_s8;
+    if (p->dtype == LB_INT8 && (tensor == LB_X || (tensor == LB_Y && !layer->last)))
+        return dnnl_u8;
+    return type_of(p, &plain, gradient);
+}
+
 /* Creates the descriptors of a layer's tensors or of their gradients; the caller destroys them. */
-static enum lb_status create_descs(const struct lb_problem *p, int64_t input, bool gradient,
-                                   lb_memory_desc descs[LB_TENSOR_COUNT], struct lb_error *err)
+static enum lb_status create_descs(const struct lb_problem *p, const struct layer *layer,
+                                   bool gradient, lb_memory_desc descs[LB_TENSOR_COUNT],
+                                   struct lb_error *err)
 {
     for (enum lb_slot i = 0; i < LB_TENSOR_COUNT; i++) {
-        struct plain plain = plain_of(p, input, i);
+        struct plain plain = plain_of(p, layer->input, i);
         if (!has(p, i))
             continue;
-        enum lb_status st = status_of(
-            lb_memory_desc_create(&descs[i], plain.ndims, plain.dims, type_of(p, &plain, gradient),
-                                  plain.packed ? dnnl_format_tag_any : plain.tag),
-            "lb_memory_desc_create", err);
+        enum lb_status st =
+            status_of(lb_memory_desc_create(&descs[i], plain.ndims, plain.dims,
+                                            taken_type(p, layer, i, gradient),
+                                            plain.packed ? dnnl_format_tag_any : plain.tag),
+                      "lb_memory_desc_create", err);
         if (st != LB_OK)
             return st;
     }
@@ -269,10 +296,25 @@ done:
     return st;
 }
 
+/* Adds the scales of int8: that of x and h, and those of the gates of w_ih and w_hh, [4H]. */
+static enum lb_status set_scales(const struct lb_problem *p, dnnl_primitive_attr_t attr,
+                                 const float *scales, struct lb_error *err)
+{
+    enum { GATES_AND_UNITS = 1 << 3 | 1 << 4 }; /* of the dimensions l d i g o */
+    enum lb_status st = LB_OK;
+    if (p->dtype != LB_INT8)
+        return LB_OK;
+    TRY_DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, 127, 128));
+    TRY_DNNL(
+        dnnl_primitive_attr_set_rnn_weights_qparams(attr, 4 * p->hidden, GATES_AND_UNITS, scales));
+done:
+    return st;
+}
+
 /* Builds the primitives of a layer: forward, and backward where the pass has it. c0 and cn and,
- * with bf16, all gradients are f32. The caller destroys a half-built layer. */
-static enum lb_status create_layer(const struct lb_problem *problem, struct layer *layer,
-                                   struct lb_error *err)
+ * with bf16, all gradients are f32. scales: of int8. The caller destroys a half-built layer. */
+static enum lb_status create_layer(const struct lb_problem *problem, const float *scales,
+                                   struct layer *layer, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     dnnl_primitive_attr_t attr = NULL;
@@ -280,14 +322,15 @@ static enum lb_status create_layer(const struct lb_problem *problem, struct laye
     dnnl_prop_kind_t kind = lb_trains(problem) ? dnnl_forward_training : dnnl_forward_inference;
     dnnl_rnn_direction_t direction =
         problem->directions == 2 ? dnnl_bidirectional_concat : dnnl_unidirectional_left2right;
-    LB_TRY(create_descs(problem, layer->input, false, descs, err));
+    LB_TRY(create_descs(problem, layer, false, descs, err));
     TRY_DNNL(dnnl_primitive_attr_create(&attr));
     TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    LB_TRY(set_scales(problem, attr, scales, err));
     LB_TRY(status_of(lb_lstm_forward(&layer->forward_pd, engine, kind, direction, descs, attr),
                      "lb_lstm_forward", err));
     TRY_DNNL(dnnl_primitive_create(&layer->forward, layer->forward_pd));
     if (lb_has_backward(problem)) {
-        LB_TRY(create_descs(problem, layer->input, true, gradients, err));
+        LB_TRY(create_descs(problem, layer, true, gradients, err));
         LB_TRY(status_of(lb_lstm_backward(&layer->backward_pd, engine, direction, descs, gradients,
                                           layer->forward_pd, attr),
                          "lb_lstm_backward", err));
@@ -317,6 +360,7 @@ static void destroy_layer(struct layer *layer)
         lb_dnnl.dnnl_primitive_destroy(layer->forward);
     if (layer->forward_pd)
         lb_dnnl.dnnl_primitive_desc_destroy(layer->forward_pd);
+    *layer = (struct layer){.input = layer->input, .last = layer->last};
 }
 
 /* Bytes that a slot needs; 0 when the layer does not use it. */
@@ -358,9 +402,11 @@ static enum lb_status run(const struct onednn *net, size_t l, bool backward, str
     return execute(backward ? layer->backward : layer->forward, net->stream, count, args, err);
 }
 
-/* Converts the plain weights or gradients in `plain` to a slot's format, or back. */
+/* Converts the plain weights or gradients in `plain` to a slot's format, or back. scales: of
+ * weights in int8. */
 static enum lb_status reorder(const struct onednn *net, const struct layer *layer,
-                              enum lb_slot slot, void *plain, bool to_slot, struct lb_error *err)
+                              enum lb_slot slot, void *plain, bool to_slot, const float *scales,
+                              struct lb_error *err)
 {
     const struct lb_problem *p = &net->problem;
     enum lb_status st = LB_OK;
@@ -368,14 +414,18 @@ static enum lb_status reorder(const struct onednn *net, const struct layer *laye
     dnnl_memory_t memory = NULL;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t reorder = NULL;
+    dnnl_primitive_attr_t attr = NULL;
     struct plain of = plain_of(p, layer->input, slots[slot].tensor);
     const_dnnl_memory_desc_t of_slot = desc_of(layer, slot);
     LB_TRY(status_of(
         lb_memory_desc_create(&desc, of.ndims, of.dims, type_of(p, &of, !to_slot), of.tag),
         "lb_memory_desc_create", err));
     TRY_DNNL(dnnl_memory_create(&memory, desc, engine, plain));
+    TRY_DNNL(dnnl_primitive_attr_create(&attr));
+    if (of.packed)
+        LB_TRY(set_scales(p, attr, scales, err));
     TRY_DNNL(dnnl_reorder_primitive_desc_create(&pd, to_slot ? desc : of_slot, engine,
-                                                to_slot ? of_slot : desc, engine, NULL));
+                                                to_slot ? of_slot : desc, engine, attr));
     TRY_DNNL(dnnl_primitive_create(&reorder, pd));
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_FROM, to_slot ? memory : layer->memory[slot]},
@@ -389,6 +439,8 @@ done:
         lb_dnnl.dnnl_primitive_desc_destroy(pd);
     if (memory)
         lb_dnnl.dnnl_memory_destroy(memory);
+    if (attr)
+        lb_dnnl.dnnl_primitive_attr_destroy(attr);
     lb_memory_desc_destroy(desc);
     return st;
 }
@@ -423,6 +475,7 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     struct onednn *net = self;
     enum lb_status st = LB_OK;
     const char *kernel = "unknown", *back = NULL;
+    float *scales = NULL;
     const dnnl_version_t *version;
     LB_TRY(lb_shared_library_load(&lb_onednn_library, err));
     version = lb_dnnl.dnnl_version();
@@ -435,9 +488,15 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     if (!engine)
         TRY_DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0));
     TRY_DNNL(dnnl_stream_create(&net->stream, engine, dnnl_stream_default_flags));
+    scales = malloc((size_t)(4 * problem->hidden) * sizeof(*scales));
+    if (!scales)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
+    for (int64_t g = 0; g < 4 * problem->hidden; g++)
+        scales[g] = 1; /* until prepare has the weights */
     for (int64_t l = 0; l < problem->layers; l++) {
         net->layers[l].input = lb_layer_input(problem, l);
-        LB_TRY(create_layer(problem, &net->layers[l], err));
+        net->layers[l].last = l == problem->layers - 1;
+        LB_TRY(create_layer(problem, scales, &net->layers[l], err));
     }
     lb_dnnl.dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0,
                                       &kernel);
@@ -451,10 +510,13 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
                        "cell projection: this CPU gets oneDNN's kernel %.20s, whose inference with "
                        "projection is wrong",
                        kernel));
-    snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s, %d thread%s",
+    snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
-             back ? back : "", config->threads, config->threads == 1 ? "" : "s");
+             back ? back : "",
+             problem->dtype == LB_INT8 ? ", s8 weights per channel, u8 activations static" : "",
+             config->threads, config->threads == 1 ? "" : "s");
 done:
+    free(scales);
     return st;
 }
 
@@ -482,7 +544,9 @@ static size_t lay_out_kept(struct onednn *net, char *base)
     struct counts n = net->n;
     struct lb_arena arena = {.base = base};
     bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
-    net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * n.size);
+    bool int8 = net->problem.dtype == LB_INT8;
+    net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * (int8 ? 1 : n.size));
+    net->x = int8 ? lb_arena_take(&arena, n.x) : NULL;
     net->hn = trains ? lb_arena_take(&arena, n.h * n.size) : NULL;
     net->c0 = converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
     net->cn = trains || converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
@@ -555,11 +619,20 @@ static size_t count_of(const struct onednn *net, size_t l, enum lb_slot slot)
     return count;
 }
 
+/* from [rows, count / rows] times a factor -> to, transposed. */
+static void transpose(const void *from, float *to, size_t rows, size_t count, float factor)
+{
+    size_t columns = count / rows;
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < columns; c++)
+            to[c * rows + r] = ((const float *)from)[r * columns + c] * factor;
+}
+
 /* Converts canonical weights of a layer, one array per direction, into a slot, if the layer has it.
  * added: NULL, or arrays that are added to them. */
 static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot slot,
-                                const void *const *from, const void *const *added, char *staging,
-                                struct lb_error *err)
+                                const void *const *from, const void *const *added,
+                                const float *scales, char *staging, struct lb_error *err)
 {
     const struct lb_problem *p = &net->problem;
     struct plain plain = plain_of(p, net->layers[l].input, slots[slot].tensor);
@@ -569,7 +642,11 @@ static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot
     for (size_t i = 0; i < D; i++) {
         const char *weights = from[l * D + i];
         if (!plain.wide) {
-            memcpy(staging + i * count * size, weights, count * size);
+            if (net->x)
+                transpose(weights, (float *)(void *)staging + i * count, 4 * (size_t)p->hidden,
+                          count, slot == LB_W_IH && l == 0 ? net->x_max : 1);
+            else
+                memcpy(staging + i * count * size, weights, count * size);
             continue;
         }
         for (size_t j = 0; j < count; j++) {
@@ -580,7 +657,7 @@ static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot
             ((float *)(void *)staging)[i * count + j] = (float)(value + more);
         }
     }
-    return reorder(net, &net->layers[l], slot, staging, true, err);
+    return reorder(net, &net->layers[l], slot, staging, true, scales, err);
 }
 
 /* Allocates room for the largest weights of a layer, in all directions; the caller frees it. */
@@ -600,7 +677,7 @@ static void *allocate_staging(const struct onednn *net, struct lb_error *err)
 
 /* Converts the weights of all layers into their slots. */
 static enum lb_status pack(const struct onednn *net, const struct lb_weights *weights,
-                           struct lb_error *err)
+                           const float *scales, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct {
@@ -617,18 +694,91 @@ static enum lb_status pack(const struct onednn *net, const struct lb_weights *we
         return LB_OOM;
     for (size_t l = 0; l < net->n.L; l++)
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-            LB_TRY(pack_slot(net, l, rows[i].slot, rows[i].from, rows[i].added, staging, err));
+            LB_TRY(pack_slot(net, l, rows[i].slot, rows[i].from, rows[i].added,
+                             scales ? scales + l * 4 * (size_t)net->problem.hidden : NULL, staging,
+                             err));
 done:
     free(staging);
+    return st;
+}
+
+/* scales [L, 4H] of the weights, by which the library multiplies them. */
+static void find_scales(const struct onednn *net, const struct lb_weights *weights, float *scales)
+{
+    size_t H = (size_t)net->problem.hidden, D = (size_t)net->problem.directions;
+    for (size_t l = 0; l < net->n.L; l++)
+        for (size_t g = 0; g < 4 * H; g++) {
+            size_t input = (size_t)net->layers[l].input;
+            float most = 0;
+            for (size_t d = l * D; d < (l + 1) * D; d++)
+                most = fmaxf(most, lb_int8_channel((const float *)weights->w_ih[d] + g * input,
+                                                   input, l == 0 ? net->x_max : 1,
+                                                   (const float *)weights->w_hh[d] + g * H, H));
+            scales[l * 4 * H + g] = most > 0 ? 127 / most : 1;
+        }
+}
+
+/* Creates the reorder from the caller's x to integers. */
+static enum lb_status create_quantise(struct onednn *net, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_primitive_desc_t pd = NULL;
+    lb_memory_desc from = NULL, to = NULL;
+    struct plain x = plain_of(&net->problem, net->problem.input, LB_X);
+    TRY_DNNL(dnnl_primitive_attr_create(&attr));
+    TRY_DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, lb_int8_factor(net->x_max), 128));
+    LB_TRY(status_of(lb_memory_desc_create(&from, x.ndims, x.dims, dnnl_f32, x.tag),
+                     "lb_memory_desc_create", err));
+    LB_TRY(status_of(lb_memory_desc_create(&to, x.ndims, x.dims, dnnl_u8, x.tag),
+                     "lb_memory_desc_create", err));
+    TRY_DNNL(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr));
+    TRY_DNNL(dnnl_primitive_create(&net->quantise, pd));
+    TRY_DNNL(dnnl_memory_create(&net->from, from, engine, DNNL_MEMORY_NONE));
+    TRY_DNNL(dnnl_memory_create(&net->to, to, engine, net->x));
+done:
+    if (pd)
+        lb_dnnl.dnnl_primitive_desc_destroy(pd);
+    if (attr)
+        lb_dnnl.dnnl_primitive_attr_destroy(attr);
+    lb_memory_desc_destroy(from);
+    lb_memory_desc_destroy(to);
+    return st;
+}
+
+/* In int8 the primitives hold the scales of the weights, so they are built again. */
+static enum lb_status prepare_int8(struct onednn *net, const struct lb_buffers *buffers,
+                                   const struct lb_weights *weights, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t gates = 4 * (size_t)net->problem.hidden;
+    struct lb_sizes sizes;
+    float *scales = malloc(net->n.L * gates * sizeof(*scales));
+    if (!scales)
+        return lb_fail(err, LB_OOM, "out of memory for the scales of the weights");
+    net->x_max = buffers->x_max;
+    find_scales(net, weights, scales);
+    for (size_t l = 0; l < net->n.L; l++) {
+        destroy_layer(&net->layers[l]);
+        LB_TRY(create_layer(&net->problem, scales + l * gates, &net->layers[l], err));
+    }
+    LB_TRY(lay_out(net, buffers, &sizes, err));
+    LB_TRY(create_quantise(net, err));
+    LB_TRY(pack(net, weights, scales, err));
+done:
+    free(scales);
     return st;
 }
 
 static enum lb_status onednn_prepare(void *self, const struct lb_buffers *buffers,
                                      const struct lb_weights *weights, struct lb_error *err)
 {
+    struct onednn *net = self;
     struct lb_sizes sizes;
-    enum lb_status st = lay_out(self, buffers, &sizes, err);
-    return st == LB_OK ? pack(self, weights, err) : st;
+    if (net->problem.dtype == LB_INT8)
+        return prepare_int8(net, buffers, weights, err);
+    enum lb_status st = lay_out(net, buffers, &sizes, err);
+    return st == LB_OK ? pack(net, weights, NULL, err) : st;
 }
 
 /* The address of a slot's data for this call; inputs are only read. */
@@ -654,7 +804,8 @@ static enum lb_status set_layer_data(const struct onednn *net, size_t l, const v
                                      void *cn, struct lb_error *err)
 {
     struct counts n = net->n;
-    size_t state = l * n.slice * n.size, h = l * n.h_slice * n.size, lower = n.y * n.size;
+    size_t state = l * n.slice * n.size, h = l * n.h_slice * n.size;
+    size_t lower = n.y * (net->x ? 1 : n.size);
     const char *cells = net->c0 ? (const char *)(net->c0 + l * n.slice) : (const char *)c0 + state;
     const struct slot_data list[] = {
         {LB_X, l == 0 ? x : net->lower + (l - 1) * lower},
@@ -673,10 +824,16 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
     const struct onednn *net = self;
     struct counts n = net->n;
     enum lb_status st = LB_OK;
+    const void *x = net->x ? net->x : io->x;
     if (net->c0)
         bf16_to_f32(io->c0, net->c0, n.state);
+    if (net->x) {
+        const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, net->from}, {DNNL_ARG_TO, net->to}};
+        TRY_DNNL(dnnl_memory_set_data_handle(net->from, (void *)(uintptr_t)io->x));
+        LB_TRY(execute(net->quantise, net->stream, 2, args, err));
+    }
     for (size_t l = 0; l < n.L; l++) {
-        LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, io->hn, io->cn, err));
+        LB_TRY(set_layer_data(net, l, x, io->h0, io->c0, io->y, io->hn, io->cn, err));
         LB_TRY(run(net, l, false, err));
     }
     if (net->hn)
@@ -785,7 +942,7 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
             size_t count = count_of(net, l, rows[i].slot);
             if (!layer->memory[rows[i].slot])
                 continue;
-            LB_TRY(reorder(net, layer, rows[i].slot, staging, false, err));
+            LB_TRY(reorder(net, layer, rows[i].slot, staging, false, NULL, err));
             copy_gradient(net, l, staging, count, rows[i].to);
             if (rows[i].too)
                 copy_gradient(net, l, staging, count, rows[i].too);
@@ -798,7 +955,7 @@ done:
 /* The library's reorders and the staging between them are part of the time. */
 static enum lb_status onednn_update(void *self, const struct lb_update_io *io, struct lb_error *err)
 {
-    enum lb_status st = pack(self, &io->weights, err);
+    enum lb_status st = pack(self, &io->weights, NULL, err);
     return st == LB_OK ? onednn_gradients(self, &io->gradients, err) : st;
 }
 
@@ -812,6 +969,12 @@ static void onednn_destroy(void *self)
     struct onednn *net = self;
     for (size_t l = 0; net->layers && l < (size_t)net->problem.layers; l++)
         destroy_layer(&net->layers[l]);
+    if (net->quantise)
+        lb_dnnl.dnnl_primitive_destroy(net->quantise);
+    if (net->from)
+        lb_dnnl.dnnl_memory_destroy(net->from);
+    if (net->to)
+        lb_dnnl.dnnl_memory_destroy(net->to);
     free(net->layers);
     if (net->stream)
         lb_dnnl.dnnl_stream_destroy(net->stream);
@@ -823,7 +986,7 @@ const struct lb_impl lb_impl_onednn = {
     .name = "onednn",
     .summary = "oneDNN's LSTM primitive",
     .memory = LB_HOST,
-    .traits = LB_DETERMINISTIC | LB_INSTANCES,
+    .traits = LB_DETERMINISTIC | LB_INSTANCES | LB_QUANTISES,
     .state_size = sizeof(struct onednn),
     .supports = onednn_supports,
     .create = onednn_create,

@@ -93,6 +93,19 @@ static void widen(enum lb_dtype dtype, const struct tile *t, float to[MAX_ROWS][
     }
 }
 
+/* sums += left right for fours of int8. */
+static void dot_int8(struct tile *sums, const struct tile *left, const struct tile *right)
+{
+    for (size_t m = 0; m < sums->rows; m++)
+        for (size_t n = 0; n < sums->bytes / 4; n++) {
+            int32_t sum;
+            memcpy(&sum, sums->data[m] + 4 * n, sizeof(sum));
+            for (size_t k = 0; k < left->bytes; k++)
+                sum += (int8_t)left->data[m][k] * (int8_t)right->data[k / 4][4 * n + k % 4];
+            memcpy(sums->data[m] + 4 * n, &sum, sizeof(sum));
+        }
+}
+
 void amx_model_dot(enum lb_dtype dtype, int c, int a, int b)
 {
     struct tile *sums = configured(c, "tdp");
@@ -103,6 +116,11 @@ void amx_model_dot(enum lb_dtype dtype, int c, int a, int b)
     tell('D');
     if (sums->rows != left->rows || sums->bytes != right->bytes || left->bytes / 4 != right->rows)
         refuse("tdp", "the shapes of the tiles don't match");
+    atomic_fetch_add(&dot_count, 1);
+    if (dtype == LB_INT8) {
+        dot_int8(sums, left, right);
+        return;
+    }
     widen(dtype, left, l);
     widen(dtype, right, r);
     for (size_t m = 0; m < sums->rows; m++)
@@ -113,7 +131,6 @@ void amx_model_dot(enum lb_dtype dtype, int c, int a, int b)
                 sum += l[m][k] * r[k / 2][2 * n + k % 2];
             memcpy(sums->data[m] + 4 * n, &sum, sizeof(sum));
         }
-    atomic_fetch_add(&dot_count, 1);
 }
 
 size_t amx_model_dot_count(void)

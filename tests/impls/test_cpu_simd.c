@@ -38,6 +38,8 @@ __typeof__(lb_simd_kernels_best) __real_lb_simd_kernels_best, __wrap_lb_simd_ker
 const struct lb_simd_kernels *__wrap_lb_simd_kernels_best(enum lb_dtype dtype)
 {
     const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    if (tiles_are_modelled && dtype == LB_INT8)
+        return &lb_simd_kernels_amx_model_int8;
     if (tiles_are_modelled && lb_dtype_size(dtype) == 2)
         return dtype == LB_BF16 ? &lb_simd_kernels_amx_model_bf16 : &lb_simd_kernels_amx_model_f16;
     size_t last = lb_simd_kernels_all(dtype, list) - 1;
@@ -172,10 +174,15 @@ static void expect_reason(const char *text, const char *says)
 TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
 {
     static const char *const problems[] = {
-        "T9_B13_I37_H100_L2_D2/f32/infer",    "T9_B13_I37_H100_L2_D2/f32/infer/ragged",
-        "T5_B7_I33_H130_D2/f64/infer",        "T7_B31_I20_H200/f32/forward/ragged",
-        "T6_B8_I1200_H80_L2/f32/infer",       "T9_B13_I37_H100_L2_D2/bf16/infer/ragged",
-        "T7_B31_I20_H200/f16/forward/ragged", "T12_B20_I64_H64/bf16/infer",
+        "T9_B13_I37_H100_L2_D2/f32/infer",
+        "T9_B13_I37_H100_L2_D2/f32/infer/ragged",
+        "T5_B7_I33_H130_D2/f64/infer",
+        "T7_B31_I20_H200/f32/forward/ragged",
+        "T6_B8_I1200_H80_L2/f32/infer",
+        "T9_B13_I37_H100_L2_D2/bf16/infer/ragged",
+        "T7_B31_I20_H200/f16/forward/ragged",
+        "T12_B20_I64_H64/bf16/infer",
+        "T9_B13_I37_H100_L2_D2/int8/infer/ragged",
     };
     char one[128], two[128];
     if (cpus() < 2)
@@ -210,6 +217,7 @@ TEST(results_are_the_same_for_every_division)
         "T4_B13_I37_H100_L2_D2/f32/train/ragged", "T3_B7_I33_H130/f64/backward",
         "T5_B29_I20_H200_L3/f32/infer/ragged",    "T3_B9_I45_H80_D2/bf16/train",
         "T4_B20_I7_H290/f16/forward/ragged",      "T2_B3_I300_H17/f32/train",
+        "T4_B20_I70_H290_D2/int8/infer/ragged",
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         char text[128];
@@ -266,6 +274,22 @@ static const char *const half_problems[] = {
     "T4_B70_I33_H31_D2/%s/train/ragged",
 };
 
+/* The same of int8, with weights that do and that do not stay in the L2 cache beside the rows. */
+static const char *const int8_problems[] = {
+    "T9_B13_I37_H100_L2_D2", "T9_B13_I37_H100_D2/ragged", "T1_B1_I1_H1",
+    "T40_B14_I64_H48_D2",    "T6_B8_I300_H80_L2/ragged",  "T4_B70_I133_H31_D2/ragged",
+    "T3_B20_I700_H500",
+};
+
+static void int8_is_right(const char *suffix)
+{
+    for (size_t i = 0; i < sizeof(int8_problems) / sizeof(int8_problems[0]); i++) {
+        char text[128];
+        snprintf(text, sizeof(text), "cpu_simd/%s/int8/infer%s", int8_problems[i], suffix);
+        hash_of(text);
+    }
+}
+
 static void half_problems_are_right(const char *suffix)
 {
     static const char *const dtypes[] = {"bf16", "f16"};
@@ -291,10 +315,23 @@ TEST(bf16_and_f16_are_right_on_every_unit_of_this_cpu)
     hash_of("cpu_simd/T3_B7_I9_H800/bf16/train");
 }
 
-TEST(bf16_and_f16_are_right_on_modelled_tiles)
+TEST(int8_is_the_scheme_on_every_unit_of_this_cpu)
+{
+    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    size_t count = lb_simd_kernels_all(LB_INT8, list);
+    for (skipped_units = 0; skipped_units < count; skipped_units++) {
+        int8_is_right("");
+        if (cpus() >= 2)
+            int8_is_right("/th2");
+    }
+    skipped_units = 0;
+}
+
+TEST(bf16_f16_and_int8_are_right_on_modelled_tiles)
 {
     tiles_are_modelled = true;
     half_problems_are_right("");
+    int8_is_right("");
     if (cpus() >= 2)
         half_problems_are_right("/th2");
     tiles_are_modelled = false;

@@ -273,7 +273,7 @@ TEST(tiles_share_weight_gradients_evenly)
 /* The width of panels that a plan counts with is that of the kernels that run. */
 TEST(widths_are_those_of_the_kernels)
 {
-    for (int d = 0; d < LB_INT8; d++) {
+    for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
         enum lb_dtype dtype = (enum lb_dtype)d;
         size_t left = lb_simd_kernels_all(dtype, list); /* fastest first */
