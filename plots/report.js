@@ -457,7 +457,7 @@ const CHARTS = {
     },
     throughput: {
         name: "throughput of instances", unit: "time", label: "p99", xLabel: "calls per second",
-        joins: true, setting: (c) => c.setting.alone, xText: shortNumber,
+        joins: true, setting: (c) => c.setting.alone, xText: (x) => shortNumber(x),
         x: (c) => c.perSecond,
         value: (c) => c.setting.alone && c.percentiles && c.percentiles[1][0],
         interval: (c) => (c.percentiles ? c.percentiles[1].slice(1) : []),
