@@ -482,19 +482,8 @@ static void end_hold(void)
         fake.started_ns = fake_clock_ns();
 }
 
-static int refusals; /* how many of the next pieces of work are refused */
-
-void fake_device_refuse(int count)
-{
-    refusals = count;
-}
-
 static enum lb_status fake_stop(double *ns, struct lb_error *err)
 {
-    if (refusals > 0) {
-        refusals--;
-        return lb_fail(err, LB_FAILED, "too many resources requested for launch");
-    }
     end_hold();
     enum lb_status st = fake_synchronize(err);
     fake.counts.events++;

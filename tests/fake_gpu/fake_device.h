@@ -93,10 +93,6 @@ enum lb_status fake_gemm(const struct lb_gemm *gemm, struct lb_error *err);
 void fake_device_each_block(void (*visit)(void *memory, size_t bytes, void *context),
                             void *context);
 
-/* The next `count` timed pieces of work are refused, like launches that ask for too many
- * resources. The device continues to work. */
-void fake_device_refuse(int count);
-
 const struct fake_counts *fake_device_counts(void);
 
 #ifdef __cplusplus

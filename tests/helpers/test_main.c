@@ -28,7 +28,12 @@ void test_group(CMFixtureFunction setup, CMFixtureFunction teardown)
     group_teardown = teardown;
 }
 
-int main(void)
+/* The words "only PATTERN" or "without PATTERN" choose among the tests by their names. */
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "only") == 0)
+        cmocka_set_test_filter(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "without") == 0)
+        cmocka_set_skip_filter(argv[2]);
     return _cmocka_run_group_tests("tests", tests, count, group_setup, group_teardown);
 }

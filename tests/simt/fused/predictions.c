@@ -1,6 +1,7 @@
 /* What the cost model predicts for a grid of sizes in f16 on an H100. The predictions are written
  * down before a run, which then tests the model. */
-#include "predictions.h"
+#include "impls/fused/fused.h"
+#include "tests/helpers/test.h"
 
 static const int hiddens[] = {128, 256, 512, 768, 1024}, batches[] = {1, 8, 16, 32, 64};
 static const int lengths[] = {128, 1024};
@@ -69,7 +70,8 @@ static void print_cell(FILE *to, const struct lb_fused_view *view, int hidden, i
     fputc('\n', to);
 }
 
-void print_predictions(FILE *to)
+/* Prints cuda/predictions.csv: one row per size, with all families. */
+static void print_predictions(FILE *to)
 {
     const struct lb_problem any = problem_of(1, 1, 1, LB_INFER);
     struct lb_fused_view view;
@@ -86,4 +88,22 @@ void print_predictions(FILE *to)
     for (int h = 0; h < HIDDENS; h++)
         for (int b = 0; b < BATCHES; b++)
             print_cell(to, &view, hiddens[h], batches[b]);
+}
+
+/* The predictions are written down, so that a run can test the model. They must agree with it. */
+TEST(predictions_on_paper_are_those_of_the_model)
+{
+    char *rows = NULL, data[1 << 14] = "";
+    size_t size = 0;
+    FILE *memory = open_memstream(&rows, &size);
+    FILE *file = fopen(LB_SOURCE_DIR "/cuda/predictions.csv", "r");
+    assert_non_null(memory);
+    assert_non_null(file);
+    print_predictions(memory);
+    fclose(memory);
+    assert_in_range(fread(data, 1, sizeof(data), file), 1, sizeof(data) - 1);
+    fclose(file);
+    if (strcmp(data, rows) != 0)
+        fail_msg("cuda/predictions.csv should be:\n%s", rows);
+    free(rows);
 }

@@ -1,27 +1,11 @@
 /* The whole implementation `fused`: its own source on a fake device, GEMMs as plain loops, the
- * kernels on the emulator, and results compared with the oracle as in any run.
- *
- *   test_simt_fused_impl_fast [only PATTERN | without PATTERN]
- *                                        runs the tests, or those whose names match, or the others
- *   test_simt_fused_impl_fast predict    prints cuda/predictions.csv */
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+ * kernels on the emulator, and results compared with the oracle as in any run. */
 #include "base/given_files.h"
 #include "impls/fused/fused.h"
-#include "predictions.h"
 #include "tests/fake_gpu/gpu_case.h"
 #include "tests/fake_gpu/queue.h"
 #include "tests/helpers/scratch_folder.h"
+#include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_fused;
 extern int lb_grid_host_resident, lb_grid_host_missing; /* launch_host.cpp explains them */
@@ -41,7 +25,7 @@ static void expect_ok(const char *text)
     lb_row_free(&row);
 }
 
-static void every_pass_agrees_with_the_oracle(void **state)
+TEST(every_pass_agrees_with_the_oracle)
 {
     static const char *const cases[] = {
         "fused:cluster/T1_B1_I1_H1/f16/train",
@@ -76,17 +60,15 @@ static void every_pass_agrees_with_the_oracle(void **state)
         "fused:step/T4_B6_I4_H5_L2_D2/f64/backward/ragged/act-relu",
         "fused:step/T2_B66_I2_H20/f16/train",
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         expect_ok(cases[i]);
 }
 
 /* When a block never runs, the case ends with an error that names the block. */
-static void a_wait_that_does_not_end_is_the_cases_error(void **state)
+TEST(a_wait_that_does_not_end_is_the_cases_error)
 {
     static const char *const cases[] = {"fused:grid/T5_B4_I3_H29/f16/infer",
                                         "fused:grid/T5_B4_I3_H29/f32/infer"};
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row row;
         lb_grid_host_missing = 1;
@@ -101,7 +83,7 @@ static void a_wait_that_does_not_end_is_the_cases_error(void **state)
 
 /* Where the device has no room for all blocks of a tile, that is not launched, because blocks would
  * wait for ever. A tile of 8 units needs 4 blocks here, one of 16 units needs 2. */
-static void blocks_that_cannot_all_run_are_refused(void **state)
+TEST(blocks_that_cannot_all_run_are_refused)
 {
     static const struct {
         int room;
@@ -109,7 +91,6 @@ static void blocks_that_cannot_all_run_are_refused(void **state)
         const char *says;
     } cases[] = {{1, LB_VERDICT_UNSUPPORTED, "room for 1"},
                  {3, LB_VERDICT_OK, "grid was refused: "}};
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row row;
         lb_grid_host_resident = cases[i].room;
@@ -124,7 +105,7 @@ static void blocks_that_cannot_all_run_are_refused(void **state)
 /* Layers run in a wavefront where the device has room for all, else one after the other. Both give
  * the same bits, in whichever order streams run. The host's part does not depend on the family, so
  * the cluster kernels, which take longest, run in one order only. */
-static void a_wavefront_gives_the_same_bits(void **state)
+TEST(a_wavefront_gives_the_same_bits)
 {
     static const struct {
         const char *text;
@@ -134,7 +115,6 @@ static void a_wavefront_gives_the_same_bits(void **state)
         {"fused:step/T60_B3_I4_H5_L3/f32/train/ragged", FAKE_LAZY},
         {"fused:cluster/T280_B1_I3_H5_L2/f16/infer", FAKE_SHUFFLED},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row wave, plain;
         lb_host_sms = 1;
@@ -154,7 +134,7 @@ static void a_wavefront_gives_the_same_bits(void **state)
                                                              directions below it for all times */
 }
 
-static void a_wavefront_without_one_of_its_waits_is_found(void **state)
+TEST(a_wavefront_without_one_of_its_waits_is_found)
 {
     static const struct gpu_case_waits waits[] = {
         {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_FORWARD, 4},
@@ -163,7 +143,6 @@ static void a_wavefront_without_one_of_its_waits_is_found(void **state)
         {"fused:step/T60_B1_I1_H2_L3/f32/train", FAKE_JOIN, FAKE_BACKWARD, 1},
         {"fused:step/T60_B1_I1_H2_L3/f32/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
     };
-    (void)state;
     gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
 }
 
@@ -183,7 +162,7 @@ static void describe_device(const char *text)
 /* On a device that multiplies so slowly that the GEMMs of few steps take longer than a launch, one
  * layer runs in chunks. GEMMs that add to dw round more often, so that only inference has the same
  * bits as without chunks. */
-static void gemms_beside_the_recurrence_give_the_same_results(void **state)
+TEST_WITH(gemms_beside_the_recurrence_give_the_same_results, scratch_setup, scratch_teardown)
 {
     static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 0.02\n";
     static const char *const cases[] = {"fused:cluster/T8_B2_I80_H6/f16/infer",
@@ -196,7 +175,6 @@ static void gemms_beside_the_recurrence_give_the_same_results(void **state)
         {"fused:cluster/T8_B2_I80_H6/f16/backward/graph", FAKE_FORK, FAKE_BACKWARD, 1},
     };
     struct lb_row plain, row;
-    (void)state;
     run_case(cases[0], &plain);
     assert_null(strstr(plain.description, "beside"));
     describe_device(slow);
@@ -220,10 +198,9 @@ static void gemms_beside_the_recurrence_give_the_same_results(void **state)
  * are, and on the stream of the recurrence before that waits for the GEMM of the first chunk. With
  * the clearing behind that wait, GEMMs run in front of it: GCK. With one clearing per chunk, each K
  * has a C. */
-static void exchange_buffers_are_cleared_once_and_before_the_gemms(void **state)
+TEST_WITH(exchange_buffers_are_cleared_once_and_before_the_gemms, scratch_setup, scratch_teardown)
 {
     static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 0.02\n";
-    (void)state;
     describe_device(slow);
     fake_queue_order(FAKE_EAGER);
     lb_host_log[0] = 0;
@@ -266,10 +243,9 @@ static void expect_description(const char *text, const char *begins, const char 
     lb_row_free(&row);
 }
 
-static void what_was_measured_is_known_to_later_runs(void **state)
+TEST_WITH(what_was_measured_is_known_to_later_runs, scratch_setup, scratch_teardown)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/train";
-    (void)state;
     tuned_file();
     expect_description(text, "step: ", "expected");
     tune(true);
@@ -279,22 +255,12 @@ static void what_was_measured_is_known_to_later_runs(void **state)
     expect_description("fused/T2_B2_I3_H6/f64/train", "step: ", "expected"); /* another problem */
 }
 
-static void a_plan_that_can_not_be_launched_is_passed_over(void **state)
-{
-    (void)state;
-    tuned_file();
-    tune(true);
-    fake_device_refuse(2); /* the first timed run of each of the first two plans */
-    expect_description("fused/T2_B2_I3_H5/f64/infer", "step: ", "tuned, ");
-}
-
 /* On the fake device all launches take the same time: one for one or two steps beats one per step.
  */
-static void a_variant_is_tuned_apart_from_auto(void **state)
+TEST_WITH(a_variant_is_tuned_apart_from_auto, scratch_setup, scratch_teardown)
 {
     static const char any[] = "fused/T1_B2_I3_H5/f16/infer";
     static const char step[] = "fused:step/T1_B2_I3_H5/f16/infer";
-    (void)state;
     tuned_file();
     tune(true);
     expect_description(any, "cluster: ", "tuned, ");
@@ -306,9 +272,8 @@ static void a_variant_is_tuned_apart_from_auto(void **state)
 
 /* On the fake device a step costs the same in each of T launches, and the events around them cost
  * something too, which must not be in the time of a step. */
-static void events_and_launches_fall_out_of_what_is_measured(void **state)
+TEST_WITH(events_and_launches_fall_out_of_what_is_measured, scratch_setup, scratch_teardown)
 {
-    (void)state;
     tuned_file();
     tune(true);
     expect_description("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, 1000.00 us per step");
@@ -316,9 +281,8 @@ static void events_and_launches_fall_out_of_what_is_measured(void **state)
 }
 
 /* A plan measured over two steps, where launches dominate, is not used for long sequences. */
-static void few_steps_are_tuned_apart_from_many(void **state)
+TEST_WITH(few_steps_are_tuned_apart_from_many, scratch_setup, scratch_teardown)
 {
-    (void)state;
     tuned_file();
     tune(true);
     expect_ok("fused:step/T2_B1_I2_H3/f64/infer");
@@ -330,11 +294,10 @@ static void few_steps_are_tuned_apart_from_many(void **state)
 }
 
 /* Single launches cost time of the host, so that another tile may be the fastest. */
-static void what_was_measured_by_launches_is_not_taken_for_replays(void **state)
+TEST_WITH(what_was_measured_by_launches_is_not_taken_for_replays, scratch_setup, scratch_teardown)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
     static const char replayed[] = "fused/T2_B2_I3_H5/f64/infer/graph";
-    (void)state;
     tuned_file();
     tune(true);
     expect_description(text, "step: ", "tuned, ");
@@ -363,7 +326,7 @@ static void write_tuned(const char *path, const char *value)
     fclose(file);
 }
 
-static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
+TEST_WITH(a_tuned_choice_is_taken_and_a_damaged_one_is_said, scratch_setup, scratch_teardown)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
     const char *path = tuned_file();
@@ -371,7 +334,6 @@ static void a_tuned_choice_is_taken_and_a_damaged_one_is_said(void **state)
     struct lb_fused_view view;
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     char value[128], units[32];
-    (void)state;
     tune(true);
     expect_ok(text);
     tune(false);
@@ -436,9 +398,8 @@ static struct cluster_tile cluster_tile(const char *model, const char *text)
     return t;
 }
 
-static void the_choice_follows_size_and_batch(void **state)
+TEST(the_choice_follows_size_and_batch)
 {
-    (void)state;
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H128/f16/infer").blocks, 4);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H512/f16/infer").blocks, 16);
     assert_int_equal(cluster_tile("h100", "fused:cluster/T9_B8_H768/f16/infer").warps, 12);
@@ -453,14 +414,13 @@ static void the_choice_follows_size_and_batch(void **state)
 
 /* Of a device that forms clusters of at most 8 blocks no tile of 16 is planned, in neither pass.
  * Without the comparison of a tile's blocks with the device's, H = 512 has plans. */
-static void no_cluster_is_wider_than_the_device_forms(void **state)
+TEST_WITH(no_cluster_is_wider_than_the_device_forms, scratch_setup, scratch_teardown)
 {
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     struct lb_fused_refusal refusal;
     struct lb_fused_view view;
     struct lb_device_info device;
     struct lb_case c = trial_case("fused:cluster/T9_B8_H512/f16/train");
-    (void)state;
     describe_device("like = h100\nname = no device\ncluster = 8\n");
     const char *path = scratch_path("device.txt");
     assert_int_equal(lb_device_model(path, &device, NULL), LB_OK);
@@ -497,9 +457,8 @@ static struct grid_tile grid_tile(const char *model, const char *text)
     return t;
 }
 
-static void the_batch_is_split_where_there_is_room(void **state)
+TEST(the_batch_is_split_where_there_is_room)
 {
-    (void)state;
     struct grid_tile t = grid_tile("h100", "fused:grid/T9_B16_H768/f16/infer");
     assert_int_equal(t.units, 16);
     assert_int_equal(t.groups, 2);
@@ -514,11 +473,10 @@ static void the_batch_is_split_where_there_is_room(void **state)
 }
 
 /* 132 SMs do not run eight clusters of 16 blocks, because each cluster must be in one GPC. */
-static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **state)
+TEST(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave)
 {
     static const char seven[] = "fused:cluster/T128_B56_H768/f16/train";
     static const char eight[] = "fused:cluster/T128_B64_H768/f16/train";
-    (void)state;
     struct lb_fused_plan one = chosen("h100", seven).backward;
     struct lb_fused_plan two = chosen("h100", eight).backward;
     assert_int_equal(one.needed, 7);
@@ -528,7 +486,7 @@ static void clusters_that_no_gpc_has_room_for_wait_for_a_second_wave(void **stat
 }
 
 /* Where a device forms clusters of 4 blocks, they share the tiles of a wide backward step. */
-static void a_cluster_shares_a_backward_step_where_it_fits(void **state)
+TEST_WITH(a_cluster_shares_a_backward_step_where_it_fits, scratch_setup, scratch_teardown)
 {
     static const struct {
         const char *model, *text;
@@ -541,7 +499,6 @@ static void a_cluster_shares_a_backward_step_where_it_fits(void **state)
         {"h100", "fused:step/T9_B1_H1024/f16/train", false},
         {"a100", "fused:step/T9_B64_H1024/f16/train", false},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_fused_choice choice = chosen(cases[i].model, cases[i].text);
         struct lb_case c = trial_case(cases[i].text);
@@ -573,10 +530,9 @@ static double expected_us(const char *text)
     return us;
 }
 
-static void a_device_with_less_room_than_expected_takes_more_waves(void **state)
+TEST(a_device_with_less_room_than_expected_takes_more_waves)
 {
     static const char text[] = "fused:cluster/T2_B9_I3_H5/f16/infer"; /* 5 clusters of 2 rows */
-    (void)state;
     double roomy = expected_us(text);
     lb_host_sms = 4;
     double narrow = expected_us(text);
@@ -584,7 +540,7 @@ static void a_device_with_less_room_than_expected_takes_more_waves(void **state)
     assert_true(fabs(narrow - 5 * roomy) < 0.05);
 }
 
-static void what_cannot_run_is_refused_with_its_limit(void **state)
+TEST(what_cannot_run_is_refused_with_its_limit)
 {
     static const struct {
         const char *model, *text, *says;
@@ -600,7 +556,6 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
         {"h100", "fused:grid/T9_B8_H64/f64/infer", "f64"},
         {"h100", "fused:grid/T9_B8_H64/f16/infer/act-relu", "relu"},
     };
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_case c = trial_case(cases[i].text);
         struct lb_device_info device;
@@ -642,74 +597,4 @@ static void what_cannot_run_is_refused_with_its_limit(void **state)
     assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
-/* The text of a file, to be freed. */
-static char *text_of(FILE *file)
-{
-    size_t size = 1 << 16;
-    char *text = calloc(1, size + 1);
-    assert_non_null(file);
-    assert_non_null(text);
-    assert_true(fread(text, 1, size, file) < size);
-    fclose(file);
-    return text;
-}
-
-static char *printed(void (*print)(FILE *))
-{
-    FILE *file = tmpfile();
-    assert_non_null(file);
-    print(file);
-    rewind(file);
-    return text_of(file);
-}
-
-/* The predictions are written down, so that a run can test the model. They must agree with it. */
-static void predictions_on_paper_are_those_of_the_model(void **state)
-{
-    char *rows = printed(print_predictions);
-    char *data = text_of(fopen(LB_SOURCE_DIR "/cuda/predictions.csv", "r"));
-    (void)state;
-    if (strcmp(data, rows) != 0)
-        fail_msg("cuda/predictions.csv should be, by `test_simt_fused_impl_fast predict`:\n%s",
-                 rows);
-    free(rows);
-    free(data);
-}
-
-int main(int argc, char **argv)
-{
-#define SCRATCH(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pass_agrees_with_the_oracle),
-        cmocka_unit_test(a_wait_that_does_not_end_is_the_cases_error),
-        cmocka_unit_test(blocks_that_cannot_all_run_are_refused),
-        cmocka_unit_test(a_wavefront_gives_the_same_bits),
-        cmocka_unit_test(a_wavefront_without_one_of_its_waits_is_found),
-        SCRATCH(gemms_beside_the_recurrence_give_the_same_results),
-        SCRATCH(exchange_buffers_are_cleared_once_and_before_the_gemms),
-        SCRATCH(what_was_measured_is_known_to_later_runs),
-        SCRATCH(a_plan_that_can_not_be_launched_is_passed_over),
-        SCRATCH(a_variant_is_tuned_apart_from_auto),
-        SCRATCH(events_and_launches_fall_out_of_what_is_measured),
-        SCRATCH(few_steps_are_tuned_apart_from_many),
-        SCRATCH(what_was_measured_by_launches_is_not_taken_for_replays),
-        SCRATCH(a_tuned_choice_is_taken_and_a_damaged_one_is_said),
-        cmocka_unit_test(the_choice_follows_size_and_batch),
-        cmocka_unit_test(the_batch_is_split_where_there_is_room),
-        SCRATCH(no_cluster_is_wider_than_the_device_forms),
-        cmocka_unit_test(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave),
-        SCRATCH(a_cluster_shares_a_backward_step_where_it_fits),
-        cmocka_unit_test(a_device_with_less_room_than_expected_takes_more_waves),
-        cmocka_unit_test(what_cannot_run_is_refused_with_its_limit),
-        cmocka_unit_test(predictions_on_paper_are_those_of_the_model),
-    };
-    if (argc == 2 && strcmp(argv[1], "predict") == 0) {
-        print_predictions(stdout);
-        return 0;
-    }
-    if (argc == 3 && strcmp(argv[1], "only") == 0)
-        cmocka_set_test_filter(argv[2]);
-    if (argc == 3 && strcmp(argv[1], "without") == 0)
-        cmocka_set_skip_filter(argv[2]);
-    return cmocka_run_group_tests(tests, gpu_case_open_cache, gpu_case_close_cache);
-}
+TEST_GROUP(gpu_case_open_cache, gpu_case_close_cache)
