@@ -101,18 +101,6 @@ class Compare(ProgramTest):
         # In the other direction it is faster, which is no failure.
         self.assertEqual(run("--compare", slow, base, "--margin", "200").returncode, 0)
 
-    def test_one_process_per_run_shows_no_small_change_and_says_what_to_add(self):
-        for name in ("base", "new"):
-            done = run("--sweep", "--case", "cpu_ref/T3_B1_H4", "--case-time", "0.01", "--out",
-                       self.path(name))
-            self.assertEqual(done.returncode, 0, done.stderr)
-        pair = self.path("base"), self.path("new")
-        done = run("--compare", *pair)
-        self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("1 case has too few processes", done.stdout)
-        self.assertIn("Add --processes 15 to both sweeps", done.stdout)
-        self.assertEqual(run("--compare", *pair, "--strict").returncode, 4)
-
     def test_several_runs_of_the_base_tell_how_much_runs_differ(self):
         base, slow = self.at("base", 1), self.at("slow", 1.05)
         wide = [self.at(f"wide{i}", f) for i, f in enumerate((0.95, 1.04, 0.96, 1.05))]

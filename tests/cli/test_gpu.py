@@ -25,11 +25,11 @@ def explained(problem, *arguments):
 
 
 class DeviceFaults(ProgramTest):
-    def fault(self, name, verdict, reason, exit_code, launch="stream"):
+    def fault(self, name, verdict, reason, exit_code, launch):
         impl = "gpu_fault_" + name
         rows, done = self.sweep("-T", "5,7,9", "-B", "2", "-H", "4", "--pass", "train",
                                 "--impl", impl, "--plugin", plugin(impl), "--case-time", "0.02",
-                                "--call-limit", "2", "--launch", launch, exit_code=exit_code)
+                                "--call-limit", "2", "--launch", launch, exit_code=exit_code, name=name)
         self.assertEqual([row["verdict"] for row in rows.values()], ["ok", verdict, "ok"],
                          done.stderr)
         bad = rows[f"{impl}/T7_B2_I4_H4/f32/train" + ("/graph" if launch == "graph" else "")]
@@ -45,26 +45,21 @@ class DeviceFaults(ProgramTest):
         self.assertEqual(len(rows), 24)  # streams are inference alone
         self.assertEqual({tuple(row["reference_ns"]) for row in rows.values()}, {(40000,)})
 
-    def test_too_little_memory_costs_one_row(self):
-        self.fault("oom", "oom", "needs .*, has 1.0 KiB of device memory", 0)
-
-    def test_an_allocation_that_fails_costs_one_row(self):
-        self.fault("oom_late", "oom", "out of memory", 0)
-
-    def test_an_illegal_address_costs_one_row(self):
-        self.fault("illegal_address", "error", "illegal memory access", 1)
-
-    def test_a_capture_that_fails_costs_one_row(self):
-        self.fault("no_capture", "error", "^capturing a graph: operation not permitted$", 1, "graph")
-
-    def test_a_hang_costs_one_row(self):
-        self.fault("hang", "timeout", "did not return within 2 s", 1)
-
-    def test_a_write_past_the_end_of_device_memory_is_found(self):
-        self.fault("past_end", "wrong", "^y was written past its end$", 1)
-
-    def test_a_wrong_later_call_is_found_by_the_hash_of_device_memory(self):
-        self.fault("wrong_later", "wrong", "off by 1, .* in call 9; the first calls were right$", 1)
+    def test_each_fault_costs_one_row(self):
+        for fault, verdict, reason, exit_code, launch in (
+                ("oom", "oom", "needs .*, has 1.0 KiB of device memory", 0, "stream"),
+                ("oom_late", "oom", "out of memory", 0, "stream"),
+                ("illegal_address", "error", "illegal memory access", 1, "stream"),
+                ("no_capture", "error", "^capturing a graph: operation not permitted$", 1, "graph"),
+                ("hang", "timeout", "did not return within 2 s", 1, "stream"),
+                ("hang_upload", "timeout", "^upload did not return within 2 s$", 1, "stream"),
+                ("hang_hash", "timeout", "^verify did not return within 2 s$", 1, "stream"),
+                ("hang_recheck", "timeout", "^(sample|recheck) did not return within 2[.0-9]* s$", 1, "stream"),
+                ("past_end", "wrong", "^y was written past its end$", 1, "stream"),
+                # A wrong later call is found by the hash of device memory.
+                ("wrong_later", "wrong", "off by 1, .* in call 9; the first calls were right$", 1, "stream")):
+            with self.subTest(fault=fault):
+                self.fault(fault, verdict, reason, exit_code, launch)
 
     def test_peak_memory_does_not_depend_on_the_order_of_cases(self):
         cases = ["gpu_fault_retains/T5_B2_I4_H4/f32/infer", "gpu_fault_retains/T6_B2_I4_H4/f32/infer"]
@@ -75,15 +70,6 @@ class DeviceFaults(ProgramTest):
             peaks.append([rows[case]["peak_bytes"] for case in cases])
         self.assertEqual(*peaks)
         self.assertLess(max(peaks[0]), 1 << 20) # what stays allocated belongs to no case
-
-    def test_an_upload_that_hangs_costs_one_row(self):
-        self.fault("hang_upload", "timeout", "^upload did not return within 2 s$", 1)
-
-    def test_a_hash_of_results_that_hangs_costs_one_row(self):
-        self.fault("hang_hash", "timeout", "^verify did not return within 2 s$", 1)
-
-    def test_a_check_of_timed_calls_that_hangs_costs_one_row(self):
-        self.fault("hang_recheck", "timeout", "^(sample|recheck) did not return within 2[.0-9]* s$", 1)
 
     def test_what_goes_on_hanging_is_left_alone(self):
         rows, _ = self.sweep("-T", "5,7", "-B", "2,3,4", "-H", "4", "--impl",

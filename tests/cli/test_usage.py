@@ -167,14 +167,6 @@ class BadInput(ProgramTest):
         own = run("--list", "--cases", "quick", "--impl", "cpu_ref", cwd=self.path("")).stdout
         self.assertIn("cpu_ref/T3_B1_I4_H4/f32/infer", own)
 
-    def test_the_quick_grid_has_bf16_where_the_machine_has_a_unit_for_it(self):
-        with open("/proc/cpuinfo", encoding="utf-8") as file:
-            unit = re.search(r"^flags\b.*\b(avx512_bf16|amx_bf16)\b", file.read(), re.MULTILINE)
-        dtypes = {"f32", "bf16"} if unit or os.path.exists("/dev/nvidiactl") else {"f32"}
-        for arguments, expected in ([], dtypes), (["--dtype", "f64"], {"f64"}):
-            listed = run("--list", "--impl", "cpu_ref", *arguments).stdout
-            self.assertEqual(set(re.findall(r"^cpu_ref/\w+/(\w+)/infer", listed, re.MULTILINE)), expected)
-
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,59 +1,26 @@
 /* Runs whole cases of a GPU implementation on the fake device. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "tests/fake_gpu/gpu_case.h"
 #include "tests/fake_gpu/queue.h"
+#include "tests/helpers/test.h"
 
-static struct lb_reference_cache *cache;
-
-int gpu_case_open_cache(void **state)
+void gpu_case_run(const struct lb_impl *impl, const char *text, double loss_scale, bool dynamic,
+                  struct lb_row *row)
 {
-    (void)state;
-    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
-}
-
-int gpu_case_close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_destroy(cache);
-    return 0;
-}
-
-static void run_on_fake(const struct lb_impl *impl, const char *text, enum fake_fault fault,
-                        struct lb_run_options options, struct lb_row *row)
-{
-    options.seed = 7;
-    options.sampler = lb_sampler_defaults();
-    options.cache = cache;
+    struct lb_run_options options = {.seed = 7,
+                                     .sampler = lb_sampler_defaults(),
+                                     .cache = trial_cache,
+                                     .loss_scale = loss_scale,
+                                     .dynamic_loss_scale = dynamic};
     options.sampler.min_samples = options.sampler.max_samples = 2;
-    fake_device_install(fault);
+    fake_device_install(FAKE_NONE);
     assert_int_equal(lb_device_open(0, NULL), LB_OK);
     trial_case_run(impl, text, &options, row);
     assert_int_equal(fake_device_counts()->allocations, 0);
 }
 
-void gpu_case_run(const struct lb_impl *impl, const char *text, enum fake_fault fault,
-                  double loss_scale, struct lb_row *row)
-{
-    const struct lb_run_options options = {.loss_scale = loss_scale};
-    run_on_fake(impl, text, fault, options, row);
-}
-
-void gpu_case_run_dynamic(const struct lb_impl *impl, const char *text, double start,
-                          struct lb_row *row)
-{
-    const struct lb_run_options options = {.loss_scale = start, .dynamic_loss_scale = true};
-    run_on_fake(impl, text, FAKE_NONE, options, row);
-}
-
 void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row *row)
 {
-    gpu_case_run(impl, text, FAKE_NONE, 1, row);
+    gpu_case_run(impl, text, 1, false, row);
     if (row->verdict != LB_VERDICT_OK)
         fail_msg("%s: %s: %s", text, lb_verdict_name(row->verdict), row->reason);
 }
@@ -66,7 +33,7 @@ static bool is_needed(const struct lb_impl *impl, const struct gpu_case_waits *w
     for (int order = 0; order < FAKE_ORDER_COUNT && !needed; order++) {
         struct lb_row row;
         fake_queue_order((enum fake_order)order);
-        gpu_case_run(impl, waits->text, FAKE_NONE, 1, &row);
+        gpu_case_run(impl, waits->text, 1, false, &row);
         needed = row.verdict == LB_VERDICT_WRONG || row.verdict == LB_VERDICT_ERROR;
         lb_row_free(&row);
     }

@@ -6,22 +6,13 @@
 #include "tests/fake_gpu/streams_host.h"
 #include "tests/helpers/conformance_trial.h"
 
-/* cmocka's set-up and tear-down for a group of tests, which open and close the cache of expected
- * results that their cases share. */
-int gpu_case_open_cache(void **state);
-int gpu_case_close_cache(void **state);
+/* Runs the case on a new fake device, and takes two samples. Incoming gradients are multiplied by
+ * loss_scale, with which a dynamic scale begins. Fails the test when the case leaves something
+ * allocated on the device. row is the caller's to free. */
+void gpu_case_run(const struct lb_impl *impl, const char *text, double loss_scale, bool dynamic,
+                  struct lb_row *row);
 
-/* Runs the case on a new fake device with that fault to come, and takes two samples. Incoming
- * gradients are multiplied by loss_scale. Fails the test when the case leaves something allocated
- * on the device. row is the caller's to free. */
-void gpu_case_run(const struct lb_impl *impl, const char *text, enum fake_fault fault,
-                  double loss_scale, struct lb_row *row);
-
-/* The same on a device without a fault, with a dynamic loss scale that begins at start. */
-void gpu_case_run_dynamic(const struct lb_impl *impl, const char *text, double start,
-                          struct lb_row *row);
-
-/* The same on a device without a fault and with a loss scale of 1. Fails the test when the
+/* The same with a loss scale of 1. Fails the test when the
  * verdict is not ok. */
 void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row *row);
 

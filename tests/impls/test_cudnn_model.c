@@ -18,21 +18,6 @@
 extern const struct lb_impl lb_impl_cudnn, lb_impl_cuda_step, lb_impl_cuda_naive;
 extern const struct lb_impl *lb_plugin(uint32_t abi); /* tests/plugins/bad_address.c */
 
-static struct lb_reference_cache *cache;
-
-static int open_cache(void **state)
-{
-    (void)state;
-    return lb_reference_cache_create(64 << 20, &cache, NULL) == LB_OK ? 0 : -1;
-}
-
-static int close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_destroy(cache);
-    return 0;
-}
-
 /* ---- What an implementation leaves out ----------------------------------------------------- */
 
 /* The linker redirects calls of these functions here (--wrap), so that a test can leave out a
@@ -188,7 +173,7 @@ static const struct lb_impl *impl_of(const char *text)
 static struct lb_row run(const char *text)
 {
     struct lb_run_options options = {
-        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
+        .seed = 7, .sampler = lb_sampler_defaults(), .cache = trial_cache, .loss_scale = 1};
     struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(impl_of(text), text, &options, &row);
@@ -634,7 +619,7 @@ TEST(a_reserve_space_serves_one_backward_pass)
 {
     struct lb_impl twice = lb_impl_cudnn;
     struct lb_run_options options = {
-        .seed = 7, .sampler = lb_sampler_defaults(), .cache = cache, .loss_scale = 1};
+        .seed = 7, .sampler = lb_sampler_defaults(), .cache = trial_cache, .loss_scale = 1};
     struct lb_row row;
     twice.backward = backward_twice;
     install(FAKE_NONE, FAKE_CUDNN_SOUND);
@@ -643,4 +628,4 @@ TEST(a_reserve_space_serves_one_backward_pass)
     lb_row_free(&row);
 }
 
-TEST_GROUP(open_cache, close_cache)
+TEST_GROUP(trial_open_cache, trial_close_cache)

@@ -146,7 +146,7 @@ TEST(every_cell_agrees_with_the_oracle)
 TEST(a_loop_without_the_cell_says_so)
 {
     struct lb_row row;
-    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5_P2/f32/train", FAKE_NONE, 1, &row);
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5_P2/f32/train", 1, false, &row);
     assert_int_equal(row.verdict, LB_VERDICT_UNSUPPORTED);
     assert_string_equal(row.reason, "cell projection: cuda_step needs the standard cell");
     lb_row_free(&row);
@@ -168,7 +168,7 @@ TEST(graphs_cold_caches_and_batches_are_timed)
 TEST(loss_scaling_gives_the_same_gradients)
 {
     struct lb_row row;
-    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f32/train", FAKE_NONE, 1024, &row);
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f32/train", 1024, false, &row);
     assert_int_equal(row.verdict, LB_VERDICT_OK);
     lb_row_free(&row);
 }
@@ -176,7 +176,7 @@ TEST(loss_scaling_gives_the_same_gradients)
 TEST(overflow_is_reported_not_hidden)
 {
     struct lb_row row;
-    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", FAKE_NONE, 1048576, &row);
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", 1048576, false, &row);
     assert_int_equal(row.verdict, LB_VERDICT_WRONG);
     assert_non_null(strstr(row.reason, "gradients overflow at loss scale 1.04858e+06"));
     lb_row_free(&row);
@@ -187,7 +187,7 @@ TEST(overflow_is_reported_not_hidden)
 TEST(dynamic_loss_scale_settles_on_a_device)
 {
     struct lb_row row;
-    gpu_case_run_dynamic(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", 1048576, &row);
+    gpu_case_run(&lb_impl_cuda_step, "cuda_step/T6_B3_I4_H5/f16/train", 1048576, true, &row);
     if (row.verdict != LB_VERDICT_OK)
         fail_msg("%s", row.reason);
     assert_true(row.loss_scale >= 1 && row.loss_scale < 1048576 && row.overflow_share > 0);
@@ -196,28 +196,4 @@ TEST(dynamic_loss_scale_settles_on_a_device)
     lb_row_free(&row);
 }
 
-TEST(device_faults_end_in_a_verdict)
-{
-    static const struct {
-        enum fake_fault fault;
-        enum lb_verdict verdict;
-        const char *says, *problem;
-    } faults[] = {
-        {FAKE_OOM, LB_VERDICT_OOM, "needs", "T4_B2_H4/f32/train"},
-        {FAKE_OOM_LATE, LB_VERDICT_OOM, "allocating", "T4_B2_H4/f32/train"},
-        {FAKE_ILLEGAL_ADDRESS, LB_VERDICT_ERROR, "illegal memory access", "T4_B2_H4/f32/train"},
-        {FAKE_NO_CAPTURE, LB_VERDICT_ERROR, "capturing a graph", "T4_B2_H4/f32/train/graph"},
-    };
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        const char *text = case_of(&lb_impl_cuda_step, faults[i].problem);
-        struct lb_row row;
-        gpu_case_run(&lb_impl_cuda_step, text, faults[i].fault, 1, &row);
-        assert_int_equal(row.verdict, faults[i].verdict);
-        assert_non_null(strstr(row.reason, faults[i].says));
-        assert_int_equal(row.samples, 0);
-        assert_int_equal(lb_device()->lost(), faults[i].fault == FAKE_ILLEGAL_ADDRESS);
-        lb_row_free(&row);
-    }
-}
-
-TEST_GROUP(gpu_case_open_cache, gpu_case_close_cache)
+TEST_GROUP(trial_open_cache, trial_close_cache)

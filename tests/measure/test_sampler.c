@@ -66,29 +66,43 @@ static enum lb_status next(void *user, double *ns, struct lb_error *err)
     return LB_OK;
 }
 
+/* Samples the source. What is returned has no times. */
+static struct lb_samples sample(struct source *source, const struct lb_sampler_options *options)
+{
+    struct lb_samples samples, kept;
+    source->state = 1;
+    assert_int_equal(lb_sample(next, source, options, &samples, NULL), LB_OK);
+    kept = samples;
+    kept.ns = NULL;
+    lb_samples_free(&samples);
+    return kept;
+}
+
+/* The defaults for samples of so many calls: with 10000, 50 ms are over at once. */
+static struct lb_sampler_options options_for(int calls)
+{
+    struct lb_sampler_options options = lb_sampler_defaults();
+    options.calls = calls;
+    return options;
+}
+
 TEST(steady_times_stop_at_the_minimum_for_precision)
 {
-    struct source source = {.base = 1000, .spread = 5, .state = 1};
-    struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
-    options.calls = 10000;
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    struct source source = {.base = 1000, .spread = 5};
+    const struct lb_sampler_options options = options_for(10000);
+    const struct lb_samples samples = sample(&source, &options);
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
     assert_int_equal(samples.count, options.min_samples);
     assert_int_equal(samples.count + samples.warmup, source.calls);
-    lb_samples_free(&samples);
 }
 
 TEST(short_calls_are_sampled_for_50_ms)
 {
-    struct source source = {.base = 1000, .spread = 5, .state = 1};
-    struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
-    options.calls = 100;
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    struct source source = {.base = 1000, .spread = 5};
+    const struct lb_sampler_options options = options_for(100);
+    const struct lb_samples samples = sample(&source, &options);
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
     assert_in_range(samples.count, 498, 650); /* looked at each time a quarter more were taken */
-    lb_samples_free(&samples);
 }
 
 TEST(calls_made_before_are_the_first_of_the_warm_up)
@@ -99,72 +113,65 @@ TEST(calls_made_before_are_the_first_of_the_warm_up)
         size_t warmup, measured;
     } cases[] = {{like, 3, 1}, {slow, 1, 0}, {cold, 5, 3}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct source source = {.base = 1000, .spread = 5, .state = 1};
-        struct lb_sampler_options options = lb_sampler_defaults();
-        struct lb_samples samples;
-        options.calls = 10000;
+        struct source source = {.base = 1000, .spread = 5};
+        struct lb_sampler_options options = options_for(10000);
         options.max_ns = 2e9;
         options.made_ns = cases[i].made_ns;
         options.made = 2;
-        assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+        const struct lb_samples samples = sample(&source, &options);
         assert_int_equal(samples.warmup, cases[i].warmup);
         assert_int_equal(source.calls - samples.count, cases[i].measured);
-        lb_samples_free(&samples);
     }
 }
 
 TEST(wide_times_are_sampled_until_the_interval_is_narrow)
 {
-    struct source source = {.base = 1000, .spread = 300, .state = 1};
-    struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
-    options.calls = 10000;
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    struct source source = {.base = 1000, .spread = 300};
+    const struct lb_sampler_options options = options_for(10000);
+    const struct lb_samples samples = sample(&source, &options);
     assert_int_equal(samples.stop_reason, LB_STOP_PRECISION);
     /* For a uniform distribution of width w the median's standard error is w / (2 sqrt n), so 1.96
      * of them are 1 % of the median at n = (1.96 * 300 / 2 / 11.5)^2 = 654. */
     assert_in_range(samples.count, 300, 1400);
-    lb_samples_free(&samples);
 }
 
 TEST(drifting_times_end_on_a_plateau)
 {
-    struct source source = {.base = 1000, .spread = 5, .slope = 50, .state = 1};
-    struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
-    options.calls = 10000;
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
-    assert_int_equal(samples.stop_reason, LB_STOP_PLATEAU);
-    lb_samples_free(&samples);
+    struct source source = {.base = 1000, .spread = 5, .slope = 50};
+    const struct lb_sampler_options options = options_for(10000);
+    assert_int_equal(sample(&source, &options).stop_reason, LB_STOP_PLATEAU);
 }
 
 TEST(the_largest_count_is_never_exceeded)
 {
-    struct source source = {.base = 1000, .spread = 1000, .state = 1};
+    struct source source = {.base = 1000, .spread = 1000};
     struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
     options.max_samples = 50;
     options.precision = 1e-6;
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    const struct lb_samples samples = sample(&source, &options);
     assert_true(samples.stop_reason == LB_STOP_COUNT_LIMIT ||
                 samples.stop_reason == LB_STOP_PLATEAU);
     assert_true(samples.count <= 50);
-    lb_samples_free(&samples);
 }
 
-TEST(a_long_call_gets_six_samples_when_time_runs_out)
+TEST(samples_of_long_calls_are_few_when_time_runs_out)
 {
-    struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 10000000};
-    struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
-    options.max_ns = 30e6; /* three calls; a warm-up call and six samples fit in three times that */
-    held = (struct timespec){.tv_sec = 1};
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
-    held.tv_sec = 0;
-    assert_int_equal(samples.stop_reason, LB_STOP_TIME);
-    assert_int_equal(samples.warmup, 1);
-    assert_int_equal(samples.count, 6);
-    lb_samples_free(&samples);
+    static const struct {
+        long call_ns;
+        double max_ns;
+        size_t count; /* six, but not beyond three times the time */
+    } cases[] = {{10000000, 30e6, 6}, {20000000, 5e6, 1}};
+    for (size_t i = 0; i < 2; i++) {
+        struct source source = {.base = 1e7, .spread = 1e6, .call_ns = cases[i].call_ns};
+        struct lb_sampler_options options = lb_sampler_defaults();
+        options.max_ns = cases[i].max_ns;
+        held = (struct timespec){.tv_sec = 1};
+        const struct lb_samples samples = sample(&source, &options);
+        held.tv_sec = 0;
+        assert_int_equal(samples.stop_reason, LB_STOP_TIME);
+        assert_int_equal(samples.warmup, 1);
+        assert_int_equal(samples.count, cases[i].count);
+    }
 }
 
 /* Time that the hook before the samples waits is not the case's. */
@@ -181,33 +188,17 @@ static enum lb_stop_reason stop_after_nine(void *user)
 
 TEST(a_case_that_waits_for_others_keeps_its_time_and_can_be_stopped)
 {
-    struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 1000};
+    struct source source = {.base = 1e7, .spread = 1e6, .call_ns = 1000};
     struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
     options.max_ns = 30e6;
     options.min_samples = options.max_samples;
     options.warm = wait_for_others;
     options.stop = stop_after_nine;
     held = (struct timespec){.tv_sec = 1};
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
+    const struct lb_samples samples = sample(&source, &options);
     held.tv_sec = 0;
     assert_int_equal(source.calls, 9);
     assert_int_equal(samples.stop_reason, LB_STOP_COUNT_LIMIT);
-    lb_samples_free(&samples);
-}
-
-TEST(a_very_long_call_is_cut_at_three_times_the_time)
-{
-    struct source source = {.base = 1e7, .spread = 1e6, .state = 1, .call_ns = 20000000};
-    struct lb_sampler_options options = lb_sampler_defaults();
-    struct lb_samples samples;
-    options.max_ns = 5e6;
-    held = (struct timespec){.tv_sec = 1};
-    assert_int_equal(lb_sample(next, &source, &options, &samples, NULL), LB_OK);
-    held.tv_sec = 0;
-    assert_int_equal(samples.stop_reason, LB_STOP_TIME);
-    assert_int_equal(samples.count, 1);
-    lb_samples_free(&samples);
 }
 
 TEST(a_failure_leaves_no_samples)

@@ -15,21 +15,6 @@ static const enum lb_dtype dtypes[] = {LB_F32, LB_F16, LB_BF16};
 
 extern const struct lb_impl lb_impl_cpu_ref; /* the plug-ins of plugins/cells.c call it */
 
-static struct lb_reference_cache *cache;
-
-static int open_cache(void **state)
-{
-    (void)state;
-    return lb_reference_cache_create((size_t)1 << 30, &cache, NULL) == LB_OK ? 0 : -1;
-}
-
-static int close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_destroy(cache);
-    return 0;
-}
-
 /* The plug-in of plugins/broken.c, or "cells/FAULT" of plugins/cells.c. */
 static const struct lb_impl *plugin(const char *fault)
 {
@@ -53,7 +38,7 @@ static struct lb_check judge(const char *fault, const char *text, enum lb_dtype 
     struct lb_error err = {""};
     problem.dtype = dtype;
     problem.pass = pass;
-    if (trial_check(plugin(fault), &problem, cache, 1, &check, &err) != LB_OK)
+    if (trial_check(plugin(fault), &problem, trial_cache, 1, &check, &err) != LB_OK)
         fail_msg("%s on %s: %s", fault, trial_name(&problem), err.text);
     return check;
 }
@@ -108,70 +93,49 @@ TEST(the_correct_plugin_of_every_cell_passes)
         expect_right("cells/none", cell_problems[i], LB_TRAIN);
 }
 
-TEST(faults_of_cells_are_found)
+TEST(every_fault_is_found_where_it_shows_and_named)
 {
-    expect_found("cells/swapped_gains", cell_problems[0], LB_INFER, "y [");
-    expect_found("cells/rotated_mask", cell_problems[1], LB_INFER, "y [");
-    expect_found("cells/unscaled_mask", cell_problems[1], LB_INFER, "y [");
-    expect_found("cells/transposed_w_hr", cell_problems[2], LB_INFER, "y [");
-    expect_found("cells/transposed_w_hr", cell_problems[5], LB_INFER, "y [");
-    expect_found("cells/swapped_peepholes", cell_problems[3], LB_INFER, "y [");
-    expect_found("cells/no_skip", cell_problems[4], LB_INFER, "y [");
-    expect_found("cells/no_cell_gradient", cell_problems[0], LB_TRAIN, "dgain of layer 0");
-    expect_found("cells/no_cell_gradient", cell_problems[2], LB_TRAIN, "dw_hr of layer 0");
-    expect_found("cells/no_cell_gradient", cell_problems[3], LB_TRAIN, "dw_peephole of layer 0");
-    expect_found("cells/no_cell_gradient", cell_problems[5], LB_TRAIN, "dw_hr of layer 0");
-}
-
-TEST(swapped_gates_are_found)
-{
-    expect_found("swapped_gates", small_text, LB_INFER, "y [");
-    expect_found("swapped_gates", big_text, LB_INFER, "y [");
-}
-
-TEST(a_stale_h_is_found)
-{
-    expect_found("stale_h", small_text, LB_INFER, "y [");
-    expect_found("stale_h", big_text, LB_INFER, "y [");
-}
-
-TEST(an_unwritten_element_is_found)
-{
-    expect_found("unwritten_tail", small_text, LB_INFER, "y [t 6, b 4, column 8] is NaN");
-    expect_found("unwritten_tail", big_text, LB_INFER, "y [t 109, b 19, column 47] is NaN");
-}
-
-TEST(an_error_after_step_100_is_found)
-{
-    expect_right("wrong_after_step_100", small_text, LB_INFER); /* it has fewer steps */
-    expect_found("wrong_after_step_100", big_text, LB_INFER, "y [t 10");
-}
-
-TEST(a_single_wrong_row_of_a_big_batch_is_found)
-{
-    expect_right("wrong_middle_row", small_text, LB_INFER); /* it has no such row */
-    expect_found("wrong_middle_row", big_text, LB_INFER, ", b 10,");
-}
-
-TEST(a_zero_gate_gradient_is_found)
-{
-    expect_right("zero_gate_gradient", big_text, LB_INFER);
-    expect_found("zero_gate_gradient", small_text, LB_TRAIN, "gate f");
-    expect_found("zero_gate_gradient", big_text, LB_TRAIN, "gate f");
-}
-
-TEST(a_row_missing_from_weight_gradients_is_found)
-{
-    expect_right("dropped_row_in_dw", big_text, LB_INFER);
-    expect_found("dropped_row_in_dw", small_text, LB_TRAIN, "dw_ih");
-    expect_found("dropped_row_in_dw", big_text, LB_TRAIN, "dw_ih");
-}
-
-TEST(weight_gradients_of_an_earlier_call_are_found)
-{
-    expect_right("dw_in_first_call", big_text, LB_INFER);
-    expect_found("dw_in_first_call", small_text, LB_TRAIN, "dw_ih of layer 0, direction 0, gate i");
-    expect_found("dw_in_first_call", big_text, LB_TRAIN, "NaN, should be");
+    const struct {
+        const char *fault, *text;
+        enum lb_pass pass;
+        const char *reason; /* NULL: the fault does not show there */
+    } cases[] = {
+        {"cells/swapped_gains", cell_problems[0], LB_INFER, "y ["},
+        {"cells/rotated_mask", cell_problems[1], LB_INFER, "y ["},
+        {"cells/unscaled_mask", cell_problems[1], LB_INFER, "y ["},
+        {"cells/transposed_w_hr", cell_problems[2], LB_INFER, "y ["},
+        {"cells/transposed_w_hr", cell_problems[5], LB_INFER, "y ["},
+        {"cells/swapped_peepholes", cell_problems[3], LB_INFER, "y ["},
+        {"cells/no_skip", cell_problems[4], LB_INFER, "y ["},
+        {"cells/no_cell_gradient", cell_problems[0], LB_TRAIN, "dgain of layer 0"},
+        {"cells/no_cell_gradient", cell_problems[2], LB_TRAIN, "dw_hr of layer 0"},
+        {"cells/no_cell_gradient", cell_problems[3], LB_TRAIN, "dw_peephole of layer 0"},
+        {"cells/no_cell_gradient", cell_problems[5], LB_TRAIN, "dw_hr of layer 0"},
+        {"swapped_gates", small_text, LB_INFER, "y ["},
+        {"swapped_gates", big_text, LB_INFER, "y ["},
+        {"stale_h", small_text, LB_INFER, "y ["},
+        {"stale_h", big_text, LB_INFER, "y ["},
+        {"unwritten_tail", small_text, LB_INFER, "y [t 6, b 4, column 8] is NaN"},
+        {"unwritten_tail", big_text, LB_INFER, "y [t 109, b 19, column 47] is NaN"},
+        {"wrong_after_step_100", small_text, LB_INFER, NULL}, /* it has fewer steps */
+        {"wrong_after_step_100", big_text, LB_INFER, "y [t 10"},
+        {"wrong_middle_row", small_text, LB_INFER, NULL}, /* it has no such row */
+        {"wrong_middle_row", big_text, LB_INFER, ", b 10,"},
+        {"zero_gate_gradient", big_text, LB_INFER, NULL},
+        {"zero_gate_gradient", small_text, LB_TRAIN, "gate f"},
+        {"zero_gate_gradient", big_text, LB_TRAIN, "gate f"},
+        {"dropped_row_in_dw", big_text, LB_INFER, NULL},
+        {"dropped_row_in_dw", small_text, LB_TRAIN, "dw_ih"},
+        {"dropped_row_in_dw", big_text, LB_TRAIN, "dw_ih"},
+        {"dw_in_first_call", big_text, LB_INFER, NULL},
+        {"dw_in_first_call", small_text, LB_TRAIN, "dw_ih of layer 0, direction 0, gate i"},
+        {"dw_in_first_call", big_text, LB_TRAIN, "NaN, should be"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        if (cases[i].reason)
+            expect_found(cases[i].fault, cases[i].text, cases[i].pass, cases[i].reason);
+        else
+            expect_right(cases[i].fault, cases[i].text, cases[i].pass);
 }
 
 TEST(a_write_beside_a_buffer_is_found)
@@ -181,7 +145,7 @@ TEST(a_write_beside_a_buffer_is_found)
     struct lb_error err = {""};
     if (!lb_host_space.overrun)
         skip(); /* the address sanitizer would end this program */
-    assert_int_equal(trial_check(plugin("past_workspace"), &problem, cache, 1, &check, &err),
+    assert_int_equal(trial_check(plugin("past_workspace"), &problem, trial_cache, 1, &check, &err),
                      LB_FAILED);
     assert_non_null(strstr(err.text, "its workspace: past its end"));
 }
@@ -192,10 +156,10 @@ TEST(a_second_call_that_does_nothing_is_found)
     struct lb_impl impl = *plugin("idle_after_first");
     struct lb_check check;
     struct lb_error err = {""};
-    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
+    assert_int_equal(trial_check(&impl, &problem, trial_cache, 1, &check, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "deterministic"));
     impl.traits = 0; /* also found when it does not promise to be deterministic */
-    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+    assert_int_equal(trial_check(&impl, &problem, trial_cache, 1, &check, &err), LB_OK);
     assert_false(check.right);
     assert_non_null(strstr(check.reason, "is NaN"));
 }
@@ -210,7 +174,7 @@ TEST(an_update_that_leaves_something_out_is_found)
         struct lb_error err = {""};
         problem.pass = LB_TRAIN;
         impl.traits = 0; /* gradients that are nowhere written differ between two calls */
-        assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+        assert_int_equal(trial_check(&impl, &problem, trial_cache, 1, &check, &err), LB_OK);
         assert_false(check.right);
         assert_non_null(strstr(check.reason, "is NaN"));
     }
@@ -224,12 +188,12 @@ TEST(gradients_that_an_update_leaves_out_are_found)
     struct lb_check check;
     struct lb_error err = {""};
     problem.pass = LB_TRAIN;
-    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_FAILED);
+    assert_int_equal(trial_check(&impl, &problem, trial_cache, 1, &check, &err), LB_FAILED);
     assert_non_null(strstr(err.text, "deterministic"));
     impl.traits = 0;
-    assert_int_equal(trial_check(&impl, &problem, cache, 1, &check, &err), LB_OK);
+    assert_int_equal(trial_check(&impl, &problem, trial_cache, 1, &check, &err), LB_OK);
     assert_false(check.right);
     assert_non_null(strstr(check.reason, "dw_ih of layer 0, direction 0, gate o"));
 }
 
-TEST_GROUP(open_cache, close_cache)
+TEST_GROUP(trial_open_cache, trial_close_cache)

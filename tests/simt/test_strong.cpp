@@ -81,61 +81,36 @@ TEST(an_atomic_does_not_hide_a_read_by_another)
     CHECK(look_at(0).has(fault::race));
 }
 
-/* The producer may set the cell by a plain store, and then adds to it. The consumer adds later. */
-TEST(an_atomic_does_not_hide_its_threads_plain_store)
+/* One thread makes two accesses, first and then, and later another thread makes a third. The second
+ * access must not hide a race of the first with the third. */
+template <class First, class Second, class Third>
+static void check_is_not_hidden(First first, Second second, Third third)
 {
-    auto produce = [](bool plain) {
-        return [=](cells *c) {
-            if (plain)
-                c->data[0] = 5;
-            atomicAdd(&c->data[0], 1u);
+    for (bool races : {false, true}) {
+        auto produce = [=](cells *c) {
+            if (races)
+                first(c);
+            second(c);
             lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
         };
-    };
-    auto consume = [](cells *c) {
-        wait_for(&c->flag[0], 1);
-        atomicAdd(&c->data[0], 1u);
-    };
-    CHECK(clean(pair_of(false, produce(false), consume)));
-    CHECK(pair_of(false, produce(true), consume).has(fault::race));
+        auto consume = [=](cells *c) {
+            wait_for(&c->flag[0], 1);
+            third(c);
+        };
+        simt::outcome o = pair_of(false, produce, consume);
+        CHECK(races ? o.has(fault::race) : clean(o));
+    }
 }
 
-TEST(a_strong_read_does_not_hide_its_threads_plain_read)
+TEST(a_strong_access_does_not_hide_its_threads_plain_or_narrow_one)
 {
-    auto produce = [](bool plain) {
-        return [=](cells *c) {
-            if (plain)
-                CHECK(c->data[0] == 0);
-            lb_ptx::load_relaxed<scope::gpu>(&c->data[0]);
-            lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
-        };
-    };
-    auto consume = [](cells *c) {
-        wait_for(&c->flag[0], 1);
-        lb_ptx::store_relaxed<scope::gpu>(&c->data[0], 1u);
-    };
-    CHECK(clean(pair_of(false, produce(false), consume)));
-    CHECK(pair_of(false, produce(true), consume).has(fault::race));
-}
-
-/* A thread does an atomic of block scope and then one of device scope: the first one still
- * races. */
-TEST(an_atomic_does_not_hide_one_of_less_scope)
-{
-    auto produce = [](bool narrow) {
-        return [=](cells *c) {
-            if (narrow)
-                atomicAdd_block(&c->data[0], 1u);
-            atomicAdd(&c->data[0], 1u);
-            lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
-        };
-    };
-    auto consume = [](cells *c) {
-        wait_for(&c->flag[0], 1);
-        atomicAdd(&c->data[0], 1u);
-    };
-    CHECK(clean(pair_of(false, produce(false), consume)));
-    CHECK(pair_of(false, produce(true), consume).has(fault::race));
+    auto add = [](cells *c) { atomicAdd(&c->data[0], 1u); };
+    auto store = [](cells *c) { lb_ptx::store_relaxed<scope::gpu>(&c->data[0], 1u); };
+    check_is_not_hidden([](cells *c) { c->data[0] = 5; }, add, add);
+    check_is_not_hidden([](cells *c) { lb_ptx::store_relaxed<scope::cta>(&c->data[0], 1u); }, add,
+                        add);
+    check_is_not_hidden([](cells *c) { CHECK(c->data[0] == 0); },
+                        [](cells *c) { lb_ptx::load_relaxed<scope::gpu>(&c->data[0]); }, store);
 }
 
 TEST(strong_accesses_of_other_bytes_are_not_morally_strong)

@@ -72,7 +72,7 @@ TEST(a_wait_that_does_not_end_is_the_cases_error)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row row;
         lb_grid_host_missing = 1;
-        gpu_case_run(&lb_impl_fused, cases[i], FAKE_NONE, 1, &row);
+        gpu_case_run(&lb_impl_fused, cases[i], 1, false, &row);
         lb_grid_host_missing = -1;
         if (row.verdict == LB_VERDICT_OK || !strstr(row.reason, "for block 1") ||
             !strstr(row.reason, "step 1"))
@@ -94,7 +94,7 @@ TEST(blocks_that_cannot_all_run_are_refused)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_row row;
         lb_grid_host_resident = cases[i].room;
-        gpu_case_run(&lb_impl_fused, "fused:grid/T5_B4_I3_H29/f16/infer", FAKE_NONE, 1, &row);
+        gpu_case_run(&lb_impl_fused, "fused:grid/T5_B4_I3_H29/f16/infer", 1, false, &row);
         lb_grid_host_resident = 132;
         assert_int_equal(row.verdict, cases[i].verdict);
         assert_non_null(strstr(i == 0 ? row.reason : row.description, cases[i].says));
@@ -597,4 +597,4 @@ TEST(what_cannot_run_is_refused_with_its_limit)
     assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
-TEST_GROUP(gpu_case_open_cache, gpu_case_close_cache)
+TEST_GROUP(trial_open_cache, trial_close_cache)
