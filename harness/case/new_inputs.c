@@ -158,6 +158,9 @@ static enum lb_status check_large_x(struct lb_case_context *context, struct lb_e
     for (int call = lb_case_streams(context) ? 0 : 1; call < 2; call++) {
         LB_TRY(lb_case_poison(context, err));
         LB_TRY(context->impl->forward(context->self, &context->forward[0], err));
+        if (p->pass ==
+            LB_TRAIN) /* which one function may compute, with forward's results at its end */
+            LB_TRY(context->impl->backward(context->self, &context->backward[0], err));
         LB_TRY(context->space->synchronize(err));
     }
     LB_TRY(lb_tensors_download(&context->tensors, &context->results, err));
