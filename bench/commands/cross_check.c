@@ -236,9 +236,11 @@ static bool judge_given(const struct check *check, const struct difference *all,
 {
     size_t last = check->count - 1, nearest = 0;
     double least = INFINITY, limit = 0;
+    bool beyond = false; /* what rounding to one of the precisions explains */
     for (size_t i = 0; i < last; i++) {
         double bound = explained(check, all, largest, i);
         double ratio = all[last * check->count + i].max_abs / largest / bound;
+        beyond |= ratio > 1;
         if (ratio < least) {
             least = ratio;
             limit = bound;
@@ -247,8 +249,10 @@ static bool judge_given(const struct check *check, const struct difference *all,
     }
     const struct output *output = &check->outputs[nearest];
     printf("\n--outputs %s: %.1e of the largest of y from %s, where rounding to %s explains %.1e\n",
-           least <= 1 ? "agrees" : "DIFFERS", least * limit, output->name, output->precision,
-           limit);
+           least > 1 ? "DIFFERS"
+           : beyond  ? "agrees, but not in every precision"
+                     : "agrees",
+           least * limit, output->name, output->precision, limit);
     if (least > 1)
         puts("Compare the order of gates and of batch and time (--batch-first), the activations, "
              "the biases and the precision, such as TF32.");

@@ -93,6 +93,17 @@ class Trained(ProgramTest):
                 self.assertLess(difference, allowed[output.split("/")[1]], output)
             self.assertGreater(given["cpu_ref/bf16"], 1e-4)  # a copy of the file would be 0
 
+    def test_an_answer_that_only_the_coarser_precision_explains_is_not_simply_right(self):
+        kind, shape, data = read_npy(model("next_y.npy"))
+        code = f"<{len(data) // int(kind[2])}{'d' if kind[2] == '8' else 'f'}"
+        write_npy(self.path("off.npy"), kind, shape,
+                  struct.pack(code, *[value + 0.005 for value in struct.unpack(code, data)]))
+        for dtypes, says, code in (("f32,bf16", "agrees, but not in every precision", 0), ("bf16", "agrees", 0),
+                                   ("f32", "DIFFERS", 1)):
+            _, done = self.cross_check(*files("next"), "--outputs", self.path("off.npy"), "--impl", "cpu_ref,cpu_simd",
+                                       "--dtype", dtypes, exit_code=code)
+            self.assertIn(f"\n--outputs {says}: ", done.stdout)
+
     def test_other_weights_give_another_answer(self):
         with open(model("next.safetensors"), "rb") as file:
             content = file.read()
