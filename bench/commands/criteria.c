@@ -259,22 +259,35 @@ static const char *called(const struct lb_criteria *criteria, const char *name)
     return word ? word : value;
 }
 
-void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size)
+/* What the file says under the key, with the values that `value_of` gives for {NAME}. */
+static void expand(const struct lb_criteria *criteria, const char *key,
+                   const char *(*value_of)(const struct lb_criteria *, const char *), char *text,
+                   size_t size)
 {
     text[0] = '\0';
-    for (const char *at = json_string_value(json_object_get(criteria->file, "price")); *at;) {
+    for (const char *at = json_string_value(json_object_get(criteria->file, key)); *at;) {
         char name[64] = "";
         int plain = (int)strcspn(at, "{"), length = 0;
         lb_append(text, size, "%.*s", plain, at);
         at += plain;
         sscanf(at, "{%63[^}]}%n", name, &length);
-        const char *word = length > 0 ? called(criteria, name) : NULL;
+        const char *word = length > 0 ? value_of(criteria, name) : NULL;
         if (word)
             lb_append(text, size, "%s", word);
         else if (*at)
             lb_append(text, size, "%c", *at);
         at += word ? length : *at != '\0';
     }
+}
+
+void lb_criteria_title(const struct lb_criteria *criteria, char *text, size_t size)
+{
+    expand(criteria, "title", lb_criteria_value, text, size);
+}
+
+void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size)
+{
+    expand(criteria, "price", called, text, size);
     const char *projection = lb_criteria_value(criteria, "proj_size");
     if (projection && strtod(projection, NULL) > 0)
         lb_append(text, size, " --cell projection -P %s", projection);

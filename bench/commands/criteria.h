@@ -47,6 +47,9 @@ const char *lb_criteria_algorithm(const struct lb_criteria *criteria);
 /* What a condition asks for: "tanh", "auto or true", "at most 1024". */
 void lb_condition_text(const json_t *condition, char *text, size_t size);
 
+/* What the layer is, with the settings that the file names in place. */
+void lb_criteria_title(const struct lb_criteria *criteria, char *text, size_t size);
+
 /* The command that measures the price, with the layer's settings in place, and its projection where
  * it has one. */
 void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size);

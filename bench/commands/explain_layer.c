@@ -153,8 +153,10 @@ static void print_layer(const struct lb_criteria *criteria)
 {
     size_t i;
     json_t *note;
+    char title[200];
     const char *algorithm = lb_criteria_algorithm(criteria);
-    printf("%s\n\n", text_of(criteria->file, "title"));
+    lb_criteria_title(criteria, title, sizeof(title));
+    printf("%s\n\n", title);
     print_table(criteria);
     if (!lb_criteria_met(criteria))
         print_slow(criteria);

@@ -1,6 +1,6 @@
 """What Keras itself decides: reads layers as JSON lines, writes true where its cuDNN kernel would run.
 
-    keras_decisions.py keras|tf_keras < layers > answers
+    keras_decisions.py keras|tf_keras < layers > answers        KERAS_BACKEND: tensorflow or jax
 
 A GPU is made up: Keras is told that there is one, and the call of the cuDNN kernel is replaced by an
 exception, so that everything before it is Keras' own code.
@@ -12,7 +12,7 @@ import os
 import sys
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-os.environ["KERAS_BACKEND"] = "tensorflow"
+BACKEND = os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 
 import tensorflow as tf  # pylint: disable=wrong-import-position
 
@@ -36,8 +36,10 @@ def reached(*_, **__):
 def pretend(module):
     """Replaces the kernel; returns a function that says whether there is a GPU from now on."""
     if module == "keras":
-        rnn = importlib.import_module("keras.src.backend.tensorflow.rnn")
+        rnn = importlib.import_module(f"keras.src.backend.{BACKEND}.rnn")
         tf.raw_ops.CudnnRNNV3 = reached
+        if BACKEND == "jax":
+            importlib.import_module("jax.experimental.rnn").lstm = reached
 
         def gpu(there):
             rnn._is_gpu_available = lambda: there  # pylint: disable=protected-access
@@ -64,9 +66,12 @@ def runs_fast(layers, module, layer):
                        recurrent_dropout=float(layer["recurrent_dropout"]),
                        recurrent_initializer="zeros", **arguments)
     mask = MASKS.get(layer["mask"])
+    x, mask = tf.ones([B, T, I], tf.as_dtype(made.compute_dtype)), None if mask is None else tf.constant(mask) == 1
+    if BACKEND == "jax":
+        jax = importlib.import_module("jax.numpy")
+        x, mask = jax.ones([B, T, I], made.compute_dtype), None if mask is None else jax.array(mask.numpy())
     try:
-        made(tf.ones([B, T, I], tf.as_dtype(made.compute_dtype)), training=False,
-             mask=None if mask is None else tf.constant(mask) == 1)
+        made(x, training=False, mask=mask)
     except Reached:
         return True
     except ValueError as error: # what use_cudnn=True raises

@@ -103,11 +103,15 @@ class Criteria(unittest.TestCase):
             self.assertTrue(any(told(name, layer, env) != answer for layer, answer
                                 in zip(layers, answers) if layer["unroll"] == "true"))
 
-    def check_keras(self, name, module, seed, env=None):
+    def check_keras(self, name, module, seed, env=None, backend="tensorflow"):
         numbers, settings = random.Random(seed), read_settings(name)
         layers = [draw(numbers, settings, 0.15) for _ in range(COUNT)]
         for layer in layers:
-            if env and layer["dtype"].startswith("mixed"): # Keras 3.5 makes no states for such a layer
+            if name == "keras":
+                layer["backend"] = backend
+            if backend == "jax": # which refuses other dtypes behind the point where the stand-in is
+                layer["dtype"] = "float32"
+            elif env and layer["dtype"].startswith("mixed"): # Keras 3.5 makes no states for such a layer
                 layer["stateful"] = "false"
         answers, version = decisions("keras_decisions.py", [module], layers, env)
         print(version, file=sys.stderr)
@@ -118,6 +122,11 @@ class Criteria(unittest.TestCase):
         if not has("keras, tensorflow"):
             self.skipTest("no Keras")
         self.check_keras("keras", "keras", 1)
+
+    def test_keras_3_on_jax(self):
+        if not has("keras, tensorflow, jax"):
+            self.skipTest("no Keras on JAX")
+        self.check_keras("keras", "keras", 1, os.environ | {"KERAS_BACKEND": "jax"}, "jax")
 
     def test_other_versions_of_keras_3(self):
         folders = [folder for folder in os.environ.get("LB_KERAS_VERSIONS", "").split(":") if folder]
