@@ -569,8 +569,9 @@ const struct lb_option lb_option_table[] = {
     {"--plugin", "a shared object", "FILE.so", SETTINGS, LOADS, set_plugin, 0,
      .help = "Adds an implementation from a shared object (impls/README.md)."},
     {"--framework", "frameworks", "LIST", SETTINGS, LOADS, set_framework, 0,
-     .help = "Adds frameworks as implementations: pytorch, keras, onnxruntime, jax; on a GPU "
-             "pytorch_cuda and so on (bench/frameworks/README.md)."},
+     .help =
+         "Adds frameworks as implementations: pytorch, keras, keras_torch, keras_jax, jax, "
+         "onnxruntime, openvino; on a GPU pytorch_cuda and so on (bench/frameworks/README.md)."},
     {"--from", "a run", "RUN", SETTINGS, LB_CMD_EXPLAIN, set_text, FIELD(measured),
      .help = "Run from which --explain takes the measured price of a framework's layer, or of a "
              "cell other than the standard one, and what this machine reaches at best."},

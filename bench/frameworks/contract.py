@@ -27,6 +27,7 @@ import importlib.util
 import math
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -322,3 +323,4 @@ _threads = {}
 _cpus = os.sched_getaffinity(0) # plugin.c imports this module before the first case is pinned
 sys.stdout = sys.stderr  # stdout belongs to the program; frameworks print messages for people
 os.environ.setdefault("PYTHONWARNINGS", "ignore")
+warnings.simplefilter("ignore")  # in this process, which has started already

@@ -1,8 +1,9 @@
 """JAX: the cell written with jax.numpy, over the steps by lax.scan, compiled by XLA as one function.
 
-Variants: auto, that scan; cudnn, cuDNN's LSTM by jax.experimental.rnn, on a GPU in f32. Ragged rows of
-the scan are masked: a row's state stays as it is past its end. The weights' layout is the project's;
-cuDNN's variant gets them as one array. jax.experimental.rnn has no projection; the scan has.
+Variants: auto, that scan; jit, forward and backward as one function, as a training step is compiled;
+cudnn, cuDNN's LSTM by jax.experimental.rnn, on a GPU in f32. Ragged rows of the scan are masked: a
+row's state stays as it is past its end. The weights' layout is the project's; cuDNN's variant gets them
+as one array. jax.experimental.rnn has no projection; the scan has.
 """
 
 import ctypes
@@ -17,6 +18,9 @@ CELLS = ["projection"]
 
 
 def supports(case):
+    if case.variant == "jit" and case.passes != "train":
+        raise Unsupported(f"pass {case.passes}: forward and backward as one function are pass train; "
+                          "auto has the others")
     if case.variant == "cudnn" and case.device != "cuda":
         raise Unsupported("cuDNN needs a GPU: jax_cuda:cudnn")
     if case.variant == "cudnn" and case.dtype != "f32":
@@ -27,7 +31,8 @@ def supports(case):
         raise Unsupported("cell projection: jax.experimental.rnn has no projection")
 
 
-def create(case, stream):
+def create(case, stream, session=None):
+    """session: the class of the session, where it is not the one here."""
     if case.device == "cpu":
         choose_threads("JAX", case.threads)
         os.environ["JAX_PLATFORMS"] = "cpu"
@@ -36,7 +41,7 @@ def create(case, stream):
     import jax  # pylint: disable=import-outside-toplevel
     if case.device == "cuda" and not any(device.platform == "gpu" for device in jax.devices()):
         raise Absent("this JAX sees no GPU")
-    return Session(jax, case, stream)
+    return (session or Session)(jax, case, stream)
 
 
 def network(jax, case, lengths):
@@ -132,23 +137,34 @@ class Session(contract.Session):
         super().__init__(case, stream)
         self.jax = jax
         self.device = jax.devices()[case.ordinal if case.device == "cuda" else 0]
-        self.weights = self.parts = self.infer = self.train = self.pull = None
-        self.kept = self.weight_gradients = None
+        self.weights = self.parts = self.infer = self.train = self.pull = self.step = None
+        self.current = self.kept = self.weight_gradients = None
+
+    def lay_out(self, kinds):
+        """The weights as JAX gets them, per layer and direction."""
+        return [tuple(self.jax.device_put(kind[index].numpy().copy(), self.device)
+                      for kind in kinds) for index in range(len(kinds[0]))]
+
+    def network(self, lengths):
+        """The function of the case, and its weights. lengths: an array, or None where rows are full."""
+        if self.case.variant == "cudnn":
+            return (cudnn_network(self.jax, self.case, lengths),
+                    flatten(self.jax.numpy, self.parts))
+        return network(self.jax, self.case, lengths), self.parts
 
     def prepare(self, kinds, lengths):
         jax = self.jax
-        self.parts = [tuple(jax.device_put(kind[index].numpy().copy(), self.device)
-                            for kind in kinds) for index in range(len(kinds[0]))]
-        lengths = jax.numpy.asarray(lengths) if lengths else None
-        if self.case.variant == "cudnn":
-            self.weights = flatten(jax.numpy, self.parts)
-            run = cudnn_network(jax, self.case, lengths)
-        else:
-            self.weights = self.parts
-            run = network(jax, self.case, lengths)
+        self.parts = self.lay_out(kinds)
+        run, self.weights = self.network(jax.numpy.asarray(lengths) if lengths else None)
+
+        def step(inputs, given):
+            outputs, pull = jax.vjp(run, *inputs)
+            return outputs, pull(given)
+
         self.infer = jax.jit(run)
         self.train = jax.jit(lambda *inputs: jax.vjp(run, *inputs))
         self.pull = jax.jit(lambda pull, given: pull(given))
+        self.step = jax.jit(step)
 
     def take(self, tensor):
         array = self.jax.dlpack.from_dlpack(tensor)
@@ -157,8 +173,7 @@ class Session(contract.Session):
         return array
 
     def address_of(self, value):
-        self.jax.block_until_ready(value)
-        return value.unsafe_buffer_pointer()
+        return value.block_until_ready().unsafe_buffer_pointer()
 
     def write(self, tensors, values):
         """On a CPU by address, since a NumPy array of a value takes JAX 6 us."""
@@ -166,9 +181,12 @@ class Session(contract.Session):
             super().write(tensors, values)
             return
         for tensor, value in zip(tensors, values):
-            ctypes.memmove(tensor.address, self.address_of(value), tensor.bytes)
+            ctypes.memmove(tensor.address, value.block_until_ready().unsafe_buffer_pointer(), tensor.bytes)
 
     def forward(self, bound):
+        self.current, self.weight_gradients = bound, None  # so that JAX uses their memory again
+        if self.case.variant == "jit":
+            return  # backward runs both
         if self.case.trains:
             outputs, self.kept = self.train(*bound.given, self.weights)
         else:
@@ -176,13 +194,19 @@ class Session(contract.Session):
         self.write(bound.results, outputs)
 
     def backward(self, bound):
-        *found, self.weight_gradients = self.pull(self.kept, tuple(bound.given))
-        self.write(bound.results, found)
-        self.jax.block_until_ready(self.weight_gradients)
+        if self.case.variant == "jit":
+            outputs, found = self.step((*self.current.given, self.weights), tuple(bound.given))
+            self.write(self.current.results, outputs)
+        else:
+            kept, self.kept = self.kept, None
+            found = self.pull(kept, tuple(bound.given))
+        *found, self.weight_gradients = found
+        self.write(bound.results, found)  # which waits for all that this function computes
 
     def gradients(self, kinds):
         import numpy  # pylint: disable=import-outside-toplevel
         gradients, write = self.weight_gradients, self.write
+        self.jax.block_until_ready(gradients)
         if self.case.variant == "cudnn":  # parts of one array, which NumPy cuts faster than JAX
             gradients, write = unflatten(numpy, numpy.asarray(gradients), self.parts), super().write
         for index, found in enumerate(gradients):
@@ -190,5 +214,6 @@ class Session(contract.Session):
 
     def describe(self):
         runs_on = self.runs_on("on XLA's own stream, waited for")
-        how = "cuDNN" if self.case.variant == "cudnn" else "lax.scan, compiled by XLA"
+        how = {"cudnn": "cuDNN", "jit": "lax.scan, a training step compiled by XLA"}.get(
+            self.case.variant, "lax.scan, compiled by XLA")
         return f"JAX {self.jax.__version__} {how}, {runs_on}"

@@ -36,6 +36,12 @@ def supports(case):
         raise Unsupported("seq_len 1: Keras does not unroll one step")
 
 
+def refuse_f64(case):
+    """What Keras' other backends cannot do."""
+    if case.dtype == "f64":
+        raise Unsupported("dtype f64: on this backend Keras multiplies float64 in float32")
+
+
 def create(case, stream):
     os.environ["KERAS_BACKEND"] = "tensorflow"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -57,6 +63,68 @@ def create(case, stream):
 _started = []
 
 
+def make_layers(keras, case):
+    """The built layers of a case, one per layer and direction."""
+    policy = f"mixed_{FULL_NAMES[case.dtype]}" if case.variant == "mixed" else FULL_NAMES[case.dtype]
+    layers = []
+    for layer, direction, _ in case.layer_dirs():
+        layers.append(keras.layers.LSTM(
+            case.hidden, activation="tanh" if case.act == "tanh" else "relu", return_sequences=True,
+            return_state=True, go_backwards=bool(direction), unroll=case.variant == "unrolled",
+            dtype=policy, zero_output_for_mask=case.variant != "unrolled",
+            recurrent_initializer="zeros",  # set_weights sets all weights
+            use_cudnn=False if case.variant == "generic" else "auto"))
+        layers[-1].build((case.batch, case.seq_len, case.input_of(layer)))
+    return layers
+
+
+def set_weights(case, layers, kinds):
+    import numpy  # pylint: disable=import-outside-toplevel
+    exact = numpy.float64 if case.dtype == "f64" else numpy.float32
+    for index, layer in enumerate(layers):
+        w_ih, w_hh, b_ih, b_hh = (kind[index].numpy().astype(exact) for kind in kinds)
+        values = [w_ih.T, w_hh.T, b_ih + b_hh]
+        for variable, value in zip(layer.trainable_variables, values):
+            variable.assign(value)
+
+
+def mask_of(case, lengths):
+    """The mask [B, T] of ragged rows as an array, or None where rows are full."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    return numpy.arange(case.seq_len)[None, :] < numpy.array(lengths)[:, None] if lengths else None
+
+
+def run_layers(ops, case, calls, mask, inputs):
+    """(y, hn, cn) of x, h0, c0 with the shape [T, B, I] of x. ops: keras.ops; calls: one per layer and direction."""
+    # pylint: disable=too-many-locals
+    x, h0, c0 = inputs
+    x, hn, cn = ops.transpose(x, [1, 0, 2]), [], []
+    for layer in range(case.layers):
+        outputs = []
+        for direction in range(case.directions):
+            index = layer * case.directions + direction
+            y, h, c = calls[index](x, mask=mask, training=case.trains,
+                                   initial_state=[h0[index], c0[index]])
+            y = ops.flip(y, 1) if direction else y
+            if mask is not None and case.variant == "unrolled":
+                # Unrolled and backwards, Keras 3.15 zeroes by the mask of forwards steps.
+                y = ops.where(mask[:, :, None], y, ops.zeros_like(y))
+            outputs.append(y)
+            hn.append(h)
+            cn.append(c)
+        x = ops.concatenate(outputs, 2) if len(outputs) > 1 else outputs[0]
+    return ops.transpose(x, [1, 0, 2]), ops.stack(hn), ops.stack(cn)
+
+
+def write_gradients(case, kinds, found):
+    """Writes the weight gradients found, arrays of the variables of all layers, into the Tensors of kinds."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    for index in range(len(kinds[0])):
+        kernel, recurrent, bias = found[3 * index:3 * index + 3]
+        for kind, value in zip(kinds, (kernel.T, recurrent.T, bias, bias)):
+            numpy.copyto(kind[index].numpy(), value.astype(numpy_type(case.dtype)))
+
+
 class Session(contract.Session):
     """One case."""
 
@@ -65,65 +133,26 @@ class Session(contract.Session):
         super().__init__(case, stream)
         self.tf, self.keras = tensorflow, keras
         self.device_name = f"/GPU:{case.ordinal}" if case.device == "cuda" else "/CPU:0"
-        self.dtype = FULL_NAMES[case.dtype]
         self.mask = None
-        self.layers = []
         self.function = self.current = None
         self.tape = self.found = self.weight_gradients = None
         if case.device == "cuda":
             tensorflow.config.experimental.enable_tensor_float_32_execution(case.math == "tf32")
         with tensorflow.device(self.device_name):
-            self.make_layers()
-
-    def make_layers(self):
-        case = self.case
-        policy = f"mixed_{self.dtype}" if case.variant == "mixed" else self.dtype
-        activation = "tanh" if case.act == "tanh" else "relu"
-        for layer, direction, _ in case.layer_dirs():
-            made = self.keras.layers.LSTM(
-                case.hidden, activation=activation, return_sequences=True, return_state=True,
-                go_backwards=bool(direction), unroll=case.variant == "unrolled", dtype=policy,
-                zero_output_for_mask=case.variant != "unrolled",
-                recurrent_initializer="zeros",  # prepare sets all weights
-                use_cudnn=False if case.variant == "generic" else "auto")
-            made.build((case.batch, case.seq_len, case.input_of(layer)))
-            self.layers.append(made)
+            self.layers = make_layers(keras, case)
 
     def prepare(self, kinds, lengths):
-        import numpy  # pylint: disable=import-outside-toplevel
-        exact = numpy.float64 if self.case.dtype == "f64" else numpy.float32
-        for index, layer in enumerate(self.layers):
-            w_ih, w_hh, b_ih, b_hh = (kind[index].numpy().astype(exact) for kind in kinds)
-            values = [w_ih.T, w_hh.T, b_ih + b_hh]
-            for variable, value in zip(layer.trainable_variables, values):
-                variable.assign(value)
+        set_weights(self.case, self.layers, kinds)
         if lengths:
-            steps = numpy.arange(self.case.seq_len)
             with self.tf.device(self.device_name):
-                self.mask = self.tf.constant(steps[None, :] < numpy.array(lengths)[:, None])
+                self.mask = self.tf.constant(mask_of(self.case, lengths))
         compiled = self.case.variant == "jit"
         run = self.train_step if compiled and self.case.trains else self.run
         self.function = self.tf.function(run, jit_compile=compiled or None, autograph=False)
 
-    def run(self, x, h0, c0):
+    def run(self, *inputs):
         """(y, hn, cn) of [T, B, I] inputs."""
-        tf, case = self.tf, self.case
-        x, hn, cn = tf.transpose(x, [1, 0, 2]), [], []
-        for layer in range(case.layers):
-            outputs = []
-            for direction in range(case.directions):
-                index = layer * case.directions + direction
-                y, h, c = self.layers[index](x, mask=self.mask, training=case.trains,
-                                             initial_state=[h0[index], c0[index]])
-                y = tf.reverse(y, [1]) if direction else y
-                if self.mask is not None and case.variant == "unrolled":
-                    # Unrolled and backwards, Keras 3.15 zeroes by the mask of forwards steps.
-                    y = tf.where(self.mask[:, :, None], y, tf.zeros_like(y))
-                outputs.append(y)
-                hn.append(h)
-                cn.append(c)
-            x = tf.concat(outputs, 2) if len(outputs) > 1 else outputs[0]
-        return tf.transpose(x, [1, 0, 2]), tf.stack(hn), tf.stack(cn)
+        return run_layers(self.keras.ops, self.case, self.layers, self.mask, inputs)
 
     def train_step(self, inputs, given):
         """((y, hn, cn), gradients of the inputs and the weights)."""
@@ -178,12 +207,7 @@ class Session(contract.Session):
         self.tape = self.found = None
 
     def gradients(self, kinds):
-        import numpy  # pylint: disable=import-outside-toplevel
-        for index in range(len(self.layers)):
-            kernel, recurrent, bias = (self.weight_gradients[3 * index + k].numpy()
-                                       for k in range(3))
-            for kind, value in zip(kinds, (kernel.T, recurrent.T, bias, bias)):
-                numpy.copyto(kind[index].numpy(), value.astype(numpy_type(self.case.dtype)))
+        write_gradients(self.case, kinds, [found.numpy() for found in self.weight_gradients])
 
     def describe(self):
         runs_on = self.runs_on("on TensorFlow's own stream, waited for")

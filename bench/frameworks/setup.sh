@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
 # Makes the Python environment that the frameworks' rows run in, with pinned versions from PyPI:
 #
-#     bench/frameworks/setup.sh [--only pytorch,keras,onnxruntime,jax] [--into FOLDER]
+#     bench/frameworks/setup.sh [--only NAME,...] [--into FOLDER]
 #
 # The folder is where the plug-ins look: $LB_FRAMEWORKS, else bench-lstm/frameworks in the user's
 # cache. A folder that is there already gets what it lacks. PyTorch brings NVIDIA's libraries along,
-# some 5 GB; the other three take 2 GB. Without a network nothing is made, and the rows use what the
+# some 5 GB; the others take 2 GB. Without a network nothing is made, and the rows use what the
 # system's Python has, such as Debian's python3-torch.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-only=pytorch,keras,onnxruntime,jax
+all=$(sed -n 's/^\[\(.*\)\]/\1/p' "$here/versions.txt" | paste -sd,)
+only=$all
 into=${LB_FRAMEWORKS:-${XDG_CACHE_HOME:-$HOME/.cache}/bench-lstm/frameworks}
 python=${PYTHON:-python3} # of the version that the plug-ins were built for
 
 usage() {
-  echo "usage: setup.sh [--only pytorch,keras,onnxruntime,jax] [--into FOLDER]" >&2
+  echo "usage: setup.sh [--only NAME,...] [--into FOLDER], of $all" >&2
   exit 2
 }
 
@@ -34,8 +35,7 @@ done
 wanted=()
 for name in ${only//,/ }; do
   grep -q "^\[$name\]" "$here/versions.txt" || {
-    echo "setup.sh: --only $name: allowed are $(sed -n 's/^\[\(.*\)\]/\1/p' "$here/versions.txt" |
-      paste -sd,)" >&2
+    echo "setup.sh: --only $name: allowed are $all" >&2
     exit 2
   }
   mapfile -t lines < <(sed -n "/^\[$name\]/,/^\[/{/^[a-z]/p}" "$here/versions.txt")
@@ -50,5 +50,5 @@ fi
 "$into/bin/python3" -m pip install --disable-pip-version-check "${wanted[@]}"
 echo "frameworks of $into:"
 "$into/bin/python3" -m pip list --disable-pip-version-check --format=freeze |
-  grep -iE '^(torch|tensorflow[a-z_-]*|keras|onnxruntime|onnx|jax|jaxlib|numpy)=='
+  grep -iE '^(torch|tensorflow[a-z_-]*|keras|onnxruntime|onnx|openvino|jax|jaxlib|numpy)=='
 echo "bench-lstm --sweep --framework $only --cases frameworks"

@@ -2,12 +2,15 @@
 
 Variants: auto, nn.LSTM as it comes (on a CPU oneDNN where PyTorch picks it, on a GPU cuDNN); native,
 PyTorch's own kernels with oneDNN or cuDNN off; compile, torch.compile with nn.LSTM unrolled into its
-steps, which TorchInductor then compiles; autocast, weights in f32 and torch.autocast in f16 or bf16
-around the call, as mixed precision is trained.
+steps, which TorchInductor then compiles; frozen, TorchScript with the weights as constants of its graph;
+autocast, weights in f32 and torch.autocast in f16 or bf16 around the call, as mixed precision is trained.
 """
 
 import contextlib
 import ctypes
+import math
+import statistics
+import time
 
 import contract
 from contract import FULL_NAMES, Absent, Unsupported, unpinned
@@ -15,7 +18,8 @@ from contract import FULL_NAMES, Absent, Unsupported, unpinned
 TITLE = "PyTorch"
 MODULES = ["torch"]
 CELLS = ["projection"]
-MOST_COMPILED_STEPS = 64  # per layer and direction; compiling takes minutes from there on
+# Of all layers and directions, per pass; compiling takes 3 s per step in training, and a call may take 120 s.
+MOST_COMPILED_STEPS = {False: 64, True: 24}
 
 
 def supports(case):
@@ -23,13 +27,18 @@ def supports(case):
         raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
     if case.variant == "autocast" and case.dtype not in ("f16", "bf16"):
         raise Unsupported(f"dtype {case.dtype}: autocast computes in f16 or bf16")
+    if case.variant == "frozen" and case.trains:
+        raise Unsupported(f"pass {case.passes}: a frozen module infers only")
+    if case.variant == "frozen" and case.ragged:
+        raise Unsupported("ragged: TorchScript's nn.LSTM is scripted for tensors or for packed sequences")
     if case.variant == "compile":
         if case.ragged:
             raise Unsupported("ragged: torch.compile leaves packed sequences to the eager nn.LSTM")
         steps = case.seq_len * case.layers * case.directions
-        if steps > MOST_COMPILED_STEPS:
+        most = MOST_COMPILED_STEPS[case.trains]
+        if steps > most:
             raise Unsupported(f"{steps} steps of all layers: torch.compile unrolls them, and takes "
-                              f"minutes for more than {MOST_COMPILED_STEPS}")
+                              f"minutes for more than {most} in pass {case.passes}")
 
 
 def create(case, stream):
@@ -48,6 +57,7 @@ class Session(contract.Session):
         super().__init__(case, torch.cuda.ExternalStream(stream, case.ordinal)
                          if case.device == "cuda" else None)
         self.torch = torch
+        self.copy = torch._foreach_copy_  # pylint: disable=protected-access
         if case.device == "cpu":
             torch.set_num_threads(case.threads)
         self.dtype = getattr(torch, FULL_NAMES[case.dtype])
@@ -56,18 +66,17 @@ class Session(contract.Session):
         if case.device == "cuda":
             torch.backends.cuda.matmul.allow_tf32 = case.math == "tf32"
             torch.backends.cudnn.allow_tf32 = case.math == "tf32"
-        self.module = torch.nn.LSTM(case.input, case.hidden, case.layers,
-                                    bidirectional=case.directions == 2, proj_size=case.projection,
-                                    dtype=torch.float32 if self.casts else self.dtype,
-                                    device=self.device)
+        self.module = self.make_module()
         self.call = self.module
         self.lengths = None
         self.seen = ""
         self.inputs = self.outputs = self.weights = self.weight_gradients = None
-        if case.variant == "compile":
-            torch._dynamo.reset()  # pylint: disable=protected-access
-            torch._dynamo.config.allow_rnn = True  # pylint: disable=protected-access
-            self.call = torch.compile(self.module, dynamic=False)
+
+    def make_module(self):
+        case = self.case
+        return self.torch.nn.LSTM(case.input, case.hidden, case.layers, bidirectional=case.directions == 2,
+                                  proj_size=case.projection, device=self.device,
+                                  dtype=self.torch.float32 if self.casts else self.dtype)
 
     def parameters(self):
         """(w_ih, w_hh, b_ih, b_hh), and w_hr of a projection, per layer and direction."""
@@ -87,11 +96,20 @@ class Session(contract.Session):
         """The context in which work goes to the case's stream; on a CPU it does nothing."""
         return self.torch.cuda.stream(self.stream) if self.stream else contextlib.nullcontext()
 
+    def around(self):
+        """The context of a forward call. Where it is one alone, no others that do nothing are entered."""
+        if not self.stream and not self.casts:
+            return self.recorded()
+        stack = contextlib.ExitStack()
+        for context in (self.on_stream(), self.precision(), self.recorded()):
+            stack.enter_context(context)
+        return stack
+
     def recorded(self):
         """The context of training or of inference, as users call them. PyTorch 2.15 leaves the weights of
         nn.LSTM's own kernels uncast where autocast and inference_mode are combined."""
         if self.case.trains:
-            return self.torch.enable_grad()
+            return contextlib.nullcontext()
         return self.torch.no_grad() if self.casts else self.torch.inference_mode()
 
     def prepare(self, kinds, lengths):
@@ -108,6 +126,43 @@ class Session(contract.Session):
         self.module.flatten_parameters()
         self.weights = [parameter for entry in self.parameters() for parameter in entry]
         self.seen = self.operators()
+        if self.case.variant == "frozen":
+            x, *state = self.zeros(self.case.call_shapes()[0])
+            traced = self.torch.jit.trace(self.module, (x, tuple(state)))
+            self.call = self.torch.jit.optimize_for_inference(self.torch.jit.freeze(traced))
+        if self.case.variant == "compile":
+            self.compile()
+
+    def zeros(self, shapes):
+        return [self.torch.zeros(shape, dtype=self.dtype, device=self.device,
+                                 requires_grad=self.case.trains) for shape in shapes]
+
+    def compile(self):
+        """Compiles before anything is timed, and notes what that takes."""
+        torch = self.torch
+        torch._dynamo.reset()  # pylint: disable=protected-access
+        torch._dynamo.config.allow_rnn = True  # pylint: disable=protected-access
+        torch._inductor.config.force_disable_caches = True  # pylint: disable=protected-access
+        torch._inductor.config.compile_threads = self.case.threads  # pylint: disable=protected-access
+        first, last = (self.zeros(shapes) for shapes in self.case.call_shapes())
+
+        def seconds():
+            start = time.perf_counter()
+            with self.around():
+                found = self.run(*first)
+            if self.case.trains:
+                torch.autograd.grad(found, (*first, *self.weights), last)
+            if self.stream:
+                torch.cuda.synchronize()
+            return time.perf_counter() - start
+
+        seconds()
+        before = statistics.median(seconds() for _ in range(20))
+        self.call = torch.compile(self.module, dynamic=False)
+        took = seconds()
+        saved = before - statistics.median(seconds() for _ in range(20))
+        self.seen += f" in {took:.0f} s, " + (f"which pays after {math.ceil(took / saved)} calls"
+                                              if saved > before / 50 else "which gains nothing")
 
     def operators(self):
         """The operator that PyTorch dispatches nn.LSTM to, seen on one step of the case."""
@@ -125,12 +180,13 @@ class Session(contract.Session):
             return "unrolled and compiled by TorchInductor"
         x = self.torch.zeros(1, self.case.batch, self.case.input, dtype=self.dtype,
                              device=self.device)
-        with Seen(), self.recorded(), self.precision():
+        # Not in inference_mode, where the operator is seen before PyTorch takes it apart.
+        with Seen(), self.torch.set_grad_enabled(self.case.trains), self.precision():
             self.module(x)
         fast = [name.split(".")[1] for name in names if "rnn" in name]
         if self.case.variant == "compile":
             return f"torch.compile around {fast[0]}" if fast else "compiled by TorchInductor"
-        return fast[0] if fast else "its own kernels"
+        return ("frozen, " if self.case.variant == "frozen" else "") + (fast[0] if fast else "its own kernels")
 
     def take(self, tensor):
         return self.torch.from_dlpack(tensor)
@@ -141,6 +197,7 @@ class Session(contract.Session):
         bound = super().bind(direction, table)
         for tensor in bound.given if direction == "forward" else []:
             tensor.requires_grad_(self.case.trains)
+        bound.wanted = (*bound.given, *self.weights)
         return bound
 
     def run(self, x, *state):
@@ -154,22 +211,22 @@ class Session(contract.Session):
         return y, *last
 
     def forward(self, bound):
-        with self.on_stream(), self.precision(), self.recorded():
+        self.weight_gradients = None  # as an optimizer sets them, so that their memory is used again
+        with self.around():
             found = self.run(*bound.given)
-            if self.case.trains:
-                self.inputs, self.outputs = bound.given, found
-                found = [tensor.detach() for tensor in found]
-            for mine, theirs in zip(bound.results, found):
-                mine.copy_(theirs)
+            if not self.case.trains:
+                self.copy(bound.results, found)
+                return
+            self.inputs, self.outputs = bound.wanted, found
+            with self.torch.no_grad():
+                self.copy(bound.results, found)
 
     def backward(self, bound):
+        outputs, self.outputs = self.outputs, None
         with self.on_stream():
-            found = self.torch.autograd.grad(self.outputs, (*self.inputs, *self.weights),
-                                             bound.given)
-            for mine, theirs in zip(bound.results, found):
-                mine.copy_(theirs)
+            found = self.torch.autograd.grad(outputs, self.inputs, bound.given)
+            self.copy(bound.results, found[:3])
         self.weight_gradients = found[3:]
-        self.outputs = None
 
     def gradients(self, kinds):
         for index in range(len(kinds[0])):

@@ -11,8 +11,9 @@
 #include "support/share_path.h"
 
 const char *const lb_framework_names[] = {
-    "pytorch",          "keras",    "onnxruntime", "jax", "pytorch_cuda", "keras_cuda",
-    "onnxruntime_cuda", "jax_cuda", NULL};
+    "pytorch",          "pytorch_cuda",     "keras",          "keras_cuda", "keras_torch",
+    "keras_torch_cuda", "keras_jax",        "keras_jax_cuda", "jax",        "jax_cuda",
+    "onnxruntime",      "onnxruntime_cuda", "openvino",       NULL};
 
 const char *const lb_framework_absent =
     "its plug-in was not built: that needs the headers and the library of Python 3";
@@ -54,10 +55,14 @@ static const struct {
 } packages[] = {
     {"bench_lstm_pytorch", "torch", "PyTorch"},
     {"bench_lstm_keras", "keras", "Keras"},
-    {"bench_lstm_keras", "tensorflow", "TensorFlow"},
-    {"bench_lstm_keras", "tensorflow_cpu", "TensorFlow"},
+    {"bench_lstm_keras.", "tensorflow", "TensorFlow"},
+    {"bench_lstm_keras.", "tensorflow_cpu", "TensorFlow"},
+    {"bench_lstm_keras_cuda", "tensorflow", "TensorFlow"},
+    {"bench_lstm_keras_torch", "torch", "PyTorch"},
+    {"bench_lstm_keras_jax", "jax", "JAX"},
     {"bench_lstm_onnxruntime", "onnxruntime", "ONNX Runtime"},
     {"bench_lstm_onnxruntime", "onnxruntime_gpu", "ONNX Runtime"},
+    {"bench_lstm_openvino", "openvino", "OpenVINO"},
     {"bench_lstm_jax", "jax", "JAX"},
 };
 

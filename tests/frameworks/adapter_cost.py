@@ -1,7 +1,7 @@
 """What an adapter adds to a framework's own call: the time of its forward and backward over that of the
 call that a user of the framework would write, in one process and in turns, for a small LSTM.
 
-    adapter_cost.py FRAMEWORK [--pass infer,train] [--most RATIO]
+    adapter_cost.py FRAMEWORK [--pass infer,train] [--variant auto] [--most RATIO]
 
 Exit code 1: the median ratio of a pass is above RATIO. 77: the framework is not there.
 """
@@ -22,7 +22,10 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "frameworks"))
 import contract  # pylint: disable=wrong-import-position
 
 SIZES = {"seq_len": 20, "batch": 1, "input": 100, "hidden": 128, "layers": 1, "directions": 1}
-ADAPTERS = {"pytorch": "torch_lstm", "keras": "keras_lstm", "jax": "jax_lstm"}
+ADAPTERS = {"pytorch": "torch_lstm", "keras": "keras_lstm", "keras_torch": "keras_torch_lstm",
+            "keras_jax": "keras_jax_lstm", "jax": "jax_lstm", "onnxruntime": "onnx_lstm",
+            "openvino": "openvino_lstm"}
+INFER_ONLY = ("onnxruntime", "openvino")
 
 
 class Harness:
@@ -56,14 +59,14 @@ class Harness:
         first, last = self.case.call_shapes()
         forward, inputs = self.table([*first, *last])
         backward, given = self.table([*last, *first])
-        return (session, session.bind("forward", forward), session.bind("backward", backward),
-                inputs[:3], given[:3])
+        bound = session.bind("backward", backward) if self.case.trains else None
+        return session, session.bind("forward", forward), bound, inputs[:3], given[:3]
 
 
 def alone_in_pytorch(session, inputs, given):
-    torch, module = session.torch, session.module
+    torch, module = session.torch, session.call
     x, h0, c0 = (torch.tensor(array, requires_grad=session.case.trains) for array in inputs)
-    given, parameters = [torch.tensor(array) for array in given], list(module.parameters())
+    given, parameters = [torch.tensor(array) for array in given], session.weights
 
     def infer():
         with torch.inference_mode():
@@ -74,6 +77,11 @@ def alone_in_pytorch(session, inputs, given):
         torch.autograd.grad((y, hn, cn), (x, h0, c0, *parameters), given)
 
     return train if session.case.trains else infer
+
+
+def alone_in_keras_on_pytorch(session, inputs, given):
+    session.call = lambda x, state: ((lambda y, *last: (y, last))(*session.run(x, *state)))
+    return alone_in_pytorch(session, inputs, given)
 
 
 def alone_in_keras(session, inputs, given):
@@ -105,10 +113,25 @@ def alone_in_jax(session, inputs, given):
         _, pull = session.train(*inputs, session.weights)
         jax.block_until_ready(session.pull(pull, given))
 
-    return train if session.case.trains else infer
+    def step():
+        jax.block_until_ready(session.step((*inputs, session.weights), given))
+
+    return step if session.case.variant == "jit" else train if session.case.trains else infer
 
 
-ALONE = {"pytorch": alone_in_pytorch, "keras": alone_in_keras, "jax": alone_in_jax}
+def alone_in_onnxruntime(session, inputs, _given):
+    inputs = dict(zip(("x", "h0", "c0"), inputs))
+    return lambda: session.session.run(None, inputs)
+
+
+def alone_in_openvino(session, inputs, _given):
+    request = session.compiled.create_infer_request()
+    return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
+
+
+ALONE = {"pytorch": alone_in_pytorch, "keras": alone_in_keras,
+         "keras_torch": alone_in_keras_on_pytorch, "keras_jax": alone_in_jax, "jax": alone_in_jax,
+         "onnxruntime": alone_in_onnxruntime, "openvino": alone_in_openvino}
 
 
 def time_of(function, calls=20):
@@ -121,10 +144,10 @@ def time_of(function, calls=20):
     return statistics.median(took)
 
 
-def cost(name, passes):
+def cost(name, passes, variant):
     """Prints and returns the median ratio of a pass."""
     case = contract.Case(**SIZES, dtype="f32", passes=passes, math="ieee", act="tanh", ragged=0,
-                         threads=1, variant="auto", device="cpu", ordinal=0, cell="standard",
+                         threads=1, variant=variant, device="cpu", ordinal=0, cell="standard",
                          projection=0)
     adapter = importlib.import_module(ADAPTERS[name])
     contract.check(adapter, case)
@@ -140,7 +163,7 @@ def cost(name, passes):
     pairs = [(time_of(adapted), time_of(alone)) for _ in range(40)][5:]
     ratios = sorted(mine / theirs for mine, theirs in pairs)
     middle = statistics.median(ratios)
-    print(f"{name} {passes}: {statistics.median(theirs for _, theirs in pairs):.1f} us alone, "
+    print(f"{name}:{variant} {passes}: {statistics.median(theirs for _, theirs in pairs):.1f} us alone, "
           f"the adapter's time is {middle:.3f} of it ({ratios[3]:.3f} to {ratios[-4]:.3f})")
     return middle
 
@@ -149,11 +172,13 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("framework", choices=ADAPTERS)
     parser.add_argument("--pass", dest="passes", default="infer,train")
+    parser.add_argument("--variant", default="auto")
     parser.add_argument("--most", type=float, default=float("inf"))
     options = parser.parse_args()
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     try:
-        found = [cost(options.framework, passes) for passes in options.passes.split(",")]
+        found = [cost(options.framework, passes, options.variant) for passes in options.passes.split(",")
+                 if passes == "infer" or options.framework not in INFER_ONLY]
     except contract.Absent as absent:
         print("skipped:", absent)
         return 77

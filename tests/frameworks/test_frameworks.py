@@ -26,11 +26,18 @@ DTYPES, PASSES = ["f64", "f32", "f16", "bf16"], ["infer", "forward", "backward",
 # What a framework can run: dtypes and passes of which every problem is to be ok, in one of the
 # variants; with the variants that the oracle verifies.
 ABLE = {
-    "pytorch": (DTYPES, PASSES, ["auto", "native", "autocast"]),
+    "pytorch": (DTYPES, PASSES, ["auto", "native", "frozen", "autocast"]),
     "keras": (DTYPES, PASSES, ["auto", "unrolled", "jit", "mixed"]),
+    "keras_torch": (["f32", "f16", "bf16"], PASSES, ["auto", "generic"]),
+    "keras_jax": (["f32", "f16", "bf16"], PASSES, ["auto", "jit"]),
     "onnxruntime": (["f32"], ["infer"], ["auto"]),
-    "jax": (DTYPES, PASSES, ["auto"]),
+    "openvino": (["f32", "bf16"], ["infer"], ["auto"]),
+    "jax": (DTYPES, PASSES, ["auto", "jit"]),
 }
+
+# Those whose kernels round the result of each operation: how many times the error of bf16 that gives.
+ROUNDS_EACH = {"pytorch": "[12]", "keras_torch": "[1-9]", "keras_jax": "[1-9]"}
+ONE_VARIANT = ("onnxruntime", "openvino")
 
 # The cell that it has, other than the standard one.
 CELLS = {"pytorch": "projection", "jax": "projection", "onnxruntime": "peephole"}
@@ -39,22 +46,32 @@ CELLS = {"pytorch": "projection", "jax": "projection", "onnxruntime": "peephole"
 PACKAGES = {
     "pytorch": {"PyTorch": ("torch", "9.8.7+cpu")},
     "keras": {"Keras": ("keras", "9.1.0"), "TensorFlow": ("tensorflow_cpu", "9.2.0rc1")},
+    "keras_torch": {"Keras": ("keras", "9.1.0"), "PyTorch": ("torch", "9.8.7+cpu")},
+    "keras_jax": {"Keras": ("keras", "9.1.0"), "JAX": ("jax", "9.0.2")},
     "onnxruntime": {"ONNX Runtime": ("onnxruntime", "9.3.1")},
+    "openvino": {"OpenVINO": ("openvino", "9.4.1")},
     "jax": {"JAX": ("jax", "9.0.2")},
 }
 
 # A fault: the adapter's file, what is replaced in it, by what.
+KERAS_GATES = ("keras_lstm.py", "variable.assign(value)",
+               "variable.assign(numpy.roll(value, case.hidden, -1))")
+KERAS_BIAS = ("keras_lstm.py", "recurrent.T, bias, bias)", "recurrent.T, bias, 0 * bias)")
 SWAPPED_GATES = {
     "pytorch": ("torch_lstm.py", "self.torch.from_dlpack(kind[index]))",
                 "self.torch.from_dlpack(kind[index]).roll(self.case.hidden, 0))"),
-    "keras": ("keras_lstm.py", "variable.assign(value)",
-              "variable.assign(numpy.roll(value, self.case.hidden, -1))"),
+    "keras": KERAS_GATES,
+    "keras_torch": KERAS_GATES,
+    "keras_jax": KERAS_GATES,
     "onnxruntime": ("onnx_lstm.py", '"iofg"', '"ifog"'),
+    "openvino": ("openvino_lstm.py", "(1, 0, 2, 3)", "(0, 1, 2, 3)"),
     "jax": ("jax_lstm.py", "i, f, g, o = numpy.split", "f, i, g, o = numpy.split"),
 }
 SWAPPED_GRADIENTS = {
     "pytorch": ("torch_lstm.py", ").contiguous()", ").roll(self.case.hidden, 0)"),
-    "keras": ("keras_lstm.py", "recurrent.T, bias, bias)", "recurrent.T, bias, 0 * bias)"),
+    "keras": KERAS_BIAS,
+    "keras_torch": KERAS_BIAS,
+    "keras_jax": KERAS_BIAS,
     "jax": ("jax_lstm.py", "for kind in kinds], found)",
             "for kind in kinds],\n                       "
             "[self.jax.numpy.roll(part, self.case.hidden, 0) for part in found])"),
@@ -89,8 +106,9 @@ CUDNN_ON_CPU = [
      "case.hidden, case.layers, case.directions == 2), steps,"),
     ("jax_lstm.py", "case.directions == 2, precision)", "case.directions == 2)"),
 ]
+FORWARD_OF = {"keras_torch": "torch_lstm.py", "keras_jax": "jax_lstm.py"}
 ABORTS = {  # ends the process in one case
-    name: (file, "    def forward(self, bound):\n",
+    name: (FORWARD_OF.get(name, file), "    def forward(self, bound):\n",
            "    def forward(self, bound):\n        if self.case.hidden == 13:\n            import os\n"
            "            os.abort()\n")
     for name, (file, _, _) in SWAPPED_GATES.items()}
@@ -141,7 +159,7 @@ class Framework(ProgramTest):
         with open(cases, "w", encoding="utf-8") as file:
             file.write("\n".join(dict.fromkeys(lines)) + "\n")
         impls = ",".join(f"{self.name}:{variant}" for variant in variants) \
-            if self.name != "onnxruntime" else self.name # which has one
+            if self.name not in ONE_VARIANT else self.name
         added = ["--plugin", plugin] if plugin else ["--framework", self.name]
         rows, _ = self.sweep(*added, "--impl", impls, "--cases",
                              cases, "--case-time", "0.001", timeout=None, **options)
@@ -172,9 +190,9 @@ class Framework(ProgramTest):
         rows = self.rows_of(lines, variants=variants)
         usual = 0
         for case, row in rows.items():
-            if self.name == "pytorch" and row["dtype"] in ("f16", "bf16") and \
-                    re.match(r"low precision: the error is [12](\.\d)? times", row["reason"]):
-                row["verdict"] = "ok" # its own kernels round the result of each operation
+            if self.name in ROUNDS_EACH and row["dtype"] in ("f16", "bf16") and \
+                    re.match(rf"low precision: the error is {ROUNDS_EACH[self.name]}(\.\d)? times", row["reason"]):
+                row["verdict"] = "ok"
             self.assertIn(row["verdict"], ("ok", "unsupported"), f"{case}: {row['reason']}")
             if row["variant"] in ("", "auto"):
                 self.assertEqual(row["verdict"], "ok", f"{case}: {row['reason']}")

@@ -1,0 +1,56 @@
+"""Keras on PyTorch: the layers of keras_lstm.py, called as PyTorch modules.
+
+Variants: auto, the layer as it comes; generic, use_cudnn off: Keras' loop over a cell instead of its torch backend's.
+"""
+
+import os
+
+import keras_lstm
+import torch_lstm
+from contract import Absent, unpinned
+
+TITLE = "Keras on PyTorch"
+MODULES = ["torch", "keras", "numpy"]
+CELLS = []
+supports = keras_lstm.refuse_f64
+
+
+def create(case, stream):
+    os.environ["KERAS_BACKEND"] = "torch"
+    with unpinned():
+        import torch  # pylint: disable=import-outside-toplevel
+        import keras  # pylint: disable=import-outside-toplevel
+    if case.device == "cuda" and not torch.cuda.is_available():
+        raise Absent("this PyTorch sees no GPU")
+    return Session(torch, keras, case, stream)
+
+
+class Session(torch_lstm.Session):
+    """One case."""
+
+    def __init__(self, torch, keras, case, stream):
+        self.keras, self.mask = keras, None
+        super().__init__(torch, case, stream)
+
+    def make_module(self):
+        with self.keras.device(str(self.device)):
+            return keras_lstm.make_layers(self.keras, self.case)
+
+    def prepare(self, kinds, lengths):
+        keras_lstm.set_weights(self.case, self.module, kinds)
+        self.weights = [variable.value for layer in self.module
+                        for variable in layer.trainable_variables]
+        if lengths:
+            self.mask = self.torch.tensor(keras_lstm.mask_of(self.case, lengths), device=self.device)
+
+    def run(self, *inputs):
+        return keras_lstm.run_layers(self.keras.ops, self.case, self.module, self.mask, inputs)
+
+    def gradients(self, kinds):
+        keras_lstm.write_gradients(
+            self.case, kinds, [found.cpu().to(self.torch.float64).numpy() for found in self.weight_gradients])
+
+    def describe(self):
+        runs_on = self.runs_on(f"cuDNN {self.torch.backends.cudnn.version()}")
+        how = ", use_cudnn=False" if self.case.variant == "generic" else ""
+        return f"Keras {self.keras.__version__} on PyTorch {self.torch.__version__}, LSTM{how}, {runs_on}"
