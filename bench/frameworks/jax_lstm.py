@@ -2,8 +2,10 @@
 
 Variants: auto, that scan; jit, forward and backward as one function, as a training step is compiled;
 cudnn, cuDNN's LSTM by jax.experimental.rnn, on a GPU in f32. Ragged rows of the scan are masked: a
-row's state stays as it is past its end. The weights' layout is the project's; cuDNN's variant gets them
-as one array. jax.experimental.rnn has no projection; the scan has.
+row's state stays as it is past its end. The scan multiplies each step's input in the step, as Flax does:
+one GEMM for all steps before it takes XLA's CPU code up to three times as long, because it then slices the
+product for each element of the cell. It has the transposes of the weights' matrices; cuDNN's variant has all
+weights as one array. jax.experimental.rnn has no projection; the scan has.
 """
 
 import ctypes
@@ -49,21 +51,23 @@ def network(jax, case, lengths):
     # pylint: disable=too-many-locals
     lax, numpy = jax.lax, jax.numpy
     activation = numpy.tanh if case.act == "tanh" else jax.nn.relu
-    precision = lax.Precision.DEFAULT if case.math == "tf32" else lax.Precision.HIGHEST
+    # On a CPU the default is full precision.
+    exact = case.device == "cuda" and case.math != "tf32"
+    precision = lax.Precision.HIGHEST if exact else lax.Precision.DEFAULT
     # Half precision sums in f32, as tensor cores do, and keeps c in f32.
     wide = numpy.float64 if case.dtype == "f64" else numpy.float32
 
     def product(a, b):
-        return numpy.matmul(a, b.T, precision=precision, preferred_element_type=wide)
+        return numpy.matmul(a, b, precision=precision, preferred_element_type=wide)
 
     def direction(x, h, c, weights, backwards):
         w_ih, w_hh, b_ih, b_hh, *projection = weights
-        inputs = product(x, w_ih) + (b_ih.astype(wide) + b_hh.astype(wide))
+        bias = b_ih.astype(wide) + b_hh.astype(wide)
 
         def step(state, now):
             h, c = state
-            gates_in, t = now
-            i, f, g, o = numpy.split(gates_in + product(h, w_hh), 4, axis=1)
+            x, t = now
+            i, f, g, o = numpy.split(product(x, w_ih) + product(h, w_hh) + bias, 4, axis=1)
             c_next = jax.nn.sigmoid(f) * c + jax.nn.sigmoid(i) * activation(g)
             h_next = (jax.nn.sigmoid(o) * activation(c_next)).astype(h.dtype)
             if projection:
@@ -74,7 +78,7 @@ def network(jax, case, lengths):
             h_next, c_next = numpy.where(alive, h_next, h), numpy.where(alive, c_next, c)
             return (h_next, c_next), numpy.where(alive, h_next, 0)
 
-        (h, c), y = lax.scan(step, (h, c.astype(wide)), (inputs, numpy.arange(case.seq_len)),
+        (h, c), y = lax.scan(step, (h, c.astype(wide)), (x, numpy.arange(case.seq_len)),
                              reverse=backwards)
         return y, h, c.astype(x.dtype)
 
@@ -142,8 +146,10 @@ class Session(contract.Session):
 
     def lay_out(self, kinds):
         """The weights as JAX gets them, per layer and direction."""
-        return [tuple(self.jax.device_put(kind[index].numpy().copy(), self.device)
-                      for kind in kinds) for index in range(len(kinds[0]))]
+        plain = self.case.variant == "cudnn"
+        return [tuple(self.jax.device_put((array if plain else array.T).copy(), self.device)
+                      for array in (kind[index].numpy() for kind in kinds))
+                for index in range(len(kinds[0]))]
 
     def network(self, lengths):
         """The function of the case, and its weights. lengths: an array, or None where rows are full."""
@@ -205,12 +211,13 @@ class Session(contract.Session):
 
     def gradients(self, kinds):
         import numpy  # pylint: disable=import-outside-toplevel
-        gradients, write = self.weight_gradients, self.write
-        self.jax.block_until_ready(gradients)
+        gradients = self.weight_gradients
         if self.case.variant == "cudnn":  # parts of one array, which NumPy cuts faster than JAX
-            gradients, write = unflatten(numpy, numpy.asarray(gradients), self.parts), super().write
+            gradients = unflatten(numpy, numpy.asarray(gradients), self.parts)
+        else:
+            gradients = [[numpy.asarray(part).T for part in found] for found in gradients]
         for index, found in enumerate(gradients):
-            write([kind[index] for kind in kinds], found)
+            super().write([kind[index] for kind in kinds], found)
 
     def describe(self):
         runs_on = self.runs_on("on XLA's own stream, waited for")
