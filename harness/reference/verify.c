@@ -273,6 +273,7 @@ struct tolerance_basis {
     const struct lb_layer_dir_size *sizes; /* [L*D]; read for gradients only, NULL without any */
     double largest_count; /* how many batch rows share the most frequent row, at least 1 */
     double steps;         /* whose errors the elements of a row share */
+    double cell;          /* widening_of_cell */
     bool coarse;
 };
 
@@ -313,6 +314,18 @@ static double shared_steps(const struct lb_problem *p)
 static double widening(double count, double steps)
 {
     return 1 + few_elements / sqrt(fmax(1, count / steps));
+}
+
+/* How much wider the tolerance of a cell is. Gradients of layernorm are what is left when a mean
+ * over H elements, and the part along them, have been subtracted. The outputs of residual grow from
+ * layer to layer, and with them the turns of the next layer's states. */
+static double widening_of_cell(const struct lb_problem *p)
+{
+    switch (p->cell) {
+    case LB_CELL_LAYERNORM: return 1 + few_elements / (double)p->hidden;
+    case LB_CELL_RESIDUAL: return 1.5;
+    default: return 1;
+    }
 }
 
 /* Sum of squares of the first `width` columns of rows [T, R, stride], over the steps that each row
@@ -401,7 +414,7 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
     /* In f64 the evaluation is as precise as the oracle, and their distance says less of others. */
     double more = basis->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
-    double few = widening((double)now->count, slice->summed ? 1 : basis->steps);
+    double few = widening((double)now->count, slice->summed ? 1 : basis->steps) * basis->cell;
     bool int8 = basis->dtype == LB_INT8;
     double max_times = int8 ? int8_max_factor : basis->coarse ? coarse_max_factor : max_factor;
     double norm_times = int8 ? int8_norm_factor : basis->coarse ? coarse_norm_factor : norm_factor;
@@ -450,7 +463,7 @@ static void judge_precision(const struct lb_problem *p, const struct group_error
         double usual = (is_wide(p)            ? usual_ratio_f32
                         : p->dtype == LB_INT8 ? usual_ratio_int8
                                               : usual_ratio_half) *
-                       widening(groups[g].count, shared_steps(p));
+                       widening(groups[g].count, shared_steps(p)) * widening_of_cell(p);
         if (groups[g].count == 0 || ratio / usual <= check->error_ratio / check->usual_error_ratio)
             continue;
         check->error_ratio = ratio;
@@ -541,8 +554,8 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
 {
     struct lb_problem p = c->oracle->problem;
     const struct slice_source source = {c->oracle, c->dw, c->results, c->batch, c->class_of};
-    const struct tolerance_basis basis = {p.dtype, c->layer_dir_sizes, largest_count(c),
-                                          shared_steps(&p), c->coarse};
+    const struct tolerance_basis basis = {p.dtype,          c->layer_dir_sizes,   largest_count(c),
+                                          shared_steps(&p), widening_of_cell(&p), c->coarse};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
     struct group_errors groups[2] = {{0}};

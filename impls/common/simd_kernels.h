@@ -51,7 +51,7 @@ struct lb_cpu_gemm {
     size_t stride; /* from one row of sums to the next */
 };
 
-/* One step of one panel: c = f c_before + i g, h = o tanh(c). */
+/* One step of one panel: c = f c_before + i g, h = o tanh(c); with peepholes as problem.h says. */
 struct lb_cpu_forward {
     struct lb_cpu_gemm gemm;     /* sums: bias and input GEMM */
     size_t units;                /* units of the panel, at most simd_width */
@@ -61,6 +61,8 @@ struct lb_cpu_forward {
     void *h;                     /* [rows], h_stride apart, from the first unit on */
     size_t c_stride, h_stride;
     void *gates; /* [rows] with the stride of sums; may be sums itself; NULL: gates are not kept */
+    const void *peepholes; /* [3, padded_units] pi pf po, as elements of sums; NULL: none */
+    size_t padded_units;   /* of all panels */
 };
 
 /* One backward step of up to four panels, which replaces gates by gradients of the
@@ -70,16 +72,45 @@ struct lb_cpu_backward {
                               * units of the panels; sums: scratch; k may be 0 */
     size_t first;            /* unit */
     const void *const *dhn;  /* [rows] each [H]; NULL unless this is the row's last step */
-    const void *dy;          /* [rows], from the first unit on */
+    const void *dy;          /* [rows], from the first unit on; NULL: neither dy nor dhn is added */
     void *gates;             /* [rows, 4*simd_width] i f g o of the first panel -> gradients of a */
     const void *c;           /* [rows, H] */
     const void *const *c_before;
-    void *dc;  /* [rows, H] in: from the later step; out: for the step before */
-    void *dh0; /* not NULL: only the GEMM is computed, into dh0 [rows, H], and the
-                * fields above, except gemm and first, are ignored */
-    size_t dy_stride, c_stride;
-    size_t panel_stride; /* from the gates of one panel to those of the next */
+    void *dc; /* [rows, H] in: from the later step; out: for the step before */
+    void *dh; /* not NULL: the gradient of h [rows], from the first unit on, is the result, and the
+               * fields from gates to dc are ignored */
+    size_t dy_stride, c_stride, dh_stride;
+    size_t panel_stride;   /* from the gates of one panel to those of the next */
+    const void *mask;      /* [rows, H] times the GEMM; NULL: none */
+    const void *peepholes; /* as in forward */
+    size_t padded_units;
+    void *cell_sums; /* [rows, 3, padded_units] sums over the steps of the peepholes' gradients */
 };
+
+/* One step of some rows of the cell layernorm, all units, whose padding has zeros for weights. What
+ * only one of forward and backward has is marked. c is the normalised one. */
+struct lb_cpu_layernorm {
+    size_t rows, units, padded_units;
+    const void *weights; /* [10, padded_units] w_cell, as elements of sums */
+    void *sums;  /* forward: [rows, 4*simd_width] of the first panel: pre-activations, lost */
+    void *gates; /* [rows, 4*simd_width] of the first panel: as in lb_cpu_forward and
+                  * lb_cpu_backward; may be sums */
+    size_t sums_stride, gates_stride; /* from one panel to the next */
+    const void *const *c_before;      /* [rows] each [H] */
+    void *c;                          /* [rows, H] */
+    void *h;                          /* forward: [rows], h_stride apart */
+    size_t c_stride, h_stride;
+    void *norm; /* [rows, 5*padded_units + LB_CPU_FACTORS] i f g o c before gain and bias, and their
+                 * five factors 1 / sqrt(var + epsilon); NULL: not kept */
+    const void *dh;         /* backward: [rows, H] */
+    const void *const *dhn; /* backward: [rows]; not NULL at the row's last step */
+    void *dc;               /* backward: [rows, H] as in lb_cpu_backward */
+    void *cell_sums; /* backward: [rows, 10, padded_units] sums over the steps of w_cell's gradients
+                      */
+    void *scratch;   /* [5*padded_units] as elements of sums */
+};
+
+enum { LB_CPU_FACTORS = 16 }; /* elements with room for five */
 
 /* Weight gradients of one panel: dw [columns, 4*simd_width] = in [rows, columns] transposed, times
  * da [rows, 4*simd_width]; db [4*simd_width] = sum of the rows of da. */
@@ -204,6 +235,13 @@ struct lb_simd_kernels {
     void (*accumulate)(const struct lb_cpu_gemm *);
     void (*forward)(const struct lb_cpu_forward *);
     void (*backward)(const struct lb_cpu_backward *);
+    void (*layernorm)(const struct lb_cpu_layernorm *);
+    void (*layernorm_backward)(const struct lb_cpu_layernorm *);
+    /* out = a + b, or a * b, on stored elements [count]. */
+    void (*combine)(const void *a, const void *b, bool times, void *out, size_t count);
+    /* to [count] = sum of the rows of from [rows, count], stride apart, elements of sums; count is
+     * a multiple of simd_width. */
+    void (*sum)(const void *from, size_t rows, size_t count, size_t stride, void *to);
     void (*outer)(const struct lb_cpu_outer *);
     /* Copies o->in into the order in which outer reads it: [ceil(columns/group), rows, group], or,
      * for bf16 and f16, which outer takes only packed, an operand [columns, rows]. */
@@ -212,7 +250,7 @@ struct lb_simd_kernels {
     /* Conversions of stored elements from and to f32. NULL for f32 and f64. */
     void (*to_f32)(const void *from, float *to, size_t count);
     void (*from_f32)(const float *from, void *to, size_t count);
-    const struct lb_tile_kernels *tiles; /* where not NULL, it replaces pack_operand to outer */
+    const struct lb_tile_kernels *tiles; /* where not NULL, it replaces pack_operand to pack */
     /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
      * libm. bf16 and f16 take and return f32. The error in f32 is at most LB_CPU_SIGMOID_ULP and
      * LB_CPU_TANH_ULP, for bf16 LB_CPU_BF16_ULP, for any finite v, except that sigmoids below

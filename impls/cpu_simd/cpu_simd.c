@@ -1,5 +1,5 @@
-/* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype, tanh, any number of
- * threads. PERFORMANCE.md has its measurements. */
+/* cpu_simd: GEMMs and cells in this project's own vector kernels. Every dtype and cell, tanh, any
+ * number of threads. PERFORMANCE.md has its measurements. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -51,7 +51,31 @@ static enum lb_status cpu_simd_supports(const struct lb_problem *p,
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "act-%s: the cell of cpu_simd has tanh only",
                        lb_act_name(p->act));
+    if (p->cell != LB_CELL_STANDARD && lb_simd_kernels_best(p->dtype)->tiles)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "cell %s in %s: cpu_simd's kernels on tiles have the standard cell only",
+                       lb_cell_name((enum lb_cell_kind)p->cell), lb_dtype_name(p->dtype));
     return LB_OK;
+}
+
+/* The measured price of a cell, for --explain. PERFORMANCE.md has more of them. */
+static void cpu_simd_note(const struct lb_problem *p, const struct lb_exec_config *config,
+                          char *text, size_t size)
+{
+    static const double prices[LB_CELL_COUNT][2] = {
+        [LB_CELL_LAYERNORM] = {1.10, 1.11},  [LB_CELL_RECURRENT_DROPOUT] = {1.01, 1.00},
+        [LB_CELL_PROJECTION] = {0.82, 0.85}, [LB_CELL_PEEPHOLE] = {1.02, 1.00},
+        [LB_CELL_RESIDUAL] = {1.01, 1.00},
+    };
+    const double *price = prices[p->cell];
+    (void)config;
+    text[0] = '\0';
+    if (price[0] > 0)
+        snprintf(text, size,
+                 "%s%s took %.2f times as long as the standard cell for inference and %.2f times "
+                 "for training, in f32 at T50 B32 H256 on one thread of an Intel Xeon with AVX-512",
+                 lb_cell_name((enum lb_cell_kind)p->cell),
+                 p->cell == LB_CELL_PROJECTION ? " to H/2" : "", price[0], price[1]);
 }
 
 static struct lb_cpu_sizes sizes_of(const struct lb_problem *p, size_t simd_width)
@@ -59,14 +83,17 @@ static struct lb_cpu_sizes sizes_of(const struct lb_problem *p, size_t simd_widt
     struct lb_cpu_sizes s = {.T = (size_t)p->seq_len,
                              .B = (size_t)p->batch,
                              .H = (size_t)p->hidden,
+                             .P = (size_t)lb_h_size(p),
                              .D = (size_t)p->directions,
                              .L = (size_t)p->layers,
                              .simd_width = simd_width};
     s.layer_dirs = s.L * s.D;
     s.rows = s.T * s.B;
-    s.wide = s.D * s.H;
+    s.wide = s.D * s.P;
     s.panels = lb_cpu_cover(s.H, simd_width);
+    s.units = s.panels * simd_width;
     s.width = 4 * simd_width;
+    s.h_panels = lb_cpu_cover(s.P, s.width);
     s.gates = s.width * s.panels;
     return s;
 }
@@ -188,6 +215,8 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->chunk = steps_at_a_time(simd);
     simd->gate_rows = simd->s.rows;
     simd->pre_rows = simd->chunk * simd->s.B;
+    simd->norm_count = 5 * simd->s.units + LB_CPU_FACTORS;
+    simd->cell_rows = lb_cell_weight_count(problem) / simd->s.H;
     describe(simd, config->threads);
 done:
     return st;
@@ -228,11 +257,47 @@ static void lay_out_backward(struct lb_cpu_simd *simd, struct lb_arena *scratch)
     const struct lb_cpu_sizes *s = &simd->s;
     simd->between = lb_arena_take(scratch, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
     simd->first = lb_arena_take(scratch, s->B * s->gates * simd->elem);
-    simd->sum_count = simd->kernels->tiles ? 0 : sum_count(simd);
-    simd->sums = lb_arena_take(scratch, simd->threads * simd->sum_count * simd->sum_elem);
     simd->packed_bytes =
         simd->kernels->tiles ? lb_cpu_tiles_packed_bytes(simd) : lb_cpu_packed_bytes(simd);
     simd->packed = lb_arena_take(scratch, simd->threads * simd->packed_bytes);
+}
+
+/* Sets the pointers to the arrays of cells other than the standard one; passes: what backward
+ * reads. */
+static void lay_out_cell(struct lb_cpu_simd *simd, struct lb_arena *passes,
+                         struct lb_arena *scratch)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    bool trains = lb_trains(&simd->problem), backward = lb_has_backward(&simd->problem);
+    size_t layers = simd->problem.cell == LB_CELL_RESIDUAL ? s->L - 1 : s->L;
+    size_t row_units = simd->cell_rows * s->units;
+    switch (simd->problem.cell) {
+    case LB_CELL_RECURRENT_DROPOUT:
+        simd->h0 = lb_arena_take(passes, s->layer_dirs * s->B * s->H * simd->elem);
+        /* fall through */
+    case LB_CELL_RESIDUAL:
+        layers = !trains && layers > 2 ? 2 : layers;
+        simd->h = lb_arena_take(passes, layers * s->rows * s->wide * simd->elem);
+        break;
+    case LB_CELL_PROJECTION:
+        simd->hidden =
+            lb_arena_take(passes, (trains ? s->layer_dirs * s->rows : s->B) * s->H * simd->elem);
+        simd->dh =
+            lb_arena_take(scratch, backward ? s->h_panels * s->rows * s->width * simd->elem : 0);
+        break;
+    case LB_CELL_LAYERNORM:
+        simd->dh = lb_arena_take(scratch, backward ? s->B * s->H * simd->elem : 0);
+        simd->scratch = lb_arena_take(scratch, simd->threads * 5 * s->units * simd->sum_elem);
+        if (trains)
+            simd->norm =
+                lb_arena_take(passes, s->layer_dirs * s->rows * simd->norm_count * simd->sum_elem);
+        simd->cell_sums = lb_arena_take(scratch, backward ? s->B * row_units * simd->sum_elem : 0);
+        break;
+    case LB_CELL_PEEPHOLE:
+        simd->cell_sums = lb_arena_take(scratch, backward ? s->B * row_units * simd->sum_elem : 0);
+        break;
+    default: break;
+    }
 }
 
 /* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */
@@ -262,6 +327,11 @@ static void lay_out(struct lb_cpu_simd *simd, size_t *reserve, size_t *workspace
         simd->dc = backward ? lb_arena_take(&scratch, state) : NULL;
         simd->operand_bytes = operand_bytes(simd);
         simd->operands = lb_arena_take(&scratch, simd->threads * simd->operand_bytes);
+    }
+    lay_out_cell(simd, passes, &scratch);
+    if (!simd->kernels->tiles && (backward || simd->problem.cell == LB_CELL_PROJECTION)) {
+        simd->sum_count = sum_count(simd);
+        simd->sums = lb_arena_take(&scratch, simd->threads * simd->sum_count * simd->sum_elem);
     }
     if (backward)
         lay_out_backward(simd, &scratch);
@@ -368,5 +438,8 @@ const struct lb_impl lb_impl_cpu_simd = {
     .gradients = cpu_simd_gradients,
     .describe = cpu_simd_describe,
     .destroy = cpu_simd_destroy,
+    .note = cpu_simd_note,
     .update = cpu_simd_update,
+    .cells = 1u << LB_CELL_LAYERNORM | 1u << LB_CELL_RECURRENT_DROPOUT | 1u << LB_CELL_PROJECTION |
+             1u << LB_CELL_PEEPHOLE | 1u << LB_CELL_RESIDUAL,
 };

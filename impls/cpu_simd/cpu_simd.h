@@ -11,9 +11,12 @@
 /* The sizes of a problem, with the layout of simd_kernels.h. */
 struct lb_cpu_sizes {
     size_t T, B, H, D, L, simd_width;
+    size_t P;          /* size of h: H but for the cell projection */
     size_t layer_dirs; /* L*D; layer_dir l*D + d is layer l, direction d */
     size_t rows;       /* T*B */
-    size_t wide;       /* D*H */
+    size_t wide;       /* D*P */
+    size_t units;      /* simd_width * panels: H, padded */
+    size_t h_panels;   /* of width columns each, that hold a row of h */
     size_t panels;     /* of simd_width hidden units each, the last one padded */
     size_t width;      /* 4 * simd_width: gates of a panel; columns of a group in backward */
     size_t gates;      /* width * panels: gates of a row, padded */
@@ -55,10 +58,10 @@ struct lb_cpu_simd {
     char *pre;    /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in gates */
     char *gates;  /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
     char *cells;  /* [L*D, T, B, H]; NULL in infer */
-    char *lower;  /* [L-1, T, B, D*H] outputs of all layers but the last; infer: two of them */
+    char *lower;  /* [L-1, T, B, D*P] outputs of all layers but the last; infer: two of them */
     char *c0, *c; /* [L*D, B, H] f32 copies of cell states at a row's first step, and in infer at */
     char *dc;     /* the present step; of their gradients; NULL where the caller's serve */
-    char *between;  /* [T, B, D*H] gradient of a lower layer's output */
+    char *between;  /* [T, B, D*P] gradient of a lower layer's output */
     char *first;    /* [panels, B, width] gradients of a at each row's first step */
     char *sums;     /* [threads, sum_count] of a backward step, or of input gradients */
     char *packed;   /* [threads, packed_bytes] packed inputs of the weight gradients */
@@ -66,25 +69,39 @@ struct lb_cpu_simd {
     size_t sum_count, packed_bytes, operand_bytes;
     struct lb_cpu_tiles tiles;
     const void **pointers; /* [threads, 2, B] */
+
+    /* Of cells other than the standard one; NULL where the problem's cell has none. */
+    char *h;  /* residual: h, recurrent-dropout: mask h, [layers, T, B, D*H]; infer: two layers */
+    char *h0; /* recurrent-dropout: mask h0 [L*D, B, H] */
+    char *hidden;    /* projection: o tanh(c) [L*D, T, B, H]; infer: [B, H] of one step */
+    char *dh;        /* gradient of h: layernorm [B, H]; projection [h_panels, T, B, width] */
+    char *norm;      /* layernorm: [L*D, T, B, norm_count], see struct lb_cpu_layernorm; sum_elem */
+    char *cell_sums; /* [B, cell_rows, units] parts of the gradient of w_cell; sum_elem */
+    char *scratch;   /* layernorm: [threads, 5, units]; sum_elem */
+    size_t norm_count, cell_rows;
     char description[320];
 };
 
-/* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or H padded:
+/* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or P padded:
  * w_ih [panels, k, 4, simd_width], w_hh likewise, bias [gates]; and, where the pass has a backward,
- * back_hh of H columns and back_ih of I_l columns, [groups, gates, columns], where groups have
+ * back_hh of P columns and back_ih of I_l columns, [groups, gates, columns], where groups have
  * s.group vectors of columns in back_hh and four in back_ih. int8 has scale [gates] of the sums,
  * and start [gates] s32. */
 struct lb_cpu_weights {
     char *w_ih, *w_hh, *bias, *scale, *start, *back_hh, *back_ih;
+    /* w_cell. layernorm and peephole: cell [cell_rows, units] of sum_elem. projection: cell
+     * [groups of four vectors, H padded, columns of h], and, for backward, back_cell [groups of
+     * s.group vectors, P padded, units]. */
+    char *cell, *back_cell;
 };
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
                                         size_t layer_dir);
 
-/* The weight gradients of one layer_dir: dw_ih [panels, I_l, width], dw_hh [panels, H, width], db
- * [gates]. */
+/* The weight gradients of one layer_dir: dw_ih [panels, I_l, width], dw_hh [panels, P, width], db
+ * [gates], dw_cell [cell_rows, units], for the projection [h_panels, H, width]. */
 struct lb_cpu_gradients {
-    char *dw_ih, *dw_hh, *db;
+    char *dw_ih, *dw_hh, *db, *dw_cell;
 };
 
 struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir);
@@ -142,6 +159,12 @@ struct lb_cpu_call {
     const struct lb_backward_io *backward;
 };
 
+/* True for a layer whose output is not h: that of the cell residual, but for the first. */
+static inline bool lb_cpu_adds_input(const struct lb_cpu_simd *simd, size_t l)
+{
+    return simd->problem.cell == LB_CELL_RESIDUAL && l > 0;
+}
+
 /* Bytes per thread of simd->packed. */
 size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *simd);
 
@@ -153,7 +176,7 @@ void lb_cpu_backward_work(void *arg, size_t thread);
 struct lb_cpu_backward_parts {
     void (*steps)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
     void (*weights)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
-    void (*inputs)(const struct lb_cpu_simd *simd, size_t layer, size_t thread, char *dinput);
+    void (*inputs)(const struct lb_cpu_call *call, size_t layer, size_t thread, char *dinput);
 };
 
 /* All layers of a backward pass, with the barriers between the parts. */
@@ -226,13 +249,30 @@ static inline size_t lb_cpu_last_step(const struct lb_cpu_simd *simd, size_t d, 
     return d == 0 ? lb_cpu_length(simd, b) - 1 : 0;
 }
 
-/* Layer l's output [T, B, D*H]: the caller's y for the last. */
+/* Layer l's output [T, B, D*P]: the caller's y for the last. */
 static inline char *lb_cpu_output(const struct lb_cpu_simd *simd, const void *y, size_t l)
 {
     size_t kept = lb_trains(&simd->problem) ? l : l % 2;
     if (l == simd->s.L - 1)
         return lb_cpu_at(simd, y, 0);
     return lb_cpu_at(simd, simd->lower, kept * simd->s.rows * simd->s.wide);
+}
+
+/* h of layer l [T, B, D*P] as the next step multiplies it. */
+static inline char *lb_cpu_states(const struct lb_cpu_simd *simd, const void *y, size_t l)
+{
+    bool adds = lb_cpu_adds_input(simd, l);
+    size_t at = adds ? l - 1 : l, kept = lb_trains(&simd->problem) ? at : at % 2;
+    if (!adds && simd->problem.cell != LB_CELL_RECURRENT_DROPOUT)
+        return lb_cpu_output(simd, y, l);
+    return lb_cpu_at(simd, simd->h, kept * simd->s.rows * simd->s.wide);
+}
+
+/* A bias of zeros, for any panel. */
+static inline const void *lb_cpu_zeros(void)
+{
+    static const double zeros[64] = {0};
+    return zeros;
 }
 
 /* For bf16 and f16: the units of these rows of a state [B, H], to f32 and back. */

@@ -41,22 +41,48 @@ static size_t scale_bytes(const struct lb_cpu_simd *simd)
     return simd->problem.dtype == LB_INT8 ? bias_bytes(simd) : 0;
 }
 
+/* Elements of w_cell's gradient. */
+static size_t cell_gradient_count(const struct lb_cpu_simd *simd)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    return simd->problem.cell == LB_CELL_PROJECTION ? s->h_panels * s->H * s->width
+                                                    : simd->cell_rows * s->units;
+}
+
 /* Bytes of the weight gradients of a layer_dir with this input size. */
 static size_t gradients_of(const struct lb_cpu_simd *simd, size_t input)
 {
     size_t columns =
-        lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, simd->s.H);
-    return in_lines(simd->s.gates * (columns + 1) * simd->sum_elem);
+        lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, simd->s.P);
+    return in_lines((simd->s.gates * (columns + 1) + cell_gradient_count(simd)) * simd->sum_elem);
+}
+
+/* Bytes of w_cell packed for forward, and for backward. */
+static size_t cell_bytes(const struct lb_cpu_simd *simd)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    if (simd->problem.cell != LB_CELL_PROJECTION)
+        return in_lines(simd->cell_rows * s->units * simd->sum_elem);
+    size_t columns = lb_cpu_cover(s->P, s->simd_width) * s->simd_width;
+    return in_lines(lb_cpu_padded(simd, s->H) * columns * simd->elem);
+}
+
+static size_t back_cell_bytes(const struct lb_cpu_simd *simd)
+{
+    return simd->problem.cell == LB_CELL_PROJECTION
+               ? in_lines(lb_cpu_padded(simd, simd->s.P) * simd->s.units * simd->elem)
+               : 0;
 }
 
 /* Bytes of the packed weights of a layer_dir with this input size. */
 static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
 {
     size_t group = simd->s.group * simd->s.simd_width;
-    size_t backward =
-        backward_bytes(simd, input, simd->s.width) + backward_bytes(simd, simd->s.H, group);
-    return forward_bytes(simd, input) + forward_bytes(simd, simd->s.H) + bias_bytes(simd) +
-           2 * scale_bytes(simd) + (lb_has_backward(&simd->problem) ? backward : 0);
+    size_t backward = backward_bytes(simd, input, simd->s.width) +
+                      backward_bytes(simd, simd->s.P, group) + back_cell_bytes(simd);
+    return forward_bytes(simd, input) + forward_bytes(simd, simd->s.P) + bias_bytes(simd) +
+           cell_bytes(simd) + 2 * scale_bytes(simd) +
+           (lb_has_backward(&simd->problem) ? backward : 0);
 }
 
 /* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
@@ -92,11 +118,13 @@ struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t c
     w.w_ih = (char *)simd->buffers.weights + copy * copy_bytes(simd) +
              before(simd, layer_dir, weights_of);
     w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
-    w.bias = w.w_hh + forward_bytes(simd, simd->s.H);
+    w.bias = w.w_hh + forward_bytes(simd, simd->s.P);
     w.scale = w.bias + bias_bytes(simd);
     w.start = w.scale + scale_bytes(simd);
-    w.back_hh = w.start + scale_bytes(simd);
-    w.back_ih = w.back_hh + backward_bytes(simd, simd->s.H, simd->s.group * simd->s.simd_width);
+    w.cell = w.start + scale_bytes(simd);
+    w.back_hh = w.cell + cell_bytes(simd);
+    w.back_cell = w.back_hh + backward_bytes(simd, simd->s.P, simd->s.group * simd->s.simd_width);
+    w.back_ih = w.back_cell + back_cell_bytes(simd);
     return w;
 }
 
@@ -107,7 +135,8 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size
     g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradients_of);
     g.dw_hh = lb_cpu_sum_at(
         simd, g.dw_ih, s->gates * lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir)));
-    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * lb_cpu_gradient_columns(simd, s->H));
+    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * lb_cpu_gradient_columns(simd, s->P));
+    g.dw_cell = lb_cpu_sum_at(simd, g.db, s->gates);
     return g;
 }
 
@@ -249,31 +278,37 @@ static void pack_backward_tiles(const struct lb_cpu_simd *simd, char *to, const 
         }
 }
 
-/* from [4H, columns] -> to [groups, gates, columns padded to whole vectors], some of the groups,
- * which have up to `most` columns. Where gates come in pairs, the elements of two rows alternate.
- */
-static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *from,
-                          size_t columns, size_t most, struct lb_cpu_range groups)
+/* from [rows, columns] -> to [groups, k, columns padded to whole vectors], some of the groups,
+ * which have up to `most` columns. k: rows padded; 4H rows become gates in the order of panels.
+ * Where k come in pairs, the elements of two rows alternate. */
+static void pack_rows(const struct lb_cpu_simd *simd, char *to, const char *from, size_t rows,
+                      size_t columns, size_t most, struct lb_cpu_range groups)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t pair = simd->kernels->pair;
+    bool gates = rows == 4 * s->H;
+    size_t pair = simd->kernels->pair, k = gates ? s->gates : lb_cpu_padded(simd, rows);
     for (size_t group = groups.from; group < groups.to; group++) {
         size_t first = group * most, count = columns - first < most ? columns - first : most;
         size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
-        char *start = lb_cpu_at(simd, to, first * s->gates);
-        memset(start, 0, width * s->gates * simd->elem);
-        for (size_t g = 0; g < 4; g++)
-            for (size_t unit = 0; unit < s->H; unit++) {
-                size_t k =
-                    unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
-                const char *row = lb_cpu_at(simd, from, (g * s->H + unit) * columns + first);
-                char *out = lb_cpu_at(simd, start, k / pair * width * pair + k % pair);
-                if (pair == 1)
-                    memcpy(out, row, count * simd->elem);
-                else
-                    spread_row(out, row, count);
-            }
+        char *start = lb_cpu_at(simd, to, first * k);
+        memset(start, 0, width * k * simd->elem);
+        for (size_t r = 0; r < rows; r++) {
+            size_t unit = r % s->H, in_panel = r / s->H * s->simd_width + unit % s->simd_width;
+            size_t place = gates ? unit / s->simd_width * s->width + in_panel : r;
+            const char *row = lb_cpu_at(simd, from, r * columns + first);
+            char *out = lb_cpu_at(simd, start, place / pair * width * pair + place % pair);
+            if (pair == 1)
+                memcpy(out, row, count * simd->elem);
+            else
+                spread_row(out, row, count);
+        }
     }
+}
+
+static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *from,
+                          size_t columns, size_t most, struct lb_cpu_range groups)
+{
+    pack_rows(simd, to, from, 4 * simd->s.H, columns, most, groups);
 }
 
 /* The sum of both biases, of some panels. */
@@ -296,6 +331,58 @@ static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih
         }
 }
 
+/* w_cell of layernorm and peephole: from [cell_rows, H] -> to [cell_rows, units] of sum_elem. */
+static void pack_vectors(const struct lb_cpu_simd *simd, char *to, const char *from)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    memset(to, 0, cell_bytes(simd));
+    for (size_t r = 0; r < simd->cell_rows; r++) {
+        const char *row = lb_cpu_at(simd, from, r * s->H);
+        char *out = lb_cpu_sum_at(simd, to, r * s->units);
+        if (simd->half)
+            simd->kernels->to_f32(row, (float *)(void *)out, s->H);
+        else
+            memcpy(out, row, s->H * simd->elem);
+    }
+}
+
+/* w_hr [P, H] -> to [groups, H padded, columns of h padded to whole vectors], some of the groups of
+ * `width` columns. */
+static void pack_projection(const struct lb_cpu_simd *simd, char *to, const char *from,
+                            struct lb_cpu_range groups)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t pair = simd->kernels->pair, k = lb_cpu_padded(simd, s->H);
+    for (size_t group = groups.from; group < groups.to; group++) {
+        size_t first = group * s->width;
+        size_t count = s->P - first < s->width ? s->P - first : s->width;
+        size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
+        char *start = lb_cpu_at(simd, to, first * k);
+        memset(start, 0, width * k * simd->elem);
+        for (size_t c = 0; c < count; c += s->simd_width)
+            pack_columns(simd, lb_cpu_at(simd, start, c * pair), width,
+                         lb_cpu_at(simd, from, (first + c) * s->H), s->H, s->H,
+                         count - c < s->simd_width ? count - c : s->simd_width);
+    }
+}
+
+/* The thread's part of w_cell: the vectors of layernorm and peephole all by the first of its team.
+ */
+static void pack_cell(const struct lb_cpu_simd *simd, const struct lb_cpu_weights *w,
+                      const char *from, size_t thread)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    if (simd->problem.cell != LB_CELL_PROJECTION) {
+        if (thread % simd->team_size == 0)
+            pack_vectors(simd, w->cell, from);
+        return;
+    }
+    pack_projection(simd, w->cell, from, lb_cpu_columns(simd, s->h_panels, thread));
+    if (lb_has_backward(&simd->problem))
+        pack_rows(simd, w->back_cell, from, s->P, s->H, s->group * s->simd_width,
+                  lb_cpu_columns(simd, lb_cpu_cover(s->panels, s->group), thread));
+}
+
 /* The thread's part of a copy of the weights of a layer_dir: what it reads in steps, and a share of
  * the weights for input gradients, of which every thread reads all. */
 static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread,
@@ -312,14 +399,16 @@ static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, siz
         return;
     }
     pack(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
-    pack(simd, w.w_hh, weights->w_hh[layer_dir], s->H, panels);
+    pack(simd, w.w_hh, weights->w_hh[layer_dir], s->P, panels);
     pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
+    if (simd->cell_rows > 0)
+        pack_cell(simd, &w, weights->w_cell[layer_dir], thread);
     if (lb_has_backward(&simd->problem)) {
         void (*pack_back)(const struct lb_cpu_simd *, char *, const char *, size_t, size_t,
                           struct lb_cpu_range) =
             simd->kernels->tiles ? pack_backward_tiles : pack_backward;
-        pack_back(simd, w.back_hh, weights->w_hh[layer_dir], s->H, columns,
-                  lb_cpu_columns(simd, lb_cpu_cover(s->H, columns), thread));
+        pack_back(simd, w.back_hh, weights->w_hh[layer_dir], s->P, columns,
+                  lb_cpu_columns(simd, lb_cpu_cover(s->P, columns), thread));
         pack_back(simd, w.back_ih, weights->w_ih[layer_dir], input, s->width,
                   lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
     }
@@ -332,7 +421,7 @@ static void touch_gradients(const struct lb_cpu_simd *simd, size_t layer_dir, si
     struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, layer_dir);
     size_t parts = (size_t)simd->tiling.panel_parts;
     size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir));
-    size_t hidden = lb_cpu_gradient_columns(simd, s->H);
+    size_t hidden = lb_cpu_gradient_columns(simd, s->P);
     if (thread >= parts)
         return;
     struct lb_cpu_range panels = lb_cpu_share(s->panels, parts, thread);
@@ -393,6 +482,28 @@ static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, s
     }
 }
 
+/* The thread's part of w_cell's gradient. */
+static void unpack_cell(const struct lb_cpu_simd *simd, char *to, const char *from, size_t thread)
+{
+    const struct lb_cpu_sizes *s = &simd->s;
+    bool projects = simd->problem.cell == LB_CELL_PROJECTION;
+    size_t parts = projects ? lb_cpu_cover(s->P, s->simd_width) : simd->cell_rows;
+    struct lb_cpu_range own = lb_cpu_share(parts, simd->threads, thread);
+    for (size_t p = own.from; p < own.to; p++) {
+        size_t first = p * s->simd_width, column = first % s->width;
+        const char *row = lb_cpu_sum_at(simd, from, p * s->units);
+        if (projects)
+            unpack_gate(simd, lb_cpu_at(simd, to, first * s->H),
+                        lb_cpu_sum_at(simd, from, (first - column) * s->H + column), s->H,
+                        s->P - first < s->simd_width ? s->P - first : s->simd_width);
+        else if (simd->half)
+            simd->kernels->from_f32((const float *)(const void *)row, lb_cpu_at(simd, to, p * s->H),
+                                    s->H);
+        else
+            memcpy(lb_cpu_at(simd, to, p * s->H), row, s->H * simd->elem);
+    }
+}
+
 void lb_cpu_unpack_work(void *arg, size_t thread)
 {
     const struct lb_cpu_call *call = arg;
@@ -401,12 +512,14 @@ void lb_cpu_unpack_work(void *arg, size_t thread)
     struct lb_cpu_range panels = lb_cpu_share(simd->s.panels, simd->threads, thread);
     for (size_t ld = 0; ld < simd->s.layer_dirs; ld++) {
         struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, ld);
-        size_t input = lb_cpu_input(simd, ld), hidden = simd->s.H;
+        size_t input = lb_cpu_input(simd, ld), hidden = simd->s.P;
         unpack(simd, to->dw_ih[ld], from.dw_ih, input, lb_cpu_gradient_columns(simd, input),
                panels);
         unpack(simd, to->dw_hh[ld], from.dw_hh, hidden, lb_cpu_gradient_columns(simd, hidden),
                panels);
         unpack(simd, to->db_ih[ld], from.db, 1, 1, panels);
         unpack(simd, to->db_hh[ld], from.db, 1, 1, panels);
+        if (simd->cell_rows > 0)
+            unpack_cell(simd, to->dw_cell[ld], from.dw_cell, thread);
     }
 }

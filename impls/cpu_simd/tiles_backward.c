@@ -384,8 +384,9 @@ static void weight_gradients(const struct layer_dir *ld)
 
 /* This thread's rows of the gradient of a layer's input [T, B, I_l]: the sum over directions of
  * gradients of a times w_ih. */
-static void input_gradients(const struct lb_cpu_simd *simd, size_t l, size_t thread, char *dinput)
+static void input_gradients(const struct lb_cpu_call *call, size_t l, size_t thread, char *dinput)
 {
+    const struct lb_cpu_simd *simd = call->simd;
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_range rows = lb_cpu_share(s->rows, simd->threads, thread);
     size_t input = lb_cpu_input(simd, l * s->D), count;

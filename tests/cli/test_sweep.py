@@ -30,13 +30,13 @@ class Sweep(ProgramTest):
     def test_every_cell_is_measured_and_has_a_price(self):
         cells = ["standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual"]
         rows, _ = self.sweep("-T", "3", "-B", "2", "-H", "8", "-L", "2", "--cell", ",".join(cells), "--pass",
-                             "train", "--impl", "cpu_ref,cpu_simd", "--case-time", "0.001")
-        self.assertEqual(len(rows), 2 * len(cells))
+                             "train", "--impl", "cpu_ref,cpu_simd,openblas", "--case-time", "0.001")
+        self.assertEqual(len(rows), 3 * len(cells))
         for case, row in rows.items():
-            fits = row["impl"] == "cpu_ref" or row["cell"] == "standard"
+            fits = row["impl"] != "openblas" or row["cell"] == "standard"
             self.assertEqual(row["verdict"], "ok" if fits else "unsupported", (case, row["reason"]))
             if not fits:
-                self.assertEqual(row["reason"], f"cell {row['cell']}: cpu_simd needs the standard cell")
+                self.assertEqual(row["reason"], f"cell {row['cell']}: openblas needs the standard cell")
             self.assertEqual(row["projection"], 2 if row["cell"] == "projection" else None)
         median = {row["cell"]: row["median_ns"] for row in rows.values() if row["impl"] == "cpu_ref"}
         said = run("--explain", "cpu_ref/T3_B2_H8_L2/f32/train/cell-peephole", "--from", self.path("run"))
