@@ -224,7 +224,7 @@ class InBrowser(unittest.TestCase):
         cls.scratch = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.scratch.cleanup)
         results = os.path.join(os.path.dirname(__file__), "..", "..", "results")
-        recorded = {"recorded": "quick-cpu", "frameworks": "frameworks-cpu"}
+        recorded = {"recorded": "quick-cpu", "frameworks": "frameworks-cpu", "instances": "instances-cpu"}
         for kind in ("usual", "10000", "names", "absent", "ties", "floors", "whole", *recorded, *SMALL):
             folder = os.path.join(cls.scratch.name, kind)
             if kind in recorded:
@@ -432,6 +432,11 @@ class InBrowser(unittest.TestCase):
                 self.assertEqual(len(labels), counts[kind])
                 for label in labels:
                     self.assertRegex(label, words[kind])
+
+    def test_instances_have_a_picture_of_their_throughput(self):
+        labels = self.points("throughput", "instances")
+        self.assertEqual(len(labels), 12)
+        self.assertIn("cpu_simd, T = 50, B = 1, I = 100, H = 100: 396 µs p99", labels)
 
     def test_pictures_show_the_records(self):
         lines = read_lines(self.path("whole"))
