@@ -141,6 +141,10 @@ TEST(cpu_ref_supports_every_dtype_activation_and_cell)
         problem.dtype = (enum lb_dtype)dtype;
         assert_int_equal(lb_impl_cpu_ref.supports(&problem, &config, NULL), LB_OK);
     }
+    problem = trial_problem("T3_B3_I3_H3_L3_D2/int8/infer/ragged");
+    assert_int_equal(lb_impl_supports(&lb_impl_cpu_ref, &problem, &config, NULL), LB_OK);
+    problem.pass = LB_TRAIN;
+    assert_int_equal(lb_impl_supports(&lb_impl_cpu_ref, &problem, &config, NULL), LB_UNSUPPORTED);
     for (uint8_t cell = 0; cell < LB_CELL_COUNT; cell++) {
         problem = trial_problem("T3_B3_I3_H3_L3_D2/train/ragged");
         assert_true(set_cell(&problem, cell));
