@@ -51,7 +51,12 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
     size_t distance = SIZE_MAX;
     for (size_t i = 0; i < lb_option_count; i++) {
         const char *name = lb_option_table[i].name; /* the dashes, which all share, do not count */
-        if (lb_is_closer(letters, name + strspn(name, "-"), &distance))
+        char meaning[16] = ""; /* the first word of a letter's help: --batch stands for -B */
+        if (!name[2])
+            snprintf(meaning, sizeof(meaning), "%.*s", (int)strcspn(lb_option_table[i].help, " "),
+                     lb_option_table[i].help);
+        if (lb_is_closer(letters, name + strspn(name, "-"), &distance) ||
+            (word[0] == '-' && word[1] == '-' && lb_is_closer(letters, meaning, &distance)))
             suggestion = name;
     }
     if (word[0] != '-')

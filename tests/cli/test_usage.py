@@ -13,6 +13,7 @@ BAD = [
     ([], ["no command", "--sweep"]),
     (["--swep"], ["--swep", "did you mean --sweep"]),
     (["--jobs", "4"], ["--jobs: there is no such option; see --help"]), # no option is like it but for the dashes
+    (["--bach", "4"], ["--bach: there is no such option; did you mean -B?"]),
     (["sweep"], ["'sweep'", "such as --sweep"]),
     (["--sweep", "-T"], ["-T: it takes numbers, but nothing follows it"]),
     (["--report", "x", "-o", "x/run.jsonl"], ["--out x/run.jsonl: ", "records of a run"]),
