@@ -2,52 +2,60 @@
 # folder: gnuplot roofline_f32_infer.gp
 reset session
 name = 'roofline_f32_infer'
-machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (f18957c9f12c), run of 2026-11-22'
+machine = 'Intel(R) Xeon(R) Processor, 2 threads, 23.6 GiB, Linux 6.18.44-fc-v657 x86_64'
+program = 'bench-lstm 0.1.0 (973635578960), run of 2026-11-26'
 heading = 'LSTM inference, f32: rate over arithmetic intensity'
-reading = 'Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and'
 reading_more = 'outputs. The dashed line is the best rate of this run.'
+reading = 'Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and'
 panels = 1
 columns = 1
+array panel_title[1]
 array series_name[15]
+array series_color[15]
+array series_mark[15]
+array series_dash[15]
 series_name[1] = 'cpu_simd'
+series_color[1] = 2; series_mark[1] = 2; series_dash[1] = 1
 series_name[2] = 'jax'
-series_name[3] = 'jax:cudnn'
+series_color[2] = 12; series_mark[2] = 2; series_dash[2] = 1
+series_name[3] = 'jax:jit'
+series_color[3] = 12; series_mark[3] = 5; series_dash[3] = 2
 series_name[4] = 'keras'
-series_name[5] = 'keras:generic'
-series_name[6] = 'keras:jit'
-series_name[7] = 'keras:mixed'
-series_name[8] = 'keras:unrolled'
+series_color[4] = 10; series_mark[4] = 10; series_dash[4] = 1
+series_name[5] = 'keras:jit'
+series_color[5] = 10; series_mark[5] = 3; series_dash[5] = 2
+series_name[6] = 'keras_jax'
+series_color[6] = 5; series_mark[6] = 5; series_dash[6] = 1
+series_name[7] = 'keras_jax:jit'
+series_color[7] = 5; series_mark[7] = 8; series_dash[7] = 2
+series_name[8] = 'keras_torch'
+series_color[8] = 7; series_mark[8] = 7; series_dash[8] = 1
 series_name[9] = 'onednn'
+series_color[9] = 3; series_mark[9] = 3; series_dash[9] = 1
 series_name[10] = 'onnxruntime'
+series_color[10] = 11; series_mark[10] = 1; series_dash[10] = 1
 series_name[11] = 'openblas'
-series_name[12] = 'pytorch'
-series_name[13] = 'pytorch:autocast'
-series_name[14] = 'pytorch:compile'
+series_color[11] = 6; series_mark[11] = 6; series_dash[11] = 1
+series_name[12] = 'openvino'
+series_color[12] = 5; series_mark[12] = 10; series_dash[12] = 1
+series_name[13] = 'pytorch'
+series_color[13] = 9; series_mark[13] = 9; series_dash[13] = 1
+series_name[14] = 'pytorch:frozen'
+series_color[14] = 9; series_mark[14] = 2; series_dash[14] = 2
 series_name[15] = 'pytorch:native'
-array series_color[15] = [2, 12, 12, 10, 10, 10, 10, 10, 3, 11, 6, 9, 9, 9, 9]
-array series_mark[15] = [2, 2, 5, 10, 3, 6, 9, 2, 3, 1, 6, 9, 2, 5, 8]
-array series_dash[15] = [1, 1, 2, 1, 2, 3, 4, 1, 1, 1, 1, 1, 2, 3, 4]
+series_color[15] = 9; series_mark[15] = 5; series_dash[15] = 3
 x_label = 'arithmetic intensity, flops per byte'
-legend = '1 2 4 5 6 8 9 10 11 12 14 15 '
-legend_width = 180
-legend_columns = 3
-x_low = 9.5037123876514258
-x_high = 120.18779342723005
-low = 7.3026979432698429
-high = 234.94501124248592
-has_lower_bound = 1
-lines = 0
-reference = 176.3449214745975
 y_label = 'rate, GFLOP/s'
-unit_size = 1.0
+unit = ''
+lines = 0
+instances = 0
 x_values = ''
+x_labels = x_values
 precision_names = ''
 precision_errors = ''
-array panel_title[1]
 array panel_first[1]
 array panel_series[1]
-panel_title[1] = ''; panel_first[1] = 0; panel_series[1] = '1 2 4 5 6 8 9 10 11 12 14 15 '
+panel_title[1] = ''; panel_first[1] = 0; panel_series[1] = '1 2 4 5 6 8 9 10 11 12 13 14 15 '
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
 
@@ -73,6 +81,7 @@ down(px) = 1 - px / real(height)
 
 # The width that the words at the top need; the factors are widths of a letter in pixels.
 larger(a, b) = a > b ? a : b
+smaller(a, b) = a < b ? a : b
 letters = larger(strlen(reading), strlen(reading_more))
 words_width = 50 + int(larger(11.6 * strlen(heading), larger(7.5 * letters, 590)))
 
@@ -83,6 +92,10 @@ foot = 34
 # A panel's column and row, from 0.
 column_of(panel) = (panel - 1) % columns
 row_of(panel) = (panel - 1) / columns
+
+# Places the next panel, whose top left is at the pixel x0, y0.
+place_panel = "set lmargin at screen across(x0); set rmargin at screen across(x0 + panel_width);" \
+            . "set tmargin at screen down(y0); set bmargin at screen down(y0 + panel_height)"
 
 # The words above and below all panels, once per picture.
 small_font = 'sans-serif,9'
@@ -126,9 +139,9 @@ put_legend = "do for [k = 1 : words(legend)] {" \
            . "set label series_name[s] at screen across(lx + 38), down(ly) left tc rgb ink }"
 
 # Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
-# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at `reference`; empty
-# lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
-# in units of unit_size.
+# lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at the best rate or at
+# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound, and
+# instances, which are written beside the marks where x is their throughput. y is drawn in units of unit_size.
 
 panel_width = lines ? 285 : 560
 panel_height = lines ? 190 : 300
@@ -136,6 +149,45 @@ gap_across = lines ? 24 : 30
 gap_down = 56
 left = 84
 pad = lines ? 1.25 : 1.3
+
+# The ranges of both axes, of all panels together, and the highest mark.
+data = name.'.dat'
+known(n, other) = valid(n) ? column(n) : other
+stats data using ($2 > 0 ? $1 : NaN) name 'X' nooutput
+stats data using 2 name 'Y' nooutput
+stats data using (smaller(known(6, $2), smaller(known(3, $2), $2))) name 'LOW' nooutput
+stats data using (larger(known(6, $2), larger(known(4, $2), $2))) name 'HIGH' nooutput
+stats data using (known(6, 0) > 0) name 'BOUND' nooutput
+x_low = X_min
+x_high = X_max
+low = LOW_min
+high = HIGH_max
+has_lower_bound = BOUND_max > 0
+is_error = words(precision_names) > 0
+reference = is_error ? 1 : lines ? 0 : Y_max
+
+# A unit that suits the values.
+units = unit eq 'time' ? 'ns µs ms s' : unit eq 'bytes' ? 'B KiB MiB GiB' : ''
+unit_step = unit eq 'bytes' ? 1024.0 : 1000.0
+order = int(floor(log(sqrt(low) * sqrt(high) / 500) / log(unit_step))) + 1
+order = larger(0, smaller(order, words(units) - 1))
+unit_size = units eq '' ? 1.0 : unit_step ** order
+y_label = y_label.(units eq '' ? '' : ', '.word(units, order + 1))
+
+# The series that the panels show, in as many columns as fit the width.
+legend = ''
+longest = 1
+do for [s = 1 : |series_name|] {
+    shown = 0
+    do for [panel = 1 : panels] { shown = shown || strstrt(' '.panel_series[panel], sprintf(' %d ', s)) }
+    if (shown) {
+        legend = legend.sprintf('%d ', s)
+        longest = larger(longest, strlen(series_name[s]))
+    }
+}
+legend_width = 60 + 8 * longest
+legend_columns = larger(1, int((lines ? 60 + 300 * columns : 600) / legend_width))
+
 y_low = low / unit_size / pad
 y_high = high / unit_size * (lines ? pad : 1.6)
 x_pad = lines ? 1.12 : 1.6
@@ -144,7 +196,6 @@ top = head + 28 + 18 * legend_rows + (words(precision_names) > 0 ? 22 : 0)
 down_count = (panels + columns - 1) / columns
 width = larger(words_width, left + columns * (panel_width + gap_across))
 height = top + down_count * (panel_height + gap_down) + foot
-is_error = words(precision_names) > 0
 
 do for [format in 'svg png'] {
     eval set_format
@@ -159,15 +210,20 @@ do for [format in 'svg png'] {
     unset key
 
     if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
-    do for [k = 1 : words(x_values)] { set xtics add (word(x_values, k) real(word(x_values, k))) }
+    if (instances) { # calls per second, as round numbers
+        do for [d = int(floor(log10(x_low))) : int(ceil(log10(x_high)))] {
+            do for [m in (x_high / x_low > 8 ? '1' : x_high / x_low > 3 ? '1 2 3 5 7' : '1 1.2 1.5 2 2.5 3 4 5 6 8')] {
+                v = m * 10.0 ** d
+                set xtics add ((v < 1e4 ? sprintf('%g', v) : v < 1e7 ? sprintf('%gk', v / 1e3) : sprintf('%gM', v / 1e6)) v)
+            }
+        }
+    }
+    do for [k = 1 : words(x_values)] { set xtics add (word(x_labels, k) real(word(x_values, k))) }
 
     do for [panel = 1 : panels] {
         x0 = left + column_of(panel) * (panel_width + gap_across)
         y0 = top + row_of(panel) * (panel_height + gap_down)
-        set lmargin at screen across(x0)
-        set rmargin at screen across(x0 + panel_width)
-        set tmargin at screen down(y0)
-        set bmargin at screen down(y0 + panel_height)
+        eval place_panel
         set label panel_title[panel] at graph 0, graph 1 left offset 0, 0.7 tc rgb ink
         if (panel == 1) {
             eval put_words
@@ -208,7 +264,7 @@ do for [format in 'svg png'] {
         }
         list = panel_series[panel]
         first = panel_first[panel]
-        plot for [k = 1 : words(list)] name.'.dat' index first + k - 1 using 1:($6 / unit_size) \
+        plot for [k = 1 : words(list)] data index first + k - 1 using 1:($6 / unit_size) \
                  with linespoints lc rgb faint lw 1 dt 3 pt (lines ? 0 : 1) ps 0.8, \
              for [k = 1 : words(list)] '' index first + k - 1 \
                  using 1:($3 / unit_size):(0):(($4 - $3) / unit_size) \
@@ -217,7 +273,10 @@ do for [format in 'svg png'] {
              for [k = 1 : words(list)] '' index first + k - 1 using 1:($2 / unit_size) \
                  with linespoints lc rgb line_color[series_color[int(word(list, k))]] \
                  lw (lines ? 1.8 : 1.4) dt line_dash[series_dash[int(word(list, k))]] \
-                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8
+                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8, \
+             for [k = 1 : words(list)] '' index first + k - 1 \
+                 using 1:($2 / unit_size):(instances ? sprintf('%d', $7) : '') \
+                 with labels offset 0.9, 0.7 font small_font tc rgb ink
         unset label
         unset arrow
     }
