@@ -264,7 +264,7 @@ void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
 /* What a slice may be off by: in its worst element, and in Euclidean norm. */
 struct tolerance {
     double max_abs, norm;
-    double rounded_norm; /* the error that the rounded evaluation makes of the slice, in norm */
+    double usual_norm; /* the error in norm that honest results have */
 };
 
 /* What a tolerance follows from, besides the slice that it is for. */
@@ -400,13 +400,16 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
 {
     double roundoff = lb_dtype_roundoff(basis->dtype), sum_rounding = 0, times = 1;
     double norm = sqrt(now->expected_squares), rounded_norm = sqrt(rounded->sum_squares);
+    double walk = 0; /* what the sum over further rows usually adds to the error in norm */
     if (slice->summed) {
         /* Equal rows are rounded alike, so their errors add up. Besides, the sum is rounded after
          * each of its terms, alike for equal terms, in float or better. */
         double sum_roundoff = basis->dtype == LB_F64 ? 0x1p-53 : 0x1p-24;
         times = basis->largest_count;
-        sum_rounding = times * sqrt(basis->sizes[slice->layer_dir].steps) * sum_roundoff;
+        double steps = basis->sizes[slice->layer_dir].steps;
+        sum_rounding = times * sqrt(steps) * sum_roundoff;
         rounded_norm *= times;
+        walk = sqrt((times - 1) * steps) * sum_roundoff * norm;
     } else if (rounded->expected_squares > 0) {
         /* From the norm of the distinct rows to the norm of the batch that was dealt from them. */
         rounded_norm *= norm / sqrt(rounded->expected_squares);
@@ -425,7 +428,7 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
                           (in_max * roundoff + sum_rounding) * fmax(now->expected_max, size)),
         .norm = few * (norm_times * rounded_norm +
                        (in_norm * roundoff + sum_rounding) * fmax(norm, size * root)),
-        .rounded_norm = rounded_norm,
+        .usual_norm = hypot(rounded_norm, walk),
     };
 }
 
@@ -445,7 +448,7 @@ static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double
     if (!(size > 0))
         return;
     group->result += count * pow(norm / size, 2);
-    group->rounded += count * (pow(allowed->rounded_norm / size, 2) + least * least);
+    group->rounded += count * (pow(allowed->usual_norm / size, 2) + least * least);
     group->count += count;
 }
 

@@ -259,6 +259,7 @@ TEST(training_is_right_beyond_the_caches_and_on_two_threads)
         "T40_B14_I420_H40_D2/f32/train",         "T3_B7_I9_H500/f32/train/ragged",
         "T9_B13_I37_H100_L2_D2/f32/train",       "T9_B13_I37_H100_L2_D2/f32/train/ragged",
         "T5_B7_I33_H130_D2/f64/backward/ragged", "T5_B40_I3_H17_L3/f32/train",
+        "T10_B256_I32_H128/f32/train", /* dealt from 4 rows */
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         char text[LB_CASE_ID_SIZE];
