@@ -1,10 +1,18 @@
-/* The quantisation of the precision int8, for one layer and direction. All values are f32, and
- * round is to nearest even, limited to +-127. Layer 0 has x_max of struct lb_buffers, other
- * layers 1. x_q = round(x 127 / x_max)          h_q = round(127 h) m = the largest of |w_ih x_max|
- * and |w_hh| in a row of both, the output channel w_q = round(w_ih x_max 127 / m), round(w_hh 127 /
- * m) a = (w_q [x_q h_q]) m / 127^2 + b_ih + b_hh The sum of products is an exact 32-bit integer.
- * Because w_ih takes over the scale of x, it is one sum. Activations may be stored as u8, with 128
- * added. The cell is computed in f32 from a, with
+/* The quantisation of the precision int8, for one layer and direction. All values are f32. round is
+ * to nearest even, limited to +-127. Layer 0 has x_max of struct lb_buffers, other layers have 1.
+ *
+ *     m    the largest of |w_ih x_max| and |w_hh| in a row of both, which is an output channel
+ *
+ *     w_q  round(w_ih x_max 127 / m) and round(w_hh 127 / m)
+ *
+ *     x_q  round(x 127 / x_max)
+ *
+ *     h_q  round(127 h)
+ *
+ *     a    w_q [x_q h_q] m / 127^2 + b_ih + b_hh
+ *
+ * The sum of products is an exact 32-bit integer. Because w_ih takes over the scale of x, it is one
+ * sum. Activations may be stored as u8, with 128 added. The cell is computed in f32 from a, with
  * absolute errors that are small beside a 127th. */
 #ifndef LB_INT8_H
 #define LB_INT8_H
