@@ -271,9 +271,9 @@ static const char *const kind_names[LB_W_CELL] = {"weight_ih", "weight_hh", "bia
 
 static bool read_dtype(const char *name, enum lb_dtype *dtype)
 {
-    static const char *const names[LB_DTYPE_COUNT] = {
+    static const char *const names[] = {
         [LB_F64] = "F64", [LB_F32] = "F32", [LB_F16] = "F16", [LB_BF16] = "BF16"};
-    for (int i = 0; name && i < LB_DTYPE_COUNT; i++)
+    for (size_t i = 0; name && i < sizeof(names) / sizeof(names[0]); i++)
         if (strcmp(names[i], name) == 0) {
             *dtype = (enum lb_dtype)i;
             return true;

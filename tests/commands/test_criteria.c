@@ -97,7 +97,7 @@ TEST(wrong_settings_are_named)
     } cases[] = {
         {"unit=5", "did you mean units?"},       {"units=many", "a number was expected"},
         {"activation=tahn", "allowed are tanh"}, {"relu", "name=value was expected"},
-        {"units=nan", "a number was expected"},  {"zzzzzz=1", "there are units, features"},
+        {"units=nan", "a number was expected"},  {"zzzzzz=1", "there are backend, units"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_criteria criteria;
