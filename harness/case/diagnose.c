@@ -37,8 +37,8 @@ static void note_leaks(struct lb_case_context *context)
 /* More CPUs than --threads gives it make a time doubtful: by threads that toggle their affinity or
  * live for one call, or by child processes. On a device the host's threads do not compute. The
  * system counts the time of a thread on another CPU at its ticks alone, which are up to 10 ms apart
- * (CONFIG_HZ=100), so that much of what each further thread did before the samples may be counted
- * in them. */
+ * (CONFIG_HZ=100). So up to 10 ms that each further thread ran before the samples may be counted in
+ * them. */
 static void judge_cpus(struct lb_case_context *context)
 {
     static const double unnoticed = 0.05 /* of a CPU */, least_ns = 1e5 /* in all */, tick_ns = 1e7;

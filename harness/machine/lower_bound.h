@@ -2,8 +2,11 @@
  * a model of the work that every implementation must do. Records report times as multiples of it
  * and call it the floor.
  *
- *   bound  = max(dependent steps * t_step, all GEMMs at peak rate (of a CPU, and all cells), memory
- *                traffic, all reads of recurrent weights)
+ *   bound  = max(dependent steps * t_step, t_all, memory traffic, all reads of recurrent weights)
+ *
+ *   t_all  = all GEMMs at peak rate. A CPU adds all cells; where a tile unit multiplies beside the
+ *            vector unit, it is the larger of the two
+ *
  *   t_step = max(wait for h + max(bytes of h, GEMM, bytes of weights) of one tile + cell,
  *                max(bytes of h, GEMM, bytes of weights) of all rows)
  *

@@ -248,6 +248,17 @@ static enum lb_status take_line(struct reading *r, char *line, struct lb_error *
     return LB_OK;
 }
 
+/* The rate of int8 on a CPU: twice that of bf16 in tiles, and in vectors of AVX-512, whose CPUs
+ * mostly have VNNI, four times that of f32. */
+static void derive_int8(struct lb_machine *m)
+{
+    bool tiles = m->units[LB_BF16] == LB_CPU_AMX;
+    bool vectors = !tiles && m->units[LB_F32] >= LB_CPU_AVX512;
+    m->units[LB_INT8] = tiles ? LB_CPU_AMX : m->units[LB_F32];
+    m->flops_clock[LB_INT8] =
+        tiles ? 2 * m->flops_clock[LB_BF16] : (vectors ? 4 : 1) * m->flops_clock[LB_F32];
+}
+
 /* Checks what a single line cannot show, and fills in what follows from the other figures. */
 static enum lb_status finish(struct reading *r, struct lb_error *err)
 {
@@ -263,10 +274,12 @@ static enum lb_status finish(struct reading *r, struct lb_error *err)
             return lb_fail(err, LB_INVALID, "%.300s:%d: a %s has no %s", r->path, r->lines[i],
                            m->cpu ? "CPU" : "GPU", keys[i].name);
     }
-    if (m->cpu)
+    if (m->cpu) {
         m->clock_max_hz = m->clock_hz;
-    else
+        derive_int8(m);
+    } else {
         m->threads_per_core = m->domains = m->nodes = 1;
+    }
     const char *wrong = NULL;
     if (m->clock_hz > m->clock_max_hz)
         wrong = "clock_hz is above clock_max_hz";
@@ -333,17 +346,6 @@ static void read_known(void)
     }
 }
 
-/* The rate of int8 on a CPU: twice that of bf16 in tiles, and in vectors of AVX-512, whose CPUs
- * mostly have VNNI, four times that of f32. */
-static void derive_int8(struct lb_machine *m)
-{
-    bool tiles = m->units[LB_BF16] == LB_CPU_AMX;
-    bool vectors = !tiles && m->units[LB_F32] >= LB_CPU_AVX512;
-    m->units[LB_INT8] = tiles ? LB_CPU_AMX : m->units[LB_F32];
-    m->flops_clock[LB_INT8] =
-        tiles ? 2 * m->flops_clock[LB_BF16] : (vectors ? 4 : 1) * m->flops_clock[LB_F32];
-}
-
 enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, struct lb_error *err)
 {
     char names[256];
@@ -351,16 +353,10 @@ enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, str
     const struct lb_machine *found = find_known(name);
     if (found) {
         *machine = *found;
-        if (machine->cpu)
-            derive_int8(machine);
         return LB_OK;
     }
-    if (strpbrk(name, "./")) {
-        LB_CHECK(read_file(name, machine, err));
-        if (machine->cpu)
-            derive_int8(machine);
-        return LB_OK;
-    }
+    if (strpbrk(name, "./"))
+        return read_file(name, machine, err);
     list_known(false, names, sizeof(names));
     return lb_fail(err, LB_INVALID,
                    "'%.200s': no machine of that name is known; there are %s, and the path of a "

@@ -199,8 +199,8 @@ TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
     }
 }
 
-/* Of two calls' clocks each may count what the second thread did before them, up to a tick of 10 ms
- * in all; what is beyond that was used in the calls. */
+/* The clock of the process may count what the second thread did before the calls, up to a tick of
+ * 10 ms in all. What is beyond that was used in the calls. */
 TEST(cpu_time_that_is_counted_late_is_no_finding)
 {
     if (cpus() < 2)
