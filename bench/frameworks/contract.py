@@ -18,7 +18,8 @@ and its Session adds to what the class here gives it
     forward(bound)            timed; bound.given are x, h0, c0, bound.results y, hn, cn
     backward(bound)           timed; given are dy, dhn, dcn, results dx, dh0, dc0 of the forward before it
     gradients(kinds)          writes the last backward's weight gradients
-    describe()                one sentence on what runs
+    describe()                one sentence on what runs, with the scheme of int8: the types of weights and
+                              activations, "per channel" or "per tensor", "static" or "dynamic" (per call)
 """
 
 import contextlib
@@ -73,6 +74,11 @@ class Case:
     def trains(self):
         """Whether forward must keep what backward needs."""
         return self.passes != "infer"
+
+    @property
+    def stored(self):
+        """The dtype of tensors. Those of int8 are f32: the framework quantises."""
+        return "f32" if self.dtype == "int8" else self.dtype
 
     @property
     def h_size(self):
@@ -182,19 +188,20 @@ class Session:
     """One case: what plugin.c calls, and what adapters share."""
 
     def __init__(self, case, stream):
-        self.case, self.stream = case, stream
+        self.case, self.stream, self.x_max = case, stream, 0.0
 
     def tensors(self, tables):
         """The Tensors of weights, or of their gradients, by kind. tables: the address of each kind's table
         of addresses, one per layer and direction; that of w_cell counts where the cell has weights."""
         kinds = tables if self.case.cell != "standard" else tables[:4]
         shapes = [self.case.weight_shapes(layer) for layer, _, _ in self.case.layer_dirs()]
-        return [[Tensor(address, shape[kind], self.case.dtype, -1)
+        return [[Tensor(address, shape[kind], self.case.stored, -1)
                  for address, shape in zip(addresses_at(table, len(shapes)), shapes)]
                 for kind, table in enumerate(kinds)]
 
-    def load(self, lengths, *tables):
-        """prepare, of addresses. lengths: that of a row's steps each, or 0."""
+    def load(self, lengths, x_max, *tables):
+        """prepare, of addresses. lengths: that of a row's steps each, or 0. x_max: of int8, the largest |x|."""
+        self.x_max = x_max
         steps = (ctypes.c_int32 * self.case.batch).from_address(lengths) if lengths else ()
         self.prepare(self.tensors(tables), tuple(steps))
 
@@ -209,7 +216,7 @@ class Session:
         if direction == "backward":
             first, last = last, first
         device = self.case.ordinal if self.case.device == "cuda" else -1
-        tensors = [Tensor(address, shape, self.case.dtype, device)
+        tensors = [Tensor(address, shape, self.case.stored, device)
                    for address, shape in zip(addresses_at(table, 6), [*first, *last])]
         return self.bound(tensors[:3], tensors[3:])
 
@@ -266,6 +273,8 @@ def check(adapter, case):
         raise Unsupported(f"math half: {adapter.TITLE} has no switch for f32 GEMMs in f16")
     if case.cell != "standard" and case.cell not in adapter.CELLS:
         raise Unsupported(f"cell {case.cell}: the LSTM of {adapter.TITLE} has no {case.cell}")
+    if case.dtype == "int8" and case.device == "cuda":
+        raise Unsupported(f"dtype int8: {adapter.TITLE} has an LSTM in int8 on a CPU only")
     adapter.supports(case)
 
 

@@ -1,9 +1,11 @@
 """ONNX Runtime: a model of one LSTM operator per layer, made here with the onnx package. It infers
 only. Gate order of the operator: i o f c, and i o f of its peepholes. Its outputs go straight into the
 harness's buffers, where one direction leaves y in the right layout; two need the model's own Transpose.
+int8: the model after onnxruntime.quantization.quantize_dynamic in its defaults, of operators DynamicQuantizeLSTM.
 """
 
 import os
+import tempfile
 
 import contract
 from contract import Absent, Unsupported, numpy_type
@@ -19,9 +21,9 @@ def supports(case):
         raise Unsupported(f"pass {case.passes}: ONNX Runtime infers only")
     if case.cell == "peephole" and case.device == "cuda":
         raise Unsupported("cell peephole: on a GPU its LSTM is cuDNN's, which has no peepholes")
-    if case.dtype == "bf16" or case.device == "cpu" and case.dtype != "f32":
+    if case.dtype == "bf16" or case.device == "cpu" and case.dtype not in ("f32", "int8"):
         raise Unsupported(f"dtype {case.dtype}: its LSTM has no kernel of that type on a "
-                          f"{'CPU, f32 only' if case.device == 'cpu' else 'GPU'}")
+                          f"{'CPU, f32 and int8 only' if case.device == 'cpu' else 'GPU'}")
 
 
 def create(case, stream):
@@ -45,7 +47,7 @@ def make_model(case, weights, ragged):
     """The serialized model. weights: per layer (W, R, B) of the operator's layout, and P of peepholes."""
     from onnx import TensorProto, helper, numpy_helper  # pylint: disable=import-outside-toplevel
     element = {"f64": TensorProto.DOUBLE, "f32": TensorProto.FLOAT,
-               "f16": TensorProto.FLOAT16}[case.dtype]
+               "f16": TensorProto.FLOAT16}[case.stored]
     T, B, H, D = case.seq_len, case.batch, case.hidden, case.directions
     cell = "Tanh" if case.act == "tanh" else "Relu"
     nodes, constants, last, x = [], [], ([], []), "x"
@@ -83,7 +85,15 @@ def make_model(case, weights, ragged):
     graph = helper.make_graph(nodes, "lstm", inputs, results, constants)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)],
                               ir_version=IR_VERSION)
-    return model.SerializeToString()
+    return quantised(model) if case.dtype == "int8" else model.SerializeToString()
+
+
+def quantised(model):
+    """The model with its LSTM operators quantised, serialized."""
+    from onnxruntime import quantization  # pylint: disable=import-outside-toplevel
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+        quantization.quantize_dynamic(model, file.name, op_types_to_quantize=["LSTM"])
+        return file.read()
 
 
 def _int64(values):
@@ -131,7 +141,7 @@ class Session(contract.Session):
     def bound(self, given, results):
         import numpy  # pylint: disable=import-outside-toplevel
         device = self.case.device
-        element = numpy_type(self.case.dtype).type
+        element = numpy_type(self.case.stored).type
         binding = self.session.io_binding()
         for name, tensor in zip(("x", "h0", "c0"), given):
             binding.bind_input(name, device, self.case.ordinal, element, tensor.shape,
@@ -151,5 +161,8 @@ class Session(contract.Session):
         raise Unsupported("ONNX Runtime infers only")
 
     def describe(self):
-        return (f"ONNX Runtime {self.onnxruntime.__version__}, operator LSTM, "
+        operator = "operator LSTM"
+        if self.case.dtype == "int8":
+            operator = "operator DynamicQuantizeLSTM, s8 weights per tensor, u8 activations dynamic"
+        return (f"ONNX Runtime {self.onnxruntime.__version__}, {operator}, "
                 f"{self.runs_on('CUDAExecutionProvider')}")

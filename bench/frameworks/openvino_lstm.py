@@ -2,7 +2,8 @@
 
 Gate order of the operator: f i c o, one bias, the sum of the two. It wants [B, T, I]: the transposes are
 part of the model. Models are f32; INFERENCE_PRECISION_HINT chooses what they are computed in, and by default
-that is bf16 where the CPU multiplies in it.
+that is bf16 where the CPU multiplies in it. int8: FakeQuantize, with the scales of int8.h, around x, the
+initial h and the weights of an f32 model, which the plug-in turns into oneDNN's LSTM in int8.
 """
 
 import contract
@@ -19,7 +20,7 @@ def supports(case):
     if case.trains:
         raise Unsupported(f"pass {case.passes}: OpenVINO infers only")
     if case.dtype in ("f64", "f16"):
-        raise Unsupported(f"dtype {case.dtype}: on a CPU it computes an LSTM in f32 or bf16")
+        raise Unsupported(f"dtype {case.dtype}: on a CPU it computes an LSTM in f32, bf16 or int8")
 
 
 def create(case, stream):
@@ -28,25 +29,45 @@ def create(case, stream):
     return Session(openvino, case, stream)
 
 
-def make_model(openvino, case, weights, lengths):
-    """weights: per layer (W, R, B) of the operator's layout."""
+def quantise(op, x, h, w, r, x_max):
+    """The four with FakeQuantize. x and h share a scale, and w and r of a channel, because oneDNN has one for
+    both. Gates f and i share theirs: OpenVINO 2026.4 gives each the scales of the other."""
+    import numpy  # pylint: disable=import-outside-toplevel
+    f32, low = numpy.float32, numpy.float32(-128 / 127)
+    w, H = w * f32(x_max), r.shape[2]
+    most = numpy.maximum(abs(w).max(2, keepdims=True), abs(r).max(2, keepdims=True))
+    most[:, :H] = most[:, H:2 * H] = numpy.maximum(most[:, :H], most[:, H:2 * H])
+    most[most == 0] = 1
+    return (op.fake_quantize(x, low * f32(x_max), f32(x_max), low, f32(1), 256),
+            op.fake_quantize(h, low, f32(1), low, f32(1), 256),
+            *(op.fake_quantize(op.constant(array), -most, most, -most, most, 255) for array in (w, r)))
+
+
+def make_model(openvino, case, weights, lengths, x_max):
+    """weights: per layer and direction (W, R, B) of the operator's layout. x_max: of int8, the largest |x|.
+    Directions are operators of their own, which the plug-in makes of a bidirectional one, in f32 alone."""
     from openvino import opset10 as op  # pylint: disable=import-outside-toplevel
     import numpy  # pylint: disable=import-outside-toplevel
     T, B, H, D = case.seq_len, case.batch, case.hidden, case.directions
-    element = getattr(openvino.Type, case.dtype)
+    element = getattr(openvino.Type, case.stored)
     given = [op.parameter(list(shape), element) for shape in case.call_shapes()[0]]
     x, h0, c0 = (op.convert(one, "f32") for one in given)
-    x, last = op.transpose(x, [1, 0, 2]), ([], [])
-    h0, c0 = ([op.transpose(part, [1, 0, 2]) for part in op.split(state, 0, case.layers).outputs()]
+    x, last, outputs = op.transpose(x, [1, 0, 2]), ([], []), []
+    h0, c0 = ([op.transpose(part, [1, 0, 2]) for part in op.split(state, 0, case.layers * D).outputs()]
               for state in (h0, c0))
     steps = numpy.array(lengths or [T] * B, dtype=numpy.int32)
     cell = "tanh" if case.act == "tanh" else "relu"
-    for layer, arrays in enumerate(weights):
-        node = op.lstm_sequence(x, h0[layer], c0[layer], steps, *arrays, H,
-                                "bidirectional" if D == 2 else "forward", ["sigmoid", cell, cell])
-        x = op.reshape(op.transpose(node.output(0), [0, 2, 1, 3]), [B, T, D * H], False)
+    for layer, _, index in case.layer_dirs():
+        (w, r, b), h, given_x = weights[index], h0[index], x
+        if case.dtype == "int8":
+            given_x, h, w, r = quantise(op, x, h, w, r, x_max if layer == 0 else 1)
+        node = op.lstm_sequence(given_x, h, c0[index], steps, w, r, b, H,
+                                "reverse" if index % D else "forward", ["sigmoid", cell, cell])
+        outputs.append(op.squeeze(node.output(0), [1]))
         for states, output in zip(last, node.outputs()[1:]):
             states.append(op.transpose(output, [1, 0, 2]))
+        if len(outputs) == D:
+            x, outputs = op.concat(outputs, 2) if D > 1 else outputs[0], []
     results = [op.transpose(x, [1, 0, 2]), *(op.concat(states, 0) for states in last)]
     return openvino.Model([op.convert(result, element.get_type_name()) for result in results], given)
 
@@ -65,15 +86,25 @@ class Session(contract.Session):
     def prepare(self, kinds, lengths):
         import numpy  # pylint: disable=import-outside-toplevel
         exact = [[tensor.numpy().astype("float32") for tensor in kind] for kind in kinds]
-        parts = [[numpy.concatenate([numpy.split(array, 4)[gate] for gate in (1, 0, 2, 3)])
-                  for array in (w_ih, w_hh, b_ih + b_hh)] for w_ih, w_hh, b_ih, b_hh in zip(*exact)]
-        D = self.case.directions
-        layers = [[numpy.stack(arrays) for arrays in zip(*parts[D * layer:D * layer + D])]
-                  for layer in range(self.case.layers)]
+        weights = [[numpy.concatenate([numpy.split(array, 4)[gate] for gate in (1, 0, 2, 3)])[None]
+                    for array in (w_ih, w_hh, b_ih + b_hh)] for w_ih, w_hh, b_ih, b_hh in zip(*exact)]
+        settings = {"INFERENCE_PRECISION_HINT": self.case.stored, "NUM_STREAMS": 1,
+                    "INFERENCE_NUM_THREADS": self.case.threads, "PERFORMANCE_HINT": "LATENCY",
+                    "ENABLE_CPU_PINNING": False}
+        if self.case.dtype == "int8":  # else layers of equal shapes run with the scales of the first one
+            settings["CPU_RUNTIME_CACHE_CAPACITY"] = 0
         self.compiled = self.core.compile_model(
-            make_model(self.openvino, self.case, layers, lengths), "CPU",
-            {"INFERENCE_PRECISION_HINT": self.case.dtype, "INFERENCE_NUM_THREADS": self.case.threads,
-             "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": 1, "ENABLE_CPU_PINNING": False})
+            make_model(self.openvino, self.case, weights, lengths, self.x_max or 1), "CPU", settings)
+        if self.case.dtype == "int8":
+            self.refuse_other_precisions()
+
+    def refuse_other_precisions(self):
+        """Raises Unsupported where the plug-in runs an LSTM of int8 in another precision, or in parts."""
+        told = [node.get_rt_info() for node in self.compiled.get_runtime_model().get_ops()]
+        found = {info["runtimePrecision"].value for info in told if info["layerType"].value == "RNNSeq"}
+        if found != {"u8"}:
+            raise Unsupported("dtype int8: OpenVINO runs this quantised LSTM in "
+                              f"{' and '.join(sorted(found)) or 'a loop of operators in f32'}")
 
     def take(self, tensor):
         array = tensor.numpy()
@@ -98,4 +129,5 @@ class Session(contract.Session):
 
     def describe(self):
         return (f"OpenVINO {self.openvino.__version__.split('-')[0]}, operator LSTMSequence, "
+                f"{'s8 weights per channel, u8 activations static, ' if self.case.dtype == 'int8' else ''}"
                 f"{self.runs_on('')}")

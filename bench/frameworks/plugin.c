@@ -278,10 +278,10 @@ static enum lb_status framework_prepare(void *self, const struct lb_buffers *buf
 {
     struct framework_case *c = self;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *result =
-        PyObject_CallMethod(c->session, "load", "KKKKKK", address(buffers->lengths),
-                            address(weights->w_ih), address(weights->w_hh), address(weights->b_ih),
-                            address(weights->b_hh), address(weights->w_cell));
+    PyObject *result = PyObject_CallMethod(c->session, "load", "KdKKKKK", address(buffers->lengths),
+                                           (double)buffers->x_max, address(weights->w_ih),
+                                           address(weights->w_hh), address(weights->b_ih),
+                                           address(weights->b_hh), address(weights->w_cell));
     return finish(lock, result, err);
 }
 

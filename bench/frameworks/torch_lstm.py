@@ -25,6 +25,8 @@ MOST_COMPILED_STEPS = {False: 64, True: 24}
 def supports(case):
     if case.act != "tanh":
         raise Unsupported(f"act-{case.act}: nn.LSTM has no choice of activations")
+    if case.dtype == "int8" and case.variant != "auto":
+        raise Unsupported("dtype int8: quantize_dynamic replaces nn.LSTM as it comes, which is auto")
     if case.variant == "autocast" and case.dtype not in ("f16", "bf16"):
         raise Unsupported(f"dtype {case.dtype}: autocast computes in f16 or bf16")
     if case.variant == "frozen" and case.trains:
@@ -60,7 +62,7 @@ class Session(contract.Session):
         self.copy = torch._foreach_copy_  # pylint: disable=protected-access
         if case.device == "cpu":
             torch.set_num_threads(case.threads)
-        self.dtype = getattr(torch, FULL_NAMES[case.dtype])
+        self.dtype = getattr(torch, FULL_NAMES[case.stored])
         self.device = torch.device(case.device, case.ordinal if case.device == "cuda" else None)
         self.casts = case.variant == "autocast"
         if case.device == "cuda":
@@ -125,13 +127,23 @@ class Session(contract.Session):
         self.module.train(self.case.trains)
         self.module.flatten_parameters()
         self.weights = [parameter for entry in self.parameters() for parameter in entry]
-        self.seen = self.operators()
+        self.seen = self.quantise() if self.case.dtype == "int8" else self.operators()
         if self.case.variant == "frozen":
             x, *state = self.zeros(self.case.call_shapes()[0])
             traced = self.torch.jit.trace(self.module, (x, tuple(state)))
             self.call = self.torch.jit.optimize_for_inference(self.torch.jit.freeze(traced))
         if self.case.variant == "compile":
             self.compile()
+
+    def quantise(self):
+        """Replaces the module by that of quantize_dynamic in its defaults, and returns the scheme."""
+        from torch.ao import quantization
+        torch, whole = self.torch, self.torch.nn.ModuleDict({"lstm": self.module})
+        self.call = quantization.quantize_dynamic(whole, {torch.nn.LSTM}, dtype=torch.qint8)["lstm"]
+        engine = torch.backends.quantized.engine
+        bits = 8 if engine == "qnnpack" else 7  # others leave room for sums of 16 bits
+        return (f"quantize_dynamic with the engine {engine}, s8 weights per tensor, u8 activations dynamic "
+                f"in {bits} bits")
 
     def zeros(self, shapes):
         return [self.torch.zeros(shape, dtype=self.dtype, device=self.device,
