@@ -1102,7 +1102,7 @@ function drawHeadline() {
     const compares = ({problems}) => problems.some((p) => p.timed.length > 1);
     settings.sort((a, b) => compares(b) - compares(a));  // settings with a choice come first
     $("headline").replaceChildren(h("p", {class: "lead"}, leadSentence()),
-        data.prices.length ? h("p", {}, "What leaving the standard cell costs:") : "",
+        data.prices.length ? h("p", {}, "What other cells cost, and other precisions gain:") : "",
         h("ul", {class: "cells"}, data.prices.map((price) => h("li", {}, price))),
         h("div", {class: "settings"}, settings.map(({setting, problems, timed}) => {
             const untimed = problems.length - timed.length;

@@ -295,22 +295,28 @@ static void explain_cell(const struct lb_case *c)
     lb_print_labelled("  cell       ", line);
 }
 
-/* Prints the prices of the case's cell in a run, or of all cells when it is the standard one. */
+/* Prints what a run says of the case's cell or, when that is the standard one, of all cells and of
+ * the precisions: of problems of its sizes, or else of all. */
 static void explain_prices(const struct lb_case *c, const struct lb_run *run, const char *from)
 {
+    const struct lb_problem *p = &c->problem;
     size_t count, printed = 0;
-    struct lb_cell_price *prices = lb_cell_prices(run, &count);
+    struct lb_price *prices = lb_prices(run, p, &count);
+    if (count == 0) {
+        free(prices);
+        prices = lb_prices(run, NULL, &count);
+    }
     for (size_t i = 0; i < count; i++) {
-        if (c->problem.cell != LB_CELL_STANDARD && c->problem.cell != prices[i].cell)
+        if ((p->cell != LB_CELL_STANDARD && p->cell != prices[i].cell) ||
+            (prices[i].cell == LB_CELL_STANDARD && prices[i].pass != p->pass))
             continue;
         lb_print_labelled("  measured   ", prices[i].text);
         printed++;
     }
     if (printed == 0)
         printf("  measured   %s has no problem with times of both the standard cell and %s\n", from,
-               c->problem.cell == LB_CELL_STANDARD
-                   ? "another one"
-                   : lb_cell_name((enum lb_cell_kind)c->problem.cell));
+               p->cell == LB_CELL_STANDARD ? "another one, or of both f32 and another precision"
+                                           : lb_cell_name((enum lb_cell_kind)p->cell));
     free(prices);
 }
 

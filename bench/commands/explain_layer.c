@@ -139,7 +139,7 @@ static void print_cell(const struct lb_criteria *criteria, const struct lb_run *
     } cells[] = {{"proj_size", LB_CELL_PROJECTION},
                  {"recurrent_dropout", LB_CELL_RECURRENT_DROPOUT}};
     size_t count;
-    struct lb_cell_price *prices = lb_cell_prices(run, &count);
+    struct lb_price *prices = lb_prices(run, NULL, &count);
     for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
         const char *value = lb_criteria_value(criteria, cells[i].setting);
         for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++)

@@ -242,7 +242,7 @@ static json_t *prices_json(const struct lb_run *run)
 {
     json_t *list = json_array();
     size_t count;
-    struct lb_cell_price *prices = lb_cell_prices(run, &count);
+    struct lb_price *prices = lb_prices(run, NULL, &count);
     for (size_t i = 0; i < count; i++)
         json_array_append_new(list, json_string(prices[i].text));
     free(prices);

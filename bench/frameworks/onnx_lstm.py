@@ -8,7 +8,7 @@ import os
 import tempfile
 
 import contract
-from contract import Absent, Unsupported, numpy_type
+from contract import Absent, Unsupported, numpy_type, quiet
 
 TITLE = "ONNX Runtime"
 MODULES = ["onnxruntime", "onnx", "numpy"]
@@ -91,7 +91,7 @@ def make_model(case, weights, ragged):
 def quantised(model):
     """The model with its LSTM operators quantised, serialized."""
     from onnxruntime import quantization  # pylint: disable=import-outside-toplevel
-    with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+    with tempfile.NamedTemporaryFile(suffix=".onnx") as file, quiet():  # it advises to optimise models
         quantization.quantize_dynamic(model, file.name, op_types_to_quantize=["LSTM"])
         return file.read()
 

@@ -113,26 +113,30 @@ size_t lb_distinct(int64_t *values, size_t count);
 /* Which value of count to show as the i-th of limit: evenly chosen, with both ends. */
 size_t lb_evenly(size_t i, size_t count, size_t limit);
 
-/* The price of a cell: how much longer it takes than the standard cell on the same implementation,
- * from the times of one run. */
+/* The price of a cell, and the gain of a precision, from the times of one run. */
 
-/* The price of one cell on one implementation and variant, in one pass. It is taken over all
- * problems of the run that have a time with the cell and one with the standard cell, and are
- * otherwise the same. */
-struct lb_cell_price {
-    enum lb_cell_kind cell;
+/* The price of one cell, or the gain of one precision with the standard cell, on one implementation
+ * and variant, in one pass. It is taken over all problems of the run that have a time with it and
+ * one with the standard cell, or in f32, and are otherwise the same. */
+struct lb_price {
+    enum lb_cell_kind cell; /* LB_CELL_STANDARD: of a precision */
+    enum lb_dtype dtype;    /* f16, bf16 or int8; f32 for a cell, whose price covers all dtypes */
     enum lb_pass pass;
     char impl[2 * LB_NAME_SIZE]; /* "cpu_ref", "cudnn:standard" */
     size_t problems;             /* at least 1 */
-    double mean, least, most;    /* time with the cell divided by time with the standard cell:
-                                    geometric mean, minimum and maximum */
-    char text[256];              /* "peephole takes 1.07 times as long as the standard cell on
-                                    cpu_ref, train (1.05 to 1.12 in 4 problems)" */
+    double mean, least, most; /* time with the cell divided by time with the standard cell, or time
+                                 in f32 divided by time in the precision: geometric mean, minimum
+                                 and maximum */
+    double error, base_error; /* largest err_norm with it, and without it */
+    char text[256];           /* "peephole takes 1.07 times as long as the standard cell on cpu_ref,
+                                 train (1.05 to 1.12 in 4 problems)", "int8 is 6.74 times as fast as
+                                 f32 on cpu_simd, infer (1 problem), with an error of 0.0073 where
+                                 f32 has 3.5e-07" */
 };
 
-/* The prices [*count] of the run, in the order of cell, pass and implementation, which the caller
- * frees. */
-struct lb_cell_price *lb_cell_prices(const struct lb_run *run, size_t *count);
+/* The prices [*count] of the run, in the order of cell, precision, pass and implementation, which
+ * the caller frees. like: of problems of the same sizes alone; NULL: of all. */
+struct lb_price *lb_prices(const struct lb_run *run, const struct lb_problem *like, size_t *count);
 
 /* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
 

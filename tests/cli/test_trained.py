@@ -72,7 +72,7 @@ class Trained(ProgramTest):
 
     def test_every_implementation_runs_a_trained_layer_on_its_data(self):
         for name in ("next", "gap"):
-            rows, _ = self.sweep(*files(name), "--impl", ",".join(CPU), "--dtype", "f64,f32,f16,bf16",
+            rows, _ = self.sweep(*files(name), "--impl", ",".join(CPU), "--dtype", "f64,f32,f16,bf16,int8",
                                  "--pass", "infer,train", "--case-time", "0.001", name=name)
             for case, row in rows.items():
                 self.assertIn(row["verdict"], ("ok", "unsupported", "absent"), f"{case}: {row['reason']}")
@@ -80,18 +80,33 @@ class Trained(ProgramTest):
                     self.assertLess(row["tolerance_used"], 1, case)
             right = {row["impl"] for row in rows.values() if row["verdict"] == "ok"}
             self.assertLessEqual({"cpu_ref", "cpu_simd", "openblas"}, right)
+            self.says_what_int8_gains([row for row in rows.values() if row["impl"] == "cpu_ref"], self.path(name))
+
+    def says_what_int8_gains(self, rows, folder):
+        """--explain and the page have the time and the error of int8 on these weights beside those of f32."""
+        f32, int8 = ([row for row in rows if row["dtype"] == dtype and row["pass"] == "infer"][0]
+                     for dtype in ("f32", "int8"))
+        self.assertGreater(int8["err_norm"], 1e-3)
+        gain = (f"int8 is {f32['median_ns'] / int8['median_ns']:.3g} times as fast as f32 on cpu_ref, infer (1 problem), "
+                f"with an error of {int8['err_norm']:.2g} where f32 has {f32['err_norm']:.2g}")
+        said = run("--explain", int8["case"], "--from", folder)
+        self.assertIn("  measured   " + gain + "\n", said.stdout)
+        self.assertEqual(run("--report", folder, "-o", self.path("page.html")).returncode, 0)
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            self.assertIn(gain, file.read())
 
     def test_all_give_the_answer_that_pytorch_gave(self):
         for name in ("next", "gap"):
             pairs, done = self.cross_check(*files(name), "--outputs", model(name + "_y.npy"), "--impl",
-                                           "cpu_ref,cpu_simd,openblas", "--dtype", "f64,f32,bf16")
+                                           "cpu_ref,cpu_simd,openblas", "--dtype", "f64,f32,bf16,int8")
             self.assertIn("\n--outputs agrees: ", done.stdout)
-            allowed = {"f64": 1e-14, "f32": 2e-6, "bf16": 0.05}
+            allowed = {"f64": 1e-14, "f32": 2e-6, "bf16": 0.05, "int8": 0.1}
             given = {b: difference for (a, b), difference in pairs.items() if a == "--outputs"}
-            self.assertEqual(len(given), 8)  # openblas has no bf16
+            self.assertEqual(len(given), 10)  # openblas has no bf16 and no int8
             for output, difference in given.items():
                 self.assertLess(difference, allowed[output.split("/")[1]], output)
             self.assertGreater(given["cpu_ref/bf16"], 1e-4)  # a copy of the file would be 0
+            self.assertGreater(given["cpu_ref/int8"], 1e-2)
 
     def test_an_answer_that_only_the_coarser_precision_explains_is_not_simply_right(self):
         kind, shape, data = read_npy(model("next_y.npy"))

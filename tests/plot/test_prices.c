@@ -1,5 +1,5 @@
-/* What leaving the standard cell costs: only problems that differ in the cell alone are compared.
- */
+/* What leaving the standard cell costs, and what leaving f32 gains: only problems that differ in
+ * that alone are compared. */
 #include "plot/grouped_run.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
@@ -31,9 +31,9 @@ static struct lb_run run_of_cells(void)
 TEST(prices_are_those_of_the_same_problem_and_have_a_sentence)
 {
     struct lb_run run = run_of_cells();
-    struct lb_cell_price *prices;
+    struct lb_price *prices;
     size_t count;
-    prices = lb_cell_prices(&run, &count);
+    prices = lb_prices(&run, NULL, &count);
     assert_int_equal(count, 2);
     assert_int_equal(prices[0].cell, LB_CELL_PROJECTION);
     assert_int_equal(prices[0].problems, 1);
@@ -54,11 +54,47 @@ TEST(prices_are_those_of_the_same_problem_and_have_a_sentence)
 TEST(a_run_of_the_standard_cell_has_no_prices)
 {
     struct lb_run run = synthetic_empty();
-    struct lb_cell_price *prices;
+    struct lb_price *prices;
     size_t count;
     add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000);
-    prices = lb_cell_prices(&run, &count);
+    prices = lb_prices(&run, NULL, &count);
     assert_int_equal(count, 0);
+    free(prices);
+    lb_run_free(&run);
+}
+
+static void add_precision(struct lb_run *run, const char *text, double median_ns, double error)
+{
+    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, median_ns, 5, 10);
+    row.median_ns = median_ns;
+    row.err_norm = error;
+    synthetic_add(run, row);
+}
+
+TEST(the_gain_of_a_precision_is_told_with_its_error)
+{
+    struct lb_run run = synthetic_empty();
+    struct lb_price *prices;
+    size_t count;
+    add_precision(&run, "cpu_ref/T8_B1_I16_H16/f32/infer", 1000, 1e-7);
+    add_precision(&run, "cpu_ref/T8_B1_I16_H16/int8/infer", 250, 0.0125);
+    add_precision(&run, "cpu_ref/T8_B4_I16_H16/f32/infer", 1000, 3e-7);
+    add_precision(&run, "cpu_ref/T8_B4_I16_H16/int8/infer", 1000, 0.01);
+    add_precision(&run, "cpu_ref/T8_B4_I16_H16/bf16/infer", 500, 2e-3);
+    add_precision(&run, "cpu_ref/T8_B4_I16_H16/f64/infer", 2000, 1e-16); /* gains nothing, */
+    add_precision(&run, "cpu_ref/T8_B9_I16_H16/bf16/infer", 500, 2e-3);  /* lacks f32 */
+    prices = lb_prices(&run, NULL, &count);
+    assert_int_equal(count, 2);
+    assert_string_equal(prices[0].text, "bf16 is 2 times as fast as f32 on cpu_ref, infer "
+                                        "(1 problem), with an error of 0.002 where f32 has 3e-07");
+    assert_string_equal(prices[1].text,
+                        "int8 is 2 times as fast as f32 on cpu_ref, infer (1 to 4 in 2 problems), "
+                        "with an error of at most 0.013 where f32 has 3e-07");
+    free(prices);
+    prices = lb_prices(&run, &run.rows[0].c.problem, &count);
+    assert_int_equal(count, 1);
+    assert_string_equal(prices[0].text, "int8 is 4 times as fast as f32 on cpu_ref, infer "
+                                        "(1 problem), with an error of 0.013 where f32 has 1e-07");
     free(prices);
     lb_run_free(&run);
 }
