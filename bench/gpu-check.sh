@@ -9,28 +9,31 @@
 #   build      builds the program in the folder of --build (build/gpu-check)
 #   versions   lists the program, its libraries, driver and tools, and what each implementation says
 #   tiny       runs one tiny case of each implementation
-#   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
 #   ceilings   measures copy bandwidth, GEMM rates, launches and barriers, for the lower bound
+#   headline   begins the sweep with the sizes of the README's table, for at most three minutes
+#   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
+#   tune       measures every kernel family of fused on the grid, and writes tuned.txt
+#   ncu        profiles one kernel of cluster and one of grid by Nsight Compute, into test.log
+#   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
 #   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
 #              where an implementation says that it is deterministic, and are compared elsewhere too
 #   kernels    records the GPU kernels of three graph cases, by CUPTI
 #   faults     kills a worker, runs too large a case, and launches a kernel that reads an illegal
 #              address: each must cost one row
-#   sweep      sweeps the recurrent grid for at most --budget seconds (420), the most informative first
+#   sweep      goes on with the sweep of the recurrent grid for at most --budget seconds (420)
 #   tests-cudnn                checks cudnn as tests-own checks the project's own
 #   tests-modes                checks other math modes, relu, graphs, cold caches and batched calls
-#   tune       measures every kernel family of fused on the grid, and writes tuned.txt
-#   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
 #   sanitizer-memcheck (also -racecheck and -synccheck) runs small cases under compute-sanitizer, slowly
 #   tests-slow                 checks the algorithms of cudnn that are slow to set up
 # "tests" and "sanitizer" name all steps that begin so. The program is built when it is missing,
 # whatever STEPS says. --limit is for a machine with a time limit: it ends everything shortly after
 # that time, and a step for which no time is left is skipped with a message. --from continues with
-# the records of an earlier OUT, which may be the same. Three runs of ten minutes each:
+# the records of an earlier OUT, which may be the same. Three runs of ten minutes each, of which the
+# first has what one wants to know first:
 #
 #     bench/gpu-check.sh A --limit 540
-#     bench/gpu-check.sh B --limit 540 --from A --budget 240 --only sweep,tests-cudnn,tests-modes
-#     bench/gpu-check.sh C --limit 540 --from B --only tune,frameworks,sanitizer,tests-slow
+#     bench/gpu-check.sh B --limit 540 --from A --only tests-own,twice,kernels,faults,sweep
+#     bench/gpu-check.sh C --limit 540 --from B --only tests-cudnn,tests-modes,sanitizer,tests-slow
 #
 # OUT gets at most 8 files. Each is written as the step goes on, so that nothing is lost if the run
 # is cut off: test.log (with the ceilings), sanitizer.log, conformance.jsonl, run.jsonl (the
@@ -38,8 +41,8 @@
 # later, on any machine: mkdir sweep && cp run.jsonl sweep && bench-lstm --report sweep -o page.html
 #
 # CUDA, cuBLAS, cuDNN, NVTX and CUPTI are found in a toolkit, in distribution packages, or in
-# NVIDIA's Python wheels. What else the build needs (Google Benchmark, Jansson, OpenBLAS, pkg-config)
-# is copied by --pack on a machine that has the Debian packages; --prefix names the folder of that.
+# NVIDIA's Python wheels. What else the build needs (Google Benchmark, Jansson, pkg-config) is copied
+# by --pack on a machine that has the Debian packages; --prefix names the folder of that.
 # --dry-run tries every step without a GPU, on a device that is host memory. With a FAULT of
 # tests/plugins/gpu_fault.c, such as hang, that device fails in cases of 7 steps.
 set -euo pipefail
@@ -55,10 +58,8 @@ pack() {
   mkdir -p "$1"
   # shellcheck disable=SC2016 # dpkg-query's own variable
   { dpkg-query --show --showformat '${Package}\n' libbenchmark-dev 'libbenchmark1*' 'libjansson*' \
-    libopenblas0-pthread libopenblas-pthread-dev libgfortran5 libquadmath0 'pkgconf*' 'libpkgconf*' |
-    xargs dpkg-query --listfiles 2>/dev/null || true; } | sort -u |
-    grep -E '^/usr/(bin|include|lib)/' | grep -vE '/lib(jansson|openblas.*|blas|lapack)\.a$' |
-    grep -vE '/lib(blas|lapack)\.so' |
+    'pkgconf*' 'libpkgconf*' | xargs dpkg-query --listfiles 2>/dev/null || true; } | sort -u |
+    grep -E '^/usr/(bin|include|lib)/' | grep -v '/libjansson\.a$' |
     tar --create --directory / --no-recursion --files-from - 2>/dev/null |
     tar --extract --directory "$1"
   du -sh "$1" >&2
@@ -179,8 +180,8 @@ export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$wheels
 if [ -n "$prefix" ]; then
   packed=$(echo "$prefix"/usr/lib/*-linux-gnu)
   export PATH=$prefix/usr/bin:$PATH CMAKE_PREFIX_PATH=$prefix/usr PKG_CONFIG_SYSROOT_DIR=$prefix
-  export PKG_CONFIG_LIBDIR=$packed/pkgconfig:$packed/openblas-pthread/pkgconfig
-  LD_LIBRARY_PATH=$packed:$packed/openblas-pthread:$LD_LIBRARY_PATH
+  export PKG_CONFIG_LIBDIR=$packed/pkgconfig
+  LD_LIBRARY_PATH=$packed:$LD_LIBRARY_PATH
 fi
 export LB_BUILD=$build CUDA_DEVICE_ORDER=PCI_BUS_ID
 
@@ -454,10 +455,31 @@ pytorch() {
   timeout -k 20 "$allowed" python3 bench/frameworks/torch_events.py "${cases[@]}" >"$out/torch.csv"
 }
 
+# profiled FAMILY: what bounds the forward kernel of a family, once.
+profiled() {
+  local case=fused:$1/T128_B16_H512/f16/infer command=(ncu --set detailed --profile-from-start off)
+  [ -z "$dry" ] || case=$stand_in/T5_B2_H8/f32/infer command=()
+  timeout -k 20 "$allowed" "${command[@]}" "$program" --profile "$case" --profile-calls 1 \
+    "${fake[@]:0:2}"
+}
+
 step versions 60 0 versions -- versions
 step tiny 120 0 one tiny case each -- conformance tiny
-step tests-own 180 0 conformance, own -- conformance own
 step ceilings 120 "${dry:+1,}0" ceilings -- ceilings
+step headline 180 0,124,130 sizes of the README -- grid_sweep
+# First the algorithms that PyTorch's rule takes.
+step frameworks 90 0,5,124,130 cudnn on the frameworks\' cases -- builtin_cases cudnn \
+  cudnn:standard,cudnn:persist_static
+step frameworks 90 0,5,77,124,130 PyTorch -- pytorch
+step tune 120 0,124,130 tuning -- tuning
+tune=()
+if [ -z "$dry" ] && ! command -v ncu >/dev/null; then
+  note "no ncu here"
+else
+  step ncu 60 0 ncu of cluster -- profiled cluster
+  step ncu 60 0 ncu of grid -- profiled grid
+fi
+step tests-own 180 0 conformance, own -- conformance own
 step twice 180 0 the same bits twice -- conformance twice
 step kernels 120 0 kernels by CUPTI -- conformance kernels
 step faults 180 0 faults cost one row -- faults
@@ -467,12 +489,6 @@ if begin sweep "$budget"; then
 fi
 step tests-cudnn 180 0,77 conformance, cudnn -- conformance cudnn
 step tests-modes 180 0 conformance, modes -- conformance modes
-step tune 180 0,124,130 tuning -- tuning
-tune=()
-# First the algorithms that PyTorch's rule takes.
-step frameworks 150 0,5,124,130 cudnn on the frameworks\' cases -- builtin_cases cudnn \
-  cudnn:standard,cudnn:persist_static
-step frameworks 180 0,5,77,124,130 PyTorch -- pytorch
 if [ -z "$dry" ] && ! command -v compute-sanitizer >/dev/null; then
   note "no compute-sanitizer here"
 else

@@ -3,11 +3,11 @@
 
 # Without these nothing can be built.
 build_packages="gcc g++ cmake ninja-build pkg-config git
-  libbenchmark-dev libjansson-dev libopenblas-dev gnuplot-nox"
+  libbenchmark-dev libjansson-dev gnuplot-nox"
 # Without these the program is built, and the rows of the implementations that need them say "absent".
-optional_packages="libdnnl-dev"
+optional_packages="libopenblas-dev libdnnl-dev"
 # Without these the tests can't be built or run.
-test_packages="$build_packages libcmocka-dev python3 python3-jsonschema valgrind
+test_packages="$build_packages libopenblas-dev libcmocka-dev python3 python3-jsonschema valgrind
   libbenchmark-tools python3-scipy python3-yaml jq"
 # Without these the tests that need them are skipped; the summary of the tests names them.
 optional_test_packages="dpkg-dev file python3-h5py"

@@ -3,7 +3,8 @@
 # LB_WHY_<NAME> why it is not (a half sentence that rows of missing implementations carry), and the
 # target lb::<name> is what to link.
 
-set(LB_FEATURES ONEDNN CUDA CUDNN NVTX CUPTI CALLGRIND)
+set(LB_FEATURES OPENBLAS ONEDNN CUDA CUDNN NVTX CUPTI CALLGRIND)
+set(LB_TITLE_OPENBLAS "OpenBLAS")
 set(LB_TITLE_ONEDNN "oneDNN")
 set(LB_TITLE_CUDA "CUDA")
 set(LB_TITLE_CUDNN "cuDNN")
@@ -247,15 +248,10 @@ endmacro()
 
 # lb_loaded_libraries(): the libraries that implementations load at run time (host/shared_library.h):
 # LB_LOADED_<NAME> becomes the name to load, for each that was found, and LB_LOADED_FOLDERS the folders
-# that the dynamic loader does not search by itself, for the runtime paths of programs. The target
-# lb::openblas_headers has OpenBLAS's headers alone, as lb::<name>_headers of lb_library have theirs.
+# that the dynamic loader does not search by itself, for the runtime paths of programs.
 function(lb_loaded_libraries)
-  add_library(lb_found_openblas_headers INTERFACE)
-  add_library(lb::openblas_headers ALIAS lb_found_openblas_headers)
-  target_include_directories(lb_found_openblas_headers SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIRS})
-  find_library(LB_openblas_LIBRARY NAMES openblas PATHS ${OPENBLAS_LIBDIR} ${OPENBLAS_LIBRARY_DIRS})
-  set(names openblas)
-  foreach(feature ONEDNN CUDNN)
+  set(names "")
+  foreach(feature OPENBLAS ONEDNN CUDNN)
     if(LB_HAVE_${feature})
       string(TOLOWER ${feature} name)
       list(APPEND names ${name})
@@ -291,6 +287,7 @@ function(lb_find_features)
   lb_find_cuda(${prefixes})
   lb_find_cudnn(${prefixes})
   lb_find_onednn()
+  lb_library(openblas cblas.h openblas ${OPENBLAS_INCLUDE_DIRS} ${OPENBLAS_LIBRARY_DIRS} ${OPENBLAS_LIBDIR})
   lb_library(nvtx nvtx3/nvToolsExtPayload.h "" ${prefixes})
   set(cupti_prefixes ${prefixes})
   list(TRANSFORM cupti_prefixes APPEND /extras/CUPTI)

@@ -89,7 +89,7 @@ class Features(unittest.TestCase):
             self.finds(f"LB_CUDNN=ON: cuDNN can't be used (it needs CUDA: {named})", files,
                        "-DLB_CUDNN=ON", code=1)
         self.finds(["built without CUDA (not found)", "built without cuDNN (not found)",
-                    "built without oneDNN (not found)"], {})
+                    "built without oneDNN (not found)", "built without OpenBLAS (not found)"], {})
         self.finds("built without cuDNN (it needs CUDA, which is switched off)", whole,
                    "-DLB_CUDA=OFF")
 
