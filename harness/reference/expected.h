@@ -25,7 +25,8 @@ struct lb_expected {
     struct lb_deviation *deviations, *coarse;
     struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
 
-    /* Weight gradients of the batch that was asked for last, of one input set after the other. */
+    /* Weight gradients of the batch that was asked for last: of its input sets, and of each row
+     * once. */
     double *batch_dw;
     int64_t batch;
     size_t batch_bytes; /* 0 where there are none */
@@ -35,14 +36,18 @@ struct lb_expected {
     struct lb_expected *older; /* in the cache's list */
 };
 
-/* Draws that many distinct rows by seed, runs the oracle and the rounded evaluation. LB_OOM. */
+/* Draws that many distinct rows by seed, runs the oracle and the rounded evaluation, and keeps the
+ * weight gradients of batches as batch_dw; counts, batches: see lb_expected_gradients. LB_OOM. */
 enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
-                                  struct lb_expected **out, struct lb_error *err);
+                                  const int32_t *counts, size_t batches, struct lb_expected **out,
+                                  struct lb_error *err);
 void lb_expected_destroy(struct lb_expected *expected); /* accepts NULL */
 
-/* Weight gradients where row r counts counts[r] times (NULL: once) into dw, which is laid out as
- * lb_gradient_offset() says. LB_OOM. */
+/* dw [batches + 1][all weights, as lb_gradient_offset() says]: the weight gradients of batches that
+ * have row r counts[i][r] times, counts [batches][R], and last those of each row once. Rows that
+ * all batches have equally often are summed first, so that the matrix products are those of one
+ * batch. LB_OOM. */
 enum lb_status lb_expected_gradients(const struct lb_expected *expected, const int32_t *counts,
-                                     double *dw, struct lb_error *err);
+                                     size_t batches, double *dw, struct lb_error *err);
 
 #endif

@@ -58,7 +58,7 @@ struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
         .gates = times(trains ? layer_dirs : 1, rows, 4 * H),
         .cells = trains ? states : 0,
         .between = backward ? times(rows, y_width, 1) : 0,
-        .operand = backward ? times(rows, widest > H ? widest : H, 1) : 0,
+        .operand = backward ? times(rows, 4 * H + (widest > H ? widest : H), 1) : 0,
         .mask = drops ? times(layer_dirs, B, H) : 0,
         .scratch = projects || drops ? times(B, H, 1) : 0,
         .kept = keeps ? states : 0,
@@ -192,10 +192,9 @@ void lb_oracle_backward(const struct lb_oracle *oracle)
     backward_layers(oracle);
 }
 
-void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir,
-                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db,
-                                double *dw_cell)
+void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir, const bool *rows,
+                                double *dw_ih, double *dw_hh, double *db, double *dw_cell)
 {
-    weight_gradients(oracle, layer_dir, counts, dw_ih, dw_hh, db);
-    cell_weight_gradients(oracle, layer_dir, counts, dw_cell);
+    weight_gradients(oracle, layer_dir, rows, dw_ih, dw_hh, db);
+    cell_weight_gradients(oracle, layer_dir, rows, dw_cell);
 }

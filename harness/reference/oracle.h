@@ -66,11 +66,10 @@ void lb_oracle_backward(const struct lb_oracle *oracle);
 
 /* After a backward: writes the weight gradients of one layer and direction, dw_ih [4H, I_l],
  * dw_hh [4H, P], db [4H], which b_ih and b_hh share, and dw_cell, which is not written for a cell
- * that has none. Row r counts counts[r] times, or once where counts is NULL. Needs oracle->operand,
- * and for peephole oracle->cells. */
-void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir,
-                                const int32_t *counts, double *dw_ih, double *dw_hh, double *db,
-                                double *dw_cell);
+ * that has none. They are the sums over the rows that `rows` [R] has, or over all where it is NULL.
+ * Needs oracle->operand, and for peephole oracle->cells. */
+void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir, const bool *rows,
+                                double *dw_ih, double *dw_hh, double *db, double *dw_cell);
 
 #ifdef __cplusplus
 }

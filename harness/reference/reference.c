@@ -133,46 +133,89 @@ static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error
     return LB_OK;
 }
 
-enum lb_status lb_expected_gradients(const struct lb_expected *expected, const int32_t *counts,
-                                     double *dw, struct lb_error *err)
+static size_t gradient_count(const struct lb_expected *expected)
 {
-    const struct lb_problem *p = &expected->problem;
-    struct lb_oracle net = expected->net;
+    return lb_gradient_offset(&expected->problem, lb_layer_dir_count(&expected->problem));
+}
+
+/* The weight gradients dw of the rows [R] alone, each of them once. */
+static void gradients_of_rows(const struct lb_oracle *net, const bool *rows, double *dw)
+{
+    const struct lb_problem *p = &net->problem;
     size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
-    net.operand = malloc(lb_lstm_counts(p).operand * sizeof(double));
-    if (!net.operand)
-        return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
     for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(p); layer_dir++) {
         double *dw_ih = dw + lb_gradient_offset(p, layer_dir);
         double *dw_hh = dw_ih + 4 * H * input_of(p, layer_dir);
         double *db = dw_hh + 4 * H * P;
-        lb_oracle_weight_gradients(&net, layer_dir, counts, dw_ih, dw_hh, db, db + 4 * H);
+        lb_oracle_weight_gradients(net, layer_dir, rows, dw_ih, dw_hh, db, db + 4 * H);
     }
+}
+
+/* rows [R] = row r and those after it that count as often as it in every batch. */
+static void find_alike(const int32_t *counts, size_t batches, size_t R, size_t r, bool *rows)
+{
+    for (size_t q = 0; q < R; q++) {
+        rows[q] = q >= r;
+        for (size_t i = 0; i < batches; i++)
+            rows[q] = rows[q] && counts[i * R + q] == counts[i * R + r];
+    }
+}
+
+/* dw [batches + 1] += part, times how often row r counts in each, and once. */
+static void add_part(const int32_t *counts, size_t batches, size_t R, size_t r, const double *part,
+                     size_t count, double *dw)
+{
+    enum { BLOCK = 1024 };
+    for (size_t first = 0; first < count; first += BLOCK)
+        for (size_t i = 0; i <= batches; i++) {
+            const double times = i < batches ? counts[i * R + r] : 1;
+            double *to = dw + i * count;
+            for (size_t k = first; times > 0 && k < count && k < first + BLOCK; k++)
+                to[k] += times * part[k];
+        }
+}
+
+enum lb_status lb_expected_gradients(const struct lb_expected *expected, const int32_t *counts,
+                                     size_t batches, double *dw, struct lb_error *err)
+{
+    struct lb_oracle net = expected->net;
+    const size_t R = expected->rows, count = gradient_count(expected);
+    bool *rows = lb_needed(calloc(2 * R, sizeof(*rows))), *summed = rows + R;
+    double *part = malloc(count * sizeof(*part));
+    enum lb_status st = LB_OK;
+    net.operand = malloc(lb_lstm_counts(&expected->problem).operand * sizeof(double));
+    if (!part || !net.operand)
+        LB_TRY(lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients"));
+    memset(dw, 0, (batches + 1) * count * sizeof(*dw));
+    for (size_t r = 0; r < R; r++) {
+        if (summed[r])
+            continue;
+        find_alike(counts, batches, R, r, rows);
+        for (size_t q = r; q < R; q++)
+            summed[q] = summed[q] || rows[q];
+        gradients_of_rows(&net, rows, part);
+        add_part(counts, batches, R, r, part, count, dw);
+    }
+done:
     free(net.operand);
-    return LB_OK;
+    free(part);
+    free(rows);
+    return st;
 }
 
 /* Measures a rounded evaluation of `inputs`, the problem's inputs and weights, as if it were an
- * implementation's result. */
+ * implementation's result. dw: the oracle's weight gradients of each row once; NULL: no backward.
+ */
 static enum lb_status measure_rounded(const struct lb_expected *expected,
-                                      const struct lb_oracle *inputs, bool coarse,
+                                      const struct lb_oracle *inputs, bool coarse, const double *dw,
                                       struct lb_deviation *deviations, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_results results = {0};
-    const struct lb_problem *p = &expected->problem;
-    double *dw = NULL; /* each row counted once */
-    if (lb_has_backward(p)) {
-        dw = malloc(lb_gradient_offset(p, lb_layer_dir_count(p)) * sizeof(double));
-        if (!dw)
-            return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
-        LB_TRY(lb_expected_gradients(expected, NULL, dw, err));
-    }
     LB_TRY(lb_results_create(&expected->problem, &results, err));
     LB_TRY(lb_rounded_evaluate(inputs, coarse, &results, err));
     lb_measure_results(&expected->net, dw, &results, deviations);
 done:
-    free(dw);
     lb_results_destroy(&results);
     return st;
 }
@@ -210,10 +253,25 @@ static size_t bytes_of(const struct lb_expected *expected)
     return bytes;
 }
 
+/* Keeps the weight gradients of these batches, of B rows each. */
+static enum lb_status keep_gradients(struct lb_expected *expected, const int32_t *counts,
+                                     size_t batches, int64_t batch, struct lb_error *err)
+{
+    free(expected->batch_dw);
+    expected->batch = batch;
+    expected->batch_bytes = (batches + 1) * gradient_count(expected) * sizeof(double);
+    expected->batch_dw = malloc(expected->batch_bytes);
+    if (!expected->batch_dw)
+        return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
+    return lb_expected_gradients(expected, counts, batches, expected->batch_dw, err);
+}
+
 enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
-                                  struct lb_expected **out, struct lb_error *err)
+                                  const int32_t *counts, size_t batches, struct lb_expected **out,
+                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const double *once = NULL;
     struct lb_fp_environment environment;
     struct lb_expected *expected = NULL;
     *out = NULL;
@@ -227,10 +285,12 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
             free_array(&expected->net.cells);
         free_array(&expected->net.between);
         lb_measure_layer_dirs(&expected->net, expected->layer_dir_sizes);
+        LB_TRY(keep_gradients(expected, counts, batches, problem->batch, err));
+        once = expected->batch_dw + batches * gradient_count(expected);
     } else {
         free_array(&expected->net.gates);
     }
-    LB_TRY(measure_rounded(expected, &expected->net, false, expected->deviations, err));
+    LB_TRY(measure_rounded(expected, &expected->net, false, once, expected->deviations, err));
     if (problem->dtype != LB_INT8) /* lb_reference_scheme_error evaluates again */
         free_array(&expected->net.weights);
     expected->bytes = bytes_of(expected);
@@ -277,7 +337,7 @@ static double expected_bytes(const struct lb_problem *problem, size_t rows)
     double gradients = 0;
     if (lb_has_backward(&p)) {
         results += (double)n.x + states + canonical;
-        gradients = LB_INPUT_SETS * canonical; /* earlier, of each row once */
+        gradients = (LB_INPUT_SETS + 2) * canonical; /* of each row once, and of some rows */
     }
     /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
      * the weights as drawn. */
@@ -298,7 +358,6 @@ struct lb_reference_cache {
 struct input_set {
     struct lb_inputs inputs;
     int32_t *class_of; /* [B] */
-    int32_t *counts;   /* [R] */
 };
 
 struct lb_reference {
@@ -306,8 +365,9 @@ struct lb_reference {
     struct lb_expected *expected;
     size_t batch;
     struct input_set sets[LB_INPUT_SETS];
+    int32_t *counts;  /* [LB_INPUT_SETS][R] how often each set has each row */
     int32_t *lengths; /* [B]; NULL when not ragged */
-    double *dw;       /* weight gradients of one set after the other; NULL: no backward */
+    double *dw;       /* weight gradients as lb_expected_gradients gives them; NULL: no backward */
 };
 
 enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
@@ -386,14 +446,15 @@ static void trim(struct lb_reference_cache *cache)
 /* The expected results of a problem, found or computed, with one more user. */
 static enum lb_status get_expected(struct lb_reference_cache *cache,
                                    const struct lb_problem *problem, uint64_t seed,
-                                   struct lb_expected **out, struct lb_error *err)
+                                   const int32_t *counts, struct lb_expected **out,
+                                   struct lb_error *err)
 {
     size_t rows = lb_row_count(problem);
     struct lb_expected *expected = cache ? find(cache, problem, seed, rows) : NULL;
     if (expected)
         cache->reused++;
     else {
-        LB_CHECK(lb_expected_create(problem, seed, rows, &expected, err));
+        LB_CHECK(lb_expected_create(problem, seed, rows, counts, LB_INPUT_SETS, &expected, err));
         if (cache)
             cache->computed++;
     }
@@ -449,27 +510,26 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
     return LB_OK;
 }
 
-static enum lb_status deal_sets(struct lb_reference *reference, const struct lb_problem *p,
-                                uint64_t seed, struct lb_error *err)
+static void deal_sets(struct lb_reference *reference, const struct lb_problem *p, uint64_t seed)
 {
-    const struct lb_expected *expected = reference->expected;
-    if (p->ragged)
-        reference->lengths = lb_needed(malloc(reference->batch * sizeof(int32_t)));
+    const size_t R = lb_row_count(p), B = (size_t)p->batch;
+    reference->counts = lb_needed(malloc(LB_INPUT_SETS * R * sizeof(int32_t)));
     for (int i = 0; i < LB_INPUT_SETS; i++) {
-        struct input_set *set = &reference->sets[i];
-        set->class_of = lb_needed(malloc(reference->batch * sizeof(int32_t)));
-        set->counts = lb_needed(malloc(expected->rows * sizeof(int32_t)));
-        lb_deal_set(p, seed, i, set->class_of, set->counts);
-        for (size_t b = 0; p->ragged && b < reference->batch; b++)
-            reference->lengths[b] = expected->lengths[set->class_of[b]];
-        LB_CHECK(deal_inputs(reference, set, p, err));
+        reference->sets[i].class_of = lb_needed(malloc(B * sizeof(int32_t)));
+        lb_deal_set(p, seed, i, reference->sets[i].class_of, reference->counts + (size_t)i * R);
     }
-    return LB_OK;
 }
 
-static size_t gradient_count(const struct lb_expected *expected)
+static enum lb_status deal_all_inputs(struct lb_reference *reference, const struct lb_problem *p,
+                                      struct lb_error *err)
 {
-    return lb_gradient_offset(&expected->problem, lb_layer_dir_count(&expected->problem));
+    if (p->ragged)
+        reference->lengths = lb_needed(malloc(reference->batch * sizeof(int32_t)));
+    for (size_t b = 0; p->ragged && b < reference->batch; b++)
+        reference->lengths[b] = reference->expected->lengths[reference->sets[0].class_of[b]];
+    for (int i = 0; i < LB_INPUT_SETS; i++)
+        LB_CHECK(deal_inputs(reference, &reference->sets[i], p, err));
+    return LB_OK;
 }
 
 /* Weight gradients of this batch: those kept from the batch that was asked for last, or new ones.
@@ -477,19 +537,12 @@ static size_t gradient_count(const struct lb_expected *expected)
 static enum lb_status get_gradients(struct lb_reference *reference, struct lb_error *err)
 {
     struct lb_expected *expected = reference->expected;
-    size_t count = gradient_count(expected);
-    if (expected->batch_dw && expected->batch == (int64_t)reference->batch) {
-        reference->dw = expected->batch_dw;
-        expected->batch_dw = NULL;
-        expected->batch_bytes = 0;
-        return LB_OK;
-    }
-    reference->dw = malloc(LB_INPUT_SETS * count * sizeof(double));
-    if (!reference->dw)
-        return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
-    for (size_t i = 0; i < LB_INPUT_SETS; i++)
-        LB_CHECK(lb_expected_gradients(expected, reference->sets[i].counts,
-                                       reference->dw + i * count, err));
+    if (!expected->batch_dw || expected->batch != (int64_t)reference->batch)
+        LB_CHECK(keep_gradients(expected, reference->counts, LB_INPUT_SETS,
+                                (int64_t)reference->batch, err));
+    reference->dw = expected->batch_dw;
+    expected->batch_dw = NULL;
+    expected->batch_bytes = 0;
     return LB_OK;
 }
 
@@ -523,11 +576,12 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
     LB_TRY(check_given(problem, err));
     reference->cache = cache;
     reference->batch = (size_t)problem->batch;
+    deal_sets(reference, problem, seed);
     if (with_oracle)
-        LB_TRY(get_expected(cache, problem, seed, &reference->expected, err));
+        LB_TRY(get_expected(cache, problem, seed, reference->counts, &reference->expected, err));
     else
         LB_TRY(draw_expected(problem, seed, lb_row_count(problem), &reference->expected, err));
-    LB_TRY(deal_sets(reference, problem, seed, err));
+    LB_TRY(deal_all_inputs(reference, problem, err));
     if (with_oracle && lb_has_backward(problem))
         LB_TRY(get_gradients(reference, err));
     *out = reference;
@@ -558,7 +612,7 @@ static void return_to_cache(struct lb_reference *reference)
         free(expected->batch_dw);
         expected->batch_dw = reference->dw;
         expected->batch = (int64_t)reference->batch;
-        expected->batch_bytes = LB_INPUT_SETS * gradient_count(expected) * sizeof(double);
+        expected->batch_bytes = (LB_INPUT_SETS + 1) * gradient_count(expected) * sizeof(double);
         reference->dw = NULL;
     }
     expected->users--;
@@ -578,9 +632,9 @@ void lb_reference_close(struct lb_reference *reference)
         struct input_set *set = &reference->sets[i];
         for (int t = 0; t < LB_Y; t++)
             free(set->inputs.at[t]);
-        free(set->counts);
         free(set->class_of);
     }
+    free(reference->counts);
     free(reference->lengths);
     free(reference);
 }
@@ -620,13 +674,19 @@ static enum lb_status measure_coarse(struct lb_expected *expected, struct lb_err
 {
     enum lb_status st = LB_OK;
     struct lb_expected *drawn = NULL;
+    double *once = NULL;
     struct lb_deviation *coarse =
         lb_needed(calloc(lb_slice_count(&expected->problem), sizeof(*coarse)));
     LB_TRY(draw_expected(&expected->problem, expected->seed, expected->rows, &drawn, err));
-    LB_TRY(measure_rounded(expected, &drawn->net, true, coarse, err));
+    if (lb_has_backward(&expected->problem)) {
+        once = lb_needed(malloc(gradient_count(expected) * sizeof(*once)));
+        LB_TRY(lb_expected_gradients(expected, NULL, 0, once, err));
+    }
+    LB_TRY(measure_rounded(expected, &drawn->net, true, once, coarse, err));
     expected->coarse = coarse;
     coarse = NULL;
 done:
+    free(once);
     free(coarse);
     lb_expected_destroy(drawn);
     return st;
@@ -659,7 +719,7 @@ void lb_reference_check(const struct lb_reference *reference, int set,
         .results = results,
         .batch = reference->batch,
         .class_of = reference->sets[set].class_of,
-        .counts = reference->sets[set].counts,
+        .counts = reference->counts + (size_t)set * reference->expected->rows,
     };
     struct lb_fp_environment environment;
     if (results->at[LB_DX])
@@ -707,7 +767,7 @@ static double largest_difference(const struct lb_reference *reference, int set,
     gather_rows(reference, set, results, tensor, scratch);
     for (size_t i = 0; i < steps * R * width; i++) {
         double off = fabs(scratch[i] - (double)own[i]) / fmax(1, fabs((double)own[i]));
-        if (reference->sets[set].counts[i / width % R] > 0 && !(off <= largest))
+        if (reference->counts[(size_t)set * R + i / width % R] > 0 && !(off <= largest))
             largest = off;
     }
     return largest;

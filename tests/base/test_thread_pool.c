@@ -161,7 +161,7 @@ static struct lb_expected *expected_of(const char *text)
     struct lb_expected *expected = NULL;
     struct lb_error err = {""};
     assert_int_equal(lb_case_parse(text, &c, NULL, NULL, &err), LB_OK);
-    assert_int_equal(lb_expected_create(&c.problem, 1, 3, &expected, &err), LB_OK);
+    assert_int_equal(lb_expected_create(&c.problem, 1, 3, NULL, 0, &expected, &err), LB_OK);
     return expected;
 }
 
@@ -182,9 +182,9 @@ TEST(the_oracles_bits_do_not_depend_on_threads)
             enum { WEIGHTS = 4 * 512 * (65 + 512 + 1) };
             double *dw = malloc(2 * WEIGHTS * sizeof(*dw));
             assert_non_null(dw);
-            assert_int_equal(lb_expected_gradients(shared, NULL, dw, NULL), LB_OK);
+            assert_int_equal(lb_expected_gradients(shared, NULL, 0, dw, NULL), LB_OK);
             lb_pin(1, 0, text, sizeof(text));
-            assert_int_equal(lb_expected_gradients(alone, NULL, dw + WEIGHTS, NULL), LB_OK);
+            assert_int_equal(lb_expected_gradients(alone, NULL, 0, dw + WEIGHTS, NULL), LB_OK);
             lb_unpin();
             assert_memory_equal(shared->net.dh0, alone->net.dh0, states * sizeof(double));
             assert_memory_equal(dw, dw + WEIGHTS, WEIGHTS * sizeof(*dw));

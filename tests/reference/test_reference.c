@@ -466,15 +466,39 @@ static void bend_arithmetic(void)
 #endif
 }
 
+TEST(gradients_of_a_batch_have_each_row_as_often_as_it_counts)
+{
+    enum { R = 4 };
+    static const int32_t alone[R * R] = {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1};
+    static const int32_t counts[3 * R] = {2, 1, 0, 1, 5, 1, 3, 1, 1, 1, 1, 1};
+    struct lb_problem problem = trial_problem("T5_B4_I2_H3_L2_D2/f64/train");
+    struct lb_expected *expected;
+    assert_int_equal(lb_expected_create(&problem, 1, R, NULL, 0, &expected, NULL), LB_OK);
+    size_t n = lb_gradient_offset(&problem, lb_layer_dir_count(&problem));
+    double *of_row = malloc((R + 1) * n * sizeof(double)), *dw = malloc(4 * n * sizeof(double));
+    assert_true(of_row && dw);
+    assert_int_equal(lb_expected_gradients(expected, alone, R, of_row, NULL), LB_OK);
+    assert_int_equal(lb_expected_gradients(expected, counts, 3, dw, NULL), LB_OK);
+    for (size_t i = 0; i < 4 * n; i++) { /* the fourth has each row once */
+        double sum = 0;
+        for (size_t r = 0; r < R; r++)
+            sum += (i < 3 * n ? counts[i / n * R + r] : 1) * of_row[r * n + i % n];
+        assert_true(fabs(dw[i] - sum) < 1e-13 * (1 + fabs(sum)));
+    }
+    free(of_row);
+    free(dw);
+    lb_expected_destroy(expected);
+}
+
 TEST(tolerances_do_not_depend_on_the_rounding_mode_found)
 {
     for (int dtype = 0; dtype < LB_INT8; dtype++) {
         struct lb_problem problem = trial_problem("T9_B3_I4_H8/f32/train");
         struct lb_expected *fresh, *bent;
         problem.dtype = (enum lb_dtype)dtype;
-        assert_int_equal(lb_expected_create(&problem, 1, 3, &fresh, NULL), LB_OK);
+        assert_int_equal(lb_expected_create(&problem, 1, 3, NULL, 0, &fresh, NULL), LB_OK);
         bend_arithmetic();
-        enum lb_status st = lb_expected_create(&problem, 1, 3, &bent, NULL);
+        enum lb_status st = lb_expected_create(&problem, 1, 3, NULL, 0, &bent, NULL);
         int rounding = fegetround();
 #ifdef __SSE__
         unsigned flushes = _mm_getcsr() & 0x8040;
