@@ -271,8 +271,8 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     lb_case_end_samples(context, samples.stop_reason);
     if (st != LB_OK)
         goto done;
-    for (size_t i = 0; i < sampler.made && i < samples.warmup; i++)
-        row->verify_ns -= context->verified_ns[i]; /* they are calls of the warm-up */
+    for (size_t i = 0; i < sampler.made; i++)
+        row->verify_ns -= context->verified_ns[i]; /* they are of the warm-up or samples */
     row->calls_per_sample = context->calls;
     row->checked_calls = (double)context->checks.checked;
     row->stop_reason = samples.stop_reason;

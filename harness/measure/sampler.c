@@ -108,8 +108,11 @@ enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sample
     if (options->warm)
         options->warm(user);
     start += lb_now_ns() - warm; /* where it waits for others, that is no time for samples */
-    while (samples->stop_reason == LB_STOP_NONE) {
-        LB_TRY(measure(user, &samples->ns[samples->count], err));
+    for (size_t made = samples->warmup; samples->stop_reason == LB_STOP_NONE;) {
+        if (made < options->made)
+            samples->ns[samples->count] = options->made_ns[made++];
+        else
+            LB_TRY(measure(user, &samples->ns[samples->count], err));
         samples->count++;
         double elapsed = lb_now_ns() - start;
         if ((elapsed > options->max_ns && samples->count >= INTERVAL_MIN) ||

@@ -16,7 +16,7 @@ struct lb_sampler_options {
                               median, is at most this */
     double max_ns;         /* wall time for warm-up and samples together */
     const double *made_ns; /* [made] times of earlier calls, which count as the first calls of the
-                              warm-up */
+                              warm-up; those that it does not need are the first samples */
     size_t made;
     void (*warm)(void *user); /* (optional) called between warm-up and the first sample */
     void (*done)(void *user); /* (optional) called after the last sample */

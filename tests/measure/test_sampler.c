@@ -51,6 +51,7 @@ struct source {
     uint32_t state;
     size_t calls;
     size_t fail_at; /* 0: never */
+    double first;   /* output: the first sample */
 };
 
 static enum lb_status next(void *user, double *ns, struct lb_error *err)
@@ -73,6 +74,7 @@ static struct lb_samples sample(struct source *source, const struct lb_sampler_o
     source->state = 1;
     assert_int_equal(lb_sample(next, source, options, &samples, NULL), LB_OK);
     kept = samples;
+    source->first = samples.ns[0];
     kept.ns = NULL;
     lb_samples_free(&samples);
     return kept;
@@ -105,13 +107,13 @@ TEST(short_calls_are_sampled_for_50_ms)
     assert_in_range(samples.count, 498, 650); /* looked at each time a quarter more were taken */
 }
 
-TEST(calls_made_before_are_the_first_of_the_warm_up)
+TEST(calls_made_before_are_the_first_of_the_warm_up_and_then_samples)
 {
     const double like[] = {1000, 1000}, slow[] = {3e8, 3e8}, cold[] = {9000, 5000};
     const struct {
         const double *made_ns;
-        size_t warmup, measured;
-    } cases[] = {{like, 3, 1}, {slow, 1, 0}, {cold, 5, 3}};
+        size_t warmup, sampled, measured;
+    } cases[] = {{like, 3, 0, 1}, {slow, 1, 1, 0}, {cold, 5, 0, 3}};
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct source source = {.base = 1000, .spread = 5};
         struct lb_sampler_options options = options_for(10000);
@@ -120,7 +122,8 @@ TEST(calls_made_before_are_the_first_of_the_warm_up)
         options.made = 2;
         const struct lb_samples samples = sample(&source, &options);
         assert_int_equal(samples.warmup, cases[i].warmup);
-        assert_int_equal(source.calls - samples.count, cases[i].measured);
+        assert_int_equal(source.calls + cases[i].sampled - samples.count, cases[i].measured);
+        assert_true((source.first == 3e8) == (cases[i].sampled > 0));
     }
 }
 
