@@ -165,6 +165,9 @@ enum lb_status lb_case_upload_inputs(struct lb_case_context *context, struct lb_
 enum lb_status lb_case_scale_inputs(struct lb_case_context *context, double scale,
                                     struct lb_error *err);
 
+/* Makes the tensors the arguments of calls. */
+void lb_case_set_arguments(struct lb_case_context *context);
+
 /* lb_call: one call of the pass, on the buffer of inputs that is next in order. This is what is
  * timed. The second is one update, which a step of an optimizer would need. */
 enum lb_status lb_case_call(void *context, struct lb_error *err);

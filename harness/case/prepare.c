@@ -98,6 +98,14 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
                            context->space->available(), context->space->name, err);
 }
 
+void lb_case_set_arguments(struct lb_case_context *context)
+{
+    for (int i = 0; i < LB_TIMED_SETS; i++) {
+        context->forward[i] = lb_forward_io(context->tensors.at[i]);
+        context->backward[i] = lb_backward_io(context->tensors.at[i]);
+    }
+}
+
 static enum lb_status allocate_buffers(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_space *space = context->space;
@@ -115,10 +123,7 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
         for (int i = 0; i < LB_INPUT_SETS; i++)
             LB_CHECK(lb_results_create(&context->plan.whole, &context->whole[i], err));
     }
-    for (int i = 0; i < LB_TIMED_SETS; i++) {
-        context->forward[i] = lb_forward_io(context->tensors.at[i]);
-        context->backward[i] = lb_backward_io(context->tensors.at[i]);
-    }
+    lb_case_set_arguments(context);
     context->own_bytes = (double)lb_tensors_bytes(&context->tensors) + buffer_bytes(context);
     row->peak_bytes = context->own_bytes;
     row->input_sets = LB_TIMED_SETS;

@@ -67,6 +67,8 @@ EXPECTED = {
     "reload_vanishes": r"can't be loaded again: .*[Nn]o such file",
     "reload_other_name": r"can't be loaded again: its name is renamed now",
     "reload_crashes": r"signal 11\) in loading",
+    "misbehave_past_64k": r"^wrong: y was written past its end, 66048 bytes behind it",
+    "misbehave_past_200k": r"^wrong: y was written past its end, 205312 bytes behind it",
     "misbehave_killed": r"^crash: killed from outside",
     "misbehave_hang_with_daemon": r"^timeout: ",
     "misbehave_hang_in_supports": r"^timeout: supports did not return",

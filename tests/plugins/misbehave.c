@@ -22,6 +22,9 @@ enum fault {
     chatter,          /* prints to standard output, and is right */
     cheat,            /* computes in the first call alone */
     past_end,         /* writes one byte past y */
+    past_4k,          /* writes 64 bytes, 4 KiB and a little past y, where no band of a guard is */
+    past_64k,         /* the same, 64 KiB past it */
+    past_200k,        /* the same, 200 KiB past it */
     before_start,     /* writes before cn */
     bytes,            /* speaks in bytes that are no UTF-8, with escape sequences for a terminal */
     slow_to_load,     /* takes 5 s to load */
@@ -140,6 +143,12 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
     if (fault == past_end)
         ((char *)io->y)[tensors.y] = 0;
+    const size_t far = fault == past_4k     ? 4 << 10
+                       : fault == past_64k  ? 64 << 10
+                       : fault == past_200k ? 200 << 10
+                                            : 0;
+    if (far > 0)
+        memset((char *)io->y + tensors.y + far + 512, 1, 64);
     if (fault == before_start)
         memset((char *)io->cn - tensors.state, 0, tensors.state);
     return st;
