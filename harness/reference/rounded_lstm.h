@@ -23,9 +23,9 @@
  *   because a correct implementation may fall on either side.
  *
  * coarse: in less precise arithmetic, which some libraries use for the same tensors. f16 then
- * rounds c to f16 in each step, and f32 rounds the operands of its matrix products to TF32. The
- * other dtypes and math modes have no coarse evaluation: with a c in bf16, faults of whole rows
- * would be no larger than its errors. */
+ * rounds c to f16 in each step, f32 rounds the operands of its matrix products to TF32, and int8
+ * has one scale for all channels of a layer and direction. The other dtypes and math modes have no
+ * coarse evaluation: with a c in bf16, faults of whole rows would be no larger than its errors. */
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
                                    const struct lb_results *results, struct lb_error *err);
 
@@ -36,7 +36,7 @@ const char *lb_coarse_arithmetic(const struct lb_problem *problem);
 /* The same in one floating type; lb_rounded_evaluate chooses between them by dtype. */
 enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
                               const struct lb_results *results, struct lb_error *err);
-enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, const struct lb_results *results,
-                              struct lb_error *err);
+enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, bool coarse,
+                              const struct lb_results *results, struct lb_error *err);
 
 #endif

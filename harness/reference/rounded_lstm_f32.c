@@ -70,7 +70,7 @@ enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
                                    const struct lb_results *results, struct lb_error *err)
 {
     return oracle->problem.dtype == LB_F64 || oracle->problem.dtype == LB_INT8
-               ? lb_rounded_f64(oracle, results, err)
+               ? lb_rounded_f64(oracle, coarse, results, err)
                : lb_rounded_f32(oracle, coarse, results, err);
 }
 
@@ -81,6 +81,7 @@ const char *lb_coarse_arithmetic(const struct lb_problem *problem)
     switch (problem->dtype) {
     case LB_F32: return "a product of TF32 operands";
     case LB_F16: return "a cell state kept in f16";
+    case LB_INT8: return "one scale for all channels";
     default: return NULL;
     }
 }

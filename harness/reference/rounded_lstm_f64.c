@@ -34,20 +34,24 @@ static void quantise(const struct rounded *net, const struct lb_oracle *oracle);
 #include "reference/rounded_lstm.inc"
 
 /* Rounds x, and the weights of one layer and direction, to the integers of int8.h over 127. The
- * factor x_max of a product goes from x to w_ih. */
+ * factor x_max of a product goes from x to w_ih. Coarse: with the largest m for all channels. */
 static void quantise_weights(const struct rounded *net, const double *from, size_t layer_dir,
                              float x_max)
 {
     struct weights w = weights_of(net, layer_dir);
     const double *w_ih = from + (w.w_ih - net->weights), *w_hh = from + (w.w_hh - net->weights);
     size_t H = (size_t)net->problem.hidden, input = input_of(net, layer_dir), gates = 4 * H;
-    float *row = lb_needed(malloc((input + H) * sizeof(*row)));
+    float *row = lb_needed(malloc((input + H) * sizeof(*row))), largest = 0;
+    for (size_t i = 0; i < gates * input; i++)
+        largest = fmaxf(largest, fabsf((float)w_ih[i] * x_max));
+    for (size_t i = 0; i < gates * H; i++)
+        largest = fmaxf(largest, fabsf((float)w_hh[i]));
     for (size_t g = 0; g < gates; g++) {
         for (size_t k = 0; k < input; k++)
             row[k] = (float)w_ih[g * input + k];
         for (size_t k = 0; k < H; k++)
             row[input + k] = (float)w_hh[g * H + k];
-        float most = lb_int8_channel(row, input, x_max, row + input, H);
+        float most = net->coarse ? largest : lb_int8_channel(row, input, x_max, row + input, H);
         float factor = lb_int8_factor(most);
         for (size_t k = 0; k < input; k++)
             w.w_ih[g * input + k] = w.w_ih_t[k * gates + g] =
@@ -73,8 +77,8 @@ static void quantise(const struct rounded *net, const struct lb_oracle *oracle)
                          layer_dir < (size_t)p->directions ? oracle->x_max : 1);
 }
 
-enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, const struct lb_results *results,
-                              struct lb_error *err)
+enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, bool coarse,
+                              const struct lb_results *results, struct lb_error *err)
 {
-    return evaluate(oracle, false, results, err);
+    return evaluate(oracle, coarse, results, err);
 }

@@ -13,6 +13,7 @@ import os
 import random
 import re
 import shutil
+import struct
 import sys
 import unittest
 
@@ -123,7 +124,8 @@ WRONG_INT8 = {
 # Defects of OpenVINO, without the adapter's way around them: gates with each other's scales, and a layer with
 # those of another.
 OPENVINO_INT8 = {
-    "scales of gates": ("openvino_lstm.py", "most[:, :H] = most[:, H:2 * H] = ", "most[:0, :H] = most[:0, H:2 * H] = 0 * "),
+    "scales of gates": ("openvino_lstm.py", "most[:, :H] = most[:, H:2 * H] = ",
+                        "most[:0, :H] = most[:0, H:2 * H] = 0 * "),
     "scales of layers": ("openvino_lstm.py", '= 0\n        self.compiled', '= 100\n        self.compiled'),
 }
 FORWARD_OF = {"keras_torch": "torch_lstm.py", "keras_jax": "jax_lstm.py"}
@@ -268,6 +270,26 @@ class Framework(ProgramTest):
         for name, fault in OPENVINO_INT8.items() if self.name == "openvino" else ():
             for row in self.rows_of(lines, self.broken(fault), exit_code=1, name=name).values():
                 self.assertEqual(row["verdict"], "wrong", name)
+
+    def test_one_scale_for_all_channels_is_low_precision_and_not_wrong(self):
+        """Where the weights of one channel are large, s8 per tensor is coarse for all others."""
+        if self.name not in ("pytorch", "onnxruntime"):
+            self.skipTest("of those that quantise per tensor alone")
+        trained = os.path.join(ROOT, "tests", "frameworks", "trained", "next")
+        with open(trained + ".safetensors", "rb") as file:
+            content = bytearray(file.read())
+        start = 8 + struct.unpack_from("<Q", content)[0]
+        for name in ("weight_ih_l0", "weight_hh_l0"):
+            row = start + json.loads(content[8:start])[name]["data_offsets"][0]
+            struct.pack_into("<32f", content, row, *[100 * v for v in struct.unpack_from("<32f", content, row)])
+        with open(self.path("outlier.safetensors"), "wb") as file:
+            file.write(content)
+        rows, _ = self.sweep("--weights", self.path("outlier.safetensors"), "--inputs", trained + "_x.npy", "--dtype",
+                             "int8", "--framework", self.name, "--impl", self.name + ("" if self.name in ONE_VARIANT
+                             else ":auto"), "--case-time", "0.001", timeout=None)
+        for row in rows.values():
+            self.assertEqual(row["verdict"], "suspect")
+            self.assertRegex(row["reason"], "low precision: .* no more than with one scale for all channels")
 
     def with_cell(self, kind, sizes=""):
         """A case of the framework's other cell."""
