@@ -217,27 +217,47 @@ enum lb_status fake_enqueue_fill(void *stream, void *to, int byte, size_t bytes,
                                         : lb_fail(err, LB_FAILED, "filling: invalid argument");
 }
 
-static double element(enum lb_dtype dtype, const void *base, int64_t index)
+/* Returns the elements [rows, columns] of a matrix whose rows are ld apart. The caller frees them.
+ */
+static double *widen(enum lb_dtype dtype, const void *from, int64_t rows, int64_t columns,
+                     int64_t ld)
 {
-    double value;
-    lb_load(dtype, (const char *)base + (size_t)index * lb_dtype_size(dtype), &value, 1);
-    return value;
+    double *to = malloc((size_t)(rows * columns) * sizeof(*to));
+    if (!to)
+        abort();
+    for (int64_t i = 0; i < rows; i++)
+        lb_load(dtype, (const char *)from + (size_t)(i * ld) * lb_dtype_size(dtype),
+                to + i * columns, (size_t)columns);
+    return to;
 }
 
 enum lb_status fake_gemm(const struct lb_gemm *g, struct lb_error *err)
 {
     (void)err;
     fake.counts.gemms++;
-    for (int64_t i = 0; g->k > 0 && i < g->m; i++) {
-        for (int64_t j = 0; j < g->n; j++) {
-            char *c = (char *)g->c + (size_t)(i * g->ldc + j) * lb_dtype_size(g->out);
-            double sum = g->accumulate ? element(g->out, c, 0) : 0;
-            for (int64_t k = 0; k < g->k; k++)
-                sum += element(g->in, g->a, g->transpose_a ? k * g->lda + i : i * g->lda + k) *
-                       element(g->in, g->b, g->transpose_b ? j * g->ldb + k : k * g->ldb + j);
-            lb_store(g->out, c, &sum, 1);
-        }
+    if (g->k < 1)
+        return LB_OK;
+    double *a =
+        widen(g->in, g->a, g->transpose_a ? g->k : g->m, g->transpose_a ? g->m : g->k, g->lda);
+    double *b =
+        widen(g->in, g->b, g->transpose_b ? g->n : g->k, g->transpose_b ? g->k : g->n, g->ldb);
+    double *row = malloc((size_t)g->n * sizeof(*row));
+    if (!row)
+        abort();
+    for (int64_t i = 0; i < g->m; i++) {
+        char *c = (char *)g->c + (size_t)(i * g->ldc) * lb_dtype_size(g->out);
+        memset(row, 0, (size_t)g->n * sizeof(*row));
+        if (g->accumulate)
+            lb_load(g->out, c, row, (size_t)g->n);
+        for (int64_t k = 0; k < g->k; k++)
+            for (int64_t j = 0; j < g->n; j++)
+                row[j] += a[g->transpose_a ? k * g->m + i : i * g->k + k] *
+                          b[g->transpose_b ? j * g->k + k : k * g->n + j];
+        lb_store(g->out, c, row, (size_t)g->n);
     }
+    free(row);
+    free(b);
+    free(a);
     return LB_OK;
 }
 

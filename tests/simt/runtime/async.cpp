@@ -34,7 +34,7 @@ void take_source(copy &c)
     if (!c.from)
         return;
     unsigned char *from = live_address(c.from);
-    c.value.assign(from, from + c.bytes);
+    memcpy(c.value, from, c.bytes);
     c.from = nullptr;
 }
 
@@ -50,7 +50,7 @@ void move_data(copy &c)
     }
     take_source(c);
     unsigned char *to = live_address(c.to);
-    memcpy(to, c.value.data(), c.bytes);
+    memcpy(to, c.value, c.bytes);
     memset(to + c.bytes, 0, c.zero_bytes);
     if (c.barrier)
         mbarrier_complete(c.barrier, c);
@@ -85,9 +85,9 @@ void check_copy(copy &c, agent kind, site at)
 clock signal_clock(const copy &c)
 {
     clock known;
-    raise(known.seen, c.accesses);
+    known.seen.raise(c.accesses);
     known.reads = c.issuer->now.over();
-    raise(known.reads, c.accesses);
+    known.reads.raise(c.accesses);
     tick(c.issuer);
     return known;
 }
@@ -129,15 +129,19 @@ void finish_group(std::vector<copy> &group)
             continue;
         if (t->now.reads.empty())
             t->now.reads = t->now.seen;
-        raise(t->now.seen, c.accesses);
-        raise(t->now.reads, c.accesses);
+        t->now.seen.raise(c.accesses);
+        t->now.reads.raise(c.accesses);
     }
 }
 
 void wait_for(copy_groups &groups, unsigned keep)
 {
     while (groups.committed.size() > keep) {
-        finish_group(groups.committed.front());
+        std::vector<copy> &group = groups.committed.front();
+        finish_group(group);
+        group.clear();
+        if (groups.open.empty())
+            groups.open.swap(group); /* whose memory is used again */
         groups.committed.pop_front();
     }
 }
@@ -238,10 +242,9 @@ void copy_async_wait(unsigned keep)
 void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier, site at)
 {
     check_alignment(arena + to, bytes, "st.async", at);
-    const unsigned char *source = static_cast<const unsigned char *>(value);
     copy c = make_copy(arena + to, nullptr, bytes);
     c.from = nullptr;
-    c.value.assign(source, source + bytes);
+    memcpy(c.value, value, bytes);
     start_tracked(std::move(c), barrier, at);
 }
 

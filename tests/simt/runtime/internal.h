@@ -23,7 +23,7 @@ struct copy {
     unsigned char *from = nullptr; /* nullptr: the source has already been read into `value` */
     size_t bytes = 0;              /* of the source or, where it is nullptr, of `value` */
     size_t zero_bytes = 0;         /* how many bytes behind them become zero */
-    std::vector<unsigned char> value;
+    unsigned char value[16];       /* the longest copy */
     thread *issuer = nullptr;
     unsigned char *barrier = nullptr; /* completes on this mbarrier; nullptr: it is in a group */
     epoch accesses = {};              /* as an event of the issuer's agents */
@@ -157,8 +157,20 @@ struct allocation {
 extern std::vector<allocation> allocations; /* by ascending address; [0] means none */
 constexpr size_t arena_bytes = size_t{512} << 20;
 extern unsigned char *arena;
-bool in_arena(const void *address);
-unsigned char *canonical(const void *address);         /* the same for a byte in all blocks */
+extern unsigned char *static_begin, *static_end; /* the program's thread-local segment */
+inline bool in_arena(const void *address)
+{
+    const unsigned char *byte = static_cast<const unsigned char *>(address);
+    return byte >= arena && byte < arena + arena_bytes;
+}
+/* Returns an address that is the same for a byte in all blocks. */
+inline unsigned char *canonical(const void *address)
+{
+    const unsigned char *byte = static_cast<const unsigned char *>(address);
+    if (self && byte >= static_begin && byte < static_end)
+        return current()->home->static_shared + (byte - static_begin);
+    return const_cast<unsigned char *>(byte);
+}
 unsigned char *live_address(unsigned char *canonical); /* where the byte lies at present */
 const allocation *find_allocation(const unsigned char *canonical);
 void allocate_shared(block *b, size_t dynamic_bytes);

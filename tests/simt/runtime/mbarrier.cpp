@@ -44,7 +44,7 @@ void check_ordered(unsigned char *at_byte, site at)
     if (!state.check)
         return;
     thread *t = current();
-    actor by = {t->id, t->now.seen[t->id], t, false, static_cast<int>(scope::cluster), false};
+    actor by = {t->id, t->now.seen.of(t->id), t, false, static_cast<int>(scope::cluster), false};
     shadow_access(at_byte, sizeof(uint64_t), false, by, place_of(at));
 }
 

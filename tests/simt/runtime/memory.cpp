@@ -5,6 +5,7 @@
  * block runs, the contents are saved and those of its block are copied there. */
 #include "internal.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,7 +16,7 @@ namespace simt
 {
 
 std::vector<allocation> allocations;
-unsigned char *arena;
+unsigned char *arena, *static_begin, *static_end;
 
 namespace
 {
@@ -24,7 +25,6 @@ constexpr size_t red_zone_bytes = 256;
 constexpr size_t alignment = 128;
 constexpr unsigned char poison = 0xff;
 size_t arena_top;
-unsigned char *static_begin, *static_end; /* the program's thread-local segment */
 block *resident;                          /* whose static shared memory lies there at present */
 std::vector<unsigned char> static_before; /* what was there before the launch */
 
@@ -92,20 +92,6 @@ void device_reset()
     arena_top = 0;
 }
 
-bool in_arena(const void *address)
-{
-    const unsigned char *byte = static_cast<const unsigned char *>(address);
-    return byte >= arena && byte < arena + arena_bytes;
-}
-
-unsigned char *canonical(const void *address)
-{
-    const unsigned char *byte = static_cast<const unsigned char *>(address);
-    if (self && byte >= static_begin && byte < static_end)
-        return current()->home->static_shared + (byte - static_begin);
-    return const_cast<unsigned char *>(byte);
-}
-
 unsigned char *live_address(unsigned char *byte)
 {
     size_t bytes = static_cast<size_t>(static_end - static_begin);
@@ -116,11 +102,10 @@ unsigned char *live_address(unsigned char *byte)
 
 const allocation *find_allocation(const unsigned char *byte)
 {
-    const allocation *found = &allocations[0];
-    for (const allocation &a : allocations)
-        if (a.begin <= byte)
-            found = &a;
-    return found;
+    auto above =
+        std::upper_bound(allocations.begin() + 1, allocations.end(), byte,
+                         [](const unsigned char *at, const allocation &a) { return at < a.begin; });
+    return &above[-1];
 }
 
 size_t allocation_mark()

@@ -34,7 +34,7 @@ scope lesser(scope a, scope b)
 
 actor plain_actor(thread *t, int strong, bool update = false)
 {
-    return {t->id, t->now.seen[t->id], t, false, strong, update};
+    return {t->id, t->now.seen.of(t->id), t, false, strong, update};
 }
 
 void check_strong(unsigned char *place, size_t bytes, strong_order order, site at)
@@ -53,19 +53,18 @@ bool scope_includes(scope s, const block *a, const block *b)
 void order_begin()
 {
     locations.clear();
-    for (thread &t : state.threads) {
-        t.now.seen.assign(state.thread_count, 0);
-        t.now.seen[t.id] = 1;
-    }
+    for (thread &t : state.threads)
+        t.now.seen.raise({t.id, 1});
 }
 
 /* Advances the thread's own clock, so that what it does next is not part of what it has released
  * so far. */
 void tick(thread *t)
 {
-    t->now.seen[t->id]++;
+    const epoch next = {t->id, t->now.seen.of(t->id) + 1};
+    t->now.seen.raise(next);
     if (!t->now.reads.empty())
-        t->now.reads[t->id] = t->now.seen[t->id];
+        t->now.reads.raise(next);
 }
 
 void order_together(const std::vector<thread *> &group)
@@ -75,8 +74,10 @@ void order_together(const std::vector<thread *> &group)
     clock all = group[0]->now;
     for (thread *t : group)
         all.join_all(t->now);
+    all.seen.share_own();
+    all.reads.share_own();
     for (thread *t : group) {
-        t->now.join_all(all);
+        t->now.adopt(all);
         tick(t);
     }
 }

@@ -25,7 +25,7 @@ uint64_t polls;    /* yields since memory last changed or threads met */
 uint64_t meetings; /* barriers and collectives since memory last changed */
 const std::function<void()> *kernel_body;
 /* A barrier counts as progress, but a loop that spins around a barrier must be found too. */
-constexpr uint64_t meetings_limit = 1 << 20;
+constexpr uint64_t meetings_per_thread = 64;
 
 warp *choose_warp(bool leave)
 {
@@ -33,7 +33,8 @@ warp *choose_warp(bool leave)
     /* The next thread is usually of the same warp, because its lanes share cache lines and
      * static shared memory and will meet at the next shuffle. Now and then it is of another
      * warp, so that warps overtake one another. */
-    if (!leave && last_warp && last_warp->ready && (!random || random_bits() % 32))
+    if (!leave && last_warp && last_warp->ready &&
+        (!random || random_bits() % std::max(32u, state.thread_count / 16)))
         return last_warp;
     while (!ready_warps.empty()) {
         size_t i = (random ? random_bits() : cursor++) % ready_warps.size();
@@ -102,7 +103,7 @@ void check_livelock()
         deliver_when_idle();
     /* Threads are chosen fairly, so by now every ready thread has run many times without
      * changing anything: the launch would never end. */
-    if (polls < 10000 + 500 * static_cast<uint64_t>(state.live))
+    if (polls < 2000 + 100 * static_cast<uint64_t>(state.live))
         return;
     abandon(fault::livelock, format("%u threads left, and those that run only spin:", state.live) +
                                  waiting_threads());
@@ -215,7 +216,7 @@ void progress()
 
 void met()
 {
-    if (++meetings < meetings_limit)
+    if (++meetings < 2000 + meetings_per_thread * state.thread_count)
         polls = 0;
 }
 

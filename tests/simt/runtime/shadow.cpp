@@ -120,7 +120,7 @@ bool both_strong(const mark &m, const visit &v)
 
 bool ordered(const mark &m, const visit &v, const times &known)
 {
-    return (m.agent == v.by.agent && !m.asynchronous) || m.time <= time_of(known, m.agent) ||
+    return (m.agent == v.by.agent && !m.asynchronous) || m.time <= known.of(m.agent) ||
            both_strong(m, v);
 }
 
@@ -164,7 +164,7 @@ void check_against_reads(const cell &c, const visit &v)
 bool precedes(const mark &old, const visit &v)
 {
     return old.agent == v.by.agent ||
-           (!v.by.asynchronous && old.time <= time_of(v.by.who->now.seen, old.agent));
+           (!v.by.asynchronous && old.time <= v.by.who->now.seen.of(old.agent));
 }
 
 /* An atomic observes the last write and, if that was an atomic, what that one observed. All of
@@ -290,7 +290,7 @@ void check_remote(const block *owner, const visit &v)
     if (owner->live == 0)
         report_one(fault::remote_exit, "its block has exited", v);
     for (unsigned i = 0; i < state.block_threads; i++)
-        if (time_of(v.by.who->now.seen, owner->first + i))
+        if (v.by.who->now.seen.of(owner->first + i))
             return;
     report_one(fault::remote_start, "its block is not known to have started", v);
 }
@@ -434,7 +434,7 @@ void shadow_block_exit(block *b)
     for (unsigned i = 1; i < state.block_threads; i++)
         end.join_all(state.threads[b->first + i].now);
     auto late = [&](const mark &m) {
-        return m.time > time_of(end.over(), m.agent) && thread_of(m.agent)->home != b;
+        return m.time > end.over().of(m.agent) && thread_of(m.agent)->home != b;
     };
     auto look = [&](const cell &c, const unsigned char *address) {
         if (c.launch != state.number)

@@ -37,7 +37,7 @@ void plain(void *address, size_t bytes, bool write, const void *program_counter)
         return;
     preempt();
     thread *t = current();
-    shadow_access(byte, bytes, write, {t->id, t->now.seen[t->id], t, false, -1, false},
+    shadow_access(byte, bytes, write, {t->id, t->now.seen.of(t->id), t, false, -1, false},
                   place_of(program_counter));
 }
 
