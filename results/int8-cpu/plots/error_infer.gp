@@ -3,21 +3,27 @@
 reset session
 name = 'error_infer'
 machine = 'Intel(R) Xeon(R) Processor, 2 threads, 23.6 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (06693b2b1077), run of 2026-11-26'
+program = 'bench-lstm 0.1.0 (1afda0b9f7b8), run of 2026-11-27'
 heading = 'LSTM inference: speed over error'
 reading_more = 'over |result - oracle| / |oracle| of the worst output or, in training, the worst gradient.'
 reading = 'Left and up is better. The fastest median in f32 of the same sizes divided by the median,'
 panels = 1
 columns = 1
 array panel_title[1]
-array series_name[2]
-array series_color[2]
-array series_mark[2]
-array series_dash[2]
+array series_name[5]
+array series_color[5]
+array series_mark[5]
+array series_dash[5]
 series_name[1] = 'cpu_simd'
 series_color[1] = 2; series_mark[1] = 2; series_dash[1] = 1
 series_name[2] = 'onednn'
 series_color[2] = 3; series_mark[2] = 3; series_dash[2] = 1
+series_name[3] = 'onnxruntime'
+series_color[3] = 11; series_mark[3] = 1; series_dash[3] = 1
+series_name[4] = 'openvino'
+series_color[4] = 5; series_mark[4] = 5; series_dash[4] = 1
+series_name[5] = 'pytorch'
+series_color[5] = 9; series_mark[5] = 9; series_dash[5] = 1
 x_label = 'error in norm against the oracle'
 y_label = 'speed-up over the fastest in f32'
 unit = ''
@@ -26,10 +32,10 @@ instances = 0
 x_values = ''
 x_labels = x_values
 precision_names = 'f32 bf16 int8 '
-precision_errors = '3.40931e-07 0.00188731 0.0104391 '
+precision_errors = '3.52846e-07 0.00239251 0.0103812 '
 array panel_first[1]
 array panel_series[1]
-panel_title[1] = ''; panel_first[1] = 0; panel_series[1] = '1 2 '
+panel_title[1] = ''; panel_first[1] = 0; panel_series[1] = '1 2 3 4 5 '
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
 
