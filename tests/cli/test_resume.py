@@ -61,7 +61,7 @@ class Resume(ProgramTest):
 
     def test_a_resumed_run_keeps_settings_and_plugins(self):
         path = plugin("misbehave_none")
-        with started(self.path("run"), "--sweep", "-T", "2:200:+1", "-B", "2", "-H", "8", "--case-time",
+        with started(self.path("run"), "--sweep", "-T", "2:80:+1", "-B", "2", "-H", "8", "--case-time",
                      "0.005", "--impl", "misbehave_none", "--plugin", path, "--seed", "7") as process:
             process.kill()
         before = self.entries()
@@ -72,25 +72,25 @@ class Resume(ProgramTest):
         done = run("--resume", self.path("run"), "--plugin", path, *NO_PLOTS, cwd="/")
         self.assertEqual(done.returncode, 0, done.stderr)
         rows = read_rows(self.path("run"))
-        self.assertEqual(len(rows), 199)
+        self.assertEqual(len(rows), 79)
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
 
     def test_what_a_time_budget_skipped_is_run(self):
-        # 40 cases of a few calls of 20 ms each: together more than the budget, but the first fits.
-        rows, _ = self.sweep("-T", "40:59:+1", "-B", "8,16", "-H", "128", "--impl", "cpu_ref",
+        # 20 cases of a few calls of 20 ms each: together more than the budget, but the first fits.
+        rows, _ = self.sweep("-T", "40:49:+1", "-B", "8,16", "-H", "128", "--impl", "cpu_ref",
                              "--case-time", "0.02", "--time-budget", "0.8")
         skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
         self.assertGreater(len(skipped), 0)
         done = run("--resume", self.path("run"), *NO_PLOTS)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stderr, f"{40 - len(skipped)} cases? (is|are) done, {len(skipped)} "
+        self.assertRegex(done.stderr, f"{20 - len(skipped)} cases? (is|are) done, {len(skipped)} "
                          "cases? (is|are) left to run")
         entries = self.entries()
         latest = {entry["case"]: entry for entry in entries if entry["kind"] == "row"}
         self.assertEqual({row["verdict"] for row in latest.values()}, {"ok"})
-        self.assertEqual((len(latest), entries[-1]["rows"]), (40, 40))
+        self.assertEqual((len(latest), entries[-1]["rows"]), (20, 20))
         exported = run("--export", "csv", self.path("run")).stdout
-        self.assertEqual(len(exported.splitlines()), 1 + 40)
+        self.assertEqual(len(exported.splitlines()), 1 + 20)
         self.assertNotIn("skipped", exported)
         self.assertIn("0 cases are left to run", run("--resume", self.path("run"), *NO_PLOTS).stderr)
 
