@@ -33,8 +33,7 @@ warp *choose_warp(bool leave)
     /* The next thread is usually of the same warp, because its lanes share cache lines and
      * static shared memory and will meet at the next shuffle. Now and then it is of another
      * warp, so that warps overtake one another. */
-    if (!leave && last_warp && last_warp->ready &&
-        (!random || random_bits() % std::max(32u, state.thread_count / 16)))
+    if (!leave && last_warp && last_warp->ready && (!random || random_bits() % 32))
         return last_warp;
     while (!ready_warps.empty()) {
         size_t i = (random ? random_bits() : cursor++) % ready_warps.size();
