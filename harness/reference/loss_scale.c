@@ -15,9 +15,7 @@ static bool scales(const struct lb_problem *problem, double scale)
     return scale != 0 && scale != 1 && lb_has_backward(problem);
 }
 
-/* to = from * factor, both [count] in dtype; to may be from. */
-static void scale_array(enum lb_dtype dtype, void *to, const void *from, size_t count,
-                        double factor)
+void lb_scale_array(enum lb_dtype dtype, void *to, const void *from, size_t count, double factor)
 {
     double values[BLOCK];
     size_t size = lb_dtype_size(dtype);
@@ -76,7 +74,7 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
     if (!at)
         return lb_fail(err, LB_OOM, "out of memory for scaled gradients");
     for (int t = LB_DY; t <= LB_DCN; at += counts[t++] * size) {
-        scale_array(problem->dtype, at, inputs->at[t], counts[t], scale);
+        lb_scale_array(problem->dtype, at, inputs->at[t], counts[t], scale);
         inputs->at[t] = at;
     }
     return LB_OK;
@@ -91,8 +89,9 @@ void lb_loss_unscale(const struct lb_problem *problem, double scale,
         return;
     lb_fp_enter(&environment);
     for (int t = LB_DX; t <= LB_DC0; t++)
-        scale_array(problem->dtype, results->at[t], results->at[t], results->counts[t], 1 / scale);
-    scale_array(problem->dtype, weights, weights, results->weight_count, 1 / scale);
+        lb_scale_array(problem->dtype, results->at[t], results->at[t], results->counts[t],
+                       1 / scale);
+    lb_scale_array(problem->dtype, weights, weights, results->weight_count, 1 / scale);
     lb_fp_leave(&environment);
 }
 

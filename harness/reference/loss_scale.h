@@ -9,6 +9,9 @@
 /* ---- Scaling and unscaling. ---------------------------------------------------------------------
  */
 
+/* to = from * factor, both [count] in dtype and rounded to it; to may be from. */
+void lb_scale_array(enum lb_dtype dtype, void *to, const void *from, size_t count, double factor);
+
 /* Replaces dy, dhn and dcn of inputs by copies times scale, rounded to the dtype. *storage holds
  * the copies and is the caller's to free; it is NULL where nothing is scaled, as without a
  * backward. LB_OOM. */

@@ -47,7 +47,7 @@ class DryRun(ProgramTest):
 
 
 class Steps(DryRun):
-    def test_every_step_goes_as_far_as_it_can(self):
+    def test_every_step_goes_as_far_as_it_can_the_headline_first(self):
         said = self.check("out", "--only",
                           "tests,sanitizer,ceilings,headline,frameworks,sweep,tune,versions,tiny,twice,"
                           "kernels,ncu,faults", "--budget", "20")
