@@ -155,10 +155,11 @@ def sweep(plugin, problem, scratch):
                     if text and not text.startswith("other programs used")]
         if row["impl"] == "cpu_ref" and (row["verdict"] not in ("ok", "unsupported") or warnings):
             said.append(f"cpu_ref paid for it: {row['verdict']}: {row['reason']} {warnings}")
-        elif row["impl"] != "cpu_ref" and row["verdict"] not in ("ok", "unsupported"):
-            said.append(f"{row['verdict']}: {row['reason']}")
-        elif row["impl"] != "cpu_ref" and row["verdict"] == "ok":
-            said.append("warning: " + "; ".join(warnings) if warnings else "")
+        elif row["impl"] != "cpu_ref" and row["verdict"] != "unsupported":
+            if row["verdict"] != "ok":
+                said.append(f"{row['verdict']}: {row['reason']}")
+            if row["verdict"] == "ok" or warnings: # a row with a failure may have a warning too
+                said.append("warning: " + "; ".join(warnings) if warnings else "")
             if plugin == "cheats_slow_start" and row["flags"]: # honest rows may have flags too
                 said.append("flags: " + row["flags"])
     return said
