@@ -143,19 +143,25 @@ TEST(a_suspect_time_is_inconclusive)
 }
 
 /* The same difference that is found on a quiet machine is not, where the fixed loop shows that the
- * machine itself was slower, or other programs used the CPUs. */
+ * machine itself was slower, other programs used the CPUs, or samples that drift were as fast. */
 TEST(a_disturbed_machine_is_not_taken_for_a_change)
 {
-    for (int disturbed = 0; disturbed < 3; disturbed++) {
+    enum { QUIET, SLOW, SHARED, DRIFTS, DRIFTS_LITTLE, COUNT };
+    for (int machine = 0; machine < COUNT; machine++) {
         struct lb_run base = make_run(1000, 1, 1), now = make_run(1500, 1, 1);
-        for (size_t b = 0; b < base.rows[0].block_count; b++) {
+        struct lb_row *row = &now.rows[0];
+        for (size_t b = 0; b < row->block_count; b++) {
             base.rows[0].reference_ns[b] = 100;
-            now.rows[0].reference_ns[b] = disturbed == 1 ? 150 : 100;
+            row->reference_ns[b] = machine == SLOW ? 150 : 100;
         }
-        now.rows[0].others_share = disturbed == 2 ? 0.4 : 0;
+        row->others_share = machine == SHARED ? 0.4 : 0;
+        row->flags = machine >= DRIFTS ? LB_ANOMALY_DRIFT : 0;
+        row->p5_ns = machine == DRIFTS ? 1000 : 1490;
+        row->p95_ns = machine == DRIFTS ? 2000 : 1510;
         struct lb_run_comparison comparison = synthetic_compare(&base, &now);
-        assert_int_equal(comparison.pairs[0].change,
-                         disturbed ? LB_CHANGE_INCONCLUSIVE : LB_CHANGE_SLOWER);
+        assert_int_equal(comparison.pairs[0].change, machine == QUIET || machine == DRIFTS_LITTLE
+                                                         ? LB_CHANGE_SLOWER
+                                                         : LB_CHANGE_INCONCLUSIVE);
         free_all(&comparison, &base, &now);
     }
 }
