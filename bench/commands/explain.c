@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "commands/criteria.h"
+#include "commands/explain_layer.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "machine/ceilings.h"

@@ -1,21 +1,298 @@
-/* --explain FRAMEWORK 'units=512, ...': whether a framework runs its fast kernel for a layer. */
-#include "commands/commands.h"
+/* --explain FRAMEWORK 'units=512, ...': whether a framework runs its fast kernel for a layer, by
+ * the rules of a file of bench/criteria. */
+#include "commands/explain_layer.h"
 
-#include <stdbool.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "commands/criteria.h"
+#include "base/suggest.h"
+#include "base/text.h"
+#include "commands/commands.h"
 #include "plot/grouped_run.h"
 #include "record/run_file.h"
+#include "support/share_path.h"
 #include "support/terminal.h"
+
+enum test { TEST_IS, TEST_IS_NOT, AT_MOST, AT_LEAST, BELOW, ABOVE, MULTIPLE_OF, TEST_COUNT };
+
+/* The tests of conditions, and how a sentence says them. */
+static const struct {
+    const char *name, *words;
+} tests[TEST_COUNT] = {{"is", ""},
+                       {"is-not", "not "},
+                       {"at-most", "at most "},
+                       {"at-least", "at least "},
+                       {"below", "below "},
+                       {"above", "above "},
+                       {"multiple-of", "multiple of "}};
 
 static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
 }
+
+/* Words of a condition: the setting, the test, and what follows. "" behind the last. */
+static const char *word_of(const json_t *condition, size_t index)
+{
+    const char *word = json_string_value(json_array_get(condition, index));
+    return word ? word : "";
+}
+
+static enum test test_of(const json_t *condition)
+{
+    enum test test = TEST_IS;
+    while (test < TEST_COUNT && strcmp(word_of(condition, 1), tests[test].name) != 0)
+        test++;
+    return test;
+}
+
+/* Reading */
+
+/* The path of the criteria's file; LB_INVALID when there is none of that name. */
+static enum lb_status find_file(const char *name, char *path, size_t size, struct lb_error *err)
+{
+    char folder[3800];
+    struct lb_hint hint = {0};
+    LB_CHECK(lb_share_path("criteria", folder, sizeof(folder), err));
+    snprintf(path, size, "%s/%.200s.json", folder, name);
+    if (!strchr(name, '/') && access(path, R_OK) == 0)
+        return LB_OK;
+    DIR *files = opendir(folder);
+    for (struct dirent *file; files && (file = readdir(files));) {
+        size_t length = strlen(file->d_name);
+        if (length <= 5 || strcmp(file->d_name + length - 5, ".json") != 0)
+            continue;
+        file->d_name[length - 5] = '\0';
+        lb_hint_add(&hint, name, file->d_name);
+    }
+    if (files)
+        closedir(files);
+    return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; %s", name, hint.text);
+}
+
+enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
+                                struct lb_error *err)
+{
+    char path[4096];
+    const char *key;
+    json_t *setting;
+    json_error_t why;
+    *criteria = (struct lb_criteria){0};
+    LB_CHECK(find_file(name, path, sizeof(path), err));
+    criteria->file = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    if (!criteria->file)
+        return lb_fail(err, LB_INVALID, "%.400s: line %d: %s", path, why.line, why.text);
+    criteria->layer = json_object();
+    json_object_foreach(json_object_get(criteria->file, "settings"), key, setting)
+    { /* the default is a number, or the first of some words */
+        char *number = json_is_number(setting) ? json_dumps(setting, JSON_ENCODE_ANY) : NULL;
+        json_object_set_new(criteria->layer, key,
+                            json_string(number ? number : word_of(setting, 0)));
+        free(number);
+    }
+    return LB_OK;
+}
+
+void lb_criteria_free(struct lb_criteria *criteria)
+{
+    json_decref(criteria->file);
+    json_decref(criteria->layer);
+    *criteria = (struct lb_criteria){0};
+}
+
+/* The layer */
+
+/* The layer's value of that setting; NULL: there is no such setting. */
+static const char *value_of(const struct lb_criteria *criteria, const char *setting)
+{
+    return json_string_value(json_object_get(criteria->layer, setting));
+}
+
+/* LB_INVALID with what is allowed, when the value is none of the setting's. */
+static enum lb_status check_value(const char *name, const json_t *setting, const char *value,
+                                  struct lb_error *err)
+{
+    char all[256] = "", *end;
+    if (json_is_number(setting))
+        return isfinite(strtod(value, &end)) && value[0] && !*end
+                   ? LB_OK
+                   : lb_fail(err, LB_INVALID, "%s=%s: a number was expected", name, value);
+    for (size_t i = 0; i < json_array_size(setting); i++) {
+        if (strcmp(word_of(setting, i), value) == 0)
+            return LB_OK;
+        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", word_of(setting, i));
+    }
+    return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", name, value, all);
+}
+
+static enum lb_status no_setting(const struct lb_criteria *criteria, const char *name,
+                                 struct lb_error *err)
+{
+    struct lb_hint hint = {0};
+    const char *known;
+    json_t *setting;
+    json_object_foreach(json_object_get(criteria->file, "settings"), known, setting)
+        lb_hint_add(&hint, name, known);
+    return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", name, hint.text);
+}
+
+/* Sets one setting from "name=value". Blanks and quotes are dropped, and upper case becomes lower
+ * case. */
+static enum lb_status set_one(struct lb_criteria *criteria, const char *part, size_t length,
+                              struct lb_error *err)
+{
+    char copy[200];
+    size_t used = 0;
+    for (size_t i = 0; i < length && used + 1 < sizeof(copy); i++)
+        if (!isspace((unsigned char)part[i]) && part[i] != '"' && part[i] != '\'')
+            copy[used++] = (char)tolower((unsigned char)part[i]);
+    copy[used] = '\0';
+    char *value = strchr(copy, '=');
+    if (!value)
+        return lb_fail(err, LB_INVALID, "'%.60s': name=value was expected", copy);
+    *value++ = '\0';
+    const json_t *setting = json_object_get(json_object_get(criteria->file, "settings"), copy);
+    if (!setting)
+        return no_setting(criteria, copy, err);
+    LB_CHECK(check_value(copy, setting, value, err));
+    json_object_set_new(criteria->layer, copy, json_string(value));
+    return LB_OK;
+}
+
+enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
+                               struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    for (const char *part = layer; st == LB_OK && *part;) {
+        size_t length = strcspn(part, ",");
+        if (strspn(part, " \t\n") < length)
+            st = set_one(criteria, part, length, err);
+        part += length + (part[length] == ',');
+    }
+    return st;
+}
+
+static bool compare(enum test test, double left, double right)
+{
+    switch (test) {
+    case AT_MOST: return left <= right;
+    case AT_LEAST: return left >= right;
+    case BELOW: return left < right;
+    case ABOVE: return left > right;
+    default: return right != 0 && fmod(left, right) == 0;
+    }
+}
+
+/* Whether a condition, ["units", "at-most", "1024"], holds for the layer. NULL always holds. */
+static bool condition_holds(const struct lb_criteria *criteria, const json_t *condition)
+{
+    if (!condition)
+        return true;
+    const char *name = word_of(condition, 0), *value = value_of(criteria, name);
+    bool is_number =
+        json_is_number(json_object_get(json_object_get(criteria->file, "settings"), name));
+    enum test test = test_of(condition);
+    bool among = false;
+    for (size_t i = 2; i < json_array_size(condition); i++) {
+        const char *word = word_of(condition, i);
+        const char *other = value_of(criteria, word); /* where it is another setting */
+        word = other ? other : word;
+        if (test > TEST_IS_NOT)
+            return compare(test, strtod(value, NULL), strtod(word, NULL));
+        among |= is_number ? strtod(value, NULL) == strtod(word, NULL) : strcmp(value, word) == 0;
+    }
+    return among == (test == TEST_IS);
+}
+
+/* Whether all conditions of a criterion, an algorithm or a note hold. A criterion whose "if" does
+ * not hold is met. */
+static bool rule_holds(const struct lb_criteria *criteria, const json_t *rule)
+{
+    size_t i;
+    json_t *condition;
+    if (!condition_holds(criteria, json_object_get(rule, "if")))
+        return true;
+    json_array_foreach(json_object_get(rule, "when"), i, condition)
+    {
+        if (!condition_holds(criteria, condition))
+            return false;
+    }
+    return condition_holds(criteria, json_object_get(rule, "needs"));
+}
+
+bool lb_criteria_met(const struct lb_criteria *criteria)
+{
+    size_t i;
+    json_t *rule;
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
+    {
+        if (!rule_holds(criteria, rule))
+            return false;
+    }
+    return true;
+}
+
+const char *lb_criteria_algorithm(const struct lb_criteria *criteria)
+{
+    size_t i;
+    json_t *rule;
+    json_array_foreach(json_object_get(criteria->file, "algorithms"), i, rule)
+    {
+        if (rule_holds(criteria, rule))
+            return text_of(rule, "name");
+    }
+    return NULL;
+}
+
+/* What a condition asks for: "tanh", "auto or true", "at most 1024". */
+static void condition_text(const json_t *condition, char *text, size_t size)
+{
+    size_t count = json_array_size(condition);
+    snprintf(text, size, "%s", tests[test_of(condition)].words);
+    for (size_t i = 2; i < count; i++) {
+        const char *between = i + 1 == count ? " or " : ", ";
+        lb_append(text, size, "%s%s", i > 2 ? between : "", word_of(condition, i));
+    }
+}
+
+/* What the file says under the key, with the layer's values in place of {NAME}: in_command, as this
+ * program calls them. */
+static void expand(const struct lb_criteria *criteria, const char *key, bool in_command, char *text,
+                   size_t size)
+{
+    const json_t *called = json_object_get(criteria->file, in_command ? "called" : "");
+    text[0] = '\0';
+    for (const char *at = json_string_value(json_object_get(criteria->file, key)); *at;) {
+        char name[64] = "";
+        int plain = (int)strcspn(at, "{"), length = 0;
+        lb_append(text, size, "%.*s", plain, at);
+        at += plain;
+        sscanf(at, "{%63[^}]}%n", name, &length);
+        const char *value = length > 0 ? value_of(criteria, name) : NULL;
+        const char *word = json_string_value(json_object_get(json_object_get(called, name), value));
+        if (value)
+            lb_append(text, size, "%s", word ? word : value);
+        else if (*at)
+            lb_append(text, size, "%c", *at);
+        at += value ? length : *at != '\0';
+    }
+}
+
+void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size)
+{
+    expand(criteria, "price", true, text, size);
+    const char *projection = value_of(criteria, "proj_size");
+    if (projection && strtod(projection, NULL) > 0)
+        lb_append(text, size, " --cell projection -P %s", projection);
+}
+
+/* ---- The command ---- */
 
 static void print_table(const struct lb_criteria *criteria)
 {
@@ -27,12 +304,12 @@ static void print_table(const struct lb_criteria *criteria)
         char needed[200];
         const json_t *needs = json_object_get(rule, "needs");
         const char *setting = json_string_value(json_array_get(needs, 0));
-        lb_condition_text(needs, needed, sizeof(needed));
-        bool matters = lb_condition_holds(criteria, json_object_get(rule, "if"));
-        printf("%-22s %-16s %-40s %s\n", setting, lb_criteria_value(criteria, setting), needed,
-               !matters                        ? "does not matter"
-               : lb_rule_holds(criteria, rule) ? "yes"
-                                               : "no");
+        condition_text(needs, needed, sizeof(needed));
+        bool matters = condition_holds(criteria, json_object_get(rule, "if"));
+        printf("%-22s %-16s %-40s %s\n", setting, value_of(criteria, setting), needed,
+               !matters                     ? "does not matter"
+               : rule_holds(criteria, rule) ? "yes"
+                                            : "no");
     }
     putchar('\n');
 }
@@ -46,10 +323,10 @@ static void print_slow(const struct lb_criteria *criteria)
     lb_print_labelled("instead   ", text_of(criteria->file, "instead"));
     json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
     {
-        if (lb_rule_holds(criteria, rule))
+        if (rule_holds(criteria, rule))
             continue;
         const char *setting = json_string_value(json_array_get(json_object_get(rule, "needs"), 0));
-        printf("\n%s=%s\n", setting, lb_criteria_value(criteria, setting));
+        printf("\n%s=%s\n", setting, value_of(criteria, setting));
         lb_print_labelled("  then    ", text_of(rule, "unmet"));
         lb_print_labelled("  suggest ", text_of(rule, "suggest"));
         lb_print_labelled("  changes ", text_of(rule, "changes"));
@@ -65,14 +342,14 @@ static char *value_after(char *const *words, size_t count, const char *option)
     return NULL;
 }
 
-/* Whether a row is of that implementation, "name" or "name:variant", where auto is the default. */
+/* Whether a row is of that implementation: "name", "name:variant", or "name:auto", the default. */
 static bool is_of(const struct lb_row *row, const char *impl)
 {
-    const char *colon = strchr(impl, ':'), *variant = colon ? colon + 1 : "auto";
-    size_t length = colon ? (size_t)(colon - impl) : strlen(impl);
-    const char *has = row->c.variant[0] ? row->c.variant : "auto";
-    return strlen(row->c.impl) == length && memcmp(row->c.impl, impl, length) == 0 &&
-           strcmp(has, variant) == 0;
+    char label[2 * LB_NAME_SIZE];
+    lb_impl_label(&row->c, label);
+    size_t length = strlen(label);
+    return strncmp(label, impl, length) == 0 &&
+           (!impl[length] || strcmp(impl + length, ":auto") == 0);
 }
 
 /* The row of an implementation and a pass that has a time and the sizes of the command. */
@@ -141,7 +418,7 @@ static void print_cell(const struct lb_criteria *criteria, const struct lb_run *
     size_t count;
     struct lb_price *prices = lb_prices(run, NULL, &count);
     for (size_t i = 0; i < sizeof(cells) / sizeof(cells[0]); i++) {
-        const char *value = lb_criteria_value(criteria, cells[i].setting);
+        const char *value = value_of(criteria, cells[i].setting);
         for (size_t k = 0; value && strtod(value, NULL) > 0 && k < count; k++)
             if (prices[k].cell == cells[i].cell)
                 lb_print_labelled("measured  ", prices[k].text);
@@ -155,7 +432,7 @@ static void print_layer(const struct lb_criteria *criteria)
     json_t *note;
     char title[200];
     const char *algorithm = lb_criteria_algorithm(criteria);
-    lb_criteria_title(criteria, title, sizeof(title));
+    expand(criteria, "title", false, title, sizeof(title));
     printf("%s\n\n", title);
     print_table(criteria);
     if (!lb_criteria_met(criteria))
@@ -165,9 +442,11 @@ static void print_layer(const struct lb_criteria *criteria)
     if (algorithm && lb_criteria_met(criteria))
         printf("algorithm %s\n", algorithm);
     putchar('\n');
-    json_array_foreach(json_object_get(criteria->file, "notes"), i,
-                       note) if (lb_rule_holds(criteria, note))
-        lb_print_labelled("note      ", text_of(note, "text"));
+    json_array_foreach(json_object_get(criteria->file, "notes"), i, note)
+    {
+        if (rule_holds(criteria, note))
+            lb_print_labelled("note      ", text_of(note, "text"));
+    }
 }
 
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,

@@ -1,5 +1,5 @@
 /* The criteria of the frameworks: layers are held to them, and wrong settings are named. */
-#include "commands/criteria.h"
+#include "commands/explain_layer.h"
 #include "tests/helpers/test.h"
 
 static const char *const all[] = {"keras", "keras2", "tensorflow1", "pytorch", "pytorch_cpu"};
