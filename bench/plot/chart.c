@@ -10,21 +10,25 @@
 #include "base/text.h"
 #include "plot/pictures.h"
 
-enum { MOST_PANELS = 12, MOST_TICKS = 7, HELD = LB_SIZE_COUNT };
+enum { MOST_PANELS = 12, MOST_TICKS = 7 };
 
-#define NO_AXIS    LB_SIZE_COUNT       /* a mark per case, all of a page in one panel */
-#define THREADS    (LB_SIZE_COUNT + 1) /* lines over threads */
-#define PERCENTILE (LB_SIZE_COUNT + 2) /* lines over percentiles, where x is 1 / (1 - p) */
-#define THROUGHPUT (LB_SIZE_COUNT + 3) /* lines over calls per second, by instances */
+/* What a chart has along x beside an lb_size. */
+enum {
+    NO_AXIS = LB_SIZE_COUNT, /* a mark per case, all of a page in one panel */
+    THREADS,                 /* lines over threads */
+    PERCENTILE,              /* lines over percentiles, where x is 1 / (1 - p) */
+    THROUGHPUT               /* lines over calls per second, by instances */
+};
 
-static const char letters[] = "TBIH";
+/* The order of sizes by which panels are sorted and named. */
+static const enum lb_size size_order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SIZE_I};
 
 /* A row in a chart. y of NaN is a gap in its line. */
 struct point {
     const char *page; /* shared by all of a picture */
     const struct lb_row *row;
     size_t series;
-    int64_t held[HELD]; /* sizes that all of a panel share; I is 0 where it is H */
+    int64_t held[LB_SIZE_COUNT]; /* sizes that all of a panel share; 0: of no account, as I = H */
     double x, y, lo, hi;
     double bound;   /* y at the lower bound of the time; NaN: unknown */
     int percentile; /* of a chart over percentiles */
@@ -34,11 +38,12 @@ struct point {
 struct chart {
     const char *kind;
     int x;               /* an lb_size, NO_AXIS, THREADS, PERCENTILE or THROUGHPUT */
-    const char *heading; /* between "LSTM inference, f32: " and the name of the axis */
+    const char *heading; /* behind "LSTM inference, f32: " */
+    const char *x_label;
     const char *reading; /* which direction is better, and what the marks are: two lines */
     const char *y_label;
     const char *unit;    /* of y: "time" in ns, "bytes", or "" */
-    const char *missing; /* what a run lacks when it has no such picture */
+    const char *missing; /* what a run without such a picture lacks */
 
     /* Sets y, where it is no size x, and what else differs from a row without a time. False: the
      * row takes no part. */
@@ -211,63 +216,58 @@ static bool take_error(const struct lb_grouped_run *grouped, const struct lb_can
     "Lower is better. The median time of a call divided by T; bars show its 95 % interval.\n" \
     "A gap is a case without a time."
 
+#define LENGTH "sequence length T"
+#define BATCH  "batch size B"
+#define HIDDEN "hidden size H"
+
 static const struct chart charts[] = {
-    {"time-t", LB_SIZE_T, "time per step over", TIME_READING, "time per step", "time",
-     "no implementation has times", take_time},
-    {"time-b", LB_SIZE_B, "time per step over", TIME_READING, "time per step", "time",
-     "no implementation has times", take_time},
-    {"time-h", LB_SIZE_H, "time per step over", TIME_READING, "time per step", "time",
-     "no implementation has times", take_time},
-    {"training", LB_SIZE_H, "training time relative to inference, over",
+    {"time-t", LB_SIZE_T, "time per step over " LENGTH, LENGTH, TIME_READING, "time per step",
+     "time", "no implementation has times at two values of T", take_time},
+    {"time-b", LB_SIZE_B, "time per step over " BATCH, BATCH, TIME_READING, "time per step", "time",
+     "no implementation has times at two values of B", take_time},
+    {"time-h", LB_SIZE_H, "time per step over " HIDDEN, HIDDEN, TIME_READING, "time per step",
+     "time", "no implementation has times at two values of H", take_time},
+    {"training", LB_SIZE_H, "training time relative to inference, over " HIDDEN, HIDDEN,
      "Lower is better. The median of a training call divided by that of inference of the same\n"
      "implementation; bars show the widest interval that both allow.",
-     "training / inference", "", "no implementation has times for both passes", take_training},
-    {"precision", LB_SIZE_H, "speed-up over f32, over",
+     "training / inference", "", "no implementation has times for both passes at two values of H",
+     take_training},
+    {"precision", LB_SIZE_H, "speed-up over f32, over " HIDDEN, HIDDEN,
      "Higher is better. The median in f32 divided by that in this precision, for the same\n"
      "implementation; bars show the widest interval that both allow.",
-     "f32 / this precision", "", "no implementation has times in f32 and another precision",
-     take_precision},
-    {"scaling", THREADS, "speed-up by",
+     "f32 / this precision", "",
+     "no implementation has times in f32 and another precision at two values of H", take_precision},
+    {"scaling", THREADS, "speed-up by number of threads", "number of threads",
      "Higher is better. The median on one thread divided by that on so many, for the same\n"
      "implementation; bars show the widest interval that both allow.",
-     "speed-up over one thread", "", "no implementation has times", take_scaling},
-    {"latency", PERCENTILE, "latency over",
+     "speed-up over one thread", "", "no implementation has times on two numbers of threads",
+     take_scaling},
+    {"latency", PERCENTILE, "latency over percentile", "percentile",
      "Lower is better. So many calls of the stream took at most so long; bars show 95 % "
      "intervals.\n"
      "A line ends where the calls are too few to tell.",
      "latency of a call", "time", "no stream has times", take_latency},
-    {"throughput", THROUGHPUT, "p99 over",
+    {"throughput", THROUGHPUT, "p99 over throughput in calls per second",
+     "throughput in calls per second",
      "Right and down is better. Each mark is a number of instances, which share the threads: "
      "their\n"
      "calls per second together, and how long 99 % of the calls took at most.",
-     "p99 of a call", "time", "no stream has p99", take_throughput},
-    {"memory", LB_SIZE_H, "peak memory over",
+     "p99 of a call", "time", "no stream has p99 with two numbers of instances", take_throughput},
+    {"memory", LB_SIZE_H, "peak memory over " HIDDEN, HIDDEN,
      "Lower is better. The most memory that the case used at a time: tensors, packed weights,\n"
      "reserve and workspace.",
-     "peak memory", "bytes", "no implementation has a recorded peak of memory", take_memory},
-    {"roofline", NO_AXIS, "rate over arithmetic intensity",
+     "peak memory", "bytes", "no implementation has a recorded peak of memory at two values of H",
+     take_memory},
+    {"roofline", NO_AXIS, "rate over arithmetic intensity", "arithmetic intensity, flops per byte",
      "Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and\n"
      "outputs. The dashed line is the best rate of this run.",
      "rate, GFLOP/s", "", "no two cases of one setting have a time, flops and bytes", take_rate},
-    {"error", NO_AXIS, "speed over error",
+    {"error", NO_AXIS, "speed over error", "error in norm against the oracle",
      "Left and up is better. The fastest median in f32 of the same sizes divided by the median,\n"
      "over |result - oracle| / |oracle| of the worst output or, in training, the worst gradient.",
      "speed-up over the fastest in f32", "", "no problem has times in f32 and in another precision",
      take_error},
 };
-
-static const char *axis_words(int axis)
-{
-    static const char *const words[] = {"sequence length T",
-                                        "batch size B",
-                                        "input size I",
-                                        "hidden size H",
-                                        "",
-                                        "number of threads",
-                                        "percentile",
-                                        "throughput in calls per second"};
-    return words[axis];
-}
 
 /* Points */
 
@@ -277,8 +277,10 @@ enum share { SHARE_PAGE, SHARE_PANEL, SHARE_SERIES };
 static int compare_shared(const struct point *a, const struct point *b, enum share share)
 {
     int order = lb_page_compare(a->page, b->page);
-    for (size_t i = 0; i < HELD && !order && share != SHARE_PAGE; i++)
-        order = (a->held[i] > b->held[i]) - (a->held[i] < b->held[i]);
+    for (size_t i = 0; i < LB_SIZE_COUNT && !order && share != SHARE_PAGE; i++) {
+        int64_t p = a->held[size_order[i]], q = b->held[size_order[i]];
+        order = (p > q) - (p < q);
+    }
     if (!order && share == SHARE_SERIES)
         order = (a->series > b->series) - (a->series < b->series);
     return order;
@@ -313,21 +315,19 @@ static int points_per_row(const struct chart *chart)
 static size_t collect(const struct lb_grouped_run *grouped, const struct chart *chart,
                       struct point *points)
 {
-    static const enum lb_size order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SIZE_I};
     size_t count = 0;
     for (size_t g = 0; g < grouped->count; g++) {
         const struct lb_group *group = &grouped->groups[g];
-        bool square = group->sizes[LB_SIZE_I] == group->sizes[LB_SIZE_H];
+        const int64_t *sizes = group->sizes;
         for (size_t k = 0; k < group->count; k++) {
             const struct lb_candidate *it = &group->candidates[k];
             struct point point = {group->page, it->row, it->series, {0}, NAN,
                                   NAN,         NAN,     NAN,        NAN, LB_MEDIAN};
-            for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++)
-                if ((int)order[i] != chart->x)
-                    point.held[held++] =
-                        order[i] == LB_SIZE_I && square ? 0 : group->sizes[order[i]];
+            for (int i = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++)
+                if (i != chart->x && (i != LB_SIZE_I || sizes[LB_SIZE_I] != sizes[LB_SIZE_H]))
+                    point.held[i] = sizes[i];
             if (chart->x < NO_AXIS)
-                point.x = (double)group->sizes[chart->x];
+                point.x = (double)sizes[chart->x];
             for (int i = 0; i < points_per_row(chart); i++, point.percentile++)
                 if (chart->take(grouped, it, &point))
                     points[count++] = point;
@@ -356,7 +356,7 @@ struct panel {
 /* A picture while it is written. */
 struct page {
     const struct chart *chart;
-    struct panel panels[MOST_PANELS];
+    struct panel *panels;      /* [panel_count] */
     size_t panel_count, found; /* panels that are drawn; panels that could be */
 };
 
@@ -378,32 +378,25 @@ static bool is_worth(const struct chart *chart, const struct point *points, size
 /* Finds the panels of the points [count] of one page: at most MOST_PANELS, evenly chosen. */
 static void find_panels(struct page *page, const struct point *points, size_t count)
 {
-    for (int pass = 0; pass < 2; pass++) { /* counts them, then keeps them */
-        size_t seen = 0;
-        for (size_t i = 0, end; i < count; i = end) {
-            end = end_of(points, count, i, SHARE_PANEL);
-            if (!is_worth(page->chart, points, i, end))
-                continue;
-            if (pass > 0 && page->panel_count < MOST_PANELS &&
-                seen == lb_evenly(page->panel_count, page->found, MOST_PANELS))
-                page->panels[page->panel_count++] = (struct panel){points + i, end - i};
-            seen++;
-        }
-        page->found = seen;
+    for (size_t i = 0, end; i < count; i = end) {
+        end = end_of(points, count, i, SHARE_PANEL);
+        if (is_worth(page->chart, points, i, end))
+            page->panels[page->found++] = (struct panel){points + i, end - i};
     }
+    page->panel_count = page->found < MOST_PANELS ? page->found : MOST_PANELS;
+    for (size_t p = 0; p < page->panel_count; p++)
+        page->panels[p] = page->panels[lb_evenly(p, page->found, MOST_PANELS)];
 }
 
 /* "T = 64, B = 8, I = 13": the sizes that all points of the panel share. */
-static void format_title(const struct chart *chart, const struct panel *panel, char title[128])
+static void format_title(const struct panel *panel, char title[128])
 {
-    static const enum lb_size order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SIZE_I};
     title[0] = '\0';
-    for (size_t i = 0, held = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++) {
-        if ((int)order[i] == chart->x)
-            continue;
-        int64_t size = panel->points[0].held[held++];
+    for (size_t i = 0; i < LB_SIZE_COUNT; i++) {
+        int64_t size = panel->points->held[size_order[i]];
         if (size > 0)
-            lb_append(title, 128, "%s%c = %" PRId64, title[0] ? ", " : "", letters[order[i]], size);
+            lb_append(title, 128, "%s%c = %" PRId64, title[0] ? ", " : "", "TBIH"[size_order[i]],
+                      size);
     }
 }
 
@@ -419,7 +412,7 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
     for (size_t p = 0; p < n; p++) {
         const struct panel *panel = &page->panels[p];
         char title[128];
-        format_title(page->chart, panel, title);
+        format_title(panel, title);
         fprintf(script, "panel_title[%zu] = '%s'; panel_first[%zu] = %zu; panel_series[%zu] = '",
                 p + 1, title, p + 1, set, p + 1);
         for (size_t i = 0, end; i < panel->count; i = end) {
@@ -511,15 +504,14 @@ static void format_heading(const struct page *page, char *heading, size_t size)
     char *dtype = strstr(heading, ", f32");
     if (chart->take == take_error && dtype)
         memmove(dtype, dtype + strlen(", f32"), strlen(dtype + strlen(", f32")) + 1);
-    lb_append(heading, size, ": %s%s%s", chart->heading, chart->x == NO_AXIS ? "" : " ",
-              chart->x == NO_AXIS ? "" : axis_words(chart->x));
+    lb_append(heading, size, ": %s", chart->heading);
 }
 
 static enum lb_status write_page(struct lb_picture_job *job, const struct chart *chart,
                                  const struct point *points, size_t count, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct page page = {.chart = chart};
+    struct page page = {.chart = chart, .panels = lb_needed(calloc(count, sizeof(*page.panels)))};
     char heading[256], reading[512];
     find_panels(&page, points, count);
     size_t n = page.panel_count, columns = n <= 3 ? n : n == 4 ? 2 : n <= 9 ? 3 : 4;
@@ -532,10 +524,7 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
         lb_append(reading, sizeof(reading), " %zu of %zu panels are shown.", n, page.found);
     const struct lb_picture_words words = {chart->kind, points->page, heading, reading, n, columns};
     LB_TRY(lb_picture_begin(job, &words, err));
-    lb_picture_text(&job->drawing, "x_label",
-                    chart->take == take_rate    ? "arithmetic intensity, flops per byte"
-                    : chart->take == take_error ? "error in norm against the oracle"
-                                                : axis_words(chart->x));
+    lb_picture_text(&job->drawing, "x_label", chart->x_label);
     lb_picture_text(&job->drawing, "y_label", chart->y_label);
     lb_picture_text(&job->drawing, "unit", chart->unit);
     fprintf(job->drawing.script, "lines = %d\ninstances = %d\n", chart->x != NO_AXIS,
@@ -545,6 +534,7 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
     write_panels(job, &page);
     st = lb_picture_finish(&job->drawing, "chart.gp", err);
 done:
+    free(page.panels);
     free(values);
     return st;
 }
@@ -563,12 +553,6 @@ enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, stru
         LB_TRY(write_page(job, chart, points + i, end - i, err));
     }
     snprintf(job->missing, sizeof(job->missing), "%s", chart->missing);
-    if (chart->x == THREADS)
-        lb_append(job->missing, sizeof(job->missing), " on two numbers of threads");
-    else if (chart->x == THROUGHPUT)
-        lb_append(job->missing, sizeof(job->missing), " with two numbers of instances");
-    else if (chart->x < NO_AXIS)
-        lb_append(job->missing, sizeof(job->missing), " at two values of %c", letters[chart->x]);
 done:
     free(points);
     return st;
