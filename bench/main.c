@@ -16,7 +16,7 @@
 #include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
-#include "run/worker_process.h"
+#include "run/worker.h"
 #include "support/framework_plugins.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"

@@ -52,22 +52,30 @@ enum lb_status lb_cpu_find(const struct lb_session *session, struct lb_error *er
     return st;
 }
 
+/* Has a worker look for the device. From now on this process plans for what it sees, a device or
+ * none. */
+static enum lb_status see_gpu(struct lb_session *session, struct lb_error *why)
+{
+    struct lb_device_info info;
+    enum lb_status st = lb_pool_find_device(session->pool, &session->gpu, why);
+    if (st == LB_OK)
+        lb_device_from_json(session->gpu, &info);
+    if (st == LB_OK || st == LB_ABSENT)
+        lb_device_assume(st == LB_OK ? &info : NULL, why->text);
+    return st;
+}
+
 enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
 {
     struct lb_device_info device;
     struct lb_machine model;
-    struct lb_error why;
-    enum lb_status st = read_model(session, &model, err);
-    if (st != LB_OK)
-        return st;
-    if (!model.label[0] || model.cpu) {
-        st = lb_pool_device(session->pool, &session->gpu, &why);
-        return st == LB_INTERRUPTED ? st : LB_OK;
-    }
-    st = lb_device_model(session->options->device_model, &device, err);
-    if (st == LB_OK)
-        lb_device_assume(&device, NULL);
-    return st;
+    struct lb_error why = {""};
+    LB_CHECK(read_model(session, &model, err));
+    if (!model.label[0] || model.cpu)
+        return see_gpu(session, &why) == LB_INTERRUPTED ? LB_INTERRUPTED : LB_OK;
+    LB_CHECK(lb_device_model(session->options->device_model, &device, err));
+    lb_device_assume(&device, NULL);
+    return LB_OK;
 }
 
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment)
@@ -142,7 +150,7 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
         return st;
     printf("CPUs, %d core%s\n", figures.cores, figures.cores == 1 ? "" : "s");
     lb_ceilings_print_figures(stdout, &figures, NULL);
-    st = lb_pool_device(session->pool, &session->gpu, &why);
+    st = see_gpu(session, &why);
     if (st == LB_ABSENT) {
         printf("no GPU was measured: %s\n", why.text);
         return LB_OK;

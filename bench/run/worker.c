@@ -1,29 +1,69 @@
-/* Worker processes, the program's side: the pool of living workers, and the requests to them. */
+/* Worker processes, the program's side: starting, awaiting and ending them, and the requests to
+ * them. */
 #include "run/worker.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/given_files.h"
 #include "base/memory.h"
+#include "device/host_memory.h"
+#include "host/cgroup.h"
 #include "host/shared_library.h"
 #include "record/environment.h"
-#include "run/worker_process.h"
+#include "support/channel.h"
+#include "support/leftovers.h"
 #include "support/library_versions.h"
+#include "support/subprocess.h"
 
 enum {
+    WORKER_FD = 3,      /* the worker's end of the channel */
     LEAVE_LIMIT_S = 10, /* for ending by itself: a profiler may write out its results */
-    LOAD_LIMIT_S = 60   /* for loading a library, at least: that is no call of an implementation */
+    LOAD_LIMIT_S = 60,  /* for loading a library, at least: that is no call of an implementation */
+    WATCH_MS = 100,     /* how often the memory and time of a silent worker are checked */
+    STILL_MS = 1000     /* most that one check may count: when it comes later, the program stood
+                           still */
+};
+
+struct worker {
+    pid_t pid; /* and its process group; 0 once it has ended */
+    struct lb_channel channel;
+    double oom_kills; /* lb_oom_kills when the latest request was sent */
+    char *name;       /* what it serves: "" the built-in implementations, the path of a plug-in, or
+                         a job's own name; owned */
+    int threads;      /* of the cases that it has run, where that matters; 0: none yet */
+    struct worker *next; /* in the pool */
 };
 
 struct lb_pool {
     struct lb_worker_limits limits;
     const volatile sig_atomic_t *stop;
-    struct lb_worker *workers; /* a list; owned */
-    json_t *ceilings;          /* owned; NULL: none */
+    struct worker *workers; /* a list; owned */
+    json_t *ceilings;       /* owned; NULL: none */
+};
+
+/* The loss of a worker, for the row of its case. */
+struct fault {
+    enum lb_verdict verdict; /* LB_VERDICT_OK: no worker was lost */
+    bool innocent;           /* something killed the worker from outside: the case is run again */
+};
+
+/* A request and its answer; worker.h describes both. */
+struct exchange {
+    json_t *request;    /* owned */
+    char phase[96];     /* what the worker does; "loading" before it names one */
+    double sampling_s;  /* of run: how long the phase "sample" may take */
+    json_t *reply;      /* of the latest message that has one; owned */
+    bool ended, unfit;  /* that was the last message; the worker must not serve another request */
+    struct fault fault; /* says whether the worker was lost */
 };
 
 struct lb_pool *lb_pool_create(const struct lb_worker_limits *limits,
@@ -40,24 +80,107 @@ void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
     pool->limits = *limits;
 }
 
-/* Takes the worker out of the pool and ends it. Accepts NULL. */
-static void drop(struct lb_pool *pool, struct lb_worker *worker)
+/* ---- Workers ---- */
+
+/* Ends the worker's process, unless it has ended, and returns its wait status. */
+static int end_process(struct worker *worker)
 {
-    struct lb_worker **at = &pool->workers;
+    int status = worker->pid > 0 ? lb_end_child(worker->pid) : 0;
+    worker->pid = 0;
+    return status;
+}
+
+/* Takes the worker out of the pool and ends it. NULL, or one that has left the pool, is accepted.
+ */
+static void drop(struct lb_pool *pool, struct worker *worker)
+{
+    struct worker **at = &pool->workers;
     while (*at && *at != worker)
         at = &(*at)->next;
-    if (*at)
-        *at = worker->next;
-    lb_worker_destroy(worker);
+    if (!*at)
+        return;
+    *at = worker->next;
+    end_process(worker);
+    lb_channel_close(&worker->channel);
+    free(worker->name);
+    free(worker);
 }
 
 /* The living worker of that name; NULL when there is none. */
-static struct lb_worker *find_named(const struct lb_pool *pool, const char *name)
+static struct worker *find_named(const struct lb_pool *pool, const char *name)
 {
-    struct lb_worker *worker = pool->workers;
+    struct worker *worker = pool->workers;
     while (worker && strcmp(worker->name, name) != 0)
         worker = worker->next;
     return worker;
+}
+
+/* Starts the program, or this very one, as a worker. */
+static enum lb_status spawn_worker(const struct lb_worker_limits *limits, int fd, pid_t *pid,
+                                   struct lb_error *err)
+{
+    char parent[32], ordinal[16];
+    snprintf(parent, sizeof(parent), "%ld", (long)getpid());
+    snprintf(ordinal, sizeof(ordinal), "%d", limits->device);
+    char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
+    /* What an implementation prints must not mix with the program's output. */
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    int failed =
+        lb_spawn(limits->program ? limits->program : "/proc/self/exe", &actions, argv, pid);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed)
+        return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(failed));
+    lb_watch_child(*pid);
+    return LB_OK;
+}
+
+/* The living worker of that name, started when there is none. *started says which. LB_FAILED with
+ * the system's reason. */
+static enum lb_status find_or_start(struct lb_pool *pool, const char *name, struct worker **worker,
+                                    bool *started, struct lb_error *err)
+{
+    int ends[2];
+    pid_t pid;
+    *worker = find_named(pool, name);
+    *started = !*worker;
+    if (*worker)
+        return LB_OK;
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
+    enum lb_status st = spawn_worker(&pool->limits, ends[1], &pid, err);
+    close(ends[1]);
+    if (st != LB_OK) {
+        close(ends[0]);
+        return st;
+    }
+    *worker = lb_needed(calloc(1, sizeof(**worker)));
+    **worker = (struct worker){.pid = pid,
+                               .channel = {.fd = ends[0]},
+                               .oom_kills = NAN,
+                               .name = lb_needed(strdup(name)),
+                               .next = pool->workers};
+    pool->workers = *worker;
+    return LB_OK;
+}
+
+/* Whether the worker has ended; its wait status can still be read. */
+static bool has_ended(const struct worker *worker)
+{
+    siginfo_t info = {0};
+    return waitid(P_PID, (id_t)worker->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+}
+
+/* Waits up to limit_s for the worker to end. True when it has. */
+static bool has_left(const struct worker *worker, double limit_s)
+{
+    for (double start = lb_now_ns(); lb_now_ns() - start < limit_s * 1e9; usleep(2000))
+        if (has_ended(worker))
+            return true;
+    return false;
 }
 
 /* Workers that wait for a request leave by themselves when the program hangs up, so that profilers
@@ -65,10 +188,10 @@ static struct lb_worker *find_named(const struct lb_pool *pool, const char *name
 void lb_pool_renew(struct lb_pool *pool)
 {
     bool stopped = pool->stop && *pool->stop;
-    for (struct lb_worker *worker = pool->workers; worker; worker = worker->next)
-        lb_worker_dismiss(worker);
+    for (struct worker *worker = pool->workers; worker; worker = worker->next)
+        shutdown(worker->channel.fd, SHUT_RDWR);
     while (pool->workers) {
-        lb_worker_has_left(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
+        has_left(pool->workers, stopped ? 0.5 : LEAVE_LIMIT_S);
         drop(pool, pool->workers);
     }
 }
@@ -82,79 +205,160 @@ void lb_pool_destroy(struct lb_pool *pool)
     free(pool);
 }
 
-/* The living worker of that name, started when there is none. *started says which. */
-static enum lb_status find_or_start(struct lb_pool *pool, const char *name,
-                                    struct lb_worker **worker, bool *started, struct lb_error *err)
+/* ---- Waiting for a worker ---- */
+
+/* Whether the worker holds more than it may, or leaves the host with so little that the machine
+ * itself would suffer; err then says so. */
+static bool over_memory(const struct worker *worker, double limit, struct lb_error *err)
 {
-    *started = false;
-    *worker = find_named(pool, name);
-    if (*worker)
-        return LB_OK;
-    enum lb_status st =
-        lb_worker_start(name, pool->limits.program, pool->limits.device, worker, err);
-    if (st != LB_OK)
-        return st;
-    *started = true;
-    (*worker)->next = pool->workers;
-    pool->workers = *worker;
-    return LB_OK;
+    double used = lb_resident_bytes(worker->pid), margin = 0.03 * lb_host_total();
+    bool exhausted = lb_host_available() < margin && used > margin;
+    if (!exhausted && (limit <= 0 || used <= limit))
+        return false;
+    char used_text[32], limit_text[32];
+    lb_format_bytes(used, used_text);
+    lb_format_bytes(exhausted ? used + lb_host_available() : limit, limit_text);
+    lb_fail(err, LB_FAILED, "used %s of the %s there were, and was ended", used_text, limit_text);
+    return true;
 }
 
-/* A request and its answer; worker_process.h describes both. */
-struct exchange {
-    json_t *request;       /* owned */
-    const char *phase;     /* what the worker does before it names a phase: "loading" */
-    double sampling_s;     /* of run: how long the phase "sample" may take */
-    json_t **known;        /* of ceilings: becomes the record of what is known by now */
-    json_t *message;       /* the last message; owned */
-    bool ended;            /* that is the reply */
-    const json_t *reply;   /* what it has beside the status */
-    enum lb_status status; /* of the reply */
-    struct lb_error why;   /* when the status is not LB_OK */
-    bool unfit;            /* the worker must not serve another request */
-};
+/* What a worker that was killed by SIGKILL died of. Only the kernel's count tells whether that was
+ * a lack of memory. */
+static void describe_kill(const struct worker *worker, struct exchange *exchange,
+                          struct lb_error *err)
+{
+    double kills = lb_oom_kills("");
+    if (kills > worker->oom_kills) {
+        exchange->fault.verdict = LB_VERDICT_OOM;
+        lb_fail(err, LB_FAILED, "killed by the kernel in %s, because memory ran out",
+                exchange->phase);
+    } else {
+        exchange->fault.innocent = true;
+        lb_fail(err, LB_FAILED, "killed from outside (signal %d) in %s; %s", SIGKILL,
+                exchange->phase,
+                isnan(kills) ? "whether memory ran out is not known here"
+                             : "the kernel killed nobody for memory");
+    }
+}
+
+/* Says why a worker that closed its channel, or ended, did. It may be about to end: a moment's wait
+ * lets its wait status tell why, and then it is made sure that it has ended. */
+static void describe_end(struct worker *worker, struct exchange *exchange, struct lb_error *err)
+{
+    const char *phase = exchange->phase;
+    bool left = has_left(worker, 1);
+    int status = end_process(worker);
+    exchange->fault.verdict = left ? LB_VERDICT_CRASH : LB_VERDICT_ERROR;
+    if (!left)
+        lb_fail(err, LB_FAILED, "closed its connection to the program in %s, but went on running",
+                phase);
+    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        describe_kill(worker, exchange, err);
+    else if (WIFSIGNALED(status))
+        lb_fail(err, LB_FAILED, "%s (signal %d) in %s", strsignal(WTERMSIG(status)),
+                WTERMSIG(status), phase);
+    else
+        lb_fail(err, LB_FAILED, "ended the process with exit code %d in %s", WEXITSTATUS(status),
+                phase);
+}
+
+/* How long the worker may be silent in its phase. The oracle is the harness's own code, which can
+ * be slow but does not hang. Sampling ends by itself after three times the case's time. */
+static double phase_limit(const struct lb_pool *pool, const struct exchange *exchange)
+{
+    if (strncmp(exchange->phase, "oracle", 6) == 0)
+        return (double)INFINITY;
+    bool samples = strncmp(exchange->phase, "sample", 6) == 0;
+    return pool->limits.call_s + (samples ? 3 * exchange->sampling_s : 0);
+}
+
+/* A clock that counts the machine's sleep. */
+static double boot_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Waits for the worker's next message, a new reference. LB_INTERRUPTED. LB_FAILED: the worker was
+ * lost, and exchange->fault and err say why: it left, was silent too long, held too much memory, or
+ * its message can't be read. */
+static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
+                            json_t **message, struct lb_error *err)
+{
+    struct lb_error why = {""};
+    double last = boot_ns(), silent_ns = 0, limit_s = phase_limit(pool, exchange);
+    for (;;) {
+        enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, &why);
+        if (st == LB_INVALID) {
+            exchange->fault.verdict = LB_VERDICT_ERROR;
+            return lb_fail(err, LB_FAILED,
+                           "wrote something else to its connection to the program in %s: %.200s",
+                           exchange->phase, why.text);
+        }
+        if (*message)
+            return LB_OK;
+        if (st == LB_OK && pool->stop && *pool->stop)
+            return LB_INTERRUPTED;
+        if (st != LB_OK || has_ended(worker)) { /* a child of its own may hold the channel open */
+            describe_end(worker, exchange, err);
+            return LB_FAILED;
+        }
+        /* While this program stood still, stopped or asleep with the machine, the worker did too,
+         * or could have. */
+        double now = boot_ns();
+        silent_ns += fmin(now - last, STILL_MS * 1e6);
+        last = now;
+        if (silent_ns > limit_s * 1e9) {
+            exchange->fault.verdict = LB_VERDICT_TIMEOUT;
+            return lb_fail(err, LB_FAILED, "%s did not return within %.3g s", exchange->phase,
+                           limit_s);
+        }
+        if (over_memory(worker, pool->limits.memory_bytes, err)) {
+            exchange->fault.verdict = LB_VERDICT_OOM;
+            return LB_FAILED;
+        }
+    }
+}
+
+/* ---- Requests ---- */
 
 static void end_exchange(struct exchange *exchange)
 {
     json_decref(exchange->request);
-    json_decref(exchange->message);
+    json_decref(exchange->reply);
 }
 
-/* How long the worker may be silent in a phase. The oracle is the harness's own code, which can be
- * slow but does not hang. Sampling ends by itself after three times the case's time. */
-static double phase_limit(const struct lb_pool *pool, const char *phase,
-                          const struct exchange *exchange)
+/* Takes a message. The status of the last one, with its reason. LB_FAILED with the fault: it is
+ * none of a worker's. */
+static enum lb_status take_message(struct exchange *exchange, const json_t *message,
+                                   struct lb_error *err)
 {
-    if (strncmp(phase, "oracle", 6) == 0)
-        return (double)INFINITY;
-    return pool->limits.call_s + (strncmp(phase, "sample", 6) == 0 ? 3 * exchange->sampling_s : 0);
-}
-
-/* Takes a message; phase [96] becomes the phase that begins. False: it is none of a worker's. */
-static bool take_message(struct exchange *exchange, char *phase)
-{
-    json_t *message = exchange->message;
-    const char *begins, *figure, *failed, *why;
-    int status, unfit;
-    exchange->reply = json_object_get(message, "reply");
-    if (json_unpack(message, "{s:s}", "phase", &begins) == 0) {
-        snprintf(phase, 96, "%s", begins);
-    } else if (json_unpack(message, "{s:s, s:s}", "figure", &figure, "failed", &failed) == 0) {
+    const char *phase, *figure, *failed, *why;
+    int status = LB_OK, unfit;
+    json_t *reply = json_object_get(message, "reply");
+    if (reply) {
+        json_decref(exchange->reply);
+        exchange->reply = json_incref(reply);
+    }
+    if (json_unpack((json_t *)message, "{s:s}", "phase", &phase) == 0) {
+        snprintf(exchange->phase, sizeof(exchange->phase), "%s", phase);
+    } else if (json_unpack((json_t *)message, "{s:s, s:s}", "figure", &figure, "failed", &failed) ==
+               0) {
         if (failed[0])
             fprintf(stderr, "warning: ceilings: %s: %s\n", figure, failed);
-        snprintf(phase, 96, "the figure after %.60s", figure);
-        json_decref(*exchange->known);
-        *exchange->known = json_incref((json_t *)exchange->reply);
-    } else if (json_unpack(message, "{s:i, s:s, s:b}", "status", &status, "why", &why, "unfit",
-                           &unfit) == 0) {
+        snprintf(exchange->phase, sizeof(exchange->phase), "the figure after %.60s", figure);
+    } else if (json_unpack((json_t *)message, "{s:i, s:s, s:b}", "status", &status, "why", &why,
+                           "unfit", &unfit) == 0) {
         exchange->ended = true;
-        exchange->status = (enum lb_status)status;
         exchange->unfit = unfit != 0;
-        lb_fail(&exchange->why, LB_FAILED, "%s", why[0] ? why : "no reason was given");
+        if (status != LB_OK)
+            lb_fail(err, LB_FAILED, "%s", why[0] ? why : "no reason was given");
     } else {
-        return false;
+        exchange->fault.verdict = LB_VERDICT_ERROR;
+        return lb_fail(err, LB_FAILED, "a message of its worker is no event");
     }
-    return true;
+    return (enum lb_status)status;
 }
 
 static json_t *pack_given(void)
@@ -165,40 +369,27 @@ static json_t *pack_given(void)
                      given->batch_first, "tune", given->tune);
 }
 
-/* Sends the request and follows it, from phase to phase, to its reply. LB_FAILED with *fault
- * filled: the worker was lost, or a message can't be read, so that it is not to be trusted with the
- * next request. It then has left the pool, as one that is unfit for another. LB_INTERRUPTED. */
-static enum lb_status ask(struct lb_pool *pool, struct lb_worker *worker, struct exchange *exchange,
-                          struct lb_fault *fault)
+/* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
+ * LB_FAILED with exchange->fault: the worker was lost, or a message can't be read, so that it is
+ * not to be trusted with the next request. It then has left the pool, as one that is unfit for
+ * another. LB_INTERRUPTED. */
+static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
+                          struct lb_error *err)
 {
-    char phase[96];
-    snprintf(phase, sizeof(phase), "%s", exchange->phase);
+    enum lb_status st = LB_OK;
     json_object_set_new(exchange->request, "given", pack_given());
-    lb_worker_send(worker, json_incref(exchange->request));
-    while (!exchange->ended) {
-        const struct lb_watch watch = {phase_limit(pool, phase, exchange),
-                                       pool->limits.memory_bytes, pool->stop};
-        json_decref(exchange->message);
-        exchange->message = NULL;
-        enum lb_status st = lb_worker_await(worker, phase, &watch, &exchange->message, fault);
-        if (st == LB_OK && !take_message(exchange, phase)) {
-            fault->verdict = LB_VERDICT_ERROR;
-            snprintf(fault->reason, sizeof(fault->reason), "a message of its worker is no event");
-            st = LB_FAILED;
-        }
-        if (st == LB_FAILED || exchange->unfit)
-            drop(pool, worker);
-        if (st != LB_OK)
-            return st;
+    worker->oom_kills = lb_oom_kills("");
+    lb_channel_send(&worker->channel, json_incref(exchange->request), NULL);
+    while (st == LB_OK && !exchange->ended) {
+        json_t *message = NULL;
+        st = await(pool, worker, exchange, &message, err);
+        if (st == LB_OK)
+            st = take_message(exchange, message, err);
+        json_decref(message);
     }
-    return LB_OK;
-}
-
-/* The status of the reply, with the reason. */
-static enum lb_status reply_status(const struct exchange *exchange, struct lb_error *err)
-{
-    return exchange->status == LB_OK ? LB_OK
-                                     : lb_fail(err, exchange->status, "%s", exchange->why.text);
+    if (exchange->fault.verdict != LB_VERDICT_OK || exchange->unfit)
+        drop(pool, worker);
+    return st;
 }
 
 /* Whether the path can be sent, and kept in records: both are JSON. */
@@ -210,18 +401,22 @@ static bool is_utf8(const char *path)
     return fine;
 }
 
-/* Reads a plug-in's description of itself, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
- * holds impl_entry->variants; the strings lie in the reply. */
-static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *impl_entry,
+/* Has a worker load the plug-in at the path and describe it, for lb_registry_add. variants
+ * [LB_VARIANTS_MAX + 1] holds impl_entry->variants; the strings lie in the exchange. */
+static enum lb_status load_plugin(struct lb_pool *pool, struct worker *worker, const char *path,
+                                  struct exchange *exchange, struct lb_impl_entry *impl_entry,
                                   char **variants, struct lb_error *err)
 {
-    const json_t *list = json_object_get(reply, "variants");
-    size_t count = json_array_size(list);
     int memory = 0;
     json_int_t traits = 0;
+    *exchange = (struct exchange){.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
+                                  .phase = "loading"};
+    LB_CHECK(ask(pool, worker, exchange, err));
+    const json_t *list = json_object_get(exchange->reply, "variants");
+    size_t count = json_array_size(list);
     *impl_entry = (struct lb_impl_entry){0};
     if (count > LB_VARIANTS_MAX ||
-        json_unpack((json_t *)reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry->name, "summary",
+        json_unpack(exchange->reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry->name, "summary",
                     &impl_entry->summary, "memory", &memory, "traits", &traits) != 0)
         return lb_fail(err, LB_INVALID, "the worker's reply is no plug-in");
     for (size_t i = 0; i < count; i++)
@@ -233,53 +428,36 @@ static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *imp
     return LB_OK;
 }
 
-/* Has a worker load the plug-in at the path and describe it. variants [LB_VARIANTS_MAX + 1] and
- * *impl_entry point into the exchange. LB_FAILED with *fault filled: the worker was lost. */
-static enum lb_status load_plugin(struct lb_pool *pool, struct lb_worker *worker, const char *path,
-                                  struct exchange *exchange, struct lb_impl_entry *impl_entry,
-                                  char **variants, struct lb_fault *fault, struct lb_error *err)
-{
-    *exchange = (struct exchange){.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
-                                  .phase = "loading"};
-    enum lb_status st = ask(pool, worker, exchange, fault);
-    if (st == LB_OK)
-        st = reply_status(exchange, err);
-    else if (st == LB_FAILED)
-        return lb_fail(err, LB_INVALID, "--plugin %s: %s", path, fault->reason);
-    return st == LB_OK ? read_plugin(exchange->reply, impl_entry, variants, err) : st;
-}
-
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err)
 {
-    struct lb_worker *worker;
+    struct worker *worker;
     struct exchange exchange = {0};
-    struct lb_fault fault = {.reason = ""};
     struct lb_impl_entry impl_entry;
     struct lb_error why = {""};
     char *variants[LB_VARIANTS_MAX + 1];
     bool started;
-    enum lb_status st = LB_OK;
     if (!is_utf8(path))
         return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
-    LB_TRY(find_or_start(pool, path, &worker, &started, err));
-    LB_TRY(load_plugin(pool, worker, path, &exchange, &impl_entry, variants, &fault, err));
+    LB_CHECK(find_or_start(pool, path, &worker, &started, err));
+    enum lb_status st = load_plugin(pool, worker, path, &exchange, &impl_entry, variants, &why);
+    if (exchange.fault.verdict != LB_VERDICT_OK)
+        st = lb_fail(err, LB_INVALID, "--plugin %s: %s", path, why.text);
+    else if (st != LB_OK)
+        lb_fail(err, st, "%s", why.text);
     impl_entry.plugin = (char *)path;
-    st = lb_registry_add(registry, &impl_entry, &why);
-    if (st != LB_OK)
+    if (st == LB_OK && (st = lb_registry_add(registry, &impl_entry, &why)) != LB_OK)
         lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
-done:
     end_exchange(&exchange);
     return st;
 }
 
 /* Finds the worker of an implementation, or the worker of the built-in ones when impl_entry is
- * NULL. LB_FAILED, with *fault filled, when a worker was started anew and can't load the plug-in
- * any more, or loads another one, because its file was replaced. That costs the case that wanted
- * it, and no other. */
+ * NULL. LB_FAILED, with *fault, when a worker was started anew and can't load the plug-in any more,
+ * or loads another one, because its file was replaced. That costs the case that wanted it, and no
+ * other. */
 static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                                  struct lb_worker **worker, struct lb_fault *fault,
-                                  struct lb_error *err)
+                                  struct worker **worker, struct fault *fault, struct lb_error *err)
 {
     const char *plugin = impl_entry ? impl_entry->plugin : NULL;
     struct exchange exchange = {0};
@@ -290,32 +468,28 @@ static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_ent
     enum lb_status st = find_or_start(pool, plugin ? plugin : "", worker, &started, err);
     if (st != LB_OK || !started || !plugin)
         return st;
-    st = load_plugin(pool, *worker, plugin, &exchange, &now, variants, fault, &why);
+    st = load_plugin(pool, *worker, plugin, &exchange, &now, variants, &why);
     if (st == LB_OK && strcmp(now.name, impl_entry->name) != 0)
         st = lb_fail(&why, LB_INVALID, "its name is %s now", now.name);
-    if (st != LB_OK && st != LB_INTERRUPTED && !fault->reason[0]) { /* else it was lost */
-        fault->verdict = LB_VERDICT_ERROR;
-        snprintf(fault->reason, sizeof(fault->reason),
-                 "its worker was replaced, and it can't be loaded again: %.330s", why.text);
-        drop(pool, *worker);
-    }
+    *fault = exchange.fault;
     end_exchange(&exchange);
-    return st == LB_OK || st == LB_INTERRUPTED ? st : LB_FAILED;
+    if (st == LB_OK || st == LB_INTERRUPTED)
+        return st;
+    if (fault->verdict != LB_VERDICT_OK)
+        return lb_fail(err, LB_FAILED, "%s", why.text);
+    fault->verdict = LB_VERDICT_ERROR;
+    drop(pool, *worker);
+    return lb_fail(err, LB_FAILED, "its worker was replaced, and it can't be loaded again: %.330s",
+                   why.text);
 }
 
-/* Finds the worker of the implementation (NULL: of the built-in ones) and asks it. The reply's
- * status; LB_FAILED with the reason when the worker was lost. */
+/* Finds the worker of the implementation (NULL: of the built-in ones) and asks it. */
 static enum lb_status ask_worker_of(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                                     struct exchange *exchange, struct lb_error *why)
 {
-    struct lb_worker *worker;
-    struct lb_fault fault = {.reason = ""};
-    enum lb_status st = find_worker(pool, impl_entry, &worker, &fault, why);
-    if (st == LB_OK)
-        st = ask(pool, worker, exchange, &fault);
-    if (st == LB_FAILED && fault.reason[0])
-        return lb_fail(why, LB_FAILED, "%s", fault.reason);
-    return st == LB_OK ? reply_status(exchange, why) : st;
+    struct worker *worker;
+    LB_CHECK(find_worker(pool, impl_entry, &worker, &exchange->fault, why));
+    return ask(pool, worker, exchange, why);
 }
 
 static enum lb_status read_probe(const json_t *reply, struct lb_probe *probe, struct lb_error *err)
@@ -352,29 +526,25 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
 static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *impl_entry,
                                   json_t *libraries, struct lb_error *err)
 {
-    struct lb_worker *worker;
-    struct lb_fault fault = {.reason = ""};
+    struct worker *worker;
     struct lb_error why = {""};
+    bool started;
+    LB_CHECK(find_or_start(pool, "libraries", &worker, &started, err));
     struct exchange exchange = {
         .request = json_pack("{s:s, s:s}", "op", "library", "implementation", impl_entry->name),
         .phase = "loading"};
-    bool started;
-    enum lb_status st = LB_OK;
-    LB_TRY(find_or_start(pool, "libraries", &worker, &started, err));
-    st = ask(pool, worker, &exchange, &fault);
-    if (st == LB_FAILED)
-        lb_fail(&why, LB_ABSENT, "%s can't be loaded: %.400s", impl_entry->library->name,
-                fault.reason);
-    else if (st == LB_OK)
-        st = reply_status(&exchange, &why);
+    enum lb_status st = ask(pool, worker, &exchange, &why);
     if (st != LB_INTERRUPTED) {
-        lb_library_add(libraries, impl_entry,
-                       st == LB_OK ? json_string_value(exchange.reply) : NULL);
+        const char *version = st == LB_OK ? json_string_value(exchange.reply) : NULL;
+        char reason[sizeof(why.text) + 64];
+        bool lost = exchange.fault.verdict != LB_VERDICT_OK;
+        snprintf(reason, sizeof(reason), "%s%s%.400s", lost ? impl_entry->library->name : "",
+                 lost ? " can't be loaded: " : "", why.text);
+        lb_library_add(libraries, impl_entry, version);
         if (st != LB_OK)
-            impl_entry->absent = lb_needed(strdup(why.text));
+            impl_entry->absent = lb_needed(strdup(reason));
         st = LB_OK;
     }
-done:
     end_exchange(&exchange);
     return st;
 }
@@ -406,22 +576,11 @@ enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct
     struct lb_error reason = {""};
     struct exchange exchange = {.request = json_pack("{s:s}", "op", "device"), .phase = "device"};
     enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
-    *device = st == LB_OK ? json_incref((json_t *)exchange.reply) : NULL;
+    *device = st == LB_OK ? json_incref(exchange.reply) : NULL;
     end_exchange(&exchange);
     if (st == LB_FAILED)
         return lb_fail(why, LB_ABSENT, "looking for a device: %s", reason.text);
     return st == LB_OK ? LB_OK : lb_fail(why, st, "%s", reason.text);
-}
-
-enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
-{
-    struct lb_device_info info;
-    enum lb_status st = lb_pool_find_device(pool, device, why);
-    if (st == LB_OK)
-        lb_device_from_json(*device, &info);
-    if (st == LB_OK || st == LB_ABSENT)
-        lb_device_assume(st == LB_OK ? &info : NULL, why->text);
-    return st;
 }
 
 void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
@@ -436,28 +595,29 @@ enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **c
     struct lb_error reason = {""};
     struct exchange exchange = {.request =
                                     json_pack("{s:s, s:f}", "op", "ceilings", "seconds", seconds),
-                                .phase = "the first figure",
-                                .known = ceilings};
-    *ceilings = NULL;
+                                .phase = "the first figure"};
     enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
-    if (st == LB_OK) {
-        json_decref(*ceilings);
-        *ceilings = json_incref((json_t *)exchange.reply);
-    } else {
+    *ceilings = json_incref(exchange.reply);
+    if (st != LB_OK)
         lb_fail(why, st, "%s%s", st == LB_FAILED ? "measuring ceilings: " : "", reason.text);
-    }
     end_exchange(&exchange);
     return st;
 }
 
 /* Waits until the workers that have nothing to do use no CPU, and ends those that do not stop. */
-static void settle_others(struct lb_pool *pool, const struct lb_worker *worker)
+static void settle_others(struct lb_pool *pool, const struct worker *worker)
 {
-    struct lb_worker *next;
-    for (struct lb_worker *other = pool->workers; other; other = next) {
+    struct worker *next;
+    for (struct worker *other = pool->workers; other; other = next) {
         next = other->next;
-        if (other != worker && !lb_worker_is_idle(other, 0.3))
-            drop(pool, other);
+        double end = lb_now_ns() + 0.3e9;
+        while (other != worker && lb_threads_run(other->pid)) {
+            if (lb_now_ns() > end) {
+                drop(pool, other);
+                break;
+            }
+            usleep(1000);
+        }
     }
 }
 
@@ -481,11 +641,11 @@ static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, co
 
 /* Has the worker run the job, and replaces the row by its own; with kernels, trace it instead.
  * by_path: a plug-in is loaded by that run, because the worker serves several implementations.
- * LB_FAILED with *fault filled: the worker was lost. */
-static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
+ * LB_FAILED with *fault: the worker was lost. */
+static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
                               const struct lb_impl_entry *impl_entry, const struct lb_job *job,
-                              bool by_path, bool kernels, struct lb_row *row,
-                              struct lb_fault *fault)
+                              bool by_path, bool kernels, struct lb_row *row, struct fault *fault,
+                              struct lb_error *err)
 {
     struct lb_row measured;
     struct lb_error why;
@@ -495,16 +655,17 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
         .sampling_s = job->sampler.max_ns / 1e9,
     };
     settle_others(pool, worker);
-    enum lb_status st = ask(pool, worker, &exchange, fault);
-    if (st == LB_OK && reply_status(&exchange, &why) == LB_OK &&
-        lb_row_from_json(exchange.reply, &measured, &why) == LB_OK) {
+    enum lb_status st = ask(pool, worker, &exchange, &why);
+    *fault = exchange.fault;
+    if (st == LB_OK && lb_row_from_json(exchange.reply, &measured, &why) == LB_OK) {
         lb_row_free(row);
         *row = measured;
-    } else if (st == LB_OK) {
-        snprintf(fault->reason, sizeof(fault->reason), "its row can't be read: %.360s", why.text);
-        if (!exchange.unfit) /* else it was dropped before */
-            drop(pool, worker);
-        st = LB_FAILED;
+    } else if (fault->verdict != LB_VERDICT_OK) {
+        lb_fail(err, st, "%s", why.text);
+    } else if (st != LB_INTERRUPTED) {
+        fault->verdict = LB_VERDICT_ERROR;
+        st = lb_fail(err, LB_FAILED, "its row can't be read: %.360s", why.text);
+        drop(pool, worker);
     }
     end_exchange(&exchange);
     return st;
@@ -514,7 +675,7 @@ static enum lb_status run_job(struct lb_pool *pool, struct lb_worker *worker,
 static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                               int threads)
 {
-    struct lb_worker *worker = impl_entry->plugin ? find_named(pool, impl_entry->plugin) : NULL;
+    struct worker *worker = impl_entry->plugin ? find_named(pool, impl_entry->plugin) : NULL;
     if (worker && worker->threads > 0 && worker->threads != threads)
         drop(pool, worker);
 }
@@ -525,9 +686,9 @@ static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *
 static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                           const struct lb_job *job, struct lb_row *row)
 {
-    struct lb_worker *worker = NULL;
+    struct worker *worker = NULL;
     struct lb_row traced = lb_row_make(job->c);
-    struct lb_fault fault = {.reason = ""};
+    struct fault fault;
     struct lb_error why = {""};
     bool started;
     enum lb_status st = LB_ABSENT;
@@ -536,7 +697,7 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
     else
         st = find_or_start(pool, "kernel trace", &worker, &started, &why);
     if (st == LB_OK)
-        st = run_job(pool, worker, impl_entry, job, true, true, &traced, &fault);
+        st = run_job(pool, worker, impl_entry, job, true, true, &traced, &fault, &why);
     if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
         traced.kernels = (struct lb_kernels){0};
@@ -546,56 +707,53 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
         lb_row_print(&row->kernels_reason, "%s",
                      st == LB_OK            ? traced.reason
                      : st == LB_INTERRUPTED ? "the run was stopped before the trace ended"
-                     : fault.reason[0]      ? fault.reason
                                             : why.text);
     }
     lb_row_free(&traced);
     drop(pool, find_named(pool, "kernel trace"));
 }
 
-/* Runs the job once. LB_FAILED with *fault filled: the worker was lost. */
+/* Runs the job once. LB_FAILED with *fault: the worker was lost. */
 static enum lb_status try_job(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                              const struct lb_job *job, struct lb_row *row, struct lb_fault *fault,
+                              const struct lb_job *job, struct lb_row *row, struct fault *fault,
                               struct lb_error *err)
 {
-    struct lb_worker *worker;
+    struct worker *worker;
     bool started;
-    *fault = (struct lb_fault){.verdict = LB_VERDICT_ERROR};
+    *fault = (struct fault){.verdict = LB_VERDICT_OK};
     *row = lb_row_make(job->c);
     if (impl_entry->traits & LB_THREADS_ONCE)
         renew_for_threads(pool, impl_entry, job->c->threads);
-    enum lb_status st = job->process ? find_or_start(pool, job->process, &worker, &started, err)
-                                     : find_worker(pool, impl_entry, &worker, fault, err);
-    if (st == LB_OK) {
-        worker->threads = job->c->threads;
-        st = run_job(pool, worker, impl_entry, job, job->process != NULL, false, row, fault);
-    }
-    return st;
+    LB_CHECK(job->process ? find_or_start(pool, job->process, &worker, &started, err)
+                          : find_worker(pool, impl_entry, &worker, fault, err));
+    worker->threads = job->c->threads;
+    return run_job(pool, worker, impl_entry, job, job->process != NULL, false, row, fault, err);
 }
 
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err)
 {
-    struct lb_fault fault;
+    struct fault fault;
+    struct lb_error why = {""};
     double start = lb_now_ns();
-    enum lb_status st = try_job(pool, impl_entry, job, row, &fault, err);
-    if (st == LB_FAILED && fault.innocent) {
+    enum lb_status st = try_job(pool, impl_entry, job, row, &fault, &why);
+    if (fault.innocent) {
         char id[LB_CASE_ID_SIZE];
         lb_case_print(job->c, id);
-        fprintf(stderr, "warning: %s: %s: it is run again\n", id, fault.reason);
+        fprintf(stderr, "warning: %s: %s: it is run again\n", id, why.text);
         lb_row_free(row);
-        st = try_job(pool, impl_entry, job, row, &fault, err);
+        st = try_job(pool, impl_entry, job, row, &fault, &why);
     }
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
         trace_kernels(pool, impl_entry, job, row);
-    if (st == LB_FAILED && fault.reason[0]) {
+    if (fault.verdict != LB_VERDICT_OK) {
         /* A fault replaces a row that came before it: destroy belongs to the case too. */
         lb_row_free(row);
         *row = lb_row_make(job->c);
         row->verdict = fault.verdict;
-        lb_row_print(&row->reason, "%s", fault.reason);
+        lb_row_print(&row->reason, "%s", why.text);
         row->elapsed_ns = lb_now_ns() - start;
-        st = LB_OK;
+        return LB_OK;
     }
-    return st;
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "%s", why.text);
 }

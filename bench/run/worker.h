@@ -12,8 +12,8 @@
 #include "model/registry.h"
 #include "record/record.h"
 
-/* Number of the messages between the program and its workers (worker_process.h), which --version
- * prints. Programs of the same number can use each other's workers. */
+/* Number of the messages between the program and its workers, which are described at the end and
+ * which --version prints. Programs of the same number can use each other's workers. */
 #define LB_WORKER_PROTOCOL 1
 
 struct lb_worker_limits {
@@ -80,10 +80,6 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
  * describes it with the keys of lb_device_to_json. LB_ABSENT with the reason. */
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
-/* The same. From now on the device layer of this process uses the result, a device or none
- * (lb_device_assume). */
-enum lb_status lb_pool_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
-
 /* Has that worker measure the highest rates and lowest latencies of the device, in about that many
  * seconds. *ceilings is a new
  * reference in the form of lb_ceilings_to_json. On failure it holds what was measured before, or is
@@ -94,5 +90,27 @@ enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **c
 /* From now on workers compute lower bounds with these ceilings, an array of what
  * lb_ceilings_to_json makes; borrowed. */
 void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings);
+
+/* The worker's side. A worker is the same program, started to run cases for it.
+ *
+ * Messages travel as JSON, one per line (support/channel.h). Each request has its "op" and "given",
+ * the files of base/given_files.h. The worker answers with events, of which the last is the reply:
+ *
+ *     op        what the request also has           events before the reply   "reply"
+ *     plugin    path: serve that plug-in            -                         the plug-in itself
+ *     library   implementation: load its library    -                         version
+ *     supports  case: can it run?                   phase...                  -
+ *     probe     case: and what would it need?       phase...                  bytes by kind, texts
+ *     run       case, and its options               phase...                  row, as in run.jsonl
+ *     device    -                                   -                         the device's record
+ *     ceilings  seconds that measuring may take     figure...                 the ceilings' record
+ *
+ *     {"phase": the one that begins}
+ *     {"figure": what was measured, "failed": why not, or "", "reply": the ceilings known by now}
+ *     {"status", "why", "unfit": the worker must not serve another request, "reply"} */
+
+/* Serves requests on descriptor 3 until the program hangs up. parent: the program's process id;
+ * device: ordinal of the GPU to use. Returns the exit code. */
+int lb_worker_main(long parent, int device);
 
 #endif

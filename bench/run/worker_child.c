@@ -1,5 +1,5 @@
 /* The worker's side: serves requests until the program hangs up. */
-#include "run/worker_process.h"
+#include "run/worker.h"
 
 #include <fcntl.h>
 #include <math.h>

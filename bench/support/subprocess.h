@@ -1,4 +1,4 @@
-/* Starting other programs: workers, gnuplot. */
+/* Starting other programs: workers, gnuplot; and ending workers with all that they have started. */
 #ifndef LB_SUBPROCESS_H
 #define LB_SUBPROCESS_H
 
@@ -11,5 +11,14 @@
  * failure. */
 int lb_spawn(const char *program, const posix_spawn_file_actions_t *actions, char *const argv[],
              pid_t *child);
+
+/* From the first such child on, what one leaves behind becomes a child of this process. To be
+ * called by the main thread, which starts all children. */
+void lb_watch_child(pid_t child);
+
+/* Kills a watched child with its process group, and whatever else watched children have left
+ * behind, which it says on stderr. Returns the child's wait status. A child that is stuck in a
+ * driver may not end: after some seconds it is left to itself, with a warning. */
+int lb_end_child(pid_t child);
 
 #endif

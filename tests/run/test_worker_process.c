@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "run/worker_process.h"
+#include "support/subprocess.h"
 #include "tests/helpers/test.h"
 
 static bool stuck;
@@ -20,29 +20,25 @@ pid_t __wrap_waitpid(pid_t pid, int *status, int options)
     return stuck ? 0 : __real_waitpid(pid, status, options);
 }
 
-static struct lb_worker *sleeping_worker(pid_t *pid)
+static pid_t sleeping_worker(void)
 {
-    struct lb_worker *worker = calloc(1, sizeof(*worker));
-    assert_non_null(worker);
-    *pid = fork();
-    if (*pid == 0) {
+    pid_t pid = fork();
+    if (pid == 0) {
         setpgid(0, 0);
         for (;;)
             pause();
     }
-    setpgid(*pid, *pid);
-    worker->pid = *pid;
-    worker->channel.fd = -1;
-    return worker;
+    setpgid(pid, pid);
+    lb_watch_child(pid);
+    return pid;
 }
 
 TEST(the_wait_for_a_worker_that_does_not_end_is_bounded)
 {
-    pid_t pid;
-    struct lb_worker *worker = sleeping_worker(&pid);
+    pid_t pid = sleeping_worker();
     double start = lb_now_ns();
     stuck = true;
-    lb_worker_destroy(worker);
+    lb_end_child(pid);
     stuck = false;
     assert_true(lb_now_ns() - start < 8e9);
     assert_int_equal(waitpid(pid, NULL, 0), pid); /* it was killed all the same */
@@ -50,10 +46,9 @@ TEST(the_wait_for_a_worker_that_does_not_end_is_bounded)
 
 TEST(a_worker_that_ends_is_not_waited_for_longer)
 {
-    pid_t pid;
-    struct lb_worker *worker = sleeping_worker(&pid);
+    pid_t pid = sleeping_worker();
     double start = lb_now_ns();
-    lb_worker_destroy(worker);
+    lb_end_child(pid);
     assert_true(lb_now_ns() - start < 2e9);
     assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
 }
