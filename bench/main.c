@@ -148,7 +148,7 @@ static enum lb_status add_absent(const struct lb_options *options, struct lb_reg
 {
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < options->absent_count && st == LB_OK; i++) {
-        const struct lb_impl_entry impl_entry = {.name = (char *)(uintptr_t)options->absent[i],
+        const struct lb_impl_entry impl_entry = {.name = options->absent[i],
                                                  .summary = (char *)(uintptr_t)lb_framework_absent,
                                                  .absent = (char *)(uintptr_t)lb_framework_absent};
         st = lb_registry_add(registry, &impl_entry, err);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "support/terminal.h"
 
 enum { COLUMNS = 80, TEXT_COLUMN = 23 /* where the sentences of an option begin */ };
 
@@ -34,24 +35,6 @@ const char lb_help_epilogue[] =
     "             -H 64,256\n"
     "  bench-lstm --explain cpu_simd/T25_B16_I512_H512/f16/train\n";
 
-/* The text from TEXT_COLUMN on, broken at spaces. */
-static void print_sentences(FILE *stream, const char *text)
-{
-    int column = TEXT_COLUMN;
-    while (*text) {
-        int length = (int)strcspn(text, " ");
-        if (column > TEXT_COLUMN && column + 1 + length > COLUMNS) {
-            fprintf(stream, "\n%*s", TEXT_COLUMN, "");
-            column = TEXT_COLUMN;
-        }
-        const char *space = column > TEXT_COLUMN ? " " : "";
-        column += fprintf(stream, "%s%.*s", space, length, text);
-        text += length;
-        text += strspn(text, " ");
-    }
-    fputc('\n', stream);
-}
-
 static void print_option(FILE *stream, const struct lb_option *option)
 {
     char names[COLUMNS];
@@ -63,7 +46,8 @@ static void print_option(FILE *stream, const struct lb_option *option)
         fprintf(stream, "%s\n%*s", names, TEXT_COLUMN, "");
     else
         fprintf(stream, "%-*s", TEXT_COLUMN, names);
-    print_sentences(stream, option->help);
+    lb_print_lines(stream, TEXT_COLUMN, COLUMNS, option->help);
+    fputc('\n', stream);
 }
 
 void lb_help_print(FILE *stream)

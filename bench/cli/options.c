@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/plan.h"
 #include "record/record.h"
 #include "reference/loss_scale.h"
@@ -27,11 +28,18 @@ static double number_of(const char *text)
     return end == text || *end ? (double)NAN : value;
 }
 
-/* Appends to an array of strings. */
-static void append(const char ***array, size_t *count, const char *text)
+/* Appends a copy to an array of strings. */
+static void append(char ***array, size_t *count, const char *text)
 {
     *array = lb_room(*array, *count, sizeof(**array));
-    (*array)[(*count)++] = text;
+    (*array)[(*count)++] = lb_needed(strdup(text));
+}
+
+static void free_texts(char **array, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(array[i]);
+    free(array);
 }
 
 /* The field of *options that a plain option sets. */
@@ -223,29 +231,19 @@ static enum lb_status set_plugin(const struct lb_option_use *use, struct lb_erro
     return LB_OK;
 }
 
-/* The plug-in of one framework, or its name among those that have none. */
-static void add_framework(struct lb_options *options, const char *name)
-{
-    char path[4400];
-    if (!lb_framework_plugin(name, path, sizeof(path))) {
-        append(&options->absent, &options->absent_count, name);
-        return;
-    }
-    append(&options->paths, &options->path_count, lb_needed(strdup(path)));
-    append(&options->plugins, &options->plugin_count, options->paths[options->path_count - 1]);
-}
-
+/* The plug-ins of frameworks, or the names of those that have none. */
 static enum lb_status set_framework(const struct lb_option_use *use, struct lb_error *err)
 {
-    for (const char *at = use->value;; at++) {
-        const char *name;
-        size_t length = strcspn(at, ",");
-        LB_CHECK(lb_framework_find(at, length, &name, err));
-        add_framework(use->options, name);
-        at += length;
-        if (!*at)
-            return LB_OK;
+    char word[64], path[4400];
+    const char *name;
+    for (const char *list = use->value; lb_next_item(&list, word, sizeof(word));) {
+        LB_CHECK(lb_framework_find(word, &name, err));
+        if (lb_framework_plugin(name, path, sizeof(path)))
+            append(&use->options->plugins, &use->options->plugin_count, path);
+        else
+            append(&use->options->absent, &use->options->absent_count, name);
     }
+    return LB_OK;
 }
 
 static enum lb_status set_loss_scale(const struct lb_option_use *use, struct lb_error *err)
@@ -276,26 +274,24 @@ static bool is_word(const char *text, size_t length, const char *word)
 static enum lb_status set_retry(const struct lb_option_use *use, struct lb_error *err)
 {
     struct lb_options *options = use->options;
-    for (const char *at = use->value;; at++) {
-        size_t length = strcspn(at, ",");
+    char word[64];
+    for (const char *list = use->value; lb_next_item(&list, word, sizeof(word));) {
         int verdict = LB_VERDICT_OK + 1;
         while (verdict < LB_VERDICT_COUNT &&
-               !is_word(at, length, lb_verdict_name((enum lb_verdict)verdict)))
+               strcmp(word, lb_verdict_name((enum lb_verdict)verdict)) != 0)
             verdict++;
         if (verdict < LB_VERDICT_COUNT)
             options->retry |= 1U << verdict;
-        else if (is_word(at, length, "noisy"))
+        else if (strcmp(word, "noisy") == 0)
             options->retry_noisy = true;
         else
             return lb_fail(
                 err, LB_INVALID,
-                "%s %.*s: the verdicts are suspect, wrong, unsupported, absent, oom, timeout, "
+                "%s %s: the verdicts are suspect, wrong, unsupported, absent, oom, timeout, "
                 "crash, error and skipped; noisy is allowed too",
-                use->option->name, (int)length, at);
-        at += length;
-        if (!*at)
-            return LB_OK;
+                use->option->name, word);
     }
+    return LB_OK;
 }
 
 static enum lb_status set_margin(const struct lb_option_use *use, struct lb_error *err)
@@ -719,12 +715,9 @@ void lb_options_free(struct lb_options *options)
 {
     lb_selection_free(&options->selection);
     free(options->given);
-    free(options->plugins);
-    free(options->absent);
-    for (size_t i = 0; i < options->path_count; i++)
-        free((char *)(uintptr_t)options->paths[i]);
-    free(options->paths);
-    free(options->benchmark);
+    free_texts(options->plugins, options->plugin_count);
+    free_texts(options->absent, options->absent_count);
+    free_texts(options->benchmark, options->benchmark_count);
     *options = (struct lb_options){0};
 }
 

@@ -66,13 +66,11 @@ struct lb_options {
     const char *out;      /* folder, of --report a file; NULL: named after the time */
     const char *baseline; /* impl[:variant]; NULL: chosen by the program */
     const char *plots;    /* "none", or kinds of pictures with commas between; NULL: all */
-    const char **plugins; /* [plugin_count] paths; the array is owned */
+    char **plugins;       /* [plugin_count] paths; owned */
     size_t plugin_count;
-    const char **absent; /* [absent_count] names of frameworks without a plug-in; array owned */
+    char **absent; /* [absent_count] names of frameworks without a plug-in; owned */
     size_t absent_count;
-    const char **paths; /* [path_count] those of the plug-ins that are owned, as is the array */
-    size_t path_count;
-    const char **benchmark; /* [benchmark_count] for Google Benchmark; the array is owned */
+    char **benchmark; /* [benchmark_count] words for Google Benchmark; owned */
     size_t benchmark_count;
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
     int repetitions;           /* blocks of samples per process, from --benchmark_repetitions */

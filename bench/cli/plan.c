@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "model/case_set.h"
 
 /* The values that an axis takes for the current line. */
@@ -18,7 +20,8 @@ struct span {
 struct planner {
     const struct lb_selection *selection;
     const struct lb_registry *registry;
-    struct lb_named_impls impls; /* what --impl chose */
+    struct lb_named_impl *impls; /* [impl_count] what --impl chose, each once; owned */
+    size_t impl_count;
     struct span spans[LB_AXIS_COUNT];
     struct lb_case c; /* with the current value of each span */
     size_t combinations;
@@ -31,6 +34,99 @@ void lb_plan_free(struct lb_plan *plan)
 {
     free(plan->cases);
     *plan = (struct lb_plan){0};
+}
+
+static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
+                                      const char *variant, struct lb_error *err)
+{
+    struct lb_hint hint = {0};
+    if (!found->variants)
+        return lb_fail(err, LB_INVALID, "%.150s: %s:%s: %s has no variants", origin, found->name,
+                       variant, found->name);
+    for (size_t i = 0; found->variants[i]; i++)
+        lb_hint_add(&hint, variant, found->variants[i]);
+    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; %s", origin, found->name, variant,
+                   hint.text);
+}
+
+/* Finds an implementation by its name and a variant's. An empty variant, the default's own name and
+ * "auto" all mean the default. */
+static enum lb_status find_impl(const struct lb_registry *registry, const char *origin,
+                                const char *name, const char *variant, struct lb_named_impl *impl,
+                                struct lb_error *err)
+{
+    const struct lb_impl_entry *found;
+    struct lb_error why;
+    if (lb_registry_require(registry, name, &found, &why) != LB_OK)
+        return lb_fail(err, LB_INVALID, "%.150s: %.400s", origin, why.text);
+    *impl = (struct lb_named_impl){found->name, ""};
+    if (!*variant || strcmp(variant, "auto") == 0)
+        return LB_OK;
+    for (size_t i = 0; found->variants && found->variants[i]; i++) {
+        if (strcmp(found->variants[i], variant) == 0) {
+            if (i > 0)
+                impl->variant = found->variants[i];
+            return LB_OK;
+        }
+    }
+    return fail_no_variant(found, origin, variant, err);
+}
+
+enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
+                                   const char *word, struct lb_named_impl *impl,
+                                   struct lb_error *err)
+{
+    char name[512];
+    snprintf(name, sizeof(name), "%s", word);
+    char *colon = strchr(name, ':');
+    if (colon)
+        *colon = '\0';
+    return find_impl(registry, origin, name, colon ? colon + 1 : "", impl, err);
+}
+
+static bool is_chosen(const struct planner *p, struct lb_named_impl impl)
+{
+    for (size_t i = 0; i < p->impl_count; i++)
+        if (strcmp(p->impls[i].name, impl.name) == 0 &&
+            strcmp(p->impls[i].variant, impl.variant) == 0)
+            return true;
+    return false;
+}
+
+/* Chooses it, but once: "--impl cudnn,cudnn:auto" is each variant of cudnn once. */
+static void choose(struct planner *p, struct lb_named_impl impl)
+{
+    if (is_chosen(p, impl))
+        return;
+    p->impls = lb_room(p->impls, p->impl_count, sizeof(*p->impls));
+    p->impls[p->impl_count++] = impl;
+}
+
+static void choose_variants(struct planner *p, const struct lb_impl_entry *found)
+{
+    choose(p, (struct lb_named_impl){found->name, ""});
+    for (size_t i = 1; found->variants && found->variants[0] && found->variants[i]; i++)
+        choose(p, (struct lb_named_impl){found->name, found->variants[i]});
+}
+
+/* The implementations that --impl chose: the variant that a word names, or every variant where it
+ * names none. Without --impl, every variant of every implementation. */
+static enum lb_status choose_impls(struct planner *p)
+{
+    for (size_t i = 0; p->selection->impl_count == 0 && i < p->registry->count; i++)
+        choose_variants(p, &p->registry->impl_entries[i]);
+    for (size_t i = 0; i < p->selection->impl_count; i++) {
+        char word[2 * LB_NAME_SIZE];
+        for (const char *list = p->selection->impls[i]; lb_next_item(&list, word, sizeof(word));) {
+            struct lb_named_impl impl;
+            LB_CHECK(lb_named_impl_parse(p->registry, "--impl", word, &impl, p->err));
+            if (strchr(word, ':'))
+                choose(p, impl);
+            else
+                choose_variants(p, lb_registry_find(p->registry, impl.name));
+        }
+    }
+    return LB_OK;
 }
 
 /* Appends the current case on one implementation, unless the plan has it already. */
@@ -80,23 +176,17 @@ static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given
     return true;
 }
 
-/* Moves the axes first..last to their next combination, the last axis fastest. False after the last
+/* Moves the axes to their next combination, the last axis fastest. False after the last
  * combination, when all are back at their first value. */
-static bool advance(struct planner *p, size_t first, size_t last)
+static bool advance(struct planner *p)
 {
-    for (size_t i = last + 1; i-- > first;) {
+    for (size_t i = LB_AXIS_COUNT; i-- > 0;) {
         struct span *span = &p->spans[i];
         if (++span->at < span->count)
             return true;
         span->at = 0;
     }
     return false;
-}
-
-static void load_values(struct planner *p, size_t first, size_t last)
-{
-    for (size_t i = first; i <= last; i++)
-        lb_axis_set(&p->c, (enum lb_axis_id)i, p->spans[i].values[p->spans[i].at]);
 }
 
 /* Fits P to the current cell: 0 without a projection, and H/4 where no P is given. False for the
@@ -154,13 +244,28 @@ static enum lb_status all_filters_hold(const struct planner *p, bool *holds)
     return st;
 }
 
-/* Adds the combinations of everything but sizes, for the current sizes. */
-static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl *impls,
-                                  size_t impl_count)
+/* Adds all combinations of the axes on the implementations. */
+static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
+                             size_t impl_count)
 {
+    struct lb_problem *problem = &p->c.problem;
+    if (impl_count == 0)
+        return LB_OK;
+    LB_CHECK(count_combinations(p, impl_count));
     do {
-        load_values(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1);
+        bool holds;
         struct lb_error why;
+        for (size_t i = 0; i < LB_AXIS_COUNT; i++)
+            lb_axis_set(&p->c, (enum lb_axis_id)i, p->spans[i].values[p->spans[i].at]);
+        if (!settle_projection(p))
+            continue;
+        if (problem->input == 0)
+            problem->input = problem->hidden;
+        LB_CHECK(all_filters_hold(p, &holds));
+        if (!holds) {
+            p->plan->filtered += impl_count;
+            continue;
+        }
         if (lb_case_check(&p->c, &why) != LB_OK) {
             if (p->plan->left_out == 0)
                 p->plan->because = why;
@@ -169,47 +274,21 @@ static enum lb_status expand_tail(struct planner *p, const struct lb_named_impl 
         }
         for (size_t i = 0; i < impl_count; i++)
             LB_CHECK(add_case(p, impls[i]));
-    } while (advance(p, LB_AXIS_DTYPE, LB_AXIS_COUNT - 1));
-    return LB_OK;
-}
-
-static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
-                             size_t impl_count)
-{
-    size_t tails = impl_count;
-    if (impl_count == 0)
-        return LB_OK;
-    LB_CHECK(count_combinations(p, impl_count));
-    for (size_t i = LB_AXIS_DTYPE; i < LB_AXIS_COUNT; i++)
-        tails *= p->spans[i].count;
-    do {
-        bool holds;
-        load_values(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH);
-        if (!settle_projection(p))
-            continue;
-        if (p->c.problem.input == 0)
-            p->c.problem.input = p->c.problem.hidden;
-        LB_CHECK(all_filters_hold(p, &holds));
-        if (holds)
-            LB_CHECK(expand_tail(p, impls, impl_count));
-        else
-            p->plan->filtered += tails;
-    } while (advance(p, LB_AXIS_SEQ_LEN, LB_AXIS_BATCH));
+    } while (advance(p));
     return LB_OK;
 }
 
 static enum lb_status expand_line(struct planner *p, const struct lb_case_line *line)
 {
-    const struct lb_named_impl *impls = p->impls.items;
-    size_t impl_count = p->impls.count;
+    const struct lb_named_impl *impls = p->impls;
+    size_t impl_count = p->impl_count;
     struct lb_named_impl own;
     if (line->given & LB_GIVEN_IMPL) {
         char origin[256];
         lb_case_line_origin(&p->selection->cases, line, origin, sizeof(origin));
-        LB_CHECK(
-            lb_named_impl_find(p->registry, origin, line->c.impl, line->c.variant, &own, p->err));
+        LB_CHECK(find_impl(p->registry, origin, line->c.impl, line->c.variant, &own, p->err));
         impls = &own;
-        impl_count = lb_named_impls_contain(&p->impls, own) ? 1 : 0;
+        impl_count = is_chosen(p, own) ? 1 : 0;
     }
     p->c = line->c;
     if (impl_count && set_spans(p, &line->c, line->given, true))
@@ -230,7 +309,7 @@ static enum lb_status expand_grid(struct planner *p)
     p->c = lb_case_defaults();
     struct lb_case defaults = p->c;
     set_spans(p, &defaults, 0, false);
-    return expand(p, p->impls.items, p->impls.count);
+    return expand(p, p->impls, p->impl_count);
 }
 
 /* Moves the cases of one problem together, to where the first of them stood; otherwise the order
@@ -275,7 +354,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
     };
     *plan = (struct lb_plan){0};
     LB_TRY(check_projection(selection, err));
-    LB_TRY(lb_named_impls_resolve(selection, registry, &p.impls, err));
+    LB_TRY(choose_impls(&p));
     if (selection->cases.count == 0)
         LB_TRY(expand_grid(&p));
     for (size_t i = 0; i < selection->cases.count; i++)
@@ -284,7 +363,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
         group_problems(plan);
 done:
     lb_case_set_free(&p.seen);
-    lb_named_impls_free(&p.impls);
+    free(p.impls);
     if (st != LB_OK)
         lb_plan_free(plan);
     return st;

@@ -85,39 +85,6 @@ void lb_selection_free(struct lb_selection *selection)
     *selection = (struct lb_selection){0};
 }
 
-/* Copies text[0..length) to name. False when it is empty or too long. */
-static bool copy_name(char name[LB_NAME_SIZE], const char *text, size_t length)
-{
-    if (length == 0 || length >= LB_NAME_SIZE)
-        return false;
-    memcpy(name, text, length);
-    name[length] = '\0';
-    return true;
-}
-
-/* Reads impl[:variant][,...]. Whether such an implementation exists is checked when the plan is
- * built, because plug-ins may come later on the command line. */
-static enum lb_status take_impls(struct lb_selection *s, const char *value, struct lb_error *err)
-{
-    for (const char *at = value;; at++) {
-        size_t length = strcspn(at, ","), name_length = strcspn(at, ":,");
-        struct lb_impl_choice choice = {0};
-        bool fine = copy_name(choice.name, at, name_length);
-        if (fine && name_length < length)
-            fine = copy_name(choice.variant, at + name_length + 1, length - name_length - 1);
-        if (!fine)
-            return lb_fail(err, LB_INVALID,
-                           "--impl %.80s: column %td: allowed are names such as cpu_ref or "
-                           "cudnn:auto, commas between",
-                           *value ? value : "''", at - value + 1);
-        s->impls = lb_room(s->impls, s->impl_count, sizeof(*s->impls));
-        s->impls[s->impl_count++] = choice;
-        at += length;
-        if (!*at)
-            return LB_OK;
-    }
-}
-
 static enum lb_status take_filter(struct lb_selection *s, const char *value, struct lb_error *err)
 {
     s->filters = lb_room(s->filters, s->filter_count, sizeof(*s->filters));
@@ -188,8 +155,11 @@ enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const
         struct lb_axis_numbers allowed = {flag, info->what, info->max};
         return lb_axis_add_numbers(&s->axes[i], &allowed, value, err);
     }
-    if (strcmp(flag, "--impl") == 0)
-        return take_impls(s, value, err);
+    if (strcmp(flag, "--impl") == 0) { /* plug-ins that it names may come later */
+        s->impls = lb_room(s->impls, s->impl_count, sizeof(*s->impls));
+        s->impls[s->impl_count++] = value;
+        return LB_OK;
+    }
     if (strcmp(flag, "--where") == 0)
         return take_filter(s, value, err);
     if (strcmp(flag, "--case") == 0)

@@ -46,16 +46,11 @@ extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
 int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis);
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value);
 
-/* One item of --impl. */
-struct lb_impl_choice {
-    char name[LB_NAME_SIZE];
-    char variant[LB_NAME_SIZE]; /* "": every variant */
-};
-
 /* Zeroed: nothing chosen. */
 struct lb_selection {
     struct lb_axis axes[LB_AXIS_COUNT]; /* count 0: not set */
-    struct lb_impl_choice *impls;       /* [impl_count], owned; none: every implementation */
+    const char **impls; /* [impl_count] impl[:variant] with commas between, borrowed; the array is
+                           owned; none: every implementation */
     size_t impl_count;
     struct lb_filter *filters; /* [filter_count], owned; all must hold */
     size_t filter_count;
@@ -64,9 +59,10 @@ struct lb_selection {
 
 void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one */
 
-/* Takes one option and its value: an axis of lb_axis_table, --impl, --where, --case or --cases (a
- * file, or the name of a set in bench/cases). A repeated option adds values (--where: conditions).
- * LB_INVALID names the option, what is wrong and what is allowed; LB_OOM. */
+/* Takes one option and its value, which must outlive the selection: an axis of lb_axis_table,
+ * --impl, --where, --case or --cases (a file, or the name of a set in bench/cases). A repeated
+ * option adds values (--where: conditions). LB_INVALID names the option, what is wrong and what is
+ * allowed; LB_OOM. */
 enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
                                  const char *value, struct lb_error *err);
 

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "case/probe.h"
 #include "model/case_set.h"
 
@@ -171,13 +172,13 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
 
 enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count, struct lb_error *err)
 {
+    char item[16];
     *count = 0;
     if (strcmp(text, "all") == 0)
         return LB_OK;
-    for (const char *at = text;; at++) {
-        size_t length = strcspn(at, ",");
+    for (const char *list = text; lb_next_item(&list, item, sizeof(item));) {
         int64_t number;
-        bool fine = lb_parse_int(at, length, 0, &number, NULL) == LB_OK && number <= 1023 &&
+        bool fine = lb_parse_int(item, strlen(item), 0, &number, NULL) == LB_OK && number <= 1023 &&
                     *count < LB_MAX_DEVICES;
         for (size_t i = 0; fine && i < *count; i++)
             fine = devices[i] != number;
@@ -187,8 +188,6 @@ enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count, s
                            "from 0 to 1023, such as 0,1,2,3",
                            text, LB_MAX_DEVICES);
         devices[(*count)++] = (int)number;
-        at += length;
-        if (!*at)
-            return LB_OK;
     }
+    return LB_OK;
 }

@@ -78,11 +78,11 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     const struct lb_sampler_options sampler =
         fresh ? lb_options_sampler(&options) : lb_block_sampler();
     const char *word = fresh ? "" : side == 0 ? options.subject : options.run;
-    const char **plugins = lb_needed(calloc(options.plugin_count + 1, sizeof(*plugins)));
+    char **plugins = lb_needed(calloc(options.plugin_count + 1, sizeof(*plugins)));
     for (size_t i = 0; i < options.plugin_count; i++)
         plugins[i] = options.plugins[i];
     if (is_plugin(word))
-        plugins[options.plugin_count++] = word;
+        plugins[options.plugin_count++] = (char *)(uintptr_t)word;
     options.plugins = plugins;
     *(fresh ? &options.processes : &options.repetitions) = ab->pairs;
     enum lb_status st = lb_settings_to_header(&options, &sampler, ab->plan.cases, ab->plan.count,

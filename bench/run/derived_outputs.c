@@ -115,28 +115,18 @@ done:
     return st;
 }
 
-/* Finds the format whose name are these length bytes. LB_INVALID lists the formats. */
-static enum lb_status find_format(const char *name, size_t length,
-                                  const struct lb_export_format **found, struct lb_error *err)
+/* Finds the format of that name. LB_INVALID lists the formats. */
+static enum lb_status find_format(const char *name, const struct lb_export_format **found,
+                                  struct lb_error *err)
 {
     char names[256] = "";
     for (*found = lb_export_formats; (*found)->name; ++*found) {
-        if (strlen((*found)->name) == length && strncmp((*found)->name, name, length) == 0)
+        if (strcmp((*found)->name, name) == 0)
             return LB_OK;
         lb_append(names, sizeof(names), " %s", (*found)->name);
     }
-    return lb_fail(err, LB_INVALID, "--export %.*s: there is no such format; allowed are%s",
-                   (int)length, name, names);
-}
-
-/* Writes the run as folder/file_name. An earlier file is replaced only when the new one is
- * complete. */
-static enum lb_status export_to(const struct lb_export_format *format, const struct lb_run *run,
-                                const char *folder, struct lb_error *err)
-{
-    char path[4400];
-    snprintf(path, sizeof(path), "%s/%s", folder, format->file_name);
-    return lb_write_file_atomically(path, write_export, &(struct export){format, run}, err);
+    return lb_fail(err, LB_INVALID, "--export %s: there is no such format; allowed are%s", name,
+                   names);
 }
 
 /* Writes every named format into the folder, all that can be written. The first failure is
@@ -145,17 +135,16 @@ static enum lb_status export_to_folder(const struct lb_run *run, const char *nam
                                        const char *folder, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_export_format *format;
-    for (const char *at = names; *at; at += strcspn(at, ","), at += *at == ',') {
+    char name[64], path[4400];
+    while (lb_next_item(&names, name, sizeof(name))) {
         struct lb_error why;
-        enum lb_status one = find_format(at, strcspn(at, ","), &format, &why);
+        struct export export = {.run = run};
+        LB_CHECK(find_format(name, &export.format, err));
+        snprintf(path, sizeof(path), "%s/%s", folder, export.format->file_name);
+        enum lb_status one = lb_write_file_atomically(path, write_export, &export, &why);
         if (one == LB_OK)
-            one = export_to(format, run, folder, &why);
-        if (one == LB_OK) {
-            fprintf(stderr, "%s/%s\n", folder, format->file_name);
-            continue;
-        }
-        if (st == LB_OK)
+            fprintf(stderr, "%s\n", path);
+        else if (st == LB_OK)
             st = lb_fail(err, one, "%s", why.text);
         else
             lb_warn(why.text);
@@ -169,11 +158,9 @@ enum lb_status lb_export_command(const struct lb_options *options, struct lb_err
     const struct lb_export_format *format;
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
-    char folder[4096];
-    for (const char *at = names; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        LB_TRY(find_format(at, strcspn(at, ","), &format, err));
-    }
+    char folder[4096], name[64];
+    for (const char *list = names; lb_next_item(&list, name, sizeof(name));)
+        LB_TRY(find_format(name, &format, err));
     LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
     lb_warn(run.doubt);
     lb_run_folder(options->run, folder, sizeof(folder));

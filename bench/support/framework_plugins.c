@@ -32,15 +32,12 @@ bool lb_framework_plugin(const char *name, char *path, size_t size)
     return false;
 }
 
-enum lb_status lb_framework_find(const char *text, size_t length, const char **name,
-                                 struct lb_error *err)
+enum lb_status lb_framework_find(const char *word, const char **name, struct lb_error *err)
 {
-    char word[64];
     struct lb_hint hint = {0};
-    snprintf(word, sizeof(word), "%.*s", (int)length, text);
     for (size_t i = 0; lb_framework_names[i]; i++) {
         *name = lb_framework_names[i];
-        if (strlen(*name) == length && memcmp(*name, text, length) == 0)
+        if (strcmp(*name, word) == 0)
             return LB_OK;
         lb_hint_add(&hint, word, *name);
     }

@@ -30,8 +30,7 @@ enum { LB_FRAMEWORK_LIBRARIES = 2 /* at most, of one framework */ };
 size_t lb_framework_versions(const char *plugin,
                              struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES]);
 
-/* The name among lb_framework_names that text [length] is. LB_INVALID suggests one or lists all. */
-enum lb_status lb_framework_find(const char *text, size_t length, const char **name,
-                                 struct lb_error *err);
+/* The name among lb_framework_names that the word is. LB_INVALID suggests one or lists all. */
+enum lb_status lb_framework_find(const char *word, const char **name, struct lb_error *err);
 
 #endif

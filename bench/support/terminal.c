@@ -1,6 +1,7 @@
 /* What the terminal can do, and texts that go to it. */
 #include "support/terminal.h"
 
+#include <limits.h>
 #include <math.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -54,18 +55,20 @@ static size_t line_length(const char *text, int columns)
     return at;
 }
 
-void lb_print_wrapped(FILE *stream, int column, const char *text)
+void lb_print_lines(FILE *stream, int column, int columns, const char *text)
 {
-    int room = lb_columns(stream) - column;
-    if (!isatty(fileno(stream)) || room < 20) {
-        fputs(text, stream);
-        return;
-    }
-    for (size_t length; length = line_length(text, room), text[length]; text += length) {
+    for (size_t length; length = line_length(text, columns - column), text[length];
+         text += length) {
         fprintf(stream, "%.*s\n%*s", (int)length, text, column, "");
         length += text[length] == ' ';
     }
     fputs(text, stream);
+}
+
+void lb_print_wrapped(FILE *stream, int column, const char *text)
+{
+    bool breaks = isatty(fileno(stream)) && lb_columns(stream) >= column + 20;
+    lb_print_lines(stream, column, breaks ? lb_columns(stream) : INT_MAX, text);
 }
 
 void lb_print_labelled(const char *label, const char *text)

@@ -21,9 +21,12 @@ bool lb_reader_left(FILE *stream);
 /* Columns of the stream's terminal; 80 when it is no terminal. */
 int lb_columns(FILE *stream);
 
-/* Writes a text without line ends from a column of the stream's terminal on: it is broken at
- * spaces, and later lines are indented to that column. Without a terminal it stays one line, so
- * that it can be searched. */
+/* Writes a text without line ends from a column on: it is broken at spaces into lines that end
+ * before `columns`, and later lines are indented to that column. */
+void lb_print_lines(FILE *stream, int column, int columns, const char *text);
+
+/* The same with the columns of the stream's terminal. Without one the text stays one line, so that
+ * it can be searched. */
 void lb_print_wrapped(FILE *stream, int column, const char *text);
 
 /* Writes the label to stdout, and behind it the text, wrapped likewise, and a line end. */

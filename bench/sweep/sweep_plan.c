@@ -48,7 +48,7 @@ static enum lb_status configure_gbench(const struct lb_options *options, struct 
     size_t count = options->benchmark_count;
     char **all = lb_needed(calloc(count + 2, sizeof(*all)));
     for (size_t i = 0; i < count; i++)
-        all[i] = (char *)(uintptr_t)options->benchmark[i];
+        all[i] = options->benchmark[i];
     snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
              lb_sweep_rounds(options));
     all[count++] = repetitions;

@@ -51,6 +51,16 @@ void lb_append(char *text, size_t size, const char *format, ...)
         text[last] = '\0';
 }
 
+bool lb_next_item(const char **list, char *item, size_t size)
+{
+    if (!*list)
+        return false;
+    size_t length = strcspn(*list, ",");
+    snprintf(item, size, "%.*s", (int)length, *list);
+    *list = (*list)[length] ? *list + length + 1 : NULL;
+    return true;
+}
+
 void lb_clean_text(char *text)
 {
     unsigned char *to = (unsigned char *)text;

@@ -11,6 +11,10 @@
 void lb_append(char *text, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Copies the next item of a list with commas between, cut to that size, and moves *list behind it.
+ * False when there is none left: *list is NULL. */
+bool lb_next_item(const char **list, char *item, size_t size);
+
 /* Changes the text in place into valid UTF-8 that is safe to print on a terminal: a byte that is
  * not part of a character becomes '?', and a control character (C0, DEL, C1) becomes a space. The
  * text never grows. */
