@@ -18,8 +18,8 @@ enum {
     FORWARD_TILES = PLAIN_TILES LB_STEP_TENSOR_TILES(ONE)
 };
 
-/* The cost of what is neither moving bytes nor multiplying matrices. They are estimates: nothing
- * has been measured on a device. */
+/* The cost of what is neither moving bytes nor multiplying matrices, estimated before the first run
+ * on a device. */
 enum {
     LAUNCH_NS =
         1300, /* from one node of a graph to the next: RRZE-HPC/gpu-benches, 1.26 to 1.37 us */
