@@ -16,11 +16,11 @@ cd "$(dirname "$0")/.."
 . bench/packages.sh
 preset=${LB_PRESET:-dev}
 targets=quick-tests
-left_out='broken|long'
+left_out=(--label-exclude long)
 if [ "${1-}" = --all ]; then
   shift
   targets=all
-  left_out=broken
+  left_out=()
 fi
 
 # shellcheck disable=SC2086 # lists of words
@@ -47,4 +47,4 @@ if [ "$targets" = all ]; then
   tests/nsys.sh build/nsys >build/nsys.log 2>&1 || tail -n 1 build/nsys.log >&2
 fi
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 2 \
-  --label-exclude "$left_out" "$@"
+  "${left_out[@]}" "$@"
