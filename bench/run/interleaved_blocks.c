@@ -1,8 +1,6 @@
 /* Pairs of sample blocks: two sides of a comparison that take turns. */
 #include "run/interleaved_blocks.h"
 
-#include <string.h>
-
 #include "base/random.h"
 
 struct lb_sampler_options lb_block_sampler(void)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/memory.h"
@@ -25,8 +26,7 @@ enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for 
 
 /* A row or a canary. */
 struct line {
-    json_t *object;   /* as it is written; owned */
-    json_t *started;  /* when its session began; NULL: unknown; owned */
+    json_t *object;   /* as it is written, with when its session began; owned */
     char *id;         /* the case's text; owned */
     double median_ns; /* NaN: it has no time */
     size_t environment;
@@ -40,7 +40,7 @@ struct merge {
     struct line *lines; /* [count]; owned */
     size_t count;
     json_t *environments; /* array of objects */
-    json_t *warnings;     /* object: from an environment's number, as text, to its warning */
+    json_t *warnings;     /* array: the warning of each environment, or null */
     json_t *header;       /* of the first run, but for "started": that of the earliest */
     char *first;          /* path of that run; owned */
     char finished[32];    /* when the last of the runs ended; "": unknown */
@@ -68,7 +68,6 @@ static void free_merge(struct merge *merge)
 {
     for (size_t i = 0; i < merge->count; i++) {
         json_decref(merge->lines[i].object);
-        json_decref(merge->lines[i].started);
         free(merge->lines[i].id);
     }
     free(merge->lines);
@@ -82,7 +81,7 @@ static void free_merge(struct merge *merge)
 /* ---- Reading ---- */
 
 /* lb_run_visitor: keeps a line. Its environment is still a number of its own run. */
-static enum lb_status add_line(void *user, const struct lb_run_line *line, struct lb_error *err)
+static void add_line(void *user, const struct lb_run_line *line)
 {
     struct merge *merge = user;
     char id[LB_CASE_ID_SIZE];
@@ -90,7 +89,6 @@ static enum lb_status add_line(void *user, const struct lb_run_line *line, struc
     lb_case_print(&line->row->c, id);
     merge->lines[merge->count] = (struct line){
         .object = json_incref(line->object),
-        .started = json_is_string(line->started) ? json_incref(line->started) : NULL,
         .id = lb_needed(strdup(id)),
         .median_ns = lb_row_is_timed(line->row) ? line->row->median_ns : (double)NAN,
         .environment = line->row->environment,
@@ -99,8 +97,15 @@ static enum lb_status add_line(void *user, const struct lb_run_line *line, struc
         .ran = line->row->verdict != LB_VERDICT_SKIPPED,
     };
     merge->count++;
-    (void)err;
-    return LB_OK;
+    if (line->started)
+        json_object_set(line->object, "started", line->started);
+}
+
+/* When the session of a line began; "" where that is unknown. */
+static const char *started(const struct line *line)
+{
+    const char *text = json_string_value(json_object_get(line->object, "started"));
+    return text ? text : "";
 }
 
 /* Gives the lines from `first` on the numbers that their environments have in the result. */
@@ -312,8 +317,8 @@ static int compare_lines(const void *a, const void *b)
         order = p->environment < q->environment ? -1 : 1;
     if (!order)
         order = p->ran - q->ran;
-    if (!order && p->started && q->started)
-        order = strcmp(json_string_value(p->started), json_string_value(q->started));
+    if (!order)
+        order = strcmp(started(p), started(q));
     if (!order && p->canary)
         order = (p->median_ns > q->median_ns) - (p->median_ns < q->median_ns);
     return order ? order : (p->number > q->number) - (p->number < q->number);
@@ -342,7 +347,7 @@ static bool is_repeated(const struct line *canary)
     const struct line *before = canary - 1;
     return before->canary && before->environment == canary->environment &&
            strcmp(before->id, canary->id) == 0 && before->median_ns == canary->median_ns &&
-           json_equal(before->started, canary->started);
+           strcmp(started(before), started(canary)) == 0;
 }
 
 /* Sorts the lines and drops those that others replace: a row that ran replaces one that was
@@ -391,12 +396,11 @@ static void number_devices(const json_t *environments, size_t *devices)
     json_decref(kinds);
 }
 
-/* Says that a node is slower or faster than the others, and adds a warning to its rows. */
-static void report_node(struct merge *merge, size_t number, const struct lb_canary_verdict *verdict,
-                        FILE *report)
+/* Says that a node is slower or faster than the others; returns the warning for its rows. */
+static json_t *report_node(const json_t *environment, const struct lb_canary_verdict *verdict,
+                           FILE *report)
 {
-    char node[256], device[256], words[128], warning[512], key[32];
-    const json_t *environment = json_array_get(merge->environments, number);
+    char node[256], device[256], words[128];
     lb_environment_node(environment, node, sizeof(node));
     lb_environment_device(environment, device, sizeof(device));
     snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
@@ -404,9 +408,7 @@ static void report_node(struct merge *merge, size_t number, const struct lb_cana
              verdict->nodes);
     fprintf(report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words,
             device, 100 * expm1(verdict->spread));
-    snprintf(warning, sizeof(warning), "its node %.100s is %s, by its canaries", node, words);
-    snprintf(key, sizeof(key), "%zu", number);
-    json_object_set_new(merge->warnings, key, json_string(warning));
+    return json_sprintf("its node %.100s is %s, by its canaries", node, words);
 }
 
 /* Compares the nodes by their canaries, and says which of them differ. */
@@ -426,8 +428,10 @@ static void check_nodes(struct merge *merge, FILE *report)
     for (size_t n = 0; n < nodes; n++) {
         judged += verdicts[n].nodes >= LB_CANARY_NODES;
         off += verdicts[n].off;
-        if (verdicts[n].off)
-            report_node(merge, n, &verdicts[n], report);
+        json_array_append_new(merge->warnings,
+                              verdicts[n].off ? report_node(json_array_get(merge->environments, n),
+                                                            &verdicts[n], report)
+                                              : json_null());
     }
     if (judged > 0 && off == 0)
         fprintf(report, "no node is off by its canaries\n");
@@ -449,19 +453,14 @@ static void write_object(json_t *object, FILE *out)
     json_decref(object);
 }
 
-/* Writes a line with the number of its environment, the time of its session, and the warning about
- * its node. */
+/* Writes a line with the number of its environment and the warning about its node. */
 static void write_line(const struct merge *merge, const struct line *line, FILE *out)
 {
-    char number[32];
     json_t *object = line->object;
-    snprintf(number, sizeof(number), "%zu", line->environment);
-    json_t *warning = line->canary ? NULL : json_object_get(merge->warnings, number);
+    json_t *warning = json_array_get(merge->warnings, line->environment);
     json_object_del(object, "node_warning");
     json_object_set_new(object, "environment", json_integer((json_int_t)line->environment));
-    if (line->started)
-        json_object_set(object, "started", line->started);
-    if (warning)
+    if (!line->canary && json_is_string(warning))
         json_object_set(object, "node_warning", warning);
     write_object(json_incref(object), out);
 }
@@ -506,16 +505,12 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
 /* LB_INVALID when the file is a run that is not a result of merging, since it would be lost. */
 static enum lb_status check_replaceable(const char *path, struct lb_error *err)
 {
-    char *line = NULL;
-    size_t size = 0;
-    FILE *stream = fopen(path, "r");
-    if (!stream)
-        return errno == ENOENT ? LB_OK : lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-    json_t *header = getline(&line, &size, stream) > 0 ? json_loads(line, 0, NULL) : NULL;
-    bool merged = json_is_true(json_object_get(header, "merged"));
-    fclose(stream);
-    free(line);
-    json_decref(header);
+    struct lb_run run;
+    if (access(path, F_OK) != 0)
+        return LB_OK;
+    bool merged = lb_run_read(path, &run, NULL) == LB_OK &&
+                  json_is_true(json_object_get(run.header, "merged"));
+    lb_run_free(&run);
     return merged ? LB_OK
                   : lb_fail(err, LB_INVALID,
                             "--merge: %s is a run of its own, which the result would replace; name "
@@ -614,7 +609,7 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
 {
     enum lb_status st = LB_OK;
     struct merge merge = {.environments = json_array(),
-                          .warnings = json_object(),
+                          .warnings = json_array(),
                           .header = json_object(),
                           .shards = json_array()};
     for (size_t i = 0; i < count; i++)

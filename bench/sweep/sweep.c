@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "plot/grouped_run.h"
 #include "support/cpu_load.h"
 #include "support/terminal.h"

@@ -1,7 +1,6 @@
 /* A step of a sweep: finishes the run with everything that is derived from its file. */
 #include <stdio.h>
 
-#include "base/text.h"
 #include "record/run_file.h"
 #include "run/derived_outputs.h"
 #include "support/cpu_load.h"

@@ -2,7 +2,6 @@
 #include "base/suggest.h"
 
 #include <ctype.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

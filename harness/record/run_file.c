@@ -417,7 +417,7 @@ static enum lb_status read_row(struct reader *reader, json_t *object, bool canar
     }
     if (reader->visit) {
         const struct lb_run_line line = {&row, object, started ? started : reader->started, canary};
-        st = reader->visit(reader->user, &line, err);
+        reader->visit(reader->user, &line);
     } else {
         lb_row_free(&run->rows[number]);
         run->rows[number] = row;

@@ -60,13 +60,12 @@ enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error
 /* A row or a canary as it is read. */
 struct lb_run_line {
     const struct lb_row *row;
-    json_t *object;  /* the line itself; borrowed */
-    json_t *started; /* when its session began, a string; NULL: unknown */
+    json_t *object;  /* the line itself; borrowed, and may be changed */
+    json_t *started; /* when its session began; NULL: unknown */
     bool canary;
 };
 
-typedef enum lb_status lb_run_visitor(void *user, const struct lb_run_line *line,
-                                      struct lb_error *err);
+typedef void lb_run_visitor(void *user, const struct lb_run_line *line);
 
 /* Reads a run as lb_run_read does, but hands each row and each canary to visit and keeps none of
  * them: run->rows is NULL, and run->count the number of cases. visit NULL: lb_run_read. */
