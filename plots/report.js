@@ -50,7 +50,9 @@ function withUnit(kind, value) {
 }
 const ns = (value) => withUnit("time", value);
 const times = (value) => (value === null ? "–" : digits(value) + "×");
-const plural = (count, word) => count.toLocaleString("en") + " " + word + (count === 1 ? "" : "s");
+const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+// "1 case has", "3 cases have"
+const pluralHas = (count, word) => `${plural(count, word)} ${count === 1 ? "has" : "have"}`;
 const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
 const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
 function median(values) {
@@ -131,19 +133,18 @@ const BY_KEY = new Map(PROBLEMS.map((problem) => [keyOf(problem.setting, problem
 const like = (c, setting) => setting && BY_KEY.get(keyOf(setting, c));
 const timedOf = (problem, series) => problem && problem.timed.find((c) => c.series === series);
 const idOf = (c) =>
-    c.series.name.split(/[/ ]/)[0] + "/T" + c.T + "_B" + c.B + "_I" + c.I + "_H" + c.H + c.tail;
-const sizesOf = (c) => "T = " + c.T + ", B = " + c.B + ", I = " + c.I + ", H = " + c.H;
+    `${c.series.name.split(/[/ ]/)[0]}/T${c.T}_B${c.B}_I${c.I}_H${c.H}${c.tail}`;
+const sizesOf = (c) => `T = ${c.T}, B = ${c.B}, I = ${c.I}, H = ${c.H}`;
 
 function searchText(c) {
     if (!c.words)
-        c.words = [" ", idOf(c), "T=" + c.T, "B=" + c.B, "I=" + c.I, "H=" + c.H, c.setting.dtype,
+        c.words = ["", idOf(c), `T=${c.T} B=${c.B} I=${c.I} H=${c.H}`, c.setting.dtype,
             c.setting.pass, c.setting.others, c.verdict, c.reason, c.warning, c.description,
-                c.kernels,
-            " "].join(" ").toLowerCase();
+            c.kernels, ""].join(" ").toLowerCase();
     return c.words;
 }
 
-// State: what the reader chose. It is kept in the page's link, #key=value,value&..., without what
+// State: what the reader chose. It is kept in the page's link, #key=value&key=value, without what
 // is as it begins.
 
 const SIZES = ["T", "B", "I", "H"];
@@ -175,30 +176,20 @@ function defaults() {
 let state = defaults();
 
 function stateToLink() {
-    const first = defaults(), parts = [];
+    const first = defaults(), link = new URLSearchParams();
     for (const [key, value] of Object.entries(state)) {
-        if (value instanceof Set) {
-            if (value.size) parts.push(key + "=" + Array.from(value, encodeURIComponent).join(","));
-        } else if (value !== first[key]) {
-            parts.push(key + "=" + encodeURIComponent(value));
-        }
+        if (value instanceof Set) value.forEach((one) => link.append(key, one));
+        else if (value !== first[key]) link.append(key, value);
     }
-    return parts.length ? "#" + parts.join("&") : "";
+    return String(link) && "#" + link;
 }
-function stateFromLink(link) {
-    const read = defaults();
-    for (const part of link.replace(/^#/, "").split("&")) {
-        const at = part.indexOf("="), key = part.slice(0, at);
-        if (at < 0 || !Object.hasOwn(read, key)) continue;
-        let values;
-        try {
-            values = part.slice(at + 1).split(",").map(decodeURIComponent);
-        } catch (error) {
-            continue;  // no link that this page wrote
-        }
+function stateFromLink(hash) {
+    const read = defaults(), link = new URLSearchParams(hash.slice(1));
+    for (const key of Object.keys(read)) {
+        const values = link.getAll(key);
         if (read[key] instanceof Set)
             read[key] = new Set(values.filter((value) => facetOf(key).groups.has(value)));
-        else read[key] = values[0];
+        else if (values.length) read[key] = values[0];
     }
     if (read.base && !SERIES.some((series) => series.name === read.base))
         read.base = defaults().base;
@@ -226,9 +217,9 @@ function change(changes) {
 function select() {
     const active = FACETS.filter((facet) => state[facet.key].size > 0);
     const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-    const shown = CASES.filter((c) => active.every((facet) => state[facet.key].has(facet.of(c))) &&
-            words.every(
-                (word) => searchText(c).includes(word.includes("=") ? " " + word + " " : word)));
+    const has = (c, word) => searchText(c).includes(word.includes("=") ? ` ${word} ` : word);
+    const shown = CASES.filter((c) => words.every((word) => has(c, word)) &&
+        active.every((facet) => state[facet.key].has(facet.of(c))));
     const timed = shown.filter((c) => c.timed), series = SERIES.find((s) => s.name === state.base);
     for (const c of timed) {
         c.base = timedOf(c.problem, series);
@@ -284,14 +275,14 @@ function syncFilters({shown}) {
         input.checked = state[input.name].has(input.value);
     const all = shown.length === CASES.length;
     const filters = FACETS.filter((facet) => state[facet.key].size > 0)
-        .map((facet) => facet.label + ": " + Array.from(state[facet.key]).join(" or "));
+        .map((facet) => `${facet.label}: ${Array.from(state[facet.key]).join(" or ")}`);
     if (state.q) filters.push("words: " + state.q);
-    $("count").textContent = all ? plural(CASES.length, "case")
-        : shown.length.toLocaleString("en") + " of " + plural(CASES.length, "case");
+    const part = all ? "" : shown.length.toLocaleString("en") + " of ";
+    const count = $("count").textContent = part + plural(CASES.length, "case");
     $("reset").disabled = all && !filters.length;
     $("chart-kind").value = state.chart;
     $("filter-note").textContent =  // on paper, where the controls are not
-        filters.length ? $("count").textContent + ", filtered by " + filters.join("; ") : "";
+        filters.length ? `${count}, filtered by ${filters.join("; ")}` : "";
 }
 const dotOf = (series) => h("span", {class: "dot", style: colorOf(series)});
 const nameOf = (series) => h("span", {class: "name"}, dotOf(series), series.name);
@@ -322,33 +313,28 @@ function summaryScale(lines) {
     return {marks, at: (ratio) => (100 * (Math.log2(ratio) - low) / (high - low)).toFixed(2) + "%"};
 }
 function summaryTrack({low, high, middle, series}, {at, marks}) {
-    const rule = (e) => h("span", {class: e ? "rule" : "rule one", style: "left:" + at(2 ** e)});
-    const span = "left:" + at(low) + ";right:calc(100% - " + at(high) + ")";
-    const said = "from " + times(low) + " to " + times(high);
+    const rule = (e) => h("span", {class: e ? "rule" : "rule one", style: `left:${at(2 ** e)}`});
+    const span = `left:${at(low)};right:calc(100% - ${at(high)})`;
+    const said = `from ${times(low)} to ${times(high)}`;
     return h("div", {class: "track", role: "img", "aria-label": said}, marks.map(rule),
-        h("span", {class: "span", style: colorOf(series) + ";" + span}),
-        h("span", {class: "middle", style: colorOf(series) + ";left:" + at(middle)}));
+        h("span", {class: "span", style: `${colorOf(series)};${span}`}),
+        h("span", {class: "middle", style: `${colorOf(series)};left:${at(middle)}`}));
 }
 function drawSummary({timed}) {
-    const compares = (c) => c.problem.timed.length > 1;
-    const compared = new Set(timed.filter(compares).map((c) => c.problem)).size;
+    const compared = new Set(timed.map((c) => c.problem).filter((p) => p.timed.length > 1)).size;
     const lines = SERIES.map((series) => summaryOf(series, timed)).filter((line) => line.count > 0);
     lines.sort((a, b) => (b.middle || 0) - (a.middle || 0) || b.fastest - a.fastest);
     $("summary-note").textContent = !compared
         ? "No shown problem has times of two implementations."
-        : "Fastest counts the " + plural(compared, "problem") +
-            " for which at least two implementations have a time." +
-            (state.base ? " The bar runs from the lowest to the highest speed-up over " +
-                state.base +
-                     ", and its mark is the median." : "");
+        : `Fastest counts the ${plural(compared, "problem")} for which at least two ` +
+            "implementations have a time." + (state.base ? " The bar runs from the lowest to the " +
+            `highest speed-up over ${state.base}, and its mark is the median.` : "");
     const scale = summaryScale(lines), track = lines.some((line) => line.middle !== null);
-    const ticks = scale.marks.map((e) => h("span", {class: "tick", style: "left:" +
-        scale.at(2 ** e)},
-        (e < 0 ? "1/" + 2 ** -e : 2 ** e) + "×"));
-    const number = (label, value) => h("td", {class: "n", "data-label": label}, String(value));
+    const ticks = scale.marks.map((e) => h("span",
+        {class: "tick", style: `left:${scale.at(2 ** e)}`}, `${e < 0 ? "1/" + 2 ** -e : 2 ** e}×`));
     const rows = lines.map((line) => h("tr", {}, h("td", {}, nameOf(line.series)),
-        number("times", line.count), number("fastest", line.fastest), number("tied", line.tied),
-        number("speed-up", times(line.middle)),
+        numberCell("times", line.count), numberCell("fastest", line.fastest),
+        numberCell("tied", line.tied), numberCell("speed-up", times(line.middle)),
         h("td", {class: "range"}, line.middle !== null && summaryTrack(line, scale))));
     $("summary").replaceChildren(lines.length
         ? h("table", {}, tableHead(["Implementation", "Times#", "Fastest#", "Tied#", "Speed-up#",
@@ -356,6 +342,7 @@ function drawSummary({timed}) {
                 track && h("div", {class: "track"}, ticks))]), h("tbody", {}, rows))
         : h("p", {class: "empty"}, "No shown case has a time."));
 }
+const numberCell = (label, words) => h("td", {class: "n", "data-label": label}, String(words));
 // The head of a table; # at the end of a name marks a column of numbers.
 function tableHead(names) {
     return h("thead", {}, h("tr", {}, names.map((name) => typeof name !== "string" ? name
@@ -552,16 +539,12 @@ const shortNumber = (value) =>
 
 function drawPoint(point, {X, Y, say}) {
     const {c} = point, y = Y(point.y), [lo, hi] = point.interval;
-    const group = svg("g", {
-        class: "point",
-        transform: "translate(" + X(point.x).toFixed(1) + " " + y.toFixed(1) + ")",
-        role: "img",
-        "aria-label": c.series.name + ", " + sizesOf(c) + ": " + say(point.y),
-        "data-case": c.index
-    });
+    const group = svg("g", {class: "point", role: "img", "data-case": c.index,
+        transform: `translate(${X(point.x).toFixed(1)} ${y.toFixed(1)})`,
+        "aria-label": `${c.series.name}, ${sizesOf(c)}: ${say(point.y)}`});
     if (lo > 0 && hi > 0 && Y(lo) - Y(hi) > 3) {
         const from = (Y(lo) - y).toFixed(1), to = (Y(hi) - y).toFixed(1);
-        group.append(path("whisker", "M-3 " + from + "h6M-3 " + to + "h6M0 " + from + "V" + to,
+        group.append(path("whisker", `M-3 ${from}h6M-3 ${to}h6M0 ${from}V${to}`,
             {style: colorOf(c.series)}));
     }
     group.append(svg("circle", {class: "hit", r: 9}), markOf(c.series));
@@ -569,31 +552,31 @@ function drawPoint(point, {X, Y, say}) {
 }
 function drawAxes(image, {width, height, left, right, bottom, X, Y, xTicks, yTicks, xLabel, yLabel,
     xText, yText}) {
-    const across = (y) => "M" + left + " " + y.toFixed(1) + "H" + (width - right);
-    for (const tick of yTicks)
-        image.append(path("grid", across(Y(tick))),
-            svg("text", {x: left - 6, y: Y(tick) + 4, "text-anchor": "end"}, yText(tick)));
-    image.append(path("axis", across(height - bottom)));
+    const put = (x, y, anchor, words) =>
+        image.append(svg("text", {x, y, "text-anchor": anchor}, words));
+    for (const tick of yTicks) {
+        image.append(path("grid", `M${left} ${Y(tick).toFixed(1)}H${width - right}`));
+        put(left - 6, Y(tick) + 4, "end", yText(tick));
+    }
+    image.append(path("axis", `M${left} ${height - bottom}H${width - right}`));
     let last = -Infinity;
     for (const tick of xTicks) {
         const x = X(tick), label = xText(tick);
         if (x - last < 7 * label.length + 8) continue;  // it would touch its neighbour
         last = x;
-        image.append(path("axis", "M" + x.toFixed(1) + " " + (height - bottom) + "v4"),
-            svg("text", {x: x.toFixed(1), y: height - bottom + 16, "text-anchor": "middle"},
-                label));
+        image.append(path("axis", `M${x.toFixed(1)} ${height - bottom}v4`));
+        put(x.toFixed(1), height - bottom + 16, "middle", label);
     }
-    image.append(svg("text", {x: (left + width - right) / 2, y: height - 2,
-        "text-anchor": "middle"},
-        xLabel), svg("text", {x: 0, y: 10}, yLabel));
+    put((left + width - right) / 2, height - 2, "middle", xLabel);
+    put(0, 10, "start", yLabel);
 }
 // A series' line, and its lower bounds.
 function drawLine(image, series, line, {chart, X, Y}) {
-    const at = (x, y) => X(x).toFixed(1) + " " + Y(y).toFixed(1);
+    const at = (x, y) => `${X(x).toFixed(1)} ${Y(y).toFixed(1)}`;
     const bounds = line.map(({c, x}) => [x, boundOf(chart, c)]).filter((bound) => bound[1]);
     if (hasMarksAlone(chart))
         for (const [x, y] of bounds)
-            image.append(path("unit", "M" + at(x, y) + "m-4 0h8m-4 -4v8"));
+            image.append(path("unit", `M${at(x, y)}m-4 0h8m-4 -4v8`));
     else if (bounds.length > 1)
         image.append(path("bound", "M" + bounds.map(([x, y]) => at(x, y)).join("L")));
     if (!hasMarksAlone(chart) && line.length > 1)
@@ -605,15 +588,12 @@ function panelFigure(panel, image) {
 }
 function drawPanel(panel, frame) {
     const {chart, width, height, left, right, Y} = frame;
-    const image = svg("svg", {
-        viewBox: "0 0 " + width + " " + height,
-        role: "group",
-        "aria-label": panel.heading + ", " + panel.title,
-    });
+    const image = svg("svg", {viewBox: `0 0 ${width} ${height}`, role: "group",
+        "aria-label": `${panel.heading}, ${panel.title}`});
     drawAxes(image, frame);
     const reference = chart.reference && Y(chart.reference(panel.points)).toFixed(1);
     if (reference)
-        image.append(path("unit", "M" + left + " " + reference + "H" + (width - right),
+        image.append(path("unit", `M${left} ${reference}H${width - right}`,
             {"stroke-dasharray": "5 4"}));
     for (const [series, line] of panel.lines) drawLine(image, series, line, frame);
     for (const line of panel.lines.values())
@@ -628,14 +608,12 @@ function rangeOf(values, pad) {
 // What all panels share: the size in pixels, the scales, and the ticks and labels of both axes.
 function frameOf(panels, chart, axis, width) {
     const points = panels.flatMap((panel) => panel.points), xs = points.map((point) => point.x);
-    const [yLow, yHigh] = rangeOf(points.flatMap(({c, y, interval}) =>
-        [y, ...interval, boundOf(chart, c), chart.reference &&
-            chart.reference(points)]),
-        1.15);
-    const [xLow, xHigh] = rangeOf(xs, 1.12);
+    const ys = points.flatMap(({c, y, interval}) => [y, ...interval, boundOf(chart, c)]);
+    const reference = chart.reference ? [chart.reference(points)] : [];
+    const [yLow, yHigh] = rangeOf(ys.concat(reference), 1.15), [xLow, xHigh] = rangeOf(xs, 1.12);
     const marksAlone = hasMarksAlone(chart);
     const height = marksAlone ? Math.min(420, 0.62 * width + 60)
-                           : Math.max(190, Math.min(260, 0.62 * width));
+                              : Math.max(190, Math.min(260, 0.62 * width));
     const [unit, size] = chart.unit ? unitFor(chart.unit, Math.sqrt(yLow * yHigh)) : ["", 1];
     const yTicks = roundTicks(yLow / size, yHigh / size, 7).map((tick) => tick * size);
     const yText = (v) => shortNumber(v / size) + (chart.suffix || "");
@@ -649,7 +627,7 @@ function frameOf(panels, chart, axis, width) {
         xText: chart.xText || (marksAlone ? shortNumber : String),
         xLabel: chart.xLabel || axisName(axis),
         yLabel: unit + (unit && " ") + chart.label,
-        say: (y) => (chart.unit ? withUnit(chart.unit, y) + " " : digits(y) + " ") + chart.label,
+        say: (y) => `${chart.unit ? withUnit(chart.unit, y) : digits(y)} ${chart.label}`,
     };
 }
 const axisName = (axis) => $("chart-axis").querySelector("[value=" + axis + "]").textContent;
@@ -677,8 +655,7 @@ function drawMap(panel, axis) {
     const ys = distinct(panel.cases.map((c) => c[axis]));
     const W = 56, H = 28, left = 52, top = 16, width = left + W * xs.length + 4;
     const image = svg("svg", {class: "map", role: "group", "aria-label": panel.title,
-        viewBox: "0 0 " + width + " " + (top + H * ys.length + 38), style: "max-width:" + width +
-            "px"});
+        viewBox: `0 0 ${width} ${top + H * ys.length + 38}`, style: `max-width:${width}px`});
     const put = (x, y, words, anchor) =>
         image.append(svg("text", {x, y, "text-anchor": anchor || "middle"}, words));
     const place = new Map(panel.cases.map((c) => [c.H + "," + c[axis], c]));
@@ -688,8 +665,8 @@ function drawMap(panel, axis) {
             const c = place.get(x + "," + y), [words, kind] = mapCell(c);
             const shade = c && c.speedup ? Math.min(1, Math.abs(Math.log2(c.speedup)) / 2) : 1;
             image.append(svg("g", {class: c && "point", "data-case": c && c.index, role: "img",
-                "aria-label": "H = " + x + ", " + axis + " = " + y + ": " + words,
-                transform: "translate(" + (left + W * column) + " " + (top + H * row) + ")"},
+                "aria-label": `H = ${x}, ${axis} = ${y}: ${words}`,
+                transform: `translate(${left + W * column} ${top + H * row})`},
                 svg("rect", {class: "cell " + kind + " hit", width: W - 2, height: H - 2,
                     "fill-opacity": (0.1 + 0.9 * shade).toFixed(2)}),
                 svg("text", {x: W / 2 - 1, y: 18, "text-anchor": "middle",
@@ -703,8 +680,8 @@ function drawMap(panel, axis) {
 }
 
 function drawLegend(panels) {
-    const shows = (panel, series) => panel.lines && panel.lines.has(series);
-    const used = SERIES.filter((series) => panels.some((panel) => shows(panel, series)));
+    const used = SERIES.filter((series) =>
+        panels.some(({lines}) => lines && lines.has(series)));
     $("legend").replaceChildren(...used.map((series) => h("span", {},
         svg("svg", {width: 34, height: 12, viewBox: "-17 -6 34 12", "aria-hidden": "true"},
             lineOf(series, "M-16 0H16"), markOf(series)), series.name)));
@@ -741,20 +718,19 @@ function drawChart(selection) {
     area.replaceChildren(
         ...few.map((panel) => (chart.map ? drawMap(panel, axis) : drawPanel(panel, frame))));
     if (few.length < panels.length) {
-        const more = h("button", {type: "button"}, "Draw all " + panels.length + " panels");
+        const more = h("button", {type: "button"}, `Draw all ${panels.length} panels`);
         more.addEventListener("click", () => {
             allPanels = true;
             drawChart(drawn);
         });
-        area.append(note("These are " + few.length + " of " + panels.length +
-            " panels: choose sizes to see others. ", more));
+        area.append(note(`These are ${few.length} of ${panels.length} panels: choose sizes to ` +
+            "see others. ", more));
     }
 }
 
 // Table: by problem, and the fastest first, unless the reader chose a column
 
 const PART = 150;  // rows made at a time
-const numberCell = (label, words) => h("td", {class: "n", "data-label": label}, words);
 const COLUMNS = [
     ["impl", "Implementation", (c) => c.series.name,
         (c) => h("td", {class: "wrap"}, nameOf(c.series))],
@@ -765,15 +741,16 @@ const COLUMNS = [
     CASES.some((c) => c.setting.others) && ["others", "Others", (c) => c.setting.others,
         (c) => h("td", {class: "wrap"}, c.setting.others)],
     ["median", "Median#", (c) => c.median, (c) => h("td", {class: "n median"}, ns(c.median),
-        c.hasInterval > 0 && h("small", {}, " ±" + (50 * (c.hi - c.lo) / c.median).toFixed(1) + " %"))],
+        c.hasInterval > 0 &&
+            h("small", {}, ` ±${(50 * (c.hi - c.lo) / c.median).toFixed(1)} %`))],
     ["step", "Per step#", (c) => c.median / c.T, (c) => numberCell("per step", ns(c.median / c.T))],
     ["speedup", "Speed-up#", (c) => c.speedup,
         (c) => h("td", {class: "n" + (c.rank && " best"), "data-label": "speed-up"},
             times(c.speedup),
             c.rank && h("small", {}, " " + c.rank))],
-    ...PERCENTILES.map((name, i) => i > 0 && CASES.some((c) => c.percentiles) && ["p" + name, "p" + name + "#",
-        (c) => c.percentiles && c.percentiles[i][0],
-        (c) => numberCell("p" + name, c.percentiles ? ns(c.percentiles[i][0]) : "–")]),
+    ...(CASES.some((c) => c.percentiles) ? [1, 2] : []).map((i) => [
+        "p" + PERCENTILES[i], `p${PERCENTILES[i]}#`, (c) => c.percentiles && c.percentiles[i][0],
+        (c) => numberCell("p" + PERCENTILES[i], ns(c.percentiles && c.percentiles[i][0]))]),
     CASES.some((c) => c.update) && ["update", "Update#", (c) => c.update,
         (c) => numberCell("update", ns(c.update))],
     ["error", "Error#", (c) => c.error,
@@ -784,10 +761,9 @@ const COLUMNS = [
 // How many samples lie at which distance from the median, one bar per percent.
 function stripOf(c) {
     const bars = Array.from(c.strip, (digit, i) =>
-        (digit > 0 ? "M" + (2 * i + 1) + " 16v-" + (1.6 * digit).toFixed(1) : "")).join("");
+        (digit > 0 ? `M${2 * i + 1} 16v-${(1.6 * digit).toFixed(1)}` : "")).join("");
     return svg("svg", {class: "strip", viewBox: "0 0 82 16", role: "img",
-        "aria-label": plural(c.samples, "sample")},
-        path("mid", "M41 0v16"), path(null, bars));
+        "aria-label": plural(c.samples, "sample")}, path("mid", "M41 0v16"), path(null, bars));
 }
 function sortCases(timed) {
     const column = COLUMNS.find((one) => one.key === state.sort.replace(/^-/, ""));
@@ -806,9 +782,8 @@ function makeRows(count) {
     for (; table.made < end; table.made++) {
         const c = table.rows[table.made], before = table.rows[table.made - 1];
         const place = state.sort || !before ? null : before.problem === c.problem ? "same" : "next";
-        part.append(h("tr", {tabindex: "0", "data-case": c.index, class: place, "aria-expanded":
-            "false"},
-            COLUMNS.map((column) => column.cell(c))));
+        part.append(h("tr", {tabindex: "0", "data-case": c.index, class: place,
+            "aria-expanded": "false"}, COLUMNS.map((column) => column.cell(c))));
     }
     table.body.append(part);
     const left = table.rows.length - table.made;
@@ -820,7 +795,7 @@ function headCell({key, label}) {
     const button = h("button", {type: "button"}, label.replace("#", ""));
     button.addEventListener("click", () => {
         change({sort: up ? "-" + key : down ? "" : key});
-        document.querySelector("#cases th[data-key=" + key + "] button").focus();
+        document.querySelector(`#cases th[data-key=${key}] button`).focus();
     });
     return h("th", {scope: "col", class: label.endsWith("#") && "n", "data-key": key,
         "aria-sort": up ? "ascending" : down ? "descending" : null}, button);
@@ -831,13 +806,13 @@ function drawTable({timed}) {
     table = {rows: sortCases(timed), made: 0, body, more};
     const list = h("table", {id: "cases", class: !state.sort && "grouped"},
         h("thead", {}, h("tr", {}, COLUMNS.map(headCell))), body);
-    $("table").replaceChildren(...(timed.length ? [list, more]
-                                       : [h("p", {class: "empty"}, "No shown case has a time.")]));
+    if (timed.length) $("table").replaceChildren(list, more);
+    else $("table").replaceChildren(h("p", {class: "empty"}, "No shown case has a time."));
     makeRows(PART);
     const place = state.open ? table.rows.findIndex((c) => idOf(c) === state.open) : -1;
     if (place >= table.made) makeRows(place - table.made + 1);
     if (place >= 0)
-        openRow(body.querySelector("tr[data-case='" + table.rows[place].index + "']"), true);
+        openRow(body.querySelector(`tr[data-case='${table.rows[place].index}']`), true);
 }
 function openRow(row, open) {
     const next = row.nextElementSibling, isOpen = next && next.classList.contains("details");
@@ -866,43 +841,42 @@ function detailsOf(c, all) {
             list.append(h("dt", {}, name), h("dd", {}, value));
     };
     const percent = (share) => (100 * share).toPrecision(2) + " %";
+    const range = (lo, hi) => `${ns(lo)} to ${ns(hi)}`;
     if (!c.timed) fact(c.verdict, c.reason);
     if (c.timed) {
-        fact("median", ns(c.median) + ", " + ns(c.median / c.T) + " per step");
+        fact("median", `${ns(c.median)}, ${ns(c.median / c.T)} per step`);
         if (c.lo !== null)
-            fact(c.hasInterval ? "95 % interval" : "range of samples", ns(c.lo) + " to " +
-                ns(c.hi));
+            fact(c.hasInterval ? "95 % interval" : "range of samples", range(c.lo, c.hi));
         if (c.speedup !== null)
-            fact("speed-up", times(c.speedup) + " over " + state.base + (c.rank && ", " + c.rank));
-        fact("samples", c.samples + (c.blocks > 1 ? " in " + c.blocks + " blocks" : "") +
-            (c.calls > 1 ? ", " + digits(c.calls) + " calls each" : "") + " ", stripOf(c));
+            fact("speed-up", `${times(c.speedup)} over ${state.base}${c.rank && ", " + c.rank}`);
+        fact("samples", c.samples + (c.blocks > 1 ? ` in ${c.blocks} blocks` : "") +
+            (c.calls > 1 ? `, ${digits(c.calls)} calls each ` : " "), stripOf(c));
         for (const [i, [value, lo, hi]] of (c.percentiles || []).entries())
-            fact("p" + PERCENTILES[i], value ? ns(value) + ", 95 % interval " + ns(lo) + " to " + ns(hi)
-                                       : "too few calls");
-        if (c.percentiles) fact("longest call", ns(c.longest));
-        if (c.percentiles) fact("throughput", digits(c.perSecond) + " calls per second");
-        if (c.percentiles && c.late !== null) fact("too late", percent(c.late) + " of the calls");
+            fact("p" + PERCENTILES[i],
+                value ? `${ns(value)}, 95 % interval ${range(lo, hi)}` : "too few calls");
+        if (c.percentiles) {
+            fact("longest call", ns(c.longest));
+            fact("throughput", `${digits(c.perSecond)} calls per second`);
+            if (c.late !== null) fact("too late", `${percent(c.late)} of the calls`);
+        }
         fact("error", c.error !== null && c.error.toExponential(2) +
-            " (norm of the difference to the oracle, relative)" +
-            (c.toleranceUsed !== null ? ", at most " + percent(c.toleranceUsed) +
-                " of what is allowed"
-                                      : ""));
+            " (norm of the difference to the oracle, relative)" + (c.toleranceUsed === null ? ""
+            : `, at most ${percent(c.toleranceUsed)} of what is allowed`));
     }
     fact("ran", c.description);
     fact("kernels", c.kernels);
     if (c.bound)
-        fact("lower bound",
-            ns(c.bound) + ", the median is " + times(c.median / c.bound) + " as long");
-    if (c.flops) fact("rate", digits(c.flops / c.median) + " GFLOP/s");
+        fact("lower bound", `${ns(c.bound)}, the median is ${times(c.median / c.bound)} as long`);
+    if (c.flops) fact("rate", `${digits(c.flops / c.median)} GFLOP/s`);
     fact("warning", c.warning);
     if (!all) return list;
     fact("stopped by", c.stop);
     fact("fastest sample", ns(c.min));
-    fact("5 % to 95 %", ns(c.p5) + " to " + ns(c.p95));
+    fact("5 % to 95 %", range(c.p5, c.p95));
     fact("peak memory", withUnit("bytes", c.peak));
     fact("preparation", ns(c.prepare));
     if (c.update)
-        fact("update of the weights", ns(c.update) + " per step of an optimizer, beyond the call");
+        fact("update of the weights", `${ns(c.update)} per step of an optimizer, beyond the call`);
     fact("case", h("code", {}, idOf(c)));
     if (data.run.repeat !== null)
         fact("repeat with", h("code", {class: "repeat"},
@@ -942,8 +916,8 @@ function reasonRow(cases) {
         const ids = cases.slice(0, EXAMPLES).map((c) => h("div", {}, h("code", {}, idOf(c))));
         named.append(h("div", {class: "examples"}, ids, left > 0 && "and " + left + " more"));
     });
-    return h("tr", {class: failed ? "bad" : "none"}, h("td", {}, h("span", {class: "verdict"},
-        verdict)),
+    return h("tr", {class: failed ? "bad" : "none"},
+        h("td", {}, h("span", {class: "verdict"}, verdict)),
         h("td", {class: "n"}, String(cases.length)),
         h("td", {}, reason || "no reason was recorded", named),
         h("td", {}, Array.from(new Set(cases.map((c) => c.series.name))).join(", ")));
@@ -954,13 +928,11 @@ function drawReasons({shown}) {
         .sort((a, b) => b[0].failed - a[0].failed || b.length - a.length);
     const all = shown.length === CASES.length, missing = data.run.planned - CASES.length;
     const said = untimed.length
-        ? plural(untimed.length, "case") + (all ? "" : " that pass the filter") +
-            (untimed.length === 1 ? " has" : " have") + " no time that counts: it did not run, failed, or its time is in doubt. Failures come first."
-        : all ? "Every case ran and agreed with the oracle."
-              : "All cases that pass the filter have a time.";
-    $("reasons").replaceChildren(h("p", {}, said), ...(missing > 0 ? [h("p", {}, missing +
-        " of the " +
-        data.run.planned + " planned cases have no row: the run ended before them.")] : []));
+        ? pluralHas(untimed.length, all ? "case" : "shown case") + " no time that counts: it did " +
+            "not run, failed, or its time is in doubt. Failures come first."
+        : all ? "Every case ran and agreed with the oracle." : "All shown cases have a time.";
+    $("reasons").replaceChildren(h("p", {}, said), missing > 0 ? h("p", {}, `${missing} of the ` +
+        `${data.run.planned} planned cases have no row: the run ended before them.`) : "");
     if (untimed.length)
         $("reasons").append(h("table", {class: "reasons"},
             tableHead(["Verdict", "Cases#", "Why", "Implementations"]),
@@ -1016,8 +988,8 @@ const strong = (words) => h("strong", {}, words);
 // "1.08 to 1.94 times as fast as onednn (median 1.25)"
 function spreadWords(ratios, other) {
     const low = digits(least(ratios)), high = digits(most(ratios)), middle = digits(median(ratios));
-    if (ratios.length === 1 || low === high) return [strong(middle), " times as fast as " + other];
-    return [strong(low + " to " + high), " times as fast as " + other + " (median " + middle + ")"];
+    if (ratios.length === 1 || low === high) return [strong(middle), ` times as fast as ${other}`];
+    return [strong(`${low} to ${high}`), ` times as fast as ${other} (median ${middle})`];
 }
 // "for B ≤ 8 and H ≥ 256": the sizes that occur on this side of each cut.
 function cutWords(problems, cuts) {
@@ -1025,9 +997,8 @@ function cutWords(problems, cuts) {
         const values = problems.map((p) => p[size]), low = least(values), high = most(values);
         const above = cuts[size + " above"], below = cuts[size + " below"];
         if (!above && !below) return null;
-        if (low === high) return size + " = " + low;
-        return size + (above && below ? " " + low + " to " + high
-            : above ? " ≥ " + low : " ≤ " + high);
+        if (low === high) return `${size} = ${low}`;
+        return size + (above && below ? ` ${low} to ${high}` : above ? ` ≥ ${low}` : ` ≤ ${high}`);
     }).filter(Boolean);
     return words.length ? " for " + words.join(" and ") : "";
 }
@@ -1040,17 +1011,15 @@ function exceptionWords(problems, series) {
     });
     const words = list.slice(0, MOST).map((p) => {
         const own = p.cases.find((c) => c.series === series), best = p.timed[0];
-        return "T" + p.T + " B" + p.B + " H" + p.H + " (" + best.series.name +
-            (own && own.timed ? " is " + digits(own.median / best.median) + " times as fast)"
-                              : "; " + series.name + (own ? " is " + own.verdict : " has no row") +
-                                  ")");
+        return `T${p.T} B${p.B} H${p.H} (${best.series.name}` + (own && own.timed
+            ? ` is ${digits(own.median / best.median)} times as fast)`
+            : `; ${series.name}${own ? " is " + own.verdict : " has no row"})`);
     });
-    const more = list.length > MOST ? " and " + (list.length - MOST) + " more" : "";
-    return list.length ? " Exceptions: " + words.join(", ") + more + "." : "";
+    const more = list.length > MOST ? ` and ${list.length - MOST} more` : "";
+    return list.length ? ` Exceptions: ${words.join(", ")}${more}.` : "";
 }
 function regionItem({series, problems, cuts}) {
-    const item = h("li", {}, dotOf(series), strong(series.name),
-        cutWords(problems, cuts));
+    const item = h("li", {}, dotOf(series), strong(series.name), cutWords(problems, cuts));
     const own = problems.map((p) => timedOf(p, series)).filter(Boolean);
     const others = (c) => c.problem.timed.find((other) => other.series !== series);
     const compared = own.filter(others), alone = own.length - compared.length;
@@ -1060,24 +1029,21 @@ function regionItem({series, problems, cuts}) {
     const base = SERIES[data.baseline] === series ? null : SERIES[data.baseline];
     const based = base ? own.filter((c) => timedOf(c.problem, base)) : [];
     if (!compared.length && alone === problems.length)
-        return add(item, {}, [": it is the only one with a time in " + plural(alone, "problem") +
-            "."]);
-    add(item, {}, [": fastest in " + wins.length + " of " + plural(problems.length - alone,
-        "problem")]);
-    if (based.length)
-        add(item, {}, [", ", spreadWords(based.map((c) => timedOf(c.problem,
-            base).median / c.median),
-            data.baseline_name), based.length < own.length &&
-            " in the " + based.length + " problems where both have a time"]);
-    if (compared.length && !(based.length && compared.every((c) => others(c).series === base)))
-        add(item, {}, [based.length ? " and " : ", ",
-            spreadWords(compared.map((c) => others(c).median / c.median), "the next best")]);
-    return add(item, {}, [".",
-        tied > 0 && " In " + tied + " of them it is tied with another: their intervals overlap.",
-        unsure > 0 && " In " + unsure +
-            " of them that is not certain: there are too few samples or " +
+        return add(item, {}, [`: it is the only one with a time in ${plural(alone, "problem")}.`]);
+    const overBase = based.map((c) => timedOf(c.problem, base).median / c.median);
+    const overNext = compared.map((c) => others(c).median / c.median);
+    return add(item, {}, [
+        `: fastest in ${wins.length} of ${plural(problems.length - alone, "problem")}`,
+        based.length > 0 && [", ", spreadWords(overBase, data.baseline_name)],
+        based.length > 0 && based.length < own.length &&
+            ` in the ${based.length} problems where both have a time`,
+        compared.some((c) => !based.length || others(c).series !== base) &&
+            [based.length ? " and " : ", ", spreadWords(overNext, "the next best")],
+        ".",
+        tied > 0 && ` In ${tied} of them it is tied with another: their intervals overlap.`,
+        unsure > 0 && ` In ${unsure} of them that is not certain: there are too few samples or ` +
             "processes for an interval.",
-        alone > 0 && " It is the only one with a time in " + alone + " more.",
+        alone > 0 && ` It is the only one with a time in ${alone} more.`,
         exceptionWords(problems, series)]);
 }
 function leadSentence() {
@@ -1090,11 +1056,10 @@ function leadSentence() {
     const [leader, wins] = Array.from(groupBy(compared, (p) => p.timed[0].series))
         .reduce((a, b) => (b[1].length > a[1].length ? b : a));
     const where = compared.length === 1 ? "the only problem"
-        : wins.length === compared.length ? "all " + compared.length + " problems"
-                                          : wins.length + " of the " + compared.length +
-                                              " problems";
-    return leader.name + " has the smallest median time in " + where +
-        " for which at least two implementations have a time.";
+        : wins.length === compared.length ? `all ${compared.length} problems`
+        : `${wins.length} of the ${compared.length} problems`;
+    return `${leader.name} has the smallest median time in ${where} for which at least two ` +
+        "implementations have a time.";
 }
 function drawHeadline() {
     const settings = Array.from(groupBy(PROBLEMS, (p) => p.setting), ([setting, problems]) =>
@@ -1107,10 +1072,9 @@ function drawHeadline() {
         h("div", {class: "settings"}, settings.map(({setting, problems, timed}) => {
             const untimed = problems.length - timed.length;
             return h("div", {class: "setting"}, h("h3", {}, setting.heading),
-                h("ul", {class: "regions"}, timed.length > 0 && regionsOf(timed).map(regionItem), untimed > 0 && h("li", {},
-                    plural(untimed, "problem") + (untimed === 1 ? " has" : " have") +
-                        " no time: see ",
-                    h("a", {href: "#not-run"}, "what has no time"), ".")));
+                h("ul", {class: "regions"}, timed.length > 0 && regionsOf(timed).map(regionItem),
+                    untimed > 0 && h("li", {}, pluralHas(untimed, "problem") + " no time: see ",
+                        h("a", {href: "#not-run"}, "what has no time"), ".")));
         })));
 }
 
@@ -1122,35 +1086,35 @@ function drawHeader() {
     if (!run.finished || run.interrupted)
         warnings.push("This run is incomplete: it was stopped or cut off. The page shows the " +
             "rows that it has.");
-    if (run.doubt) warnings.push("The run's file is not sound: " + run.doubt +
-        ". No comparison rests on it.");
+    if (run.doubt)
+        warnings.push(`The run's file is not sound: ${run.doubt}. No comparison rests on it.`);
     if (!CASES.length) warnings.push("This run has no rows.");
     else if (data.baseline < 0)
-        warnings.push(data.baseline_name ? "The baseline " + data.baseline_name +
-                " is not in this run, so there are no speed-ups over it."
-                                         : "No case has a time, so there is no baseline.");
+        warnings.push(data.baseline_name ? `The baseline ${data.baseline_name} is not in this ` +
+            "run, so there are no speed-ups over it."
+            : "No case has a time, so there is no baseline.");
+    const count = (number, words, kind) =>
+        h("span", {class: kind}, strong(String(number)), " " + words);
     $("header").replaceChildren(
-        h("p", {class: "machine"}, run.machine + ". Run of " + (run.started.slice(0, 10) ||
-            "an unknown day") + "."),
-        h("p", {class: "counts"}, h("span", {}, strong(String(CASES.length)), " cases"), " ",
-            h("span", {}, strong(String(PROBLEMS.length)), " problems"),
-            shown.map(([verdict, failure]) => [" ", h("span",
-                {class: verdict === "ok" ? "ok" : failure ? "bad" : "none"},
-                strong(String(counts.get(verdict).length)), " " + verdict)])),
+        h("p", {class: "machine"},
+            `${run.machine}. Run of ${run.started.slice(0, 10) || "an unknown day"}.`),
+        h("p", {class: "counts"}, count(CASES.length, "cases"), " ",
+            count(PROBLEMS.length, "problems"), shown.map(([verdict, failure]) =>
+                [" ", count(counts.get(verdict).length, verdict,
+                    verdict === "ok" ? "ok" : failure ? "bad" : "none")])),
         ...warnings.map((words) => h("p", {class: "warning"}, words)));
 }
 const CHANGES = {broken: "✗", slower: "▼", inconclusive: "?", faster: "▲", same: "=", gone: "○",
-    mended: "✓",
-    new: "+", "still failing": "✗", "not run": "–"};
+    mended: "✓", new: "+", "still failing": "✗", "not run": "–"};
+const isRegression = (c) => ["broken", "slower"].includes(c.change);
 function changeRow(c) {
-    const bad = ["broken", "slower"].includes(c.change);
-    const good = ["faster", "mended"].includes(c.change);
+    const kind = isRegression(c) ? "bad" : ["faster", "mended"].includes(c.change) ? "ok" : "none";
     const percent = (value) => (value < 1 ? "−" : "+") + Math.abs(100 * (value - 1)).toFixed(1);
-    return h("tr", {class: bad ? "bad" : good ? "ok" : "none"},
-        h("td", {}, h("span", {class: "verdict"}, (CHANGES[c.change] || "") + " " + c.change)),
-        h("td", {class: "n"}, c.ratio === null ? "–" : [percent(c.ratio) + " % ",
+    return h("tr", {class: kind},
+        h("td", {}, h("span", {class: "verdict"}, `${CHANGES[c.change] || ""} ${c.change}`)),
+        h("td", {class: "n"}, c.ratio === null ? "–" : percent(c.ratio) + " % ",
             c.ratio_lo !== null &&
-                h("small", {}, "(" + percent(c.ratio_lo) + " to " + percent(c.ratio_hi) + ")")]),
+                h("small", {}, `(${percent(c.ratio_lo)} to ${percent(c.ratio_hi)})`)),
         h("td", {class: "n"}, ns(c.base_median_ns)), h("td", {class: "n"}, ns(c.new_median_ns)),
         h("td", {}, h("code", {}, c.case), c.note && [" ", h("small", {}, c.note)]));
 }
@@ -1158,23 +1122,21 @@ function drawChanges() {
     const MOST = 200;
     $("changes-link").hidden = !data.comparisons.length;
     $("changes").replaceChildren(...data.comparisons.map((one) => {
-        const bad = (c) => ["broken", "slower"].includes(c.change);
-        const others = one.cases.filter((c) => !bad(c)), left = others.length - MOST;
+        const bad = one.cases.filter(isRegression);
+        const others = one.cases.filter((c) => !isRegression(c));
+        const left = others.length - MOST, margin = digits(100 * one.margin);
         return h("section", {class: "compare"}, h("h2", {}, "Against " + one.base),
-            h("p", {class: "lead"}, one.verdict), one.notes && h("p", {class: "warning"},
-                one.notes),
-            one.basis && note(one.basis),
+            h("p", {class: "lead"}, one.verdict),
+            one.notes && h("p", {class: "warning"}, one.notes), one.basis && note(one.basis),
             h("table", {class: "reasons"}, tableHead(["Verdict", "Change of time, 95 % interval#",
                 "Before#", "Now#", "Case"]),
-                h("tbody", {}, one.cases.filter(bad).concat(others.slice(0, MOST)).map(changeRow))),
-            left > 0 && note(plural(left, "more case") + (left === 1 ? ", no regression, is left out: "
-                : ", none of them a regression, are left out: "),
-                h("code", {}, "--compare"), " lists them."),
-            note("Above 0 % is slower. Slower and faster mean by more than " +
-                digits(100 * one.margin) +
-                " %, significant at " + digits(100 * one.level) +
-                    " % over all cases together; same " +
-                "means within " + digits(100 * one.margin) + " %."));
+                h("tbody", {}, bad.concat(others.slice(0, MOST)).map(changeRow))),
+            left > 0 && note(plural(left, "more case") + (left === 1 ? ", no regression, is"
+                : ", none of them a regression, are"), " left out: ", h("code", {}, "--compare"),
+                " lists them."),
+            note(`Above 0 % is slower. Slower and faster mean by more than ${margin} %, ` +
+                `significant at ${digits(100 * one.level)} % over all cases together; same means ` +
+                `within ${margin} %.`));
     }));
 }
 // Words for keys of the record; other keys are shown as they are.
@@ -1183,9 +1145,8 @@ const KEYS = {
     threads_per_core: "hardware threads per core", l3_domains: "third-level caches",
     l3_bytes: "size of each", numa_nodes: "NUMA nodes", from_system: "known from the system",
     simd: "vector units", governor: "frequency governor", cache_bytes: "largest cache",
-    memory_bytes: "memory", version: "bench-lstm", dirty: "uncommitted changes", flags:
-        "compiler flags",
-    build_type: "build", max_ns: "sampling time per case, at most",
+    memory_bytes: "memory", version: "bench-lstm", dirty: "uncommitted changes",
+    flags: "compiler flags", build_type: "build", max_ns: "sampling time per case, at most",
     min_samples: "samples per case, at least", max_samples: "samples per case, at most",
     precision: "target width of the interval",
 };
@@ -1202,32 +1163,32 @@ function factRows(object) {
     return Object.entries(object || {}).flatMap(([key, value]) => {
         if (Array.isArray(value)) return [];
         if (value && typeof value === "object") return factRows(value);
-        return [h("tr", {}, h("th", {scope: "row"}, KEYS[key] || key), h("td", {}, factValue(key,
-            value)))];
+        return [h("tr", {}, h("th", {scope: "row"}, KEYS[key] || key),
+            h("td", {}, factValue(key, value)))];
     });
 }
 function drawMachine() {
     const MOST = 20, {run} = data, count = run.machines.length;
-    const state_ = !run.finished || run.interrupted
-        ? "incomplete: " + (run.interrupted ? "stopped" : "cut off") + " after " +
-            plural(CASES.length, "row")
-        : "complete, " + plural(CASES.length, "row");
+    const rows = plural(CASES.length, "row");
+    const ending = run.finished && !run.interrupted ? `complete, ${rows}`
+        : `incomplete: ${run.interrupted ? "stopped" : "cut off"} after ${rows}`;
     const facts = (caption, object) =>
         h("table", {class: "facts"}, h("caption", {}, caption), h("tbody", {}, factRows(object)));
     const own = {
         records: run.path, started: run.started || null,
-        state: state_ + (run.planned > CASES.length
-                ? " of " + run.planned + " planned; --resume continues it" : "") +
-            (run.sessions > 1 ? "; in " + run.sessions + " sessions" : ""),
+        state: ending +
+            (run.planned > CASES.length
+                ? ` of ${run.planned} planned; --resume continues it` : "") +
+            (run.sessions > 1 ? `; in ${run.sessions} sessions` : ""),
         command: run.command ? run.command.join(" ") : null, seed: run.seed, sampler: run.sampler,
         "baseline of speed-ups": (data.baseline_name || "none") +
             (data.baseline_name && data.baseline < 0 ? ", which is not in this run" : ""),
     };
     $("machines").replaceChildren(
-        ...run.machines.slice(0, MOST).map(([node, environment], i) => facts(
-            node ? "Machine " + (i + 1) + " of " + count + ": " + node : "Machine", environment)),
-        facts("The run", own), count > MOST ? h("p", {}, "The other " + (count - MOST) +
-            " machines are in the header of the record.") : "");
+        ...run.machines.slice(0, MOST).map(([node, environment], i) =>
+            facts(node ? `Machine ${i + 1} of ${count}: ${node}` : "Machine", environment)),
+        facts("The run", own), count > MOST ? h("p", {},
+            `The other ${count - MOST} machines are in the header of the record.`) : "");
 }
 
 // All together

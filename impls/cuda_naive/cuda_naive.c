@@ -132,22 +132,20 @@ static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffer
     struct lb_cuda_naive *self = state;
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
+    LB_CHECK(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
         const struct lb_naive_layer_dir *e = &self->layer_dirs[i];
-        LB_TRY(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
-                                       4 * p->hidden, net->stream, err));
-        LB_TRY(lb_cell_convert_to_sums(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH),
-                                       4 * p->hidden, net->stream, err));
+        LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
+                                         4 * p->hidden, net->stream, err));
+        LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH),
+                                         4 * p->hidden, net->stream, err));
         if (e->vectors)
-            LB_TRY(lb_cell_convert_to_sums(p->dtype, e->vectors, e->weights.w_cell,
-                                           (int64_t)lb_cell_weight_count(p), net->stream, err));
+            LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->vectors, e->weights.w_cell,
+                                             (int64_t)lb_cell_weight_count(p), net->stream, err));
     }
     if (self->averages)
-        LB_TRY(upload_averages(self, err));
-done:
-    return st;
+        LB_CHECK(upload_averages(self, err));
+    return LB_OK;
 }
 
 static enum lb_status naive_gradients(void *state, const struct lb_gradients *gradients,

@@ -122,18 +122,16 @@ static enum lb_status step_prepare(void *state, const struct lb_buffers *buffers
     struct lb_cuda_step *self = state;
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
+    LB_CHECK(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++)
-        LB_TRY(lb_cell_add(p->dtype, self->layer_dirs[i].bias, lb_gpu_weight(net, i, LB_B_IH),
-                           lb_gpu_weight(net, i, LB_B_HH), 4 * p->hidden, net->stream, err));
+        LB_CHECK(lb_cell_add(p->dtype, self->layer_dirs[i].bias, lb_gpu_weight(net, i, LB_B_IH),
+                             lb_gpu_weight(net, i, LB_B_HH), 4 * p->hidden, net->stream, err));
     for (int64_t t = 0, n = p->batch; t < p->seq_len; t++) {
         while (p->ragged && n > 0 && buffers->lengths[n - 1] <= t)
             n--;
         self->active[t] = n;
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status step_gradients(void *state, const struct lb_gradients *gradients,

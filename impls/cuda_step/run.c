@@ -86,7 +86,6 @@ static enum lb_status forward_step(const struct layer_pass *w, const struct lb_f
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
-    enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden, t = time_of(w, s);
     bool last = s + 1 == p->seq_len;
     void *pre = lb_gpu_real_at(&self->net, w->e->gates, slot * p->batch * 4 * p->hidden);
@@ -100,7 +99,7 @@ static enum lb_status forward_step(const struct layer_pass *w, const struct lb_f
                               .a = h_prev,
                               .b = w->e->weights.w_hh,
                               .c = pre};
-    LB_TRY(lb_gpu_gemm(&self->net, w->stream_index, g, err));
+    LB_CHECK(lb_gpu_gemm(&self->net, w->stream_index, g, err));
 
     int64_t y_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
     const struct lb_cell_forward cell = {
@@ -121,9 +120,7 @@ static enum lb_status forward_step(const struct layer_pass *w, const struct lb_f
         .hn = last ? lb_gpu_storage_at(&self->net, io->hn, w->index * state) : NULL,
         .cn = last ? lb_gpu_storage_at(&self->net, io->cn, w->index * state) : NULL,
     };
-    LB_TRY(lb_cell_forward_step(p->dtype, &cell, w->stream, err));
-done:
-    return st;
+    return lb_cell_forward_step(p->dtype, &cell, w->stream, err);
 }
 
 /* Computes steps first to first + steps - 1 of a layer_dir, with the input GEMM that they need. */
@@ -132,24 +129,22 @@ static enum lb_status forward_chunk(struct lb_cuda_step *self, const struct lb_f
                                     struct lb_error *err)
 {
     const struct lb_problem *p = self->net.problem;
-    enum lb_status st = LB_OK;
     struct layer_pass w = layer_pass_make(self, layer, direction, io->x);
     bool whole = layer == 0 || steps == p->seq_len; /* the input GEMM covers all times at once */
     bool own_slot = whole || lb_trains(p);
     w.y = w.e->y ? w.e->y : io->y;
     if (first == 0)
-        LB_TRY(lb_gpu_start_state(
+        LB_CHECK(lb_gpu_start_state(
             &self->net, w.stream_index, w.index, io,
             lb_gpu_storage_at(&self->net, w.e->h, h_slot(&w, 0) * p->batch * p->hidden),
             lb_gpu_real_at(&self->net, w.e->c, c_slot(&w, 0) * p->batch * p->hidden), err));
     if (!whole)
-        LB_TRY(input_gemm(&w, first, steps, own_slot ? first : 0, err));
+        LB_CHECK(input_gemm(&w, first, steps, own_slot ? first : 0, err));
     else if (first == 0)
-        LB_TRY(input_gemm(&w, 0, p->seq_len, 0, err));
+        LB_CHECK(input_gemm(&w, 0, p->seq_len, 0, err));
     for (int64_t s = first; s < first + steps; s++)
-        LB_TRY(forward_step(&w, io, s, own_slot ? time_of(&w, s) : s - first, err));
-done:
-    return st;
+        LB_CHECK(forward_step(&w, io, s, own_slot ? time_of(&w, s) : s - first, err));
+    return LB_OK;
 }
 
 enum lb_status lb_cuda_step_forward(void *state, const struct lb_forward_io *io,
@@ -157,25 +152,22 @@ enum lb_status lb_cuda_step_forward(void *state, const struct lb_forward_io *io,
 {
     struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->net.problem;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_streams_fork(self->net.streams, err));
+    LB_CHECK(lb_streams_fork(self->net.streams, err));
     for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
         int64_t steps = min64(self->chunk, p->seq_len - first);
         for (int64_t l = 0; l < p->layers; l++) {
             if (p->directions == 2 && l > 0) { /* a layer needs both directions below it */
-                LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
-                LB_TRY(lb_stream_wait(self->net.streams, 1, 0, err));
+                LB_CHECK(lb_stream_wait(self->net.streams, 0, 1, err));
+                LB_CHECK(lb_stream_wait(self->net.streams, 1, 0, err));
             } else if (l > 0) {
-                LB_TRY(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),
-                                      lb_cuda_step_stream(self, l - 1, 0), err));
+                LB_CHECK(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),
+                                        lb_cuda_step_stream(self, l - 1, 0), err));
             }
             for (int64_t d = 0; d < p->directions; d++)
-                LB_TRY(forward_chunk(self, io, l, d, first, steps, err));
+                LB_CHECK(forward_chunk(self, io, l, d, first, steps, err));
         }
     }
-    LB_TRY(lb_streams_join(self->net.streams, err));
-done:
-    return st;
+    return lb_streams_join(self->net.streams, err);
 }
 
 /* ---- Backward ----------------------------------------------------------------------------- */
@@ -184,7 +176,6 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, struc
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
-    enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden, t = time_of(w, s);
     int64_t dy_at = t * p->batch * p->directions * p->hidden + w->direction * p->hidden;
     void *dgates = lb_gpu_storage_at(&self->net, w->e->dgates, t * p->batch * gates);
@@ -211,10 +202,8 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, struc
                               .a = dgates,
                               .b = w->e->weights.w_hh,
                               .c = w->e->dh};
-    LB_TRY(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
-    LB_TRY(lb_gpu_gemm(&self->net, w->stream_index, g, err));
-done:
-    return st;
+    LB_CHECK(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
+    return lb_gpu_gemm(&self->net, w->stream_index, g, err);
 }
 
 /* Computes dx = dgates w_ih of times first to first + steps - 1, or adds it to dx. */
@@ -241,16 +230,14 @@ static enum lb_status backward_chunk(struct lb_cuda_step *self, const struct lb_
                                      int64_t layer, int64_t direction, int64_t first, int64_t steps,
                                      struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct layer_pass w = layer_pass_make(self, layer, direction, io->x);
     w.dy = w.e->dy ? w.e->dy : io->dy;
     if (first + steps == self->net.problem->seq_len)
-        LB_TRY(
+        LB_CHECK(
             lb_gpu_start_gradients(&self->net, w.stream_index, w.index, io, w.e->dh, w.e->dc, err));
     for (int64_t s = first + steps - 1; s >= first; s--)
-        LB_TRY(backward_step(&w, s, err));
-done:
-    return st;
+        LB_CHECK(backward_step(&w, s, err));
+    return LB_OK;
 }
 
 /* Computes the gradient of a chunk's input, which is dy of the layer below or dx. Stream 0 adds the
@@ -260,18 +247,16 @@ static enum lb_status pass_gradient_down(struct lb_cuda_step *self, const struct
                                          struct lb_error *err)
 {
     const struct lb_problem *p = self->net.problem;
-    enum lb_status st = LB_OK;
     void *dx = layer > 0 ? self->layer_dirs[(layer - 1) * p->directions].dy : io->dx;
     struct layer_pass w = layer_pass_make(self, layer, 0, io->x);
-    LB_TRY(input_gradient(&w, dx, first, steps, false, err));
+    LB_CHECK(input_gradient(&w, dx, first, steps, false, err));
     if (p->directions == 2) {
-        LB_TRY(lb_stream_wait(self->net.streams, 0, 1, err));
+        LB_CHECK(lb_stream_wait(self->net.streams, 0, 1, err));
         w.e = &self->layer_dirs[layer * 2 + 1];
-        LB_TRY(input_gradient(&w, dx, first, steps, true, err));
-        LB_TRY(lb_stream_wait(self->net.streams, 1, 0, err));
+        LB_CHECK(input_gradient(&w, dx, first, steps, true, err));
+        LB_CHECK(lb_stream_wait(self->net.streams, 1, 0, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Computes dweights [4H, columns] = dgates' `from` over all steps; from is [T*B, columns] T. */
@@ -296,19 +281,16 @@ static enum lb_status finish_layer_dir(const struct layer_pass *w, const struct 
 {
     const struct lb_problem *p = w->p;
     struct lb_cuda_step *self = w->self;
-    enum lb_status st = LB_OK;
     int64_t state = p->batch * p->hidden;
     /* The state before each step, ordered by time. */
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, w->direction * state);
-    LB_TRY(weight_gemm(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
-    LB_TRY(weight_gemm(w, LB_W_HH, h_prev, p->hidden, err));
-    LB_TRY(lb_cell_column_sums(p->dtype, w->e->weights.dweights[LB_B_IH],
-                               w->e->weights.dweights[LB_B_HH], w->e->dgates, p->seq_len * p->batch,
-                               4 * p->hidden, w->e->sums, w->stream, err));
-    LB_TRY(lb_gpu_finish_gradients(&self->net, w->stream_index, w->index, io, w->e->dh, w->e->dc,
-                                   err));
-done:
-    return st;
+    LB_CHECK(weight_gemm(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
+    LB_CHECK(weight_gemm(w, LB_W_HH, h_prev, p->hidden, err));
+    LB_CHECK(lb_cell_column_sums(p->dtype, w->e->weights.dweights[LB_B_IH],
+                                 w->e->weights.dweights[LB_B_HH], w->e->dgates,
+                                 p->seq_len * p->batch, 4 * p->hidden, w->e->sums, w->stream, err));
+    return lb_gpu_finish_gradients(&self->net, w->stream_index, w->index, io, w->e->dh, w->e->dc,
+                                   err);
 }
 
 enum lb_status lb_cuda_step_backward(void *state, const struct lb_backward_io *io,
@@ -316,27 +298,24 @@ enum lb_status lb_cuda_step_backward(void *state, const struct lb_backward_io *i
 {
     struct lb_cuda_step *self = state;
     const struct lb_problem *p = self->net.problem;
-    enum lb_status st = LB_OK;
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
-    LB_TRY(lb_streams_fork(self->net.streams, err));
+    LB_CHECK(lb_streams_fork(self->net.streams, err));
     for (; first >= 0; first -= self->chunk) {
         int64_t steps = min64(self->chunk, p->seq_len - first);
         for (int64_t l = p->layers - 1; l >= 0; l--) {
             if (p->directions == 1 && l + 1 < p->layers)
-                LB_TRY(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),
-                                      lb_cuda_step_stream(self, l + 1, 0), err));
+                LB_CHECK(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),
+                                        lb_cuda_step_stream(self, l + 1, 0), err));
             for (int64_t d = 0; d < p->directions; d++)
-                LB_TRY(backward_chunk(self, io, l, d, first, steps, err));
-            LB_TRY(pass_gradient_down(self, io, l, first, steps, err));
+                LB_CHECK(backward_chunk(self, io, l, d, first, steps, err));
+            LB_CHECK(pass_gradient_down(self, io, l, first, steps, err));
         }
     }
     for (int64_t l = 0; l < p->layers; l++) {
         for (int64_t d = 0; d < p->directions; d++) {
             struct layer_pass w = layer_pass_make(self, l, d, io->x);
-            LB_TRY(finish_layer_dir(&w, io, err));
+            LB_CHECK(finish_layer_dir(&w, io, err));
         }
     }
-    LB_TRY(lb_streams_join(self->net.streams, err));
-done:
-    return st;
+    return lb_streams_join(self->net.streams, err);
 }

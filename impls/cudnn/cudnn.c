@@ -94,18 +94,15 @@ static enum lb_status cudnn_create(void *state, const struct lb_problem *problem
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
     struct cudnn *self = state;
-    enum lb_status st = LB_OK;
     enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
     self->problem = problem;
     self->chooses = variant == CUDNN_AUTO;
     self->graph = config->graph;
-    LB_TRY(lb_cudnn_shapes_create(problem, config->stream, &self->shapes, err));
+    LB_CHECK(lb_cudnn_shapes_create(problem, config->stream, &self->shapes, err));
     for (int v = CUDNN_STANDARD; v < CUDNN_VARIANT_COUNT; v++)
         if (self->chooses || v == (int)variant)
             try_candidate(self, (enum lb_cudnn_variant)v);
-    LB_TRY(check_candidates(self, err));
-done:
-    return st;
+    return check_candidates(self, err);
 }
 
 static size_t max_size(size_t a, size_t b)
@@ -210,15 +207,13 @@ static enum lb_status open_trial(const struct lb_problem *p, struct trial *trial
 {
     struct lb_counts counts;
     struct lb_arena arena = {0};
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_problem_counts(p, &counts, err));
+    LB_CHECK(lb_problem_counts(p, &counts, err));
     carve_trial(p, &counts, &arena, trial);
-    LB_TRY(lb_device_space.allocate(arena.used, &trial->block, err));
-    LB_TRY(lb_device()->fill(trial->block, 0, arena.used, err));
+    LB_CHECK(lb_device_space.allocate(arena.used, &trial->block, err));
+    LB_CHECK(lb_device()->fill(trial->block, 0, arena.used, err));
     arena = (struct lb_arena){.base = trial->block};
     carve_trial(p, &counts, &arena, trial);
-done:
-    return st;
+    return LB_OK;
 }
 
 struct timed_call {
@@ -232,14 +227,13 @@ static enum lb_status call_measured(void *user, struct lb_error *err)
 {
     const struct timed_call *t = user;
     const struct lb_problem *p = t->self->problem;
-    enum lb_status st = LB_OK;
     if (p->pass != LB_BACKWARD)
-        LB_TRY(lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->trial->forward, err));
+        LB_CHECK(
+            lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->trial->forward, err));
     if (lb_has_backward(p))
-        LB_TRY(
+        LB_CHECK(
             lb_cudnn_rnn_backward(&t->candidate->rnn, &t->self->memory, &t->trial->backward, err));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Backward alone needs a fresh reserve, and filling it is not measured. */
@@ -315,7 +309,6 @@ static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffer
                                     const struct lb_weights *weights, struct lb_error *err)
 {
     struct cudnn *self = state;
-    enum lb_status st = LB_OK;
     struct lb_arena arena = {.base = buffers->weights};
     void *lengths;
     self->memory = (struct lb_cudnn_memory){.gradients = buffers->gradients,
@@ -323,18 +316,17 @@ static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffer
                                             .workspace = buffers->workspace};
     carve_weights(self, &arena, &self->memory.weights, &lengths);
     if (self->problem->ragged) {
-        LB_TRY(
+        LB_CHECK(
             lb_device_space.upload(lengths, buffers->lengths, lengths_bytes(self->problem), err));
-        LB_TRY(lb_cudnn_shapes_set_lengths(&self->shapes, buffers->lengths, lengths, err));
+        LB_CHECK(lb_cudnn_shapes_set_lengths(&self->shapes, buffers->lengths, lengths, err));
     }
     if (self->chooses)
-        LB_TRY(choose(self, weights, err));
+        LB_CHECK(choose(self, weights, err));
     else
         self->chosen = &self->candidates[0];
-    LB_TRY(lb_cudnn_rnn_load(&self->chosen->rnn, &self->memory, weights, err));
+    LB_CHECK(lb_cudnn_rnn_load(&self->chosen->rnn, &self->memory, weights, err));
     describe_choice(self);
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status cudnn_forward(void *state, const struct lb_forward_io *io,

@@ -62,11 +62,9 @@ enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_
     return st;
 }
 
-/* Calls a function of the library, and jumps to the label `done` when it fails. */
-#define TRY_CUDNN(function, ...) \
-    LB_TRY(lb_cudnn_check(lb_cudnn.function(__VA_ARGS__), #function, err))
-#define PROBE_CUDNN(function, ...) \
-    LB_TRY(lb_cudnn_probed(lb_cudnn.function(__VA_ARGS__), #function, err))
+/* The status of a call of the library, and of a probe. */
+#define CUDNN(function, ...)       lb_cudnn_check(lb_cudnn.function(__VA_ARGS__), #function, err)
+#define CUDNN_PROBE(function, ...) lb_cudnn_probed(lb_cudnn.function(__VA_ARGS__), #function, err)
 
 /* ---- Shapes -------------------------------------------------------------------------------- */
 
@@ -83,51 +81,42 @@ static cudnnDataType_t data_type(enum lb_dtype dtype)
 static enum lb_status open_handle(void *stream, cudnnHandle_t *handle, struct lb_error *err)
 {
     static cudnnHandle_t kept;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_shared_library_load(&lb_cudnn_library, err));
+    LB_CHECK(lb_shared_library_load(&lb_cudnn_library, err));
     if (!kept) {
         (void)lb_cudnn.cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
-        TRY_CUDNN(cudnnCreate, &kept);
+        LB_CHECK(CUDNN(cudnnCreate, &kept));
     }
-    TRY_CUDNN(cudnnSetStream, kept, stream);
+    LB_CHECK(CUDNN(cudnnSetStream, kept, stream));
     *handle = kept;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The descriptors of x and y with the lengths that shapes has. */
 static enum lb_status describe_data(const struct lb_cudnn_shapes *shapes, struct lb_error *err)
 {
     const struct lb_problem *p = shapes->problem;
-    enum lb_status st = LB_OK;
     double zero = 0; /* also the bits of zero of every narrower type */
     const cudnnRNNDataLayout_t layout = CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_UNPACKED;
-    TRY_CUDNN(cudnnSetRNNDataDescriptor, shapes->x, data_type(p->dtype), layout, (int)p->seq_len,
-              (int)p->batch, (int)p->input, shapes->lengths, &zero);
-    TRY_CUDNN(cudnnSetRNNDataDescriptor, shapes->y, data_type(p->dtype), layout, (int)p->seq_len,
-              (int)p->batch, (int)(p->directions * lb_h_size(p)), shapes->lengths, &zero);
-done:
-    return st;
+    LB_CHECK(CUDNN(cudnnSetRNNDataDescriptor, shapes->x, data_type(p->dtype), layout,
+                   (int)p->seq_len, (int)p->batch, (int)p->input, shapes->lengths, &zero));
+    return CUDNN(cudnnSetRNNDataDescriptor, shapes->y, data_type(p->dtype), layout, (int)p->seq_len,
+                 (int)p->batch, (int)(p->directions * lb_h_size(p)), shapes->lengths, &zero);
 }
 
 /* A descriptor of states [L*D, B, size]. */
 static enum lb_status describe_states(const struct lb_problem *p, int64_t size,
                                       cudnnTensorDescriptor_t *descriptor, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const int dims[] = {(int)(p->layers * p->directions), (int)p->batch, (int)size};
     const int strides[] = {(int)(p->batch * size), (int)size, 1};
-    TRY_CUDNN(cudnnCreateTensorDescriptor, descriptor);
-    TRY_CUDNN(cudnnSetTensorNdDescriptor, *descriptor, data_type(p->dtype), 3, dims, strides);
-done:
-    return st;
+    LB_CHECK(CUDNN(cudnnCreateTensorDescriptor, descriptor));
+    return CUDNN(cudnnSetTensorNdDescriptor, *descriptor, data_type(p->dtype), 3, dims, strides);
 }
 
 enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *stream,
                                       struct lb_cudnn_shapes *shapes, struct lb_error *err)
 {
     const struct lb_problem *p = problem;
-    enum lb_status st = LB_OK;
     *shapes = (struct lb_cudnn_shapes){.problem = p};
     shapes->lengths = malloc((size_t)p->batch * sizeof(*shapes->lengths));
     if (!shapes->lengths)
@@ -137,16 +126,14 @@ enum lb_status lb_cudnn_shapes_create(const struct lb_problem *problem, void *st
     if (p->ragged && p->batch > 1 && p->seq_len > 1)
         shapes->lengths[p->batch - 1]--;
 
-    LB_TRY(open_handle(stream, &shapes->handle, err));
-    TRY_CUDNN(cudnnCreateDropoutDescriptor, &shapes->dropout);
-    TRY_CUDNN(cudnnSetDropoutDescriptor, shapes->dropout, shapes->handle, 0, NULL, 0, 0);
-    TRY_CUDNN(cudnnCreateRNNDataDescriptor, &shapes->x);
-    TRY_CUDNN(cudnnCreateRNNDataDescriptor, &shapes->y);
-    LB_TRY(describe_data(shapes, err));
-    LB_TRY(describe_states(p, lb_h_size(p), &shapes->h, err));
-    LB_TRY(describe_states(p, p->hidden, &shapes->c, err));
-done:
-    return st;
+    LB_CHECK(open_handle(stream, &shapes->handle, err));
+    LB_CHECK(CUDNN(cudnnCreateDropoutDescriptor, &shapes->dropout));
+    LB_CHECK(CUDNN(cudnnSetDropoutDescriptor, shapes->dropout, shapes->handle, 0, NULL, 0, 0));
+    LB_CHECK(CUDNN(cudnnCreateRNNDataDescriptor, &shapes->x));
+    LB_CHECK(CUDNN(cudnnCreateRNNDataDescriptor, &shapes->y));
+    LB_CHECK(describe_data(shapes, err));
+    LB_CHECK(describe_states(p, lb_h_size(p), &shapes->h, err));
+    return describe_states(p, p->hidden, &shapes->c, err);
 }
 
 enum lb_status lb_cudnn_shapes_set_lengths(struct lb_cudnn_shapes *shapes, const int32_t *lengths,
@@ -197,14 +184,11 @@ enum lb_status lb_cudnn_probed(cudnnStatus_t status, const char *what, struct lb
 static enum lb_status ask_sizes(struct lb_cudnn_rnn *rnn, struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
-    enum lb_status st = LB_OK;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    PROBE_CUDNN(cudnnGetRNNWeightSpaceSize, s->handle, rnn->descriptor, &rnn->weights);
-    PROBE_CUDNN(cudnnGetRNNTempSpaceSizes, s->handle, rnn->descriptor, mode, s->x, &rnn->workspace,
-                &rnn->reserve);
-done:
-    return st;
+    LB_CHECK(CUDNN_PROBE(cudnnGetRNNWeightSpaceSize, s->handle, rnn->descriptor, &rnn->weights));
+    return CUDNN_PROBE(cudnnGetRNNTempSpaceSizes, s->handle, rnn->descriptor, mode, s->x,
+                       &rnn->workspace, &rnn->reserve);
 }
 
 enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
@@ -218,23 +202,21 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
         [CUDNN_SMALL_H] = CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H,
     };
     const struct lb_problem *p = shapes->problem;
-    enum lb_status st = LB_OK;
     *rnn = (struct lb_cudnn_rnn){.shapes = shapes};
     rnn->offsets = calloc((size_t)(p->layers * p->directions), sizeof(*rnn->offsets));
     if (!rnn->offsets)
         return lb_fail(err, LB_OOM, "out of memory");
-    TRY_CUDNN(cudnnCreateRNNDescriptor, &rnn->descriptor);
-    PROBE_CUDNN(cudnnSetRNNDescriptor_v8, rnn->descriptor, algorithms[variant], CUDNN_LSTM,
-                CUDNN_RNN_DOUBLE_BIAS,
-                p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT,
-                data_type(p->dtype), p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT,
-                math_type(p), (int32_t)p->input, (int32_t)p->hidden, (int32_t)lb_h_size(p),
-                (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED);
+    LB_CHECK(CUDNN(cudnnCreateRNNDescriptor, &rnn->descriptor));
+    LB_CHECK(CUDNN_PROBE(cudnnSetRNNDescriptor_v8, rnn->descriptor, algorithms[variant], CUDNN_LSTM,
+                         CUDNN_RNN_DOUBLE_BIAS,
+                         p->directions == 2 ? CUDNN_BIDIRECTIONAL : CUDNN_UNIDIRECTIONAL,
+                         CUDNN_LINEAR_INPUT, data_type(p->dtype),
+                         p->dtype == LB_F64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT, math_type(p),
+                         (int32_t)p->input, (int32_t)p->hidden, (int32_t)lb_h_size(p),
+                         (int32_t)p->layers, shapes->dropout, CUDNN_RNN_PADDED_IO_ENABLED));
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        PROBE_CUDNN(cudnnBuildRNNDynamic, shapes->handle, rnn->descriptor, (int)p->batch);
-    LB_TRY(ask_sizes(rnn, err));
-done:
-    return st;
+        LB_CHECK(CUDNN_PROBE(cudnnBuildRNNDynamic, shapes->handle, rnn->descriptor, (int)p->batch));
+    return ask_sizes(rnn, err);
 }
 
 void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
@@ -252,18 +234,16 @@ static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, siz
                                  cudnnTensorDescriptor_t bias, struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
-    enum lb_status st = LB_OK;
     void *m = NULL, *b = NULL;
     bool has_bias = part < CUDNN_GATE_PARTS;
-    TRY_CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir, rnn->weights,
-              base, part, matrix, &m, bias, &b);
+    LB_CHECK(CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir,
+                   rnn->weights, base, part, matrix, &m, bias, &b));
     if (!m || (has_bias && !b))
-        LB_TRY(lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir));
+        return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir);
     rnn->offsets[layer_dir].matrix[part] = (size_t)((const char *)m - base);
     if (has_bias)
         rnn->offsets[layer_dir].bias[part] = (size_t)((const char *)b - base);
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, struct lb_error *err)
@@ -271,8 +251,8 @@ static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, st
     const struct lb_problem *p = rnn->shapes->problem;
     enum lb_status st = LB_OK;
     cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
-    TRY_CUDNN(cudnnCreateTensorDescriptor, &matrix);
-    TRY_CUDNN(cudnnCreateTensorDescriptor, &bias);
+    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &matrix));
+    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &bias));
     for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
         for (int part = 0; part < lb_cudnn_part_count(p); part++)
             LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
@@ -334,12 +314,9 @@ enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
     const struct lb_cudnn_shapes *s = rnn->shapes;
     cudnnForwardMode_t mode =
         lb_trains(s->problem) ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    return lb_cudnn_check(lb_cudnn.cudnnRNNForward(s->handle, rnn->descriptor, mode, NULL, s->x,
-                                                   io->x, s->y, io->y, s->h, io->h0, io->hn, s->c,
-                                                   io->c0, io->cn, rnn->weights, memory->weights,
-                                                   rnn->workspace, memory->workspace, rnn->reserve,
-                                                   memory->reserve),
-                          "cudnnRNNForward", err);
+    return CUDNN(cudnnRNNForward, s->handle, rnn->descriptor, mode, NULL, s->x, io->x, s->y, io->y,
+                 s->h, io->h0, io->hn, s->c, io->c0, io->cn, rnn->weights, memory->weights,
+                 rnn->workspace, memory->workspace, rnn->reserve, memory->reserve);
 }
 
 enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
@@ -348,18 +325,17 @@ enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
     const struct lb_problem *p = s->problem;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
-    TRY_CUDNN(cudnnRNNBackwardData_v8, s->handle, rnn->descriptor, NULL, s->y, io->y, io->dy, s->x,
-              io->dx, s->h, io->h0, io->dhn, io->dh0, s->c, io->c0, io->dcn, io->dc0, rnn->weights,
-              memory->weights, rnn->workspace, memory->workspace, rnn->reserve, memory->reserve);
-    TRY_CUDNN(cudnnRNNBackwardWeights_v8, s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD, NULL,
-              s->x, io->x, s->h, io->h0, s->y, io->y, rnn->weights, memory->gradients,
-              rnn->workspace, memory->workspace, rnn->reserve, memory->reserve);
+    LB_CHECK(lb_device()->fill(memory->gradients, 0, rnn->weights, err));
+    LB_CHECK(CUDNN(cudnnRNNBackwardData_v8, s->handle, rnn->descriptor, NULL, s->y, io->y, io->dy,
+                   s->x, io->dx, s->h, io->h0, io->dhn, io->dh0, s->c, io->c0, io->dcn, io->dc0,
+                   rnn->weights, memory->weights, rnn->workspace, memory->workspace, rnn->reserve,
+                   memory->reserve));
+    LB_CHECK(CUDNN(cudnnRNNBackwardWeights_v8, s->handle, rnn->descriptor, CUDNN_WGRAD_MODE_ADD,
+                   NULL, s->x, io->x, s->h, io->h0, s->y, io->y, rnn->weights, memory->gradients,
+                   rnn->workspace, memory->workspace, rnn->reserve, memory->reserve));
     /* The library fills the padding of y alone, and that of dx must be zero. */
     if (p->ragged)
-        LB_TRY(lb_cell_zero_tails(p->dtype, io->dx, s->device_lengths, p->seq_len, p->batch,
-                                  p->input, lb_device()->stream(), err));
-done:
-    return st;
+        LB_CHECK(lb_cell_zero_tails(p->dtype, io->dx, s->device_lengths, p->seq_len, p->batch,
+                                    p->input, lb_device()->stream(), err));
+    return LB_OK;
 }

@@ -64,16 +64,14 @@ static enum lb_status check_persistent(enum lb_cudnn_variant variant, const stru
 enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct lb_problem *problem,
                                     const struct lb_device_info *device, struct lb_error *why)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(check_all(problem, device, why));
+    LB_CHECK(check_all(problem, device, why));
     if (variant == CUDNN_PERSIST_STATIC || variant == CUDNN_PERSIST_DYNAMIC ||
         variant == CUDNN_SMALL_H)
-        LB_TRY(check_persistent(variant, problem, why));
+        LB_CHECK(check_persistent(variant, problem, why));
     if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_MAX)
-        st = lb_fail(why, LB_UNSUPPORTED, "hidden %lld is above %d, the most that small_h takes",
-                     (long long)problem->hidden, SMALL_H_MAX);
-done:
-    return st;
+        return lb_fail(why, LB_UNSUPPORTED, "hidden %lld is above %d, the most that small_h takes",
+                       (long long)problem->hidden, SMALL_H_MAX);
+    return LB_OK;
 }
 
 /* why may be NULL. */

@@ -23,16 +23,14 @@ enum lb_status lb_fused_view_make(const struct lb_problem *problem,
                                   struct lb_error *err)
 {
     static struct lb_device_info h100;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_device_model("h100", &h100, err));
+    LB_CHECK(lb_device_model("h100", &h100, err));
     *view = (struct lb_fused_view){.problem = problem, .device = device ? device : &h100};
     if (lb_machine_of(view->device, &view->machine, NULL) != LB_OK) {
-        LB_TRY(lb_machine_of(&h100, &view->machine, err));
+        LB_CHECK(lb_machine_of(&h100, &view->machine, err));
         if (view->device->major > 10) /* only 9.0 and 10.x form clusters of more than 8 blocks */
             view->machine.cluster = PORTABLE_CLUSTER;
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The maximum of SMs per GPC on sm_90. All blocks of a cluster run in one GPC. */
@@ -119,12 +117,11 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                const struct lb_device_info *device, const char *variant,
                                struct lb_fused_choice *choice, struct lb_error *why)
 {
-    enum lb_status st = LB_OK;
     struct lb_fused_view view;
     struct group c;
     *choice = (struct lb_fused_choice){.fitting = 0};
-    LB_TRY(check_sizes(problem, why));
-    LB_TRY(lb_fused_view_make(problem, device, &view, why));
+    LB_CHECK(check_sizes(problem, why));
+    LB_CHECK(lb_fused_view_make(problem, device, &view, why));
     snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
     evaluate_group(&view, variant, false, &c);
     if (c.fitting > 0) {
@@ -138,8 +135,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
     }
     if (c.fitting == 0)
         return lb_fail(why, LB_UNSUPPORTED, "%s", c.refusal.why.text);
-done:
-    return st;
+    return LB_OK;
 }
 
 enum {

@@ -123,16 +123,15 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     int passes = lb_has_backward(problem) ? 2 : 1;
     bool present = device && !device->modelled;
     struct lb_fused_view view;
-    enum lb_status st = LB_OK;
     self->problem = problem;
     self->stream = config->stream;
-    LB_TRY(lb_fused_choose(problem, device, variant, &self->choice, err));
-    LB_TRY(lb_fused_view_make(problem, device, &view, err));
+    LB_CHECK(lb_fused_choose(problem, device, variant, &self->choice, err));
+    LB_CHECK(lb_fused_view_make(problem, device, &view, err));
     view.graph = config->graph;
     for (int pass = 0; present && pass < passes; pass++)
-        LB_TRY(use_tuned(self, &view, variant, pass == 1, err));
+        LB_CHECK(use_tuned(self, &view, variant, pass == 1, err));
     for (int pass = 0; present && pass < passes; pass++)
-        LB_TRY(ready_best(self, &view, variant, pass == 1, err));
+        LB_CHECK(ready_best(self, &view, variant, pass == 1, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
@@ -140,8 +139,7 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     for (int64_t i = 0; i < problem->layers; i++)
         self->layers[i].input = lb_layer_input(problem, i);
     describe(self);
-done:
-    return st;
+    return LB_OK;
 }
 
 static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
@@ -237,55 +235,49 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
 {
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
-    enum lb_status st = LB_OK;
     const struct lb_fused_fault none = {0};
     struct lb_fused_view view;
     struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
-    LB_TRY(self->choice.forward.family->ready(p, &self->choice.forward, err));
+    LB_CHECK(self->choice.forward.family->ready(p, &self->choice.forward, err));
     if (lb_has_backward(p))
-        LB_TRY(self->choice.backward.family->ready(p, &self->choice.backward, err));
+        LB_CHECK(self->choice.backward.family->ready(p, &self->choice.backward, err));
     void *scratch = carve(self, &parts);
-    LB_TRY(lb_fused_view_make(p, lb_device_known(NULL), &view, err));
+    LB_CHECK(lb_fused_view_make(p, lb_device_known(NULL), &view, err));
     if (lb_fused_chunk(&view, &self->choice) == p->seq_len)
         self->chunk = p->seq_len; /* the device has less room than was expected */
     describe(self);
-    LB_TRY(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
-    LB_TRY(lb_streams_set_workspace(self->streams, scratch, err));
+    LB_CHECK(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
+    LB_CHECK(lb_streams_set_workspace(self->streams, scratch, err));
     for (int64_t i = 0; i < p->layers; i++)
-        LB_TRY(lb_fused_upload(self, i, weights, err));
-    LB_TRY(lb_device_space.upload(self->fault, &none, sizeof(none), err));
+        LB_CHECK(lb_fused_upload(self, i, weights, err));
+    LB_CHECK(lb_device_space.upload(self->fault, &none, sizeof(none), err));
     self->lengths = buffers->lengths;
     if (p->ragged)
-        LB_TRY(lb_device_space.upload(self->device_lengths, buffers->lengths,
-                                      (size_t)p->batch * sizeof(*self->lengths), err));
-done:
-    return st;
+        LB_CHECK(lb_device_space.upload(self->device_lengths, buffers->lengths,
+                                        (size_t)p->batch * sizeof(*self->lengths), err));
+    return LB_OK;
 }
 
 static enum lb_status fused_gradients(void *state, const struct lb_gradients *gradients,
                                       struct lb_error *err)
 {
     const struct lb_fused *self = state;
-    enum lb_status st = LB_OK;
     for (int64_t i = 0; i < self->problem->layers; i++)
-        LB_TRY(lb_fused_download(self, i, gradients, err));
-done:
-    return st;
+        LB_CHECK(lb_fused_download(self, i, gradients, err));
+    return LB_OK;
 }
 
 static enum lb_status fused_check(const void *state, struct lb_error *err)
 {
     const struct lb_fused *self = state;
     struct lb_fused_fault fault;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_device_space.download(&fault, self->fault, sizeof(fault), err));
+    LB_CHECK(lb_device_space.download(&fault, self->fault, sizeof(fault), err));
     if (fault.raised)
-        st = lb_fail(err, LB_FAILED,
-                     "at step %d block %d gave up waiting for block %d: not all blocks of the "
-                     "launch run at the same time, or one has stopped",
-                     fault.step, fault.block, fault.awaited);
-done:
-    return st;
+        return lb_fail(err, LB_FAILED,
+                       "at step %d block %d gave up waiting for block %d: not all blocks of the "
+                       "launch run at the same time, or one has stopped",
+                       fault.step, fault.block, fault.awaited);
+    return LB_OK;
 }
 
 static const char *fused_describe(const void *state)

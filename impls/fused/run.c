@@ -110,7 +110,6 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     const struct lb_fused_plan *plan = &self->choice.forward;
-    enum lb_status st = LB_OK;
     int64_t state = layer * p->directions * p->batch * p->hidden;
     const struct lb_fused_forward_args args = {
         .pre = l->gates,
@@ -127,13 +126,11 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
     if (first == 0)
-        LB_TRY(clear_scratch(self, layer, plan, err));
-    LB_TRY(input_gemm(self, layer, io->x, first, end, err));
-    LB_TRY(wait_for_gemms(self, layer, err));
-    LB_TRY(plan->family->forward(&plan->kernel, &args,
-                                 stream_of(self, recurrence_stream(self, layer)), err));
-done:
-    return st;
+        LB_CHECK(clear_scratch(self, layer, plan, err));
+    LB_CHECK(input_gemm(self, layer, io->x, first, end, err));
+    LB_CHECK(wait_for_gemms(self, layer, err));
+    return plan->family->forward(&plan->kernel, &args,
+                                 stream_of(self, recurrence_stream(self, layer)), err);
 }
 
 /* A layer's chunk follows the same chunk of the layer below. With one layer, the input GEMM of a
@@ -143,19 +140,16 @@ enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
 {
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_streams_fork(self->streams, err));
+    LB_CHECK(lb_streams_fork(self->streams, err));
     for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
         int64_t end = min64(first + self->chunk, p->seq_len);
         for (int64_t i = 0; i < p->layers; i++) {
             if (i > 0)
-                LB_TRY(wait_for_layer(self, i, i - 1, err));
-            LB_TRY(forward_chunk(self, i, io, first, end, err));
+                LB_CHECK(wait_for_layer(self, i, i - 1, err));
+            LB_CHECK(forward_chunk(self, i, io, first, end, err));
         }
     }
-    LB_TRY(lb_streams_join(self->streams, err));
-done:
-    return st;
+    return lb_streams_join(self->streams, err);
 }
 
 /* ---- Backward ----------------------------------------------------------------------------- */
@@ -229,7 +223,6 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
 {
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
-    enum lb_status st = LB_OK;
     int stream_index = stream_index_of(self, layer);
     int64_t h = p->hidden, width = p->directions * h, batch = p->batch;
     const void *y = at(self, l->y ? l->y : io->y, direction * h);
@@ -244,7 +237,7 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
         struct lb_gemm g = over_rows(self, at(self, dgates, (time * batch + row) * 4 * width),
                                      4 * h, at(self, h0, row * h), h, h, next - row, dw);
         g.accumulate = begun || row > 0;
-        LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
+        LB_CHECK(lb_stream_gemm(self->streams, stream_index, &g, err));
     }
     int64_t time = first > 0 ? first : 1; /* the later of two neighbouring times */
     int64_t of_dgates = direction == 0 ? time : time - 1, of_y = 2 * time - 1 - of_dgates;
@@ -252,9 +245,7 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
         over_rows(self, at(self, dgates, of_dgates * batch * 4 * width), 4 * h,
                   at(self, y, of_y * batch * width), h, width, (end - time) * batch, dw);
     g.accumulate = begun || first == 0;
-    LB_TRY(lb_stream_gemm(self->streams, stream_index, &g, err));
-done:
-    return st;
+    return lb_stream_gemm(self->streams, stream_index, &g, err);
 }
 
 /* Computes what is summed over all steps: dw_ih and dw_hh by adding times [first, end), of which
@@ -265,21 +256,19 @@ static enum lb_status weight_gradients(struct lb_fused *self, int64_t layer,
 {
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
-    enum lb_status st = LB_OK;
     int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
     int stream_index = stream_index_of(self, layer);
     struct lb_gemm dw = over_rows(self, at(self, l->dgates, row * gates), gates,
                                   at(self, layer_input(self, layer, io->x), row * l->input),
                                   l->input, l->input, (end - first) * p->batch, l->dw_ih);
     dw.accumulate = end < p->seq_len;
-    LB_TRY(lb_stream_gemm(self->streams, stream_index, &dw, err));
+    LB_CHECK(lb_stream_gemm(self->streams, stream_index, &dw, err));
     if (first == 0)
-        LB_TRY(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, p->seq_len * p->batch, gates,
-                                   l->sums, stream_of(self, stream_index), err));
+        LB_CHECK(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, p->seq_len * p->batch, gates,
+                                     l->sums, stream_of(self, stream_index), err));
     for (int64_t d = 0; d < p->directions; d++)
-        LB_TRY(recurrent_gradient(self, layer, d, io, first, end, err));
-done:
-    return st;
+        LB_CHECK(recurrent_gradient(self, layer, d, io, first, end, err));
+    return LB_OK;
 }
 
 /* Computes steps end - 1 down to first of a layer. */
@@ -290,7 +279,6 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     const struct lb_fused_plan *plan = &self->choice.backward;
-    enum lb_status st = LB_OK;
     int64_t state = layer * p->directions * p->batch * p->hidden;
     const struct lb_fused_backward_args args = {
         .gates = l->gates,
@@ -307,13 +295,11 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
     if (end == p->seq_len)
-        LB_TRY(clear_scratch(self, layer, plan, err));
-    LB_TRY(plan->family->backward(&plan->kernel, &args,
-                                  stream_of(self, recurrence_stream(self, layer)), err));
-    LB_TRY(wait_for_recurrence(self, layer, err));
-    LB_TRY(input_gradient(self, layer, io, first, end, err));
-done:
-    return st;
+        LB_CHECK(clear_scratch(self, layer, plan, err));
+    LB_CHECK(plan->family->backward(&plan->kernel, &args,
+                                    stream_of(self, recurrence_stream(self, layer)), err));
+    LB_CHECK(wait_for_recurrence(self, layer, err));
+    return input_gradient(self, layer, io, first, end, err);
 }
 
 enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *io,
@@ -321,23 +307,20 @@ enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *i
 {
     struct lb_fused *self = state;
     const struct lb_problem *p = self->problem;
-    enum lb_status st = LB_OK;
     bool wavefront = p->layers > 1 && self->chunk < p->seq_len;
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
-    LB_TRY(lb_streams_fork(self->streams, err));
+    LB_CHECK(lb_streams_fork(self->streams, err));
     for (; first >= 0; first -= self->chunk) {
         int64_t end = min64(first + self->chunk, p->seq_len);
         for (int64_t i = p->layers - 1; i >= 0; i--) {
             if (i + 1 < p->layers)
-                LB_TRY(wait_for_layer(self, i, i + 1, err));
-            LB_TRY(backward_chunk(self, i, io, first, end, err));
+                LB_CHECK(wait_for_layer(self, i, i + 1, err));
+            LB_CHECK(backward_chunk(self, i, io, first, end, err));
             if (!wavefront) /* layers share dgates */
-                LB_TRY(weight_gradients(self, i, io, first, end, err));
+                LB_CHECK(weight_gradients(self, i, io, first, end, err));
         }
     }
     for (int64_t i = p->layers - 1; wavefront && i >= 0; i--)
-        LB_TRY(weight_gradients(self, i, io, 0, p->seq_len, err));
-    LB_TRY(lb_streams_join(self->streams, err));
-done:
-    return st;
+        LB_CHECK(weight_gradients(self, i, io, 0, p->seq_len, err));
+    return lb_streams_join(self->streams, err);
 }

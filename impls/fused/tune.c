@@ -121,13 +121,10 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     const struct lb_fused_family *family = t->plan.family;
     const struct lb_fused_forward_args *a = &t->forward;
     void *stream = lb_device()->stream();
-    enum lb_status st = LB_OK;
     if (family->clear)
-        LB_TRY(family->clear(&t->plan.kernel, a->hidden, a->directions, a->scratch, stream, err));
-    st = t->plan.backward ? family->backward(&t->plan.kernel, &t->backward, stream, err)
-                          : family->forward(&t->plan.kernel, a, stream, err);
-done:
-    return st;
+        LB_CHECK(family->clear(&t->plan.kernel, a->hidden, a->directions, a->scratch, stream, err));
+    return t->plan.backward ? family->backward(&t->plan.kernel, &t->backward, stream, err)
+                            : family->forward(&t->plan.kernel, a, stream, err);
 }
 
 static int by_size(const void *a, const void *b)
@@ -152,14 +149,12 @@ static void set_steps(struct trial *t, int64_t steps)
 static enum lb_status begin_length(struct trial *t, bool graph, struct timed_length *length,
                                    struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     set_steps(t, length->steps);
-    LB_TRY(lb_timer_create(LB_DEVICE, false, &length->timer, err));
-    LB_TRY(run_once(t, err));
+    LB_CHECK(lb_timer_create(LB_DEVICE, false, &length->timer, err));
+    LB_CHECK(run_once(t, err));
     if (graph)
-        LB_TRY(lb_timer_capture(&length->timer, run_once, t, err));
-done:
-    return st;
+        LB_CHECK(lb_timer_capture(&length->timer, run_once, t, err));
+    return LB_OK;
 }
 
 /* Returns the time of a step by the difference of two lengths, in which what a sequence costs once

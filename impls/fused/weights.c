@@ -148,20 +148,18 @@ enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
 {
     const struct lb_problem *p = self->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
-    enum lb_status st = LB_OK;
     int64_t rows = 4 * p->hidden;
     for (int64_t d = 0; d < p->directions; d++) {
         int64_t layer_dir = layer * p->directions + d;
         const char *db = (const char *)l->db + (size_t)(d * rows) * lb_dtype_size(p->dtype);
-        LB_TRY(download_matrix(self, l->dw_ih, d * rows * l->input, l->input,
-                               gradients->dw_ih[layer_dir], err));
-        LB_TRY(download_matrix(self, l->dw_hh, d * rows * p->hidden, p->hidden,
-                               gradients->dw_hh[layer_dir], err));
-        LB_TRY(
+        LB_CHECK(download_matrix(self, l->dw_ih, d * rows * l->input, l->input,
+                                 gradients->dw_ih[layer_dir], err));
+        LB_CHECK(download_matrix(self, l->dw_hh, d * rows * p->hidden, p->hidden,
+                                 gradients->dw_hh[layer_dir], err));
+        LB_CHECK(
             download_bias(self, db, gradients->db_ih[layer_dir], gradients->db_hh[layer_dir], err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Enqueues the packing of one direction's weights. */
@@ -174,15 +172,13 @@ static enum lb_status pack_direction(const struct lb_fused *self, int64_t layer,
     int64_t layer_dir = layer * p->directions + direction;
     const void *w_hh = weights->w_hh[layer_dir];
     void *stream = self->stream;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_fused_pack(p->dtype, &to.input, weights->w_ih[layer_dir], to.w_ih, stream, err));
-    LB_TRY(lb_fused_pack_biases(p->dtype, &biases, weights->b_ih[layer_dir],
-                                weights->b_hh[layer_dir], to.bias, stream, err));
-    LB_TRY(lb_fused_pack(p->dtype, &to.forward, w_hh, to.w_hh, stream, err));
+    LB_CHECK(lb_fused_pack(p->dtype, &to.input, weights->w_ih[layer_dir], to.w_ih, stream, err));
+    LB_CHECK(lb_fused_pack_biases(p->dtype, &biases, weights->b_ih[layer_dir],
+                                  weights->b_hh[layer_dir], to.bias, stream, err));
+    LB_CHECK(lb_fused_pack(p->dtype, &to.forward, w_hh, to.w_hh, stream, err));
     if (to.w_hh_t)
-        LB_TRY(lb_fused_pack(p->dtype, &to.backward, w_hh, to.w_hh_t, stream, err));
-done:
-    return st;
+        LB_CHECK(lb_fused_pack(p->dtype, &to.backward, w_hh, to.w_hh_t, stream, err));
+    return LB_OK;
 }
 
 /* Enqueues the unpacking of one direction's gradients. */
@@ -200,27 +196,22 @@ static enum lb_status unpack_direction(const struct lb_fused *self, int64_t laye
     const char *dw_ih = (char *)l->dw_ih + (size_t)(direction * rows * l->input) * real;
     const char *dw_hh = (char *)l->dw_hh + (size_t)(direction * rows * p->hidden) * real;
     const char *db = (char *)l->db + (size_t)(direction * rows) * size;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_fused_unpack(p->dtype, true, &input, dw_ih, gradients->dw_ih[layer_dir], NULL,
-                           self->stream, err));
-    LB_TRY(lb_fused_unpack(p->dtype, true, &recurrent, dw_hh, gradients->dw_hh[layer_dir], NULL,
-                           self->stream, err));
-    LB_TRY(lb_fused_unpack(p->dtype, false, &biases, db, gradients->db_ih[layer_dir],
-                           gradients->db_hh[layer_dir], self->stream, err));
-done:
-    return st;
+    LB_CHECK(lb_fused_unpack(p->dtype, true, &input, dw_ih, gradients->dw_ih[layer_dir], NULL,
+                             self->stream, err));
+    LB_CHECK(lb_fused_unpack(p->dtype, true, &recurrent, dw_hh, gradients->dw_hh[layer_dir], NULL,
+                             self->stream, err));
+    return lb_fused_unpack(p->dtype, false, &biases, db, gradients->db_ih[layer_dir],
+                           gradients->db_hh[layer_dir], self->stream, err);
 }
 
 enum lb_status lb_fused_update(void *state, const struct lb_update_io *io, struct lb_error *err)
 {
     const struct lb_fused *self = state;
-    enum lb_status st = LB_OK;
     for (int64_t i = 0; i < self->problem->layers; i++) {
         for (int64_t d = 0; d < self->problem->directions; d++) {
-            LB_TRY(unpack_direction(self, i, d, &io->gradients, err));
-            LB_TRY(pack_direction(self, i, d, &io->weights, err));
+            LB_CHECK(unpack_direction(self, i, d, &io->gradients, err));
+            LB_CHECK(pack_direction(self, i, d, &io->weights, err));
         }
     }
-done:
-    return st;
+    return LB_OK;
 }

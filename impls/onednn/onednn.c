@@ -35,13 +35,9 @@ struct lb_shared_library lb_onednn_library = {
     .print_version = print_version,
 };
 
-/* Calls a function of the library, and jumps to the label `done` when it fails. */
-#define TRY_DNNL(call)                              \
-    do {                                            \
-        st = status_of((lb_dnnl.call), #call, err); \
-        if (st != LB_OK)                            \
-            goto done;                              \
-    } while (0)
+/* The status of a call of the library, or of a function of compat.h. */
+#define DNNL(call)   status_of(lb_dnnl.call, #call, err)
+#define COMPAT(call) status_of(call, #call, err)
 
 /* For each slot: its argument number; whether the backward primitive sets its format; whether that
  * primitive takes it, while forward takes all whose format it sets; and of which tensor it is a
@@ -266,13 +262,9 @@ static enum lb_status create_descs(const struct lb_problem *p, const struct laye
         struct plain plain = plain_of(p, layer->input, i);
         if (!has(p, i))
             continue;
-        enum lb_status st =
-            status_of(lb_memory_desc_create(&descs[i], plain.ndims, plain.dims,
-                                            taken_type(p, layer, i, gradient),
-                                            plain.packed ? dnnl_format_tag_any : plain.tag),
-                      "lb_memory_desc_create", err);
-        if (st != LB_OK)
-            return st;
+        LB_CHECK(COMPAT(lb_memory_desc_create(&descs[i], plain.ndims, plain.dims,
+                                              taken_type(p, layer, i, gradient),
+                                              plain.packed ? dnnl_format_tag_any : plain.tag)));
     }
     return LB_OK;
 }
@@ -286,14 +278,12 @@ static const_dnnl_memory_desc_t desc_of(const struct layer *layer, enum lb_slot 
 
 static enum lb_status create_memory(struct layer *layer, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++) {
         const_dnnl_memory_desc_t desc = desc_of(layer, i);
         if (desc && lb_dnnl.dnnl_memory_desc_get_size(desc) > 0)
-            TRY_DNNL(dnnl_memory_create(&layer->memory[i], desc, engine, DNNL_MEMORY_NONE));
+            LB_CHECK(DNNL(dnnl_memory_create(&layer->memory[i], desc, engine, DNNL_MEMORY_NONE)));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Adds the scales of int8: that of x and h, and those of the gates of w_ih and w_hh, [4H]. */
@@ -301,14 +291,11 @@ static enum lb_status set_scales(const struct lb_problem *p, dnnl_primitive_attr
                                  const float *scales, struct lb_error *err)
 {
     enum { GATES_AND_UNITS = 1 << 3 | 1 << 4 }; /* of the dimensions l d i g o */
-    enum lb_status st = LB_OK;
     if (p->dtype != LB_INT8)
         return LB_OK;
-    TRY_DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, 127, 128));
-    TRY_DNNL(
+    LB_CHECK(DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, 127, 128)));
+    return DNNL(
         dnnl_primitive_attr_set_rnn_weights_qparams(attr, 4 * p->hidden, GATES_AND_UNITS, scales));
-done:
-    return st;
 }
 
 /* Builds the primitives of a layer: forward, and backward where the pass has it. c0 and cn and,
@@ -323,18 +310,16 @@ static enum lb_status create_layer(const struct lb_problem *problem, const float
     dnnl_rnn_direction_t direction =
         problem->directions == 2 ? dnnl_bidirectional_concat : dnnl_unidirectional_left2right;
     LB_TRY(create_descs(problem, layer, false, descs, err));
-    TRY_DNNL(dnnl_primitive_attr_create(&attr));
-    TRY_DNNL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user));
+    LB_TRY(DNNL(dnnl_primitive_attr_create(&attr)));
+    LB_TRY(DNNL(dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user)));
     LB_TRY(set_scales(problem, attr, scales, err));
-    LB_TRY(status_of(lb_lstm_forward(&layer->forward_pd, engine, kind, direction, descs, attr),
-                     "lb_lstm_forward", err));
-    TRY_DNNL(dnnl_primitive_create(&layer->forward, layer->forward_pd));
+    LB_TRY(COMPAT(lb_lstm_forward(&layer->forward_pd, engine, kind, direction, descs, attr)));
+    LB_TRY(DNNL(dnnl_primitive_create(&layer->forward, layer->forward_pd)));
     if (lb_has_backward(problem)) {
         LB_TRY(create_descs(problem, layer, true, gradients, err));
-        LB_TRY(status_of(lb_lstm_backward(&layer->backward_pd, engine, direction, descs, gradients,
-                                          layer->forward_pd, attr),
-                         "lb_lstm_backward", err));
-        TRY_DNNL(dnnl_primitive_create(&layer->backward, layer->backward_pd));
+        LB_TRY(COMPAT(lb_lstm_backward(&layer->backward_pd, engine, direction, descs, gradients,
+                                       layer->forward_pd, attr)));
+        LB_TRY(DNNL(dnnl_primitive_create(&layer->backward, layer->backward_pd)));
     }
     LB_TRY(create_memory(layer, err));
 done:
@@ -373,22 +358,17 @@ static size_t bytes_of(const struct layer *layer, enum lb_slot slot)
 static enum lb_status set_data(const struct layer *layer, enum lb_slot slot, const void *data,
                                struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     if (layer->memory[slot])
-        TRY_DNNL(dnnl_memory_set_data_handle(layer->memory[slot], (void *)(uintptr_t)data));
-done:
-    return st;
+        LB_CHECK(DNNL(dnnl_memory_set_data_handle(layer->memory[slot], (void *)(uintptr_t)data)));
+    return LB_OK;
 }
 
 /* Runs a primitive and waits for it. */
 static enum lb_status execute(dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
                               const dnnl_exec_arg_t *args, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    TRY_DNNL(dnnl_primitive_execute(primitive, stream, count, args));
-    TRY_DNNL(dnnl_stream_wait(stream));
-done:
-    return st;
+    LB_CHECK(DNNL(dnnl_primitive_execute(primitive, stream, count, args)));
+    return DNNL(dnnl_stream_wait(stream));
 }
 
 static enum lb_status run(const struct onednn *net, size_t l, bool backward, struct lb_error *err)
@@ -417,16 +397,15 @@ static enum lb_status reorder(const struct onednn *net, const struct layer *laye
     dnnl_primitive_attr_t attr = NULL;
     struct plain of = plain_of(p, layer->input, slots[slot].tensor);
     const_dnnl_memory_desc_t of_slot = desc_of(layer, slot);
-    LB_TRY(status_of(
-        lb_memory_desc_create(&desc, of.ndims, of.dims, type_of(p, &of, !to_slot), of.tag),
-        "lb_memory_desc_create", err));
-    TRY_DNNL(dnnl_memory_create(&memory, desc, engine, plain));
-    TRY_DNNL(dnnl_primitive_attr_create(&attr));
+    LB_TRY(
+        COMPAT(lb_memory_desc_create(&desc, of.ndims, of.dims, type_of(p, &of, !to_slot), of.tag)));
+    LB_TRY(DNNL(dnnl_memory_create(&memory, desc, engine, plain)));
+    LB_TRY(DNNL(dnnl_primitive_attr_create(&attr)));
     if (of.packed)
         LB_TRY(set_scales(p, attr, scales, err));
-    TRY_DNNL(dnnl_reorder_primitive_desc_create(&pd, to_slot ? desc : of_slot, engine,
-                                                to_slot ? of_slot : desc, engine, attr));
-    TRY_DNNL(dnnl_primitive_create(&reorder, pd));
+    LB_TRY(DNNL(dnnl_reorder_primitive_desc_create(&pd, to_slot ? desc : of_slot, engine,
+                                                   to_slot ? of_slot : desc, engine, attr)));
+    LB_TRY(DNNL(dnnl_primitive_create(&reorder, pd)));
     const dnnl_exec_arg_t args[] = {
         {DNNL_ARG_FROM, to_slot ? memory : layer->memory[slot]},
         {DNNL_ARG_TO, to_slot ? layer->memory[slot] : memory},
@@ -486,8 +465,8 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     net->n = counts_of(problem);
     LB_TRY(set_threads(config->threads, err));
     if (!engine)
-        TRY_DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0));
-    TRY_DNNL(dnnl_stream_create(&net->stream, engine, dnnl_stream_default_flags));
+        LB_TRY(DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0)));
+    LB_TRY(DNNL(dnnl_stream_create(&net->stream, engine, dnnl_stream_default_flags)));
     scales = malloc((size_t)(4 * problem->hidden) * sizeof(*scales));
     if (!scales)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
@@ -524,18 +503,16 @@ done:
 static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list, size_t count,
                                     char *base, size_t *bytes, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     struct lb_arena arena = {.base = base};
     for (size_t l = 0; l < (size_t)net->problem.layers; l++)
         for (size_t i = 0; i < count; i++) {
             struct layer *layer = &net->layers[l];
             void *data = lb_arena_take(&arena, bytes_of(layer, list[i]));
             if (base)
-                LB_TRY(set_data(layer, list[i], data, err));
+                LB_CHECK(set_data(layer, list[i], data, err));
         }
     *bytes = arena.used;
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Lays out what forward keeps for backward and returns its size in bytes. */
@@ -575,17 +552,16 @@ static size_t lay_out_scratch(struct onednn *net, char *base)
 static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffers,
                               struct lb_sizes *sizes, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     bool trains = lb_trains(&net->problem);
     size_t kept_slots = 0, scratch = 0, kept;
     char *base = trains ? buffers->reserve : buffers->workspace;
-    LB_TRY(lay_out_slots(net, packed_slots, PACKED, buffers->weights, &sizes->weights, err));
-    LB_TRY(
+    LB_CHECK(lay_out_slots(net, packed_slots, PACKED, buffers->weights, &sizes->weights, err));
+    LB_CHECK(
         lay_out_slots(net, gradient_slots, GRADIENTS, buffers->gradients, &sizes->gradients, err));
     kept = lay_out_kept(net, base);
     if (trains)
-        LB_TRY(lay_out_slots(net, (enum lb_slot[]){LB_KEPT}, 1, base ? base + kept : NULL,
-                             &kept_slots, err));
+        LB_CHECK(lay_out_slots(net, (enum lb_slot[]){LB_KEPT}, 1, base ? base + kept : NULL,
+                               &kept_slots, err));
     sizes->reserve = trains ? kept + kept_slots : 0;
 
     size_t at = trains ? 0 : kept, most = 0;
@@ -596,12 +572,11 @@ static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffe
             scratch = bytes_of(&net->layers[l], scratch_slots[i]);
             most = scratch > most ? scratch : most;
             if (buffers->workspace)
-                LB_TRY(set_data(&net->layers[l], scratch_slots[i], (char *)buffers->workspace + at,
-                                err));
+                LB_CHECK(set_data(&net->layers[l], scratch_slots[i],
+                                  (char *)buffers->workspace + at, err));
         }
     sizes->workspace = at + most;
-done:
-    return st;
+    return LB_OK;
 }
 
 static enum lb_status onednn_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
@@ -726,16 +701,14 @@ static enum lb_status create_quantise(struct onednn *net, struct lb_error *err)
     dnnl_primitive_desc_t pd = NULL;
     lb_memory_desc from = NULL, to = NULL;
     struct plain x = plain_of(&net->problem, net->problem.input, LB_X);
-    TRY_DNNL(dnnl_primitive_attr_create(&attr));
-    TRY_DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, lb_int8_factor(net->x_max), 128));
-    LB_TRY(status_of(lb_memory_desc_create(&from, x.ndims, x.dims, dnnl_f32, x.tag),
-                     "lb_memory_desc_create", err));
-    LB_TRY(status_of(lb_memory_desc_create(&to, x.ndims, x.dims, dnnl_u8, x.tag),
-                     "lb_memory_desc_create", err));
-    TRY_DNNL(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr));
-    TRY_DNNL(dnnl_primitive_create(&net->quantise, pd));
-    TRY_DNNL(dnnl_memory_create(&net->from, from, engine, DNNL_MEMORY_NONE));
-    TRY_DNNL(dnnl_memory_create(&net->to, to, engine, net->x));
+    LB_TRY(DNNL(dnnl_primitive_attr_create(&attr)));
+    LB_TRY(DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, lb_int8_factor(net->x_max), 128)));
+    LB_TRY(COMPAT(lb_memory_desc_create(&from, x.ndims, x.dims, dnnl_f32, x.tag)));
+    LB_TRY(COMPAT(lb_memory_desc_create(&to, x.ndims, x.dims, dnnl_u8, x.tag)));
+    LB_TRY(DNNL(dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr)));
+    LB_TRY(DNNL(dnnl_primitive_create(&net->quantise, pd)));
+    LB_TRY(DNNL(dnnl_memory_create(&net->from, from, engine, DNNL_MEMORY_NONE)));
+    LB_TRY(DNNL(dnnl_memory_create(&net->to, to, engine, net->x)));
 done:
     if (pd)
         lb_dnnl.dnnl_primitive_desc_destroy(pd);
@@ -790,11 +763,9 @@ struct slot_data {
 static enum lb_status set_all(const struct layer *layer, const struct slot_data *list, size_t count,
                               struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     for (size_t i = 0; i < count; i++)
-        LB_TRY(set_data(layer, list[i].slot, list[i].data, err));
-done:
-    return st;
+        LB_CHECK(set_data(layer, list[i].slot, list[i].data, err));
+    return LB_OK;
 }
 
 /* Sets the arguments of layer l that both passes share. hn, cn: the caller's arrays, used when
@@ -823,18 +794,17 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
 {
     const struct onednn *net = self;
     struct counts n = net->n;
-    enum lb_status st = LB_OK;
     const void *x = net->x ? net->x : io->x;
     if (net->c0)
         bf16_to_f32(io->c0, net->c0, n.state);
     if (net->x) {
         const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, net->from}, {DNNL_ARG_TO, net->to}};
-        TRY_DNNL(dnnl_memory_set_data_handle(net->from, (void *)(uintptr_t)io->x));
-        LB_TRY(execute(net->quantise, net->stream, 2, args, err));
+        LB_CHECK(DNNL(dnnl_memory_set_data_handle(net->from, (void *)(uintptr_t)io->x)));
+        LB_CHECK(execute(net->quantise, net->stream, 2, args, err));
     }
     for (size_t l = 0; l < n.L; l++) {
-        LB_TRY(set_layer_data(net, l, x, io->h0, io->c0, io->y, io->hn, io->cn, err));
-        LB_TRY(run(net, l, false, err));
+        LB_CHECK(set_layer_data(net, l, x, io->h0, io->c0, io->y, io->hn, io->cn, err));
+        LB_CHECK(run(net, l, false, err));
     }
     if (net->hn)
         memcpy(io->hn, net->hn, n.h * n.size);
@@ -842,8 +812,7 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
         f32_to_bf16(net->cn, io->cn, n.state);
     else if (net->cn)
         memcpy(io->cn, net->cn, n.state * sizeof(float));
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Zeroes the weight gradients, because the library adds to them. */
@@ -863,7 +832,6 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
                                      const struct lb_backward_io *io, struct lb_error *err)
 {
     struct counts n = net->n;
-    enum lb_status st = LB_OK;
     const float *dy = net->dy ? net->dy : io->dy;
     const float *dhn = net->dhn ? net->dhn : io->dhn, *dcn = net->dcn ? net->dcn : io->dcn;
     float *dx = net->dx ? net->dx : io->dx;
@@ -876,11 +844,9 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
         {LB_DHN, dhn + l * n.slice},
         {LB_DCN, dcn + l * n.slice},
     };
-    LB_TRY(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
-    LB_TRY(set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
-    LB_TRY(run(net, l, true, err));
-done:
-    return st;
+    LB_CHECK(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
+    LB_CHECK(set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
+    return run(net, l, true, err);
 }
 
 static enum lb_status onednn_backward(void *self, const struct lb_backward_io *io,
@@ -888,7 +854,6 @@ static enum lb_status onednn_backward(void *self, const struct lb_backward_io *i
 {
     const struct onednn *net = self;
     struct counts n = net->n;
-    enum lb_status st = LB_OK;
     clear_gradients(net);
     if (net->dy) {
         bf16_to_f32(io->dy, net->dy, n.y);
@@ -896,14 +861,13 @@ static enum lb_status onednn_backward(void *self, const struct lb_backward_io *i
         bf16_to_f32(io->dcn, net->dcn, n.state);
     }
     for (size_t l = n.L; l-- > 0;)
-        LB_TRY(backward_layer(net, l, io, err));
+        LB_CHECK(backward_layer(net, l, io, err));
     if (net->dy) {
         f32_to_bf16(net->dx, io->dx, n.x);
         f32_to_bf16(net->dh0, io->dh0, n.state);
         f32_to_bf16(net->dc0, io->dc0, n.state);
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Copies one gradient of a layer, which is plain f32 in `staging`, to the canonical array of

@@ -134,9 +134,8 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *err)
 {
     struct openblas *blas = self;
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_shared_library_load(&lb_openblas_library, err));
-    LB_TRY(set_threads(config->threads, err));
+    LB_CHECK(lb_shared_library_load(&lb_openblas_library, err));
+    LB_CHECK(set_threads(config->threads, err));
     blas->kernels = lb_simd_kernels_best(p->dtype);
     blas->problem = *p;
     blas->threads = config->threads;
@@ -153,8 +152,7 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
                   blas->kernels->simd_width;
     blas->gates = 4 * blas->units;
     describe(blas);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Sets the pointers to all arrays. With zeroed buffers it only computes the sizes. */

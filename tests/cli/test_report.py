@@ -334,7 +334,7 @@ class InBrowser(unittest.TestCase):
         self.assertNotIn("oom", self.text("#reasons"))
 
     def test_a_link_restores_the_state(self):
-        self.open("usual", link="#base=cpu_ref&impl=onednn,cpu_simd%3Apacked&T=64&dtype=bf16"
+        self.open("usual", link="#base=cpu_ref&impl=onednn&impl=cpu_simd%3Apacked&T=64&dtype=bf16"
                                 "&chart=speedup&x=B&sort=-median")
         rows = self.rows()
         self.assertEqual({(row["T"], row["Precision"]) for row in rows}, {("64", "bf16")})
