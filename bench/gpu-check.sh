@@ -14,6 +14,8 @@
 #   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
 #   tune       measures every kernel family of fused on the grid, and writes tuned.txt
 #   ncu        profiles one kernel of cluster and one of grid by Nsight Compute, into test.log
+#   parts      times steps of cluster and grid whole, without the product, and without the exchange, and
+#              when each warp has done each part, by cuda/try_fused.cu, into test.log
 #   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
 #   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
 #              where an implementation says that it is deterministic, and are compared elsewhere too
@@ -463,6 +465,24 @@ profiled() {
     "${fake[@]:0:2}"
 }
 
+# parts: what each part of a step costs. Four programs are compiled, side by side.
+parts() {
+  local options pass
+  for options in '' -DLB_FUSED_PRODUCT=0 -DLB_FUSED_EXCHANGE=0 -DLB_FUSED_TRACE; do
+    # shellcheck disable=SC2086 # no word where there is no option
+    nvcc -O3 -arch=native -I. -Iharness $options -o "$scratch/try$options" cuda/try_fused.cu \
+      cuda/fused/grid/pack.c cuda/fused/cluster/pack.c cuda/fused/common/weight_layout.c &
+  done
+  wait
+  for options in '' -DLB_FUSED_PRODUCT=0 -DLB_FUSED_EXCHANGE=0 -DLB_FUSED_TRACE; do
+    for pass in forward backward; do
+      echo "try_fused ${options:-whole steps}"
+      timeout -k 20 "$allowed" "$scratch/try$options" cluster $pass 256 16 256,512 8 4 || return
+      timeout -k 20 "$allowed" "$scratch/try$options" grid $pass 256 16 512,768,1024 || return
+    done
+  done
+}
+
 step versions 60 0 versions -- versions
 step tiny 120 0 one tiny case each -- conformance tiny
 step ceilings 120 "${dry:+1,}0" ceilings -- ceilings
@@ -478,6 +498,11 @@ if [ -z "$dry" ] && ! command -v ncu >/dev/null; then
 else
   step ncu 60 0 ncu of cluster -- profiled cluster
   step ncu 60 0 ncu of grid -- profiled grid
+fi
+if [ -n "$dry" ] || ! command -v nvcc >/dev/null; then
+  note "parts of a step need a device and nvcc"
+else
+  step parts 120 0 parts of a step -- parts
 fi
 step tests-own 180 0 conformance, own -- conformance own
 step twice 180 0 the same bits twice -- conformance twice
