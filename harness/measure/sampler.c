@@ -57,7 +57,7 @@ static double relative_half_width(const double *ns, size_t count, double *scratc
     memcpy(scratch, ns, count * sizeof(*ns));
     lb_sort(scratch, count);
     *median = lb_median(scratch, count);
-    if (lb_median_interval(scratch, count, 0.95, &lo, &hi) != LB_OK || !(*median > 0))
+    if (lb_quantile_interval(scratch, count, 0.5, 0.95, &lo, &hi) != LB_OK || !(*median > 0))
         return (double)INFINITY;
     return (hi - lo) / 2 / *median;
 }

@@ -80,7 +80,7 @@ static void summarize_units(struct lb_row *row, double *medians)
         return;
     row->median_ns = lb_median(medians, units);
     row->median_lo_ns = row->median_hi_ns = NAN;
-    lb_median_interval(medians, units, 0.95, &row->median_lo_ns, &row->median_hi_ns);
+    lb_quantile_interval(medians, units, 0.5, 0.95, &row->median_lo_ns, &row->median_hi_ns);
 }
 
 /* A right result in less than the lower bound shows that the machine's figures are too low, as when
@@ -179,7 +179,7 @@ void lb_row_summarize(struct lb_row *row)
     row->p95_ns = lb_quantile(sorted, n, 0.95);
     row->mad_ns = lb_mad(sorted, n);
     /* With too few samples it fails and the bounds stay unknown, as they should. */
-    lb_median_interval(sorted, n, 0.95, &row->median_lo_ns, &row->median_hi_ns);
+    lb_quantile_interval(sorted, n, 0.5, 0.95, &row->median_lo_ns, &row->median_hi_ns);
     row->spread_within = spread_within(row, sorted);
     summarize_units(row, sorted);
     compare_to_floor(row);

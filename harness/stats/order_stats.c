@@ -38,50 +38,6 @@ double lb_median_of(const double *values, size_t n, double *scratch)
     return lb_median(scratch, n);
 }
 
-/* The binomial weight of k - 1 heads out of n fair coins, from the weight of k heads. Weights are
- * probabilities times one constant. */
-static double next_weight(double weight, size_t n, size_t k)
-{
-    return weight * (double)k / (double)(n - k + 1);
-}
-
-/* The sum of the weights of all counts 0..n, where the weight of n/2 (rounded down) is 1. */
-static double total_weight(size_t n)
-{
-    double sum = 0, weight = 1;
-    for (size_t k = n / 2; weight > 1e-20 * sum; k--) {
-        sum += weight;
-        if (k == 0)
-            break;
-        weight = next_weight(weight, n, k);
-    }
-    /* The other half mirrors this one; for an even n both contain the middle count. */
-    return n % 2 ? 2 * sum : 2 * sum - 1;
-}
-
-enum lb_status lb_median_interval(const double *sorted, size_t n, double level, double *lo,
-                                  double *hi)
-{
-    if (n < 2 || !(level > 0 && level < 1))
-        return LB_INVALID;
-
-    /* The median lies between the r-th smallest and the r-th largest sample exactly when r to n - r
-     * of the n samples are below it. Widen from the middle until the probability of that reaches
-     * the level. */
-    double total = total_weight(n), weight = 1, inside = n % 2 ? 2 : 1;
-    size_t r = n / 2;
-    while (inside < level * total) {
-        if (r == 1)
-            return LB_INVALID;
-        weight = next_weight(weight, n, r);
-        inside += 2 * weight;
-        r--;
-    }
-    *lo = sorted[r - 1];
-    *hi = sorted[n - r];
-    return LB_OK;
-}
-
 double lb_quantile(const double *sorted, size_t n, double p)
 {
     if (n == 0)
@@ -106,7 +62,7 @@ enum lb_status lb_quantile_interval(const double *sorted, size_t n, double p, do
             fewest = above + 1;
         log_weight += log((double)(n - above) / (double)(above + 1)) + odds;
     }
-    if (fewest == 0 || above > n)
+    if (fewest == 0 || above > n || !(level > 0))
         return LB_INVALID;
     *hi = sorted[n - fewest];
     *lo = sorted[n - above];

@@ -24,13 +24,13 @@ static const struct law {
     double median;
 } laws[] = {{draws_normal, 0}, {draw_log_normal, 1}, {draw_two_modes, 0.967421566101701}};
 
-/* P(r <= Binomial(n, 1/2) <= n - r) for the rank r that lb_median_interval takes. */
+/* P(r <= Binomial(n, 1/2) <= n - r) for the rank r that lb_quantile_interval takes. */
 static double exact_coverage(size_t n)
 {
     double ranks[256], lo = 0, hi, sum = 0, size = (double)n;
     for (size_t i = 0; i < n; i++)
         ranks[i] = (double)(i + 1);
-    assert_int_equal(lb_median_interval(ranks, n, 0.95, &lo, &hi), LB_OK);
+    assert_int_equal(lb_quantile_interval(ranks, n, 0.5, 0.95, &lo, &hi), LB_OK);
     for (double k = lo; k <= size - lo; k++)
         sum += exp(lgamma(size + 1) - lgamma(k + 1) - lgamma(size - k + 1) - size * log(2));
     return sum;
@@ -49,7 +49,7 @@ TEST(median_interval_covers_as_the_binomial_says)
                 for (size_t j = 0; j < n; j++)
                     values[j] = laws[l].draw(&random);
                 lb_sort(values, n);
-                assert_int_equal(lb_median_interval(values, n, 0.95, &lo, &hi), LB_OK);
+                assert_int_equal(lb_quantile_interval(values, n, 0.5, 0.95, &lo, &hi), LB_OK);
                 held += lo <= laws[l].median && laws[l].median <= hi;
             }
             double coverage = (double)held / DRAWS;
