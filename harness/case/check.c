@@ -221,7 +221,7 @@ enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_e
 {
     bool intact = true;
     LB_CHECK(lb_case_fetch(context, LB_BY_UPDATE, err));
-    LB_CHECK(lb_case_update_intact(&context->update, &context->inputs[0].weights, &intact, err));
+    LB_CHECK(lb_case_update_intact(&context->update, &intact, err));
     if (lb_case_check_results(context) != LB_OK) {
         char found[LB_ROW_TEXT_SIZE];
         snprintf(found, sizeof(found), "%s", context->row->reason);

@@ -10,8 +10,9 @@ struct lb_case_update {
     const struct lb_problem *problem;
     const struct lb_space *space;
     void *weights, *gradients; /* all tensors, as device/weight_packing.h places them */
-    void **tables;             /* [8 * L*D] the tables of io */
+    void **tables;             /* the tables of io */
     struct lb_update_io io;
+    uint64_t drawn; /* the space's hash of the right weights */
 };
 
 /* Bytes that lb_case_update_open allocates in the space. */
@@ -43,8 +44,7 @@ enum lb_status lb_case_update_download(const struct lb_case_update *update,
                                        const struct lb_gradients *gradients, struct lb_error *err);
 
 /* Sets *intact to whether the weights are still those of open: update may only read them. */
-enum lb_status lb_case_update_intact(const struct lb_case_update *update,
-                                     const struct lb_weights *weights, bool *intact,
+enum lb_status lb_case_update_intact(const struct lb_case_update *update, bool *intact,
                                      struct lb_error *err);
 
 /* Calls prepare with NaN for all weights, then update with the right ones. What update does not

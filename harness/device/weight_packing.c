@@ -29,6 +29,34 @@ size_t lb_packed_bytes(const struct lb_problem *problem, enum lb_dtype dtype)
     return lb_packed_offset(problem, dtype, lb_layer_dir_count(problem), LB_W_IH);
 }
 
+void lb_packed_table(const struct lb_problem *problem, enum lb_dtype dtype, void *buffer,
+                     void **table)
+{
+    size_t layer_dirs = lb_layer_dir_count(problem);
+    for (size_t i = 0; i < LB_WEIGHT_COUNT * layer_dirs; i++)
+        table[i] = (char *)buffer + lb_packed_offset(problem, dtype, i % layer_dirs,
+                                                     (enum lb_weight)(i / layer_dirs));
+}
+
+struct lb_weights lb_weights_of(void *const *table, size_t layer_dirs)
+{
+    const void *const *of = (const void *const *)table;
+    return (struct lb_weights){.w_ih = of + LB_W_IH * layer_dirs,
+                               .w_hh = of + LB_W_HH * layer_dirs,
+                               .b_ih = of + LB_B_IH * layer_dirs,
+                               .b_hh = of + LB_B_HH * layer_dirs,
+                               .w_cell = of + LB_W_CELL * layer_dirs};
+}
+
+struct lb_gradients lb_gradients_of(void *const *table, size_t layer_dirs)
+{
+    return (struct lb_gradients){.dw_ih = table + LB_W_IH * layer_dirs,
+                                 .dw_hh = table + LB_W_HH * layer_dirs,
+                                 .db_ih = table + LB_B_IH * layer_dirs,
+                                 .db_hh = table + LB_B_HH * layer_dirs,
+                                 .dw_cell = table + LB_W_CELL * layer_dirs};
+}
+
 enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct lb_space *space,
                                 void *buffer, const struct lb_weights *weights,
                                 struct lb_error *err)

@@ -17,6 +17,14 @@ size_t lb_packed_offset(const struct lb_problem *problem, enum lb_dtype dtype, s
                         enum lb_weight which);
 size_t lb_packed_bytes(const struct lb_problem *problem, enum lb_dtype dtype);
 
+/* Writes where the tensors of such a buffer are to a table [LB_WEIGHT_COUNT][L*D]. */
+void lb_packed_table(const struct lb_problem *problem, enum lb_dtype dtype, void *buffer,
+                     void **table);
+
+/* The weights, or weight gradients, whose tensors a table [LB_WEIGHT_COUNT][layer_dirs] names. */
+struct lb_weights lb_weights_of(void *const *table, size_t layer_dirs);
+struct lb_gradients lb_gradients_of(void *const *table, size_t layer_dirs);
+
 /* Copies canonical weights from the host into such a buffer, in the problem's dtype. Returns what
  * the space's upload returned. */
 enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct lb_space *space,

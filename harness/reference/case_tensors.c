@@ -59,8 +59,8 @@ void lb_results_poison(const struct lb_results *results)
 }
 
 /* All weight gradients are one block of lb_host_space, because implementations write to it and its
- * guard bands show where they write past the end. The tables of pointers are another block, which
- * starts with the table of dw_ih. */
+ * guard bands show where they write past the end. The table of pointers is another block, which
+ * starts with those of dw_ih. */
 static enum lb_status create_gradients(const struct lb_problem *p, struct lb_results *results,
                                        struct lb_error *err)
 {
@@ -74,11 +74,7 @@ static enum lb_status create_gradients(const struct lb_problem *p, struct lb_res
             table[i * layer_dirs + layer_dir] = at;
             at += lb_weight_elements(p, layer_dir, (enum lb_weight)i) * size;
         }
-    results->gradients = (struct lb_gradients){.dw_ih = table,
-                                               .dw_hh = table + layer_dirs,
-                                               .db_ih = table + 2 * layer_dirs,
-                                               .db_hh = table + 3 * layer_dirs,
-                                               .dw_cell = table + 4 * layer_dirs};
+    results->gradients = lb_gradients_of(table, layer_dirs);
     return LB_OK;
 }
 

@@ -40,10 +40,10 @@ void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor tensor, si
 /* What a call reads. x past the end of a ragged row is not zero, and an implementation must not
  * read it. */
 struct lb_inputs {
-    void *at[LB_Y];         /* LB_X to LB_DCN; NULL where the problem has no such tensor */
-    const int32_t *lengths; /* [B] descending, lengths[0] = T; NULL when not ragged */
-    float x_max;            /* the largest |x| of all sets of inputs */
-    struct lb_weights weights;
+    void *at[LB_Y];            /* LB_X to LB_DCN; NULL where the problem has no such tensor */
+    const int32_t *lengths;    /* [B] descending, lengths[0] = T; NULL when not ragged */
+    float x_max;               /* the largest |x| of all sets of inputs */
+    struct lb_weights weights; /* one block, as device/weight_packing.h places them */
 };
 
 /* What an implementation produced. */

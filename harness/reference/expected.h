@@ -15,10 +15,8 @@ struct lb_expected {
      * pre-activations. net.weights, cells, between and operand have been freed. */
     struct lb_oracle net;
 
-    struct lb_weights weights; /* canonical, in the dtype */
-    void *weight_storage;
-    size_t weight_bytes;
-    const void **weight_table;
+    struct lb_weights weights; /* canonical, in the dtype, as device/weight_packing.h places them */
+    void *weight_storage, **weight_table;
 
     /* [lb_slice_count] of the rounded evaluation, and of the coarse one: NULL before a result needs
      * it. */

@@ -78,9 +78,9 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     return LB_OK;
 }
 
-/* Draws the weights of one layer and direction, stores them in canonical form at *at, which moves
- * past them, and packs them for the oracle. */
-static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_dir, char **at,
+/* Draws the weights of one layer and direction, stores them in canonical form, and packs them for
+ * the oracle. */
+static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_dir,
                                      struct lb_error *err)
 {
     static const enum lb_drawn parts[LB_WEIGHT_COUNT] = {
@@ -98,9 +98,7 @@ static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_
         drawn[i] = part;
         if (count > 0)
             lb_draw_weights(p, expected->seed, parts[i], layer_dir, part);
-        lb_store(p->dtype, *at, part, count);
-        expected->weight_table[i * layer_dirs + layer_dir] = *at;
-        *at += count * lb_dtype_size(p->dtype);
+        lb_store(p->dtype, expected->weight_table[i * layer_dirs + layer_dir], part, count);
         part += count;
     }
     lb_oracle_pack(&expected->net, layer_dir, drawn[LB_W_IH], drawn[LB_W_HH], drawn[LB_B_IH],
@@ -112,24 +110,15 @@ static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_
 static enum lb_status draw_weights(struct lb_expected *expected, struct lb_error *err)
 {
     const struct lb_problem *p = &expected->problem;
-    struct lb_counts counts;
     size_t layer_dirs = lb_layer_dir_count(p);
-    LB_CHECK(lb_problem_counts(p, &counts, err));
-    expected->weight_bytes = counts.weights * lb_dtype_size(p->dtype);
-    expected->weight_storage = malloc(expected->weight_bytes);
-    expected->weight_table =
-        lb_needed(calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*expected->weight_table)));
+    expected->weight_storage = calloc(1, lb_packed_bytes(p, p->dtype));
+    expected->weight_table = lb_needed(calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(void *)));
     if (!expected->weight_storage)
         return lb_fail(err, LB_OOM, "out of memory for the weights");
-    const void **table = expected->weight_table;
-    expected->weights = (struct lb_weights){.w_ih = table,
-                                            .w_hh = table + layer_dirs,
-                                            .b_ih = table + 2 * layer_dirs,
-                                            .b_hh = table + 3 * layer_dirs,
-                                            .w_cell = table + 4 * layer_dirs};
-    char *at = expected->weight_storage;
+    lb_packed_table(p, p->dtype, expected->weight_storage, expected->weight_table);
+    expected->weights = lb_weights_of(expected->weight_table, layer_dirs);
     for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
-        LB_CHECK(draw_layer_dir(expected, layer_dir, &at, err));
+        LB_CHECK(draw_layer_dir(expected, layer_dir, err));
     return LB_OK;
 }
 
@@ -245,7 +234,7 @@ done:
 static size_t bytes_of(const struct lb_expected *expected)
 {
     struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    size_t bytes = sizeof(*expected) + expected->weight_bytes;
+    size_t bytes = lb_packed_bytes(&expected->problem, expected->problem.dtype);
     lb_lstm_arrays(&expected->problem, arrays);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
         if (lb_lstm_at(&expected->net, &arrays[i]))
