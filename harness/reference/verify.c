@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/weight_packing.h"
+
 /* ---- Slices. -------------------------------------------------------------------------------- */
 
 struct slice {
@@ -21,15 +23,6 @@ struct slice {
     const void *result;
     const double *expected;
     const int32_t *class_of;
-};
-
-/* Results, and the expected values of the same problem, from which slices are cut. */
-struct slice_source {
-    const struct lb_oracle *oracle; /* after its passes; its batch is the number of rows */
-    const double *dw;               /* weight gradients, see lb_gradient_offset(); NULL: none */
-    const struct lb_results *results;
-    size_t batch;            /* batch rows of the results */
-    const int32_t *class_of; /* [batch]; NULL: batch row b is row b */
 };
 
 enum { GATES = 4, WEIGHT_SLICES = 4 * GATES, STATES = 2 };
@@ -62,7 +55,7 @@ size_t lb_slice_count(const struct lb_problem *problem)
 
 /* Slices of y, hn, cn, or of dx, dh0, dc0: the first tensor, then each layer and direction of the
  * other two. */
-static struct slice row_slice(const struct slice_source *from, size_t index, bool gradient)
+static struct slice row_slice(const struct lb_comparison *from, size_t index, bool gradient)
 {
     const struct lb_oracle *net = from->oracle;
     const struct lb_problem *p = &net->problem;
@@ -89,69 +82,45 @@ static struct slice row_slice(const struct slice_source *from, size_t index, boo
     };
 }
 
-/* Slice number index of dw_cell of one layer and direction. */
-static struct slice cell_slice(const struct slice_source *from, size_t layer_dir, size_t index)
+/* Slices of the weight gradients: one gate's rows of a matrix or a bias, or a part of dw_cell. */
+static struct slice weight_slice(const struct lb_comparison *from, size_t index)
 {
+    static const char *const names[] = {"dw_ih", "dw_hh", "db_ih", "db_hh"};
     const struct lb_problem *p = &from->oracle->problem;
+    const struct lb_gradients *g = &from->results->gradients;
     const struct cell_slices *cut = &cell_slices[p->cell];
-    size_t count = lb_cell_weight_count(p), width = count / cut->count;
-    const char *result = from->results->gradients.dw_cell[layer_dir];
+    void *const *const results[] = {g->dw_ih, g->dw_hh, g->db_ih, g->db_hh, g->dw_cell};
+    size_t layer_dir = index / weight_slices(p), offset = lb_gradient_offset(p, layer_dir);
+    index %= weight_slices(p);
+    bool of_cell = index >= WEIGHT_SLICES;
+    size_t part = of_cell ? index - WEIGHT_SLICES : index % GATES;
+    enum lb_weight which = of_cell ? LB_W_CELL : (enum lb_weight)(index / GATES);
+    size_t width = lb_weight_elements(p, layer_dir, which) / (of_cell ? cut->count : GATES);
+    for (int w = 0; w < (int)which; w++)
+        if (w != LB_B_IH) /* both biases have one gradient */
+            offset += lb_weight_elements(p, layer_dir, (enum lb_weight)w);
     return (struct slice){
-        .tensor = cut->names[index >= cut->count / 2],
+        .tensor = of_cell ? cut->names[part >= cut->count / 2] : names[which],
         .layer_dir = layer_dir,
-        .gate = cut->gates[index],
+        .gate = of_cell ? cut->gates[part] : (int)part,
         .gradient = true,
         .summed = true,
         .steps = 1,
         .batch = 1,
         .rows = 1,
         .width = width,
-        .result = result + index * width * lb_dtype_size(p->dtype),
-        .expected = from->dw + lb_gradient_offset(p, layer_dir + 1) - count + index * width,
-    };
-}
-
-/* Slices of the weight gradients: one gate's rows of a matrix or a bias. */
-static struct slice weight_slice(const struct slice_source *from, size_t index)
-{
-    static const char *const names[] = {"dw_ih", "dw_hh", "db_ih", "db_hh"};
-    const struct lb_problem *p = &from->oracle->problem;
-    const struct lb_gradients *g = &from->results->gradients;
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
-    size_t layer_dir = index / weight_slices(p);
-    index %= weight_slices(p);
-    if (index >= WEIGHT_SLICES)
-        return cell_slice(from, layer_dir, index - WEIGHT_SLICES);
-    size_t which = index / GATES, gate = index % GATES;
-    size_t input = (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
-    void *const actual[] = {g->dw_ih[layer_dir], g->dw_hh[layer_dir], g->db_ih[layer_dir],
-                            g->db_hh[layer_dir]};
-    const double *dw = from->dw + lb_gradient_offset(p, layer_dir);
-    const double *const expected[] = {dw, dw + 4 * H * input, dw + 4 * H * (input + P),
-                                      dw + 4 * H * (input + P)}; /* both biases have one gradient */
-    size_t columns = which == 0 ? input : which == 1 ? P : 1;
-    return (struct slice){
-        .tensor = names[which],
-        .layer_dir = layer_dir,
-        .gate = (int)gate,
-        .gradient = true,
-        .summed = true,
-        .steps = 1,
-        .batch = 1,
-        .rows = 1,
-        .width = H * columns,
-        .result = (const char *)actual[which] + gate * H * columns * lb_dtype_size(p->dtype),
-        .expected = expected[which] + gate * H * columns,
+        .result = (const char *)results[which][layer_dir] + part * width * lb_dtype_size(p->dtype),
+        .expected = from->dw + offset + part * width,
     };
 }
 
 /* Slice number index. Those of backward need dw and the gradients of the results. */
-static struct slice slice_at(const struct slice_source *source, size_t index)
+static struct slice slice_at(const struct lb_comparison *from, size_t index)
 {
-    size_t forward = 1 + STATES * lb_layer_dir_count(&source->oracle->problem);
+    size_t forward = 1 + STATES * lb_layer_dir_count(&from->oracle->problem);
     if (index < 2 * forward)
-        return row_slice(source, index % forward, index >= forward);
-    return weight_slice(source, index - 2 * forward);
+        return row_slice(from, index % forward, index >= forward);
+    return weight_slice(from, index - 2 * forward);
 }
 
 enum { PARTIAL_SUMS = 8, BLOCK = 512 };
@@ -251,10 +220,10 @@ static struct slice_element worst_element(const struct slice *slice, enum lb_dty
 void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
                         const struct lb_results *results, struct lb_deviation *deviations)
 {
-    const struct slice_source source = {
+    const struct lb_comparison from = {
         .oracle = oracle, .dw = dw, .results = results, .batch = (size_t)oracle->problem.batch};
     for (size_t i = 0; i < lb_slice_count(&oracle->problem); i++) {
-        struct slice slice = slice_at(&source, i);
+        struct slice slice = slice_at(&from, i);
         deviations[i] = measure(&slice, oracle->problem.dtype);
     }
 }
@@ -265,16 +234,6 @@ void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
 struct tolerance {
     double max_abs, norm;
     double usual_norm; /* the error in norm that honest results have */
-};
-
-/* What a tolerance follows from, besides the slice that it is for. */
-struct tolerance_basis {
-    enum lb_dtype dtype;
-    const struct lb_layer_dir_size *sizes; /* [L*D]; read for gradients only, NULL without any */
-    double largest_count; /* how many batch rows share the most frequent row, at least 1 */
-    double steps;         /* whose errors the elements of a row share */
-    double cell;          /* widening_of_cell */
-    bool coarse;
 };
 
 /* A result may be this many times as far from the oracle as the rounded evaluation is, in its worst
@@ -378,11 +337,11 @@ static const double unit_size = 0.25; /* x, h0, c0 and gates are of size 1, outp
 /* The magnitude that a slice's elements have unless terms happen to cancel, each row counted once.
  * The expected values of a few elements may be small by chance, while their errors are not. The
  * constants are below the usual magnitude: a smaller one makes the tolerance stricter. */
-static double natural_size(const struct tolerance_basis *basis, const struct slice *slice)
+static double natural_size(const struct lb_comparison *c, const struct slice *slice)
 {
     if (!slice->gradient)
         return unit_size;
-    const struct lb_layer_dir_size *size = &basis->sizes[slice->layer_dir];
+    const struct lb_layer_dir_size *size = &c->layer_dir_sizes[slice->layer_dir];
     if (!slice->summed) /* sums of 4H products with weights of size 1.4/sqrt(H) are 2.8 times it */
         return 2 * size->gradients;
     double operand = strcmp(slice->tensor, "dw_ih") == 0   ? size->input
@@ -391,22 +350,32 @@ static double natural_size(const struct tolerance_basis *basis, const struct sli
     return sqrt(size->steps) * size->gradients * operand;
 }
 
+/* How many batch rows share the most frequent row. */
+static double largest_count(const struct lb_comparison *c)
+{
+    int32_t largest = 1;
+    for (size_t r = 0; c->counts && r < (size_t)c->oracle->problem.batch; r++)
+        largest = c->counts[r] > largest ? c->counts[r] : largest;
+    return largest;
+}
+
 /* The tolerance of one slice. rounded: how far the rounded evaluation (rounded_lstm.h) is off over
  * the same slice, with each row counted once. now: the result that is looked at, of which only the
  * magnitude of its expected values is read. TOLERANCES.md has the formula. */
-static struct tolerance tolerance_of(const struct tolerance_basis *basis, const struct slice *slice,
+static struct tolerance tolerance_of(const struct lb_comparison *c, const struct slice *slice,
                                      const struct lb_deviation *rounded,
                                      const struct lb_deviation *now)
 {
-    double roundoff = lb_dtype_roundoff(basis->dtype), sum_rounding = 0, times = 1;
+    const struct lb_problem *p = &c->oracle->problem;
+    double roundoff = lb_dtype_roundoff(p->dtype), sum_rounding = 0, times = 1;
     double norm = sqrt(now->expected_squares), rounded_norm = sqrt(rounded->sum_squares);
     double walk = 0; /* what the sum over further rows usually adds to the error in norm */
     if (slice->summed) {
         /* Equal rows are rounded alike, so their errors add up. Besides, the sum is rounded after
          * each of its terms, alike for equal terms, in float or better. */
-        double sum_roundoff = basis->dtype == LB_F64 ? 0x1p-53 : 0x1p-24;
-        times = basis->largest_count;
-        double steps = basis->sizes[slice->layer_dir].steps;
+        double sum_roundoff = p->dtype == LB_F64 ? 0x1p-53 : 0x1p-24;
+        times = largest_count(c);
+        double steps = c->layer_dir_sizes[slice->layer_dir].steps;
         sum_rounding = times * sqrt(steps) * sum_roundoff;
         rounded_norm *= times;
         walk = sqrt((times - 1) * steps) * sum_roundoff * norm;
@@ -415,12 +384,13 @@ static struct tolerance tolerance_of(const struct tolerance_basis *basis, const 
         rounded_norm *= norm / sqrt(rounded->expected_squares);
     }
     /* In f64 the evaluation is as precise as the oracle, and their distance says less of others. */
-    double more = basis->dtype == LB_F64 ? 64 : 1;
-    double size = times * natural_size(basis, slice), root = sqrt((double)now->count);
-    double few = widening((double)now->count, slice->summed ? 1 : basis->steps) * basis->cell;
-    bool int8 = basis->dtype == LB_INT8;
-    double max_times = int8 ? int8_max_factor : basis->coarse ? coarse_max_factor : max_factor;
-    double norm_times = int8 ? int8_norm_factor : basis->coarse ? coarse_norm_factor : norm_factor;
+    double more = p->dtype == LB_F64 ? 64 : 1;
+    double size = times * natural_size(c, slice), root = sqrt((double)now->count);
+    double few =
+        widening((double)now->count, slice->summed ? 1 : shared_steps(p)) * widening_of_cell(p);
+    bool int8 = p->dtype == LB_INT8;
+    double max_times = int8 ? int8_max_factor : c->coarse ? coarse_max_factor : max_factor;
+    double norm_times = int8 ? int8_norm_factor : c->coarse ? coarse_norm_factor : norm_factor;
     double in_max = int8 ? int8_max_roundings : more * max_roundings;
     double in_norm = int8 ? int8_norm_roundings : more * norm_roundings;
     return (struct tolerance){
@@ -545,28 +515,17 @@ static double share(double error, double allowed)
     return error == 0 ? 0 : error / allowed;
 }
 
-static double largest_count(const struct lb_comparison *c)
-{
-    int32_t largest = 1;
-    for (size_t r = 0; c->counts && r < (size_t)c->oracle->problem.batch; r++)
-        largest = c->counts[r] > largest ? c->counts[r] : largest;
-    return largest;
-}
-
 void lb_compare(const struct lb_comparison *c, struct lb_check *check)
 {
     struct lb_problem p = c->oracle->problem;
-    const struct slice_source source = {c->oracle, c->dw, c->results, c->batch, c->class_of};
-    const struct tolerance_basis basis = {p.dtype,          c->layer_dir_sizes,   largest_count(c),
-                                          shared_steps(&p), widening_of_cell(&p), c->coarse};
     if (!c->dw) /* expected results with a backward also serve a pass without one */
         p.pass = LB_INFER;
     struct group_errors groups[2] = {{0}};
     *check = (struct lb_check){.right = true, .usual_error_ratio = INFINITY};
     for (size_t i = 0; i < lb_slice_count(&p); i++) {
-        struct slice slice = slice_at(&source, i);
+        struct slice slice = slice_at(c, i);
         struct lb_deviation now = measure(&slice, p.dtype);
-        struct tolerance allowed = tolerance_of(&basis, &slice, &c->deviations[i], &now);
+        struct tolerance allowed = tolerance_of(c, &slice, &c->deviations[i], &now);
         double error = isfinite(now.sum_squares) ? now.max_abs : (double)NAN;
         double norm = isfinite(now.sum_squares) ? sqrt(now.sum_squares) : (double)NAN;
         check->err_max_abs = larger(check->err_max_abs, error);
