@@ -41,7 +41,7 @@ static enum lb_status fetch_gradients_alone(struct lb_case_context *context, str
 {
     LB_CHECK(lb_case_check_inputs(context, err)); /* which could not be seen afterwards */
     LB_CHECK(lb_tensors_poison_inputs(&context->tensors, err));
-    if (context->place->workspace_is_poisoned)
+    if (!context->on_device)
         LB_CHECK(context->space->poison(context->buffers.workspace, context->sizes.workspace, err));
     lb_case_phase(context, "gradients");
     LB_CHECK(context->impl->gradients(context->self, &context->results.gradients, err));
@@ -97,7 +97,7 @@ static enum lb_tensor find_unwritten(const struct lb_case_context *context)
 enum lb_status lb_case_check_written(struct lb_case_context *context, bool *unwritten)
 {
     enum lb_tensor first = LB_TENSOR_COUNT;
-    if (context->space == &lb_host_space)
+    if (!context->on_device)
         first = find_unwritten(context);
     if (first == LB_TENSOR_COUNT)
         return LB_OK;

@@ -26,8 +26,8 @@ struct lb_case_context {
     struct lb_row *row;
     struct lb_nvtx nvtx;
 
-    const struct lb_place *place; /* the host or the device */
-    const struct lb_space *space; /* its memory */
+    const struct lb_space *space; /* the memory of the implementation's tensors */
+    bool on_device;               /* that is the device's, else the host's */
     struct lb_case_plan plan;
     void *self; /* the implementation's state, zeroed before create; NULL until then */
     struct lb_sizes sizes;
@@ -120,8 +120,8 @@ enum lb_status lb_case_trace(struct lb_case_context *context, struct lb_error *e
  * peak_bytes: handles and modules that libraries keep for the process. */
 void lb_case_close(struct lb_case_context *context);
 
-/* All steps from a context that has the fields up to `space` and no others; fills the row (run.c).
- * lb_case_run_together does so with each instance of the case (instances.c). */
+/* All steps from a context that has the fields up to `on_device` and no others; fills the row
+ * (run.c). lb_case_run_together does so with each instance of the case (instances.c). */
 void lb_case_go_through(struct lb_case_context *context);
 void lb_case_run_together(const struct lb_case_context *context);
 
@@ -261,43 +261,5 @@ enum lb_status lb_case_check_guards(struct lb_case_context *context);
 /* Whether the weight gradients that update wrote after the latest call are right, and the weights
  * that it read unchanged. */
 enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_error *err);
-
-/* Where a case runs: the host or the device. Everything in which running a case differs between the
- * two is a row of one table, so that the steps of a case ask the table instead of the kind. */
-
-struct lb_place {
-    const struct lb_space *space; /* of the implementation's tensors */
-    bool counts_use;            /* space->available tells how much libraries allocated themselves */
-    bool workspace_is_poisoned; /* while weight gradients are converted */
-
-    /* LB_ABSENT with the reason where there is nothing to run on. */
-    enum lb_status (*exists)(struct lb_error *why);
-    /* (optional) Binds the calling thread and describes that in text, as lb_pin; unbind takes it
-     * back. */
-    void (*bind)(int threads, int part, char *text, size_t size);
-    void (*unbind)(void);
-
-    /* Flops per second that the case can't exceed on `cpus` CPUs or the device; NaN: not known.
-     * again: measures the limit once more, with more care. */
-    double (*peak_flops_s)(const struct lb_problem *problem, double cpus, bool again);
-
-    /* (optional) Called before the first sample and after the last one; clock_end returns the mean
-     * clock of the multiprocessors in between in MHz, NaN where it is not known. */
-    void (*clock_begin)(void);
-    double (*clock_end)(void);
-    /* (optional) Notes clocks, temperature and what held clocks down in the row, while the place
-     * goes on with the work that was sampled. mhz: what clock_end said. */
-    void (*note_state)(struct lb_row *row, double mhz);
-
-    /* Counts the values of the weight gradients that are infinite or NaN: of results, or of their
-     * copy [weights] f16 in space. On the host it is one pass of one thread, on a device a kernel
-     * and the way of its answer to the host. */
-    enum lb_status (*count_overflow)(const struct lb_case *c, const struct lb_results *results,
-                                     const void *copy, uint64_t *found);
-    /* (optional) Whether a fault has made it unusable for this process. */
-    bool (*lost)(void);
-};
-
-const struct lb_place *lb_place_of(enum lb_memory memory);
 
 #endif

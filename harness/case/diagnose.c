@@ -6,6 +6,10 @@
 
 #include "base/clock.h"
 #include "case/context.h"
+#include "device/device.h"
+#include "device/nvml.h"
+#include "measure/case_lower_bound.h"
+#include "reference/loss_scale.h"
 #include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
 
@@ -22,6 +26,26 @@ static void keep_busy(struct lb_case_context *context, double call_ns)
         if (st == LB_OK)
             st = lb_case_call(context, NULL);
     }
+}
+
+/* Notes clocks, temperature and what held clocks down. mhz: the clock during the samples, for which
+ * NVML's stands in where the device can't read its own. */
+static void note_device_state(struct lb_row *row, double mhz)
+{
+    struct lb_gpu_state state;
+    char why[160], text[200];
+    const struct lb_device_info *device = lb_device_known(NULL);
+    row->sm_mhz = mhz;
+    if (!device || !lb_nvml_read(device->uuid, &state))
+        return;
+    if (isnan(mhz))
+        row->sm_mhz = state.sm_mhz;
+    row->memory_mhz = state.memory_mhz;
+    row->temperature_c = state.temperature_c;
+    lb_throttle_text(state.throttle & ~1ull /* idle, once short work is done */, why, sizeof(why));
+    snprintf(text, sizeof(text), "clocks were held down: %s", why);
+    if (why[0])
+        lb_row_warn(row, text);
 }
 
 /* Adds a warning when the timed calls left memory, file descriptors or threads behind. */
@@ -44,7 +68,7 @@ static void judge_cpus(struct lb_case_context *context)
     static const double unnoticed = 0.05 /* of a CPU */, least_ns = 1e5 /* in all */, tick_ns = 1e7;
     const int threads = context->all_threads;
     double more = context->cpus_used - threads;
-    if (context->space == &lb_host_space && more > unnoticed &&
+    if (!context->on_device && more > unnoticed &&
         more * context->calls_took.clock_ns > least_ns + tick_ns * (threads - 1))
         lb_row_suspect(context->row,
                        "it used %.2f CPUs while it was timed, and --threads gives it %d",
@@ -78,16 +102,24 @@ static double call_flops(const struct lb_case_context *context)
     return context->row->flops * (context->buffers.lengths ? steps / all : 1);
 }
 
+/* Flops per second that the case can't exceed; NaN: not known. again: measures the limit once more,
+ * with more care. */
+static double peak_flops_s(const struct lb_case_context *context, bool again)
+{
+    const struct lb_problem *problem = &context->c->problem;
+    bool bound = strncmp(context->cpus, "any", 3) != 0;
+    double cpus = bound ? context->c->threads : (double)sysconf(_SC_NPROCESSORS_ONLN);
+    return context->on_device ? lb_gpu_peak_flops_s(problem)
+                              : cpus * lb_cpu_peak_flops_s(problem, again);
+}
+
 /* A rate that the machine cannot reach is wrong, however the results came about. */
 static enum lb_status check_rate(struct lb_case_context *context)
 {
-    const struct lb_problem *problem = &context->c->problem;
     double rate = call_flops(context) / context->row->median_ns * 1e9;
-    bool bound = strncmp(context->cpus, "any", 3) != 0;
-    double cpus = bound ? context->c->threads : (double)sysconf(_SC_NPROCESSORS_ONLN);
-    if (!(rate > context->place->peak_flops_s(problem, cpus, false)))
+    if (!(rate > peak_flops_s(context, false)))
         return LB_OK;
-    double most = context->place->peak_flops_s(problem, cpus, true);
+    double most = peak_flops_s(context, true);
     return rate > most ? lb_case_wrong(context,
                                        "faster than this machine can compute it: %.3g GFLOP/s "
                                        "measured, at most %.3g",
@@ -131,20 +163,25 @@ done:
 
 /* Times the check for overflow that a dynamic loss scale needs per step, which is no part of the
  * timed calls: of all weight gradients in canonical layout, where the implementation has its
- * memory. It is the same for all implementations. Where it fails the time stays unknown. */
+ * memory: on the host one pass of one thread, on a device a kernel and the way of its answer to the
+ * host. It is the same for all implementations. Where it fails the time stays unknown. */
 static void time_overflow_check(struct lb_case_context *context)
 {
     enum { PASSES = 9 };
     double ns[PASSES];
     uint64_t found = 0;
     void *copy = NULL;
-    size_t bytes = context->results.weight_count * lb_dtype_size(context->c->problem.dtype);
+    size_t count = context->results.weight_count;
+    size_t bytes = context->on_device ? count * lb_dtype_size(context->c->problem.dtype) : 0;
     enum lb_status st = context->space->allocate(bytes, &copy, NULL);
     if (st == LB_OK)
         st = context->space->upload(copy, context->results.gradients.dw_ih[0], bytes, NULL);
     for (int i = 0; i < PASSES && st == LB_OK && found == 0; i++) {
         double start = lb_now_ns();
-        st = context->place->count_overflow(context->c, &context->results, copy, &found);
+        if (context->on_device)
+            st = lb_device()->overflow(copy, count, &found, NULL);
+        else
+            found = lb_weight_gradients_non_finite(&context->c->problem, &context->results);
         ns[i] = lb_now_ns() - start;
     }
     context->space->release(copy);
@@ -159,9 +196,9 @@ static void time_overflow_check(struct lb_case_context *context)
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err)
 {
     bool profiles = context->options->profile != NULL; /* which may slow one time or another down */
-    if (context->place->note_state) { /* an idle device lowers its clocks at once */
+    if (context->on_device) { /* which lowers its clocks at once when it is idle */
         keep_busy(context, context->row->median_ns);
-        context->place->note_state(context->row, context->sm_mhz);
+        note_device_state(context->row, context->sm_mhz);
     }
     if (!profiles) {
         note_leaks(context);

@@ -65,7 +65,7 @@ static enum lb_status move_outputs(struct lb_case_context *context, struct stand
     struct lb_tensors *tensors = &context->tensors;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
         outputs->bytes += bytes_with_gap(tensors->bytes[t]);
-    if (context->space != &lb_host_space || lb_case_streams(context) ||
+    if (context->on_device || lb_case_streams(context) ||
         lb_host_available() < 2 * (double)outputs->bytes)
         return LB_OK;
     char *at =
@@ -293,7 +293,7 @@ struct ratios {
  * without the host's CPUs, and with cold caches, whose flushing takes CPU time. */
 static bool is_above(const struct lb_case_context *context, double ns, double cpu_ns, double limit)
 {
-    bool by_cpu = context->space == &lb_host_space && !context->timer.flush;
+    bool by_cpu = !context->on_device && !context->timer.flush;
     return ns > limit && (!by_cpu || cpu_ns > limit);
 }
 

@@ -7,7 +7,9 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "case/context.h"
+#include "device/device.h"
 #include "device/weight_packing.h"
+#include "host/cpu_affinity.h"
 #include "measure/case_lower_bound.h"
 #include "reference/loss_scale.h"
 
@@ -30,7 +32,7 @@ static void note_host_peak(struct lb_case_context *context)
 
 void lb_case_note_peak(struct lb_case_context *context)
 {
-    if (!context->place->counts_use) {
+    if (!context->on_device) {
         if (!context->together || !context->ready) /* the others have allocated theirs since */
             note_host_peak(context);
         return;
@@ -46,11 +48,10 @@ void lb_case_note_peak(struct lb_case_context *context)
  * such handles would count them. */
 static void leave_out_retained(struct lb_case_context *context)
 {
-    if (context->used_bytes == 0 || (context->place->lost && context->place->lost()))
+    if (context->used_bytes == 0 || (context->on_device && lb_device()->lost()))
         return;
-    double retained = context->place->counts_use
-                          ? context->available_before - context->space->available()
-                          : lb_resident_bytes(getpid()) - context->resident_before;
+    double retained = context->on_device ? context->available_before - context->space->available()
+                                         : lb_resident_bytes(getpid()) - context->resident_before;
     context->row->peak_bytes = fmax(context->own_bytes, context->used_bytes - fmax(retained, 0));
 }
 
@@ -67,9 +68,9 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     const struct lb_sizes *s = &context->sizes;
     const struct lb_problem *problem = &context->plan.problem;
     context->available_before = context->space->available();
-    if (context->place->bind)
-        context->place->bind(context->plan.config.threads, context->instance, context->cpus,
-                             sizeof(context->cpus));
+    if (!context->on_device)
+        lb_pin(context->plan.config.threads, context->instance, context->cpus,
+               sizeof(context->cpus));
     if (context->together && strncmp(context->cpus, "any", 3) == 0)
         return lb_fail(err, LB_UNSUPPORTED,
                        "instance %d has no CPU of its own: this process may use too few",
@@ -258,8 +259,8 @@ void lb_case_close(struct lb_case_context *context)
         free(context->self);
     }
     lb_case_phase(context, "release");
-    if (context->place->unbind)
-        context->place->unbind();
+    if (!context->on_device)
+        lb_unpin();
     lb_timer_destroy(&context->timer);
     lb_case_update_close(&context->update);
     lb_tensors_destroy(&context->tensors);

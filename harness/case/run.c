@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "case/context.h"
+#include "device/device.h"
 #include "measure/case_lower_bound.h"
 
 void lb_case_phase(const struct lb_case_context *context, const char *name)
@@ -51,7 +52,8 @@ static void begin(struct lb_case_context *context)
 static enum lb_status plan(struct lb_case_context *context, struct lb_error *err)
 {
     lb_case_phase(context, "supports");
-    LB_CHECK(context->place->exists(err));
+    if (context->on_device && !lb_device_known(err))
+        return LB_ABSENT;
     LB_CHECK(lb_case_plan(context->impl, context->c, lb_host_available(), &context->plan, err));
     lb_case_lower_bound(context->impl->memory, context->row, NULL);
     return LB_OK;
@@ -110,15 +112,15 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                  const struct lb_run_options *options, const struct lb_run_observer *observer,
                  struct lb_row *row)
 {
-    const struct lb_place *place = lb_place_of(impl->memory);
+    const bool on_device = impl->memory == LB_DEVICE;
     struct lb_case_plan plan;
     struct lb_case_context context = {.impl = impl,
                                       .c = c,
                                       .options = options,
                                       .observer = observer,
                                       .row = row,
-                                      .place = place,
-                                      .space = place->space,
+                                      .space = on_device ? &lb_device_space : &lb_host_space,
+                                      .on_device = on_device,
                                       .all_threads = c->threads};
     *row = lb_row_make(c);
     if (c->instances > 1 && !options->profile &&
