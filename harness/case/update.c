@@ -26,6 +26,8 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
     lb_packed_table(problem, problem->dtype, update->gradients, update->tables + count);
     update->io = (struct lb_update_io){lb_weights_of(update->tables, layer_dirs),
                                        lb_gradients_of(update->tables + count, layer_dirs)};
+    /* The gaps between tensors then are what they are after all later poison. */
+    LB_CHECK(lb_case_update_poison_weights(update, err));
     LB_CHECK(lb_case_update_renew(update, weights, err));
     return space->hash(update->weights, bytes, &update->drawn, err);
 }
