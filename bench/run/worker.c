@@ -20,7 +20,6 @@
 #include "host/cgroup.h"
 #include "host/shared_library.h"
 #include "support/channel.h"
-#include "support/leftovers.h"
 #include "support/library_versions.h"
 #include "support/subprocess.h"
 
@@ -611,7 +610,7 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
     for (struct worker *other = pool->workers; other; other = next) {
         next = other->next;
         double end = lb_now_ns() + 0.3e9;
-        while (other != worker && lb_threads_run(other->pid)) {
+        while (other != worker && lb_threads_running(other->pid) > 0) {
             if (lb_now_ns() > end) {
                 drop(pool, other);
                 break;

@@ -7,12 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "device/host_memory.h"
 
 /* The time of all but idle and iowait of a line of /proc/stat, "cpu3 user nice system idle iowait
  * irq softirq steal ...", in ticks. */
@@ -64,15 +63,9 @@ static double read_throttled(void)
 
 void lb_cpu_load_read(struct lb_cpu_load *load)
 {
-    struct rusage ended = {.ru_utime = {0, 0}};
-    struct timespec own;
     char line[128];
     *load = (struct lb_cpu_load){.busy_ns = NAN, .delay_ns = NAN, .cpus = 1, .at_ns = lb_now_ns()};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
-    getrusage(RUSAGE_CHILDREN, &ended);
-    load->own_ns = 1e9 * (double)(own.tv_sec + ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
-                   1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec) +
-                   (double)own.tv_nsec;
+    load->own_ns = lb_process_cpu_ns() + lb_children_cpu_ns();
     if (lb_read_line("/proc/thread-self/schedstat", line, sizeof(line)) &&
         sscanf(line, "%*s %lf", &load->delay_ns) != 1)
         load->delay_ns = NAN;

@@ -9,7 +9,7 @@
 struct lb_cpu_load {
     double at_ns;
     double busy_ns;      /* of all programs on these CPUs, and what a hypervisor kept */
-    double own_ns;       /* CPU time of this process and of its children that have ended */
+    double own_ns;       /* CPU time of this process and of its children */
     double delay_ns;     /* for which the calling thread waited for a CPU */
     double throttled_ns; /* for which the control group was not let run */
     int cpus, threads;   /* of the CPUs, how many there are; threads of this process */

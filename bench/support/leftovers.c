@@ -17,7 +17,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -291,24 +290,11 @@ void lb_leftovers_append(const struct lb_process_reading *before,
     }
 }
 
-/* Whether another thread than the calling one runs or waits for a CPU, rather than for an event. */
-static bool runs(long id, const char *stat)
-{
-    return stat[1] == 'R' && id != syscall(SYS_gettid);
-}
-
-bool lb_threads_run(long pid)
-{
-    char folder[64];
-    snprintf(folder, sizeof(folder), "/proc/%ld/task", pid);
-    return count_in(folder, runs) > 0;
-}
-
 double lb_await_idle_threads(double limit_s)
 {
     double start = lb_now_ns();
     double others = lb_process_cpu_ns() - lb_thread_cpu_ns();
-    while (lb_threads_run(getpid())) {
+    while (lb_threads_running(getpid()) > 1) {
         double elapsed = lb_now_ns() - start;
         if (elapsed > limit_s * 1e9)
             return (lb_process_cpu_ns() - lb_thread_cpu_ns() - others) / elapsed;

@@ -34,9 +34,6 @@ void lb_leftovers_append(const struct lb_process_reading *before,
                          const struct lb_process_reading *after,
                          const struct lb_leftovers_allowed *allowed, char *text, size_t size);
 
-/* Whether a thread of the process, other than the calling one, runs or waits for a CPU. */
-bool lb_threads_run(long pid);
-
 /* Waits until all threads but the calling one are idle, at most limit_s. Returns 0 when they are,
  * else the share of a CPU that they used meanwhile: about 2 when two of them spin. */
 double lb_await_idle_threads(double limit_s);

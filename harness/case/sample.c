@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "case/context.h"
@@ -200,7 +201,8 @@ static void let_threads_rest(const struct lb_case_context *context)
     static const double longest_ns = 5e8;
     const struct timespec nap = {.tv_nsec = 1000000};
     double start = lb_now_ns();
-    while (lb_threads_running() > context->plan.config.threads && lb_now_ns() < start + longest_ns)
+    while (lb_threads_running(getpid()) > context->plan.config.threads &&
+           lb_now_ns() < start + longest_ns)
         nanosleep(&nap, NULL);
 }
 

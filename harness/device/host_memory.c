@@ -194,12 +194,12 @@ static const char *read_stat(const char *path, char line[1024])
     return strrchr(line, ')');
 }
 
-/* CPU time of the children of one thread of this process that still run. */
-static double running_children_ns(const char *thread)
+/* CPU time of the children of one thread that still run. folder: the thread's in /proc. */
+static double running_children_ns(const char *folder)
 {
-    char path[300], line[1024], *next = line;
+    char path[400], line[1024], *next = line;
     double ticks = 0;
-    snprintf(path, sizeof(path), "/proc/self/task/%s/children", thread);
+    snprintf(path, sizeof(path), "%.300s/children", folder);
     lb_read_line(path, line, sizeof(line));
     for (long child; (child = strtol(next, &next, 10)) > 0;) {
         double user, system;
@@ -213,35 +213,39 @@ static double running_children_ns(const char *thread)
     return ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Sums a figure over the threads of this process. */
-static double over_threads(double (*figure)(const char *thread))
+/* Sums a figure of the folders of a process's threads. */
+static double over_threads(long pid, double (*figure)(const char *folder))
 {
+    char path[300];
     double sum = 0;
-    DIR *threads = opendir("/proc/self/task");
-    for (const struct dirent *entry; threads && (entry = readdir(threads));)
-        sum += entry->d_name[0] == '.' ? 0 : figure(entry->d_name);
+    snprintf(path, sizeof(path), "/proc/%ld/task", pid);
+    DIR *threads = opendir(path);
+    for (const struct dirent *entry; threads && (entry = readdir(threads));) {
+        snprintf(path, sizeof(path), "/proc/%ld/task/%s", pid, entry->d_name);
+        sum += entry->d_name[0] == '.' ? 0 : figure(path);
+    }
     if (threads)
         closedir(threads);
     return sum;
 }
 
-static double is_running(const char *thread)
+static double is_running(const char *folder)
 {
-    char path[300], line[1024];
-    snprintf(path, sizeof(path), "/proc/self/task/%s/stat", thread);
+    char path[400], line[1024];
+    snprintf(path, sizeof(path), "%.300s/stat", folder);
     const char *fields = read_stat(path, line);
     return fields && strncmp(fields, ") R", 3) == 0;
 }
 
-double lb_threads_running(void)
+double lb_threads_running(long pid)
 {
-    return over_threads(is_running);
+    return over_threads(pid, is_running);
 }
 
 double lb_children_cpu_ns(void)
 {
     struct rusage ended;
-    double ns = over_threads(running_children_ns);
+    double ns = over_threads(getpid(), running_children_ns);
     if (getrusage(RUSAGE_CHILDREN, &ended) == 0)
         ns += 1e9 * (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
               1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);

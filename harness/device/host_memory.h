@@ -62,9 +62,9 @@ void lb_restart_peak(void);
  * resolution of 10 ms. */
 double lb_children_cpu_ns(void);
 
-/* Threads of this process that run or wait for a CPU, the caller among them; 0 where the system
- * does not say. */
-double lb_threads_running(void);
+/* Threads of a process that run or wait for a CPU, the caller among them; 0 where the system does
+ * not say. */
+double lb_threads_running(long pid);
 
 /* Physical memory of the host in bytes. */
 double lb_host_total(void);
