@@ -64,42 +64,27 @@ static void write_man(const char *version)
     fputs(".fi\n", stdout);
 }
 
-/* Prints the names of options that hold, each with the text behind it. */
-static void print_names(bool (*holds)(const struct lb_option *option), const char *between)
-{
-    bool first = true;
-    for (size_t i = 0; i < lb_option_count; i++) {
-        const struct lb_option *option = &lb_option_table[i];
-        if (!holds(option) || option->joined)
-            continue;
-        printf("%s%s", first ? "" : between, option->name);
-        if (option->short_name)
-            printf("%s%s", between, option->short_name);
-        first = false;
-    }
-}
-
-static bool is_any(const struct lb_option *option)
-{
-    return option != NULL;
-}
-
-static bool takes_other(const struct lb_option *option)
-{
-    return option->placeholder && !takes_file(option);
-}
-
+/* After an option that takes a value, bash completes the names of files or nothing, else options.
+ */
 static void write_bash(void)
 {
     fputs("# Completion of bench-lstm for bash.\n_bench_lstm() {\n"
           "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
-          "  COMPREPLY=()\n  case $previous in\n  ",
+          "  COMPREPLY=()\n  case $previous in\n",
           stdout);
-    print_names(takes_file, " | ");
-    fputs(")\n    mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n    return ;;\n  ", stdout);
-    print_names(takes_other, " | ");
-    fputs(")\n    return ;;\n  esac\n  mapfile -t COMPREPLY < <(compgen -W '", stdout);
-    print_names(is_any, " ");
+    for (size_t i = 0; i < lb_option_count; i++) {
+        const struct lb_option *option = &lb_option_table[i];
+        if (option->placeholder && !option->joined)
+            printf("  %s%s%s) %sreturn ;;\n", option->name, option->short_name ? " | " : "",
+                   option->short_name ? option->short_name : "",
+                   takes_file(option) ? "mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); "
+                                      : "");
+    }
+    fputs("  esac\n  mapfile -t COMPREPLY < <(compgen -W '", stdout);
+    for (size_t i = 0; i < lb_option_count; i++)
+        if (!lb_option_table[i].joined)
+            printf("%s %s ", lb_option_table[i].name,
+                   lb_option_table[i].short_name ? lb_option_table[i].short_name : "");
     fputs("' -- \"$current\")\n}\ncomplete -o filenames -o bashdefault -F _bench_lstm bench-lstm\n",
           stdout);
 }

@@ -161,7 +161,7 @@ struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 
 /* Reads argv into *options, which the caller frees with lb_options_free. A command on cases that is
  * given no sizes gets the quick grid. After a failure *options is zeroed.
- * LB_INVALID: one line that names the option, what is wrong and what is allowed; LB_OOM. */
+ * LB_INVALID: one line that names the option, what is wrong and what is allowed. */
 enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *options,
                                     struct lb_error *err);
 

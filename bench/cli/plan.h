@@ -43,7 +43,7 @@ struct lb_plan {
  * are the innermost. Cases of one problem are adjacent even if they come from several lines.
  *
  * LB_INVALID: an unknown implementation or variant (with a suggestion), a grid without -T, -B or
- * -H, an expression that can't be evaluated, more cases than the limits allow; LB_OOM. */
+ * -H, an expression that can't be evaluated, more cases than the limits allow. */
 enum lb_status lb_plan_build(const struct lb_selection *selection,
                              const struct lb_registry *registry, struct lb_plan *plan,
                              struct lb_error *err);
@@ -90,8 +90,7 @@ double lb_predict_seconds(const struct lb_case *c, double rate, const struct lb_
  * first, so no shard has more than 4/3 of the work of the best cut (Graham, Bounds on
  * multiprocessing timing anomalies, 1969). The work of a problem is predicted from its sizes and
  * its number of cases alone, and a hash orders problems of equal work, so that every machine
- * cuts the same plan in the same way, whatever its device. LB_INVALID: the text is not a shard.
- * LB_OOM. */
+ * cuts the same plan in the same way, whatever its device. LB_INVALID: the text is no shard. */
 enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
                              struct lb_plan *plan, struct lb_error *err);
 

@@ -62,11 +62,11 @@ void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one 
 /* Takes one option and its value, which must outlive the selection: an axis of lb_axis_table,
  * --impl, --where, --case or --cases (a file, or the name of a set in bench/cases). A repeated
  * option adds values (--where: conditions). LB_INVALID names the option, what is wrong and what is
- * allowed; LB_OOM. */
+ * allowed. */
 enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
                                  const char *value, struct lb_error *err);
 
-/* Takes the cases of the builtin set "quick", whatever files are called so. LB_INVALID, LB_OOM. */
+/* Takes the cases of the builtin set "quick", whatever files are called so. LB_INVALID. */
 enum lb_status lb_selection_take_quick(struct lb_selection *selection, struct lb_error *err);
 
 #endif

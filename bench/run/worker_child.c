@@ -428,7 +428,7 @@ static enum lb_status serve_ceilings(struct server *server, const json_t *reques
 }
 
 /* Takes the files that the program was given for all cases. */
-static enum lb_status take_given(const json_t *request, struct lb_error *err)
+static void take_given(const json_t *request)
 {
     const json_t *given = json_object_get(request, "given");
     const struct lb_given_files files = {
@@ -439,7 +439,7 @@ static enum lb_status take_given(const json_t *request, struct lb_error *err)
         .batch_first = json_is_true(json_object_get(given, "batch_first")),
         .tune = json_is_true(json_object_get(given, "tune")),
     };
-    return lb_give_files(&files, err);
+    lb_give_files(&files);
 }
 
 static void serve(struct server *server, const json_t *request)
@@ -454,8 +454,9 @@ static void serve(struct server *server, const json_t *request)
     };
     struct lb_error err = {""};
     json_t *reply = NULL;
-    enum lb_status st = take_given(request, &err);
-    for (size_t i = 0; st == LB_OK && i < sizeof(services) / sizeof(services[0]); i++)
+    enum lb_status st = LB_OK;
+    take_given(request);
+    for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
         if (strcmp(services[i].op, text_of(request, "op")) == 0)
             st = services[i].function(server, request, &reply, &err);
     send_message(server, pack_reply(server, st, err.text, reply));

@@ -6,7 +6,7 @@
 
 #include "model/registry.h"
 
-/* The libraries that the program itself is linked with. A new object; NULL when memory runs out. */
+/* The libraries that the program itself is linked with. A new object. */
 json_t *lb_linked_libraries(void);
 
 /* Adds the version of an implementation's library to those in the object: NULL, recorded as null,

@@ -15,32 +15,25 @@
 
 #define FIELD(name) offsetof(struct lb_options, name)
 
-/* Numbers of the header. */
-static const struct number {
+/* Settings that the header keeps as they are. */
+static const struct field {
     const char *key, *option; /* the option that changes it for a run that goes on; NULL: none */
-    bool is_int;
-    size_t field; /* an int or a double */
-} numbers[] = {
-    {"repetitions", NULL, true, FIELD(repetitions)},
-    {"processes", NULL, true, FIELD(processes)},
-    {"loss_scale", NULL, false, FIELD(loss_scale)},
-    {"call_limit_s", "--call-limit", false, FIELD(call_limit_s)},
-    {"deadline_s", "--deadline", false, FIELD(deadline_s)},
-    {"memory_bytes", "--memory", false, FIELD(memory_bytes)},
-    {"device", "--device", true, FIELD(device)},
+    enum { INT, DOUBLE, BOOL } type;
+    size_t offset;
+} fields[] = {
+    {"repetitions", NULL, INT, FIELD(repetitions)},
+    {"processes", NULL, INT, FIELD(processes)},
+    {"loss_scale", NULL, DOUBLE, FIELD(loss_scale)},
+    {"call_limit_s", "--call-limit", DOUBLE, FIELD(call_limit_s)},
+    {"deadline_s", "--deadline", DOUBLE, FIELD(deadline_s)},
+    {"memory_bytes", "--memory", DOUBLE, FIELD(memory_bytes)},
+    {"device", "--device", INT, FIELD(device)},
+    {"kernels", NULL, BOOL, FIELD(kernels)},
+    {"loss_scale_dynamic", NULL, BOOL, FIELD(dynamic_loss_scale)},
+    {"tune", "--tune", BOOL, FIELD(given_files.tune)},
 };
 
-/* Switches of the header. */
-static const struct flag {
-    const char *key;
-    size_t field; /* a bool */
-} flags[] = {
-    {"kernels", FIELD(kernels)},
-    {"loss_scale_dynamic", FIELD(dynamic_loss_scale)},
-    {"tune", FIELD(given_files.tune)},
-};
-
-enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]), FLAGS = sizeof(flags) / sizeof(flags[0]) };
+enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
 /* The absolute path, because a run may be resumed from another folder; also of a file that does not
  * exist yet. NULL when it is not UTF-8. */
@@ -87,15 +80,13 @@ json_t *lb_settings_of_session(const struct lb_options *options, json_t *librari
 
 static void put_fields(json_t *header, const struct lb_options *options)
 {
-    for (size_t i = 0; i < NUMBERS; i++) {
-        const char *field = (const char *)options + numbers[i].field;
-        json_object_set_new(header, numbers[i].key,
-                            numbers[i].is_int ? json_integer(*(const int *)(const void *)field)
-                                              : json_real(*(const double *)(const void *)field));
+    for (size_t i = 0; i < FIELDS; i++) {
+        const void *field = (const char *)options + fields[i].offset;
+        json_object_set_new(header, fields[i].key,
+                            fields[i].type == INT      ? json_integer(*(const int *)field)
+                            : fields[i].type == DOUBLE ? json_real(*(const double *)field)
+                                                       : json_boolean(*(const bool *)field));
     }
-    for (size_t i = 0; i < FLAGS; i++)
-        json_object_set_new(header, flags[i].key,
-                            json_boolean(*((const bool *)options + flags[i].field)));
 }
 
 /* Adds what a file gives; the value is taken over, and is NULL when the path is not UTF-8. */
@@ -178,25 +169,24 @@ static enum lb_status read_fields(const json_t *header, struct lb_options *optio
     const json_t *sampler = json_object_get(header, "sampler");
     const json_t *seed = json_object_get(header, "seed");
     double max_ns = json_number_value(json_object_get(sampler, "max_ns"));
-    for (size_t i = 0; i < NUMBERS; i++) {
-        const json_t *value = json_object_get(header, numbers[i].key);
-        double number = json_number_value(value);
-        char *field = (char *)options + numbers[i].field;
-        if (!json_is_number(value))
-            return lb_fail(err, LB_INVALID, "header: %s is missing", numbers[i].key);
-        if (numbers[i].option && lb_option_given(options, numbers[i].option))
+    for (size_t i = 0; i < FIELDS; i++) {
+        const json_t *value = json_object_get(header, fields[i].key);
+        void *field = (char *)options + fields[i].offset;
+        if (fields[i].type != BOOL && !json_is_number(value))
+            return lb_fail(err, LB_INVALID, "header: %s is missing", fields[i].key);
+        if (fields[i].option && lb_option_given(options, fields[i].option))
             continue;
-        if (numbers[i].is_int)
-            *(int *)(void *)field = (int)number;
+        if (fields[i].type == INT)
+            *(int *)field = (int)json_number_value(value);
+        else if (fields[i].type == DOUBLE)
+            *(double *)field = json_number_value(value);
         else
-            *(double *)(void *)field = number;
+            *(bool *)field = json_is_true(value);
     }
     if (!json_is_integer(seed) || !(max_ns > 0 && max_ns <= 1e17))
         return lb_fail(err, LB_INVALID, "header: there must be a seed, and sampler.max_ns above 0");
     options->seed = (uint64_t)json_integer_value(seed);
     options->case_time_s = max_ns / 1e9;
-    for (size_t i = 0; i < FLAGS; i++)
-        *((bool *)options + flags[i].field) |= json_is_true(json_object_get(header, flags[i].key));
     return LB_OK;
 }
 
@@ -229,7 +219,7 @@ static enum lb_status read_files(const json_t *header, struct lb_options *option
     options->given_files.prefix = json_string_value(json_object_get(weights, "prefix"));
     options->given_files.inputs = json_string_value(json_object_get(inputs, "file"));
     options->given_files.batch_first = json_is_true(json_object_get(inputs, "batch_first"));
-    LB_CHECK(lb_give_files(&options->given_files, err));
+    lb_give_files(&options->given_files);
     LB_CHECK(print_hashes(weights_hash, inputs_hash, err));
     LB_CHECK(check_file(weights, weights_hash, "weights", err));
     return check_file(inputs, inputs_hash, "inputs", err);

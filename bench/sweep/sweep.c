@@ -111,7 +111,7 @@ static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_
 /* Measures a case once more, round 0 first, and merges the result into its row: one block, or with
  * --processes all blocks of a fresh process. A case that did not run, or failed, is not measured
  * again; one that has a block keeps it when time runs out or when other cases of its variant hang.
- * LB_INTERRUPTED; LB_FAILED when no worker can be started; LB_OOM. */
+ * LB_INTERRUPTED; LB_FAILED when no worker can be started. */
 static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *c, int round,
                               struct lb_row *row, struct lb_error *err)
 {
@@ -179,7 +179,7 @@ static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *ro
 }
 
 /* Adds the warnings that concern the whole case, and appends the row to the run. The row becomes
- * empty where a table shows it. LB_IO, LB_OOM. */
+ * empty where a table shows it. LB_IO. */
 static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, struct lb_error *err)
 {
     warn_of_early_stop(sweep, row);

@@ -49,7 +49,7 @@ bool lb_is_devices_run(const char *folder);
  * slower or faster than the others by their canaries (the cases that every shard begins and ends
  * with), and what is missing. *exit_code: LB_EXIT_INCOMPLETE when the result, which is written all
  * the same, lacks a part of what was planned; LB_EXIT_NOTHING when it has no row; LB_EXIT_FINE.
- * LB_INVALID, LB_IO, LB_OOM. */
+ * LB_INVALID, LB_IO. */
 enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
                              int *exit_code, struct lb_error *err);
 

@@ -1,41 +1,36 @@
 /* What a user gives for all cases. */
 #include "base/given_files.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { TEXTS = 4 };
+#include "base/memory.h"
 
-static struct lb_given_files current;
-static char *owned[TEXTS];
+static struct lb_given_files current; /* owns its texts */
 static unsigned version;
 
-/* Whether both texts are the same, or both are missing. */
-static bool same(const char *a, const char *b)
+/* Replaces a text of the current files by a copy of another. */
+static void give(const char **text, const char *given, bool *changed)
 {
-    return a && b ? strcmp(a, b) == 0 : a == b;
+    if (*text && given ? strcmp(*text, given) == 0 : *text == given)
+        return;
+    char *copy = given ? lb_needed(strdup(given)) : NULL;
+    free((void *)(uintptr_t)*text);
+    *text = copy;
+    *changed = true;
 }
 
-enum lb_status lb_give_files(const struct lb_given_files *given, struct lb_error *err)
+void lb_give_files(const struct lb_given_files *given)
 {
-    const char *const texts[TEXTS] = {given->weights, given->prefix, given->inputs, given->tuned};
-    const char **const places[TEXTS] = {&current.weights, &current.prefix, &current.inputs,
-                                        &current.tuned};
     bool changed = current.batch_first != given->batch_first || current.tune != given->tune;
-    for (int i = 0; i < TEXTS; i++) {
-        if (same(texts[i], owned[i]))
-            continue;
-        char *copy = texts[i] ? strdup(texts[i]) : NULL;
-        if (texts[i] && !copy)
-            return lb_fail(err, LB_OOM, "out of memory for the name of a file");
-        free(owned[i]);
-        *places[i] = owned[i] = copy;
-        changed = true;
-    }
+    give(&current.weights, given->weights, &changed);
+    give(&current.prefix, given->prefix, &changed);
+    give(&current.inputs, given->inputs, &changed);
+    give(&current.tuned, given->tuned, &changed);
     current.batch_first = given->batch_first;
     current.tune = given->tune;
     version += changed;
-    return LB_OK;
 }
 
 const struct lb_given_files *lb_given_files(void)

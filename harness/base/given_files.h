@@ -5,8 +5,6 @@
 
 #include <stdbool.h>
 
-#include "api/status.h"
-
 struct lb_given_files {
     const char *weights; /* file of weights (model/tensor_files.h); NULL: they are drawn */
     const char *prefix;  /* of its tensors' names; NULL: none */
@@ -16,8 +14,8 @@ struct lb_given_files {
     bool tune;           /* measure choices that the file does not have */
 };
 
-/* Copies what is given for this process. LB_OOM. */
-enum lb_status lb_give_files(const struct lb_given_files *given, struct lb_error *err);
+/* Copies what is given for this process. */
+void lb_give_files(const struct lb_given_files *given);
 
 /* Valid until the next lb_give_files that changes something. */
 const struct lb_given_files *lb_given_files(void);

@@ -23,7 +23,7 @@ enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct l
 /* Stores the key's value and drops an older one. The file is replaced as a whole, so readers never
  * see half of it. Neither key nor value may contain a tab or a newline. LB_INVALID: it is not a
  * file of tuned choices, or a line is damaged; the file is then left unchanged. LB_IO: it can't be
- * read or written. LB_OOM. */
+ * read or written. */
 enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err);
 
 /* Names the file as it is now, for the header of a run that it decides: its path, the time of its

@@ -10,7 +10,7 @@
 /* Describes this environment in a new object with the keys host, cpu, cores, threads, simd,
  * governor, cache_bytes, memory_bytes, system, version, commit, dirty, compiler, flags, build_type,
  * libraries {name: version}. A value that the system does not provide is null. With a GPU the
- * caller adds the keys gpu and ceilings. libraries is borrowed. NULL when memory runs out. */
+ * caller adds the keys gpu and ceilings. libraries is borrowed. */
 json_t *lb_environment(json_t *libraries);
 
 /* One line for people: "NVIDIA H100 80GB HBM3; AMD EPYC, 2 threads, 23.4 GiB, Linux 6.1 x86_64". */
@@ -21,13 +21,13 @@ void lb_environment_line(const json_t *environment, char *line, size_t size);
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size);
 
 /* The keys by which environments are told apart in one record: host, CPU, GPU (by its uuid), build
- * and libraries. What may be measured anew, such as the ceilings, is not among them. A new object;
- * NULL when memory runs out. */
+ * and libraries. What may be measured anew, such as the ceilings, is not among them. A new object.
+ */
 json_t *lb_environment_identity(const json_t *environment);
 
 /* The keys that results must share to be taken together: the device, the build and the libraries,
  * but not the host and the GPU's uuid. A new object whose key "device" is lb_environment_device's
- * text; NULL when memory runs out. */
+ * text. */
 json_t *lb_environment_kind(const json_t *environment);
 
 /* The name of the device: the GPU's, or the CPU's with its number of threads. */
@@ -44,7 +44,7 @@ bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t si
 /* Describes the GPU in a new object, an environment's gpu, with the keys name, uuid, pci, ordinal,
  * visible (how many devices the process sees), compute ("9.0"), sm_count, memory_bytes, l2_bytes,
  * shared_bytes, cuda_driver, cuda_runtime ("13.0"), driver and clock_max_mhz (null without NVML).
- * NULL when memory runs out. */
+ */
 json_t *lb_device_to_json(const struct lb_device_info *info);
 
 /* Reads such an object; numbers whose key is missing become 0. */
