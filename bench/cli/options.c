@@ -447,7 +447,7 @@ const struct lb_option lb_option_table[] = {
              "and its data."},
     {"--ceilings", NULL, NULL, COMMANDS, LB_CMD_CEILINGS, set_command, 0,
      .help = "Measures the highest rates and lowest latencies that the CPUs reach, and the GPU "
-             "where there is one; later runs take their lower bounds from them."},
+             "where there is one. A sweep does so for a shorter time, for its lower bounds."},
     {"--help", NULL, NULL, COMMANDS, LB_CMD_HELP, set_command, 0, .help = "Prints this text.",
      .short_name = "-h"},
     {"--version", NULL, NULL, COMMANDS, LB_CMD_VERSION, set_command, 0,

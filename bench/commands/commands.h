@@ -22,7 +22,7 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
  * run shows too are kept. *exit_code is the first of these that applies:
  * - LB_EXIT_REGRESSION: a case is slower or broken.
  * - LB_EXIT_NOTHING: no case has a time in both runs.
- * - LB_EXIT_INCONCLUSIVE: no case has the several processes per run that a verdict needs or, with
+ * - LB_EXIT_INCONCLUSIVE: no case could be judged, since all times are suspect or too few, or, with
  *   --strict, a case is inconclusive or gone.
  * - LB_EXIT_FINE. */
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
