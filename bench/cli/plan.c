@@ -148,15 +148,14 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
 }
 
 /* Sets the values of each axis: the line's own value where it gives one, else those of the
- * selection. given: enum lb_given, the fields that the line has; sizes_given: T, B and H count as
- * given too. False when an axis rules the line out. */
-static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given, bool sizes_given)
+ * selection. given: LB_GIVEN, the fields that the line has. False when an axis rules the line out.
+ */
+static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given)
 {
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
         const struct lb_axis *axis = &p->selection->axes[i];
         struct span *span = &p->spans[i];
-        unsigned bit = lb_axis_table[i].given;
-        bool fixed = bit ? (given & bit) != 0 : sizes_given;
+        bool fixed = given >> i & 1;
         *span = (struct span){.values = &span->single, .count = 1};
         if (axis->count && !fixed) {
             span->values = axis->values;
@@ -291,7 +290,7 @@ static enum lb_status expand_line(struct planner *p, const struct lb_case_line *
         impl_count = is_chosen(p, own) ? 1 : 0;
     }
     p->c = line->c;
-    if (impl_count && set_spans(p, &line->c, line->given, true))
+    if (impl_count && set_spans(p, &line->c, line->given))
         LB_CHECK(expand(p, impls, impl_count));
     else
         p->plan->filtered++;
@@ -308,7 +307,7 @@ static enum lb_status expand_grid(struct planner *p)
                            lb_axis_table[needed[i]].flag);
     p->c = lb_case_defaults();
     struct lb_case defaults = p->c;
-    set_spans(p, &defaults, 0, false);
+    set_spans(p, &defaults, 0);
     return expand(p, p->impls, p->impl_count);
 }
 

@@ -3,7 +3,6 @@
 #include "cli/selection.h"
 
 #include <dirent.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,67 +12,6 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "support/share_path.h"
-
-static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", "int8", NULL};
-static const char *const passes[] = {"infer", "forward", "backward", "train", NULL};
-static const char *const maths[] = {"ieee", "tf32", "half", NULL};
-static const char *const raggeds[] = {"full", "ragged", NULL};
-static const char *const acts[] = {"tanh", "relu", NULL};
-static const char *const cells[] = {
-    "standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual", NULL};
-static const char *const launches[] = {"stream", "graph", NULL};
-static const char *const caches[] = {"hot", "cold", NULL};
-static const char *const timings[] = {"isolated", "batched", "stream", NULL};
-
-/* Where an axis has its field in a case: offset and size in bytes. */
-#define FIELD(name) \
-    .offset = offsetof(struct lb_case, name), .size = sizeof(((struct lb_case *)0)->name)
-
-const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
-    [LB_AXIS_SEQ_LEN] = {"-T", "sequence length", NULL, INT64_MAX, 0, FIELD(problem.seq_len)},
-    [LB_AXIS_INPUT] = {"-I", "input", NULL, INT64_MAX, LB_GIVEN_INPUT, FIELD(problem.input)},
-    [LB_AXIS_HIDDEN] = {"-H", "hidden", NULL, INT64_MAX, 0, FIELD(problem.hidden)},
-    [LB_AXIS_LAYERS] = {"-L", "layers", NULL, INT64_MAX, LB_GIVEN_LAYERS, FIELD(problem.layers)},
-    [LB_AXIS_DIRECTIONS] = {"-D", "directions", NULL, 2, LB_GIVEN_DIRECTIONS,
-                            FIELD(problem.directions)},
-    [LB_AXIS_BATCH] = {"-B", "batch", NULL, INT64_MAX, 0, FIELD(problem.batch)},
-    [LB_AXIS_DTYPE] = {"--dtype", "dtype", dtypes, 0, LB_GIVEN_DTYPE, FIELD(problem.dtype)},
-    [LB_AXIS_PASS] = {"--pass", "pass", passes, 0, LB_GIVEN_PASS, FIELD(problem.pass)},
-    [LB_AXIS_MATH] = {"--math", "math", maths, 0, LB_GIVEN_MATH, FIELD(problem.math)},
-    [LB_AXIS_RAGGED] = {"--ragged", "ragged", raggeds, 0, LB_GIVEN_RAGGED, FIELD(problem.ragged)},
-    [LB_AXIS_ACT] = {"--act", "act", acts, 0, LB_GIVEN_ACT, FIELD(problem.act)},
-    [LB_AXIS_CELL] = {"--cell", "cell", cells, 0, LB_GIVEN_CELL, FIELD(problem.cell)},
-    [LB_AXIS_PROJECTION] = {"-P", "projection", NULL, INT32_MAX, LB_GIVEN_CELL,
-                            FIELD(problem.projection)},
-    [LB_AXIS_LAUNCH] = {"--launch", "launch", launches, 0, LB_GIVEN_LAUNCH, FIELD(launch)},
-    [LB_AXIS_CACHE] = {"--cache", "cache", caches, 0, LB_GIVEN_CACHE, FIELD(cache)},
-    [LB_AXIS_TIMING] = {"--timing", "timing", timings, 0, LB_GIVEN_TIMING, FIELD(timing)},
-    [LB_AXIS_THREADS] = {"--threads", "threads", NULL, LB_MAX_THREADS, LB_GIVEN_THREADS,
-                         FIELD(threads)},
-    [LB_AXIS_RATE] = {"--rate", "calls per second", NULL, LB_MAX_RATE, LB_GIVEN_RATE, FIELD(rate)},
-    [LB_AXIS_INSTANCES] = {"--instances", "instances", NULL, LB_MAX_THREADS, LB_GIVEN_INSTANCES,
-                           FIELD(instances)},
-};
-
-void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)
-{
-    void *field = (char *)c + lb_axis_table[axis].offset;
-    size_t size = lb_axis_table[axis].size;
-    int32_t word = (int32_t)value;
-    uint8_t byte = (uint8_t)value;
-    memcpy(field, size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, size);
-}
-
-int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis)
-{
-    const void *field = (const char *)c + lb_axis_table[axis].offset;
-    size_t size = lb_axis_table[axis].size;
-    int64_t value;
-    int32_t word;
-    uint8_t byte;
-    memcpy(size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, field, size);
-    return size == 8 ? value : size == 4 ? word : byte;
-}
 
 void lb_selection_free(struct lb_selection *selection)
 {
@@ -147,13 +85,8 @@ enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const
                                  struct lb_error *err)
 {
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
-        const struct lb_axis_info *info = &lb_axis_table[i];
-        if (strcmp(flag, info->flag) != 0)
-            continue;
-        if (info->words)
-            return lb_axis_add_words(&s->axes[i], flag, info->words, value, err);
-        struct lb_axis_numbers allowed = {flag, info->what, info->max};
-        return lb_axis_add_numbers(&s->axes[i], &allowed, value, err);
+        if (strcmp(flag, lb_axis_table[i].flag) == 0)
+            return lb_axis_add(&s->axes[i], &lb_axis_table[i], value, err);
     }
     if (strcmp(flag, "--impl") == 0) { /* plug-ins that it names may come later */
         s->impls = lb_room(s->impls, s->impl_count, sizeof(*s->impls));

@@ -7,45 +7,6 @@
 #include "model/case_file.h"
 #include "model/filter.h"
 
-enum lb_axis_id {
-    LB_AXIS_SEQ_LEN,
-    LB_AXIS_INPUT,
-    LB_AXIS_HIDDEN,
-    LB_AXIS_LAYERS,
-    LB_AXIS_DIRECTIONS,
-    LB_AXIS_CELL,
-    LB_AXIS_PROJECTION,
-    LB_AXIS_BATCH,
-    LB_AXIS_DTYPE,
-    LB_AXIS_PASS,
-    LB_AXIS_MATH,
-    LB_AXIS_RAGGED,
-    LB_AXIS_ACT,
-    LB_AXIS_LAUNCH,
-    LB_AXIS_CACHE,
-    LB_AXIS_TIMING,
-    LB_AXIS_THREADS,
-    LB_AXIS_RATE,
-    LB_AXIS_INSTANCES,
-    LB_AXIS_COUNT
-};
-
-/* An axis of the command line, which sets one field of a case. */
-struct lb_axis_info {
-    const char *flag;         /* "-B", "--dtype" */
-    const char *what;         /* its name in messages: "batch" */
-    const char *const *words; /* NULL-terminated, in the order of the field's enum; NULL: numbers */
-    int64_t max;              /* of numbers */
-    unsigned given;           /* enum lb_given of the field; 0: every case text has the field */
-    size_t offset, size;      /* of the field in struct lb_case: 8 or 4 bytes signed, or 1 byte */
-};
-
-extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
-
-/* The field of a case that an axis sets, as a number: a size, or the value of an enum. */
-int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis);
-void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value);
-
 /* Zeroed: nothing chosen. */
 struct lb_selection {
     struct lb_axis axes[LB_AXIS_COUNT]; /* count 0: not set */

@@ -10,7 +10,6 @@
 
 #include "base/memory.h"
 #include "base/suggest.h"
-#include "model/case.h"
 
 void lb_axis_free(struct lb_axis *axis)
 {
@@ -20,11 +19,10 @@ void lb_axis_free(struct lb_axis *axis)
 
 /* The text that is being read, and the position in it. */
 struct reader {
-    const char *flag, *text, *at;
+    const char *text, *at;
+    const struct lb_axis_info *info;
     struct lb_axis *axis;
     struct lb_error *err;
-    const struct lb_axis_numbers *allowed; /* of an axis of numbers */
-    const char *const *words;              /* of an axis of words */
 };
 
 /* Fails with "FLAG TEXT: message", and with the column unless that is the first. */
@@ -38,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static enum lb_status refuse(const struct 
     va_end(args);
     if (r->at > r->text)
         snprintf(column, sizeof(column), "column %td: ", r->at - r->text + 1);
-    return lb_fail(r->err, LB_INVALID, "%s %.80s%s: %s%s", r->flag, *r->text ? r->text : "''",
+    return lb_fail(r->err, LB_INVALID, "%s %.80s%s: %s%s", r->info->flag, *r->text ? r->text : "''",
                    strlen(r->text) > 80 ? "..." : "", column, message);
 }
 
@@ -52,23 +50,13 @@ static enum lb_status append(const struct reader *r, int64_t value)
     return LB_OK;
 }
 
-/* "1 or more", "1 or 2", "1 to 4096". */
-static const char *describe_limits(char text[64], int64_t min, int64_t max)
-{
-    if (max == INT64_MAX)
-        snprintf(text, 64, "%" PRId64 " or more", min);
-    else
-        snprintf(text, 64, "%" PRId64 " %s %" PRId64, min, max == min + 1 ? "or" : "to", max);
-    return text;
-}
-
 /* Reads a number that ends at a comma, a colon or the end of the text. */
 static enum lb_status read_number(struct reader *r, const char *what, int64_t min, int64_t max,
                                   int64_t *value)
 {
     size_t length = strcspn(r->at, ",:"), digits = strspn(r->at, "0123456789");
     char limits[64];
-    describe_limits(limits, min, max);
+    lb_describe_limits(limits, min, max);
     if (length == 0)
         return refuse(r, "a number is missing: %s must be %s", what, limits);
     if (digits != length)
@@ -107,14 +95,14 @@ static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t 
 /* 64 | 64:512:+64 | 64:1024:x2 */
 static enum lb_status add_number(struct reader *r)
 {
-    const struct lb_axis_numbers *allowed = r->allowed;
+    const struct lb_axis_info *info = r->info;
     struct reader start = *r; /* messages about a whole range give the column of its beginning */
     int64_t first = 0, last = 0, step = 1;
-    LB_CHECK(read_number(r, allowed->what, 1, allowed->max, &first));
+    LB_CHECK(read_number(r, info->what, 1, info->max, &first));
     if (*r->at != ':')
         return append(r, first);
     r->at++;
-    LB_CHECK(read_number(r, allowed->what, 1, allowed->max, &last));
+    LB_CHECK(read_number(r, info->what, 1, info->max, &last));
     if (first > last)
         return refuse(&start, "empty range: %" PRId64 " is above %" PRId64, first, last);
     const char *step_at = r->at;
@@ -140,16 +128,16 @@ static enum lb_status refuse_word(const struct reader *r, size_t length)
     char word[64];
     struct lb_hint hint = {0};
     snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
-    for (size_t i = 0; r->words[i]; i++)
-        lb_hint_add(&hint, word, r->words[i]);
+    for (size_t i = 0; r->info->words[i]; i++)
+        lb_hint_add(&hint, word, r->info->words[i]);
     return refuse(r, "there is no '%s'; %s", word, hint.text);
 }
 
 static enum lb_status add_word(struct reader *r)
 {
     size_t length = strcspn(r->at, ",");
-    for (size_t i = 0; r->words[i]; i++) {
-        if (strlen(r->words[i]) == length && memcmp(r->words[i], r->at, length) == 0) {
+    for (size_t i = 0; r->info->words[i]; i++) {
+        if (strlen(r->info->words[i]) == length && memcmp(r->info->words[i], r->at, length) == 0) {
             r->at += length;
             return append(r, (int64_t)i);
         }
@@ -157,30 +145,17 @@ static enum lb_status add_word(struct reader *r)
     return refuse_word(r, length);
 }
 
-/* Appends the items of the text, which commas separate; after a failure none. */
-static enum lb_status add_items(struct reader *r)
+enum lb_status lb_axis_add(struct lb_axis *axis, const struct lb_axis_info *info, const char *text,
+                           struct lb_error *err)
 {
-    size_t count = r->axis->count;
-    enum lb_status st = r->words ? add_word(r) : add_number(r);
-    while (st == LB_OK && *r->at == ',') {
-        r->at++;
-        st = r->words ? add_word(r) : add_number(r);
+    struct reader r = {text, text, info, axis, err};
+    size_t count = axis->count;
+    enum lb_status st = info->words ? add_word(&r) : add_number(&r);
+    while (st == LB_OK && *r.at == ',') {
+        r.at++;
+        st = info->words ? add_word(&r) : add_number(&r);
     }
     if (st != LB_OK)
-        r->axis->count = count;
+        axis->count = count;
     return st;
-}
-
-enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_numbers *allowed,
-                                   const char *text, struct lb_error *err)
-{
-    struct reader r = {allowed->flag, text, text, axis, err, .allowed = allowed};
-    return add_items(&r);
-}
-
-enum lb_status lb_axis_add_words(struct lb_axis *axis, const char *flag, const char *const *words,
-                                 const char *text, struct lb_error *err)
-{
-    struct reader r = {flag, text, text, axis, err, .words = words};
-    return add_items(&r);
 }

@@ -7,10 +7,7 @@
 #ifndef LB_AXES_H
 #define LB_AXES_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#include "api/status.h"
+#include "model/case.h"
 
 #define LB_AXIS_MAX_VALUES 10000000 /* 80 MB; a text with more values is refused */
 
@@ -22,21 +19,10 @@ struct lb_axis {
 
 void lb_axis_free(struct lb_axis *axis); /* accepts a zeroed axis and leaves it zeroed */
 
-/* The names of an axis of numbers in messages, and the numbers that it accepts. */
-struct lb_axis_numbers {
-    const char *flag; /* "-B" */
-    const char *what; /* "batch" */
-    int64_t max;      /* 1 to max are allowed; INT64_MAX: no limit */
-};
-
-/* Appends the numbers of text. LB_INVALID: the message names the flag, the column, what is wrong
- * and what is allowed, as in "-B 0: batch must be 1 or more". After a failure the axis is
- * unchanged. */
-enum lb_status lb_axis_add_numbers(struct lb_axis *axis, const struct lb_axis_numbers *allowed,
-                                   const char *text, struct lb_error *err);
-
-/* Appends the words of text, each as its index in words (NULL-terminated). LB_INVALID: the message
- * suggests the most similar word, or lists all. After a failure the axis is unchanged. */
-enum lb_status lb_axis_add_words(struct lb_axis *axis, const char *flag, const char *const *words,
-                                 const char *text, struct lb_error *err);
+/* Appends the numbers of text, or its words, each as its index in the axis's words. LB_INVALID: the
+ * message names the flag, the column, what is wrong and what is allowed, as in "-B 0: batch must be
+ * 1 or more"; for a word it suggests the most similar one, or lists all. After a failure the axis
+ * is unchanged. */
+enum lb_status lb_axis_add(struct lb_axis *axis, const struct lb_axis_info *info, const char *text,
+                           struct lb_error *err);
 #endif

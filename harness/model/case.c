@@ -1,27 +1,95 @@
-/* Cases: names, defaults, rules, equality. */
+/* Cases: their fields, defaults, rules and equality, and their text form. */
 #include "model/case.h"
 
+#include <ctype.h>
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/text.h"
+
+/* ---- Fields. -------------------------------------------------------------------------------- */
+
+static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", "int8", NULL};
+static const char *const passes[] = {"infer", "forward", "backward", "train", NULL};
+static const char *const maths[] = {"ieee", "tf32", "half", NULL};
+static const char *const raggeds[] = {"full", "ragged", NULL};
+static const char *const acts[] = {"tanh", "relu", NULL};
+static const char *const cells[] = {
+    "standard", "layernorm", "recurrent-dropout", "projection", "peephole", "residual", NULL};
+static const char *const launches[] = {"stream", "graph", NULL};
+static const char *const caches[] = {"hot", "cold", NULL};
+static const char *const timings[] = {"isolated", "batched", "stream", NULL};
+
+/* Where an axis has its field in a case: offset and size in bytes. */
+#define FIELD(name) \
+    .offset = offsetof(struct lb_case, name), .size = sizeof(((struct lb_case *)0)->name)
+
+const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT] = {
+    [LB_AXIS_SEQ_LEN] = {"-T", "sequence length", "T", NULL, INT64_MAX, FIELD(problem.seq_len)},
+    [LB_AXIS_INPUT] = {"-I", "input", "I", NULL, INT64_MAX, FIELD(problem.input)},
+    [LB_AXIS_HIDDEN] = {"-H", "hidden", "H", NULL, INT64_MAX, FIELD(problem.hidden)},
+    [LB_AXIS_LAYERS] = {"-L", "layers", "L", NULL, INT64_MAX, FIELD(problem.layers)},
+    [LB_AXIS_DIRECTIONS] = {"-D", "directions", "D", NULL, 2, FIELD(problem.directions)},
+    [LB_AXIS_BATCH] = {"-B", "batch", "B", NULL, INT64_MAX, FIELD(problem.batch)},
+    [LB_AXIS_DTYPE] = {"--dtype", "dtype", "", dtypes, 0, FIELD(problem.dtype)},
+    [LB_AXIS_PASS] = {"--pass", "pass", "", passes, 0, FIELD(problem.pass)},
+    [LB_AXIS_MATH] = {"--math", "math", "", maths, 0, FIELD(problem.math)},
+    [LB_AXIS_RAGGED] = {"--ragged", "ragged", "", raggeds, 0, FIELD(problem.ragged)},
+    [LB_AXIS_ACT] = {"--act", "act", "act-", acts, 0, FIELD(problem.act)},
+    [LB_AXIS_CELL] = {"--cell", "cell", "cell-", cells, 0, FIELD(problem.cell)},
+    [LB_AXIS_PROJECTION] = {"-P", "projection", "P", NULL, INT32_MAX, FIELD(problem.projection)},
+    [LB_AXIS_LAUNCH] = {"--launch", "launch", "", launches, 0, FIELD(launch)},
+    [LB_AXIS_CACHE] = {"--cache", "cache", "", caches, 0, FIELD(cache)},
+    [LB_AXIS_TIMING] = {"--timing", "timing", "", timings, 0, FIELD(timing)},
+    [LB_AXIS_THREADS] = {"--threads", "threads", "th", NULL, LB_MAX_THREADS, FIELD(threads)},
+    [LB_AXIS_RATE] = {"--rate", "calls per second", "rate", NULL, LB_MAX_RATE, FIELD(rate)},
+    [LB_AXIS_INSTANCES] = {"--instances", "instances", "x", NULL, LB_MAX_THREADS, FIELD(instances)},
+};
+
+/* The axes in the order of a case text: sizes, what else makes the problem, and how it is run. */
+enum { ALWAYS_PRINTED = 4, SIZES = 7, PROBLEM_FIELDS = 13 };
+static const enum lb_axis_id text_order[LB_AXIS_COUNT] = {
+    LB_AXIS_SEQ_LEN, LB_AXIS_BATCH,      LB_AXIS_INPUT,     LB_AXIS_HIDDEN, LB_AXIS_PROJECTION,
+    LB_AXIS_LAYERS,  LB_AXIS_DIRECTIONS, LB_AXIS_DTYPE,     LB_AXIS_PASS,   LB_AXIS_MATH,
+    LB_AXIS_RAGGED,  LB_AXIS_ACT,        LB_AXIS_CELL,      LB_AXIS_LAUNCH, LB_AXIS_CACHE,
+    LB_AXIS_TIMING,  LB_AXIS_RATE,       LB_AXIS_INSTANCES, LB_AXIS_THREADS};
+
+void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)
+{
+    void *field = (char *)c + lb_axis_table[axis].offset;
+    size_t size = lb_axis_table[axis].size;
+    int32_t word = (int32_t)value;
+    uint8_t byte = (uint8_t)value;
+    memcpy(field, size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, size);
+}
+
+int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis)
+{
+    const void *field = (const char *)c + lb_axis_table[axis].offset;
+    size_t size = lb_axis_table[axis].size;
+    int64_t value;
+    int32_t word;
+    uint8_t byte;
+    memcpy(size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, field, size);
+    return size == 8 ? value : size == 4 ? word : byte;
+}
 
 const char *lb_launch_name(enum lb_launch launch)
 {
-    static const char *const names[LB_LAUNCH_COUNT] = {"stream", "graph"};
-    return names[launch];
+    return launches[launch];
 }
 
 const char *lb_cache_name(enum lb_cache cache)
 {
-    static const char *const names[LB_CACHE_COUNT] = {"hot", "cold"};
-    return names[cache];
+    return caches[cache];
 }
 
 const char *lb_timing_name(enum lb_timing timing)
 {
-    static const char *const names[LB_TIMING_COUNT] = {"isolated", "batched", "stream"};
-    return names[timing];
+    return timings[timing];
 }
 
 struct lb_case lb_case_defaults(void)
@@ -79,44 +147,324 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
     return LB_OK;
 }
 
-/* All fields but the names, those of the problem first. */
-enum { PROBLEM_FIELDS = 13, FIELDS = 19 };
-
+/* The first fields of a case in the order of its text. */
 struct key {
-    int64_t fields[FIELDS];
+    int64_t fields[LB_AXIS_COUNT];
 };
 
-static struct key key_of(const struct lb_case *c)
+static struct key key_of(const struct lb_case *c, size_t count)
 {
-    const struct lb_problem *p = &c->problem;
-    return (struct key){{p->seq_len, p->batch, p->input, p->hidden, p->layers, p->directions,
-                         p->dtype, p->pass, p->math, p->act, p->ragged, p->cell, p->projection,
-                         c->launch, c->cache, c->timing, c->threads, c->rate, c->instances}};
+    struct key key = {{0}};
+    for (size_t i = 0; i < count; i++)
+        key.fields[i] = lb_axis_get(c, text_order[i]);
+    return key;
+}
+
+static bool same_fields(const struct lb_case *a, const struct lb_case *b, size_t count)
+{
+    struct key x = key_of(a, count), y = key_of(b, count);
+    return memcmp(&x, &y, sizeof(x)) == 0;
 }
 
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)
 {
-    struct key x = key_of(a), y = key_of(b);
-    return memcmp(x.fields, y.fields, PROBLEM_FIELDS * sizeof(*x.fields)) == 0;
+    return same_fields(a, b, PROBLEM_FIELDS);
 }
 
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b)
 {
-    struct key x = key_of(a), y = key_of(b);
-    return memcmp(&x, &y, sizeof(x)) == 0 && strcmp(a->impl, b->impl) == 0 &&
+    return same_fields(a, b, LB_AXIS_COUNT) && strcmp(a->impl, b->impl) == 0 &&
            strcmp(a->variant, b->variant) == 0;
 }
 
 uint64_t lb_case_hash_problem(const struct lb_case *c)
 {
-    struct key key = key_of(c);
-    return lb_hash_bytes(0, key.fields, PROBLEM_FIELDS * sizeof(*key.fields));
+    struct key key = key_of(c, PROBLEM_FIELDS);
+    return lb_hash_bytes(0, &key, sizeof(key));
 }
 
 uint64_t lb_case_hash(const struct lb_case *c)
 {
-    struct key key = key_of(c);
+    struct key key = key_of(c, LB_AXIS_COUNT);
     uint64_t hash = lb_hash_bytes(0, &key, sizeof(key));
     hash = lb_hash_bytes(hash, c->impl, strlen(c->impl));
     return lb_hash_bytes(hash, c->variant, strlen(c->variant));
+}
+
+/* ---- Reading. ------------------------------------------------------------------------------- */
+
+enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,
+                            struct lb_error *err)
+{
+    int64_t sum = 0;
+    size_t i = 0;
+    for (; i < length && isdigit((unsigned char)text[i]); i++)
+        if (__builtin_mul_overflow(sum, 10, &sum) ||
+            __builtin_add_overflow(sum, text[i] - '0', &sum))
+            return lb_fail(err, LB_INVALID, "%.*s: a number must be below 2^63", (int)length, text);
+    if (i == 0 || i < length)
+        return lb_fail(err, LB_INVALID, "'%.*s' is not a whole number of %" PRId64 " or more",
+                       (int)length, text, min);
+    if (sum < min)
+        return lb_fail(err, LB_INVALID, "%" PRId64 ": must be %" PRId64 " or more", sum, min);
+    *value = sum;
+    return LB_OK;
+}
+
+const char *lb_describe_limits(char text[64], int64_t min, int64_t max)
+{
+    if (max == INT64_MAX)
+        snprintf(text, 64, "%" PRId64 " or more", min);
+    else
+        snprintf(text, 64, "%" PRId64 " %s %" PRId64, min, max == min + 1 ? "or" : "to", max);
+    return text;
+}
+
+/* A part of the text that is being read: length characters from at on. */
+struct part {
+    const char *at;
+    size_t length;
+};
+
+static struct part next_part(const char **cursor, char separator)
+{
+    struct part part = {*cursor, strcspn(*cursor, (char[]){separator, '\0'})};
+    *cursor = part.at + part.length;
+    return part;
+}
+
+static bool is_name(struct part part)
+{
+    if (part.length == 0 || part.length >= LB_NAME_SIZE)
+        return false;
+    for (size_t i = 0; i < part.length; i++) {
+        char ch = part.at[i];
+        if (!(ch >= 'a' && ch <= 'z') && !(ch >= '0' && ch <= '9') && ch != '_')
+            return false;
+    }
+    return true;
+}
+
+static void copy_name(char name[LB_NAME_SIZE], struct part part)
+{
+    memcpy(name, part.at, part.length);
+    name[part.length] = '\0';
+}
+
+/* Reads impl[:variant]. *mistake follows the text, so that after a failure it is where the mistake
+ * is; so in the other readers. */
+static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *given,
+                                 const char **mistake, struct lb_error *err)
+{
+    const char *colon = memchr(part.at, ':', part.length);
+    struct part name = {part.at, colon ? (size_t)(colon - part.at) : part.length};
+    *mistake = part.at;
+    if (!is_name(name))
+        return lb_fail(err, LB_INVALID,
+                       "'%.*s' is neither an implementation's name (a-z, 0-9, _) nor sizes such as "
+                       "T25_B16_I512_H512",
+                       (int)part.length, part.at);
+    copy_name(c->impl, name);
+    *given |= LB_GIVEN_IMPL;
+    if (!colon)
+        return LB_OK;
+    struct part variant = {colon + 1, part.length - name.length - 1};
+    *mistake = colon + 1;
+    if (!is_name(variant))
+        return lb_fail(err, LB_INVALID, "'%.*s' is not a variant's name (a-z, 0-9, _)",
+                       (int)variant.length, variant.at);
+    *given |= LB_GIVEN_VARIANT;
+    if (variant.length != 4 || memcmp(variant.at, "auto", 4) != 0)
+        copy_name(c->variant, variant);
+    return LB_OK;
+}
+
+/* Notes that the text gives the field of an axis. False where it did before. */
+static bool give(enum lb_axis_id axis, unsigned *given)
+{
+    unsigned cell = LB_GIVEN(CELL) | LB_GIVEN(PROJECTION), bits = 1u << axis;
+    if (bits & cell)
+        bits = cell;
+    bool first = !(*given & bits);
+    *given |= bits;
+    return first;
+}
+
+/* Reads the number behind an axis's letter or word. */
+static enum lb_status parse_number(enum lb_axis_id axis, const char *text, size_t length,
+                                   int64_t min, struct lb_case *c, struct lb_error *err)
+{
+    const struct lb_axis_info *info = &lb_axis_table[axis];
+    int64_t number;
+    char limits[64];
+    LB_CHECK(lb_parse_int(text, length, min, &number, err));
+    if (number < 1 || number > info->max)
+        return lb_fail(err, LB_INVALID, "%s%" PRId64 ": %s must be %s", info->text, number,
+                       info->what, lb_describe_limits(limits, 1, info->max));
+    lb_axis_set(c, axis, number);
+    return LB_OK;
+}
+
+/* Reads T_B_I_H[_P][_L][_D], in any order. */
+static enum lb_status parse_sizes(struct part part, struct lb_case *c, unsigned *given,
+                                  const char **mistake, struct lb_error *err)
+{
+    const unsigned needed = LB_GIVEN(SEQ_LEN) | LB_GIVEN(BATCH) | LB_GIVEN(HIDDEN);
+    const char *at = part.at;
+    do {
+        size_t length = strcspn(at, "_/"), i = 0;
+        *mistake = at;
+        while (i < SIZES && *lb_axis_table[text_order[i]].text != *at)
+            i++;
+        if (i == SIZES)
+            return lb_fail(err, LB_INVALID,
+                           "'%.*s': a size is T, B, I, H, P, L or D and a number, as in "
+                           "T25_B16_H512",
+                           (int)length, at);
+        if (!give(text_order[i], given))
+            return lb_fail(err, LB_INVALID, "%c is given twice", *at);
+        *mistake = at + 1;
+        LB_CHECK(parse_number(text_order[i], at + 1, length - 1, 1, c, err));
+        at += length;
+    } while (*at++ == '_');
+    *mistake = part.at;
+    if ((*given & needed) != needed)
+        return lb_fail(err, LB_INVALID, "T, B and H must be given, as in T25_B16_H512");
+    if (!(*given & LB_GIVEN(INPUT)))
+        c->problem.input = c->problem.hidden;
+    c->problem.cell = c->problem.projection ? LB_CELL_PROJECTION : LB_CELL_STANDARD;
+    return LB_OK;
+}
+
+/* Whether a text has a word for the value: "stream" is the timing, not the launch, and a size P
+ * makes the cell projection. */
+static bool has_word(enum lb_axis_id axis, int64_t value)
+{
+    return !(axis == LB_AXIS_LAUNCH && value == LB_STREAM) &&
+           !(axis == LB_AXIS_CELL && value == LB_CELL_PROJECTION);
+}
+
+/* Reads the value of an axis, if the part is one: a word, or a word that ends with a number. */
+static enum lb_status parse_value(enum lb_axis_id axis, struct part part, struct lb_case *c,
+                                  bool *is_value, struct lb_error *err)
+{
+    const struct lb_axis_info *info = &lb_axis_table[axis];
+    size_t before = strlen(info->text);
+    *is_value = false;
+    if (part.length <= before || memcmp(part.at, info->text, before) != 0)
+        return LB_OK;
+    const char *at = part.at + before;
+    size_t length = part.length - before;
+    for (int value = 0; info->words && info->words[value]; value++)
+        if (has_word(axis, value) && strlen(info->words[value]) == length &&
+            memcmp(info->words[value], at, length) == 0) {
+            lb_axis_set(c, axis, value);
+            *is_value = true;
+        }
+    if (info->words || !isdigit((unsigned char)*at))
+        return LB_OK;
+    *is_value = true;
+    return parse_number(axis, at, length, 0, c, err);
+}
+
+/* Reads a word that follows the sizes. */
+static enum lb_status parse_word(struct part part, struct lb_case *c, unsigned *given,
+                                 struct lb_error *err)
+{
+    for (size_t i = SIZES; i < LB_AXIS_COUNT; i++) {
+        bool is_value;
+        LB_CHECK(parse_value(text_order[i], part, c, &is_value, err));
+        if (!is_value)
+            continue;
+        return give(text_order[i], given)
+                   ? LB_OK
+                   : lb_fail(err, LB_INVALID, "'%.*s': its field is given twice", (int)part.length,
+                             part.at);
+    }
+    return lb_fail(err, LB_INVALID,
+                   "'%.*s': allowed are a dtype (f64 f32 f16 bf16 int8), a pass (infer forward "
+                   "backward train), tf32, half, ragged, act-relu, cell-NAME (layernorm peephole "
+                   "recurrent-dropout residual; projection is a size, as in H512_P128), graph, "
+                   "cold, batched, stream, rateN, xN, thN",
+                   (int)part.length, part.at);
+}
+
+/* True when the part holds sizes rather than a name: names have no capital letters. */
+static bool looks_like_sizes(struct part part)
+{
+    return part.length > 0 && isupper((unsigned char)part.at[0]);
+}
+
+enum lb_status lb_case_parse(const char *text, struct lb_case *out, unsigned *given, int *column,
+                             struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_case c = lb_case_defaults();
+    unsigned seen = 0;
+    const char *cursor = text, *mistake = text;
+
+    struct part part = next_part(&cursor, '/');
+    if (!looks_like_sizes(part)) {
+        LB_TRY(parse_impl(part, &c, &seen, &mistake, err));
+        if (*cursor == '/')
+            cursor++;
+        part = next_part(&cursor, '/');
+        if (!looks_like_sizes(part)) {
+            mistake = part.at;
+            LB_TRY(lb_fail(err, LB_INVALID,
+                           "sizes such as T25_B16_I512_H512 must follow the implementation"));
+        }
+    }
+    LB_TRY(parse_sizes(part, &c, &seen, &mistake, err));
+    while (*cursor == '/') {
+        cursor++;
+        part = next_part(&cursor, '/');
+        mistake = part.at;
+        LB_TRY(parse_word(part, &c, &seen, err));
+    }
+    mistake = text;
+    LB_TRY(lb_case_check(&c, err));
+    *out = c;
+    if (given)
+        *given = seen;
+done:
+    if (st != LB_OK && column)
+        *column = (int)(mistake - text) + 1;
+    return st;
+}
+
+/* ---- Printing. ------------------------------------------------------------------------------ */
+
+static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
+{
+    const struct lb_case defaults = lb_case_defaults();
+    for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
+        enum lb_axis_id axis = text_order[i];
+        const struct lb_axis_info *info = &lb_axis_table[axis];
+        int64_t value = lb_axis_get(c, axis);
+        bool always = i < ALWAYS_PRINTED || axis == LB_AXIS_DTYPE || axis == LB_AXIS_PASS;
+        if ((!always && value == lb_axis_get(&defaults, axis)) || !has_word(axis, value))
+            continue;
+        lb_append(text, LB_CASE_ID_SIZE, "%s%s", i == 0 ? "" : i < SIZES ? "_" : "/", info->text);
+        if (info->words)
+            lb_append(text, LB_CASE_ID_SIZE, "%s", info->words[value]);
+        else
+            lb_append(text, LB_CASE_ID_SIZE, "%" PRId64, value);
+    }
+}
+
+size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+{
+    text[0] = '\0';
+    add_problem(text, c);
+    return strlen(text);
+}
+
+size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+{
+    text[0] = '\0';
+    if (c->impl[0])
+        lb_append(text, LB_CASE_ID_SIZE, "%s%s%s/", c->impl, c->variant[0] ? ":" : "", c->variant);
+    add_problem(text, c);
+    return strlen(text);
 }

@@ -47,26 +47,51 @@ const char *lb_launch_name(enum lb_launch launch); /* "stream", "graph" */
 const char *lb_cache_name(enum lb_cache cache);    /* "hot", "cold" */
 const char *lb_timing_name(enum lb_timing timing); /* "isolated", "batched", "stream" */
 
-/* Which fields a case text gave, so that the axes of a command line fill in only the others. */
-enum lb_given {
-    LB_GIVEN_IMPL = 1 << 0,
-    LB_GIVEN_VARIANT = 1 << 1,
-    LB_GIVEN_DTYPE = 1 << 2,
-    LB_GIVEN_PASS = 1 << 3,
-    LB_GIVEN_MATH = 1 << 4,
-    LB_GIVEN_RAGGED = 1 << 5,
-    LB_GIVEN_ACT = 1 << 6,
-    LB_GIVEN_LAUNCH = 1 << 7,
-    LB_GIVEN_CACHE = 1 << 8,
-    LB_GIVEN_TIMING = 1 << 9,
-    LB_GIVEN_THREADS = 1 << 10,
-    LB_GIVEN_INPUT = 1 << 11,
-    LB_GIVEN_LAYERS = 1 << 12,
-    LB_GIVEN_DIRECTIONS = 1 << 13, /* T, B and H are always given */
-    LB_GIVEN_CELL = 1 << 14,       /* by its word, or by the size P */
-    LB_GIVEN_RATE = 1 << 15,
-    LB_GIVEN_INSTANCES = 1 << 16
+/* The axes of a command line, in the order in which a plan takes their values. Each sets one field
+ * of a case. */
+enum lb_axis_id {
+    LB_AXIS_SEQ_LEN,
+    LB_AXIS_INPUT,
+    LB_AXIS_HIDDEN,
+    LB_AXIS_LAYERS,
+    LB_AXIS_DIRECTIONS,
+    LB_AXIS_CELL,
+    LB_AXIS_PROJECTION,
+    LB_AXIS_BATCH,
+    LB_AXIS_DTYPE,
+    LB_AXIS_PASS,
+    LB_AXIS_MATH,
+    LB_AXIS_RAGGED,
+    LB_AXIS_ACT,
+    LB_AXIS_LAUNCH,
+    LB_AXIS_CACHE,
+    LB_AXIS_TIMING,
+    LB_AXIS_THREADS,
+    LB_AXIS_RATE,
+    LB_AXIS_INSTANCES,
+    LB_AXIS_COUNT
 };
+
+struct lb_axis_info {
+    const char *flag;         /* "-B", "--dtype" */
+    const char *what;         /* its name in messages: "batch" */
+    const char *text;         /* what a case text has before the value: "B", "act-"; or "" */
+    const char *const *words; /* NULL-terminated, in the order of the field's enum; NULL: numbers */
+    int64_t max;              /* numbers from 1 to max are allowed */
+    size_t offset, size;      /* of the field in struct lb_case: 8 or 4 bytes signed, or 1 byte */
+};
+
+extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
+
+/* The field of a case that an axis sets, as a number: a size, or the value of an enum. */
+int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis);
+void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value);
+
+/* Which fields a case text gave, so that the axes of a command line fill in only the others. T, B
+ * and H are always given. The cell, by its word or by the size P, gives the projection too. */
+#define LB_GIVEN(axis)   (1u << LB_AXIS_##axis)
+#define LB_GIVEN_IMPL    (1u << LB_AXIS_COUNT)
+#define LB_GIVEN_VARIANT (2u << LB_AXIS_COUNT)
 
 /* A case with the defaults (f32, infer, ieee, one layer, one direction, stream, hot, isolated, one
  * thread) and without T, B, I, H and implementation. */
@@ -74,7 +99,7 @@ struct lb_case lb_case_defaults(void);
 
 /* Reads a case text. The implementation and everything after the sizes may be left out; I defaults
  * to H. Sizes may come in any order, and so may the fields after them.
- * *given (may be NULL) becomes an or of enum lb_given. LB_INVALID: err says what is allowed, and
+ * *given (may be NULL) becomes an or of LB_GIVEN. LB_INVALID: err says what is allowed, and
  * *column (may be NULL) is the position of the mistake, from 1. */
 enum lb_status lb_case_parse(const char *text, struct lb_case *out, unsigned *given, int *column,
                              struct lb_error *err);
@@ -108,6 +133,9 @@ uint64_t lb_case_hash_problem(const struct lb_case *c);
  * is a whole number from min to 2^63 - 1. */
 enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,
                             struct lb_error *err);
+
+/* Writes which numbers are allowed: "1 or more", "1 or 2", "1 to 4096". Returns text. */
+const char *lb_describe_limits(char text[64], int64_t min, int64_t max);
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@
 
 struct lb_case_line {
     struct lb_case c;
-    unsigned given; /* an or of enum lb_given: which fields the line gave */
+    unsigned given; /* an or of LB_GIVEN: which fields the line gave */
     size_t source;  /* index in lb_case_list.sources */
     size_t line;    /* number of the line, from 1; 0: the source is a flag, not a file */
     size_t column;  /* where the case text begins in its line, from 1 */

@@ -5,14 +5,14 @@
 #include "model/axes.h"
 #include "tests/fuzz/input.h"
 
-static void add(struct lb_axis *axis, const char *text, int words)
+static void add(struct lb_axis *axis, const char *text, int of_words)
 {
-    static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
-    const struct lb_axis_numbers allowed = {"-B", "batch", 4096};
+    static const char *const words[] = {"f64", "f32", "f16", "bf16", NULL};
+    const struct lb_axis_info dtypes = {.flag = "--dtype", .words = words};
+    const struct lb_axis_info numbers = {.flag = "-B", .what = "batch", .max = 4096};
     struct lb_error err = {""};
     size_t before = axis->count;
-    enum lb_status st = words ? lb_axis_add_words(axis, "--dtype", dtypes, text, &err)
-                              : lb_axis_add_numbers(axis, &allowed, text, &err);
+    enum lb_status st = lb_axis_add(axis, of_words ? &dtypes : &numbers, text, &err);
     if (st != LB_OK) {
         fuzz_require(axis->count == before, "a refused text changes the axis");
         fuzz_require(err.text[0] != '\0', "a text is refused without a reason");
@@ -20,8 +20,8 @@ static void add(struct lb_axis *axis, const char *text, int words)
     }
     fuzz_require(axis->count > before, "a text without values is taken");
     for (size_t i = before; i < axis->count; i++)
-        fuzz_require(words ? axis->values[i] >= 0 && axis->values[i] < 4
-                           : axis->values[i] >= 1 && axis->values[i] <= allowed.max,
+        fuzz_require(of_words ? axis->values[i] >= 0 && axis->values[i] < 4
+                              : axis->values[i] >= 1 && axis->values[i] <= numbers.max,
                      "a value is not one of those allowed");
 }
 

@@ -3,15 +3,16 @@
 #include "model/axes.h"
 #include "tests/helpers/test.h"
 
-static const struct lb_axis_numbers batch = {"-B", "batch", INT64_MAX};
-static const struct lb_axis_numbers directions = {"-D", "directions", 2};
-static const char *const dtypes[] = {"f64", "f32", "f16", "bf16", NULL};
+static const struct lb_axis_info batch = {.flag = "-B", .what = "batch", .max = INT64_MAX};
+static const struct lb_axis_info directions = {.flag = "-D", .what = "directions", .max = 2};
+static const struct lb_axis_info dtypes = {
+    .flag = "--dtype", .words = (const char *const[]){"f64", "f32", "f16", "bf16", NULL}};
 
 static void expect_numbers(const char *text, const int64_t *values, size_t count)
 {
     struct lb_axis axis = {0};
     struct lb_error err = {""};
-    assert_int_equal(lb_axis_add_numbers(&axis, &batch, text, &err), LB_OK);
+    assert_int_equal(lb_axis_add(&axis, &batch, text, &err), LB_OK);
     assert_int_equal(axis.count, count);
     assert_memory_equal(axis.values, values, count * sizeof(*values));
     lb_axis_free(&axis);
@@ -76,7 +77,7 @@ TEST(malformed_numbers_say_where_and_what_is_allowed)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct lb_axis axis = {0};
         struct lb_error err = {""};
-        assert_int_equal(lb_axis_add_numbers(&axis, &batch, table[i].text, &err), LB_INVALID);
+        assert_int_equal(lb_axis_add(&axis, &batch, table[i].text, &err), LB_INVALID);
         assert_string_equal(err.text, table[i].message);
         assert_int_equal(axis.count, 0);
         lb_axis_free(&axis);
@@ -87,8 +88,8 @@ TEST(upper_limits_are_named)
 {
     struct lb_axis axis = {0};
     struct lb_error err;
-    assert_int_equal(lb_axis_add_numbers(&axis, &directions, "1,2", &err), LB_OK);
-    assert_int_equal(lb_axis_add_numbers(&axis, &directions, "3", &err), LB_INVALID);
+    assert_int_equal(lb_axis_add(&axis, &directions, "1,2", &err), LB_OK);
+    assert_int_equal(lb_axis_add(&axis, &directions, "3", &err), LB_INVALID);
     assert_string_equal(err.text, "-D 3: directions must be 1 or 2");
     lb_axis_free(&axis);
 }
@@ -96,7 +97,7 @@ TEST(upper_limits_are_named)
 TEST(words_are_their_place_in_the_list)
 {
     struct lb_axis axis = {0};
-    assert_int_equal(lb_axis_add_words(&axis, "--dtype", dtypes, "bf16,f64", NULL), LB_OK);
+    assert_int_equal(lb_axis_add(&axis, &dtypes, "bf16,f64", NULL), LB_OK);
     assert_int_equal(axis.count, 2);
     assert_int_equal(axis.values[0], 3);
     assert_int_equal(axis.values[1], 0);
@@ -116,8 +117,7 @@ TEST(unknown_words_get_the_list_and_a_suggestion)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct lb_axis axis = {0};
         struct lb_error err = {""};
-        assert_int_equal(lb_axis_add_words(&axis, "--dtype", dtypes, table[i].text, &err),
-                         LB_INVALID);
+        assert_int_equal(lb_axis_add(&axis, &dtypes, table[i].text, &err), LB_INVALID);
         assert_string_equal(err.text, table[i].message);
         assert_int_equal(axis.count, 0);
         lb_axis_free(&axis);
