@@ -209,19 +209,17 @@ static double *unit_times(const struct lb_pair *pair, const struct lb_row *row, 
 }
 
 /* What a row itself shows of its disturbance, as the square of a relative deviation: by its samples
- * and by other programs on its CPUs. The interval of the median counts on independent samples.
- * Where they are not, as when the machine was slow for a part of them, the median may be any of
- * the samples, most of which lie between p5 and p95. */
+ * and by other programs on its CPUs. The interval of the median says too little where the machine
+ * was slow for most of the samples. Since that only makes calls longer, the shortest one tells how
+ * far the median may be off. */
 static double disturbance(const struct lb_row *row, int percentile)
 {
-    static const unsigned dependent =
-        LB_ANOMALY_DRIFT | LB_ANOMALY_AUTOCORRELATION | LB_ANOMALY_TWO_MODES;
     const struct lb_percentile time = lb_row_time(row, percentile);
     double half = (time.hi_ns - time.lo_ns) / 2 / time.ns;
     double by_samples = isfinite(half) ? half : row->spread_within;
     double by_others = row->others_share;
-    if (percentile == LB_MEDIAN && (row->flags & dependent))
-        by_samples = fmax(by_samples, (row->p95_ns - row->p5_ns) / 2 / row->median_ns);
+    if (percentile == LB_MEDIAN)
+        by_samples = fmax(by_samples, (row->median_ns - row->min_ns) / 2 / row->median_ns);
     return (isfinite(by_samples) ? by_samples * by_samples : 0) +
            (isfinite(by_others) ? by_others * by_others : 0);
 }
