@@ -387,7 +387,7 @@ faults() {
     build_plugin "$scratch/illegal.so" bad_address.c
   fi
   "$program" --sweep --out "$scratch/illegal" --case "$illegal/T7_B2_I4_H8/f32/infer" \
-    --case "$illegal/$small/infer" --case-time 0.05 --call-limit "$call_limit" \
+    --case "$illegal/$small/infer" --case-time 0.05 --call-limit "$call_limit" --plots none \
     --plugin "$scratch/illegal.so" || true
   said=$(verdicts illegal)
   echo "an illegal address: $said"

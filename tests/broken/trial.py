@@ -22,8 +22,10 @@ PLUGINS = os.path.join(BUILD, "tests", "plugins")
 # Batch rows and steps that a fault may spare in a small problem are in the large one.
 SMALL, LARGE = "T6_B3_I4_H8", "T104_B18_I33_H40"
 CELLS = ["-L", "2", "--cell", "standard,layernorm,recurrent-dropout,projection,peephole,residual"] # of cells_*
-FAULTY_SEQ_LEN = "T7" # of gpu_fault, whose fake device breaks for that length
-COMMON = ["--call-limit", "3", "--plots", "none"]
+# The fake device of gpu_fault breaks for this length and for no other.
+FAULTY_SEQ_LEN, SPARED = 7, ["--case", "T5_B2_I4_H4", "--case", "T9_B2_I4_H4"]
+COMMON = ["--call-limit", "2", "--plots", "none"]
+FAILURES = {"wrong", "timeout", "crash", "error"} # of which one makes the exit code 1
 
 # Plug-ins that are correct, or whose difference is a matter of speed or of text.
 CORRECT = {"misbehave_none", "misbehave_chatter", "misbehave_nap", "broken_none", "noted", "own_libraries", "slow_0", "slow_100",
@@ -111,14 +113,30 @@ EXPECTED |= {
     "cheats_slow_start": r"^flags: .*(slow_first|drift)",
     "cheats_finishes_in_check": r"was not finished when it had returned",
     "cheats_uses_more_cpus": r"^suspect: it used .* CPUs while it was timed, and --threads gives it 1",
+    "misbehave_crash": r"^crash: .*signal 11",
+    "misbehave_leave": r"^crash: .*exit code 7",
+    "misbehave_hang": r"^timeout: verify did not return within 2 s",
+    "misbehave_hang_in_destroy": r"^timeout: .*destroy",
+    "misbehave_crash_in_destroy": r"^crash: .*destroy",
+    "misbehave_eat": r"^oom: used",
+    "misbehave_fail": r"^error: .*the planted failure",
+    "misbehave_cheat": r"^wrong: ", # it computes the checked call alone
+    "misbehave_past_end": r"^wrong: y was written past its end",
+    "misbehave_before_start": r"^wrong: cn was written before its start",
     "gpu_fault_absent": r"^absent: ",
-    "gpu_fault_oom": r"^oom: needs .* of device memory",
+    "gpu_fault_oom": r"^oom: needs .*, has 1.0 KiB of device memory",
     "gpu_fault_oom_late": r"^oom: .*out of memory",
     "gpu_fault_illegal_address": r"^error: .*illegal memory access",
-    "gpu_fault_no_capture": r"^error: capturing a graph",
-    "gpu_fault_hang": r"^timeout: ",
-    "gpu_fault_wrong_later": r"^wrong: .*the first calls were right",
+    "gpu_fault_no_capture": r"^error: capturing a graph: operation not permitted$",
+    "gpu_fault_hang": r"^timeout: .*did not return within 2 s",
+    "gpu_fault_hang_upload": r"^timeout: upload did not return within 2 s$",
+    "gpu_fault_hang_hash": r"^timeout: verify did not return within 2 s$",
+    "gpu_fault_hang_recheck": r"^timeout: (sample|recheck) did not return within 2[.0-9]* s$",
+    "gpu_fault_past_end": r"^wrong: y was written past its end$",
+    # A wrong later call is found by the hash of device memory.
+    "gpu_fault_wrong_later": r"^wrong: .*off by 1, .* in call 9; the first calls were right$",
 }
+
 
 def descriptions():
     """What the comments in the sources say of each fault."""
@@ -143,9 +161,10 @@ def rows_of(folder):
 
 def arguments_of(plugin, path):
     """The arguments of the plug-in's sweep."""
-    problems = (SMALL, LARGE)
+    problems, more = (SMALL, LARGE), []
     if plugin.startswith("gpu_fault_"):
-        problems = [re.sub(r"^T\d+", FAULTY_SEQ_LEN, problem) for problem in problems]
+        problems = [re.sub(r"^T\d+", f"T{FAULTY_SEQ_LEN}", problem) for problem in problems]
+        more = SPARED
     passes = {"cheats_bwd_in_fwd": "backward", "cheats_forgets_reserve": "forward",
               "cheats_memo_garbage": "infer", "cheats_memo_state": "infer"}
     dtypes = {"cheats_f16_as_bf16": "f16", "cheats_int8_weights": "bf16", "broken_hides_overflow": "f16",
@@ -153,15 +172,15 @@ def arguments_of(plugin, path):
               "broken_update_in_forward": "f32,f16,bf16"}
     # Calls that leak little, and threads of which the system counts the time at its ticks, are run for longer.
     times = {"cheats_leaks_memory": "1", "cheats_thread_per_call": "0.5", "cheats_child_computes": "0.5"}
-    more = {"gpu_fault_no_capture": ["--launch", "graph"], "misbehave_eat": ["--memory", "256M"],
-            "broken_hides_overflow": ["--loss-scale", "dynamic"]}.get(plugin, [])
+    more = more + {"gpu_fault_no_capture": ["--launch", "graph"], "misbehave_eat": ["--memory", "256M"],
+                   "broken_hides_overflow": ["--loss-scale", "dynamic"]}.get(plugin, [])
     if plugin.startswith("cells_"):
         more = CELLS
     if plugin.startswith("reload_"):
         more = ["--processes", "2"]
     name = "slow" if plugin.startswith("slow_") else plugin
     return [*(word for problem in problems for word in ("--case", problem)), *COMMON, "--pass",
-            passes.get(plugin, "infer,train"), "--dtype", dtypes.get(plugin, "f32"), "--case-time", times.get(plugin, "0.05"), *more,
+            passes.get(plugin, "train" if "_hang" in plugin else "infer,train"), "--dtype", dtypes.get(plugin, "f32"), "--case-time", times.get(plugin, "0.05"), *more,
             "--impl", f"{name},cpu_ref", "--plugin", path]
 
 
@@ -173,7 +192,8 @@ def sentences(plugin, row):
                 if text and not text.startswith("other programs used")]
     if row["verdict"] == "unsupported":
         return []
-    if row["impl"] == "cpu_ref" or plugin in BACKWARD and row["pass"] == "infer":
+    elsewhere = plugin.startswith("gpu_fault_") and row["seq_len"] != FAULTY_SEQ_LEN and row["verdict"] != "absent"
+    if row["impl"] == "cpu_ref" or elsewhere or plugin in BACKWARD and row["pass"] == "infer":
         fine = row["verdict"] == "ok" and not warnings
         return [] if fine else [f"{row['case']} paid for it: {row['verdict']}: {row['reason']} {warnings}"]
     said = []
@@ -187,7 +207,8 @@ def sentences(plugin, row):
 
 
 def try_plugin(plugin):
-    """What was said of the plug-in in the small and in the large problem, which one sweep runs."""
+    """What was said of the plug-in in the small problem, in the large one, and where it should have spared both, in
+    one sweep."""
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(PLUGINS, plugin + ".so")
         if plugin.startswith("reload_"): # it changes its own file
@@ -196,9 +217,12 @@ def try_plugin(plugin):
                               capture_output=True, text=True, errors="replace", timeout=300, check=False, cwd=scratch)
         rows = rows_of(scratch + "/run")
     if not rows:
-        return 2 * [["refused: " + done.stderr.strip().splitlines()[-1].removeprefix("bench-lstm: ")]]
-    return [[text for row in rows if f"_B{row['batch']}_" in problem for text in sentences(plugin, row)]
-            for problem in (SMALL, LARGE)]
+        return 3 * [["refused: " + done.stderr.strip().splitlines()[-1].removeprefix("bench-lstm: ")]]
+    said = [[text for row in rows if f"_B{row['batch']}_" in problem for text in sentences(plugin, row)]
+            for problem in (SMALL, LARGE, "_B2_")]
+    if done.returncode != any(row["verdict"] in FAILURES for row in rows):
+        said[0].append(f"a script paid for it: exit code {done.returncode}")
+    return said
 
 
 def judge(plugin, said):
@@ -241,8 +265,8 @@ def main(arguments):
     known, bad = descriptions(), 0
     if markdown:
         print("| plug-in | defect | small | large | caught by |\n|---|---|---|---|---|")
-    for plugin, (small, large) in outcomes(plugins):
-        fine, words = judge(plugin, small + large)
+    for plugin, (small, large, elsewhere) in outcomes(plugins):
+        fine, words = judge(plugin, small + large + elsewhere)
         bad += not fine
         where = ["yes" if judge(plugin, part)[0] else "no" for part in (small, large)]
         words = re.sub(re.escape(PLUGINS) + "/|/tmp/[^ :]*/", "", words)

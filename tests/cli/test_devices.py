@@ -17,7 +17,7 @@ GPU_GRID = [word.replace(",cpu_ref", "") for word in GRID]
 
 
 class DevicesTest(ProgramTest):
-    def environment(self, count=4, **planted):
+    def environment(self, count=3, **planted):
         """The environment of a program that sees so many fake devices; planted: slow=2 for LB_FAKE_SLOW.
         Canaries run the plug-in, because implementations that can't run on these devices are absent."""
         return {**without_libraries(self.path("libraries"), "cublas|cudnn"), "LD_PRELOAD": FAKE,
@@ -47,36 +47,32 @@ class Healthy(DevicesTest):
             if row["impl"] == "fake_gpu":
                 self.assertTrue(row["description"].startswith(f"on fake device {gpu},"))
             ran[row["impl"], gpu] += 1
-        self.assertEqual(ran, {(impl, gpu): 3 for impl in ("fake_gpu", "cpu_ref") for gpu in range(4)})
-        self.assertEqual(sorted(os.listdir(self.path("run/devices"))), ["0", "1", "2", "3"])
-        for gpu in range(4):
+        self.assertEqual(ran, {(impl, gpu): 4 for impl in ("fake_gpu", "cpu_ref") for gpu in range(3)})
+        self.assertEqual(sorted(os.listdir(self.path("run/devices"))), ["0", "1", "2"])
+        for gpu in range(3):
             self.assertEqual(read_lines(self.path(f"run/devices/{gpu}"))[0]["shard"]["index"], gpu + 1)
         self.assertIn("no node is off by its canaries", done.stderr)
-        self.assertIn("4 environments: 4 x Fake GPU", done.stdout)
+        self.assertIn("3 environments: 3 x Fake GPU", done.stdout)
 
-    def test_devices_have_cpus_of_their_own(self):
-        _, lines, done = self.sweep_all(devices="3,1", grid=GPU_GRID)
-        if "fewer cores than devices" in done.stderr:
-            self.skipTest("this machine has fewer cores than devices")
+    def test_devices_that_are_named_have_cpus_of_their_own_and_a_resume_runs_what_was_skipped(self):
+        rows, _, _ = self.sweep_all("--time-budget", "0.000000001", devices="2,1", grid=GPU_GRID, exit_code=5)
+        self.assertEqual([row["verdict"] for row in rows.values()], ["skipped"] * 12)
+        done = self.fake("--resume", self.path("run"), *PLUGIN)
         used = collections.defaultdict(set)
-        for line in lines:
-            if line["kind"] == "row":
-                device, cpus = re.match(r"on fake device (\d), CPUs ([0-9,-]+)$", line["description"]).groups()
-                used[device].add(cpus)
-        self.assertEqual(set(used), {"1", "3"})
-        self.assertFalse(used["1"] & used["3"])
-
-    def test_what_a_time_budget_skipped_runs_in_a_resume(self):
-        rows, _, _ = self.sweep_all("--time-budget", "0.000000001", devices="0,1", exit_code=5)
-        self.assertEqual([row["verdict"] for row in rows.values()], ["skipped"] * 24)
-        self.fake("--resume", self.path("run"), *PLUGIN)
-        self.assertEqual([row["verdict"] for row in read_rows(self.path("run")).values()], ["ok"] * 24)
+        for row in read_rows(self.path("run")).values():
+            self.assertEqual(row["verdict"], "ok")
+            device, cpus = re.match(r"on fake device (\d), CPUs ([0-9,-]+)$", row["description"]).groups()
+            used[device].add(cpus)
+        self.assertEqual((set(used), sum(map(len, used.values()))), ({"1", "2"}, 2))
+        if "fewer cores than devices" not in done.stderr:
+            self.assertFalse(used["1"] & used["2"])
 
 
 class Planted(DevicesTest):
     def test_a_slow_device_is_named_and_a_crash_costs_its_row(self):
-        rows, lines, done = self.sweep_all(grid=GPU_GRID, exit_code=1, slow=2, crashes="all")
-        self.assertRegex(done.stderr, r"(?m)^node \S+ GPU-fa000002 is (4[5-9]|5[0-5]) % slower than the median of 4")
+        # The fake clock counts a few samples of a busy machine too long: these must be a minority.
+        rows, lines, done = self.sweep_all("--case-time", "0.2", grid=GPU_GRID, exit_code=1, slow=2, crashes="all")
+        self.assertRegex(done.stderr, r"(?m)^node \S+ GPU-fa000002 is (4[5-9]|5[0-5]) % slower than the median of 3")
         marked = {lines[0]["environments"][row["environment"]]["gpu"]["ordinal"]
                   for row in rows.values() if "node_warning" in row}
         self.assertEqual(marked, {2})
@@ -102,7 +98,7 @@ class Planted(DevicesTest):
 
 class Refused(DevicesTest):
     def test_what_cannot_be_is_refused_with_its_reason(self):
-        for words, said in ((["--devices", "0,4"], "--devices: no CUDA device 4: there are 4"),
+        for words, said in ((["--devices", "0,4"], "--devices: no CUDA device 4: there are 3"),
                             (["--devices", "0,1", "--device", "1"], "exclude each other"),
                             (["--devices", "0,1", "--shard", "1/2"], "exclude each other"),
                             (["--devices", "0,1", "--tune"], "--tune: with --devices"),
@@ -116,8 +112,8 @@ class Refused(DevicesTest):
     def test_a_plan_says_how_long_the_devices_take(self):
         plan = ["--plan", *PLUGIN, "-T", "256", "-B", "1,2,4,8", "-H", "256",
                 "--pass", "infer,train", "--processes", "60", "--impl", "fake_gpu"]
-        alone, both = self.fake(*plan).stdout, self.fake(*plan, "--devices", "0,1,2,3").stdout
-        self.assertIn("devices   4", both)
+        alone, both = self.fake(*plan).stdout, self.fake(*plan, "--devices", "0,1,2").stdout
+        self.assertIn("devices   3", both)
         self.assertNotIn("devices ", alone)
         seconds = [float(re.search(r"time +about ([0-9.]+) s", text)[1]) for text in (alone, both)]
         self.assertLess(seconds[1], 0.5 * seconds[0])

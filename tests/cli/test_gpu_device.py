@@ -128,7 +128,7 @@ class Report:
     def arguments(self, cases, impls, axes, folder):
         options = self.options
         made = [*options.prefix, PROGRAM, "--sweep", "--out", folder, "--case-time", "0.02",
-                "--call-limit", str(options.call_limit), "--hang-limit", "2", "--time-budget",
+                "--plots", "none", "--call-limit", str(options.call_limit), "--hang-limit", "2", "--time-budget",
                 f"{max(self.end - time.monotonic(), 0.1):.1f}", "--impl", ",".join(impls), *axes]
         if options.plugin:
             made += ["--plugin", options.plugin]

@@ -33,7 +33,7 @@ class Resume(ProgramTest):
             time.sleep(delay)
             process.send_signal(signal.SIGKILL)
 
-    def test_killed_at_20_random_moments_every_case_has_one_row(self):
+    def test_killed_at_10_random_moments_every_case_has_one_row(self):
         """Four runs at a time: they spend most of it waiting."""
         cases = ["-T", "2:6:+1", *CASES[2:], *NO_PLOTS]
         done = run("--sweep", *cases, "--out", self.path("whole"))
@@ -51,7 +51,7 @@ class Resume(ProgramTest):
             return out, run("--resume", out, *NO_PLOTS)
 
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            ended = list(pool.map(attempt, range(20)))
+            ended = list(pool.map(attempt, range(10)))
         for out, done in ended:
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(set(read_rows(out)), expected)
