@@ -9,37 +9,6 @@
 #include "base/random.h"
 #include "device/weight_packing.h"
 
-const char *lb_tensor_name(enum lb_tensor tensor)
-{
-    static const char *const names[] = {
-        [LB_X] = "x",     [LB_H0] = "h0",   [LB_C0] = "c0",    [LB_DY] = "dy", [LB_DHN] = "dhn",
-        [LB_DCN] = "dcn", [LB_Y] = "y",     [LB_HN] = "hn",    [LB_CN] = "cn", [LB_DX] = "dx",
-        [LB_DH0] = "dh0", [LB_DC0] = "dc0", [LB_MASK] = "mask"};
-    return names[tensor];
-}
-
-bool lb_has_tensor(const struct lb_problem *problem, enum lb_tensor t)
-{
-    bool of_backward = (t >= LB_DY && t <= LB_DCN) || t >= LB_DX;
-    if (t == LB_MASK)
-        return problem->cell == LB_CELL_RECURRENT_DROPOUT;
-    return !of_backward || lb_has_backward(problem);
-}
-
-void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor t, size_t *steps,
-                     size_t *width)
-{
-    size_t P = (size_t)lb_h_size(problem);
-    bool like_x = t == LB_X || t == LB_DX, like_y = t == LB_Y || t == LB_DY;
-    bool like_h = t == LB_H0 || t == LB_HN || t == LB_DHN || t == LB_DH0;
-    *steps = like_x || like_y ? (size_t)problem->seq_len : lb_layer_dir_count(problem);
-    *width = like_h ? P : (size_t)problem->hidden;
-    if (like_x)
-        *width = (size_t)problem->input;
-    if (like_y)
-        *width = (size_t)problem->directions * P;
-}
-
 /* Elements of a tensor; 0 where the problem has none. */
 static size_t element_count(const struct lb_problem *problem, enum lb_tensor t)
 {

@@ -8,33 +8,6 @@
 #include "device/host_memory.h"
 #include "reference/input_data.h"
 
-enum lb_tensor {
-    LB_X, /* inputs of forward */
-    LB_H0,
-    LB_C0,
-    LB_MASK, /* of the cell recurrent-dropout alone; backward reads it too */
-    LB_DY,   /* inputs of backward */
-    LB_DHN,
-    LB_DCN,
-    LB_Y, /* outputs of forward */
-    LB_HN,
-    LB_CN,
-    LB_DX, /* outputs of backward */
-    LB_DH0,
-    LB_DC0,
-    LB_TENSOR_COUNT
-};
-
-const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
-
-/* Whether the problem's pass and cell have the tensor. */
-bool lb_has_tensor(const struct lb_problem *problem, enum lb_tensor tensor);
-
-/* The shape of a tensor is [*steps, B, *width]. *steps is T of x [T, B, I] and y [T, B, D*P], of dx
- * and dy, and L*D of all others: [L*D, B, P] of h, [L*D, B, H] of c and of the mask. */
-void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor tensor, size_t *steps,
-                     size_t *width);
-
 /* ---- In host memory. ------------------------------------------------------------------------ */
 
 /* What a call reads. x past the end of a ragged row is not zero, and an implementation must not

@@ -1,31 +1,40 @@
-/* The input data of a problem: distinct rows (classes) drawn by seed, and how a batch is dealt from
- * them. */
+/* The tensors of a problem, and its input data: distinct rows (classes) drawn by seed, and how a
+ * batch is dealt from them. */
 #ifndef LB_INPUT_DATA_H
 #define LB_INPUT_DATA_H
 
-#include "api/problem.h"
+#include "model/tensor_files.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* The tensors that are drawn, each from random streams of its own. R: number of distinct rows. */
-enum lb_drawn {
-    LB_DRAWN_X,    /* [T, R, I] */
-    LB_DRAWN_H0,   /* [L*D, R, P], where P is the size of h: H but for the cell projection */
-    LB_DRAWN_C0,   /* [L*D, R, H] */
-    LB_DRAWN_DY,   /* [T, R, D*P] */
-    LB_DRAWN_DHN,  /* [L*D, R, P] */
-    LB_DRAWN_DCN,  /* [L*D, R, H] */
-    LB_DRAWN_W_IH, /* [4H, I_l] */
-    LB_DRAWN_W_HH, /* [4H, P] */
-    LB_DRAWN_B_IH, /* [4H] */
-    LB_DRAWN_B_HH, /* [4H] */
-    LB_DRAWN_LENGTHS,
-    LB_DRAWN_BATCH, /* which row each batch row repeats */
-    LB_DRAWN_MASK,  /* [L*D, R, H] of recurrent-dropout: 0 with probability 0.2, else 1.25 */
-    LB_DRAWN_W_CELL /* the weights that only a cell other than the standard one has */
+enum lb_tensor {
+    LB_X, /* inputs of forward */
+    LB_H0,
+    LB_C0,
+    LB_MASK, /* of the cell recurrent-dropout alone; backward reads it too */
+    LB_DY,   /* inputs of backward */
+    LB_DHN,
+    LB_DCN,
+    LB_Y, /* outputs of forward */
+    LB_HN,
+    LB_CN,
+    LB_DX, /* outputs of backward */
+    LB_DH0,
+    LB_DC0,
+    LB_TENSOR_COUNT
 };
+
+const char *lb_tensor_name(enum lb_tensor tensor); /* "x", "h0", ... */
+
+/* Whether the problem's pass and cell have the tensor. */
+bool lb_has_tensor(const struct lb_problem *problem, enum lb_tensor tensor);
+
+/* The shape of a tensor is [*steps, B, *width]. *steps is T of x [T, B, I] and y [T, B, D*P], of dx
+ * and dy, and L*D of all others: [L*D, B, P] of h, [L*D, B, H] of c and of the mask. */
+void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor tensor, size_t *steps,
+                     size_t *width);
 
 /* The timed calls of a case read one of two sets of inputs, so that no call can know the results of
  * the call before it. The third set, LB_NEW_SET, is read by no timed call: an implementation that
@@ -45,16 +54,16 @@ size_t lb_row_count(const struct lb_problem *problem);
 void lb_draw_lengths(const struct lb_problem *problem, uint64_t seed, size_t rows,
                      int32_t *lengths);
 
-/* Draws x, h0, c0, mask, dy, dhn or dcn in the shape given above with R = rows, rounded to the
- * dtype. The numbers of a row depend neither on rows nor on the batch. With the file of
- * lb_inputs_given, which must fit the problem, set 0 has its x, and zeros as h0 and c0; rows is
- * lb_row_count. */
-void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what, size_t rows,
+/* Draws the rows of an input tensor, [steps, rows, width], rounded to the dtype. The numbers of a
+ * row depend neither on rows nor on the batch. The mask is 0 with probability 0.2, else 1.25. With
+ * the file of lb_inputs_given, which must fit the problem, set 0 has its x, and zeros as h0 and c0;
+ * rows is lb_row_count. */
+void lb_draw_rows(const struct lb_problem *problem, uint64_t seed, enum lb_tensor what, size_t rows,
                   double *values);
 
-/* Draws w_ih, w_hh, b_ih, b_hh or w_cell of layer_dir l*D + d, or takes them from the file of
- * lb_weights_given, which must fit the problem; rounded to the dtype. */
-void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_drawn what,
+/* Draws the weights of layer_dir l*D + d, or takes them from the file of lb_weights_given, which
+ * must fit the problem; rounded to the dtype. */
+void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_weight what,
                      size_t layer_dir, double *values);
 
 /* Deals the R rows (lb_row_count) of all sets to the batch rows of one set: batch row b repeats

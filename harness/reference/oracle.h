@@ -30,7 +30,7 @@ struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem);
 struct lb_lstm_array {
     size_t offset; /* of its pointer in the struct, whatever the type `real` is */
     size_t count;  /* elements; 0: the problem has no such array, and the pointer is NULL */
-    int drawn;     /* enum lb_drawn of an input, else -1 */
+    int drawn;     /* enum lb_tensor of an input, else -1 */
 };
 
 enum { LB_LSTM_ARRAYS = 22 };

@@ -72,7 +72,7 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     lb_lstm_arrays(p, arrays);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
         if (arrays[i].drawn >= 0 && arrays[i].count > 0)
-            lb_draw_rows(p, expected->seed, (enum lb_drawn)arrays[i].drawn, expected->rows,
+            lb_draw_rows(p, expected->seed, (enum lb_tensor)arrays[i].drawn, expected->rows,
                          lb_lstm_at(net, &arrays[i]));
     net->x_max = (float)largest_input(net);
     return LB_OK;
@@ -83,8 +83,6 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
 static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_dir,
                                      struct lb_error *err)
 {
-    static const enum lb_drawn parts[LB_WEIGHT_COUNT] = {
-        LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH, LB_DRAWN_B_HH, LB_DRAWN_W_CELL};
     const struct lb_problem *p = &expected->problem;
     size_t layer_dirs = lb_layer_dir_count(p), total = 0;
     for (int i = 0; i < LB_WEIGHT_COUNT; i++)
@@ -97,7 +95,7 @@ static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_
         size_t count = lb_weight_elements(p, layer_dir, (enum lb_weight)i);
         drawn[i] = part;
         if (count > 0)
-            lb_draw_weights(p, expected->seed, parts[i], layer_dir, part);
+            lb_draw_weights(p, expected->seed, (enum lb_weight)i, layer_dir, part);
         lb_store(p->dtype, expected->weight_table[i * layer_dirs + layer_dir], part, count);
         part += count;
     }
@@ -483,18 +481,19 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
                                   const struct lb_problem *p, struct lb_error *err)
 {
     const struct lb_oracle *net = &reference->expected->net;
-    const double *const rows[LB_Y] = {
-        [LB_X] = net->x,   [LB_H0] = net->h0,   [LB_C0] = net->c0,  [LB_MASK] = net->mask,
-        [LB_DY] = net->dy, [LB_DHN] = net->dhn, [LB_DCN] = net->dcn};
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     set->inputs.weights = reference->expected->weights;
     set->inputs.lengths = reference->lengths;
     set->inputs.x_max = net->x_max;
-    for (int t = 0; t < LB_Y; t++) {
+    lb_lstm_arrays(&net->problem, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
+        enum lb_tensor t = (enum lb_tensor)arrays[i].drawn;
         size_t steps, width;
-        lb_tensor_shape(p, (enum lb_tensor)t, &steps, &width);
-        if (lb_has_tensor(p, (enum lb_tensor)t))
-            LB_CHECK(deal_rows(reference, set->class_of, rows[t], steps, width, &set->inputs.at[t],
-                               err));
+        if (arrays[i].drawn < 0 || !lb_has_tensor(p, t))
+            continue;
+        lb_tensor_shape(p, t, &steps, &width);
+        LB_CHECK(deal_rows(reference, set->class_of, lb_lstm_at(net, &arrays[i]), steps, width,
+                           &set->inputs.at[t], err));
     }
     return LB_OK;
 }

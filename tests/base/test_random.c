@@ -49,9 +49,9 @@ TEST(a_row_is_the_same_in_every_batch_and_at_every_length)
     enum { FEW = 2, MANY = 5, I = 3, SHORT = 4, LONG = 9 };
     struct lb_problem p = trial_problem("T4_B2_I3_H5/bf16");
     double small[SHORT * FEW * I], large[LONG * MANY * I];
-    lb_draw_rows(&p, 1, LB_DRAWN_X, FEW, small);
+    lb_draw_rows(&p, 1, LB_X, FEW, small);
     p.seq_len = LONG;
-    lb_draw_rows(&p, 1, LB_DRAWN_X, MANY, large);
+    lb_draw_rows(&p, 1, LB_X, MANY, large);
     for (size_t t = 0; t < SHORT; t++)
         for (size_t k = 0; k < FEW; k++)
             assert_memory_equal(small + (t * FEW + k) * I, large + (t * MANY + k) * I,
@@ -65,7 +65,7 @@ TEST(data_is_exact_in_its_dtype)
     for (int dtype = 0; dtype < LB_DTYPE_COUNT; dtype++) {
         struct lb_problem p = trial_problem("T1_B1_I5_H5");
         p.dtype = (enum lb_dtype)dtype;
-        lb_draw_weights(&p, 1, LB_DRAWN_W_HH, 0, values);
+        lb_draw_weights(&p, 1, LB_W_HH, 0, values);
         for (size_t i = 0; i < 4 * 5 * 5; i++)
             assert_true(values[i] == lb_round(p.dtype, values[i]));
     }

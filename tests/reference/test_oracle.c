@@ -34,8 +34,6 @@ static void pack(struct network *net)
 
 static void open_network(struct network *net, const char *text, const int32_t *lengths)
 {
-    static const enum lb_drawn kinds[PARTS] = {LB_DRAWN_W_IH, LB_DRAWN_W_HH, LB_DRAWN_B_IH,
-                                               LB_DRAWN_B_HH, LB_DRAWN_W_CELL};
     struct lb_problem p = trial_problem(text);
     struct lb_lstm_counts n = lb_lstm_counts(&p);
     *net = (struct network){.n = n, .layer_dirs = (size_t)(p.layers * p.directions)};
@@ -45,7 +43,7 @@ static void open_network(struct network *net, const char *text, const int32_t *l
     lb_lstm_arrays(&p, arrays);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
         if (arrays[i].drawn >= 0 && arrays[i].count > 0)
-            lb_draw_rows(&p, 5, (enum lb_drawn)arrays[i].drawn, (size_t)p.batch,
+            lb_draw_rows(&p, 5, (enum lb_tensor)arrays[i].drawn, (size_t)p.batch,
                          lb_lstm_at(&net->oracle, &arrays[i]));
     net->x = (double *)net->oracle.x, net->h0 = (double *)net->oracle.h0;
     net->c0 = (double *)net->oracle.c0, net->dy = (double *)net->oracle.dy;
@@ -57,7 +55,7 @@ static void open_network(struct network *net, const char *text, const int32_t *l
             net->weights[e][part] = numbers(count);
             net->dw[e][part] = numbers(count);
             if (count > 0)
-                lb_draw_weights(&p, 5, kinds[part], e, net->weights[e][part]);
+                lb_draw_weights(&p, 5, (enum lb_weight)part, e, net->weights[e][part]);
         }
     pack(net);
 }
