@@ -3,7 +3,6 @@
 #include "trace/kernel_trace.h"
 
 #include <cupti.h>
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "host/shared_library.h"
 
 enum {
     BUFFER_BYTES = 1 << 20,
@@ -22,33 +22,22 @@ enum {
 /* The newest layout that CUDA 12 and 13 share; later ones only add to its end. */
 typedef CUpti_ActivityKernel9 kernel_record;
 
-/* CUPTI's functions, by their names without "cupti". */
+#define FUNCTIONS(X)                  \
+    X(cuptiActivityDisable)           \
+    X(cuptiActivityEnable)            \
+    X(cuptiActivityFlushAll)          \
+    X(cuptiActivityGetNextRecord)     \
+    X(cuptiActivityRegisterCallbacks) \
+    X(cuptiFinalize)                  \
+    X(cuptiGetResultString)           \
+    X(cuptiGetVersion)
+
 static struct {
-    void *library;
-    CUptiResult (*GetVersion)(uint32_t *version);
-    CUptiResult (*GetResultString)(CUptiResult result, const char **text);
-    CUptiResult (*ActivityRegisterCallbacks)(CUpti_BuffersCallbackRequestFunc request,
-                                             CUpti_BuffersCallbackCompleteFunc complete);
-    CUptiResult (*ActivityEnable)(CUpti_ActivityKind kind);
-    CUptiResult (*ActivityDisable)(CUpti_ActivityKind kind);
-    CUptiResult (*ActivityFlushAll)(uint32_t flag);
-    CUptiResult (*ActivityGetNextRecord)(uint8_t *buffer, size_t bytes, CUpti_Activity **record);
-    CUptiResult (*Finalize)(void);
+    FUNCTIONS(LB_FUNCTION_POINTER)
 } cupti;
 
-static const struct {
-    const char *name;
-    void *slot;
-} functions[] = {
-    {"cuptiGetVersion", &cupti.GetVersion},
-    {"cuptiGetResultString", &cupti.GetResultString},
-    {"cuptiActivityRegisterCallbacks", &cupti.ActivityRegisterCallbacks},
-    {"cuptiActivityEnable", &cupti.ActivityEnable},
-    {"cuptiActivityDisable", &cupti.ActivityDisable},
-    {"cuptiActivityFlushAll", &cupti.ActivityFlushAll},
-    {"cuptiActivityGetNextRecord", &cupti.ActivityGetNextRecord},
-    {"cuptiFinalize", &cupti.Finalize},
-};
+static struct lb_shared_library library = {
+    .name = "CUPTI", .built = LB_NUMBER_TEXT(CUPTI_API_VERSION), LB_FUNCTIONS_OF(FUNCTIONS, cupti)};
 
 /* What the callbacks have gathered; CUPTI calls them on its own threads. */
 static struct {
@@ -63,19 +52,17 @@ static enum lb_status load_library(bool graph, struct lb_error *err)
 {
     char soname[32];
     uint32_t version = 0;
+    enum lb_status st = LB_ABSENT;
     snprintf(soname, sizeof(soname), "libcupti.so.%d", CUDA_VERSION / 1000);
     const char *const names[] = {soname, LB_CUPTI_LIBRARY};
-    for (size_t i = 0; !cupti.library && i < sizeof(names) / sizeof(names[0]); i++)
-        cupti.library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-    if (!cupti.library)
-        return lb_fail(err, LB_ABSENT, "CUPTI could not be loaded: %s", dlerror());
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *symbol = dlsym(cupti.library, functions[i].name);
-        if (!symbol)
-            return lb_fail(err, LB_ABSENT, "this CUPTI has no %s", functions[i].name);
-        memcpy(functions[i].slot, &symbol, sizeof(symbol));
+    for (size_t i = 0; st != LB_OK && i < sizeof(names) / sizeof(names[0]); i++) {
+        library.file = names[i];
+        st = lb_shared_library_load(&library, err);
     }
-    CUptiResult known = cupti.GetVersion(&version);
+    library.file = NULL;
+    if (st != LB_OK)
+        return st;
+    CUptiResult known = cupti.cuptiGetVersion(&version);
     if (known == CUPTI_SUCCESS && graph && version < GRAPHS_SINCE)
         return lb_fail(err, LB_ABSENT,
                        "graphs are traced from CUPTI of CUDA 12.6 on (version %d), because older "
@@ -93,7 +80,7 @@ static enum lb_status check(CUptiResult result, const char *what, struct lb_erro
     const char *text = NULL;
     if (result == CUPTI_SUCCESS)
         return LB_OK;
-    cupti.GetResultString(result, &text);
+    cupti.cuptiGetResultString(result, &text);
     bool taken = result == CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED;
     return lb_fail(err, taken ? LB_ABSENT : LB_FAILED, "CUPTI: %s: %s%s", what,
                    text ? text : "no reason was given",
@@ -131,7 +118,7 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
     CUpti_Activity *record = NULL;
     (void)context, (void)stream, (void)size;
     pthread_mutex_lock(&seen.lock);
-    while (valid > 0 && cupti.ActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
+    while (valid > 0 && cupti.cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS)
         if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL)
             add_launch((const kernel_record *)(const void *)record);
     pthread_mutex_unlock(&seen.lock);
@@ -153,22 +140,22 @@ enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, str
     enum lb_status st = LB_OK;
     bool attached = false;
     LB_TRY(load_library(graph, err));
-    LB_TRY(check(cupti.ActivityRegisterCallbacks(request_buffer, complete_buffer),
+    LB_TRY(check(cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer),
                  "registering callbacks", err));
     attached = true;
-    LB_TRY(check(cupti.ActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL), "recording kernels",
-                 err));
+    LB_TRY(check(cupti.cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL),
+                 "recording kernels", err));
     LB_TRY(call(user, err));
-    LB_TRY(
-        check(cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "collecting records", err));
+    LB_TRY(check(cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
+                 "collecting records", err));
     if (seen.count == 0)
         LB_TRY(lb_fail(err, LB_ABSENT, "CUPTI recorded no kernel of the call"));
     lb_kernels_collect(seen.launches, seen.count, out);
 done:
     if (attached) {
-        cupti.ActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-        cupti.ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
-        cupti.Finalize();
+        cupti.cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+        cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+        cupti.cuptiFinalize();
     }
     forget();
     return st;
