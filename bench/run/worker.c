@@ -700,8 +700,7 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
     if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
         traced.kernels = (struct lb_kernels){0};
-        if (traced.warning[0])
-            lb_row_warn(row, traced.warning);
+        lb_row_warn(row, "%s", traced.warning);
     } else {
         lb_row_print(&row->kernels_reason, "%s",
                      st == LB_OK            ? traced.reason

@@ -314,7 +314,7 @@ static double time_reference(struct server *server, const struct lb_impl *impl,
 static void run_case(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
                      const struct lb_run_options *options, struct lb_row *row)
 {
-    char left[256], warning[200];
+    char left[256];
     const struct lb_run_observer observer = {server, send_phase};
     if (find_served(server, impl) == server->served_count)
         lb_await_idle_threads(0.3); /* a library's threads may spin when it was loaded */
@@ -328,10 +328,9 @@ static void run_case(struct server *server, const struct lb_impl *impl, const st
     if (server->load.at_ns > 0)
         row->others_share = server->others_share;
     describe_leftovers(server, impl, c, left, sizeof(left));
-    snprintf(warning, sizeof(warning), "left behind: %.180s", left);
     server->spoiled = left[0] != '\0';
     if (server->spoiled)
-        lb_row_warn(row, warning);
+        lb_row_warn(row, "left behind: %.180s", left);
     lb_row_set_reference(row, (before + time_reference(server, impl, c)) / 2);
 }
 

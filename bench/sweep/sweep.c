@@ -143,25 +143,20 @@ static void warn_of_early_stop(const struct lb_sweep_run *sweep, struct lb_row *
     const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
     bool by_process = options->processes > 1;
     int processes = by_process ? options->processes : 1;
-    char warning[128];
     if (!lb_verdict_has_samples(row->verdict) ||
         row->block_count >= (size_t)processes * (size_t)options->repetitions)
         return;
-    snprintf(warning, sizeof(warning), "the %s left it %zu of %d %s", limit,
-             by_process ? row->process_count : row->block_count,
-             by_process ? processes : options->repetitions, by_process ? "processes" : "blocks");
-    lb_row_warn(row, warning);
+    lb_row_warn(row, "the %s left it %zu of %d %s", limit,
+                by_process ? row->process_count : row->block_count,
+                by_process ? processes : options->repetitions, by_process ? "processes" : "blocks");
 }
 
 /* Adds a warning to the row of a case that was measured while others used its CPUs. */
 static void warn_of_others(struct lb_row *row)
 {
-    char warning[128];
-    snprintf(warning, sizeof(warning),
-             "other programs used %.0f %% of its CPUs while it was measured",
-             100 * row->others_share);
     if (lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE)
-        lb_row_warn(row, warning);
+        lb_row_warn(row, "other programs used %.0f %% of its CPUs while it was measured",
+                    100 * row->others_share);
 }
 
 /* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */

@@ -235,15 +235,11 @@ static enum lb_status describe_stream(struct lb_case_context *context, struct lb
     struct lb_row *row = context->row;
     double call_ns = context->calls_took.clock_ns / (double)row->samples;
     row->stream_calls = context->plan.chunks;
-    if (context->c->rate * call_ns > 1e9) {
-        char warning[160];
-        snprintf(
-            warning, sizeof(warning),
-            "a call takes %.3g ms on average, too long for %d calls per second: the calls wait "
-            "for each other, ever longer",
-            call_ns / 1e6, context->c->rate);
-        lb_row_warn(row, warning);
-    }
+    if (context->c->rate * call_ns > 1e9)
+        lb_row_warn(row,
+                    "a call takes %.3g ms on average, too long for %d calls per second: the calls "
+                    "wait for each other, ever longer",
+                    call_ns / 1e6, context->c->rate);
     return context->on_device ? LB_OK : time_harness(context, &row->harness_ns, err);
 }
 

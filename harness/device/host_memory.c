@@ -213,19 +213,19 @@ static double running_children_ns(const char *folder)
     return ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Sums a figure of the folders of a process's threads. */
-static double over_threads(long pid, double (*figure)(const char *folder))
+/* Sums a figure of the entries of a folder of /proc, by their paths; NULL: counts them. */
+static double over_entries(const char *folder, double (*figure)(const char *path))
 {
-    char path[300];
+    char path[400];
     double sum = 0;
-    snprintf(path, sizeof(path), "/proc/%ld/task", pid);
-    DIR *threads = opendir(path);
-    for (const struct dirent *entry; threads && (entry = readdir(threads));) {
-        snprintf(path, sizeof(path), "/proc/%ld/task/%s", pid, entry->d_name);
-        sum += entry->d_name[0] == '.' ? 0 : figure(path);
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        snprintf(path, sizeof(path), "%.100s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            sum += figure ? figure(path) : 1;
     }
-    if (threads)
-        closedir(threads);
+    if (entries)
+        closedir(entries);
     return sum;
 }
 
@@ -239,13 +239,15 @@ static double is_running(const char *folder)
 
 double lb_threads_running(long pid)
 {
-    return over_threads(pid, is_running);
+    char threads[64];
+    snprintf(threads, sizeof(threads), "/proc/%ld/task", pid);
+    return over_entries(threads, is_running);
 }
 
 double lb_children_cpu_ns(void)
 {
     struct rusage ended;
-    double ns = over_threads(getpid(), running_children_ns);
+    double ns = over_entries("/proc/self/task", running_children_ns);
     if (getrusage(RUSAGE_CHILDREN, &ended) == 0)
         ns += 1e9 * (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
               1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
@@ -295,50 +297,9 @@ void lb_format_bytes(double bytes, char text[32])
     snprintf(text, 32, "%.*f %s", unit == 0 || bytes >= 100 ? 0 : 1, bytes, units[unit]);
 }
 
-/* Number of entries of a folder of /proc. */
-static double count_entries(const char *path)
-{
-    double count = 0;
-    DIR *folder = opendir(path);
-    const struct dirent *entry;
-    while (folder && (entry = readdir(folder)))
-        count += entry->d_name[0] != '.';
-    if (folder)
-        closedir(folder);
-    return count;
-}
-
 struct lb_holdings lb_holdings_read(void)
 {
     return (struct lb_holdings){.memory_bytes = lb_resident_bytes(getpid()),
-                                .descriptors = count_entries("/proc/self/fd"),
-                                .threads = count_entries("/proc/self/task")};
-}
-
-bool lb_leaks_text(const struct lb_holdings *before, const struct lb_holdings *after, size_t calls,
-                   char *text, size_t size)
-{
-    const double least_bytes = 16 << 20, least_bytes_call = 1024, least = 8;
-    const struct {
-        const char *name;
-        double grown, least_call;
-    } counted[] = {{"file descriptors", after->descriptors - before->descriptors, 0.1},
-                   {"threads", after->threads - before->threads, 0}};
-    double bytes = after->memory_bytes - before->memory_bytes, n = (double)calls;
-    size_t used = 0;
-    text[0] = '\0';
-    if (bytes >= least_bytes && bytes >= least_bytes_call * n) {
-        char each[32], all[32];
-        lb_format_bytes(bytes / n, each);
-        lb_format_bytes(bytes, all);
-        snprintf(text, size, "its calls leak memory: %s each, %s in all", each, all);
-    }
-    for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
-        used = strlen(text);
-        if (counted[i].grown >= least && counted[i].grown >= counted[i].least_call * n)
-            snprintf(text + used, size - used,
-                     "%sits calls leave %s behind: %.3g each, %.0f in all", used ? "; " : "",
-                     counted[i].name, counted[i].grown / n, counted[i].grown);
-    }
-    return text[0] != '\0';
+                                .descriptors = over_entries("/proc/self/fd", NULL),
+                                .threads = over_entries("/proc/self/task", NULL)};
 }

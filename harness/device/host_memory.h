@@ -77,12 +77,6 @@ struct lb_holdings {
 
 struct lb_holdings lb_holdings_read(void);
 
-/* Detects leaks over a number of calls, and writes what grew, with figures: memory that grew by at
- * least 16 MiB and by 1 KiB per call, file descriptors that grew by at least 8 and by one in ten
- * calls, threads that grew by at least 8. False when nothing did. */
-bool lb_leaks_text(const struct lb_holdings *before, const struct lb_holdings *after, size_t calls,
-                   char *text, size_t size);
-
 /* Size of the largest CPU cache in bytes; 32 MiB where the system does not say. */
 size_t lb_host_cache_bytes(void);
 

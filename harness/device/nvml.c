@@ -3,8 +3,9 @@
 
 #include <dlfcn.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
+
+#include "base/text.h"
 
 typedef void *nvml_device;
 
@@ -151,9 +152,7 @@ void lb_throttle_text(unsigned long long throttle, char *text, size_t size)
         {0x100, "display clocks"},
     };
     text[0] = '\0';
-    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
-        size_t used = strlen(text);
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
         if (throttle & reasons[i].bit)
-            snprintf(text + used, size - used, "%s%s", used ? ", " : "", reasons[i].words);
-    }
+            lb_append(text, size, "%s%s", text[0] ? ", " : "", reasons[i].words);
 }

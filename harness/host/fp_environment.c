@@ -5,18 +5,13 @@
 #include <xmmintrin.h>
 #endif
 
-void lb_fp_enter(struct lb_fp_environment *environment)
+void lb_fp_enter(fenv_t *saved)
 {
-    fegetenv(&environment->saved);
+    fegetenv(saved);
     fesetenv(FE_DFL_ENV);
 #ifdef __SSE__
     /* Not every C library clears the bits for flush-to-zero and for subnormal operands. */
     enum { ALL_MASKED_TO_NEAREST = 0x1f80 };
     _mm_setcsr(ALL_MASKED_TO_NEAREST);
 #endif
-}
-
-void lb_fp_leave(const struct lb_fp_environment *environment)
-{
-    fesetenv(&environment->saved);
 }

@@ -179,24 +179,32 @@ void lb_row_append(const char **text, const char *format, ...)
     va_end(values);
 }
 
-void lb_row_warn(struct lb_row *row, const char *warning)
+/* Appends a remark unless the text has it already. */
+static void add_once(const char **text, const char *format, va_list values)
 {
-    if (warning[0] && !strstr(row->warning, warning))
-        lb_row_append(&row->warning, "%s%s", row->warning[0] ? "; " : "", warning);
+    char remark[LB_ROW_TEXT_SIZE];
+    vsnprintf(remark, sizeof(remark), format, values);
+    if (!strstr(*text, remark))
+        lb_row_append(text, "%s%s", **text ? "; " : "", remark);
+}
+
+void lb_row_warn(struct lb_row *row, const char *format, ...)
+{
+    va_list values;
+    va_start(values, format);
+    add_once(&row->warning, format, values);
+    va_end(values);
 }
 
 void lb_row_suspect(struct lb_row *row, const char *format, ...)
 {
-    char reason[LB_ROW_TEXT_SIZE];
-    va_list arguments;
+    va_list values;
     if (!lb_verdict_has_samples(row->verdict))
         return;
-    va_start(arguments, format);
-    vsnprintf(reason, sizeof(reason), format, arguments);
-    va_end(arguments);
     row->verdict = LB_VERDICT_SUSPECT;
-    if (!strstr(row->reason, reason))
-        lb_row_append(&row->reason, "%s%s", row->reason[0] ? "; " : "", reason);
+    va_start(values, format);
+    add_once(&row->reason, format, values);
+    va_end(values);
 }
 
 struct lb_row lb_row_make(const struct lb_case *c)
@@ -289,7 +297,7 @@ static void merge_numbers(struct lb_row *row, struct lb_row *block)
     row->stop_reason = block->stop_reason;
     if (isnan(block->floor_ns)) /* its warning says why */
         row->floor_ns = row->chain_ns = NAN;
-    lb_row_warn(row, block->warning);
+    lb_row_warn(row, "%s", block->warning);
     if (block->verdict == LB_VERDICT_SUSPECT)
         lb_row_suspect(row, "%s", block->reason);
 }
@@ -552,7 +560,7 @@ static void get_texts(const json_t *object, struct lb_row *row)
     const char *node = json_string_value(json_object_get(object, "node_warning"));
     const char *digits = json_string_value(json_object_get(object, "hash"));
     if (node) /* added by --merge */
-        lb_row_warn(row, node);
+        lb_row_warn(row, "%s", node);
     row->hash = digits ? strtoull(digits, NULL, 16) : 0;
 }
 

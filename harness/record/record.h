@@ -172,7 +172,7 @@ void lb_row_pool(struct lb_row *row, struct lb_row *other);
 void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);
 
 /* Appends a warning to those of the row, unless the row has it already. */
-void lb_row_warn(struct lb_row *row, const char *warning);
+void lb_row_warn(struct lb_row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Makes a row that is ok suspect for that reason, or appends the reason to a suspect row that does
  * not have it yet. Without effect on any other row. */

@@ -226,13 +226,12 @@ static void judge_group(const struct loop_time *times, size_t count)
     double median = (times[(count - 1) / 2].ns + times[count / 2].ns) / 2;
     for (size_t i = 0; i < count; i++) {
         struct lb_row *row = times[i].row;
-        char warning[160];
         row->slowdown = times[i].ns / median;
-        snprintf(warning, sizeof(warning),
-                 "the machine was %.0f %% slower while it was measured than in most of the run",
-                 100 * (row->slowdown - 1));
         if (row->slowdown > LB_SLOW_MACHINE)
-            lb_row_warn(row, warning);
+            lb_row_warn(row,
+                        "the machine was %.0f %% slower while it was measured than in most of the "
+                        "run",
+                        100 * (row->slowdown - 1));
     }
 }
 

@@ -83,7 +83,7 @@ enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
 void lb_loss_unscale(const struct lb_problem *problem, double scale,
                      const struct lb_results *results)
 {
-    struct lb_fp_environment environment;
+    fenv_t environment;
     void *weights = results->gradients.dw_ih ? results->gradients.dw_ih[0] : NULL;
     if (!scales(problem, scale))
         return;
@@ -92,7 +92,7 @@ void lb_loss_unscale(const struct lb_problem *problem, double scale,
         lb_scale_array(problem->dtype, results->at[t], results->at[t], results->counts[t],
                        1 / scale);
     lb_scale_array(problem->dtype, weights, weights, results->weight_count, 1 / scale);
-    lb_fp_leave(&environment);
+    fesetenv(&environment);
 }
 
 size_t lb_gradients_non_finite(const struct lb_problem *problem, const struct lb_results *results)

@@ -259,7 +259,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
 {
     enum lb_status st = LB_OK;
     const double *once = NULL;
-    struct lb_fp_environment environment;
+    fenv_t environment;
     struct lb_expected *expected = NULL;
     *out = NULL;
     lb_fp_enter(&environment);
@@ -284,7 +284,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     *out = expected;
     expected = NULL;
 done:
-    lb_fp_leave(&environment);
+    fesetenv(&environment);
     lb_expected_destroy(expected);
     return st;
 }
@@ -557,7 +557,7 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
                                      struct lb_reference **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_fp_environment environment;
+    fenv_t environment;
     struct lb_reference *reference = lb_needed(calloc(1, sizeof(*reference)));
     *out = NULL;
     lb_fp_enter(&environment);
@@ -575,7 +575,7 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
     *out = reference;
     reference = NULL;
 done:
-    lb_fp_leave(&environment);
+    fesetenv(&environment);
     lb_reference_close(reference);
     return st;
 }
@@ -709,14 +709,14 @@ void lb_reference_check(const struct lb_reference *reference, int set,
         .class_of = reference->sets[set].class_of,
         .counts = reference->counts + (size_t)set * reference->expected->rows,
     };
-    struct lb_fp_environment environment;
+    fenv_t environment;
     if (results->at[LB_DX])
         comparison.dw = reference->dw + (size_t)set * gradient_count(reference->expected);
     lb_fp_enter(&environment);
     lb_compare(&comparison, check);
     if (!check->right)
         compare_coarse(reference->expected, &comparison, check);
-    lb_fp_leave(&environment);
+    fesetenv(&environment);
 }
 
 /* The results [R rows] of the first batch row of each class; a class that the set lacks has those
@@ -766,7 +766,7 @@ enum lb_status lb_reference_scheme_error(const struct lb_reference *reference, i
                                          struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_fp_environment environment;
+    fenv_t environment;
     struct lb_oracle net = reference->expected->net;
     struct lb_results evaluated = {0};
     struct lb_lstm_counts n = lb_lstm_counts(&net.problem);
@@ -786,7 +786,7 @@ enum lb_status lb_reference_scheme_error(const struct lb_reference *reference, i
         *error = *error > off || isnan(*error) ? *error : off;
     }
 done:
-    lb_fp_leave(&environment);
+    fesetenv(&environment);
     lb_results_destroy(&evaluated);
     free(given);
     free(rows);
