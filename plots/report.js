@@ -353,7 +353,8 @@ function tableHead(names) {
 
 const MOST_PANELS = innerWidth < 700 ? 6 : 12;
 let allPanels = false;
-const ratio = (above, below) => (above && below ? above.median / below.median : null);
+// A chart with `ratio` shows its two cases' quotient, and the widest interval that theirs allow.
+const quotient = (above, below) => (above && below ? above.median / below.median : null);
 const widest = (above, below) =>
     (above && below ? [above.lo / below.hi, above.hi / below.lo] : []);
 const inference = (c) => timedOf(like(c, c.setting.infer), c.series);
@@ -400,15 +401,13 @@ const CHARTS = {
     },
     training: {
         name: "training over inference", label: "training / inference", suffix: "×",
-        value: (c) => (c.setting.pass === "train" ? ratio(c, inference(c)) : null),
-        interval: (c) => widest(c, inference(c)),
+        ratio: (c) => (c.setting.pass === "train" ? [c, inference(c)] : []),
         note: "Lower is better. The median of a training call divided by that of inference of " +
             "the same implementation; bars show the widest interval that both allow.",
     },
     precision: {
         name: "precision: speed-up over f32", label: "f32 / this precision", suffix: "×",
-        value: (c) => (isF32(c) ? null : ratio(inF32(c), c)),
-        interval: (c) => widest(inF32(c), c),
+        ratio: (c) => (isF32(c) ? [] : [inF32(c), c]),
         note: "Higher is better. The median in f32 divided by that in this precision, for the " +
             "same implementation; bars show the widest interval that both allow.",
     },
@@ -417,8 +416,7 @@ const CHARTS = {
         xLabel: "error in norm against the oracle", acrossPrecisions: true, reference: () => 1,
         setting: (c) => c.setting.plain,
         x: (c) => c.gradientError || c.error,
-        value: (c) => (c.gradientError || c.error ? ratio(bestInF32(c), c) : null),
-        interval: (c) => widest(bestInF32(c), c),
+        ratio: (c) => (c.gradientError || c.error ? [bestInF32(c), c] : []),
         note: "Left and up is better. The fastest median in f32 of the same sizes divided by the " +
             "median, over |result − oracle| / |oracle| of the worst output or, in training, the " +
             "worst gradient.",
@@ -427,8 +425,7 @@ const CHARTS = {
         name: "scaling over threads", label: "speed-up over one thread", suffix: "×",
         xLabel: "threads", joins: true, setting: (c) => c.setting.single,
         x: (c) => c.setting.threads,
-        value: (c) => ratio(onOneThread(c), c),
-        interval: (c) => widest(onOneThread(c), c),
+        ratio: (c) => [onOneThread(c), c],
         note: "Higher is better. The median on one thread divided by that on so many, for the " +
             "same implementation; bars show the widest interval that both allow.",
     },
@@ -467,6 +464,10 @@ const pointsOf = (chart, c, axis) => (chart.points
     ? chart.points(c).map(([x, y, ...interval]) => ({c, x, y, interval}))
     : [{c, y: chart.value(c), x: chart.x ? chart.x(c) : c[axis],
         interval: chart.interval && c.lo !== null ? chart.interval(c) : []}]);
+for (const chart of Object.values(CHARTS).filter(({ratio}) => ratio)) {
+    chart.value = (c) => quotient(...chart.ratio(c));
+    chart.interval = (c) => widest(...chart.ratio(c));
+}
 const boundOf = (chart, c) => (chart.bound && c.bound ? chart.bound(c) : null);
 
 // Shapes of the marks 1 to 10, as in plots/style.gp; those from 7 on are open.

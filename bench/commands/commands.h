@@ -6,14 +6,13 @@
 #include "cli/plan.h"
 #include "run/session.h"
 
-/* --ab: measures options->subject against options->run on the selected problems; each of the two is
- * an impl[:variant] or the path of a plug-in. Stores the runs in a/ and b/ of the output folder and
- * compares them as --compare does. */
+/* --ab: measures options->subject against options->run, each an impl[:variant] or the path of a
+ * plug-in, stores the runs in a/ and b/ of the output folder, and compares them as --compare does.
+ */
 enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error *err);
 
-/* --against: measures the cases of the plan with the workers of options->against, the base, and
- * with those of this program, in pairs of fresh processes. Stores the runs in base/ and new/ of the
- * output folder and compares them likewise. */
+/* --against: the same with the workers of options->against, the base, and those of this program, in
+ * pairs of fresh processes and the folders base/ and new/. */
 enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,
                           struct lb_error *err);
 
@@ -35,40 +34,31 @@ enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name
                                 int *exit_code, struct lb_error *err);
 
 /* --cross-check: runs each case of the plan once, verified but not timed, and prints for each
- * problem the largest difference between the outputs y of any two implementations and precisions,
- * with y of options->outputs among them where it is given. Inputs and weights are rounded to each
- * case's precision, as a user of that precision would round them. *exit_code: LB_EXIT_FAILED when a
- * case is wrong or failed, or when that y is further from every output than rounding to their
- * precisions explains; LB_EXIT_NOTHING when no two outputs could be compared. */
+ * problem the largest difference between the outputs y of any two, with y of options->outputs among
+ * them. Inputs and weights are rounded to each case's precision. *exit_code: LB_EXIT_FAILED when a
+ * case failed, or when that y is further from every output than rounding explains; LB_EXIT_NOTHING
+ * when no two outputs could be compared. */
 enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_plan *plan,
                               int *exit_code, struct lb_error *err);
 
 /* --explain: explains the case options->subject, on every implementation when it names none. */
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);
 
-/* --explain FRAMEWORK LAYER: checks a layer against the criteria called `name` ("keras") and prints
- * on stdout:
- * - a table with a line per criterion: the layer's value, the value needed, and whether it is met
- * - whether the fast kernel runs, and by which algorithm; else what runs instead, the settings that
- *   would make the fast kernel run, and what these change
- * - the notes that apply
- * - the command that measures the price of not running the fast kernel, and the ratio of times that
- *   the run at path `from` measured; NULL: no ratio
- * layer: the settings, "units=512, activation=relu". */
+/* --explain FRAMEWORK LAYER: checks a layer, "units=512, activation=relu", against the criteria
+ * called `name` ("keras"), and prints what is met, what runs, what would make the fast kernel run,
+ * and the command that measures the price. from: the path of a run that measured it, or NULL. */
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
                                 struct lb_error *err);
 
-/* --history: reads every run in the folder options->subject (sub-folders with a run.jsonl, and
- * files that end in .jsonl), sorts them by start time and leaves out those of another environment
- * than the latest. Rows of one case that several nodes measured count as one. Prints one line per
- * case with its change points, then each change with its commit, and draws the same in the folder's
- * plots/. A run that can't be read is named and skipped. *exit_code is LB_EXIT_NOTHING when fewer
- * than six runs are left: the fewest that can show a change. */
+/* --history: finds change points over the runs in the folder options->subject (sub-folders with a
+ * run.jsonl, and files that end in .jsonl) that have the environment of the latest, prints them,
+ * and draws them in the folder's plots/. *exit_code is LB_EXIT_NOTHING when fewer than six runs are
+ * left: the fewest that can show a change. */
 enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err);
 
-/* --list: prints one line per case: its text, and "ok" or why it can't run. If the command line
- * gives no sizes, comment lines above list the implementations and their variants. With --format
- * json it is one document: {"implementations":[{"name","summary","absent","variants"}],
+/* --list: prints one line per case: its text, and "ok" or why it can't run, below the
+ * implementations and their variants where the command line gives no sizes. With --format json it
+ * is one document: {"implementations":[{"name","summary","absent","variants"}],
  * "cases":[{"case","status","reason"}]}. */
 enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
                              struct lb_error *err);
@@ -87,23 +77,22 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 /* Prints on stderr why the plan has no case. */
 void lb_plan_print_empty(const struct lb_plan *plan);
 
-/* --profile: runs the case options->subject, which must name an implementation: it is checked,
- * warmed up, and then called options->profile_calls times inside the NVTX range timed@bench-lstm
- * while profilers collect (sampler.h). There is no worker process and no sampling. */
+/* --profile: runs the case options->subject, which must name an implementation, in this process: it
+ * is checked, warmed up, and then called options->profile_calls times while profilers collect
+ * (sampler.h). */
 enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                struct lb_error *err);
 
-/* --report: writes one HTML file that shows what the run options->run found and lets readers
- * explore it, as options->out, which is replaced only if all went well. When options->runs names
- * further runs, the last one is reported and compared with each of the others. LB_INTERRUPTED:
- * *stop is nonzero; the file is as it was. */
+/* --report: writes one HTML file, options->out, which is replaced only if all went well, about the
+ * last of options->run and options->runs, compared with each of the others. LB_INTERRUPTED: *stop
+ * is nonzero. */
 enum lb_status lb_html_report(const struct lb_options *options, const volatile sig_atomic_t *stop,
                               struct lb_error *err);
 
 /* --self-test: compares the plan's quickest cases with themselves in fresh processes, and a case
- * with the same case slowed down on purpose. Prints the rate of false alarms, the smallest
- * difference found, the machine's timer and noise, and advice. --quick does fewer comparisons.
- * *exit_code is LB_EXIT_FAILED when the full test shows that verdicts can't be trusted here. */
+ * with the same case slowed down on purpose. *exit_code is LB_EXIT_FAILED when the full test,
+ * without
+ * --quick, shows that verdicts can't be trusted here. */
 enum lb_status lb_self_test(const struct lb_session *session, const struct lb_plan *plan,
                             int *exit_code, struct lb_error *err);
 

@@ -153,7 +153,9 @@ static void append_label(const char *label, char page[LB_PAGE_NAME_SIZE])
     page[used] = '\0';
 }
 
-void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
+/* The part of a picture's name that its rows determine: dtype, pass and everything else but sizes
+ * and implementation; where devices are apart, the device: "f32_infer", "f32_train_L2_th2". */
+static void print_page(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
 {
     enum { SIZE = LB_PAGE_NAME_SIZE };
     const struct lb_case *c = &row->c;
@@ -241,7 +243,7 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
 static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row *row)
 {
     char name[LB_PAGE_NAME_SIZE];
-    lb_page_name(row, name);
+    print_page(row, name);
     for (size_t i = grouped->page_count; i-- > 0;)
         if (strcmp(grouped->pages[i], name) == 0)
             return grouped->pages[i];
@@ -373,7 +375,7 @@ const struct lb_group *lb_group_of_row(const struct lb_grouped_run *grouped,
                                        const struct lb_row *row)
 {
     char page[LB_PAGE_NAME_SIZE];
-    lb_page_name(row, page);
+    print_page(row, page);
     const struct lb_candidate key = {.row = row, .page = page};
     return bsearch(&key, grouped->groups, grouped->count, sizeof(*grouped->groups),
                    compare_with_group);

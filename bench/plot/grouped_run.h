@@ -38,7 +38,7 @@ struct lb_candidate {
 /* One problem with its threads, launch form, state of caches and way of timing, which all
  * candidates share: speed-ups are over the baseline of the same group. */
 struct lb_group {
-    const char *page; /* everything but sizes, as in lb_page_name; of lb_grouped_run.pages */
+    const char *page; /* everything but sizes; of lb_grouped_run.pages */
     int64_t sizes[LB_SIZE_COUNT];
     struct lb_candidate *candidates; /* [count], those with a time first, the fastest first */
     size_t count, timed;
@@ -95,10 +95,6 @@ bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 /* "impl" or "impl:variant". */
 void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE]);
 
-/* The part of a page's name that its rows determine: dtype, pass and everything else but sizes and
- * implementation; where devices are apart, the device: "f32_infer", "f32_train_L2_th2". */
-void lb_page_name(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE]);
-
 /* Compares pages for sorting: f32, f16, bf16, int8, f64, then by name. */
 int lb_page_compare(const char *a, const char *b);
 
@@ -116,8 +112,7 @@ size_t lb_evenly(size_t i, size_t count, size_t limit);
 /* The price of a cell, and the gain of a precision, from the times of one run. */
 
 /* The price of one cell, or the gain of one precision with the standard cell, on one implementation
- * and variant, in one pass. It is taken over all problems of the run that have a time with it and
- * one with the standard cell, or in f32, and are otherwise the same. */
+ * and variant, in one pass: over all problems of the run that have both times. */
 struct lb_price {
     enum lb_cell_kind cell; /* LB_CELL_STANDARD: of a precision */
     enum lb_dtype dtype;    /* f16, bf16 or int8; f32 for a cell, whose price covers all dtypes */
@@ -140,10 +135,8 @@ struct lb_price *lb_prices(const struct lb_run *run, const struct lb_problem *li
 
 /* Results as text on the terminal: the table of a sweep, and the GPU kernels of a row. */
 
-/* Prints the rows by problem in the order of the run, fastest first: median, half width of its
- * interval, speed-up over the baseline, time per update where a row of the problem has one, verdict
- * and reason. Ends with a line that counts the verdicts. Lines fit the width of out's terminal, or
- * 80 columns. */
+/* Prints the rows by problem in the order of the run, fastest first, and what follows them, down to
+ * a line that counts the verdicts. Lines fit the width of out's terminal, or 80 columns. */
 void lb_table_print(FILE *out, const struct lb_grouped_run *grouped);
 
 /* The two parts of that: the problems, and what follows them. baseline [2 * LB_NAME_SIZE]: that the

@@ -77,28 +77,13 @@ struct lb_run_comparison {
 };
 
 /* Standard deviation of the logarithms of medians of single processes that run the same code one
- * after the other on a machine which nothing else disturbs, and the degrees of freedom that it is
- * used with. STATISTICS.md has the measurements. */
+ * after the other on a quiet machine, and the degrees of freedom that it is used with. */
 #define LB_PROCESS_SPREAD    0.05
 #define LB_PROCESS_SPREAD_DF 30
 
-/* Compares two runs. The runs must outlive the comparison. LB_INVALID: margin or level is out of
- * range, or a run is damaged. LB_OOM.
- *
- * Rows: those are compared whose cases have the same text and the same label, or no label on both
- * sides. So rows of different devices are not compared. Rows of runs that --ab interleaved (both
- * headers have the same "interleaved", and a "side") are matched without the implementation.
- *
- * Units, whose times are the medians of their samples:
- * - of interleaved runs the blocks, in pairs
- * - else the runs, where further runs of the base show how much runs of the same code differ; of a
- *   case that has fewer processes in the new run than in the base, its processes
- * - else the processes. Where a side has fewer than LB_SHIFT_MIN_UNITS, their spread is assumed to
- * be LB_PROCESS_SPREAD, and more where the fixed loop, other programs or the samples of either row
- *   show that the machine was disturbed.
- * The spread between runs is that of all cases together or, where it is larger and at least three
- * runs show it, that of the case alone. N runs give N - 1 degrees of freedom however many cases
- * they have, because all cases of a run share its deviation. */
+/* Compares two runs, which must outlive the comparison, in the steps of STATISTICS.md. Rows of runs
+ * that --ab interleaved (both headers have the same "interleaved", and a "side") are matched
+ * without the implementation. LB_INVALID: a run is not sound. */
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
                                const struct lb_compare_options *options,
                                struct lb_run_comparison *comparison, struct lb_error *err);

@@ -45,22 +45,20 @@ static json_t *context_json(const struct lb_run *run)
                      copy_or(environment, "cpu", json_string("")));
 }
 
-/* One entry. cpu_time repeats real_time, because only that is measured. */
-struct measurement {
-    size_t family, repetitions, repetition;
-    double iterations, real_time_ns;
-};
-
-static json_t *row_json(const struct lb_row *row, const struct measurement *m)
+/* One of the entries of a case, of that many samples. cpu_time repeats real_time, because only that
+ * is measured. */
+static json_t *entry_json(const struct lb_row *row, size_t family, size_t repetitions,
+                          size_t repetition, size_t samples, double real_time_ns)
 {
     char id[LB_ROW_ID_SIZE];
     lb_row_print_id(row, id);
+    double calls = round((double)samples * fmax(1, row->calls_per_sample));
     return json_pack("{s:s, s:I, s:i, s:s, s:s, s:I, s:I, s:i, s:I, s:f, s:f, s:s}", "name", id,
-                     "family_index", (json_int_t)m->family, "per_family_instance_index", 0,
-                     "run_name", id, "run_type", "iteration", "repetitions",
-                     (json_int_t)m->repetitions, "repetition_index", (json_int_t)m->repetition,
-                     "threads", row->c.threads, "iterations", (json_int_t)m->iterations,
-                     "real_time", m->real_time_ns, "cpu_time", m->real_time_ns, "time_unit", "ns");
+                     "family_index", (json_int_t)family, "per_family_instance_index", 0, "run_name",
+                     id, "run_type", "iteration", "repetitions", (json_int_t)repetitions,
+                     "repetition_index", (json_int_t)repetition, "threads", row->c.threads,
+                     "iterations", (json_int_t)calls, "real_time", real_time_ns, "cpu_time",
+                     real_time_ns, "time_unit", "ns");
 }
 
 /* Adds the known numbers of the record as counters, without those that the entry has anyway. */
@@ -94,29 +92,19 @@ static void add_error(json_t *object, const struct lb_row *row)
                         json_sprintf("%s: %s", lb_verdict_name(row->verdict), row->reason));
 }
 
-/* How many calls so many samples are made of. */
-static double calls_of(const struct lb_row *row, size_t samples)
-{
-    return round((double)samples * (row->calls_per_sample >= 1 ? row->calls_per_sample : 1));
-}
-
 /* Appends the entry of a case, if it has one. */
 static void add_case(json_t *rows, const struct lb_row *row, size_t family)
 {
-    struct measurement m = {.family = family, .repetitions = 1};
-    bool timed = lb_row_is_timed(row);
-    bool said = lb_verdict_is_failure(row->verdict) || row->verdict == LB_VERDICT_SUSPECT;
-    if (!timed && !said)
-        return;
-    if (timed) {
-        m.real_time_ns = row->median_ns;
-        m.iterations = calls_of(row, row->samples);
-    }
-    json_t *object = row_json(row, &m);
-    if (timed)
+    json_t *object;
+    if (lb_row_is_timed(row)) {
+        object = entry_json(row, family, 1, 0, row->samples, row->median_ns);
         add_counters(object, row);
-    else
+    } else if (lb_verdict_is_failure(row->verdict) || row->verdict == LB_VERDICT_SUSPECT) {
+        object = entry_json(row, family, 1, 0, 0, 0);
         add_error(object, row);
+    } else {
+        return;
+    }
     json_array_append_new(rows, object);
 }
 
@@ -129,16 +117,11 @@ static void add_repetitions(json_t *rows, const struct lb_row *row, size_t famil
     size_t first = 0;
     for (size_t i = 0; i < row->block_count; i++) {
         size_t count = row->blocks[i];
-        struct measurement m = {
-            .family = family,
-            .repetitions = row->block_count,
-            .repetition = i,
-            .iterations = calls_of(row, count),
-            .real_time_ns = lb_median_of(row->samples_ns + first, count, scratch),
-        };
-        first += count;
+        double median = count > 0 ? lb_median_of(row->samples_ns + first, count, scratch) : 0;
         if (count > 0)
-            json_array_append_new(rows, row_json(row, &m));
+            json_array_append_new(rows,
+                                  entry_json(row, family, row->block_count, i, count, median));
+        first += count;
     }
     free(scratch);
 }
@@ -184,42 +167,23 @@ static void write_field(const json_t *value, FILE *out)
     }
 }
 
-/* Whether the key has no column: the kind of the line is always row, and of the times of the fixed
- * loop nothing would be left but their number, which is that of the blocks. */
-static bool is_left_out(const char *key)
-{
-    return strcmp(key, "kind") == 0 || strcmp(key, "reference_ns") == 0;
-}
-
-/* Writes the names of the columns. The column of samples_ns, which has the number of samples, loses
- * the unit. */
-static void write_names(json_t *columns, FILE *out)
+/* Writes a line with the keys of the record or their values, without the kind, which is always row,
+ * and the times of the fixed loop, of which nothing would be left but their number. The column of
+ * samples_ns, which has the number of samples, loses the unit. */
+static void write_line(json_t *record, bool names, FILE *out)
 {
     const char *key, *separator = "";
     json_t *value;
-    json_object_foreach(columns, key, value)
-    {
-        if (is_left_out(key))
-            continue;
-        fprintf(out, "%s%s", separator, strcmp(key, "samples_ns") == 0 ? "samples" : key);
-        separator = ",";
-    }
-    fputc('\n', out);
-}
-
-static void write_row(const struct lb_row *row, FILE *out)
-{
-    const char *key, *separator = "";
-    json_t *value, *record = lb_row_to_json(row);
-    if (row->label)
-        json_object_set_new(record, "device", json_string(row->label));
     json_object_foreach(record, key, value)
     {
-        if (is_left_out(key))
+        if (strcmp(key, "kind") == 0 || strcmp(key, "reference_ns") == 0)
             continue;
         fputs(separator, out);
         separator = ",";
-        write_field(value, out);
+        if (names)
+            fputs(strcmp(key, "samples_ns") == 0 ? "samples" : key, out);
+        else
+            write_field(value, out);
     }
     fputc('\n', out);
     json_decref(record);
@@ -235,10 +199,13 @@ static void csv(const struct lb_run *run, FILE *out)
     json_t *columns = lb_row_to_json(&empty);
     if (run->count > 0 && run->rows[0].label)
         json_object_set_new(columns, "device", json_null());
-    write_names(columns, out);
-    for (size_t i = 0; i < run->count; i++)
-        write_row(&run->rows[i], out);
-    json_decref(columns);
+    write_line(columns, true, out);
+    for (size_t i = 0; i < run->count; i++) {
+        json_t *record = lb_row_to_json(&run->rows[i]);
+        if (run->rows[i].label)
+            json_object_set_new(record, "device", json_string(run->rows[i].label));
+        write_line(record, false, out);
+    }
 }
 
 /* JUnit XML and Markdown */

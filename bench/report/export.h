@@ -16,9 +16,8 @@ struct lb_export_format {
 /* All formats; the last one has a NULL name. */
 extern const struct lb_export_format lb_export_formats[];
 
-/* Google Benchmark JSON with one entry per case and the numbers of the record as counters. Failed
- * cases (lb_verdict_is_failure) have error_occurred. Other cases without a time are left out,
- * because trackers would make a series of times of each entry. */
+/* Google Benchmark JSON with one entry per case and the numbers of the record as counters. Of cases
+ * without a time it has those that failed (lb_verdict_is_failure) or are suspect, as errors. */
 void lb_export_gbench(const struct lb_run *run, FILE *out);
 
 #endif

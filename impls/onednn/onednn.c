@@ -39,6 +39,13 @@ struct lb_shared_library lb_onednn_library = {
 #define DNNL(call)   status_of(lb_dnnl.call, #call, err)
 #define COMPAT(call) status_of(call, #call, err)
 
+/* Destroys an object of the library, unless it is NULL. */
+#define DESTROY(kind, object)                      \
+    do {                                           \
+        if (object)                                \
+            lb_dnnl.dnnl_##kind##_destroy(object); \
+    } while (0)
+
 /* For each slot: its argument number; whether the backward primitive sets its format; whether that
  * primitive takes it, while forward takes all whose format it sets; and of which tensor it is a
  * copy or the gradient. */
@@ -327,24 +334,18 @@ done:
         lb_memory_desc_destroy(descs[i]);
         lb_memory_desc_destroy(gradients[i]);
     }
-    if (attr)
-        lb_dnnl.dnnl_primitive_attr_destroy(attr);
+    DESTROY(primitive_attr, attr);
     return st;
 }
 
 static void destroy_layer(struct layer *layer)
 {
     for (size_t i = 0; i < LB_SLOT_COUNT; i++)
-        if (layer->memory[i])
-            lb_dnnl.dnnl_memory_destroy(layer->memory[i]);
-    if (layer->backward)
-        lb_dnnl.dnnl_primitive_destroy(layer->backward);
-    if (layer->backward_pd)
-        lb_dnnl.dnnl_primitive_desc_destroy(layer->backward_pd);
-    if (layer->forward)
-        lb_dnnl.dnnl_primitive_destroy(layer->forward);
-    if (layer->forward_pd)
-        lb_dnnl.dnnl_primitive_desc_destroy(layer->forward_pd);
+        DESTROY(memory, layer->memory[i]);
+    DESTROY(primitive, layer->backward);
+    DESTROY(primitive_desc, layer->backward_pd);
+    DESTROY(primitive, layer->forward);
+    DESTROY(primitive_desc, layer->forward_pd);
     *layer = (struct layer){.input = layer->input, .last = layer->last};
 }
 
@@ -412,14 +413,10 @@ static enum lb_status reorder(const struct onednn *net, const struct layer *laye
     };
     LB_TRY(execute(reorder, net->stream, 2, args, err));
 done:
-    if (reorder)
-        lb_dnnl.dnnl_primitive_destroy(reorder);
-    if (pd)
-        lb_dnnl.dnnl_primitive_desc_destroy(pd);
-    if (memory)
-        lb_dnnl.dnnl_memory_destroy(memory);
-    if (attr)
-        lb_dnnl.dnnl_primitive_attr_destroy(attr);
+    DESTROY(primitive, reorder);
+    DESTROY(primitive_desc, pd);
+    DESTROY(memory, memory);
+    DESTROY(primitive_attr, attr);
     lb_memory_desc_destroy(desc);
     return st;
 }
@@ -710,10 +707,8 @@ static enum lb_status create_quantise(struct onednn *net, struct lb_error *err)
     LB_TRY(DNNL(dnnl_memory_create(&net->from, from, engine, DNNL_MEMORY_NONE)));
     LB_TRY(DNNL(dnnl_memory_create(&net->to, to, engine, net->x)));
 done:
-    if (pd)
-        lb_dnnl.dnnl_primitive_desc_destroy(pd);
-    if (attr)
-        lb_dnnl.dnnl_primitive_attr_destroy(attr);
+    DESTROY(primitive_desc, pd);
+    DESTROY(primitive_attr, attr);
     lb_memory_desc_destroy(from);
     lb_memory_desc_destroy(to);
     return st;
@@ -933,15 +928,11 @@ static void onednn_destroy(void *self)
     struct onednn *net = self;
     for (size_t l = 0; net->layers && l < (size_t)net->problem.layers; l++)
         destroy_layer(&net->layers[l]);
-    if (net->quantise)
-        lb_dnnl.dnnl_primitive_destroy(net->quantise);
-    if (net->from)
-        lb_dnnl.dnnl_memory_destroy(net->from);
-    if (net->to)
-        lb_dnnl.dnnl_memory_destroy(net->to);
+    DESTROY(primitive, net->quantise);
+    DESTROY(memory, net->from);
+    DESTROY(memory, net->to);
     free(net->layers);
-    if (net->stream)
-        lb_dnnl.dnnl_stream_destroy(net->stream);
+    DESTROY(stream, net->stream);
 }
 
 const struct lb_impl lb_impl_onednn = {
