@@ -76,7 +76,8 @@ const shellWord = (text) =>
 
 // Records
 
-const text = (index) => (index >= 0 ? data.texts[index] : "");
+const TEXTS = new Map(Object.entries(data.texts).map(([text, index]) => [index, text]));
+const text = (index) => TEXTS.get(index) || "";
 const SERIES = data.series.map(([name, color, mark, dash]) => ({name, color, mark, dash}));
 const SETTINGS = data.settings.map(([heading, dtype, math, pass, others], order) =>
     ({heading, dtype: dtype + (math && "/" + math), pass, others, order}));

@@ -261,12 +261,12 @@ static bool judge_given(const struct check *check, const struct difference *all,
 
 static void print_problem(struct check *check, const struct lb_case *c)
 {
-    char text[LB_CASE_ID_SIZE];
+    char text[LB_CASE_ID_SIZE], pass[32];
     const struct lb_problem *p = &c->problem;
     double largest = 0;
     struct difference *all = lb_needed(calloc(check->count * check->count + 1, sizeof(*all)));
     lb_case_print_problem(c, text);
-    text[strcspn(text, "/")] = '\0';
+    snprintf(pass, sizeof(pass), "/%s", lb_pass_name(p->pass));
     for (size_t i = 0; i < check->count; i++) {
         struct output *output = &check->outputs[i];
         output->first = 0;
@@ -276,12 +276,10 @@ static void print_problem(struct check *check, const struct lb_case *c)
         for (size_t j = 0; j < i; j++)
             all[i * check->count + j] = difference_of(check->outputs[i].y, check->outputs[j].y);
     }
-    bool word = p->cell != LB_CELL_STANDARD && p->cell != LB_CELL_PROJECTION;
-    printf("%s/%s%s%s%s%s: y is [%lld, %lld, %lld], and at most %.3g\n", text,
-           lb_pass_name(p->pass), p->ragged ? "/ragged" : "",
-           p->act == LB_ACT_RELU ? "/act-relu" : "", word ? "/cell-" : "",
-           word ? lb_cell_name((enum lb_cell_kind)p->cell) : "", (long long)p->seq_len,
-           (long long)p->batch, (long long)(p->directions * lb_h_size(p)), largest);
+    /* without the precision, in which the cases differ */
+    printf("%.*s%s: y is [%lld, %lld, %lld], and at most %.3g\n", (int)strcspn(text, "/"), text,
+           strstr(text, pass), (long long)p->seq_len, (long long)p->batch,
+           (long long)(p->directions * lb_h_size(p)), largest);
     if (largest == 0) /* all outputs are 0, so they are equal */
         largest = 1;
     puts("largest difference between two outputs, over the largest of y:\n");

@@ -13,7 +13,7 @@
 #include "device/host_memory.h"
 #include "machine/ceilings.h"
 #include "machine/cpu_plan.h"
-#include "plot/grouped_run.h"
+#include "report/compare.h"
 
 enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                       const struct lb_case *c, double available, struct lb_probe *probe,
@@ -45,48 +45,21 @@ static void print_implementations(const struct lb_registry *registry)
     }
 }
 
-/* Prints the object and drops the caller's reference; comma: what stands before it. */
-static void print_json(json_t *object, const char *comma)
+/* "implementations": name, summary, why it is absent (null: it is not), variants. */
+static json_t *implementations_json(const struct lb_registry *registry)
 {
-    fputs(comma, stdout);
-    json_dumpf(object, stdout, JSON_COMPACT);
-    json_decref(object);
-}
-
-/* An entry of "implementations": name, summary, why it is absent (null: it is not), variants. */
-static void print_json_implementation(const struct lb_impl_entry *impl_entry, const char *comma)
-{
-    json_t *variants = json_array();
-    for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
-        json_array_append_new(variants, json_string(impl_entry->variants[v]));
-    print_json(json_pack("{s:s, s:s, s:s?, s:o}", "name", impl_entry->name, "summary",
-                         impl_entry->absent ? "" : impl_entry->summary, "absent",
-                         impl_entry->absent, "variants", variants),
-               comma);
-}
-
-/* Begins the document of --format json: all implementations, and the list of cases. */
-static void print_json_begin(const struct lb_registry *registry)
-{
-    fputs("{\"implementations\":[", stdout);
-    for (size_t i = 0; i < registry->count; i++)
-        print_json_implementation(&registry->impl_entries[i], i > 0 ? ",\n" : "\n");
-    fputs("],\n\"cases\":[", stdout);
-}
-
-/* Prints whether a case can run: a line of the list, or an entry of "cases". */
-static void print_answer(bool json, const char *id, enum lb_status st, const char *why,
-                         const char *comma)
-{
-    if (json)
-        print_json(json_pack("{s:s, s:s, s:s}", "case", id, "status",
-                             st == LB_OK ? "ok" : lb_status_name(st), "reason",
-                             st == LB_OK ? "" : why),
-                   comma);
-    else if (st == LB_OK)
-        printf("%-48s ok\n", id);
-    else
-        printf("%-48s %s: %s\n", id, lb_status_name(st), why);
+    json_t *list = json_array();
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
+        json_t *variants = json_array();
+        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
+            json_array_append_new(variants, json_string(impl_entry->variants[v]));
+        json_array_append_new(list,
+                              json_pack("{s:s, s:s, s:s?, s:o}", "name", impl_entry->name,
+                                        "summary", impl_entry->absent ? "" : impl_entry->summary,
+                                        "absent", impl_entry->absent, "variants", variants));
+    }
+    return list;
 }
 
 /* Prints which part of the plan this is, behind start; nothing for a whole plan. */
@@ -105,32 +78,39 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
                              struct lb_error *err)
 {
     double available = lb_host_available();
-    const struct lb_impl_entry *impl_entry = NULL;
     bool json = strcmp(session->options->format, "json") == 0;
     if (!json && strcmp(session->options->format, "table") != 0)
         return lb_fail(err, LB_INVALID, "--format %s: with --list, allowed are table and json",
                        session->options->format);
-    if (json)
-        print_json_begin(session->registry);
-    else if (!session->options->sized)
+    if (!json && !session->options->sized)
         print_implementations(session->registry);
     if (!json)
         print_shard("# shard ", plan);
-    for (size_t i = 0; i < plan->count; i++) {
+    json_t *cases = json_array();
+    enum lb_status stopped = LB_OK;
+    for (size_t i = 0; i < plan->count && stopped == LB_OK; i++) {
         const struct lb_case *c = &plan->cases[i];
         char id[LB_CASE_ID_SIZE];
         struct lb_error why = {""};
-        if (session->stop && *session->stop)
-            return LB_INTERRUPTED;
-        if (!impl_entry || strcmp(impl_entry->name, c->impl) != 0)
-            impl_entry = lb_registry_find(session->registry, c->impl);
         lb_case_print(c, id);
-        enum lb_status st = lb_ask(session, impl_entry, c, available, NULL, &why);
-        print_answer(json, id, st, why.text, i > 0 ? ",\n" : "\n");
+        enum lb_status st =
+            lb_ask(session, lb_registry_find(session->registry, c->impl), c, available, NULL, &why);
+        const char *status = st == LB_OK ? "ok" : lb_status_name(st);
+        const char *reason = st == LB_OK ? "" : why.text;
+        if (json)
+            json_array_append_new(cases, json_pack("{s:s, s:s, s:s}", "case", id, "status", status,
+                                                   "reason", reason));
+        else
+            printf("%-48s %s%s%s\n", id, status, reason[0] ? ": " : "", reason);
+        if (session->stop && *session->stop)
+            stopped = LB_INTERRUPTED;
     }
-    if (json)
-        puts("]}");
-    return LB_OK;
+    if (json && stopped == LB_OK)
+        lb_json_write(json_pack("{s:o, s:O}", "implementations",
+                                implementations_json(session->registry), "cases", cases),
+                      stdout);
+    json_decref(cases);
+    return stopped;
 }
 
 /* ---- --plan ---- */

@@ -39,24 +39,17 @@ static void clean_copy(const char *path, char copy[PATH_SIZE])
     lb_clean_text(copy);
 }
 
-/* Texts, each with its index in the order of first use. */
-struct texts {
-    json_t *index; /* object: text to index */
-    json_t *items; /* array */
-};
-
-/* The index of the text, which is added if it is new; -1 for "". */
-static json_t *text_index(struct texts *texts, const char *text)
+/* The index of the text among those of the page, in the order of first use, which it joins if it is
+ * new; -1 for "". texts: object, text to index. */
+static json_t *text_index(json_t *texts, const char *text)
 {
-    const json_t *known = json_object_get(texts->index, text);
-    size_t next = json_array_size(texts->items);
+    const json_t *known = json_object_get(texts, text);
+    json_int_t next = (json_int_t)json_object_size(texts);
     if (!text[0])
         return json_integer(-1);
-    if (known)
-        return json_integer(json_integer_value(known));
-    json_object_set_new(texts->index, text, json_integer((json_int_t)next));
-    json_array_append_new(texts->items, json_string(text));
-    return json_integer((json_int_t)next);
+    if (!known)
+        json_object_set_new(texts, text, json_integer(next));
+    return json_integer(known ? json_integer_value(known) : next);
 }
 
 static json_t *number(double value)
@@ -157,7 +150,7 @@ static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *r
 
 /* Appends what a case with a time has. */
 static void add_times(json_t *list, const struct lb_run *run, const struct lb_row *row,
-                      struct texts *texts)
+                      json_t *texts)
 {
     char strip[42], kernels[2048];
     double lo, hi;
@@ -192,8 +185,7 @@ static void add_times(json_t *list, const struct lb_run *run, const struct lb_ro
 }
 
 /* A case as an array; one without a time ends after its texts. */
-static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it,
-                         struct texts *texts)
+static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it, json_t *texts)
 {
     const struct lb_row *row = it->row;
     const struct lb_problem *p = &row->c.problem;
@@ -217,7 +209,7 @@ static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it
 }
 
 /* The problems in the order of the groups: setting, sizes, and cases with the fastest first. */
-static json_t *problems_json(const struct lb_grouped_run *grouped, struct texts *texts)
+static json_t *problems_json(const struct lb_grouped_run *grouped, json_t *texts)
 {
     json_t *list = json_array();
     int setting = -1;
@@ -368,7 +360,6 @@ static json_t *run_json(const struct page *page)
 static json_t *page_data(const struct page *page, struct lb_error *err)
 {
     const struct lb_grouped_run *grouped = page->grouped;
-    struct texts texts = {json_object(), json_array()};
     json_t *comparisons = json_array(), *verdicts = json_array(), *data = NULL;
     for (int v = 0; v < LB_VERDICT_COUNT; v++)
         json_array_append_new(verdicts, json_pack("[s, b]", lb_verdict_name((enum lb_verdict)v),
@@ -377,15 +368,15 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
     for (size_t i = 0; i < page->base_count && st == LB_OK; i++)
         st = add_comparison(page, i, comparisons, err);
     bool has_baseline = grouped->baseline_series < grouped->series_count;
-    if (st == LB_OK)
-        data = json_pack("{s:o, s:s, s:i, s:o, s:o, s:O, s:o, s:O, s:o, s:O}", "run",
+    if (st == LB_OK) {
+        json_t *texts = json_object(), *problems = problems_json(grouped, texts);
+        data = json_pack("{s:o, s:s, s:i, s:o, s:o, s:O, s:o, s:o, s:o, s:O}", "run",
                          run_json(page), "baseline_name", grouped->baseline, "baseline",
                          has_baseline ? (int)grouped->baseline_series : -1, "series",
                          series_json(grouped), "settings", settings_json(grouped), "verdicts",
-                         verdicts, "problems", problems_json(grouped, &texts), "texts", texts.items,
-                         "prices", prices_json(grouped->run), "comparisons", comparisons);
-    json_decref(texts.index);
-    json_decref(texts.items);
+                         verdicts, "problems", problems, "texts", texts, "prices",
+                         prices_json(grouped->run), "comparisons", comparisons);
+    }
     json_decref(comparisons);
     json_decref(verdicts);
     return data;
@@ -459,14 +450,12 @@ static void write_table(FILE *out, const struct page *page)
     free(text);
 }
 
-/* Writes the part that the template names. */
+/* Writes the part that the template names, such as a file of its folder. */
 static enum lb_status write_part(FILE *out, const struct page *page, const char *name,
                                  struct lb_error *err)
 {
-    if (strcmp(name, "style") == 0)
-        return write_file(out, page, "report.css", err);
-    if (strcmp(name, "script") == 0)
-        return write_file(out, page, "report.js", err);
+    if (strchr(name, '.'))
+        return write_file(out, page, name, err);
     if (strcmp(name, "data") == 0)
         return write_data(out, page, err);
     if (strcmp(name, "table") == 0)

@@ -47,14 +47,12 @@ struct chart {
 
     /* Sets y, where it is no size x, and what else differs from a row without a time. False: the
      * row takes no part. */
-    bool (*take)(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                 struct point *point);
+    bool (*take)(const struct lb_grouped_run *grouped, struct point *point);
 };
 
-static bool take_time(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                      struct point *point)
+static bool take_time(const struct lb_grouped_run *grouped, struct point *point)
 {
-    const struct lb_row *row = it->row;
+    const struct lb_row *row = point->row;
     double steps = (double)row->c.problem.seq_len;
     (void)grouped;
     if (!lb_row_is_timed(row))
@@ -96,14 +94,13 @@ static const struct lb_row *row_in(const struct lb_group *group, size_t series)
 }
 
 /* The time of training divided by that of inference. The row is the training case. */
-static bool take_training(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                          struct point *point)
+static bool take_training(const struct lb_grouped_run *grouped, struct point *point)
 {
-    const struct lb_problem *p = &it->row->c.problem;
+    const struct lb_problem *p = &point->row->c.problem;
     if (p->pass != LB_TRAIN)
         return false;
-    const struct lb_group *infer = group_like(grouped, it->row, LB_INFER, p->dtype, p->math);
-    return take_ratio(it->row, row_in(infer, it->series), point);
+    const struct lb_group *infer = group_like(grouped, point->row, LB_INFER, p->dtype, p->math);
+    return take_ratio(point->row, row_in(infer, point->series), point);
 }
 
 static bool is_plain(const struct lb_row *row)
@@ -112,80 +109,74 @@ static bool is_plain(const struct lb_row *row)
 }
 
 /* The time in f32 divided by that in the row's own precision. */
-static bool take_precision(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                           struct point *point)
+static bool take_precision(const struct lb_grouped_run *grouped, struct point *point)
 {
-    if (is_plain(it->row))
+    if (is_plain(point->row))
         return false;
     const struct lb_group *plain =
-        group_like(grouped, it->row, it->row->c.problem.pass, LB_F32, LB_IEEE);
-    return take_ratio(row_in(plain, it->series), it->row, point);
+        group_like(grouped, point->row, point->row->c.problem.pass, LB_F32, LB_IEEE);
+    return take_ratio(row_in(plain, point->series), point->row, point);
 }
 
 /* The time on one thread divided by that of the row. The page is that of one thread. */
-static bool take_scaling(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                         struct point *point)
+static bool take_scaling(const struct lb_grouped_run *grouped, struct point *point)
 {
-    struct lb_row like = *it->row;
+    struct lb_row like = *point->row;
     like.c.threads = 1;
     const struct lb_group *single = lb_group_of_row(grouped, &like);
     if (!single)
         return false;
     point->page = single->page;
-    point->x = it->row->c.threads;
-    return take_ratio(row_in(single, it->series), it->row, point);
+    point->x = point->row->c.threads;
+    return take_ratio(row_in(single, point->series), point->row, point);
 }
 
 /* The median of a stream's latencies, or one of their high percentiles. */
-static bool take_latency(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                         struct point *point)
+static bool take_latency(const struct lb_grouped_run *grouped, struct point *point)
 {
-    const struct lb_percentile time = lb_row_time(it->row, point->percentile);
+    const struct lb_percentile time = lb_row_time(point->row, point->percentile);
     (void)grouped;
-    if (it->row->c.timing != LB_STREAMING)
+    if (point->row->c.timing != LB_STREAMING)
         return false;
     point->x = round(1 / (1 - lb_percentile_share(point->percentile)));
-    if (!lb_row_is_timed(it->row))
+    if (!lb_row_is_timed(point->row))
         return true;
     point->y = time.ns;
     point->lo = time.lo_ns;
     point->hi = time.hi_ns;
-    point->bound = it->row->floor_ns;
+    point->bound = point->row->floor_ns;
     return true;
 }
 
 /* p99 of a stream over the calls per second of all its instances. The page is that of one. */
-static bool take_throughput(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                            struct point *point)
+static bool take_throughput(const struct lb_grouped_run *grouped, struct point *point)
 {
-    const struct lb_percentile p99 = lb_row_time(it->row, LB_P99);
-    struct lb_row like = *it->row;
+    const struct lb_percentile p99 = lb_row_time(point->row, LB_P99);
+    struct lb_row like = *point->row;
     like.c.instances = 1;
     const struct lb_group *single = lb_group_of_row(grouped, &like);
-    if (!single || it->row->c.timing != LB_STREAMING || !lb_row_is_timed(it->row))
+    if (!single || point->row->c.timing != LB_STREAMING || !lb_row_is_timed(point->row))
         return false;
     point->page = single->page;
-    point->x = lb_row_calls_per_s(it->row);
+    point->x = lb_row_calls_per_s(point->row);
     point->y = p99.ns;
     point->lo = p99.lo_ns;
     point->hi = p99.hi_ns;
     return true;
 }
 
-static bool take_memory(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                        struct point *point)
+static bool take_memory(const struct lb_grouped_run *grouped, struct point *point)
 {
     (void)grouped;
-    if (it->row->verdict == LB_VERDICT_OK && it->row->peak_bytes > 0)
-        point->y = it->row->peak_bytes;
+    if (point->row->verdict == LB_VERDICT_OK && point->row->peak_bytes > 0)
+        point->y = point->row->peak_bytes;
     return true;
 }
 
 /* The rate of the GEMMs in GFLOP/s over the arithmetic intensity. */
-static bool take_rate(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                      struct point *point)
+static bool take_rate(const struct lb_grouped_run *grouped, struct point *point)
 {
-    const struct lb_row *row = it->row;
+    const struct lb_row *row = point->row;
     (void)grouped;
     if (!lb_row_is_timed(row) || !(row->flops > 0) || !(row->bytes > 0))
         return false;
@@ -200,10 +191,9 @@ static bool take_rate(const struct lb_grouped_run *grouped, const struct lb_cand
 /* How many times as fast as the fastest in f32 of the same sizes, over the error in norm, which of
  * a pass with a backward is that of the gradients. One page has all precisions: its name is that of
  * f32 without the dtype. */
-static bool take_error(const struct lb_grouped_run *grouped, const struct lb_candidate *it,
-                       struct point *point)
+static bool take_error(const struct lb_grouped_run *grouped, struct point *point)
 {
-    const struct lb_row *row = it->row;
+    const struct lb_row *row = point->row;
     const struct lb_group *plain = group_like(grouped, row, row->c.problem.pass, LB_F32, LB_IEEE);
     point->x = row->gradient_err_norm > 0 ? row->gradient_err_norm : row->err_norm;
     if (!lb_row_is_timed(row) || !(point->x > 0) || !plain || plain->timed == 0)
@@ -329,7 +319,7 @@ static size_t collect(const struct lb_grouped_run *grouped, const struct chart *
             if (chart->x < NO_AXIS)
                 point.x = (double)sizes[chart->x];
             for (int i = 0; i < points_per_row(chart); i++, point.percentile++)
-                if (chart->take(grouped, it, &point))
+                if (chart->take(grouped, &point))
                     points[count++] = point;
         }
     }

@@ -29,6 +29,16 @@ static const struct lb_row *base_of(const struct lb_grouped_run *grouped,
     return found ? found->row : NULL;
 }
 
+/* The order of prices; 0: they are of the same cell or precision, pass and implementation. */
+static int compare_prices(const void *a, const void *b)
+{
+    const struct lb_price *p = a, *q = b;
+    int order = (int)p->cell - (int)q->cell;
+    order = order ? order : (int)p->dtype - (int)q->dtype;
+    order = order ? order : (int)p->pass - (int)q->pass;
+    return order ? order : strcmp(p->impl, q->impl);
+}
+
 /* Takes a row into the price of its cell or precision, pass and implementation. mean holds the sum
  * of logarithms for now. */
 static void add_ratio(struct lb_price *prices, size_t *count, const struct lb_row *row,
@@ -43,8 +53,7 @@ static void add_ratio(struct lb_price *prices, size_t *count, const struct lb_ro
     double ratio = standard ? base->median_ns / row->median_ns : row->median_ns / base->median_ns;
     lb_impl_label(&row->c, key.impl);
     size_t i = 0;
-    while (i < *count && (prices[i].cell != key.cell || prices[i].dtype != key.dtype ||
-                          prices[i].pass != key.pass || strcmp(prices[i].impl, key.impl) != 0))
+    while (i < *count && compare_prices(&prices[i], &key) != 0)
         i++;
     if (i == *count)
         prices[(*count)++] = key;
@@ -75,18 +84,6 @@ static void finish_price(struct lb_price *price)
     if (standard)
         lb_append(price->text, SIZE, ", with an error of%s %.2g where f32 has %.2g",
                   price->problems == 1 ? "" : " at most", price->error, price->base_error);
-}
-
-static int compare_prices(const void *a, const void *b)
-{
-    const struct lb_price *p = a, *q = b;
-    if (p->cell != q->cell)
-        return (p->cell > q->cell) - (p->cell < q->cell);
-    if (p->dtype != q->dtype)
-        return (p->dtype > q->dtype) - (p->dtype < q->dtype);
-    if (p->pass != q->pass)
-        return (p->pass > q->pass) - (p->pass < q->pass);
-    return strcmp(p->impl, q->impl);
 }
 
 /* Whether the sizes are the same. like may be NULL. */

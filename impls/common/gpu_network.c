@@ -74,17 +74,15 @@ enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb
                                       const struct lb_weights *weights, struct lb_error *err)
 {
     const struct lb_problem *p = net->problem;
-    enum lb_status st = LB_OK;
     struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
     void *scratch = carve(self, &parts);
-    LB_TRY(lb_streams_create(net->stream_count, net->stream, &net->streams, err));
-    LB_TRY(lb_streams_set_workspace(net->streams, scratch, err));
-    LB_TRY(lb_packed_upload(p, &lb_device_space, net->weights, weights, err));
+    LB_CHECK(lb_streams_create(net->stream_count, net->stream, &net->streams, err));
+    LB_CHECK(lb_streams_set_workspace(net->streams, scratch, err));
+    LB_CHECK(lb_packed_upload(p, &lb_device_space, net->weights, weights, err));
     if (p->ragged)
-        LB_TRY(lb_device_space.upload(net->lengths, buffers->lengths,
-                                      (size_t)p->batch * sizeof(*net->lengths), err));
-done:
-    return st;
+        LB_CHECK(lb_device_space.upload(net->lengths, buffers->lengths,
+                                        (size_t)p->batch * sizeof(*net->lengths), err));
+    return LB_OK;
 }
 
 const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which)
@@ -173,40 +171,30 @@ enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_i
                                   int64_t layer_dir, const struct lb_forward_io *io, void *h,
                                   void *c, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    LB_TRY(lb_stream_copy(net->streams, stream_index, h, h_at(net, io->h0, layer_dir),
-                          lb_gpu_storage(net, h_count(net)), err));
-    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, c, c_at(net, io->c0, layer_dir),
-                                   c_count(net), lb_stream_handle(net->streams, stream_index),
-                                   err));
-done:
-    return st;
+    LB_CHECK(lb_stream_copy(net->streams, stream_index, h, h_at(net, io->h0, layer_dir),
+                            lb_gpu_storage(net, h_count(net)), err));
+    return lb_cell_convert_to_sums(net->problem->dtype, c, c_at(net, io->c0, layer_dir),
+                                   c_count(net), lb_stream_handle(net->streams, stream_index), err);
 }
 
 enum lb_status lb_gpu_start_gradients(const struct lb_gpu_network *net, int stream_index,
                                       int64_t layer_dir, const struct lb_backward_io *io, void *dh,
                                       void *dc, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     void *stream = lb_stream_handle(net->streams, stream_index);
-    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dh, h_at(net, io->dhn, layer_dir),
-                                   h_count(net), stream, err));
-    LB_TRY(lb_cell_convert_to_sums(net->problem->dtype, dc, c_at(net, io->dcn, layer_dir),
-                                   c_count(net), stream, err));
-done:
-    return st;
+    LB_CHECK(lb_cell_convert_to_sums(net->problem->dtype, dh, h_at(net, io->dhn, layer_dir),
+                                     h_count(net), stream, err));
+    return lb_cell_convert_to_sums(net->problem->dtype, dc, c_at(net, io->dcn, layer_dir),
+                                   c_count(net), stream, err);
 }
 
 enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int stream_index,
                                        int64_t layer_dir, const struct lb_backward_io *io,
                                        const void *dh, const void *dc, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     void *stream = lb_stream_handle(net->streams, stream_index);
-    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, h_at(net, io->dh0, layer_dir), dh,
-                                      h_count(net), stream, err));
-    LB_TRY(lb_cell_convert_to_storage(net->problem->dtype, c_at(net, io->dc0, layer_dir), dc,
-                                      c_count(net), stream, err));
-done:
-    return st;
+    LB_CHECK(lb_cell_convert_to_storage(net->problem->dtype, h_at(net, io->dh0, layer_dir), dh,
+                                        h_count(net), stream, err));
+    return lb_cell_convert_to_storage(net->problem->dtype, c_at(net, io->dc0, layer_dir), dc,
+                                      c_count(net), stream, err);
 }

@@ -122,15 +122,13 @@ static enum lb_status open_threads(struct lb_cpu_simd *simd, const struct lb_cpu
                                    const struct lb_cpu_plan *plan, struct lb_error *err)
 {
     struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
-    enum lb_status st = LB_OK;
     for (size_t i = 0; i < simd->threads; i++) {
         places[i] = (struct lb_pinned_place){topology->places[i].cpu, topology->places[i].domain};
         simd->copy_of[i] = (unsigned char)lb_cpu_plan_copy(plan, topology, i);
     }
-    LB_TRY(lb_pinned_threads_open((int)simd->threads, places, &simd->pinned_threads, err));
+    LB_CHECK(lb_pinned_threads_open((int)simd->threads, places, &simd->pinned_threads, err));
     lb_pinned_threads_divide(simd->pinned_threads, simd->team_size);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Plans the work of up to `threads` threads and opens them. */
@@ -139,12 +137,11 @@ static enum lb_status divide_work(struct lb_cpu_simd *simd, int threads, struct 
     struct lb_cpu_plan plan = {
         .threads = 1, .teams = 1, .team_size = 1, .copies = 1, .group_panels = 4};
     struct lb_cpu_topology topology;
-    enum lb_status st = LB_OK;
     if (threads > LB_MAX_PINNED_THREADS)
         return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
                        LB_MAX_PINNED_THREADS);
     if (threads > 1)
-        LB_TRY(make_plan(simd, threads, &topology, &plan, err));
+        LB_CHECK(make_plan(simd, threads, &topology, &plan, err));
     simd->threads = (size_t)plan.threads;
     simd->teams = (size_t)plan.teams;
     simd->team_size = (size_t)plan.team_size;
@@ -157,9 +154,8 @@ static enum lb_status divide_work(struct lb_cpu_simd *simd, int threads, struct 
     simd->tiling = lb_cpu_tiling_of(simd->s.panels, lb_cpu_cover(widest, lb_cpu_column_block(simd)),
                                     plan.threads);
     if (plan.threads > 1)
-        LB_TRY(open_threads(simd, &topology, &plan, err));
-done:
-    return st;
+        LB_CHECK(open_threads(simd, &topology, &plan, err));
+    return LB_OK;
 }
 
 /* Who does what: "2 pinned threads that divide the hidden units". */
@@ -203,7 +199,6 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
                                       const struct lb_exec_config *config, struct lb_error *err)
 {
     struct lb_cpu_simd *simd = self;
-    enum lb_status st = LB_OK;
     simd->problem = *problem;
     simd->elem = lb_dtype_size(problem->dtype);
     simd->w_elem = problem->dtype == LB_INT8 ? 1 : simd->elem;
@@ -211,15 +206,14 @@ static enum lb_status cpu_simd_create(void *self, const struct lb_problem *probl
     simd->sum_elem = simd->half ? sizeof(float) : simd->elem;
     simd->kernels = lb_simd_kernels_best(problem->dtype);
     simd->s = sizes_of(problem, simd->kernels->simd_width);
-    LB_TRY(divide_work(simd, config->threads, err));
+    LB_CHECK(divide_work(simd, config->threads, err));
     simd->chunk = steps_at_a_time(simd);
     simd->gate_rows = simd->s.rows;
     simd->pre_rows = simd->chunk * simd->s.B;
     simd->norm_count = 5 * simd->s.units + LB_CPU_FACTORS;
     simd->cell_rows = lb_cell_weight_count(problem) / simd->s.H;
     describe(simd, config->threads);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Bytes of one thread's operand: that of the largest GEMM, in whole pages. With operands of two

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "cuda/common/cell.h"
 
 enum {
@@ -33,14 +34,13 @@ static enum lb_status step_create(void *state, const struct lb_problem *problem,
     self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
     if (!self->layer_dirs || !self->active)
         return lb_fail(err, LB_OOM, "out of memory");
-    int used =
-        snprintf(self->description, sizeof(self->description),
-                 "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
-                 "%d stream%s",
-                 self->net.stream_count, self->net.stream_count == 1 ? "" : "s");
+    snprintf(self->description, sizeof(self->description),
+             "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
+             "%d stream%s",
+             self->net.stream_count, self->net.stream_count == 1 ? "" : "s");
     if (wavefront)
-        snprintf(self->description + used, sizeof(self->description) - (size_t)used,
-                 "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
+        lb_append(self->description, sizeof(self->description),
+                  "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
     return LB_OK;
 }
 

@@ -54,11 +54,6 @@ static int64_t c_slot(const struct layer_pass *w, int64_t s)
     return lb_trains(w->p) ? h_slot(w, s) : 0;
 }
 
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- Forward ------------------------------------------------------------------------------ */
 
 /* Computes pre = x w_ih' of times first to first + steps - 1 into gates, from index `slot` on. */
@@ -154,7 +149,7 @@ enum lb_status lb_cuda_step_forward(void *state, const struct lb_forward_io *io,
     const struct lb_problem *p = self->net.problem;
     LB_CHECK(lb_streams_fork(self->net.streams, err));
     for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
-        int64_t steps = min64(self->chunk, p->seq_len - first);
+        int64_t left = p->seq_len - first, steps = self->chunk < left ? self->chunk : left;
         for (int64_t l = 0; l < p->layers; l++) {
             if (p->directions == 2 && l > 0) { /* a layer needs both directions below it */
                 LB_CHECK(lb_stream_wait(self->net.streams, 0, 1, err));
@@ -301,7 +296,7 @@ enum lb_status lb_cuda_step_backward(void *state, const struct lb_backward_io *i
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
     LB_CHECK(lb_streams_fork(self->net.streams, err));
     for (; first >= 0; first -= self->chunk) {
-        int64_t steps = min64(self->chunk, p->seq_len - first);
+        int64_t left = p->seq_len - first, steps = self->chunk < left ? self->chunk : left;
         for (int64_t l = p->layers - 1; l >= 0; l--) {
             if (p->directions == 1 && l + 1 < p->layers)
                 LB_CHECK(lb_stream_wait(self->net.streams, lb_cuda_step_stream(self, l, 0),

@@ -2,9 +2,8 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
+#include "base/text.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
 #include "impls/cudnn/rnn.h"
@@ -141,11 +140,10 @@ static void describe_choice(struct cudnn *self)
     for (int i = 0; self->chooses && i < self->count; i++) {
         const struct candidate *c = &self->candidates[i];
         const char *name = lb_cudnn_variant_names[c->variant];
-        size_t used = strlen(text);
         if (c->status != LB_OK)
-            snprintf(text + used, size - used, "; %s refused: %.90s", name, c->why);
+            lb_append(text, size, "; %s refused: %.90s", name, c->why);
         else if (!isnan(c->best_ns))
-            snprintf(text + used, size - used, "; %s %.4g ms", name, c->best_ns / 1e6);
+            lb_append(text, size, "; %s %.4g ms", name, c->best_ns / 1e6);
     }
 }
 

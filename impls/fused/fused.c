@@ -1,11 +1,10 @@
 /* fused: the project's own kernels. One GEMM multiplies the inputs of all steps of a layer; one of
  * several families of kernels then runs its recurrence, both directions at the same time.
  * cuda/README.md describes them. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/text.h"
 #include "cuda/common/cell.h"
 #include "device/weight_packing.h"
 #include "impls/common/gpu_network.h"
@@ -28,23 +27,15 @@ enum lb_dtype lb_fused_real(const struct lb_problem *problem)
     return problem->dtype == LB_F64 ? LB_F64 : LB_F32;
 }
 
-/* Adds to the description; what does not fit is left out. */
-static void add_text(struct lb_fused *self, const char *format, ...)
-{
-    size_t used = strlen(self->description);
-    va_list values;
-    va_start(values, format);
-    vsnprintf(self->description + used, sizeof(self->description) - used, format, values);
-    va_end(values);
-}
+enum { TEXT_SIZE = sizeof(((struct lb_fused *)0)->description) };
 
 static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *plan)
 {
     char tiles[200];
     plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
-    add_text(self, "%s: %s; %s %.2f us per step%s%s", plan->family->name, tiles,
-             plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3, plan->tuned ? "" : " on ",
-             plan->tuned ? "" : self->choice.machine);
+    lb_append(self->description, TEXT_SIZE, "%s: %s; %s %.2f us per step%s%s", plan->family->name,
+              tiles, plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3,
+              plan->tuned ? "" : " on ", plan->tuned ? "" : self->choice.machine);
 }
 
 static void describe(struct lb_fused *self)
@@ -52,21 +43,21 @@ static void describe(struct lb_fused *self)
     const struct lb_fused_choice *c = &self->choice;
     self->description[0] = '\0';
     describe_plan(self, &c->forward);
-    add_text(self, ", the lowest of %d", c->fitting);
+    lb_append(self->description, TEXT_SIZE, ", the lowest of %d", c->fitting);
     if (c->others[0] && !c->forward.tuned)
-        add_text(self, " (%s)", c->others);
+        lb_append(self->description, TEXT_SIZE, " (%s)", c->others);
     if (lb_has_backward(self->problem)) {
-        add_text(self, "; backward ");
+        lb_append(self->description, TEXT_SIZE, "; backward ");
         describe_plan(self, &c->backward);
     }
     if (self->chunk < self->problem->seq_len)
-        add_text(self,
-                 self->problem->layers > 1
-                     ? "; layers in a wavefront, %lld steps apart"
-                     : "; GEMMs beside the recurrence, in chunks of %lld steps",
-                 (long long)self->chunk);
+        lb_append(self->description, TEXT_SIZE,
+                  self->problem->layers > 1
+                      ? "; layers in a wavefront, %lld steps apart"
+                      : "; GEMMs beside the recurrence, in chunks of %lld steps",
+                  (long long)self->chunk);
     if (c->note[0])
-        add_text(self, "; %s", c->note);
+        lb_append(self->description, TEXT_SIZE, "; %s", c->note);
 }
 
 /* Replaces a pass's predicted plan by a measured one. Where the file of measurements cannot be

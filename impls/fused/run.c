@@ -2,9 +2,9 @@
 #include "cuda/common/cell.h"
 #include "impls/fused/fused.h"
 
-static const char *at(const struct lb_fused *self, const void *base, int64_t elements)
+static char *at(const struct lb_fused *self, const void *base, int64_t elements)
 {
-    return (const char *)base + (size_t)elements * lb_dtype_size(self->problem->dtype);
+    return (char *)(uintptr_t)base + (size_t)elements * lb_dtype_size(self->problem->dtype);
 }
 
 static char *real_at(const struct lb_fused *self, void *base, int64_t elements)
@@ -35,28 +35,6 @@ static void *stream_of(const struct lb_fused *self, int stream_index)
     return lb_stream_handle(self->streams, stream_index);
 }
 
-/* What follows on layer `waiter` starts after what has been enqueued for layer `awaited`. */
-static enum lb_status wait_for_layer(struct lb_fused *self, int64_t waiter, int64_t awaited,
-                                     struct lb_error *err)
-{
-    int a = stream_index_of(self, waiter), b = stream_index_of(self, awaited);
-    return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
-}
-
-/* The same between the GEMMs and the recurrence of a layer. */
-static enum lb_status wait_for_gemms(struct lb_fused *self, int64_t layer, struct lb_error *err)
-{
-    int a = recurrence_stream(self, layer), b = stream_index_of(self, layer);
-    return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
-}
-
-static enum lb_status wait_for_recurrence(struct lb_fused *self, int64_t layer,
-                                          struct lb_error *err)
-{
-    int a = stream_index_of(self, layer), b = recurrence_stream(self, layer);
-    return a == b ? LB_OK : lb_stream_wait(self->streams, a, b, err);
-}
-
 /* Enqueues the clearing of a layer's scratch, on the stream of its recurrence and before this
  * waits for GEMMs, so that the clearing runs beside them. */
 static enum lb_status clear_scratch(struct lb_fused *self, int64_t layer,
@@ -68,11 +46,6 @@ static enum lb_status clear_scratch(struct lb_fused *self, int64_t layer,
     return plan->family->clear(&plan->kernel, (int)p->hidden, (int)p->directions,
                                self->layers[layer].scratch,
                                stream_of(self, recurrence_stream(self, layer)), err);
-}
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* ---- Forward ------------------------------------------------------------------------------ */
@@ -118,8 +91,8 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         .h0 = at(self, io->h0, state),
         .c0 = at(self, io->c0, state),
         .y = l->y ? l->y : io->y,
-        .hn = (void *)at(self, io->hn, state),
-        .cn = (void *)at(self, io->cn, state),
+        .hn = at(self, io->hn, state),
+        .cn = at(self, io->cn, state),
         .gates = l->gates,
         .cells = l->cells,
         .lengths = self->device_lengths,
@@ -128,7 +101,8 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
     if (first == 0)
         LB_CHECK(clear_scratch(self, layer, plan, err));
     LB_CHECK(input_gemm(self, layer, io->x, first, end, err));
-    LB_CHECK(wait_for_gemms(self, layer, err));
+    LB_CHECK(lb_stream_wait(self->streams, recurrence_stream(self, layer),
+                            stream_index_of(self, layer), err));
     return plan->family->forward(&plan->kernel, &args,
                                  stream_of(self, recurrence_stream(self, layer)), err);
 }
@@ -142,10 +116,11 @@ enum lb_status lb_fused_run_forward(void *state, const struct lb_forward_io *io,
     const struct lb_problem *p = self->problem;
     LB_CHECK(lb_streams_fork(self->streams, err));
     for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
-        int64_t end = min64(first + self->chunk, p->seq_len);
+        int64_t end = first + self->chunk < p->seq_len ? first + self->chunk : p->seq_len;
         for (int64_t i = 0; i < p->layers; i++) {
             if (i > 0)
-                LB_CHECK(wait_for_layer(self, i, i - 1, err));
+                LB_CHECK(lb_stream_wait(self->streams, stream_index_of(self, i),
+                                        stream_index_of(self, i - 1), err));
             LB_CHECK(forward_chunk(self, i, io, first, end, err));
         }
     }
@@ -197,7 +172,7 @@ static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
         .lda = gates,
         .b = l->w_ih,
         .ldb = l->input,
-        .c = (void *)at(self, dx, row * l->input),
+        .c = at(self, dx, row * l->input),
         .ldc = l->input,
     };
     return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
@@ -289,8 +264,8 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .dhn = at(self, io->dhn, state),
         .dcn = at(self, io->dcn, state),
         .dgates = l->dgates,
-        .dh0 = (void *)at(self, io->dh0, state),
-        .dc0 = (void *)at(self, io->dc0, state),
+        .dh0 = at(self, io->dh0, state),
+        .dc0 = at(self, io->dc0, state),
         .lengths = self->device_lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
@@ -298,7 +273,8 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         LB_CHECK(clear_scratch(self, layer, plan, err));
     LB_CHECK(plan->family->backward(&plan->kernel, &args,
                                     stream_of(self, recurrence_stream(self, layer)), err));
-    LB_CHECK(wait_for_recurrence(self, layer, err));
+    LB_CHECK(lb_stream_wait(self->streams, stream_index_of(self, layer),
+                            recurrence_stream(self, layer), err));
     return input_gradient(self, layer, io, first, end, err);
 }
 
@@ -311,10 +287,11 @@ enum lb_status lb_fused_run_backward(void *state, const struct lb_backward_io *i
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
     LB_CHECK(lb_streams_fork(self->streams, err));
     for (; first >= 0; first -= self->chunk) {
-        int64_t end = min64(first + self->chunk, p->seq_len);
+        int64_t end = first + self->chunk < p->seq_len ? first + self->chunk : p->seq_len;
         for (int64_t i = p->layers - 1; i >= 0; i--) {
             if (i + 1 < p->layers)
-                LB_CHECK(wait_for_layer(self, i, i + 1, err));
+                LB_CHECK(lb_stream_wait(self->streams, stream_index_of(self, i),
+                                        stream_index_of(self, i + 1), err));
             LB_CHECK(backward_chunk(self, i, io, first, end, err));
             if (!wavefront) /* layers share dgates */
                 LB_CHECK(weight_gradients(self, i, io, first, end, err));

@@ -56,19 +56,17 @@ template <class Row, size_t count>
 static enum lb_status ready(const Row (&rows)[count], struct lb_grid_kernel *k, int needed,
                             int *resident, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const Row *row = lb_fused_launch::find(rows, key{k->tile, k->math}, "grid", err);
     k->row = row;
     if (!row)
         return LB_UNSUPPORTED;
-    LB_TRY(lb_fused_launch::ask_resident(row->kernel, shape_of(*k, 1, 1), resident, err));
+    LB_CHECK(lb_fused_launch::ask_resident(row->kernel, shape_of(*k, 1, 1), resident, err));
     if (*resident < needed)
         return lb_fail(err, LB_UNSUPPORTED,
                        "%d blocks of the grid kernel must run at once, and this device has room "
                        "for %d",
                        needed, *resident);
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Enqueues all directions of a layer: in one launch, or in one launch per direction. */
@@ -76,7 +74,6 @@ template <class Args, class Layer>
 static enum lb_status launch(const void *kernel, const Layer &layer, void *stream,
                              struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     const auto *k = static_cast<const lb_grid_kernel *>(kernel);
     const auto *row = static_cast<const lb_fused_launch::row<key, Args> *>(k->row);
     lb_fused_launch::shape shape = shape_of(*k, layer.hidden, layer.directions);
@@ -85,9 +82,8 @@ static enum lb_status launch(const void *kernel, const Layer &layer, void *strea
     args.rows = k->split.rows;
     args.spin_limit = LB_GRID_SPIN_LIMIT;
     for (; args.direction < layer.directions; args.direction += static_cast<int>(shape.grid[2]))
-        LB_TRY(lb_fused_launch::enqueue(row->kernel, shape, stream, err, args));
-done:
-    return st;
+        LB_CHECK(lb_fused_launch::enqueue(row->kernel, shape, stream, err, args));
+    return LB_OK;
 }
 
 } // namespace lb_grid
