@@ -8,11 +8,11 @@
 
 #include "cli/options.h"
 
-/* Prints text with an escape before each character of special. */
-static void print_escaped(const char *text, const char *special, const char *escape)
+/* Prints text [length] of the man page. */
+static void print_escaped(const char *text, size_t length)
 {
-    for (; *text; text++)
-        printf("%s%c", strchr(special, *text) ? escape : "", *text);
+    for (size_t i = 0; i < length; i++)
+        printf("%s%c", text[i] == '-' || text[i] == '\\' ? "\\" : "", text[i]);
 }
 
 /* Whether the option takes the name of a file or folder. */
@@ -43,22 +43,21 @@ static void write_man(const char *version)
             if ((int)option->group != group)
                 continue;
             fputs(".TP\n\\fB", stdout);
-            print_escaped(option->name, "-\\", "\\");
+            print_escaped(option->name, strlen(option->name));
             if (option->short_name) {
                 fputs("\\fR, \\fB", stdout);
-                print_escaped(option->short_name, "-\\", "\\");
+                print_escaped(option->short_name, strlen(option->short_name));
             }
             printf("\\fR%s\\fI%s\\fR\n\\&", option->placeholder && !option->joined ? " " : "",
                    option->placeholder ? option->placeholder : "");
-            print_escaped(option->help, "-\\", "\\");
+            print_escaped(option->help, strlen(option->help));
             putchar('\n');
         }
     }
     fputs(".SH EXIT CODES AND EXAMPLES\n.nf\n", stdout);
     for (const char *line = lb_help_epilogue; *line; line += strcspn(line, "\n") + 1) {
         fputs("\\&", stdout);
-        for (size_t i = 0; i < strcspn(line, "\n"); i++)
-            printf("%s%c", line[i] == '-' || line[i] == '\\' ? "\\" : "", line[i]);
+        print_escaped(line, strcspn(line, "\n"));
         putchar('\n');
     }
     fputs(".fi\n", stdout);

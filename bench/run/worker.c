@@ -378,7 +378,7 @@ static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct ex
     enum lb_status st = LB_OK;
     json_object_set_new(exchange->request, "given", pack_given());
     worker->oom_kills = lb_oom_kills("");
-    lb_channel_send(&worker->channel, json_incref(exchange->request), NULL);
+    lb_channel_send(&worker->channel, json_incref(exchange->request));
     while (st == LB_OK && !exchange->ended) {
         json_t *message = NULL;
         st = await(pool, worker, exchange, &message, err);

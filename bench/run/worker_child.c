@@ -53,11 +53,6 @@ struct server {
     size_t served_count;
 };
 
-static bool device_is_lost(void)
-{
-    return lb_device()->lost && lb_device()->lost();
-}
-
 /* A JSON string of the text without what is no UTF-8 or controls a terminal. */
 static json_t *clean_string(const char *text)
 {
@@ -65,21 +60,6 @@ static json_t *clean_string(const char *text)
     snprintf(clean, sizeof(clean), "%s", text);
     lb_clean_text(clean);
     return json_string(clean);
-}
-
-/* A reply; more: what it has beside the status, taken over, or NULL. */
-static json_t *pack_reply(const struct server *server, enum lb_status status, const char *why,
-                          json_t *more)
-{
-    return json_pack("{s:i, s:o, s:b, s:o*}", "status", (int)status, "why",
-                     clean_string(status != LB_OK ? why : ""), "unfit",
-                     server->spoiled || device_is_lost(), "reply", more);
-}
-
-/* Sends a message and releases it. */
-static void send_message(struct server *server, json_t *message)
-{
-    lb_channel_send(&server->channel, message, NULL);
 }
 
 /* lb_run_observer. The settings of the process are read when the case has bound the thread and the
@@ -93,7 +73,7 @@ static void send_phase(void *user, const char *phase)
         lb_cpu_load_read(&now);
         server->others_share = lb_cpu_load_others(&server->load, &now);
     }
-    send_message(server, json_pack("{s:s}", "phase", phase));
+    lb_channel_send(&server->channel, json_pack("{s:s}", "phase", phase));
     if (strcmp(phase, "create") == 0)
         lb_process_read_settings(server->before);
     if (strcmp(phase, "sample") == 0)
@@ -409,8 +389,10 @@ static enum lb_status serve_device(struct server *server, const json_t *request,
 static void send_figure(void *user, const struct lb_ceilings *ceilings, const char *figure,
                         const char *failed)
 {
-    send_message(user, json_pack("{s:s, s:o, s:o}", "figure", figure, "failed",
-                                 clean_string(failed), "reply", lb_ceilings_to_json(ceilings)));
+    struct server *server = user;
+    lb_channel_send(&server->channel,
+                    json_pack("{s:s, s:o, s:o}", "figure", figure, "failed", clean_string(failed),
+                              "reply", lb_ceilings_to_json(ceilings)));
 }
 
 static enum lb_status serve_ceilings(struct server *server, const json_t *request, json_t **reply,
@@ -458,7 +440,10 @@ static void serve(struct server *server, const json_t *request)
     for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
         if (strcmp(services[i].op, text_of(request, "op")) == 0)
             st = services[i].function(server, request, &reply, &err);
-    send_message(server, pack_reply(server, st, err.text, reply));
+    bool lost = lb_device()->lost && lb_device()->lost();
+    lb_channel_send(&server->channel, json_pack("{s:i, s:o, s:b, s:o*}", "status", (int)st, "why",
+                                                clean_string(st != LB_OK ? err.text : ""), "unfit",
+                                                server->spoiled || lost, "reply", reply));
 }
 
 int lb_worker_main(long parent, int device)

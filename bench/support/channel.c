@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 
-enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err)
+void lb_channel_send(struct lb_channel *channel, json_t *message)
 {
     char *text = json_dumps(message, JSON_COMPACT);
     json_decref(message);
@@ -25,8 +25,6 @@ enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, stru
         sent += (size_t)n;
     }
     free(text);
-    return sent == length ? LB_OK
-                          : lb_fail(err, LB_IO, "worker: sending failed: %s", strerror(errno));
 }
 
 /* Removes the first whole line from the buffer and returns its message; NULL when there is none. */

@@ -12,8 +12,8 @@ struct lb_channel {
     size_t used, capacity;
 };
 
-/* Sends the message and releases it. LB_IO when the other side is gone. */
-enum lb_status lb_channel_send(struct lb_channel *channel, json_t *message, struct lb_error *err);
+/* Sends the message and releases it. Whether the other side is gone shows when it is awaited. */
+void lb_channel_send(struct lb_channel *channel, json_t *message);
 
 /* Waits at most timeout_ms (negative: without limit) for a message, a new reference. *message is
  * NULL when none came in time or a signal interrupted the wait. LB_IO when the other side is gone;

@@ -385,10 +385,8 @@ static size_t number_row(struct reader *reader, struct lb_run *run, const char *
     const json_t *earlier = json_object_get(reader->index, id);
     reader->repeated += json_object_get(reader->seen, id) != NULL;
     json_object_set_new(reader->seen, id, json_true());
-    if (earlier) {
-        run->duplicates++;
+    if (earlier)
         return (size_t)json_integer_value(earlier);
-    }
     json_object_set_new(reader->index, id, json_integer((json_int_t)run->count));
     if (!reader->visit) {
         run->rows = lb_room(run->rows, run->count, sizeof(*run->rows));

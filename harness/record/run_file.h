@@ -35,8 +35,6 @@ struct lb_run {
     json_t *footer;       /* the last footer; NULL: there is none */
     struct lb_row *rows;
     size_t count;
-    size_t duplicates; /* rows that a later row of the same case replaced; in a merged run, of the
-                          same case and environment */
     bool finished;     /* the last line is a footer */
     bool interrupted;  /* that footer says that the run was stopped early */
     bool torn;         /* there is a torn line after the last whole one */
