@@ -43,12 +43,6 @@ static void on_broken_pipe(int number)
     raise(number);
 }
 
-/* Whether a command has something to save or to clean up when it is stopped. Others end at once. */
-static bool ends_in_good_order(enum lb_command command)
-{
-    return command != LB_CMD_PROFILE && command != LB_CMD_EXPORT && command != LB_CMD_COMPARE;
-}
-
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal}, was;
@@ -252,7 +246,8 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "--worker") == 0)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
-    if (ends_in_good_order(options.command))
+    /* These have nothing to save or to clean up when they are stopped, and end at once. */
+    if (!(options.command & (LB_CMD_PROFILE | LB_CMD_EXPORT | LB_CMD_COMPARE)))
         catch_signals();
     signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of write(), not the end */
     lb_gnuplot_set_stop(&stop);

@@ -304,37 +304,26 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
     return LB_OK;
 }
 
-/* --cross-check takes every precision where none is given. */
-static enum lb_status choose_precisions(struct lb_options *options, struct lb_error *err)
-{
-    if (options->command != LB_CMD_CROSS_CHECK || options->selection.axes[LB_AXIS_DTYPE].count > 0)
-        return LB_OK;
-    return lb_selection_take(&options->selection, "--dtype", "f64,f32,f16,bf16", err);
-}
-
-/* Whether something here may multiply bf16 faster than f32: a unit of the CPU, or an NVIDIA GPU,
- * whose driver makes this file. */
-static bool has_bf16_unit(void)
-{
-    return lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || lb_has_nvidia_driver();
-}
-
-/* Without sizes, a command on cases means the quick grid: inference and training, in f32 and where
- * the machine has a unit for it in bf16; for --ab in f32, and for the self-test inference alone.
- * With --shard it is in f32 alone, because all machines must cut the same plan. */
-static enum lb_status choose_quick(struct lb_options *options, struct lb_error *err)
+/* --cross-check takes every precision where none is given.
+ * Without sizes, a command on cases means the quick grid: inference and training, in f32 and where
+ * the machine may multiply bf16 faster in bf16; for --ab in f32, and for the self-test inference
+ * alone. With --shard it is in f32 alone, because all machines must cut the same plan. */
+static enum lb_status choose_defaults(struct lb_options *options, struct lb_error *err)
 {
     bool tests = options->command == LB_CMD_SELF_TEST;
     bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
                  options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
+    bool has_dtype = options->selection.axes[LB_AXIS_DTYPE].count > 0;
+    if (options->command == LB_CMD_CROSS_CHECK && !has_dtype)
+        return lb_selection_take(&options->selection, "--dtype", "f64,f32,f16,bf16", err);
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
     LB_CHECK(lb_selection_take_quick(&options->selection, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         LB_CHECK(lb_selection_take(&options->selection, "--pass", "infer,train", err));
-    if (plans && options->command != LB_CMD_AB && !options->shard &&
-        options->selection.axes[LB_AXIS_DTYPE].count == 0 && has_bf16_unit())
+    if (plans && options->command != LB_CMD_AB && !options->shard && !has_dtype &&
+        (lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || lb_has_nvidia_driver()))
         LB_CHECK(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
     return LB_OK;
 }
@@ -353,8 +342,7 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
         LB_TRY(take_option(&reader, err));
     LB_TRY(check_options(&reader, err));
     LB_TRY(take_file_sizes(options, err));
-    LB_TRY(choose_precisions(options, err));
-    LB_TRY(choose_quick(options, err));
+    LB_TRY(choose_defaults(options, err));
 done:
     free(reader.first_use);
     if (st != LB_OK)

@@ -18,7 +18,6 @@ struct problem {
     char text[LB_CASE_ID_SIZE]; /* its case text without the parts that differ between its cases */
     uint64_t hash;              /* of the text */
     int64_t work_ms;            /* of all its cases */
-    size_t number;              /* among the problems, in the order of the plan */
     int shard;                  /* from 0 */
 };
 
@@ -54,19 +53,11 @@ enum lb_status lb_shard_parse(const char *text, int *index, int *count, struct l
     return LB_OK;
 }
 
-static void describe(const struct lb_case *c, struct problem *problem)
-{
-    struct lb_case plain = lb_case_defaults();
-    plain.problem = c->problem;
-    lb_case_print(&plain, problem->text);
-    problem->hash = lb_hash_bytes(0, problem->text, strlen(problem->text));
-}
-
 /* Sorts the longest problems first, and equally long ones by hash. The hash is unrelated to the
  * order of the plan, so that neighbours in a grid go to different shards. */
 static int by_work(const void *a, const void *b)
 {
-    const struct problem *p = a, *q = b;
+    const struct problem *p = *(struct problem *const *)a, *q = *(struct problem *const *)b;
     if (p->work_ms != q->work_ms)
         return p->work_ms > q->work_ms ? -1 : 1;
     if (p->hash != q->hash)
@@ -74,21 +65,9 @@ static int by_work(const void *a, const void *b)
     return strcmp(p->text, q->text);
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const struct problem *p = a, *q = b;
-    return (p->number > q->number) - (p->number < q->number);
-}
-
-/* Assumes the same rate for every implementation, because the result must not depend on which of
- * them a machine has. */
-static int64_t work_of(const struct lb_case *c, const struct lb_sampler_options *sampler)
-{
-    return (int64_t)ceil(1e3 * lb_predict_seconds(c, LB_CPU_FLOPS_S * c->threads, sampler));
-}
-
 /* Fills problems [*count, at most case_count] and problem_of [case_count], the number of each
- * case's problem. */
+ * case's problem. The same rate is assumed for every implementation, because the result must not
+ * depend on which of them a machine has. */
 static void find_problems(const struct lb_case *cases, size_t case_count,
                           const struct lb_sampler_options *sampler, struct problem *problems,
                           size_t *count, size_t *problem_of)
@@ -96,15 +75,17 @@ static void find_problems(const struct lb_case *cases, size_t case_count,
     struct lb_case_set seen = {.by_problem = true};
     *count = 0;
     for (size_t i = 0; i < case_count; i++) {
+        const struct lb_case *c = &cases[i];
         size_t first = lb_case_set_add(&seen, cases, i);
+        problem_of[i] = first == i ? (*count)++ : problem_of[first];
+        struct problem *problem = &problems[problem_of[i]];
         if (first == i) {
-            problems[*count] = (struct problem){.number = *count};
-            describe(&cases[i], &problems[*count]);
-            problem_of[i] = (*count)++;
-        } else {
-            problem_of[i] = problem_of[first];
+            struct lb_case plain = lb_case_defaults();
+            plain.problem = c->problem;
+            problem->hash = lb_hash_bytes(0, problem->text, lb_case_print(&plain, problem->text));
         }
-        problems[problem_of[i]].work_ms += work_of(&cases[i], sampler);
+        double seconds = lb_predict_seconds(c, LB_CPU_FLOPS_S * c->threads, sampler);
+        problem->work_ms += (int64_t)ceil(1e3 * seconds);
     }
     lb_case_set_free(&seen);
 }
@@ -113,16 +94,19 @@ static void find_problems(const struct lb_case *cases, size_t case_count,
  * there are several. work_ms [shards] */
 static void assign(struct problem *problems, size_t count, int64_t *work_ms, int shards)
 {
-    qsort(problems, count, sizeof(*problems), by_work);
+    struct problem **sorted = lb_needed(calloc(count + 1, sizeof(struct problem *)));
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &problems[i];
+    qsort(sorted, count, sizeof(struct problem *), by_work);
     for (size_t i = 0; i < count; i++) {
         int least = 0;
         for (int s = 1; s < shards; s++)
             if (work_ms[s] < work_ms[least])
                 least = s;
-        problems[i].shard = least;
-        work_ms[least] += problems[i].work_ms;
+        sorted[i]->shard = least;
+        work_ms[least] += sorted[i]->work_ms;
     }
-    qsort(problems, count, sizeof(*problems), by_number);
+    free(sorted);
 }
 
 /* Returns a hash of all cases with their shards, by which --merge recognises parts of the same
