@@ -84,37 +84,31 @@ static void send_phase(void *user, const char *phase)
     }
 }
 
-static const struct lb_impl *find_impl(const struct server *server, const struct lb_case *c)
+/* Finds what runs the case: the plug-in at that path or, where it is NULL, what this worker serves.
+ * Opens the device that it may need; whether that worked is known to the device layer from then on.
+ * loads: also loads the library that a built-in implementation needs, before anything is timed.
+ * LB_ABSENT: it is not built, or its library is missing; LB_FAILED: the plug-in can't be loaded. */
+static enum lb_status find_impl(const struct server *server, const char *path,
+                                const struct lb_case *c, bool loads, const struct lb_impl **impl,
+                                struct lb_error *err)
 {
-    if (server->plugin)
-        return server->plugin;
     const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, c->impl);
-    if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
-        return lb_planted_slowdown();
-    return impl_entry ? impl_entry->impl : NULL;
-}
-
-/* Opens the device that an implementation may need. Whether that worked is known to the device
- * layer from here on. */
-static void open_device(const struct server *server, const struct lb_impl *impl)
-{
-    if (impl && impl->memory == LB_DEVICE)
+    *impl = impl_entry ? impl_entry->impl : NULL;
+    if (server->plugin)
+        *impl = server->plugin;
+    else if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
+        *impl = lb_planted_slowdown();
+    if (path && lb_plugin_load(path, impl, err) != LB_OK)
+        return LB_FAILED;
+    if (!*impl)
+        return lb_fail(err, LB_ABSENT, "%s is not built", c->impl);
+    if ((*impl)->memory == LB_DEVICE)
         lb_device_open(server->device, NULL);
-}
-
-/* Loads the library that a built-in implementation needs, before anything is timed. LB_ABSENT with
- * the reason. */
-static enum lb_status load_library(const struct server *server, const struct lb_impl *impl,
-                                   struct lb_error *err)
-{
-    if (impl->memory == LB_DEVICE && !lb_device_known(NULL))
+    if (!loads || !impl_entry || impl_entry->impl != *impl || !impl_entry->library)
+        return LB_OK;
+    if ((*impl)->memory == LB_DEVICE && !lb_device_known(NULL))
         return LB_OK; /* which the case will say */
-    for (size_t i = 0; i < server->registry.count; i++) {
-        const struct lb_impl_entry *impl_entry = &server->registry.impl_entries[i];
-        if (impl_entry->impl == impl && impl_entry->library)
-            return lb_shared_library_load(impl_entry->library, err);
-    }
-    return LB_OK;
+    return lb_shared_library_load(impl_entry->library, err);
 }
 
 static json_t *pack_plugin(const struct lb_impl *impl)
@@ -160,18 +154,16 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
                                      struct lb_error *err)
 {
     struct lb_case c;
+    const struct lb_impl *impl;
     struct lb_probe probe = {0};
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
     LB_CHECK(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
-    const struct lb_impl *impl = find_impl(server, &c);
-    if (!impl)
-        return lb_fail(err, LB_ABSENT, "%s is not built", c.impl);
-    open_device(server, impl);
-    if (strcmp(text_of(request, "op"), "supports") == 0) {
+    bool probes = strcmp(text_of(request, "op"), "probe") == 0;
+    LB_CHECK(find_impl(server, NULL, &c, probes, &impl, err));
+    if (!probes) {
         send_phase(server, "supports");
         return lb_case_supported(impl, &c, lb_host_available(), err);
     }
-    LB_CHECK(load_library(server, impl, err));
     LB_CHECK(lb_case_probe(impl, &c, lb_host_available(), &observer, &probe, err));
     const struct lb_sizes *sizes = &probe.sizes;
     *reply =
@@ -191,60 +183,51 @@ static size_t find_served(const struct server *server, const struct lb_impl *imp
     return i;
 }
 
-#define ANY_NUMBER (SIZE_MAX / 2) /* of threads; a count can be added to it */
-
-/* What the implementation has done in this process before the case. */
-struct history {
-    bool ran;        /* a case */
-    size_t may_keep; /* how many threads more it may leave behind */
-};
-
-/* Returns what the implementation did in this process before this case, and adds the case to it,
- * which left `grown` threads behind. The first case with so many threads may leave any number, as
- * libraries do. Later ones may add to what is there until that is one less than the case's threads:
- * an implementation may start threads when a problem is first large enough for them. */
-static struct history add_to_history(struct server *server, const struct lb_impl *impl, int threads,
-                                     size_t grown)
+/* Returns what the case may leave behind, and notes that its implementation ran it in this process
+ * and left `grown` threads. Libraries keep buffers and pipes from their first case on; what grows
+ * with each case is left behind. The first case with so many threads may leave any number. Later
+ * ones may add to what is there until that is one less than the case's threads: an implementation
+ * may start threads when a problem is first large enough for them. The oracle's results, which the
+ * harness keeps, are not the implementation's. */
+static struct lb_leftovers_allowed allow(struct server *server, const struct lb_impl *impl,
+                                         const struct lb_case *c, size_t grown)
 {
-    size_t i = find_served(server, impl), most = (size_t)threads - 1;
+    enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
+    const size_t any = SIZE_MAX / 2; /* a count can be added to it */
+    size_t i = find_served(server, impl), most = (size_t)c->threads - 1;
+    bool on_device = impl->memory == LB_DEVICE, first = i == server->served_count;
+    int chunks;
+    const struct lb_problem whole = lb_case_whole(c, &chunks);
+    struct lb_leftovers_allowed allowed = {
+        .bytes = on_device ? (double)INFINITY
+                           : lb_reference_bytes(&whole) + (first ? FIRST_BYTES : BYTES),
+        .descriptors = first,
+        .all_descriptors = on_device,
+        .threads = any,
+    };
     if (i == SERVED_MAX)
-        return (struct history){false, ANY_NUMBER};
-    struct history history = {i < server->served_count, ANY_NUMBER};
-    if (!history.ran)
+        return allowed;
+    if (first)
         server->served[server->served_count++].impl = impl;
-    if (server->served[i].threads >= threads)
-        history.may_keep = most > server->served[i].kept ? most - server->served[i].kept : 0;
-    else
-        server->served[i].threads = threads;
+    if (server->served[i].threads < c->threads)
+        server->served[i].threads = c->threads;
+    else if (!on_device)
+        allowed.threads = most > server->served[i].kept ? most - server->served[i].kept : 0;
     server->served[i].kept += grown;
-    return history;
+    return allowed;
 }
 
-/* Writes what the case's implementation has left behind. Libraries keep buffers and pipes from
- * their first case on, and threads; what grows with each case is left behind. The oracle's results,
- * which the harness keeps, are not the implementation's. */
+/* Writes what the case's implementation has left behind. */
 static void describe_leftovers(struct server *server, const struct lb_impl *impl,
                                const struct lb_case *c, char *text, size_t size)
 {
-    enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
     double spinning = lb_await_idle_threads(0.3);
     int children = lb_end_children(0.2);
     lb_process_read_resources(server->after);
     size_t before = lb_process_threads(server->before);
     size_t after = lb_process_threads(server->after);
-    const struct history history =
-        add_to_history(server, impl, c->threads, after > before ? after - before : 0);
-    bool on_device = impl->memory == LB_DEVICE;
-    int chunks;
-    const struct lb_problem whole = lb_case_whole(c, &chunks);
-    const struct lb_leftovers_allowed allowed = {
-        .bytes = lb_reference_bytes(&whole) + (on_device     ? (double)INFINITY
-                                               : history.ran ? (double)BYTES
-                                                             : (double)FIRST_BYTES),
-        .descriptors = !history.ran,
-        .all_descriptors = on_device,
-        .threads = on_device ? ANY_NUMBER : history.may_keep,
-    };
+    const struct lb_leftovers_allowed allowed =
+        allow(server, impl, c, after > before ? after - before : 0);
     if (!server->destroyed) /* else the case has restored its own settings since */
         lb_process_read_settings(server->after);
     text[0] = '\0';
@@ -336,21 +319,6 @@ static enum lb_status read_options(const json_t *request, struct lb_run_options 
     return LB_OK;
 }
 
-/* Loads what runs the case: the plug-in at that path or, where it is NULL, the implementation that
- * this worker has, with its library. LB_ABSENT: that library is missing. */
-static enum lb_status load_impl(const struct server *server, const char *path,
-                                const struct lb_case *c, const struct lb_impl **impl,
-                                struct lb_error *err)
-{
-    *impl = path ? NULL : find_impl(server, c);
-    if (path && lb_plugin_load(path, impl, err) != LB_OK)
-        return LB_FAILED;
-    if (!*impl)
-        return lb_fail(err, LB_FAILED, "the worker does not know the implementation");
-    open_device(server, *impl);
-    return load_library(server, *impl, err);
-}
-
 static enum lb_status serve_run(struct server *server, const json_t *request, json_t **reply,
                                 struct lb_error *err)
 {
@@ -362,7 +330,7 @@ static enum lb_status serve_run(struct server *server, const json_t *request, js
     lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
     lb_ceilings_assume_all(json_object_get(request, "ceilings"));
     struct lb_row row = lb_row_make(&c);
-    enum lb_status loaded = load_impl(server, text_of(request, "path"), &c, &impl, err);
+    enum lb_status loaded = find_impl(server, text_of(request, "path"), &c, true, &impl, err);
     if (loaded == LB_OK) {
         run_case(server, impl, &c, &options, &row);
     } else {
