@@ -59,9 +59,8 @@ static enum lb_status run_explain(struct lb_session *session, struct lb_error *e
 {
     struct lb_case c;
     bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
-    LB_CHECK(lb_cpu_find(session, err));
-    if (read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL))
-        LB_CHECK(lb_gpu_find(session, err));
+    bool gpu = read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL);
+    LB_CHECK(lb_machine_find(session, gpu, err));
     return lb_explain_print(session, err);
 }
 
@@ -97,7 +96,6 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
 {
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
-    LB_TRY(lb_cpu_find(session, err));
     LB_TRY(lb_plan_build(&session->options->selection, session->registry, &plan, err));
     LB_TRY(lb_sweep_filter(session->options, &plan, err));
     warn_of_baseline(session, &plan);
@@ -105,8 +103,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     bool wanted = lb_option_given(session->options, "--device") && lb_gpu_wanted(session, NULL);
     for (size_t i = 0; i < plan.count && !wanted; i++)
         wanted = lb_gpu_wanted(session, plan.cases[i].impl);
-    if (wanted)
-        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_machine_find(session, wanted, err));
     size_t whole = plan.count; /* a shard may be empty, and is then run all the same */
     if (session->options->shard) {
         struct lb_sampler_options sampler = lb_options_sampler(session->options);

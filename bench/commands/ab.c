@@ -217,7 +217,7 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     }
     if (ab->sides[0].impl_entry->memory == LB_DEVICE ||
         ab->sides[1].impl_entry->memory == LB_DEVICE)
-        LB_TRY(lb_gpu_find(session, err));
+        LB_TRY(lb_machine_find(session, true, err));
     st = run(ab, exit_code, err);
 done:
     lb_plan_free(&ab->plan);

@@ -17,23 +17,9 @@
 /* Seconds that --ceilings takes for the CPUs and for the GPU. */
 static const double cpu_seconds = 6, gpu_seconds = 20;
 
-/* Reads what --device-model names; machine->label is "" without the option. */
-static enum lb_status read_model(const struct lb_session *session, struct lb_machine *machine,
-                                 struct lb_error *err)
-{
-    struct lb_error why;
-    const char *name = session->options->device_model;
-    machine->label[0] = '\0';
-    enum lb_status st = name ? lb_machine_read(name, machine, &why) : LB_OK;
-    return st == LB_OK ? st : lb_fail(err, st, "--device-model %.400s", why.text);
-}
-
 bool lb_gpu_wanted(const struct lb_session *session, const char *name)
 {
     const struct lb_registry *registry = session->registry;
-    struct lb_machine model;
-    if (read_model(session, &model, NULL) == LB_OK && model.label[0] && !model.cpu)
-        return true;
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         if (impl_entry->impl && impl_entry->memory == LB_DEVICE &&
@@ -41,15 +27,6 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name)
             return true;
     }
     return false;
-}
-
-enum lb_status lb_cpu_find(const struct lb_session *session, struct lb_error *err)
-{
-    struct lb_machine model;
-    enum lb_status st = read_model(session, &model, err);
-    if (st == LB_OK && model.label[0] && model.cpu)
-        lb_cpu_assume(&model);
-    return st;
 }
 
 /* Has a worker look for the device. From now on this process plans for what it sees, a device or
@@ -65,17 +42,23 @@ static enum lb_status see_gpu(struct lb_session *session, struct lb_error *why)
     return st;
 }
 
-enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err)
+enum lb_status lb_machine_find(struct lb_session *session, bool gpu, struct lb_error *err)
 {
+    const char *name = session->options->device_model;
     struct lb_device_info device;
-    struct lb_machine model;
+    struct lb_machine model = {.cpu = true};
     struct lb_error why = {""};
-    LB_CHECK(read_model(session, &model, err));
-    if (!model.label[0] || model.cpu)
-        return see_gpu(session, &why) == LB_INTERRUPTED ? LB_INTERRUPTED : LB_OK;
-    LB_CHECK(lb_device_model(session->options->device_model, &device, err));
-    lb_device_assume(&device, NULL);
-    return LB_OK;
+    enum lb_status st = name ? lb_machine_read(name, &model, &why) : LB_OK;
+    if (st != LB_OK)
+        return lb_fail(err, st, "--device-model %.400s", why.text);
+    if (!model.cpu) {
+        LB_CHECK(lb_device_model(name, &device, err));
+        lb_device_assume(&device, NULL);
+        return LB_OK;
+    }
+    if (name)
+        lb_cpu_assume(&model);
+    return gpu && see_gpu(session, &why) == LB_INTERRUPTED ? LB_INTERRUPTED : LB_OK;
 }
 
 void lb_gpu_annotate(const struct lb_session *session, json_t *environment)

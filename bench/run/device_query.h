@@ -5,18 +5,14 @@
 
 #include "run/session.h"
 
-/* From now on the program plans for the CPU that --device-model names. LB_OK also when it names no
- * CPU. LB_INVALID, LB_IO: the file that it names is wrong. */
-enum lb_status lb_cpu_find(const struct lb_session *session, struct lb_error *err);
-
-/* True when a device must be looked for: --device-model names a GPU, or the built-in implementation
- * of that name (NULL: any of them) needs one. */
+/* True when the built-in implementation of that name (NULL: any of them) needs a GPU. */
 bool lb_gpu_wanted(const struct lb_session *session, const char *name);
 
-/* Finds the device for which the program plans and runs from now on: the one that --device-model
- * names, else the one that a worker sees, which session->gpu then describes. LB_OK also without a
- * device. LB_INVALID, LB_IO: there is no such model, or its file is wrong. */
-enum lb_status lb_gpu_find(struct lb_session *session, struct lb_error *err);
+/* Finds the CPU and the GPU for which the program plans and runs from now on: those that it has,
+ * but for the one that --device-model names. gpu: a worker looks for the GPU, which session->gpu
+ * then describes. LB_OK also without a GPU. LB_INVALID, LB_IO: there is no such model, or its file
+ * is wrong. */
+enum lb_status lb_machine_find(struct lb_session *session, bool gpu, struct lb_error *err);
 
 /* Adds the device to an environment record, and under "tuned" which file of tuned choices decides
  * what runs on it: file, changed_s (since 1970) and hash. Warns on stderr when a library has

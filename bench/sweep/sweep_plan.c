@@ -267,8 +267,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     lb_pool_limit(session->pool, &limits);
     lb_pool_renew(session->pool); /* those that loaded plug-ins began before the device was known */
     LB_TRY(configure_gbench(options, err));
-    if (lb_gpu_wanted(session, NULL))
-        LB_TRY(lb_gpu_find(session, err));
+    LB_TRY(lb_machine_find(session, lb_gpu_wanted(session, NULL), err));
     details = lb_settings_of_session(options, session->libraries);
     lb_gpu_annotate(session, json_object_get(details, "environment"));
     warn_of_other_environment(&run, json_object_get(details, "environment"));
