@@ -64,31 +64,24 @@ static enum lb_status run_explain(struct lb_session *session, struct lb_error *e
     return lb_explain_print(session, err);
 }
 
-/* --baseline must name an implementation, and a variant, that exist. */
-static enum lb_status check_baseline(const struct lb_options *options,
-                                     const struct lb_registry *registry, struct lb_error *err)
-{
-    struct lb_named_impl impl;
-    return options->baseline
-               ? lb_named_impl_parse(registry, "--baseline", options->baseline, &impl, err)
-               : LB_OK;
-}
-
-/* Warns before a long sweep, and not in the table after it, when no case of the plan is of the
- * baseline. */
-static void warn_of_baseline(const struct lb_session *session, const struct lb_plan *plan)
+/* --baseline must name an implementation, and a variant, that exist. Warns before a long sweep, and
+ * not in the table after it, when no case of the plan is of the baseline. */
+static enum lb_status check_baseline(const struct lb_session *session, const struct lb_plan *plan,
+                                     struct lb_error *err)
 {
     const char *baseline = session->options->baseline;
     struct lb_named_impl impl;
-    if (!baseline || plan->count == 0 ||
-        lb_named_impl_parse(session->registry, "--baseline", baseline, &impl, NULL) != LB_OK)
-        return;
+    if (!baseline)
+        return LB_OK;
+    LB_CHECK(lb_named_impl_parse(session->registry, "--baseline", baseline, &impl, err));
     for (size_t i = 0; i < plan->count; i++)
         if (strcmp(plan->cases[i].impl, impl.name) == 0 &&
             strcmp(plan->cases[i].variant, impl.variant) == 0)
-            return;
-    fprintf(stderr, "warning: --baseline %s: no case runs it, so there are no speed-ups\n",
-            baseline);
+            return LB_OK;
+    if (plan->count > 0)
+        fprintf(stderr, "warning: --baseline %s: no case runs it, so there are no speed-ups\n",
+                baseline);
+    return LB_OK;
 }
 
 /* --list, --plan, --self-test, --cross-check and --sweep: the commands that work on a plan. */
@@ -98,7 +91,7 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     enum lb_status st = LB_OK;
     LB_TRY(lb_plan_build(&session->options->selection, session->registry, &plan, err));
     LB_TRY(lb_sweep_filter(session->options, &plan, err));
-    warn_of_baseline(session, &plan);
+    LB_TRY(check_baseline(session, &plan, err));
     /* --device says that results belong to that GPU, also those of the host's implementations. */
     bool wanted = lb_option_given(session->options, "--device") && lb_gpu_wanted(session, NULL);
     for (size_t i = 0; i < plan.count && !wanted; i++)
@@ -153,17 +146,14 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
 {
     enum lb_status st = LB_OK;
     struct lb_registry registry = {0};
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
-                                            options->device, NULL};
     struct lb_session session = {.options = options, .registry = &registry, .stop = &stop};
 
     LB_TRY(lb_registry_create(lb_impl_table, &registry, err));
-    session.pool = lb_pool_create(&limits, &stop);
+    session.pool = lb_pool_create(options, NULL, &stop);
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(session.pool, options->plugins[i], &registry, err));
     LB_TRY(add_absent(options, &registry, err));
     LB_TRY(lb_pool_libraries(session.pool, &registry, &session.libraries, err));
-    LB_TRY(check_baseline(options, &registry, err));
     if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->subject))
         LB_TRY(lb_devices_sweep(&session, exit_code, err));
     else if (options->command == LB_CMD_RESUME)

@@ -258,8 +258,6 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
 {
     enum lb_status st = LB_OK;
     const struct lb_options *options = session->options;
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
-                                            options->device, options->against};
     struct ab *ab = lb_needed(calloc(1, sizeof(*ab)));
     ab->session = session;
     ab->pairs = options->processes > 1 ? options->processes : PROCESS_PAIRS;
@@ -267,7 +265,7 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
     ab->names[0] = "base";
     ab->names[1] = "new";
     LB_TRY(ask_commit(options->against, ab->commit, err));
-    ab->sides[0].pool = lb_pool_create(&limits, session->stop);
+    ab->sides[0].pool = lb_pool_create(options, options->against, session->stop);
     ab->sides[1].pool = session->pool;
     snprintf(ab->sides[0].label, sizeof(ab->sides[0].label), "%s", options->against);
     snprintf(ab->sides[1].label, sizeof(ab->sides[1].label), "this program");

@@ -43,7 +43,10 @@ struct worker {
 };
 
 struct lb_pool {
-    struct lb_worker_limits limits;
+    double call_s;       /* longest silence of an implementation in one phase of a case */
+    double memory_bytes; /* of one worker; 0: what the host has */
+    int device;          /* ordinal of the GPU that workers use */
+    const char *program;
     const volatile sig_atomic_t *stop;
     struct worker *workers; /* a list; owned */
     json_t *ceilings;       /* owned; NULL: none */
@@ -65,18 +68,21 @@ struct exchange {
     struct fault fault; /* says whether the worker was lost */
 };
 
-struct lb_pool *lb_pool_create(const struct lb_worker_limits *limits,
+void lb_pool_limit(struct lb_pool *pool, const struct lb_options *options)
+{
+    pool->call_s = options->call_limit_s;
+    pool->memory_bytes = options->memory_bytes;
+    pool->device = options->device;
+}
+
+struct lb_pool *lb_pool_create(const struct lb_options *options, const char *program,
                                const volatile sig_atomic_t *stop)
 {
     struct lb_pool *pool = lb_needed(calloc(1, sizeof(*pool)));
-    pool->limits = *limits;
+    lb_pool_limit(pool, options);
+    pool->program = program;
     pool->stop = stop;
     return pool;
-}
-
-void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits)
-{
-    pool->limits = *limits;
 }
 
 /* ---- Workers ---- */
@@ -115,20 +121,19 @@ static struct worker *find_named(const struct lb_pool *pool, const char *name)
 }
 
 /* Starts the program, or this very one, as a worker. */
-static enum lb_status spawn_worker(const struct lb_worker_limits *limits, int fd, pid_t *pid,
+static enum lb_status spawn_worker(const struct lb_pool *pool, int fd, pid_t *pid,
                                    struct lb_error *err)
 {
     char parent[32], ordinal[16];
     snprintf(parent, sizeof(parent), "%ld", (long)getpid());
-    snprintf(ordinal, sizeof(ordinal), "%d", limits->device);
+    snprintf(ordinal, sizeof(ordinal), "%d", pool->device);
     char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
     /* What an implementation prints must not mix with the program's output. */
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    int failed =
-        lb_spawn(limits->program ? limits->program : "/proc/self/exe", &actions, argv, pid);
+    int failed = lb_spawn(pool->program ? pool->program : "/proc/self/exe", &actions, argv, pid);
     posix_spawn_file_actions_destroy(&actions);
     if (failed)
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(failed));
@@ -149,7 +154,7 @@ static enum lb_status find_or_start(struct lb_pool *pool, const char *name, stru
         return LB_OK;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
-    enum lb_status st = spawn_worker(&pool->limits, ends[1], &pid, err);
+    enum lb_status st = spawn_worker(pool, ends[1], &pid, err);
     close(ends[1]);
     if (st != LB_OK) {
         close(ends[0]);
@@ -268,7 +273,7 @@ static double phase_limit(const struct lb_pool *pool, const struct exchange *exc
     if (strncmp(exchange->phase, "oracle", 6) == 0)
         return (double)INFINITY;
     bool samples = strncmp(exchange->phase, "sample", 6) == 0;
-    return pool->limits.call_s + (samples ? 3 * exchange->sampling_s : 0);
+    return pool->call_s + (samples ? 3 * exchange->sampling_s : 0);
 }
 
 /* A clock that counts the machine's sleep. */
@@ -313,7 +318,7 @@ static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct 
             return lb_fail(err, LB_FAILED, "%s did not return within %.3g s", exchange->phase,
                            limit_s);
         }
-        if (over_memory(worker, pool->limits.memory_bytes, err)) {
+        if (over_memory(worker, pool->memory_bytes, err)) {
             exchange->fault.verdict = LB_VERDICT_OOM;
             return LB_FAILED;
         }
@@ -552,10 +557,10 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
                                  json_t **libraries, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_worker_limits of_cases = pool->limits;
+    const struct lb_pool of_cases = *pool;
     *libraries = lb_linked_libraries();
-    pool->limits.call_s = fmax(of_cases.call_s, LOAD_LIMIT_S);
-    pool->limits.memory_bytes = 0;
+    pool->call_s = fmax(of_cases.call_s, LOAD_LIMIT_S);
+    pool->memory_bytes = 0;
     for (size_t i = 0; i < registry->count && st == LB_OK; i++) {
         struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         if (!impl_entry->library || impl_entry->absent)
@@ -566,7 +571,8 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
             st = ask_library(pool, impl_entry, *libraries, err);
     }
     drop(pool, find_named(pool, "libraries")); /* the workers of cases load what their cases need */
-    pool->limits = of_cases;
+    pool->call_s = of_cases.call_s;
+    pool->memory_bytes = of_cases.memory_bytes;
     return st;
 }
 
@@ -634,8 +640,8 @@ static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, co
         (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
         "precision", sampler->precision, "max_ns", sampler->max_ns, "loss_scale",
         job->loss_scale > 0 ? job->loss_scale : 1, "dynamic_loss_scale", job->dynamic_loss_scale,
-        "kernels", kernels, "outputs", job->outputs, "memory_bytes", pool->limits.memory_bytes,
-        "ceilings", pool->ceilings);
+        "kernels", kernels, "outputs", job->outputs, "memory_bytes", pool->memory_bytes, "ceilings",
+        pool->ceilings);
 }
 
 /* Has the worker run the job, and replaces the row by its own; with kernels, trace it instead.

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "case/probe.h"
+#include "cli/options.h"
 #include "measure/sampler.h"
 #include "model/registry.h"
 #include "record/record.h"
@@ -16,24 +17,17 @@
  * which --version prints. Programs of the same number can use each other's workers. */
 #define LB_WORKER_PROTOCOL 1
 
-struct lb_worker_limits {
-    double call_s;       /* longest silence of an implementation in one phase of a case */
-    double memory_bytes; /* of one worker; 0: what the host has */
-    int device;          /* ordinal of the GPU that workers use */
-    const char *program; /* another build of this program that the workers run, borrowed; NULL: this
-                            one */
-};
-
 /* Keeps the workers that are alive. A worker ends with the thread that started it. */
 struct lb_pool;
 
-/* stop (may be NULL): once it is nonzero, every wait ends with LB_INTERRUPTED. */
-struct lb_pool *lb_pool_create(const struct lb_worker_limits *limits,
+/* The workers have the options' limits and device. program: another build of this program that they
+ * run, borrowed; NULL: this one. stop: once it is nonzero, every wait ends with LB_INTERRUPTED. */
+struct lb_pool *lb_pool_create(const struct lb_options *options, const char *program,
                                const volatile sig_atomic_t *stop);
 void lb_pool_destroy(struct lb_pool *pool); /* ends all workers; accepts NULL */
 
-/* Changes the limits of workers that are started from now on. */
-void lb_pool_limit(struct lb_pool *pool, const struct lb_worker_limits *limits);
+/* Changes limits and device of workers that are started from now on. */
+void lb_pool_limit(struct lb_pool *pool, const struct lb_options *options);
 
 /* Ends all workers, so that the next job runs in a fresh process. */
 void lb_pool_renew(struct lb_pool *pool);

@@ -231,13 +231,12 @@ static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct 
 /* Adds a GPU, which a process of its own looks at. LB_INVALID: it can't be used. */
 static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error *err)
 {
-    const struct lb_options *options = launch->session->options;
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes, device,
-                                            NULL};
+    struct lb_options options = *launch->session->options;
     struct part *part = &launch->parts[launch->count++];
     struct lb_error why = {""};
     *part = (struct part){.device = device, .output = -1};
-    struct lb_pool *pool = lb_pool_create(&limits, launch->session->stop);
+    options.device = device;
+    struct lb_pool *pool = lb_pool_create(&options, NULL, launch->session->stop);
     enum lb_status st = lb_pool_find_device(pool, &part->gpu, &why);
     if (st != LB_OK && st != LB_INTERRUPTED)
         st = lb_fail(err, LB_INVALID, "--devices: %.480s", why.text);

@@ -262,9 +262,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     LB_TRY(check_resumable(&run, sweep->folder, err));
     sweep->header = json_incref(run.header);
     LB_TRY(lb_settings_from_header(sweep->header, options, &sweep->cases, &sweep->count, err));
-    const struct lb_worker_limits limits = {options->call_limit_s, options->memory_bytes,
-                                            options->device, NULL};
-    lb_pool_limit(session->pool, &limits);
+    lb_pool_limit(session->pool, options);
     lb_pool_renew(session->pool); /* those that loaded plug-ins began before the device was known */
     LB_TRY(configure_gbench(options, err));
     LB_TRY(lb_machine_find(session, lb_gpu_wanted(session, NULL), err));
