@@ -130,14 +130,14 @@ done:
 static enum lb_status add_absent(const struct lb_options *options, struct lb_registry *registry,
                                  struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    for (size_t i = 0; i < options->absent_count && st == LB_OK; i++) {
-        const struct lb_impl_entry impl_entry = {.name = options->absent[i],
-                                                 .summary = (char *)(uintptr_t)lb_framework_absent,
-                                                 .absent = (char *)(uintptr_t)lb_framework_absent};
-        st = lb_registry_add(registry, &impl_entry, err);
+    static char why[] =
+        "its plug-in was not built: that needs the headers and the library of Python 3";
+    for (size_t i = 0; i < options->absent_count; i++) {
+        const struct lb_impl_entry impl_entry = {
+            .name = options->absent[i], .summary = why, .absent = why};
+        LB_CHECK(lb_registry_add(registry, &impl_entry, err));
     }
-    return st;
+    return LB_OK;
 }
 
 /* The commands that run implementations or ask them. */

@@ -10,13 +10,10 @@
 #include "frameworks/environment.h"
 #include "support/share_path.h"
 
-const char *const lb_framework_names[] = {
+static const char *const names[] = {
     "pytorch",          "pytorch_cuda",     "keras",          "keras_cuda", "keras_torch",
     "keras_torch_cuda", "keras_jax",        "keras_jax_cuda", "jax",        "jax_cuda",
     "onnxruntime",      "onnxruntime_cuda", "openvino",       NULL};
-
-const char *const lb_framework_absent =
-    "its plug-in was not built: that needs the headers and the library of Python 3";
 
 bool lb_framework_plugin(const char *name, char *path, size_t size)
 {
@@ -35,8 +32,8 @@ bool lb_framework_plugin(const char *name, char *path, size_t size)
 enum lb_status lb_framework_find(const char *word, const char **name, struct lb_error *err)
 {
     struct lb_hint hint = {0};
-    for (size_t i = 0; lb_framework_names[i]; i++) {
-        *name = lb_framework_names[i];
+    for (size_t i = 0; names[i]; i++) {
+        *name = names[i];
         if (strcmp(*name, word) == 0)
             return LB_OK;
         lb_hint_add(&hint, word, *name);

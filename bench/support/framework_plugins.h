@@ -7,12 +7,6 @@
 
 #include "api/status.h"
 
-/* NULL-terminated: "pytorch", "keras", ...; an implementation's name each. */
-extern const char *const lb_framework_names[];
-
-/* What the row of a framework says when its plug-in was not built; "absent" follows from it. */
-extern const char *const lb_framework_absent;
-
 /* The path of the plug-in of that framework: beside the program in a build folder, or where
  * installed programs have it. False where there is none. */
 bool lb_framework_plugin(const char *name, char *path, size_t size);
@@ -30,7 +24,8 @@ enum { LB_FRAMEWORK_LIBRARIES = 2 /* at most, of one framework */ };
 size_t lb_framework_versions(const char *plugin,
                              struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES]);
 
-/* The name among lb_framework_names that the word is. LB_INVALID suggests one or lists all. */
+/* The name of the framework that the word is, which is that of its implementation too. LB_INVALID
+ * suggests one or lists all. */
 enum lb_status lb_framework_find(const char *word, const char **name, struct lb_error *err);
 
 #endif

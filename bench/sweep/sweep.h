@@ -9,8 +9,9 @@
 #include "record/run_file.h"
 #include "run/session.h"
 
-/* Runs the plan and records it in a new folder. *exit_code: the program's. LB_INVALID: an error
- * that was found before anything ran; any other error ended the sweep. */
+/* Runs the plan, which lb_sweep_filter has seen, and records it in a new folder. *exit_code: the
+ * program's. LB_INVALID: an error that was found before anything ran; any other error ended the
+ * sweep. */
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err);
 

@@ -141,7 +141,6 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
         sweep->cases[i] = plan->cases[i];
     const struct lb_sampler_options sampler = lb_options_sampler(session->options);
     LB_TRY(lb_check_derived_outputs(session->options, err));
-    LB_TRY(configure_gbench(session->options, err));
     LB_TRY(lb_settings_to_header(session->options, &sampler, sweep->cases, sweep->count,
                                  session->libraries, &header, err));
     note_shard(session, &plan->shard, header);

@@ -235,7 +235,6 @@ enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct 
     LB_TRY(open_locked(folder, 0, file, err));
     LB_TRY(lb_run_read(file->path, run, err));
     file->size = run->whole_bytes;
-    file->torn = run->torn;
     file->rows = run->count;
 done:
     if (st != LB_OK) {
@@ -247,9 +246,8 @@ done:
 
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err)
 {
-    if (file->torn && ftruncate(file->fd, file->size) != 0)
+    if (ftruncate(file->fd, file->size) != 0) /* cuts off a torn line */
         return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
-    file->torn = false;
     json_t *resume = json_pack("{s:s, s:o}", "kind", "resume", "started", now_json());
     return append_line(file, add_details(resume, details), err);
 }

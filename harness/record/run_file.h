@@ -75,7 +75,6 @@ struct lb_run_file {
     char *path; /* of run.jsonl */
     int fd;     /* open while path is set; holds the lock; closed on exec */
     off_t size; /* bytes up to the end of the last whole line */
-    bool torn;  /* a torn line follows, which lb_run_resume cuts off */
     size_t rows;
 };
 
