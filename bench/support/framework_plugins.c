@@ -60,48 +60,41 @@ static const struct {
     {"bench_lstm_jax", "jax", "JAX"},
 };
 
-/* The version of a package in a folder of packages, which may be a pattern of glob: from the name
- * of PACKAGE-VERSION.dist-info or PACKAGE-VERSION.egg-info. False where there is none. */
-static bool find_version(const char *folder, const char *package, char *version, size_t size)
+/* Adds the version of a package in a folder of packages, which may be a pattern of glob: from the
+ * name of PACKAGE-VERSION.dist-info or PACKAGE-VERSION.egg-info. */
+static void add_version(const char *folder, const char *package, const char *library,
+                        json_t *libraries)
 {
     char pattern[4400];
     glob_t matches;
     snprintf(pattern, sizeof(pattern), "%s/%s-[0-9]*-info", folder, package);
-    if (glob(pattern, 0, NULL, &matches) != 0)
-        return false;
+    if (json_object_get(libraries, library) || glob(pattern, 0, NULL, &matches) != 0)
+        return;
     const char *name = strrchr(matches.gl_pathv[0], '/') + 1 + strlen(package) + 1;
     const char *end = strstr(name, ".dist-info");
     if (!end)
         end = strstr(name, ".egg-info");
-    snprintf(version, size, "%.*s", (int)(end ? end - name : 0), name);
+    if (end)
+        json_object_set_new(libraries, library, json_stringn(name, (size_t)(end - name)));
     globfree(&matches);
-    return version[0] != '\0';
 }
 
-size_t lb_framework_versions(const char *plugin,
-                             struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES])
+void lb_framework_add_versions(const char *plugin, json_t *libraries)
 {
     char environment[4096], python[4200], own[4200];
-    const char *folders[] = {"/usr/local/lib/python3*/dist-packages",
-                             "/usr/lib/python3/dist-packages"};
     const char *slash = strrchr(plugin, '/'), *name = slash ? slash + 1 : plugin;
-    size_t count = 0, folder_count = 2;
     lb_frameworks_environment(environment, sizeof(environment));
     snprintf(python, sizeof(python), "%s/bin/python3", environment);
     snprintf(own, sizeof(own), "%s/lib/python3*/site-packages", environment);
-    if (access(python, X_OK) == 0) {
-        folders[0] = own;
-        folder_count = 1;
-    }
     for (size_t i = 0; i < sizeof(packages) / sizeof(packages[0]); i++) {
-        bool known = count > 0 && strcmp(found[count - 1].library, packages[i].library) == 0;
-        if (known || strncmp(name, packages[i].plugin, strlen(packages[i].plugin)) != 0)
+        const char *package = packages[i].package, *library = packages[i].library;
+        if (strncmp(name, packages[i].plugin, strlen(packages[i].plugin)) != 0)
             continue;
-        for (size_t k = 0; k < folder_count && !known; k++)
-            known = find_version(folders[k], packages[i].package, found[count].version,
-                                 sizeof(found[count].version));
-        if (known)
-            found[count++].library = packages[i].library;
+        if (access(python, X_OK) == 0) {
+            add_version(own, package, library, libraries);
+        } else {
+            add_version("/usr/local/lib/python3*/dist-packages", package, library, libraries);
+            add_version("/usr/lib/python3/dist-packages", package, library, libraries);
+        }
     }
-    return count;
 }

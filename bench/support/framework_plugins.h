@@ -2,6 +2,7 @@
 #ifndef LB_FRAMEWORK_PLUGINS_H
 #define LB_FRAMEWORK_PLUGINS_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -11,18 +12,10 @@
  * installed programs have it. False where there is none. */
 bool lb_framework_plugin(const char *name, char *path, size_t size);
 
-/* A library of a framework, and its version as its package says it. */
-struct lb_framework_version {
-    const char *library; /* "PyTorch" */
-    char version[32];    /* "2.15.0" */
-};
-
-enum { LB_FRAMEWORK_LIBRARIES = 2 /* at most, of one framework */ };
-
-/* The libraries of the framework whose plug-in lies at that path, in the environment of setup.sh
- * or, without one, of the system's Python. Returns how many were found; 0 for other plug-ins. */
-size_t lb_framework_versions(const char *plugin,
-                             struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES]);
+/* Adds the libraries of the framework whose plug-in lies at that path, {"PyTorch": "2.15.0"}, as
+ * they are in the environment of setup.sh or, without one, in the system's Python. Other plug-ins
+ * have none. */
+void lb_framework_add_versions(const char *plugin, json_t *libraries);
 
 /* The name of the framework that the word is, which is that of its implementation too. LB_INVALID
  * suggests one or lists all. */

@@ -56,12 +56,8 @@ static json_t *environment_json(const struct lb_options *options, json_t *librar
 {
     json_t *environment = lb_environment(libraries);
     json_t *versions = json_object_get(environment, "libraries");
-    for (size_t i = 0; i < options->plugin_count; i++) {
-        struct lb_framework_version found[LB_FRAMEWORK_LIBRARIES];
-        size_t count = lb_framework_versions(options->plugins[i], found);
-        for (size_t k = 0; k < count; k++)
-            json_object_set_new(versions, found[k].library, json_string(found[k].version));
-    }
+    for (size_t i = 0; i < options->plugin_count; i++)
+        lb_framework_add_versions(options->plugins[i], versions);
     return environment;
 }
 
