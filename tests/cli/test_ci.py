@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import PROGRAM, ProgramTest, plugin
+from program import PROGRAM, ProgramTest, plugin, read_lines, write_lines
 
 try:
     import yaml
@@ -41,8 +41,7 @@ class Gate(ProgramTest):
             [GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64",
              "--plots", "none"], # pictures take longer than the cases
             env={**os.environ, **settings, **environment}, capture_output=True, text=True, check=False)
-        with open(summary, encoding="utf-8") as file:
-            return done, file.read()
+        return done, self.read(summary)
 
     kept = {} # folders of runs that are measured once for all tests: of the usual and of slow code
 
@@ -64,13 +63,9 @@ class Gate(ProgramTest):
     def replay(self, first, again):
         """A program that leaves the first kept run as its sweep, and the other one as the second sweep
         of a gate. For what a gate makes of its measurements, these need not be new."""
-        wrapper = self.path("replay")
-        with open(wrapper, "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\n[ "$1 $2" = "--sweep --out" ] || exec "{PROGRAM}" "$@"\n'
-                       f'case "$3" in */again) run={again} ;; *) run={first} ;; esac\n'
-                       'cp -r "$run" "$3"\n')
-        os.chmod(wrapper, 0o755)
-        return wrapper
+        self.write("replay", f'#!/bin/sh\n[ "$1 $2" = "--sweep --out" ] || exec "{PROGRAM}" "$@"\n'
+                   f'case "$3" in */again) run={again} ;; *) run={first} ;; esac\ncp -r "$run" "$3"\n', 0o755)
+        return self.path("replay")
 
     def replay_slow(self):
         slow = self.keep("slow", **SLOW)
@@ -78,12 +73,9 @@ class Gate(ProgramTest):
 
     def edit_base(self, change):
         """Changes the lines of the base."""
-        path = self.path("base/run.jsonl")
-        with open(path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        lines = read_lines(self.path("base"))
         change(lines)
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
+        write_lines(self.path("base"), lines)
 
     def failed_cases(self, out):
         cases = ElementTree.parse(self.path(out + "/compare.xml")).iter("testcase")
@@ -111,9 +103,7 @@ class GateVerdicts(Gate):
 
     def test_a_kept_program_takes_turns_with_the_new_one(self):
         self.make_base()
-        with open(self.path("base/bench-lstm"), "w", encoding="utf-8") as file:
-            file.write(f'#!/bin/sh\nexport LB_SLOW_PERCENT=0\nexec "{PROGRAM}" "$@"\n')
-        os.chmod(self.path("base/bench-lstm"), 0o755)
+        self.write("base/bench-lstm", f'#!/bin/sh\nexport LB_SLOW_PERCENT=0\nexec "{PROGRAM}" "$@"\n', 0o755)
         done, summary = self.gate("slow", "base", LB_PROCESSES="9", **SLOW)
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 1 slower"), summary)
@@ -145,12 +135,8 @@ class GateVerdicts(Gate):
         self.assertNotIn("A second sweep", done.stdout)
         # Another host of the same kind is as good as this one.
         self.edit_base(lambda lines: lines[0]["environment"].update(
-            cpu=self.environment("new")["cpu"], host="another"))
+            cpu=read_lines(self.path("new"))[0]["environment"]["cpu"], host="another"))
         self.assertEqual(self.gate("host", "base", program=slow)[0].returncode, 3)
-
-    def environment(self, name):
-        with open(self.path(name + "/run.jsonl"), encoding="utf-8") as file:
-            return json.loads(file.readline())["environment"]
 
     def test_base_that_cannot_be_read_is_said(self):
         self.make_base()
@@ -245,9 +231,7 @@ class Loop(Gate):
 
         # A pull request that is slower: fetched baseline, verdict, comment.
         self.store("fetch", self.path("baseline"), **machine)
-        with open(self.path("main/run.jsonl"), encoding="utf-8") as ours:
-            with open(self.path("baseline/run.jsonl"), encoding="utf-8") as theirs:
-                self.assertEqual(ours.read(), theirs.read())
+        self.assertEqual(self.read("main/run.jsonl"), self.read("baseline/run.jsonl"))
         done, _ = self.gate("slow", "baseline", **SLOW)
         self.assertEqual(done.returncode, 3, done.stdout)
         comment = self.store("comment", self.path("slow"))
@@ -256,21 +240,17 @@ class Loop(Gate):
         self.assertIn(PLANTED, comment)
 
         # Later runs of main: the page has a picture once there are enough for a history.
-        with open(self.path("main/run.jsonl"), encoding="utf-8") as file:
-            text = file.read()
+        text = self.read("main/run.jsonl")
         for day in range(1, 9):
             self.commit(f"change {day}")
-            os.makedirs(self.path(f"day{day}"))
-            with open(self.path(f"day{day}/run.jsonl"), "w", encoding="utf-8") as file:
-                file.write(re.sub('"started":"[^"]*"', f'"started":"2099-01-0{day}T00:00:00Z"', text, 1))
+            self.write(f"day{day}/run.jsonl", re.sub('"started":"[^"]*"', f'"started":"2099-01-0{day}T00:00:00Z"', text, 1))
             self.publish(f"day{day}", **machine)
         self.assertIn("](runs/of-a-kind/plots/history.svg)", self.on_branch("README.md"))
         self.assertIn("9 runs", self.on_branch("README.md"))
         self.assertIn("<svg", self.on_branch("runs/of-a-kind/plots/history.svg"))
         # The last run is the baseline, and only of its kind of machine.
         self.store("fetch", self.path("newest"), **machine)
-        with open(self.path("newest/run.jsonl"), encoding="utf-8") as file:
-            self.assertIn('"started":"2099-01-08', file.readline())
+        self.assertIn('"started":"2099-01-08', self.read("newest/run.jsonl").splitlines()[0])
         self.store("fetch", self.path("other"), LB_MACHINE="of-another")
         self.assertEqual(os.listdir(self.path("other")), [])
         # The clone is as it was: no branch and no worktree is left in it.
@@ -282,9 +262,7 @@ class Loop(Gate):
         """A hook of the forge refuses the first push, after another job has pushed."""
         self.make_base("main")
         self.publish("main", LB_MACHINE="a")
-        with open(self.path("forge.git/hooks/pre-receive"), "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\n[ -e refused ] && exit 0\ntouch refused\nexit 1\n')
-        os.chmod(self.path("forge.git/hooks/pre-receive"), 0o755)
+        self.write("forge.git/hooks/pre-receive", '#!/bin/sh\n[ -e refused ] && exit 0\ntouch refused\nexit 1\n', 0o755)
         self.publish("main", LB_MACHINE="b")
         page = self.on_branch("README.md")
         self.assertIn("## a\n", page)
@@ -332,26 +310,19 @@ class Workflows(ProgramTest):
             return {"expired": expired, "workflow_run": {
                 "id": run, "head_branch": branch, "repository_id": 1, "head_repository_id": repository}}
 
-        os.mkdir(self.path("bin"))
-        with open(self.path("bin/gh"), "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\ncase "$1" in\n'
-                       'api) echo "$2" >> calls; jq -r "$4" artifacts.json ;;\n'
-                       'run) echo "$*" >> calls ;;\nesac\n')
-        os.chmod(self.path("bin/gh"), 0o755)
+        self.write("bin/gh", '#!/bin/sh\ncase "$1" in\napi) echo "$2" >> calls; jq -r "$4" artifacts.json ;;\n'
+                   'run) echo "$*" >> calls ;;\nesac\n', 0o755)
         script = "".join(self.steps()[name]["run"] for name in
                          ("Name this kind of machine", "Fetch the last baseline of this kind of machine"))
         script = script.replace('>> "$GITHUB_ENV"', '> env; . ./env')
 
         def fetch(artifacts):
-            with open(self.path("artifacts.json"), "w", encoding="utf-8") as file:
-                json.dump({"artifacts": artifacts}, file)
-            with open(self.path("calls"), "w", encoding="utf-8"):
-                pass
+            self.write("artifacts.json", json.dumps({"artifacts": artifacts}))
+            self.write("calls", "")
             subprocess.run(["bash", "-e"], input=script, cwd=self.scratch, text=True, check=True, env={
                 **os.environ, "PATH": self.path("bin") + ":" + os.environ["PATH"],
                 "GITHUB_REPOSITORY": "someone/bench-lstm"})
-            with open(self.path("calls"), encoding="utf-8") as file:
-                return file.read().splitlines()
+            return self.read("calls").splitlines()
 
         calls = fetch([artifact(7), artifact(12), artifact(20, expired=True), artifact(30, repository=2),
                        artifact(40, branch="feature")])
@@ -367,8 +338,7 @@ class FirstHour(ProgramTest):
     @unittest.skipUnless(platform.machine() == "x86_64", "OpenBLAS has other kernels here")
     def test_the_commands_find_what_got_slower(self):
         root = os.path.abspath(os.path.join(CI, "..", ".."))
-        with open(os.path.join(root, "README.md"), encoding="utf-8") as file:
-            page = re.search(r"\n## A first hour\n(.*?)\n## ", file.read(), re.DOTALL)[1]
+        page = re.search(r"\n## A first hour\n(.*?)\n## ", self.read(os.path.join(root, "README.md")), re.DOTALL)[1]
         commands = [line.strip() for line in page.splitlines() if line.startswith("    ")]
         self.assertEqual(len(commands), 6)
         os.makedirs(self.path("build"))

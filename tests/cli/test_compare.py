@@ -33,14 +33,11 @@ class Compare(ProgramTest):
 
     def other_program(self, protocol=1, **environment):
         """Another build of the program: its workers have these variables, and its commit is abc."""
-        path = self.path("other")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; " +
-                       f"echo worker protocol {protocol}; exit; }}\n" +
-                       "".join(f"export {name}={value}\n" for name, value in environment.items()) +
-                       f"exec {PROGRAM} \"$@\"\n")
-        os.chmod(path, 0o755)
-        return path
+        self.write("other", "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; " +
+                   f"echo worker protocol {protocol}; exit; }}\n" +
+                   "".join(f"export {name}={value}\n" for name, value in environment.items()) +
+                   f"exec {PROGRAM} \"$@\"\n", 0o755)
+        return self.path("other")
 
     def test_two_programs_take_turns_and_the_slower_one_is_named(self):
         sweep = [word for word in SWEEP if word not in ("--processes", "8")]
@@ -121,15 +118,13 @@ class Compare(ProgramTest):
 
     def edit(self, name, change):
         """A copy of a made-up run with its lines changed."""
-        os.makedirs(self.path(name))
         row = {"kind": "row", "case": FAST, "verdict": "ok", "samples_ns": [1, 2, 3, 4]}
         lines = [{"kind": "header", "schema": 2, "environment": {}}, row,
                  {"kind": "footer", "rows": 1, "interrupted": False}]
         text = change(lines)
         if text is None:
             text = "".join(json.dumps(line) + "\n" for line in lines)
-        with open(self.path(name + "/run.jsonl"), "w", encoding="utf-8") as file:
-            file.write(text)
+        self.write(name + "/run.jsonl", text)
         return self.path(name)
 
     def test_bad_input_is_said(self):
@@ -166,8 +161,7 @@ class Compare(ProgramTest):
             self.assertIn("too few processes", run("--compare", folder, folder, "--format", "markdown").stdout)
             page = self.path("page.html")
             self.assertEqual(run("--report", folder, "-o", page).returncode, 0)
-            with open(page, encoding="utf-8") as file:
-                title = re.search("<title>(.*)</title>", file.read())[1]
+            title = re.search("<title>(.*)</title>", self.read(page))[1]
             self.assertTrue(html.unescape(title).endswith("/" + said), title)
             os.rename(folder, good)
 
@@ -200,8 +194,7 @@ class Compare(ProgramTest):
                    self.path("ab"), cwd=os.path.dirname(os.path.dirname(plugin("slow_0"))))
         self.assertIn(done.returncode, (0, 3), done.stderr)
         for side, plugins in (("a", [plugin("slow_0")]), ("b", [])):
-            with open(self.path(f"ab/{side}/run.jsonl"), encoding="utf-8") as lines:
-                header, row = (json.loads(line) for line in list(lines)[:2])
+            header, row = read_lines(self.path("ab/" + side))[:2]
             sampler = header["sampler"]
             self.assertEqual((header["plugins"], header["repetitions"]), (plugins, len(row["blocks"])))
             self.assertEqual((sampler["min_samples"], sampler["max_samples"], sampler["max_ns"]),
@@ -240,19 +233,12 @@ class Compare(ProgramTest):
 
 
 class History(ProgramTest):
-    def write(self, name, lines):
-        path = self.path(f"runs/{name}")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
+    def write_run(self, name, lines):
+        self.write("runs/" + name, "".join(json.dumps(line) + "\n" for line in lines))
 
     def edit(self, name, old, new):
-        path = self.path(f"runs/{name}/run.jsonl")
-        with open(path, "r+", encoding="utf-8") as file:
-            text = file.read().replace(old, new)
-            file.seek(0)
-            file.truncate()
-            file.write(text)
+        path = f"runs/{name}/run.jsonl"
+        self.write(path, self.read(path).replace(old, new))
 
     def history(self):
         done = run("--history", self.path("runs"))
@@ -271,7 +257,7 @@ class History(ProgramTest):
                 lines.append({"kind": "row", "case": case, "verdict": "ok",
                               "samples_ns": [level * (1 + 0.001 * k) for k in range(9)]})
             lines.append({"kind": "footer", "rows": 2, "interrupted": False})
-            self.write(f"{(i * 37) % count}/run.jsonl", lines)
+            self.write_run(f"{(i * 37) % count}/run.jsonl", lines)
         return self.path("runs")
 
     def test_runs_of_another_schema_are_counted_and_left_out(self):
@@ -299,7 +285,7 @@ class History(ProgramTest):
             lines = [{"kind": "header", "schema": 2, "started": f"2026-03-01T00:00:0{i}Z", "environment": {}}]
             lines += [{"kind": "row", "case": f"slow/T{n}_B1_H8", "verdict": "ok", "samples_ns": [100 + i % 3]}
                       for n in range(1, 16)]
-            self.write(f"{i}.jsonl", lines)
+            self.write_run(f"{i}.jsonl", lines)
         done = self.history()
         drawn = []
         for name in ("history", "history-2"):
@@ -314,7 +300,7 @@ class History(ProgramTest):
     def test_runs_of_another_environment_and_broken_ones_are_left_out(self):
         self.make_runs(8, 99, 1)
         self.edit("0", "made-up", "elsewhere")
-        self.write("broken.jsonl", ["no run"])
+        self.write_run("broken.jsonl", ["no run"])
         done = self.history()
         self.assertIn("7 runs", done.stdout)
         self.assertIn("1 run is of another environment than the latest (host)", done.stderr)
@@ -330,7 +316,7 @@ class History(ProgramTest):
             lines += [{"kind": "row", "case": PLANTED, "verdict": "ok", "environment": node,
                        "samples_ns": [1e5 + i + k for k in range(9)]} for node in range(nodes)]
             lines += [{"kind": "footer", "rows": nodes, "interrupted": False}]
-            self.write(f"{i}.jsonl", lines)
+            self.write_run(f"{i}.jsonl", lines)
         done = self.history()
         self.assertIn("6 runs", done.stdout)
         lines = [line for line in done.stdout.splitlines() if line.endswith(PLANTED)]

@@ -1,11 +1,10 @@
 """--explain for the threads of CPUs, here and not here."""
 
-import json
 import os
 import re
 import unittest
 
-from program import ProgramTest, TINY, run
+from program import ProgramTest, TINY, read_lines, run
 
 TEAM = re.compile(r"team (\d+): threads? (\d+)(?:-(\d+))? in L3 domains? (\d+)(?:-(\d+))? and NUMA "
                   r"nodes? (\d+)(?:-(\d+))?: rows? (\d+)(?:-(\d+))? of the batch")
@@ -57,12 +56,11 @@ class ExplainCpu(ProgramTest):
 
     def test_a_file_describes_a_cpu(self):
         path = self.path("cpu.txt")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n")
+        described = "like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n"
+        self.write("cpu.txt", described)
         text = explained("cpu_simd/T9_B64_H512/f32/infer/th64", "--device-model", path)
         self.assertIn("EPYC 9554 (64 cores, 8 L3 domains, 1 NUMA node)", text)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write("domain = 3\n")
+        self.write("cpu.txt", described + "domain = 3\n")
         for flags in (["--explain", "T9_B64_H512/f32/infer"], ["--list", "-T", "5", "-B", "8", "-H", "8"]):
             done = run(*flags, "--device-model", path)
             self.assertEqual(done.returncode, 2)
@@ -85,8 +83,7 @@ class ExplainCpu(ProgramTest):
 
     def test_the_record_has_the_topology(self):
         self.sweep("--impl", "cpu_ref", *TINY)
-        with open(os.path.join(self.path("run"), "run.jsonl"), encoding="utf-8") as file:
-            topology = json.loads(file.readline())["environment"]["topology"]
+        topology = read_lines(self.path("run"))[0]["environment"]["topology"]
         self.assertEqual(set(topology), {"physical_cores", "threads_per_core", "l3_domains",
                                          "l3_bytes", "numa_nodes", "from_system"})
         self.assertLessEqual(topology["physical_cores"], len(os.sched_getaffinity(0)))

@@ -1,10 +1,9 @@
 """--explain in a framework's words, and --framework where there is none."""
 
-import json
 import os
 import unittest
 
-from program import PROGRAM, ProgramTest, run
+from program import PROGRAM, ProgramTest, read_lines, run, write_lines
 
 
 class ExplainLayer(ProgramTest):
@@ -33,16 +32,13 @@ class ExplainLayer(ProgramTest):
     def test_the_measured_price_comes_from_a_run(self):
         rows, _ = self.sweep("-T", "4", "-B", "2", "-I", "3", "-H", "5", "--impl", "cpu_ref,cpu_simd",
                              "--pass", "infer", "--case-time", "0.01")
-        path = os.path.join(self.path("run"), "run.jsonl")
-        with open(path, encoding="utf-8") as file:
-            lines = [json.loads(line) for line in file]
+        lines = read_lines(self.path("run"))
         for line in lines: # as if PyTorch had taken these times
             for ours, theirs in (("cpu_ref", "pytorch:native"), ("cpu_simd", "pytorch")):
                 if line.get("impl") == ours:
                     line["case"] = line["case"].replace(ours, theirs)
                     line["impl"], _, line["variant"] = theirs.partition(":")
-        with open(path, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in lines)
+        write_lines(self.path("run"), lines)
         layer = "input_size=3, hidden_size=5, seq_len=4, batch=2"
         done = run("--explain", "pytorch_cpu", layer, "--from", self.path("run"))
         self.assertEqual(done.returncode, 0, done.stderr)

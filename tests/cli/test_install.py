@@ -28,12 +28,9 @@ class Install(ProgramTest):
         self.program = os.path.join(self.prefix, "bin", "bench-lstm")
 
     def test_installed_program_finds_what_was_installed(self):
-        with open(os.path.join(self.prefix, "share/bench-lstm/cases/quick.txt"), "w",
-                  encoding="utf-8") as file:
-            file.write("T3_B2_H4\nT3_B2_H8\n")
-        with open(os.path.join(self.prefix, "share/bench-lstm/plots/style.gp"), "a",
-                  encoding="utf-8") as file:
-            file.write("# the installed style\n")
+        self.write("prefix/share/bench-lstm/cases/quick.txt", "T3_B2_H4\nT3_B2_H8\n")
+        style = "prefix/share/bench-lstm/plots/style.gp"
+        self.write(style, self.read(style) + "# the installed style\n")
         said = call(self.program, "--sweep", "--impl", "cpu_ref", "--out", self.path("run"))
         self.assertIn("T3_B2_I8_H8/f32/train", said)
         scripts = [name for name in os.listdir(self.path("run/plots")) if name.endswith(".gp")]
@@ -43,13 +40,11 @@ class Install(ProgramTest):
     def test_man_page_and_completions_hold_every_option(self):
         options = set(re.findall(r"^  (-[-a-z_A-Z]+=?)", call(self.program, "--help"), re.MULTILINE))
         self.assertGreater(len(options), 40)
-        files = {}
-        for name in ("man/man1/bench-lstm.1", "bash-completion/completions/bench-lstm"):
-            with open(os.path.join(self.prefix, "share", name), encoding="utf-8") as file:
-                files[os.path.basename(name)] = file.read()
+        page = self.read("prefix/share/man/man1/bench-lstm.1")
+        completions = self.read("prefix/share/bash-completion/completions/bench-lstm")
         for option in options - {"--benchmark_"}: # a prefix, which is not completed
-            self.assertIn(option.rstrip("=").replace("-", "\\-"), files["bench-lstm.1"])
-            self.assertRegex(files["bench-lstm"], rf"[' ]{re.escape(option)}[' ]")
+            self.assertIn(option.rstrip("=").replace("-", "\\-"), page)
+            self.assertRegex(completions, rf"[' ]{re.escape(option)}[' ]")
 
     def test_bash_completes_options_and_files(self):
         script = os.path.join(self.prefix, "share/bash-completion/completions/bench-lstm")
@@ -81,8 +76,7 @@ class Install(ProgramTest):
         out = self.path("plugin-run")
         call(self.program, "--sweep", "--plugin", library, "--impl", "naive", "-T", "1,7", "-B", "1,3",
              "-I", "5", "-H", "4,33", "--pass", "infer", "--case-time", "0.01", "--out", out)
-        with open(os.path.join(out, "run.jsonl"), encoding="utf-8") as file:
-            self.assertEqual(file.read().count('"verdict":"ok"'), 8)
+        self.assertEqual(self.read("plugin-run/run.jsonl").count('"verdict":"ok"'), 8)
         shutil.rmtree(out)
 
     def test_example_is_built_with_the_installed_cmake_package(self):
@@ -100,9 +94,8 @@ class Install(ProgramTest):
     def test_example_is_built_with_the_pkg_config_file(self):
         environment = os.environ | {"PKG_CONFIG_PATH": os.path.join(self.prefix, "share/pkgconfig")}
         flags = call("pkg-config", "--cflags", "bench-lstm", env=environment).split()
-        with open(os.path.join(self.prefix, "include/bench-lstm/impl.h"), encoding="utf-8") as file:
-            abi = call("pkg-config", "--variable=plugin_abi", "bench-lstm", env=environment).strip()
-            self.assertIn(f"#define LB_IMPL_ABI {abi}u", file.read())
+        abi = call("pkg-config", "--variable=plugin_abi", "bench-lstm", env=environment).strip()
+        self.assertIn(f"#define LB_IMPL_ABI {abi}u", self.read("prefix/include/bench-lstm/impl.h"))
         source = os.path.join(PLUGINS, "example", "naive.c")
         call("cc", "-shared", "-fPIC", "-O2", *flags, source, "-o", self.path("naive.so"), "-lm")
         self.assert_conforms(self.path("naive.so"))

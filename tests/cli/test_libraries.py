@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from program import PROGRAM, TINY, ProgramTest, children_of, read_rows, run, wait_until, without_libraries
+from program import PROGRAM, TINY, ProgramTest, children_of, read_lines, read_rows, run, wait_until, without_libraries
 
 # What no process but a worker maps.
 FOREIGN = re.compile(r"lib(openblas|dnnl|gomp|cudart|cublas|cudnn)[^/]*\.so")
@@ -75,10 +75,8 @@ class Broken(ProgramTest):
     """A library that can't be loaded costs the rows of its implementation."""
 
     def compiled(self, folder, soname, code):
-        source = self.path("source.c")
-        with open(source, "w", encoding="utf-8") as file:
-            file.write(code)
-        subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", source, "-o",
+        self.write("source.c", code)
+        subprocess.run(["cc", "-shared", "-fPIC", f"-Wl,-soname,{soname}", self.path("source.c"), "-o",
                         os.path.join(folder, soname)], check=True)
 
     def swept(self, impl, folder):
@@ -92,18 +90,14 @@ class Broken(ProgramTest):
                          ["ok", "ok", "absent"])
         self.assertIn("absent: " + rows[impl]["reason"],
                       run("--list", *TINY[:6], "--impl", impl, env=env).stdout)
-        with open(os.path.join(folder, "run/run.jsonl"), encoding="utf-8") as lines:
-            return rows[impl]["reason"], json.loads(next(lines))["environment"]["libraries"]
+        return rows[impl]["reason"], read_lines(folder + "/run")[0]["environment"]["libraries"]
 
     def test_files_that_are_no_library(self):
         for impl, soname in libraries().items():
             if impl not in ("openblas", "onednn"):
                 continue # without a driver no library of a GPU is loaded
-            folder = self.path(impl)
-            os.mkdir(folder)
-            with open(os.path.join(folder, soname), "w", encoding="utf-8") as file:
-                file.write("no library")
-            reason, recorded = self.swept(impl, folder)
+            self.write(f"{impl}/{soname}", "no library")
+            reason, recorded = self.swept(impl, self.path(impl))
             self.assertRegex(reason, f"^[a-zA-Z]+ can't be loaded: .*{re.escape(soname)}: file too short")
             self.assertIn(None, recorded.values())
 

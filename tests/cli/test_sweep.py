@@ -46,8 +46,7 @@ class Sweep(ProgramTest):
         self.assertIn(f"measured   peephole takes {ratio} times as long as the standard cell on cpu_ref", said.stdout)
         page = run("--report", self.path("run"), "-o", self.path("page.html"))
         self.assertEqual(page.returncode, 0, page.stderr)
-        with open(self.path("page.html"), encoding="utf-8") as file:
-            self.assertIn(f"peephole takes {ratio} times as long", file.read())
+        self.assertIn(f"peephole takes {ratio} times as long", self.read("page.html"))
 
     def test_the_header_says_how_the_run_came_about(self):
         self.sweep(*TINY, "--impl", "cpu_ref", "--seed", "5")

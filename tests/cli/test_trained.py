@@ -92,8 +92,7 @@ class Trained(ProgramTest):
         said = run("--explain", int8["case"], "--from", folder)
         self.assertIn("  measured   " + gain + "\n", said.stdout)
         self.assertEqual(run("--report", folder, "-o", self.path("page.html")).returncode, 0)
-        with open(self.path("page.html"), encoding="utf-8") as file:
-            self.assertIn(gain, file.read())
+        self.assertIn(gain, self.read("page.html"))
 
     def test_all_give_the_answer_that_pytorch_gave(self):
         for name in ("next", "gap"):

@@ -20,9 +20,7 @@ class StandIns(ProgramTest):
 
     def stand_in(self, name, text):
         """A command of that name, first in PATH."""
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\n" + text)
-        os.chmod(self.path(name), 0o755)
+        self.write(name, "#!/bin/sh\n" + text, 0o755)
 
 
 class Wheels(StandIns):
@@ -37,8 +35,7 @@ class Wheels(StandIns):
                                self.path("to")], capture_output=True, text=True, check=False,
                               env=self.env)
         try:
-            with open(self.path("fetched"), encoding="utf-8") as file:
-                return file.read().split(), done.returncode, done.stderr
+            return self.read("fetched").split(), done.returncode, done.stderr
         except FileNotFoundError:
             return [], done.returncode, done.stderr
 
@@ -78,9 +75,7 @@ class NsightSystems(StandIns):
             self.assertRegex(self.fetch(self.path("new")), "^no Nsight Systems: (?!.*name a new folder)")
 
     def test_a_folder_of_somebody_else_is_left_alone(self):
-        os.mkdir(self.path("own"))
-        with open(self.path("own/kept"), "w", encoding="utf-8"):
-            pass
+        self.write("own/kept", "")
         self.assertRegex(self.fetch(self.path("own")), "^no Nsight Systems: ")
         self.assertEqual(os.listdir(self.path("own")), ["kept"])
 
