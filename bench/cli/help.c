@@ -23,8 +23,9 @@ static const char *const headings[LB_GROUP_COUNT] = {
 const char lb_help_epilogue[] =
     "exit codes: 0 all is well, 1 a case is wrong or failed, 2 the command line is\n"
     "wrong or a file can't be read or written, 3 a regression was found, 4 a\n"
-    "comparison could judge no case or, with --strict, left one open, 5 nothing ran,\n"
-    "6 a merged run lacks shards or rows, 130 the program was interrupted\n"
+    "comparison could judge no case or, with --strict, left one open, 5 nothing ran\n"
+    "or can be compared, 6 a merged run lacks shards or rows, 130 the program was\n"
+    "interrupted\n"
     "\n"
     "examples\n"
     "  bench-lstm --sweep\n"

@@ -392,11 +392,12 @@ enum {
 
 const struct lb_option lb_option_table[] = {
     {"--sweep", NULL, NULL, COMMANDS, LB_CMD_SWEEP, set_command, 0,
-     .help = "Runs the cases; without sizes, those of the quick grid."},
+     .help = "Runs the cases; without sizes, those of the quick grid, in inference and training, "
+             "and also in bf16 where the machine has a unit for it."},
     {"--resume", "the folder of a run", "DIR", COMMANDS, LB_CMD_RESUME, set_subject, 0,
-     .help = "Continues a sweep that was interrupted, with the settings it began with; only "
-             "--time-budget, --hang-limit and --plugin have to be given again, and --tuned when "
-             "the sweep tunes into a file."},
+     .help = "Continues a sweep that was interrupted, with the settings it began with. Only "
+             "--time-budget, --hang-limit, --plots, --benchmark_out, --plugin and --framework "
+             "have to be given again, and --tuned when the sweep tunes into a file."},
     {"--list", NULL, NULL, COMMANDS, LB_CMD_LIST, set_command, 0,
      .help = "Lists the implementations and the cases, and says which of them can run here."},
     {"--plan", NULL, NULL, COMMANDS, LB_CMD_PLAN, set_command, 0,
@@ -561,7 +562,7 @@ const struct lb_option lb_option_table[] = {
      set_text, FIELD(baseline), .help = "Implementation that speed-ups refer to."},
     {"--plots", "none, or kinds of pictures with commas between", "none|KIND,...", SETTINGS,
      SWEEPS | LB_CMD_RESUME, set_text, FIELD(plots),
-     .help = "Draws only these kinds of pictures, or none; --plot lists the kinds."},
+     .help = "Draws only these kinds of pictures (see --plot), or none."},
     {"--plugin", "a shared object", "FILE.so", SETTINGS, LOADS, set_plugin, 0,
      .help = "Adds an implementation from a shared object (impls/README.md)."},
     {"--framework", "frameworks", "LIST", SETTINGS, LOADS, set_framework, 0,

@@ -379,17 +379,13 @@ static void hyperfine(const struct lb_run *run, FILE *out)
 /* The table of formats */
 
 const struct lb_export_format lb_export_formats[] = {
-    {"gbench", "benchmark.json", "Google Benchmark JSON, one entry per case, for trackers",
-     lb_export_gbench},
-    {"gbench-repetitions", "benchmark_repetitions.json",
-     "Google Benchmark JSON, one entry per block of samples, for its compare.py",
-     gbench_repetitions},
-    {"csv", "run.csv", "CSV, one line per case", csv},
-    {"bmf", "bmf.json", "Bencher Metric Format", bmf},
-    {"github", "github_action_benchmark.json", "github-action-benchmark, customSmallerIsBetter",
-     github},
-    {"hyperfine", "hyperfine.json", "hyperfine's JSON, for its scripts", hyperfine},
-    {"junit", "junit.xml", "JUnit XML, one test per case", junit},
-    {"markdown", "run.md", "Markdown, a table under 60 KB", markdown},
-    {NULL, NULL, NULL, NULL},
+    {"gbench", "benchmark.json", lb_export_gbench},
+    {"gbench-repetitions", "benchmark_repetitions.json", gbench_repetitions},
+    {"csv", "run.csv", csv},
+    {"bmf", "bmf.json", bmf},
+    {"github", "github_action_benchmark.json", github},
+    {"hyperfine", "hyperfine.json", hyperfine},
+    {"junit", "junit.xml", junit},
+    {"markdown", "run.md", markdown},
+    {NULL, NULL, NULL},
 };

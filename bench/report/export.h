@@ -9,7 +9,6 @@
 struct lb_export_format {
     const char *name;      /* as in --export NAME */
     const char *file_name; /* of the exported file, in the folder of the run */
-    const char *summary;   /* one line for --help */
     void (*write)(const struct lb_run *run, FILE *out); /* the caller checks out for errors */
 };
 

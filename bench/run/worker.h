@@ -1,7 +1,7 @@
 /* Worker processes. Cases run in them, so that a crash, a hang or a runaway allocation costs one
  * row. The built-in implementations share a worker and each plug-in has its own, unless a job names
- * a worker that serves several. A worker lives from case to case and is replaced after a fault. The
- * program itself never loads a plug-in. */
+ * a worker that serves several. A worker lives from case to case and is replaced after a fault.
+ * Only with --profile the program itself loads a plug-in. */
 #ifndef LB_WORKER_H
 #define LB_WORKER_H
 

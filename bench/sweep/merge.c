@@ -190,8 +190,8 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
     json_t *shard = json_object_get(run->header, "shard");
     if (json_object_get(run->header, "interleaved"))
         return lb_fail(err, LB_INVALID,
-                       "it is one side of --ab, measured in turn with the other side, and can't be "
-                       "merged");
+                       "it is one side of --ab or --against, measured in turn with the other side, "
+                       "and can't be merged");
     LB_CHECK(take_header(merge, run->header, err));
     number_environments(merge, run, first);
     json_t *shards = json_object_get(run->header, "shards");
@@ -208,9 +208,9 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
 
 /* Takes one run.jsonl, which may be a result of merging. LB_INVALID, with both values: its seed,
  * the hash of the weights or inputs that a file gave, or the plan that it is a shard of is another
- * one than that of the runs before it; or it is one side of --ab. Other errors are those of
- * lb_run_read. A file without a line of a run, such as a sweep that was killed at its start leaves,
- * is named and left out. */
+ * one than that of the runs before it; or it is one side of --ab or --against. Other errors are
+ * those of lb_run_read. A file without a line of a run, such as a sweep that was killed at its
+ * start leaves, is named and left out. */
 static enum lb_status add_file(struct merge *merge, const char *path, struct lb_error *err)
 {
     struct lb_run run = {0};

@@ -162,8 +162,8 @@ static enum lb_status check_resumable(const struct lb_run *run, const char *fold
 {
     if (json_object_get(run->header, "interleaved"))
         return lb_fail(err, LB_INVALID,
-                       "--resume %s: this run is one side of --ab, measured in turn with the other "
-                       "side: run --ab again",
+                       "--resume %s: this run is one side of --ab or --against, measured in turn "
+                       "with the other side: run both again",
                        folder);
     if (json_is_true(json_object_get(run->header, "merged")))
         return lb_fail(

@@ -22,10 +22,10 @@ struct lb_run_options {
 struct lb_run_observer {
     void *user;
     /* (optional) A phase begins: "supports", "create", "sizes", "oracle", "upload", "prepare",
-     * "verify", "gradients", "sample", "recheck", "update", "trace", "note", "describe", "destroy"
-     * or "release". In "oracle" the harness computes on the host; in "release" the implementation
-     * is destroyed; in all others the implementation, the driver or a tool may be called, and may
-     * hang. */
+     * "verify", "gradients", "sample", "recheck", "update", "new inputs", "trace", "note",
+     * "describe", "destroy" or "release". In "oracle" the harness computes on the host; in
+     * "release" the implementation is destroyed; in all others the implementation, the driver or a
+     * tool may be called, and may hang. */
     void (*phase)(void *user, const char *phase);
 };
 

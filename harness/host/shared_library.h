@@ -1,6 +1,6 @@
 /* Third-party libraries, each loaded when a case first needs it: the program starts where such a
- * library is missing or broken, and maps none that it does not call. Only worker processes load
- * them. */
+ * library is missing or broken, and maps none that it does not call. Only worker processes and
+ * --profile load them. */
 #ifndef LB_SHARED_LIBRARY_H
 #define LB_SHARED_LIBRARY_H
 

@@ -24,7 +24,7 @@ enum lb_verdict {
     LB_VERDICT_TIMEOUT,     /* a call took longer than allowed */
     LB_VERDICT_CRASH,       /* its process died */
     LB_VERDICT_ERROR,       /* an implementation or library reported a failure */
-    LB_VERDICT_SKIPPED,     /* the time budget ran out before it */
+    LB_VERDICT_SKIPPED,     /* the time budget ran out before it, or others of its variant hung */
     LB_VERDICT_COUNT
 };
 
@@ -198,7 +198,6 @@ void lb_row_unit_times(const struct lb_row *row, double p, double *times);
 /* The mean time of the fixed loop around the row's blocks; NaN where it is not known for all. */
 double lb_row_mean_reference(const struct lb_row *row);
 
-/* In the runs under results, the slowdown of a row is below 1.1, or the row was disturbed. */
 #define LB_SLOW_MACHINE  1.15
 #define LB_SLOWDOWN_ROWS 8
 

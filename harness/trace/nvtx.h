@@ -8,10 +8,10 @@
  *     plan       plan       supports, create, sizes, memory check
  *     oracle     verify     expected results computed or found in the cache; inputs
  *     prepare    prepare    buffers, upload, conversion of weights
- *     verify     verify     one checked call: results downloaded and compared
+ *     verify     verify     the first calls: results downloaded and compared
  *     warm-up    warm-up    calls until they no longer get faster
  *     timed      timed      one range around all samples of one block
- *     recheck    verify     results of the last timed call downloaded and compared
+ *     recheck    verify     results of the last timed call compared; updates; calls on new inputs
  *     teardown   teardown   destroy, buffers released
  *
  * Names are registered strings, so a tool can start its capture at timed@bench-lstm. Ranges have

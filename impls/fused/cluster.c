@@ -1,5 +1,5 @@
 /* Family `cluster`: weights stay in the registers of a thread-block cluster, and one launch runs a
- * sequence. sm_90 and later, f16 and bf16, H up to 768. cuda/README.md derives the terms of the
+ * sequence. sm_90 and later, f16 and bf16, H up to 768. cuda/README.md lists the terms of the
  * cost. */
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Family `grid`: a layer's weights stay in the registers and shared memory of all SMs, one
  * cooperative launch runs a sequence, and h goes through the second-level cache. sm_80 and later,
- * all dtypes but f64. cuda/README.md derives the terms of the cost. */
+ * all dtypes but f64. cuda/README.md lists the terms of the cost. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,6 +1,5 @@
 /* Family `step`: the matrix product and the cells of one step in one kernel, launched T times. It
- * takes every dtype and size, and reads the weights from the second-level cache in each step.
- * cuda/README.md derives the terms of the cost. */
+ * takes every dtype and size, and reads the weights from the second-level cache in each step. */
 #include <math.h>
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds every faulty plug-in of tests/plugins, runs it and prints one line per defect: what caught
-# it, or that it was missed. Arguments go to trial.py: names of plug-ins, or --markdown for the table of
-# tests/README.md. BUILD names the build folder, build/dev unless set.
+# it, or that it was missed. Arguments go to trial.py: names of plug-ins, or --markdown for a table.
+# BUILD names the build folder, build/dev unless set.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=${BUILD:-build/dev}
