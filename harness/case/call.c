@@ -63,17 +63,14 @@ bool lb_case_checks_gradients(const struct lb_case_context *context)
 
 enum lb_status lb_case_poison(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_status st = lb_tensors_poison(&context->tensors, err);
-    return st == LB_OK
-               ? context->space->poison(context->buffers.gradients, context->sizes.gradients, err)
-               : st;
+    LB_CHECK(lb_tensors_poison(&context->tensors, err));
+    return context->space->poison(context->buffers.gradients, context->sizes.gradients, err);
 }
 
 enum lb_status lb_case_poison_some(struct lb_case_context *context, struct lb_error *err)
 {
     uint64_t *random = &context->checks.state;
-    enum lb_status st = lb_tensors_poison_some(&context->tensors, random, err);
-    return st == LB_OK ? lb_poison_some(context->space, context->buffers.gradients,
-                                        context->sizes.gradients, random, err)
-                       : st;
+    LB_CHECK(lb_tensors_poison_some(&context->tensors, random, err));
+    return lb_poison_some(context->space, context->buffers.gradients, context->sizes.gradients,
+                          random, err);
 }

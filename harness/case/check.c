@@ -116,9 +116,9 @@ enum lb_status lb_case_check_finished(struct lb_case_context *context, uint64_t 
                                       struct lb_error *err)
 {
     uint64_t now;
-    enum lb_status st = lb_case_written_hash(context, &now, err);
-    if (st != LB_OK || now == returned)
-        return st;
+    LB_CHECK(lb_case_written_hash(context, &now, err));
+    if (now == returned)
+        return LB_OK;
     return lb_case_wrong(
         context, "call %zu was not finished when it had returned: its results changed afterwards",
         context->calls_made);

@@ -13,19 +13,16 @@
 #include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
 
-/* Enqueues calls of the pass, or of the stream, for about 5 ms, without waiting for them. What
- * fails here fails again in the check of the last call, which reports it. */
-static void keep_busy(struct lb_case_context *context, double call_ns)
+/* Enqueues calls of the pass, or of the stream, for about 5 ms, without waiting for them. */
+static enum lb_status keep_busy(struct lb_case_context *context, double call_ns)
 {
-    enum lb_status st = LB_OK;
     int calls = (int)fmin(fmax(5e6 / fmax(call_ns, 1), 1), 200);
-    for (int i = 0; i < calls && st == LB_OK; i++) {
-        st = lb_case_next_calls(context, 0, 1, NULL);
-        if (st == LB_OK)
-            st = lb_case_call_before(context, false, NULL);
-        if (st == LB_OK)
-            st = lb_case_call(context, NULL);
+    for (int i = 0; i < calls; i++) {
+        LB_CHECK(lb_case_next_calls(context, 0, 1, NULL));
+        LB_CHECK(lb_case_call_before(context, false, NULL));
+        LB_CHECK(lb_case_call(context, NULL));
     }
+    return LB_OK;
 }
 
 /* Notes clocks, temperature and what held clocks down. mhz: the clock during the samples, for which
@@ -212,7 +209,8 @@ enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error
 {
     bool profiles = context->options->profile != NULL; /* which may slow one time or another down */
     if (context->on_device) { /* which lowers its clocks at once when it is idle */
-        keep_busy(context, context->row->median_ns);
+        /* What fails here fails again in the check of the last call, which reports it. */
+        (void)keep_busy(context, context->row->median_ns);
         note_device_state(context->row, context->sm_mhz);
     }
     if (!profiles) {

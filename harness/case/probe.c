@@ -24,11 +24,8 @@ static enum lb_status count_needed(const struct lb_problem *problem, const struc
 {
     struct lb_counts n, all;
     double size = (double)lb_dtype_size(problem->dtype);
-    enum lb_status st = lb_problem_counts(problem, &n, err);
-    if (st == LB_OK)
-        st = lb_problem_counts(whole, &all, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_problem_counts(problem, &n, err));
+    LB_CHECK(lb_problem_counts(whole, &all, err));
     double passes = lb_has_backward(problem) ? 2 : 1; /* gradients have the shapes of the rest */
     double states = (double)n.state + (double)lb_h_count(problem);
     double mask = problem->cell == LB_CELL_RECURRENT_DROPOUT ? (double)n.state : 0;

@@ -117,10 +117,9 @@ static enum lb_status choose_calls(struct lb_case_context *context, struct lb_er
     context->calls = 1;
     if (context->c->timing != LB_BATCHED)
         return LB_OK;
-    enum lb_status st = measure(context, &ns, err);
-    if (st == LB_OK)
-        context->calls = (int)fmin(fmax(ceil(1e5 / ns), 1), 10000);
-    return st;
+    LB_CHECK(measure(context, &ns, err));
+    context->calls = (int)fmin(fmax(ceil(1e5 / ns), 1), 10000);
+    return LB_OK;
 }
 
 static bool reads_clocks(const struct lb_case_context *context)
@@ -221,12 +220,11 @@ static enum lb_status time_harness(const struct lb_case_context *context, double
     enum { CALLS = 1001 };
     struct lb_timer timer = {.memory = context->impl->memory};
     double times[CALLS];
-    enum lb_status st = LB_OK;
-    for (int i = 0; i < CALLS && st == LB_OK; i++)
-        st = lb_timer_measure(&timer, make_no_call, NULL, 1, &times[i], err);
+    for (int i = 0; i < CALLS; i++)
+        LB_CHECK(lb_timer_measure(&timer, make_no_call, NULL, 1, &times[i], err));
     lb_sort(times, CALLS);
     *ns = lb_median(times, CALLS);
-    return st;
+    return LB_OK;
 }
 
 /* Adds to the row of a stream what its times hold beside the calls. */

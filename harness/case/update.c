@@ -18,7 +18,7 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
 {
     size_t bytes = lb_packed_bytes(problem, problem->dtype);
     size_t layer_dirs = lb_layer_dir_count(problem), count = LB_WEIGHT_COUNT * layer_dirs;
-    *update = (struct lb_case_update){.problem = problem, .space = space};
+    *update = (struct lb_case_update){.problem = problem, .space = space, .bytes = bytes};
     update->tables = lb_needed(calloc(2 * count, sizeof(void *)));
     LB_CHECK(space->allocate(bytes, &update->weights, err));
     LB_CHECK(space->allocate(bytes, &update->gradients, err));
@@ -29,7 +29,7 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
     /* The gaps between tensors then are what they are after all later poison. */
     LB_CHECK(lb_case_update_poison_weights(update, err));
     LB_CHECK(lb_case_update_renew(update, weights, err));
-    return space->hash(update->weights, bytes, &update->drawn, err);
+    return space->hash(update->weights, update->bytes, &update->drawn, err);
 }
 
 void lb_case_update_close(struct lb_case_update *update)
@@ -45,25 +45,21 @@ void lb_case_update_close(struct lb_case_update *update)
 enum lb_status lb_case_update_renew(const struct lb_case_update *update,
                                     const struct lb_weights *weights, struct lb_error *err)
 {
-    size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
-    enum lb_status st =
-        lb_packed_upload(update->problem, update->space, update->weights, weights, err);
-    return st == LB_OK ? update->space->poison(update->gradients, bytes, err) : st;
+    LB_CHECK(lb_packed_upload(update->problem, update->space, update->weights, weights, err));
+    return update->space->poison(update->gradients, update->bytes, err);
 }
 
 enum lb_status lb_case_update_poison_some(const struct lb_case_update *update, uint64_t *random,
                                           struct lb_error *err)
 {
-    size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
-    enum lb_status st = lb_poison_some(update->space, update->weights, bytes, random, err);
-    return st == LB_OK ? lb_poison_some(update->space, update->gradients, bytes, random, err) : st;
+    LB_CHECK(lb_poison_some(update->space, update->weights, update->bytes, random, err));
+    return lb_poison_some(update->space, update->gradients, update->bytes, random, err);
 }
 
 enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,
                                              struct lb_error *err)
 {
-    size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
-    return update->space->poison(update->weights, bytes, err);
+    return update->space->poison(update->weights, update->bytes, err);
 }
 
 enum lb_status lb_case_update_download(const struct lb_case_update *update,
@@ -77,8 +73,7 @@ enum lb_status lb_case_update_intact(const struct lb_case_update *update, bool *
                                      struct lb_error *err)
 {
     uint64_t now = 0;
-    size_t bytes = lb_packed_bytes(update->problem, update->problem->dtype);
-    LB_CHECK(update->space->hash(update->weights, bytes, &now, err));
+    LB_CHECK(update->space->hash(update->weights, update->bytes, &now, err));
     *intact = now == update->drawn;
     return LB_OK;
 }

@@ -9,6 +9,7 @@
 struct lb_case_update {
     const struct lb_problem *problem;
     const struct lb_space *space;
+    size_t bytes;              /* of each of the next two */
     void *weights, *gradients; /* all tensors, as device/weight_packing.h places them */
     void **tables;             /* the tables of io */
     struct lb_update_io io;

@@ -42,14 +42,11 @@ enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *use
                                 struct lb_error *err)
 {
     const struct lb_device_api *device = lb_device();
-    enum lb_status st = device->synchronize(err);
-    if (st == LB_OK)
-        st = device->capture_begin(err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(device->synchronize(err));
+    LB_CHECK(device->capture_begin(err));
     /* The capture must be ended even when the call fails; the first failure tells the reason. */
     struct lb_error end_err = {""};
-    st = call(user, err);
+    enum lb_status st = call(user, err);
     void **graph = &timer->graphs[timer->graphs[0] ? 1 : 0];
     enum lb_status end = device->capture_end(graph, st == LB_OK ? err : &end_err);
     return st == LB_OK ? end : st;

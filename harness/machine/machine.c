@@ -433,11 +433,9 @@ void lb_machine_device(const struct lb_machine *machine, struct lb_device_info *
 enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err)
 {
     struct lb_machine machine;
-    enum lb_status st = lb_machine_read(name, &machine, err);
-    if (st == LB_OK && machine.cpu)
-        st = lb_fail(err, LB_INVALID, "'%.200s' is a CPU", name);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_machine_read(name, &machine, err));
+    if (machine.cpu)
+        return lb_fail(err, LB_INVALID, "'%.200s' is a CPU", name);
     if (!machine.matches[0])
         described = machine;
     lb_machine_device(&machine, info);

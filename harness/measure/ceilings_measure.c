@@ -34,8 +34,8 @@ struct bench {
 /* *ns: time of one call after another that loads what is loaded lazily. */
 static enum lb_status time_once(struct bench *b, lb_call *call, double *ns, struct lb_error *err)
 {
-    enum lb_status st = lb_timer_measure(&b->timer, call, b, 1, ns, err);
-    return st == LB_OK ? lb_timer_measure(&b->timer, call, b, 1, ns, err) : st;
+    LB_CHECK(lb_timer_measure(&b->timer, call, b, 1, ns, err));
+    return lb_timer_measure(&b->timer, call, b, 1, ns, err);
 }
 
 /* *ns: time per call, the best of MEASUREMENTS of `calls` calls each, or of fewer where these would
@@ -75,10 +75,9 @@ static enum lb_status enqueue_little(void *user, struct lb_error *err)
 
 static enum lb_status enqueue_many(void *user, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    for (int i = 0; i < SMALL_CALLS && st == LB_OK; i++)
-        st = enqueue_little(user, err);
-    return st;
+    for (int i = 0; i < SMALL_CALLS; i++)
+        LB_CHECK(enqueue_little(user, err));
+    return LB_OK;
 }
 
 static enum lb_status enqueue_nothing(void *user, struct lb_error *err)

@@ -36,9 +36,7 @@ static enum lb_status warm_up(lb_measure *measure, void *user,
             ns = options->made_ns[*calls];
             start -= ns;
         } else {
-            enum lb_status st = measure(user, &ns, err);
-            if (st != LB_OK)
-                return st;
+            LB_CHECK(measure(user, &ns, err));
         }
         ++*calls;
         since_best = ns < best * 0.99 ? 0 : since_best + 1;

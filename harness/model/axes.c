@@ -75,21 +75,19 @@ static enum lb_status add_steps(const struct reader *r, int64_t first, int64_t l
     uint64_t steps = (uint64_t)(last - first) / (uint64_t)step;
     if (steps >= LB_AXIS_MAX_VALUES - r->axis->count)
         return refuse(r, "more than %d values", LB_AXIS_MAX_VALUES);
-    enum lb_status st = LB_OK;
-    for (uint64_t k = 0; k <= steps && st == LB_OK; k++)
-        st = append(r, first + (int64_t)k * step);
-    return st;
+    for (uint64_t k = 0; k <= steps; k++)
+        LB_CHECK(append(r, first + (int64_t)k * step));
+    return LB_OK;
 }
 
 static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t last,
                                  int64_t factor)
 {
-    enum lb_status st = LB_OK;
     bool overflow = false;
-    for (int64_t value = first; st == LB_OK && !overflow && value <= last;
+    for (int64_t value = first; !overflow && value <= last;
          overflow = __builtin_mul_overflow(value, factor, &value))
-        st = append(r, value);
-    return st;
+        LB_CHECK(append(r, value));
+    return LB_OK;
 }
 
 /* 64 | 64:512:+64 | 64:1024:x2 */
