@@ -97,13 +97,11 @@ static void limit_phase(void *user, const char *phase)
 
 /* profile: NULL to trace the GPU kernels of one call. */
 static void run_case(const struct lb_options *options, const struct lb_impl *impl,
-                     const struct lb_case *c, struct lb_reference_cache *cache,
-                     struct lb_profile *profile, struct lb_row *row)
+                     const struct lb_case *c, struct lb_profile *profile, struct lb_row *row)
 {
     const struct lb_run_options run = {
         .seed = options->seed,
         .sampler = lb_options_sampler(options),
-        .cache = cache,
         .kernels = !profile,
         .profile = profile,
         .loss_scale = options->loss_scale,
@@ -145,7 +143,7 @@ static void print_kernels(const struct lb_options *options, const struct lb_impl
 {
     struct lb_row traced = lb_row_make(c);
     if (impl->memory == LB_DEVICE)
-        run_case(options, impl, c, NULL, NULL, &traced);
+        run_case(options, impl, c, NULL, &traced);
     else
         lb_row_print(&traced.reason, "it runs on the host, without GPU kernels");
     lb_row_print(&traced.kernels_reason, "%s", traced.reason);
@@ -157,7 +155,6 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                struct lb_error *err)
 {
     struct lb_registry registry = {0};
-    struct lb_reference_cache *cache = NULL;
     struct lb_row row = {0};
     struct lb_case c;
     const struct lb_impl_entry *impl_entry;
@@ -167,8 +164,7 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
     LB_TRY(read_case(options, &registry, &c, &impl_entry, err));
     row = lb_row_make(&c);
     if (impl_entry->impl) {
-        LB_TRY(lb_reference_cache_create(0, &cache, err));
-        run_case(options, impl_entry->impl, &c, cache, &profile, &row);
+        run_case(options, impl_entry->impl, &c, &profile, &row);
     } else {
         row.verdict = LB_VERDICT_ABSENT;
         lb_row_print(&row.reason, "%s", impl_entry->absent);
@@ -181,7 +177,6 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                                       : LB_EXIT_NOTHING;
 done:
     lb_row_free(&row);
-    lb_reference_cache_destroy(cache);
     lb_registry_destroy(&registry);
     return st;
 }

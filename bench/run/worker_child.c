@@ -37,7 +37,7 @@ enum {
 struct server {
     struct lb_channel channel;
     struct lb_registry registry;
-    struct lb_reference_cache *cache;
+    struct lb_reference_cache cache;
     const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
     int device;                   /* ordinal of the GPU to use */
     struct lb_process_reading *before, *after; /* of a case: what was found, what is left */
@@ -324,7 +324,7 @@ static enum lb_status serve_run(struct server *server, const json_t *request, js
 {
     struct lb_case c;
     const struct lb_impl *impl;
-    struct lb_run_options options = {.cache = server->cache};
+    struct lb_run_options options = {.cache = &server->cache};
     LB_CHECK(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
     LB_CHECK(read_options(request, &options, err));
     lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
@@ -435,8 +435,8 @@ int lb_worker_main(long parent, int device)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     server.before = lb_process_reading_create();
     server.after = lb_process_reading_create();
-    if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK ||
-        lb_reference_cache_create(cache_bytes, &server.cache, &err) != LB_OK) {
+    server.cache.max_bytes = cache_bytes;
+    if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);
         return 1;
     }
@@ -450,7 +450,7 @@ int lb_worker_main(long parent, int device)
     }
     free(server.before);
     free(server.after);
-    lb_reference_cache_destroy(server.cache);
+    lb_reference_cache_clear(&server.cache);
     lb_registry_destroy(&server.registry);
     lb_channel_close(&server.channel);
     return 0;

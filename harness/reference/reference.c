@@ -334,13 +334,6 @@ static double expected_bytes(const struct lb_problem *problem, size_t rows)
            (results + canonical) * size;
 }
 
-/* Expected results in a list, the newest first; those in use are never dropped. */
-struct lb_reference_cache {
-    struct lb_expected *newest;
-    size_t bytes, max_bytes;
-    size_t computed, reused;
-};
-
 /* One set of inputs: which rows it has, and their values. */
 struct input_set {
     struct lb_inputs inputs;
@@ -357,33 +350,13 @@ struct lb_reference {
     double *dw;       /* weight gradients as lb_expected_gradients gives them; NULL: no backward */
 };
 
-enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
-                                         struct lb_error *err)
+void lb_reference_cache_clear(struct lb_reference_cache *cache)
 {
-    *out = calloc(1, sizeof(**out));
-    if (!*out)
-        return lb_fail(err, LB_OOM, "out of memory");
-    (*out)->max_bytes = max_bytes;
-    return LB_OK;
-}
-
-void lb_reference_cache_destroy(struct lb_reference_cache *cache)
-{
-    if (!cache)
-        return;
     while (cache->newest) {
         struct lb_expected *expected = cache->newest;
         cache->newest = expected->older;
         lb_expected_destroy(expected);
     }
-    free(cache);
-}
-
-void lb_reference_cache_counts(const struct lb_reference_cache *cache, size_t *computed,
-                               size_t *reused)
-{
-    *computed = cache->computed;
-    *reused = cache->reused;
 }
 
 /* Whether these results serve the problem; those with a backward also serve one without. */

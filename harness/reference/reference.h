@@ -13,17 +13,17 @@
 #include "reference/input_data.h"
 #include "reference/verify.h"
 
-struct lb_reference_cache; /* expected results of recent problems, shared by all batch sizes */
-struct lb_reference;       /* inputs and expected results of one problem, for one batch size */
+struct lb_reference; /* inputs and expected results of one problem, for one batch size */
 
-/* An empty cache, which drops the oldest unused results when it passes max_bytes. LB_OOM. */
-enum lb_status lb_reference_cache_create(size_t max_bytes, struct lb_reference_cache **out,
-                                         struct lb_error *err);
-void lb_reference_cache_destroy(struct lb_reference_cache *cache); /* accepts NULL */
+/* Expected results of recent problems, shared by all batch sizes. Zeroed but for max_bytes, it is
+ * empty. */
+struct lb_reference_cache {
+    struct lb_expected *newest; /* of a list; those in use are never dropped */
+    size_t max_bytes;           /* beyond which the oldest unused results are dropped */
+    size_t computed, reused;    /* how many times results were computed, and were there */
+};
 
-/* How many times expected results were computed, and how many times the cache had them. */
-void lb_reference_cache_counts(const struct lb_reference_cache *cache, size_t *computed,
-                               size_t *reused);
+void lb_reference_cache_clear(struct lb_reference_cache *cache);
 
 /* Draws the inputs, and runs the oracle unless the cache (NULL: none) has the expected results.
  * The pass matters only by whether it has a backward. LB_OOM. */

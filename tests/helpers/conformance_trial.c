@@ -207,17 +207,12 @@ void trial_case_run(const struct lb_impl *impl, const char *text,
     lb_case_run(impl, &c, options, &observer, row);
 }
 
-struct lb_reference_cache *trial_cache;
-
-int trial_open_cache(void **state)
-{
-    (void)state;
-    return lb_reference_cache_create((size_t)1 << 30, &trial_cache, NULL) == LB_OK ? 0 : -1;
-}
+static struct lb_reference_cache cache = {.max_bytes = (size_t)1 << 30};
+struct lb_reference_cache *const trial_cache = &cache;
 
 int trial_close_cache(void **state)
 {
     (void)state;
-    lb_reference_cache_destroy(trial_cache);
+    lb_reference_cache_clear(&cache);
     return 0;
 }

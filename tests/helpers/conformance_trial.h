@@ -31,10 +31,9 @@ struct lb_problem trial_problem(const char *text);
 void trial_case_run(const struct lb_impl *impl, const char *text,
                     const struct lb_run_options *options, struct lb_row *row);
 
-/* The cache of expected results that a program's tests may share, and what opens it before the
- * first and closes it after the last of them (TEST_GROUP). */
-extern struct lb_reference_cache *trial_cache;
-int trial_open_cache(void **state);
+/* The cache of expected results that a program's tests may share, and what empties it after the
+ * last of them (TEST_GROUP). */
+extern struct lb_reference_cache *const trial_cache;
 int trial_close_cache(void **state);
 
 /* "T3_B17_I1_H3_L2/f32/train": the problem as a case's text, in a static buffer. */

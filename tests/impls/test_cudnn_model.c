@@ -628,4 +628,4 @@ TEST(a_reserve_space_serves_one_backward_pass)
     lb_row_free(&row);
 }
 
-TEST_GROUP(trial_open_cache, trial_close_cache)
+TEST_GROUP(NULL, trial_close_cache)

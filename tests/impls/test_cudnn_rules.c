@@ -226,12 +226,11 @@ static void weights_survive_packing(const char *problem)
 {
     struct lb_problem p = trial_problem(problem);
     struct lb_cudnn_offsets offsets[6];
-    struct lb_reference_cache *cache;
+    struct lb_reference_cache cache = {.max_bytes = 1 << 20};
     struct lb_reference *reference;
     struct lb_results back;
     size_t h = (size_t)lb_h_size(&p);
-    assert_int_equal(lb_reference_cache_create(1 << 20, &cache, NULL), LB_OK);
-    assert_int_equal(lb_reference_open(cache, &p, 1, &reference, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(&cache, &p, 1, &reference, NULL), LB_OK);
     assert_int_equal(lb_results_create(&p, &back, NULL), LB_OK);
     const struct lb_weights *weights = &lb_reference_inputs(reference, 0)->weights;
     size_t bytes = make_offsets(&p, offsets);
@@ -258,7 +257,7 @@ static void weights_survive_packing(const char *problem)
     free(image);
     lb_results_destroy(&back);
     lb_reference_close(reference);
-    lb_reference_cache_destroy(cache);
+    lb_reference_cache_clear(&cache);
 }
 
 TEST(weights_survive_the_way_there_and_back)

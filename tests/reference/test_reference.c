@@ -231,9 +231,8 @@ TEST(reasons_name_layer_direction_gate_and_element)
     close_fixture(&f);
 }
 
-/* Opens a reference twice, and returns the cache's counts since it was created. */
-static void visit(struct lb_reference_cache *cache, const char *text, size_t *computed,
-                  size_t *reused)
+/* Opens a reference twice. */
+static void visit(struct lb_reference_cache *cache, const char *text)
 {
     struct lb_problem problem = trial_problem(text);
     struct lb_reference *reference;
@@ -243,56 +242,49 @@ static void visit(struct lb_reference_cache *cache, const char *text, size_t *co
     lb_reference_close(reference);
     assert_int_equal(trial_check(&lb_impl_cpu_ref, &problem, cache, 1, &check, &err), LB_OK);
     assert_true(check.right); /* the cached results are correct */
-    lb_reference_cache_counts(cache, computed, reused);
 }
 
 TEST(the_cache_shares_results_between_batches_passes_and_visits)
 {
-    struct lb_reference_cache *cache;
-    size_t computed, reused;
-    assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
-    visit(cache, "T64_B40_H50/f32/train", &computed, &reused);
-    assert_int_equal(computed, 1);
-    assert_int_equal(reused, 1);
-    visit(cache, "T64_B60_H50/f32/train", &computed, &reused); /* another batch */
-    visit(cache, "T64_B40_H50/f32/backward", &computed, &reused);
-    visit(cache, "T64_B60_H50/f32/infer", &computed, &reused);
-    assert_int_equal(computed, 1);
-    assert_int_equal(reused, 7);
-    visit(cache, "T64_B40_H50/bf16/train", &computed, &reused);
-    visit(cache, "T64_B40_H50/f32/train/ragged", &computed, &reused);
-    visit(cache, "T63_B40_H50/f32/train", &computed, &reused);
-    assert_int_equal(computed, 4);
-    lb_reference_cache_destroy(cache);
+    struct lb_reference_cache cache = {.max_bytes = (size_t)1 << 30};
+    visit(&cache, "T64_B40_H50/f32/train");
+    assert_int_equal(cache.computed, 1);
+    assert_int_equal(cache.reused, 1);
+    visit(&cache, "T64_B60_H50/f32/train"); /* another batch */
+    visit(&cache, "T64_B40_H50/f32/backward");
+    visit(&cache, "T64_B60_H50/f32/infer");
+    assert_int_equal(cache.computed, 1);
+    assert_int_equal(cache.reused, 7);
+    visit(&cache, "T64_B40_H50/bf16/train");
+    visit(&cache, "T64_B40_H50/f32/train/ragged");
+    visit(&cache, "T63_B40_H50/f32/train");
+    assert_int_equal(cache.computed, 4);
+    lb_reference_cache_clear(&cache);
 }
 
 TEST(the_cache_computes_again_when_results_lack_a_backward)
 {
-    struct lb_reference_cache *cache;
-    size_t computed, reused;
-    assert_int_equal(lb_reference_cache_create((size_t)1 << 30, &cache, NULL), LB_OK);
-    visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
-    visit(cache, "T4_B3_H5/f32/train", &computed, &reused);
-    assert_int_equal(computed, 2);
-    lb_reference_cache_destroy(cache);
+    struct lb_reference_cache cache = {.max_bytes = (size_t)1 << 30};
+    visit(&cache, "T4_B3_H5/f32/infer");
+    visit(&cache, "T4_B3_H5/f32/train");
+    assert_int_equal(cache.computed, 2);
+    lb_reference_cache_clear(&cache);
 }
 
 TEST(a_full_cache_drops_the_oldest_unused_results)
 {
-    struct lb_reference_cache *cache;
+    struct lb_reference_cache cache = {.max_bytes = 1}; /* nothing fits */
     struct lb_reference *held;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
-    size_t computed, reused;
-    assert_int_equal(lb_reference_cache_create(1, &cache, NULL), LB_OK); /* nothing fits */
-    assert_int_equal(lb_reference_open(cache, &problem, 1, &held, NULL), LB_OK);
-    visit(cache, "T5_B3_H5/f32/infer", &computed, &reused);
-    assert_int_equal(computed, 3); /* both visits computed, because nothing is kept */
-    visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
-    assert_int_equal(computed, 3); /* in use: still there */
+    assert_int_equal(lb_reference_open(&cache, &problem, 1, &held, NULL), LB_OK);
+    visit(&cache, "T5_B3_H5/f32/infer");
+    assert_int_equal(cache.computed, 3); /* both visits computed, because nothing is kept */
+    visit(&cache, "T4_B3_H5/f32/infer");
+    assert_int_equal(cache.computed, 3); /* in use: still there */
     lb_reference_close(held);
-    visit(cache, "T4_B3_H5/f32/infer", &computed, &reused);
-    assert_int_equal(computed, 5);
-    lb_reference_cache_destroy(cache);
+    visit(&cache, "T4_B3_H5/f32/infer");
+    assert_int_equal(cache.computed, 5);
+    lb_reference_cache_clear(&cache);
 }
 
 TEST(another_seed_gives_other_inputs)

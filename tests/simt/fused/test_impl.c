@@ -607,4 +607,4 @@ TEST(what_cannot_run_is_refused_with_its_limit)
     assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
-TEST_GROUP(trial_open_cache, trial_close_cache)
+TEST_GROUP(NULL, trial_close_cache)
