@@ -610,7 +610,7 @@ const struct lb_option lb_option_table[] = {
              "the scale begins at START (65536), halves at each overflow and doubles after 2000 "
              "steps without one; other dtypes are not scaled."},
     {"--device", "a number", "N", SETTINGS, WORKERS | LB_CMD_PROFILE, set_int, FIELD(device),
-     .help = "Uses GPU number N, counted from 0 (0).", .min = 0, .max = 1023},
+     .help = "Uses GPU number N, counted from 0 (0).", .min = 0, .max = LB_MAX_DEVICE},
     {"--devices", "all, or numbers of GPUs with commas between", "all|N,...", SETTINGS, SWEEPS,
      set_devices, 0,
      .help =

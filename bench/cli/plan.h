@@ -70,6 +70,7 @@ enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const cha
 
 #define LB_SHARD_MAX_COUNT 10000
 #define LB_MAX_DEVICES     64 /* of --devices */
+#define LB_MAX_DEVICE      1023
 
 /* Rates for predictions, in flops per second. */
 #define LB_GPU_FLOPS_S 5e12

@@ -162,15 +162,15 @@ enum lb_status lb_devices_parse(const char *text, int *devices, size_t *count, s
         return LB_OK;
     for (const char *list = text; lb_next_item(&list, item, sizeof(item));) {
         int64_t number;
-        bool fine = lb_parse_int(item, strlen(item), 0, &number, NULL) == LB_OK && number <= 1023 &&
-                    *count < LB_MAX_DEVICES;
+        bool fine = lb_parse_int(item, strlen(item), 0, &number, NULL) == LB_OK &&
+                    number <= LB_MAX_DEVICE && *count < LB_MAX_DEVICES;
         for (size_t i = 0; fine && i < *count; i++)
             fine = devices[i] != number;
         if (!fine)
             return lb_fail(err, LB_INVALID,
                            "--devices %.80s: it takes all, or up to %d different numbers of GPUs "
-                           "from 0 to 1023, such as 0,1,2,3",
-                           text, LB_MAX_DEVICES);
+                           "from 0 to %d, such as 0,1,2,3",
+                           text, LB_MAX_DEVICES, LB_MAX_DEVICE);
         devices[(*count)++] = (int)number;
     }
     return LB_OK;

@@ -1,7 +1,6 @@
 /* --devices: one process of this program per GPU, whose runs are merged. */
 #define _GNU_SOURCE /* pipe2 */
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -17,6 +16,7 @@
 #include "base/text.h"
 #include "cli/plan.h"
 #include "host/cpu_affinity.h"
+#include "record/environment.h"
 #include "support/subprocess.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
@@ -25,8 +25,8 @@ enum { POLL_MS = 200, LINE_SIZE = 1024 };
 
 /* A process of this program, and the run that it writes. */
 struct part {
-    int device;                  /* number of its GPU */
-    json_t *gpu;                 /* its record; owned */
+    int device; /* number of its GPU */
+    struct lb_device_info gpu;
     char folder[4200];           /* of its run */
     char cpus[LB_CPU_LIST_SIZE]; /* that it may use; "": all of the program's */
     pid_t pid;
@@ -237,11 +237,14 @@ static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error
     *part = (struct part){.device = device, .output = -1};
     options.device = device;
     struct lb_pool *pool = lb_pool_create(&options, NULL, launch->session->stop);
-    enum lb_status st = lb_pool_find_device(pool, &part->gpu, &why);
-    if (st != LB_OK && st != LB_INTERRUPTED)
-        st = lb_fail(err, LB_INVALID, "--devices: %.480s", why.text);
+    json_t *gpu;
+    enum lb_status st = lb_pool_find_device(pool, &gpu, &why);
+    lb_device_from_json(gpu, &part->gpu);
+    json_decref(gpu);
     lb_pool_destroy(pool);
-    return st;
+    return st == LB_OK || st == LB_INTERRUPTED
+               ? st
+               : lb_fail(err, LB_INVALID, "--devices: %.480s", why.text);
 }
 
 /* Adds the GPUs of the command line; all: as many as there are. */
@@ -253,16 +256,10 @@ static enum lb_status add_gpus(struct launch *launch, struct lb_error *err)
     LB_CHECK(add_gpu(launch, devices[0], err));
     bool all = count == 0;
     if (all)
-        count = (size_t)json_integer_value(json_object_get(launch->parts[0].gpu, "visible"));
+        count = (size_t)launch->parts[0].gpu.visible;
     for (size_t i = 1; i < count && i < LB_MAX_DEVICES; i++)
         LB_CHECK(add_gpu(launch, all ? (int)i : devices[i], err));
     return LB_OK;
-}
-
-static const char *text_of(const json_t *gpu, const char *key)
-{
-    const char *text = json_string_value(json_object_get(gpu, key));
-    return text ? text : "";
 }
 
 /* Gives each GPU CPUs of its own, and says which. */
@@ -272,7 +269,7 @@ static enum lb_status divide_cpus(struct launch *launch, struct lb_error *err)
     struct lb_device_cpus cpus[LB_MAX_DEVICES];
     char allowed[LB_CPU_LIST_SIZE];
     for (size_t i = 0; i < launch->count; i++)
-        addresses[i] = text_of(launch->parts[i].gpu, "pci");
+        addresses[i] = launch->parts[i].gpu.pci;
     lb_allowed_cpus(allowed);
     enum lb_status st = lb_divide_cpus("", allowed, addresses, launch->count, cpus, err);
     for (size_t i = 0; i < launch->count && st == LB_OK; i++) {
@@ -280,8 +277,7 @@ static enum lb_status divide_cpus(struct launch *launch, struct lb_error *err)
         memcpy(part->cpus, cpus[i].list, sizeof(part->cpus));
         if (cpus[i].shared || !launch->session->options->quiet)
             fprintf(stderr, "%sdevice %d  %s, %s: CPUs %s%s\n", cpus[i].shared ? "warning: " : "",
-                    part->device, text_of(part->gpu, "name"), text_of(part->gpu, "uuid"),
-                    cpus[i].list,
+                    part->device, part->gpu.name, part->gpu.uuid, cpus[i].list,
                     cpus[i].shared ? ", which it shares, because there are fewer cores than devices"
                                    : "");
     }
@@ -319,35 +315,18 @@ static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
     return start_parts(launch, true, err);
 }
 
-static int is_number(const struct dirent *entry)
-{
-    return entry->d_name[strspn(entry->d_name, "0123456789")] == '\0';
-}
-
-static int by_number(const struct dirent **a, const struct dirent **b)
-{
-    return atoi((*a)->d_name) - atoi((*b)->d_name);
-}
-
-/* Finds the parts of a run that is continued. */
+/* Finds the parts of a run that is continued, by their folders. */
 static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
 {
     char path[4200];
-    struct dirent **entries;
-    enum lb_status st = LB_OK;
     snprintf(launch->folder, sizeof(launch->folder), "%s", launch->session->options->subject);
-    snprintf(path, sizeof(path), "%s/devices", launch->folder);
-    int count = scandir(path, &entries, is_number, by_number);
-    if (count < 0)
-        return lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
-    for (int i = 0; i < count; i++) {
-        if (i < LB_MAX_DEVICES && st == LB_OK)
-            st = add_gpu(launch, atoi(entries[i]->d_name), err);
-        free(entries[i]);
+    for (int device = 0; device <= LB_MAX_DEVICE && launch->count < LB_MAX_DEVICES; device++) {
+        snprintf(path, sizeof(path), "%s/devices/%d", launch->folder, device);
+        if (access(path, F_OK) == 0)
+            LB_CHECK(add_gpu(launch, device, err));
     }
-    free(entries);
     name_folders(launch);
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err)
@@ -363,8 +342,6 @@ enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, stru
     LB_TRY(start_parts(launch, false, err));
     st = merge_parts(launch, exit_code, err);
 done:
-    for (size_t i = 0; i < launch->count; i++)
-        json_decref(launch->parts[i].gpu);
     free(launch);
     return st;
 }
