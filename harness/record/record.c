@@ -564,31 +564,10 @@ static void get_texts(const json_t *object, struct lb_row *row)
     row->hash = digits ? strtoull(digits, NULL, 16) : 0;
 }
 
-/* Reads element i of an array of counts; without an array, everything that is left. False when it
- * is no count up to that. */
-static bool get_count(const json_t *array, size_t i, size_t left, size_t *count)
+/* Element i of an array of counts; without an array, the whole. */
+static size_t count_at(const json_t *array, size_t i, size_t whole)
 {
-    json_int_t value = json_integer_value(json_array_get(array, i));
-    *count = array ? (size_t)value : left;
-    return !array || (value >= 0 && value <= (json_int_t)left);
-}
-
-/* Reads the next block of `count` samples, and the time of the fixed loop around it. values [count]
- * is scratch. */
-static enum lb_status get_block(const json_t *samples, const json_t *references, size_t count,
-                                double *values, struct lb_row *row, struct lb_error *err)
-{
-    double reference = json_number_value(json_array_get(references, row->block_count));
-    for (size_t i = 0; i < count; i++) {
-        values[i] = json_number_value(json_array_get(samples, row->samples + i));
-        if (!(values[i] > 0))
-            return lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number above 0",
-                           row->samples + i);
-    }
-    lb_row_add_block(row, values, count);
-    if (reference > 0)
-        lb_row_set_reference(row, reference);
-    return LB_OK;
+    return array ? (size_t)json_integer_value(json_array_get(array, i)) : whole;
 }
 
 /* Reads the samples, how many each block has, and how many blocks each process has. Without the
@@ -605,14 +584,21 @@ static enum lb_status get_samples(const json_t *object, struct lb_row *row, stru
     size_t process_count = processes ? json_array_size(processes) : block_count > 0;
     bool fits = true;
     double *values = lb_needed(malloc((total + 1) * sizeof(*values)));
+    for (size_t i = 0; i < total; i++) {
+        values[i] = json_number_value(json_array_get(samples, i));
+        if (!(values[i] > 0))
+            LB_TRY(lb_fail(err, LB_INVALID, "samples_ns[%zu]: it must be a number above 0", i));
+    }
     for (size_t p = 0; p < process_count && fits; p++) {
-        size_t of_process, count;
-        fits = get_count(processes, p, block_count - row->block_count, &of_process);
         lb_row_add_process(row);
-        for (size_t b = 0; b < of_process && fits; b++) {
-            fits = get_count(blocks, row->block_count, total - row->samples, &count);
+        for (size_t left = count_at(processes, p, block_count); left > 0 && fits; left--) {
+            size_t block = row->block_count, count = count_at(blocks, block, total);
+            double reference = json_number_value(json_array_get(references, block));
+            fits = block < block_count && count <= total - row->samples;
             if (fits)
-                LB_TRY(get_block(samples, references, count, values, row, err));
+                lb_row_add_block(row, values + row->samples, count);
+            if (fits && reference > 0)
+                lb_row_set_reference(row, reference);
         }
     }
     if (!fits || row->block_count != block_count || row->samples != total)
