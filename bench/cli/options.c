@@ -264,12 +264,6 @@ static enum lb_status set_loss_scale(const struct lb_option_use *use, struct lb_
     return LB_OK;
 }
 
-/* Whether text [length] is the word. */
-static bool is_word(const char *text, size_t length, const char *word)
-{
-    return strlen(word) == length && strncmp(text, word, length) == 0;
-}
-
 /* Verdicts, as bits, and "noisy". */
 static enum lb_status set_retry(const struct lb_option_use *use, struct lb_error *err)
 {
@@ -346,31 +340,33 @@ static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_e
     struct lb_options *options = use->options;
     size_t length = strcspn(use->value, "=");
     const char *value = use->value + length + (use->value[length] == '=');
+    char name[64];
     int64_t repetitions;
     bool json;
+    snprintf(name, sizeof(name), "%.*s", (int)length, use->value);
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        bool is_it = is_word(use->value, length, known[i].name);
+        bool is_it = strcmp(name, known[i].name) == 0;
         if (is_it && known[i].instead)
             return lb_fail(err, LB_INVALID, "%s: %s", use->word, known[i].instead);
         if (is_it && !*value)
             return lb_fail(err, LB_INVALID, "%s: it takes a value directly behind the '='",
                            use->word);
     }
-    if (is_word(use->value, length, "format"))
+    if (strcmp(name, "format") == 0)
         return read_benchmark_format(use, value, &options->benchmark_json, err);
-    if (is_word(use->value, length, "out_format"))
+    if (strcmp(name, "out_format") == 0)
         return read_benchmark_format(use, value, &json, err);
-    if (is_word(use->value, length, "out")) {
+    if (strcmp(name, "out") == 0) {
         options->benchmark_out = value;
         return LB_OK;
     }
-    if (is_word(use->value, length, "repetitions")) {
+    if (strcmp(name, "repetitions") == 0) {
         if (lb_parse_int(value, strlen(value), 1, &repetitions, NULL) != LB_OK ||
             repetitions > 10000)
             return lb_fail(err, LB_INVALID, "%.80s: allowed are 1 to 10000", use->word);
         options->repetitions = (int)repetitions;
     }
-    options->benchmark_filter |= is_word(use->value, length, "filter");
+    options->benchmark_filter |= strcmp(name, "filter") == 0;
     append(&options->benchmark, &options->benchmark_count, use->word);
     return LB_OK;
 }

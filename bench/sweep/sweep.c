@@ -163,13 +163,11 @@ static void warn_of_others(struct lb_row *row)
 static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *row)
 {
     char id[LB_CASE_ID_SIZE], time[32], line[LB_CASE_ID_SIZE + LB_ROW_TEXT_SIZE + 64];
+    bool timed = lb_row_is_timed(row);
     lb_case_print(&row->c, id);
     lb_format_ns(row->median_ns, time);
-    if (lb_row_is_timed(row))
-        snprintf(line, sizeof(line), "%-11s %9s  %s", lb_verdict_name(row->verdict), time, id);
-    else
-        snprintf(line, sizeof(line), "%-11s %9s  %s: %s", lb_verdict_name(row->verdict), "", id,
-                 row->reason);
+    snprintf(line, sizeof(line), "%-11s %9s  %s%s%s", lb_verdict_name(row->verdict),
+             timed ? time : "", id, timed ? "" : ": ", timed ? "" : row->reason);
     lb_progress_say(&sweep->progress, line);
 }
 
