@@ -235,13 +235,14 @@ static enum lb_status set_plugin(const struct lb_option_use *use, struct lb_erro
 static enum lb_status set_framework(const struct lb_option_use *use, struct lb_error *err)
 {
     char word[64], path[4400];
-    const char *name;
     for (const char *list = use->value; lb_next_item(&list, word, sizeof(word));) {
-        LB_CHECK(lb_framework_find(word, &name, err));
-        if (lb_framework_plugin(name, path, sizeof(path)))
+        enum lb_status st = lb_framework_find(word, path, sizeof(path), err);
+        if (st == LB_OK)
             append(&use->options->plugins, &use->options->plugin_count, path);
+        else if (st == LB_ABSENT)
+            append(&use->options->absent, &use->options->absent_count, word);
         else
-            append(&use->options->absent, &use->options->absent_count, name);
+            return st;
     }
     return LB_OK;
 }

@@ -15,31 +15,24 @@ static const char *const names[] = {
     "keras_torch_cuda", "keras_jax",        "keras_jax_cuda", "jax",        "jax_cuda",
     "onnxruntime",      "onnxruntime_cuda", "openvino",       NULL};
 
-bool lb_framework_plugin(const char *name, char *path, size_t size)
+enum lb_status lb_framework_find(const char *name, char *path, size_t size, struct lb_error *err)
 {
     static const char *const folders[] = {"frameworks", LB_PLUGINS_FROM_BINARY};
     char program[4096];
-    if (!lb_program_folder(program, sizeof(program)))
-        return false;
-    for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-        snprintf(path, size, "%s/%s/bench_lstm_%s.so", program, folders[i], name);
-        if (access(path, R_OK) == 0)
-            return true;
-    }
-    return false;
-}
-
-enum lb_status lb_framework_find(const char *word, const char **name, struct lb_error *err)
-{
     struct lb_hint hint = {0};
-    for (size_t i = 0; names[i]; i++) {
-        *name = names[i];
-        if (strcmp(*name, word) == 0)
-            return LB_OK;
-        lb_hint_add(&hint, word, *name);
-    }
-    return lb_fail(err, LB_INVALID, "--framework %s: there is no such framework; %s", word,
-                   hint.text);
+    size_t i = 0;
+    for (; names[i] && strcmp(names[i], name) != 0; i++)
+        lb_hint_add(&hint, name, names[i]);
+    if (!names[i])
+        return lb_fail(err, LB_INVALID, "--framework %s: there is no such framework; %s", name,
+                       hint.text);
+    if (lb_program_folder(program, sizeof(program)))
+        for (i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+            snprintf(path, size, "%s/%s/bench_lstm_%s.so", program, folders[i], name);
+            if (access(path, R_OK) == 0)
+                return LB_OK;
+        }
+    return LB_ABSENT;
 }
 
 /* Packages of Python, by how the names of the plug-ins begin; of those with the same library one is
