@@ -44,6 +44,9 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
 /* --explain: explains the case options->subject, on every implementation when it names none. */
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);
 
+/* Whether there are criteria of that name, as of a framework. */
+bool lb_has_criteria(const char *name);
+
 /* --explain FRAMEWORK LAYER: checks a layer, "units=512, activation=relu", against the criteria
  * called `name` ("keras"), and prints what is met, what runs, what would make the fast kernel run,
  * and the command that measures the price. from: the path of a run that measured it, or NULL. */
@@ -90,9 +93,8 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
                               struct lb_error *err);
 
 /* --self-test: compares the plan's quickest cases with themselves in fresh processes, and a case
- * with the same case slowed down on purpose. *exit_code is LB_EXIT_FAILED when the full test,
- * without
- * --quick, shows that verdicts can't be trusted here. */
+ * with the same case slowed down on purpose. *exit_code is LB_EXIT_FAILED when the full test, which
+ * --quick cuts short, shows that verdicts can't be trusted here. */
 enum lb_status lb_self_test(const struct lb_session *session, const struct lb_plan *plan,
                             int *exit_code, struct lb_error *err);
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "commands/explain_layer.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "machine/ceilings.h"
@@ -325,10 +324,7 @@ static void explain_prices(const struct lb_case *c, const struct lb_run *run, co
 static enum lb_status refuse_subject(const char *text, int column, const struct lb_error *why,
                                      struct lb_error *err)
 {
-    struct lb_criteria criteria = {0};
-    bool framework = lb_criteria_read(text, &criteria, NULL) == LB_OK;
-    lb_criteria_free(&criteria);
-    if (framework)
+    if (lb_has_criteria(text))
         return lb_fail(err, LB_INVALID,
                        "--explain %s: a layer must follow, such as 'units=512', or '' for the "
                        "framework's defaults",

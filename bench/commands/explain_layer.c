@@ -1,9 +1,10 @@
 /* --explain FRAMEWORK 'units=512, ...': whether a framework runs its fast kernel for a layer, by
  * the rules of a file of bench/criteria. */
-#include "commands/explain_layer.h"
+#include "commands/commands.h"
 
 #include <ctype.h>
 #include <dirent.h>
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,11 +13,16 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "commands/commands.h"
 #include "plot/grouped_run.h"
 #include "record/run_file.h"
 #include "support/share_path.h"
 #include "support/terminal.h"
+
+/* The criteria of one framework, and a layer. bench/criteria/README.md describes the file. */
+struct criteria {
+    json_t *file;  /* as it was read; owned */
+    json_t *layer; /* object: the value of each setting as a text, first its default; owned */
+};
 
 enum test { TEST_IS, TEST_IS_NOT, AT_MOST, AT_LEAST, BELOW, ABOVE, MULTIPLE_OF, TEST_COUNT };
 
@@ -54,7 +60,8 @@ static enum test test_of(const json_t *condition)
 
 /* Reading */
 
-/* The path of the criteria's file; LB_INVALID when there is none of that name. */
+/* The path of the criteria's file; LB_INVALID when there is none of that name: err suggests one or
+ * lists all. */
 static enum lb_status find_file(const char *name, char *path, size_t size, struct lb_error *err)
 {
     char folder[3800];
@@ -76,14 +83,15 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
     return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; %s", name, hint.text);
 }
 
-enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
-                                struct lb_error *err)
+/* LB_INVALID: find_file; or the file is wrong, err says where. */
+static enum lb_status read_criteria(const char *name, struct criteria *criteria,
+                                    struct lb_error *err)
 {
     char path[4096];
     const char *key;
     json_t *setting;
     json_error_t why;
-    *criteria = (struct lb_criteria){0};
+    *criteria = (struct criteria){0};
     LB_CHECK(find_file(name, path, sizeof(path), err));
     criteria->file = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!criteria->file)
@@ -99,17 +107,17 @@ enum lb_status lb_criteria_read(const char *name, struct lb_criteria *criteria,
     return LB_OK;
 }
 
-void lb_criteria_free(struct lb_criteria *criteria)
+static void free_criteria(struct criteria *criteria)
 {
     json_decref(criteria->file);
     json_decref(criteria->layer);
-    *criteria = (struct lb_criteria){0};
+    *criteria = (struct criteria){0};
 }
 
 /* The layer */
 
 /* The layer's value of that setting; NULL: there is no such setting. */
-static const char *value_of(const struct lb_criteria *criteria, const char *setting)
+static const char *value_of(const struct criteria *criteria, const char *setting)
 {
     return json_string_value(json_object_get(criteria->layer, setting));
 }
@@ -131,7 +139,7 @@ static enum lb_status check_value(const char *name, const json_t *setting, const
     return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", name, value, all);
 }
 
-static enum lb_status no_setting(const struct lb_criteria *criteria, const char *name,
+static enum lb_status no_setting(const struct criteria *criteria, const char *name,
                                  struct lb_error *err)
 {
     struct lb_hint hint = {0};
@@ -144,7 +152,7 @@ static enum lb_status no_setting(const struct lb_criteria *criteria, const char 
 
 /* Sets one setting from "name=value". Blanks and quotes are dropped, and upper case becomes lower
  * case. */
-static enum lb_status set_one(struct lb_criteria *criteria, const char *part, size_t length,
+static enum lb_status set_one(struct criteria *criteria, const char *part, size_t length,
                               struct lb_error *err)
 {
     char copy[200];
@@ -165,8 +173,8 @@ static enum lb_status set_one(struct lb_criteria *criteria, const char *part, si
     return LB_OK;
 }
 
-enum lb_status lb_criteria_set(struct lb_criteria *criteria, const char *layer,
-                               struct lb_error *err)
+/* Sets settings from a text such as "units=512, activation=relu". */
+static enum lb_status set_layer(struct criteria *criteria, const char *layer, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     for (const char *part = layer; st == LB_OK && *part;) {
@@ -190,7 +198,7 @@ static bool compare(enum test test, double left, double right)
 }
 
 /* Whether a condition, ["units", "at-most", "1024"], holds for the layer. NULL always holds. */
-static bool condition_holds(const struct lb_criteria *criteria, const json_t *condition)
+static bool condition_holds(const struct criteria *criteria, const json_t *condition)
 {
     if (!condition)
         return true;
@@ -212,7 +220,7 @@ static bool condition_holds(const struct lb_criteria *criteria, const json_t *co
 
 /* Whether all conditions of a criterion, an algorithm or a note hold. A criterion whose "if" does
  * not hold is met. */
-static bool rule_holds(const struct lb_criteria *criteria, const json_t *rule)
+static bool rule_holds(const struct criteria *criteria, const json_t *rule)
 {
     size_t i;
     json_t *condition;
@@ -226,7 +234,8 @@ static bool rule_holds(const struct lb_criteria *criteria, const json_t *rule)
     return condition_holds(criteria, json_object_get(rule, "needs"));
 }
 
-bool lb_criteria_met(const struct lb_criteria *criteria)
+/* Whether the fast kernel runs: all criteria are met. */
+static bool is_met(const struct criteria *criteria)
 {
     size_t i;
     json_t *rule;
@@ -238,7 +247,8 @@ bool lb_criteria_met(const struct lb_criteria *criteria)
     return true;
 }
 
-const char *lb_criteria_algorithm(const struct lb_criteria *criteria)
+/* The name of the algorithm that the fast kernel takes; NULL: the file does not say. */
+static const char *algorithm_of(const struct criteria *criteria)
 {
     size_t i;
     json_t *rule;
@@ -263,7 +273,7 @@ static void condition_text(const json_t *condition, char *text, size_t size)
 
 /* What the file says under the key, with the layer's values in place of {NAME}: in_command, as this
  * program calls them. */
-static void expand(const struct lb_criteria *criteria, const char *key, bool in_command, char *text,
+static void expand(const struct criteria *criteria, const char *key, bool in_command, char *text,
                    size_t size)
 {
     const json_t *called = json_object_get(criteria->file, in_command ? "called" : "");
@@ -284,7 +294,8 @@ static void expand(const struct lb_criteria *criteria, const char *key, bool in_
     }
 }
 
-void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t size)
+/* The command that measures the price, with the layer's projection where it has one. */
+static void print_price(const struct criteria *criteria, char *text, size_t size)
 {
     expand(criteria, "price", true, text, size);
     const char *projection = value_of(criteria, "proj_size");
@@ -294,7 +305,7 @@ void lb_criteria_price(const struct lb_criteria *criteria, char *text, size_t si
 
 /* ---- The command ---- */
 
-static void print_table(const struct lb_criteria *criteria)
+static void print_table(const struct criteria *criteria)
 {
     size_t i;
     json_t *rule;
@@ -315,7 +326,7 @@ static void print_table(const struct lb_criteria *criteria)
 }
 
 /* What runs instead when some criteria are not met, and which settings meet them. */
-static void print_slow(const struct lb_criteria *criteria)
+static void print_slow(const struct criteria *criteria)
 {
     size_t i;
     json_t *rule;
@@ -408,7 +419,7 @@ static void print_measured(const struct lb_run *run, const char *from, char *pri
 }
 
 /* What the run says of the price of the cell that the layer has. */
-static void print_cell(const struct lb_criteria *criteria, const struct lb_run *run)
+static void print_cell(const struct criteria *criteria, const struct lb_run *run)
 {
     static const struct {
         const char *setting;
@@ -426,20 +437,20 @@ static void print_cell(const struct lb_criteria *criteria, const struct lb_run *
     free(prices);
 }
 
-static void print_layer(const struct lb_criteria *criteria)
+static void print_layer(const struct criteria *criteria)
 {
     size_t i;
     json_t *note;
     char title[200];
-    const char *algorithm = lb_criteria_algorithm(criteria);
+    const char *algorithm = algorithm_of(criteria);
     expand(criteria, "title", false, title, sizeof(title));
     printf("%s\n\n", title);
     print_table(criteria);
-    if (!lb_criteria_met(criteria))
+    if (!is_met(criteria))
         print_slow(criteria);
     else
         printf("runs      %s\n", text_of(criteria->file, "fast"));
-    if (algorithm && lb_criteria_met(criteria))
+    if (algorithm && is_met(criteria))
         printf("algorithm %s\n", algorithm);
     putchar('\n');
     json_array_foreach(json_object_get(criteria->file, "notes"), i, note)
@@ -449,20 +460,26 @@ static void print_layer(const struct lb_criteria *criteria)
     }
 }
 
+bool lb_has_criteria(const char *name)
+{
+    char path[4096];
+    return find_file(name, path, sizeof(path), NULL) == LB_OK;
+}
+
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
                                 struct lb_error *err)
 {
-    struct lb_criteria criteria = {0};
+    struct criteria criteria = {0};
     struct lb_run run = {0};
     struct lb_error why;
     char price[1000];
     enum lb_status st = LB_OK;
-    LB_TRY(lb_criteria_read(name, &criteria, &why));
-    LB_TRY(lb_criteria_set(&criteria, layer, &why));
+    LB_TRY(read_criteria(name, &criteria, &why));
+    LB_TRY(set_layer(&criteria, layer, &why));
     if (from)
         LB_TRY(lb_run_read(from, &run, &why));
     print_layer(&criteria);
-    lb_criteria_price(&criteria, price, sizeof(price));
+    print_price(&criteria, price, sizeof(price));
     lb_print_labelled("price     ", price);
     if (from) {
         print_measured(&run, from, price);
@@ -472,6 +489,6 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
     lb_print_labelled("source    ", text_of(criteria.file, "source"));
 done:
     lb_run_free(&run);
-    lb_criteria_free(&criteria);
+    free_criteria(&criteria);
     return st == LB_OK ? LB_OK : lb_fail(err, st, "--explain %.60s: %.400s", name, why.text);
 }

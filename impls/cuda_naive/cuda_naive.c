@@ -1,17 +1,63 @@
 /* cuda_naive: what a framework's generic cell does on a GPU. Per step and gate it runs one GEMM of
  * the input and one of h, then one kernel per addition, bias, activation and multiplication.
  * Nothing is hoisted out of the loop and nothing is fused. */
-#include "impls/cuda_naive/cuda_naive.h"
-
 #include <stdlib.h>
 
 #include "cuda/common/cell.h"
+#include "cuda/common/elementwise.h"
 #include "device/device.h"
+#include "impls/common/gpu_network.h"
+
+/* Buffers of one layer and direction (layer_dir l*D + d). T and R as in gpu_network.h; P is the
+ * size of h, which is H but for the cell projection. In training there are T+1 slots of the states
+ * and T of what backward reads, in the order of the direction's own steps. In inference there are
+ * two slots of the states, used in turn, and one of everything else. */
+struct layer_dir {
+    struct lb_gpu_weights weights; /* gradients in R */
+    void *b_ih, *b_hh;             /* [4H] R */
+    void *gates;                   /* [slots, 4, B, H] R: i f g o */
+    void *inner;                   /* [slots, B, H] R: tanh(c) or relu(c) */
+    void *c;                       /* [slots, B, H] R */
+    void *h;                       /* [slots, B, P] T */
+    void *y;  /* [T, B, D*P] T, of the whole layer; NULL in the last layer: the case's own */
+    void *dy; /* likewise, its gradient */
+
+    /* Only for the cells that are named; else NULL. */
+    void *vectors;     /* R, peephole and layernorm: w_cell */
+    void *unprojected; /* [slots, B, H] T, projection: o tanh(c) */
+    void *normalised;  /* [slots, 5, B, H] R, layernorm: of i f g o c */
+    void *factors;     /* [slots, 5, B] R, layernorm: what they were multiplied by */
+};
+
+/* Scratch of one step. */
+struct scratch {
+    void *first, *second; /* [B, H] R */
+    void *stored;         /* [B, H] T */
+    void *da[4];          /* [B, H] R: gradients of the pre-activations */
+    void *da_stored;      /* [B, H] T */
+    void *dh, *dh_next;   /* [B, H] R */
+    void *dc, *dc_next;   /* [B, H] R */
+    void *dx, *dx_other;  /* [B, widest I_l] R */
+
+    /* Only for the cells that are named; else NULL. */
+    void *mask;         /* [B, H] R, recurrent-dropout: of one layer_dir */
+    void *masked;       /* [B, H] T, recurrent-dropout: mask h */
+    void *dh_stored;    /* [B, P] T, projection */
+    void *wide;         /* [B, D*H] T, residual */
+    void *mean, *along; /* [B] R, layernorm */
+};
+
+struct naive {
+    struct lb_gpu_network net;    /* one stream: the case's stream; gradients in R */
+    struct layer_dir *layer_dirs; /* [L*D] */
+    struct scratch scratch;
+    void *averages; /* [H] R, layernorm: 1/H each, by which a GEMM computes means */
+};
 
 static enum lb_status naive_create(void *state, const struct lb_problem *problem,
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
-    struct lb_cuda_naive *self = state;
+    struct naive *self = state;
     self->net = lb_gpu_network_make(problem, config, 1);
     self->net.gradients_dtype = self->net.real;
     self->layer_dirs =
@@ -19,11 +65,11 @@ static enum lb_status naive_create(void *state, const struct lb_problem *problem
     return self->layer_dirs ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
 }
 
-static void carve_layer_dir(struct lb_cuda_naive *self, struct lb_gpu_parts *parts, int64_t index)
+static void carve_layer_dir(struct naive *self, struct lb_gpu_parts *parts, int64_t index)
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    struct lb_naive_layer_dir *e = &self->layer_dirs[index];
+    struct layer_dir *e = &self->layer_dirs[index];
     int64_t state = p->batch * p->hidden, h_state = p->batch * lb_h_size(p);
     bool trains = lb_trains(p);
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
@@ -53,11 +99,11 @@ static void carve_layer_dir(struct lb_cuda_naive *self, struct lb_gpu_parts *par
                       : self->layer_dirs[index - 1].dy;
 }
 
-static void carve_scratch(struct lb_cuda_naive *self, struct lb_arena *from)
+static void carve_scratch(struct naive *self, struct lb_arena *from)
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    struct lb_naive_scratch *s = &self->scratch;
+    struct scratch *s = &self->scratch;
     int64_t state = p->batch * p->hidden;
     int64_t y_width = p->directions * lb_h_size(p);
     int64_t widest = p->layers > 1 && y_width > p->input ? y_width : p->input;
@@ -92,7 +138,7 @@ static void carve_scratch(struct lb_cuda_naive *self, struct lb_arena *from)
 /* lb_gpu_carve */
 static void *carve(void *state, struct lb_gpu_parts *parts)
 {
-    struct lb_cuda_naive *self = state;
+    struct naive *self = state;
     const struct lb_problem *p = self->net.problem;
     void *scratch = lb_gpu_network_carve(&self->net, parts);
     if (p->cell == LB_CELL_LAYERNORM)
@@ -111,7 +157,7 @@ static enum lb_status naive_sizes(void *state, struct lb_sizes *sizes, struct lb
 }
 
 /* Sets the vector of numbers 1/H. */
-static enum lb_status upload_averages(const struct lb_cuda_naive *self, struct lb_error *err)
+static enum lb_status upload_averages(const struct naive *self, struct lb_error *err)
 {
     const struct lb_gpu_network *net = &self->net;
     size_t H = (size_t)net->problem->hidden, size = lb_dtype_size(net->real);
@@ -129,12 +175,12 @@ static enum lb_status upload_averages(const struct lb_cuda_naive *self, struct l
 static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffers,
                                     const struct lb_weights *weights, struct lb_error *err)
 {
-    struct lb_cuda_naive *self = state;
+    struct naive *self = state;
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     LB_CHECK(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        const struct lb_naive_layer_dir *e = &self->layer_dirs[i];
+        const struct layer_dir *e = &self->layer_dirs[i];
         LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
                                          4 * p->hidden, net->stream, err));
         LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH),
@@ -148,10 +194,619 @@ static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffer
     return LB_OK;
 }
 
+/* One layer and direction in one call. */
+struct layer_pass {
+    struct naive *self;
+    const struct lb_gpu_network *net;
+    const struct lb_problem *p;
+    struct layer_dir *e;
+    struct scratch *scratch;
+    int64_t direction, index, input; /* input: I_l */
+    int64_t state;                   /* B H */
+    int64_t h_size, h_state;         /* P and B P */
+    const void *x;                   /* [T, B, I_l] T */
+    const void *mask;                /* [L*D, B, H] T of recurrent-dropout */
+    enum lb_status *st;              /* of the first call that failed, with its reason in err */
+    struct lb_error *err;
+};
+
+/* Enqueues what the call does, unless an earlier call of the pass failed. */
+#define ENQUEUE(w, call)       \
+    do {                       \
+        if (*(w)->st == LB_OK) \
+            *(w)->st = (call); \
+    } while (0)
+
+static struct layer_pass layer_pass_make(struct naive *self, int64_t index, const void *x,
+                                         const void *mask, enum lb_status *st, struct lb_error *err)
+{
+    const struct lb_problem *p = self->net.problem;
+    int64_t layer = index / p->directions, h_size = lb_h_size(p);
+    return (struct layer_pass){
+        .self = self,
+        .net = &self->net,
+        .p = p,
+        .e = &self->layer_dirs[index],
+        .scratch = &self->scratch,
+        .direction = index % p->directions,
+        .index = index,
+        .input = lb_layer_input(p, layer),
+        .state = p->batch * p->hidden,
+        .h_size = h_size,
+        .h_state = p->batch * h_size,
+        .mask = mask,
+        .x = layer == 0 ? x : self->layer_dirs[(layer - 1) * p->directions].y,
+        .st = st,
+        .err = err,
+    };
+}
+
+static int64_t time_of(const struct layer_pass *w, int64_t s)
+{
+    return w->direction == 0 ? s : w->p->seq_len - 1 - s;
+}
+
+/* Where the s-th step has what backward reads. */
+static int64_t slot(const struct layer_pass *w, int64_t s)
+{
+    return lb_trains(w->p) ? s : 0;
+}
+
+static void *gate_at(const struct layer_pass *w, int64_t s, int gate)
+{
+    return lb_gpu_real_at(w->net, w->e->gates, (slot(w, s) * 4 + gate) * w->state);
+}
+
+static void *inner_at(const struct layer_pass *w, int64_t s)
+{
+    return lb_gpu_real_at(w->net, w->e->inner, slot(w, s) * w->state);
+}
+
+static void *c_at(const struct layer_pass *w, int64_t s)
+{
+    return lb_gpu_real_at(w->net, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
+}
+
+static void *h_at(const struct layer_pass *w, int64_t s)
+{
+    return lb_gpu_storage_at(w->net, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->h_state);
+}
+
+/* o tanh(c) of the cell projection. */
+static void *unprojected_at(const struct layer_pass *w, int64_t s)
+{
+    return lb_gpu_storage_at(w->net, w->e->unprojected, slot(w, s) * w->state);
+}
+
+/* What layernorm keeps of vector `which` of i f g o c. */
+static void *normalised_at(const struct layer_pass *w, int64_t s, int which)
+{
+    return lb_gpu_real_at(w->net, w->e->normalised, (slot(w, s) * 5 + which) * w->state);
+}
+
+static void *factors_at(const struct layer_pass *w, int64_t s, int which)
+{
+    return lb_gpu_real_at(w->net, w->e->factors, (slot(w, s) * 5 + which) * w->p->batch);
+}
+
+/* Vector number `index` [H] R of w_cell of peephole or layernorm, and its gradient. */
+static const void *vector_at(const struct layer_pass *w, int index)
+{
+    return lb_gpu_real_at(w->net, w->e->vectors, index * w->p->hidden);
+}
+
+static void *dvector_at(const struct layer_pass *w, int index)
+{
+    return lb_gpu_real_at(w->net, w->e->weights.dweights[LB_W_CELL], index * w->p->hidden);
+}
+
+static const void *x_at(const struct layer_pass *w, int64_t t)
+{
+    return lb_gpu_storage_at(w->net, w->x, t * w->p->batch * w->input);
+}
+
+/* One gate's rows of w_ih or w_hh. */
+static const void *rows_of(const struct layer_pass *w, const void *weights, int gate,
+                           int64_t columns)
+{
+    return lb_gpu_storage_at(w->net, weights, gate * w->p->hidden * columns);
+}
+
+/* to [count] R = op(a, b), and the same for [B, H]. */
+static void elements(const struct layer_pass *w, enum lb_elementwise_op op, void *to, const void *a,
+                     const void *b, int64_t count)
+{
+    ENQUEUE(w, lb_elementwise(w->net->real, op, to, a, b, count, w->net->stream, w->err));
+}
+
+static void elementwise(const struct layer_pass *w, enum lb_elementwise_op op, void *to,
+                        const void *a, const void *b)
+{
+    elements(w, op, to, a, b, w->state);
+}
+
+/* Convert `count` elements from T to R, and from R to T. */
+static void to_sums(const struct layer_pass *w, void *to, const void *from, int64_t count)
+{
+    ENQUEUE(w, lb_cell_convert_to_sums(w->p->dtype, to, from, count, w->net->stream, w->err));
+}
+
+static void to_storage(const struct layer_pass *w, void *to, const void *from, int64_t count)
+{
+    ENQUEUE(w, lb_cell_convert_to_storage(w->p->dtype, to, from, count, w->net->stream, w->err));
+}
+
+/* to [B, H] R = from [B, H] op vector, which is [B] with per_row, else [H]. */
+static void broadcast(const struct layer_pass *w, enum lb_elementwise_op op, bool per_row, void *to,
+                      const void *from, const void *vector)
+{
+    ENQUEUE(w, lb_elementwise_broadcast(w->net->real, op, per_row, to, from, vector, w->p->batch,
+                                        w->p->hidden, w->net->stream, w->err));
+}
+
+/* v [B, H] R += bias [H] */
+static void add_bias(const struct layer_pass *w, void *v, const void *bias)
+{
+    ENQUEUE(w, lb_elementwise_add_bias(w->net->real, v, v, bias, w->p->batch, w->p->hidden,
+                                       w->net->stream, w->err));
+}
+
+/* to [H] R += the sums of from [B, H] R over its rows. */
+static void add_row_sums(const struct layer_pass *w, void *to, const void *from)
+{
+    ENQUEUE(w, lb_elementwise_add_row_sums(w->net->real, to, from, w->p->batch, w->p->hidden,
+                                           w->net->stream, w->err));
+}
+
+static void gemm(const struct layer_pass *w, struct lb_gemm g)
+{
+    g.out = w->net->real;
+    ENQUEUE(w, lb_gpu_gemm(w->net, 0, g, w->err));
+}
+
+static void copy(const struct layer_pass *w, void *to, const void *from, size_t bytes)
+{
+    ENQUEUE(w, lb_stream_copy(w->net->streams, 0, to, from, bytes, w->err));
+}
+
+/* Copies batch rows that have not ended at time t from `from` to `to`, and the others from `other`,
+ * or sets them to zero where other is NULL. All are [B, columns] of rows so many elements apart. */
+static void select_rows(const struct layer_pass *w, enum lb_dtype dtype, int64_t columns, int64_t t,
+                        void *to, int64_t to_stride, const void *from, int64_t from_stride,
+                        const void *other)
+{
+    const struct lb_elementwise_select select = {.rows = w->p->batch,
+                                                 .columns = columns,
+                                                 .step = t,
+                                                 .lengths = w->net->lengths,
+                                                 .to = to,
+                                                 .to_stride = to_stride,
+                                                 .from = from,
+                                                 .from_stride = from_stride,
+                                                 .other = other};
+    ENQUEUE(w, lb_elementwise_select_rows(dtype, &select, w->net->stream, w->err));
+}
+
+/* The same where all rows follow one another, as [B, H] R or as [B, P] of R or T; nothing where no
+ * row ends early. */
+static void keep_columns(const struct layer_pass *w, enum lb_dtype dtype, int64_t columns,
+                         int64_t t, void *to, const void *from, const void *other)
+{
+    if (w->p->ragged)
+        select_rows(w, dtype, columns, t, to, columns, from, columns, other);
+}
+
+static void keep_running(const struct layer_pass *w, int64_t t, void *to, const void *from,
+                         const void *other)
+{
+    keep_columns(w, w->net->real, w->p->hidden, t, to, from, other);
+}
+
+/* ---- Parts of cells other than the standard one --------------------------------------------- */
+
+/* to [B] R = the mean of each row of from [B, H] R. */
+static void row_means(const struct layer_pass *w, void *to, const void *from)
+{
+    const struct lb_gemm g = {.in = w->net->real,
+                              .out = w->net->real,
+                              .math = LB_IEEE,
+                              .m = w->p->batch,
+                              .n = 1,
+                              .k = w->p->hidden,
+                              .a = from,
+                              .lda = w->p->hidden,
+                              .b = w->self->averages,
+                              .ldb = 1,
+                              .c = to,
+                              .ldc = 1};
+    ENQUEUE(w, lb_stream_gemm(w->net->streams, 0, &g, w->err));
+}
+
+/* v [B, H] R = LN(v), vector `which` of i f g o c. Uses scratch->second. */
+static void layernorm_forward(const struct layer_pass *w, int64_t s, int which, void *v)
+{
+    struct scratch *x = w->scratch;
+    void *normalised = normalised_at(w, s, which), *factors = factors_at(w, s, which);
+    row_means(w, x->mean, v);
+    broadcast(w, LB_OP_SUBTRACT, true, normalised, v, x->mean);
+    elementwise(w, LB_OP_MULTIPLY, x->second, normalised, normalised);
+    row_means(w, x->mean, x->second);
+    elements(w, LB_OP_INVERSE_ROOT, factors, x->mean, NULL, w->p->batch);
+    broadcast(w, LB_OP_MULTIPLY, true, normalised, normalised, factors);
+    broadcast(w, LB_OP_MULTIPLY, false, v, normalised, vector_at(w, which));
+    add_bias(w, v, vector_at(w, 5 + which));
+}
+
+/* d [B, H] R, the gradient of LN(v), becomes that of v; rows that have ended are zero. Adds what it
+ * contributes to the gradients of gain and bias. other [B, H] R is scratch. */
+static void layernorm_backward(const struct layer_pass *w, int64_t s, int which, void *d,
+                               void *other)
+{
+    struct scratch *x = w->scratch;
+    const void *normalised = normalised_at(w, s, which);
+    keep_running(w, time_of(w, s), d, d, NULL);
+    elementwise(w, LB_OP_MULTIPLY, other, d, normalised);
+    add_row_sums(w, dvector_at(w, which), other);
+    add_row_sums(w, dvector_at(w, 5 + which), d);
+    broadcast(w, LB_OP_MULTIPLY, false, d, d, vector_at(w, which));
+    row_means(w, x->mean, d);
+    elementwise(w, LB_OP_MULTIPLY, other, d, normalised);
+    row_means(w, x->along, other);
+    broadcast(w, LB_OP_MULTIPLY, true, other, normalised, x->along);
+    broadcast(w, LB_OP_SUBTRACT, true, d, d, x->mean);
+    elementwise(w, LB_OP_SUBTRACT, d, d, other);
+    broadcast(w, LB_OP_MULTIPLY, true, d, d, factors_at(w, s, which));
+}
+
+/* to [B, H] R += vector `index` of the peepholes times from [B, H] R; other [B, H] R is scratch. */
+static void add_peephole(const struct layer_pass *w, int index, void *to, const void *from,
+                         void *other)
+{
+    broadcast(w, LB_OP_MULTIPLY, false, other, from, vector_at(w, index));
+    elementwise(w, LB_OP_ADD, to, to, other);
+}
+
+/* What w_hh multiplies in step s: h, or for recurrent-dropout scratch->masked, which is set to
+ * mask h here. Uses scratch->first. */
+static const void *recurrent_operand(const struct layer_pass *w, int64_t s)
+{
+    struct scratch *x = w->scratch;
+    if (!x->mask)
+        return h_at(w, s);
+    to_sums(w, x->first, h_at(w, s), w->state);
+    elementwise(w, LB_OP_MULTIPLY, x->first, x->first, x->mask);
+    to_storage(w, x->masked, x->first, w->state);
+    return x->masked;
+}
+
+/* Sets scratch->mask to the mask of the layer_dir. */
+static void load_mask(const struct layer_pass *w)
+{
+    if (w->scratch->mask)
+        to_sums(w, w->scratch->mask, lb_gpu_storage_at(w->net, w->mask, w->index * w->state),
+                w->state);
+}
+
+/* h of step s + 1 = w_hr times the unprojected o tanh(c) of step s. Uses scratch->second. */
+static void project(const struct layer_pass *w, int64_t s)
+{
+    const struct lb_gemm g = {.transpose_b = true,
+                              .m = w->p->batch,
+                              .n = w->h_size,
+                              .k = w->p->hidden,
+                              .a = unprojected_at(w, s),
+                              .b = w->e->weights.w_cell,
+                              .c = w->scratch->second};
+    gemm(w, g);
+    to_storage(w, h_at(w, s + 1), w->scratch->second, w->h_state);
+}
+
+/* scratch->first: from [B, P] R, the gradient of h, to [B, H] R, that of o tanh(c). Adds what it
+ * contributes to the gradient of w_hr. */
+static void project_backward(const struct layer_pass *w, int64_t s)
+{
+    const struct lb_problem *p = w->p;
+    void *dh = w->scratch->dh_stored;
+    struct lb_gemm g = {.m = p->batch,
+                        .n = p->hidden,
+                        .k = w->h_size,
+                        .a = dh,
+                        .b = w->e->weights.w_cell,
+                        .c = w->scratch->first};
+    to_storage(w, dh, w->scratch->first, w->h_state);
+    keep_columns(w, p->dtype, w->h_size, time_of(w, s), dh, dh, NULL);
+    gemm(w, g);
+    g.transpose_a = g.accumulate = true;
+    g.m = w->h_size;
+    g.k = p->batch;
+    g.b = unprojected_at(w, s);
+    g.c = w->e->weights.dweights[LB_W_CELL];
+    gemm(w, g);
+}
+
+/* Whether the layer's input is added to its output. */
+static bool skips(const struct layer_pass *w)
+{
+    return w->p->cell == LB_CELL_RESIDUAL && w->index >= w->p->directions;
+}
+
+/* Adds the layer's input at time t to h [B, H] T of step s + 1: scratch->stored becomes the sum.
+ * Uses scratch->first and second. */
+static void add_skip(const struct layer_pass *w, int64_t s)
+{
+    struct scratch *x = w->scratch;
+    const void *own_columns =
+        lb_gpu_storage_at(w->net, x_at(w, time_of(w, s)), w->direction * w->p->hidden);
+    select_rows(w, w->p->dtype, w->p->hidden, 0, x->stored, w->p->hidden, own_columns, w->input,
+                NULL);
+    to_sums(w, x->first, x->stored, w->state);
+    to_sums(w, x->second, h_at(w, s + 1), w->state);
+    elementwise(w, LB_OP_ADD, x->first, x->first, x->second);
+    to_storage(w, x->stored, x->first, w->state);
+}
+
+/* dx [B, I_l] R += dy [B, D*H] T at time t: the input of the layer is also a part of its output. */
+static void add_skip_gradient(const struct layer_pass *w, int64_t t, const void *dy)
+{
+    struct scratch *x = w->scratch;
+    int64_t count = w->p->batch * w->input;
+    select_rows(w, w->p->dtype, w->input, t, x->wide, w->input,
+                lb_gpu_storage_at(w->net, dy, t * count), w->input, NULL);
+    to_sums(w, x->dx_other, x->wide, count);
+    elements(w, LB_OP_ADD, x->dx, x->dx, x->dx_other, count);
+}
+
+/* ---- Forward ------------------------------------------------------------------------------- */
+
+/* to [B, H] R = from [B, columns] T times the transposed rows [H, columns] of one gate. */
+static void gate_gemm(const struct layer_pass *w, void *to, const void *from, const void *rows,
+                      int64_t columns)
+{
+    const struct lb_gemm g = {.transpose_b = true,
+                              .m = w->p->batch,
+                              .n = w->p->hidden,
+                              .k = columns,
+                              .a = from,
+                              .b = rows,
+                              .c = to};
+    gemm(w, g);
+}
+
+static enum lb_elementwise_op activation(const struct layer_pass *w)
+{
+    return w->p->act == LB_ACT_RELU ? LB_OP_RELU : LB_OP_TANH;
+}
+
+/* recurrent [B, P] T: what w_hh multiplies. */
+static void forward_gate(const struct layer_pass *w, int64_t s, int gate, const void *recurrent)
+{
+    const struct layer_dir *e = w->e;
+    void *sum = w->scratch->first, *other = w->scratch->second;
+    int64_t rows = gate * w->p->hidden;
+    gate_gemm(w, sum, x_at(w, time_of(w, s)), rows_of(w, e->weights.w_ih, gate, w->input),
+              w->input);
+    gate_gemm(w, other, recurrent, rows_of(w, e->weights.w_hh, gate, w->h_size), w->h_size);
+    elementwise(w, LB_OP_ADD, sum, sum, other);
+    add_bias(w, sum, lb_gpu_real_at(w->net, e->b_ih, rows));
+    add_bias(w, sum, lb_gpu_real_at(w->net, e->b_hh, rows));
+    if (w->p->cell == LB_CELL_PEEPHOLE && gate != 2) /* gate o looks at the new c */
+        add_peephole(w, gate == 3 ? 2 : gate, sum, c_at(w, gate == 3 ? s + 1 : s), other);
+    if (w->p->cell == LB_CELL_LAYERNORM)
+        layernorm_forward(w, s, gate, sum);
+    elementwise(w, gate == 2 ? activation(w) : LB_OP_SIGMOID, gate_at(w, s, gate), sum, NULL);
+}
+
+/* Writes h to y [T, B, D*H] at time t, and zero to batch rows past their end. */
+static void write_y(const struct layer_pass *w, int64_t s, void *y)
+{
+    int64_t width = w->p->directions * w->h_size, t = time_of(w, s);
+    void *to = lb_gpu_storage_at(w->net, y, t * w->p->batch * width + w->direction * w->h_size);
+    if (skips(w))
+        add_skip(w, s);
+    select_rows(w, w->p->dtype, w->h_size, t, to, width,
+                skips(w) ? w->scratch->stored : h_at(w, s + 1), w->h_size, NULL);
+}
+
+static void forward_step(const struct layer_pass *w, int64_t s, void *y)
+{
+    const struct lb_problem *p = w->p;
+    void *first = w->scratch->first, *second = w->scratch->second, *c = c_at(w, s + 1);
+    int64_t t = time_of(w, s);
+    bool projects = p->cell == LB_CELL_PROJECTION;
+    const void *recurrent = recurrent_operand(w, s);
+    for (int gate = 0; gate < 3; gate++)
+        forward_gate(w, s, gate, recurrent);
+    elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 1), c_at(w, s));
+    elementwise(w, LB_OP_MULTIPLY, second, gate_at(w, s, 0), gate_at(w, s, 2));
+    elementwise(w, LB_OP_ADD, c, first, second);
+    if (p->cell == LB_CELL_LAYERNORM)
+        layernorm_forward(w, s, 4, c);
+    forward_gate(w, s, 3, recurrent);
+    elementwise(w, activation(w), inner_at(w, s), c, NULL);
+    elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s));
+    to_storage(w, projects ? unprojected_at(w, s) : h_at(w, s + 1), first, w->state);
+    if (projects)
+        project(w, s);
+    keep_running(w, t, c, c, c_at(w, s));
+    keep_columns(w, p->dtype, w->h_size, t, h_at(w, s + 1), h_at(w, s + 1), h_at(w, s));
+    write_y(w, s, y);
+}
+
+static enum lb_status naive_forward(void *state, const struct lb_forward_io *io,
+                                    struct lb_error *err)
+{
+    struct naive *self = state;
+    const struct lb_problem *p = self->net.problem;
+    enum lb_status st = LB_OK;
+    for (int64_t i = 0; i < p->layers * p->directions; i++) {
+        const struct layer_pass w = layer_pass_make(self, i, io->x, io->mask, &st, err);
+        load_mask(&w);
+        ENQUEUE(&w, lb_gpu_start_state(w.net, 0, i, io, h_at(&w, 0), c_at(&w, 0), err));
+        for (int64_t s = 0; s < p->seq_len; s++)
+            forward_step(&w, s, w.e->y ? w.e->y : io->y);
+        copy(&w, lb_gpu_storage_at(w.net, io->hn, i * w.h_state), h_at(&w, p->seq_len),
+             lb_gpu_storage(w.net, w.h_state));
+        to_storage(&w, lb_gpu_storage_at(w.net, io->cn, i * w.state), c_at(&w, p->seq_len),
+                   w.state);
+    }
+    return st;
+}
+
+/* ---- Backward ------------------------------------------------------------------------------ */
+
+/* Computes the gradients of the pre-activations, da [4] of scratch, and of c. scratch->first is the
+ * gradient of o tanh(c). */
+static void backward_cell(const struct layer_pass *w, int64_t s)
+{
+    struct scratch *x = w->scratch;
+    enum lb_elementwise_op slope = w->p->act == LB_ACT_RELU ? LB_OP_RELU_SLOPE : LB_OP_TANH_SLOPE;
+    int64_t t = time_of(w, s);
+    const void *i = gate_at(w, s, 0), *f = gate_at(w, s, 1);
+    const void *g = gate_at(w, s, 2), *o = gate_at(w, s, 3);
+    elementwise(w, LB_OP_MULTIPLY, x->da[3], x->first, inner_at(w, s));
+    elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[3], x->da[3], o);
+    elementwise(w, LB_OP_MULTIPLY, x->second, x->first, o);
+    elementwise(w, slope, x->second, x->second, inner_at(w, s));
+    /* the complete gradient of c, but for the peephole of o */
+    elementwise(w, LB_OP_ADD, x->second, x->second, x->dc);
+    if (w->p->cell == LB_CELL_PEEPHOLE)
+        add_peephole(w, 2, x->second, x->da[3], x->dc_next);
+    if (w->p->cell == LB_CELL_LAYERNORM)
+        layernorm_backward(w, s, 4, x->second, x->dc_next);
+    elementwise(w, LB_OP_MULTIPLY, x->da[0], x->second, g);
+    elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[0], x->da[0], i);
+    elementwise(w, LB_OP_MULTIPLY, x->da[1], x->second, c_at(w, s));
+    elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[1], x->da[1], f);
+    elementwise(w, LB_OP_MULTIPLY, x->da[2], x->second, i);
+    elementwise(w, slope, x->da[2], x->da[2], g);
+    elementwise(w, LB_OP_MULTIPLY, x->dc_next, x->second, f);
+    for (int gate = 0; w->p->cell == LB_CELL_PEEPHOLE && gate < 2; gate++)
+        add_peephole(w, gate, x->dc_next, x->da[gate], x->second);
+    if (w->p->ragged)
+        keep_running(w, t, x->dc, x->dc_next, x->dc);
+    else
+        copy(w, x->dc, x->dc_next, lb_gpu_real(w->net, w->state));
+    for (int gate = 0; gate < 4; gate++)
+        keep_running(w, t, x->da[gate], x->da[gate], NULL);
+}
+
+/* c [m, n] R (+)= a b, where a is da_stored [B, H] T, transposed or not. */
+static void da_gemm(const struct layer_pass *w, bool transpose, void *c, const void *b,
+                    int64_t columns, bool accumulate)
+{
+    const struct lb_problem *p = w->p;
+    const struct lb_gemm g = {.transpose_a = transpose,
+                              .accumulate = accumulate,
+                              .m = transpose ? p->hidden : p->batch,
+                              .n = columns,
+                              .k = transpose ? p->batch : p->hidden,
+                              .a = w->scratch->da_stored,
+                              .b = b,
+                              .c = c};
+    gemm(w, g);
+}
+
+/* Adds what one gate's gradient contributes to dx, dh and the weights. recurrent [B, P] T: what
+ * w_hh multiplied. */
+static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const void *recurrent)
+{
+    const struct lb_problem *p = w->p;
+    struct scratch *x = w->scratch;
+    const struct lb_gpu_weights *weights = &w->e->weights;
+    int64_t rows = gate * p->hidden;
+    if (p->cell == LB_CELL_PEEPHOLE && gate != 2) {
+        elementwise(w, LB_OP_MULTIPLY, x->second, x->da[gate], c_at(w, gate == 3 ? s + 1 : s));
+        add_row_sums(w, dvector_at(w, gate == 3 ? 2 : gate), x->second);
+    }
+    if (p->cell == LB_CELL_LAYERNORM)
+        layernorm_backward(w, s, gate, x->da[gate], x->second);
+    to_storage(w, x->da_stored, x->da[gate], w->state);
+    da_gemm(w, false, x->dx, rows_of(w, weights->w_ih, gate, w->input), w->input, gate > 0);
+    da_gemm(w, false, x->dh_next, rows_of(w, weights->w_hh, gate, w->h_size), w->h_size, gate > 0);
+    da_gemm(w, true, lb_gpu_real_at(w->net, weights->dweights[LB_W_IH], rows * w->input),
+            x_at(w, time_of(w, s)), w->input, true);
+    da_gemm(w, true, lb_gpu_real_at(w->net, weights->dweights[LB_W_HH], rows * w->h_size),
+            recurrent, w->h_size, true);
+    add_row_sums(w, lb_gpu_real_at(w->net, weights->dweights[LB_B_IH], rows), x->da[gate]);
+}
+
+/* Stores dx [B, I_l] R at time t of to [T, B, I_l] T; the second direction adds to the first. dy
+ * [T, B, D*P] T is the gradient of the layer's output. */
+static void write_dx(const struct layer_pass *w, int64_t t, const void *dy, void *to)
+{
+    int64_t count = w->p->batch * w->input;
+    void *stored = lb_gpu_storage_at(w->net, to, t * count), *dx = w->scratch->dx;
+    if (skips(w) && w->direction == 0)
+        add_skip_gradient(w, t, dy);
+    if (w->direction == 1) {
+        to_sums(w, w->scratch->dx_other, stored, count);
+        elements(w, LB_OP_ADD, dx, dx, w->scratch->dx_other, count);
+    }
+    to_storage(w, stored, dx, count);
+}
+
+static void backward_step(const struct layer_pass *w, int64_t s, const void *dy, void *dx)
+{
+    const struct lb_problem *p = w->p;
+    struct scratch *x = w->scratch;
+    int64_t t = time_of(w, s), width = p->directions * w->h_size;
+    const void *recurrent = recurrent_operand(w, s);
+    select_rows(w, p->dtype, w->h_size, t, x->stored, w->h_size,
+                lb_gpu_storage_at(w->net, dy, t * p->batch * width + w->direction * w->h_size),
+                width, NULL);
+    to_sums(w, x->first, x->stored, w->h_state);
+    elements(w, LB_OP_ADD, x->first, x->first, x->dh, w->h_state); /* the complete dh */
+    if (p->cell == LB_CELL_PROJECTION)
+        project_backward(w, s);
+    backward_cell(w, s);
+    for (int gate = 0; gate < 4; gate++)
+        backward_gate(w, s, gate, recurrent);
+    if (x->mask)
+        elementwise(w, LB_OP_MULTIPLY, x->dh_next, x->dh_next, x->mask);
+    write_dx(w, t, dy, dx);
+    if (p->ragged)
+        keep_columns(w, w->net->real, w->h_size, t, x->dh, x->dh_next, x->dh);
+    else
+        copy(w, x->dh, x->dh_next, lb_gpu_real(w->net, w->h_state));
+}
+
+static void backward_layer_dir(const struct layer_pass *w, const struct lb_backward_io *io,
+                               void *dx)
+{
+    struct scratch *x = w->scratch;
+    void *const *dweights = w->e->weights.dweights;
+    load_mask(w);
+    ENQUEUE(w, lb_gpu_start_gradients(w->net, 0, w->index, io, x->dh, x->dc, w->err));
+    for (int64_t s = w->p->seq_len - 1; s >= 0; s--)
+        backward_step(w, s, w->e->dy ? w->e->dy : io->dy, dx);
+    copy(w, dweights[LB_B_HH], dweights[LB_B_IH], lb_gpu_real(w->net, 4 * w->p->hidden));
+    ENQUEUE(w, lb_gpu_finish_gradients(w->net, 0, w->index, io, x->dh, x->dc, w->err));
+}
+
+static enum lb_status naive_backward(void *state, const struct lb_backward_io *io,
+                                     struct lb_error *err)
+{
+    struct naive *self = state;
+    const struct lb_problem *p = self->net.problem;
+    enum lb_status st = lb_stream_zero(self->net.streams, 0, self->net.gradients,
+                                       lb_packed_bytes(p, self->net.real), err);
+    for (int64_t l = p->layers - 1; l >= 0; l--) {
+        void *dx = l > 0 ? self->layer_dirs[(l - 1) * p->directions].dy : io->dx;
+        for (int64_t d = 0; d < p->directions; d++) {
+            const struct layer_pass w =
+                layer_pass_make(self, l * p->directions + d, io->x, io->mask, &st, err);
+            backward_layer_dir(&w, io, dx);
+        }
+    }
+    return st;
+}
+
+/* ---- The implementation -------------------------------------------------------------------- */
+
 static enum lb_status naive_gradients(void *state, const struct lb_gradients *gradients,
                                       struct lb_error *err)
 {
-    const struct lb_cuda_naive *self = state;
+    const struct naive *self = state;
     return lb_gpu_network_gradients(&self->net, gradients, err);
 }
 
@@ -173,12 +828,12 @@ static const char *naive_describe(const void *state)
             "8 cuBLAS GEMMs and 23 pointwise kernels per step, and 5 more from the "
             "second layer on, which add the input; nothing fused",
     };
-    return texts[((const struct lb_cuda_naive *)state)->net.problem->cell];
+    return texts[((const struct naive *)state)->net.problem->cell];
 }
 
 static void naive_destroy(void *state)
 {
-    struct lb_cuda_naive *self = state;
+    struct naive *self = state;
     lb_gpu_network_destroy(&self->net);
     free(self->layer_dirs);
 }
@@ -190,13 +845,13 @@ const struct lb_impl lb_impl_cuda_naive = {
     .summary = "a framework's generic cell: cuBLAS GEMMs per gate, one kernel per operation",
     .memory = LB_DEVICE,
     .traits = LB_DETERMINISTIC | LB_CAPTURABLE | LB_PLANS_ALONE,
-    .state_size = sizeof(struct lb_cuda_naive),
+    .state_size = sizeof(struct naive),
     .supports = lb_gpu_network_supports,
     .create = naive_create,
     .sizes = naive_sizes,
     .prepare = naive_prepare,
-    .forward = lb_naive_forward,
-    .backward = lb_naive_backward,
+    .forward = naive_forward,
+    .backward = naive_backward,
     .gradients = naive_gradients,
     .describe = naive_describe,
     .destroy = naive_destroy,

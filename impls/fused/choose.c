@@ -41,27 +41,6 @@ int lb_fused_resident_clusters(int sm_count, int blocks)
     return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
 }
 
-/* The best plan of a pass, the best plan of another family, and how many plans there were. */
-struct group {
-    struct lb_fused_plan best, other; /* other.family NULL: only one family has plans */
-    int fitting;
-    struct lb_fused_refusal refusal;
-};
-
-static void enter(struct group *c, const struct lb_fused_plan *plan)
-{
-    bool first = !c->best.family;
-    if (!first && plan->step_ns >= c->best.step_ns) {
-        if (plan->family != c->best.family &&
-            (!c->other.family || plan->step_ns < c->other.step_ns))
-            c->other = *plan;
-        return;
-    }
-    if (!first && c->best.family != plan->family)
-        c->other = c->best;
-    c->best = *plan;
-}
-
 static bool takes_part(const char *variant, const struct lb_fused_family *family)
 {
     return strcmp(variant, "auto") == 0 || strcmp(variant, family->name) == 0;
@@ -84,15 +63,15 @@ int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool b
     return count;
 }
 
-/* Evaluates the plans of all families, or of the variant's one. */
-static void evaluate_group(const struct lb_fused_view *view, const char *variant, bool backward,
-                           struct group *c)
+/* The first of the fastest plans that are not of that family; NULL where there is none. */
+static const struct lb_fused_plan *fastest(const struct lb_fused_plan *plans, int count,
+                                           const struct lb_fused_family *but)
 {
-    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
-    *c = (struct group){.fitting = 0};
-    c->fitting = lb_fused_plans(view, variant, backward, plans, &c->refusal);
-    for (int i = 0; i < c->fitting; i++)
-        enter(c, &plans[i]);
+    const struct lb_fused_plan *best = NULL;
+    for (const struct lb_fused_plan *plan = plans; plan < plans + count; plan++)
+        if (plan->family != but && (!best || plan->step_ns < best->step_ns))
+            best = plan;
+    return best;
 }
 
 static enum lb_status check_sizes(const struct lb_problem *p, struct lb_error *why)
@@ -103,38 +82,34 @@ static enum lb_status check_sizes(const struct lb_problem *p, struct lb_error *w
     return LB_OK;
 }
 
-static void describe_others(const struct group *c, struct lb_fused_choice *choice)
-{
-    if (c->other.family)
-        snprintf(choice->others, sizeof(choice->others), "%s %.2f us", c->other.family->name,
-                 c->other.step_ns / 1e3);
-    else if (c->refusal.family)
-        snprintf(choice->others, sizeof(choice->others), "not %s: %.*s", c->refusal.family, 120,
-                 c->refusal.why.text);
-}
-
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                const struct lb_device_info *device, const char *variant,
                                struct lb_fused_choice *choice, struct lb_error *why)
 {
     struct lb_fused_view view;
-    struct group c;
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    struct lb_fused_refusal refusal = {.family = NULL};
     *choice = (struct lb_fused_choice){.fitting = 0};
     LB_CHECK(check_sizes(problem, why));
     LB_CHECK(lb_fused_view_make(problem, device, &view, why));
     snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
-    evaluate_group(&view, variant, false, &c);
-    if (c.fitting > 0) {
-        choice->forward = c.best;
-        choice->fitting = c.fitting;
-        describe_others(&c, choice);
-    }
-    if (c.fitting > 0 && lb_has_backward(problem)) {
-        evaluate_group(&view, variant, true, &c);
-        choice->backward = c.best;
-    }
-    if (c.fitting == 0)
-        return lb_fail(why, LB_UNSUPPORTED, "%s", c.refusal.why.text);
+    choice->fitting = lb_fused_plans(&view, variant, false, plans, &refusal);
+    if (choice->fitting == 0)
+        return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
+    choice->forward = *fastest(plans, choice->fitting, NULL);
+    const struct lb_fused_plan *other = fastest(plans, choice->fitting, choice->forward.family);
+    if (other)
+        snprintf(choice->others, sizeof(choice->others), "%s %.2f us", other->family->name,
+                 other->step_ns / 1e3);
+    else if (refusal.family)
+        snprintf(choice->others, sizeof(choice->others), "not %s: %.*s", refusal.family, 120,
+                 refusal.why.text);
+    if (!lb_has_backward(problem))
+        return LB_OK;
+    int count = lb_fused_plans(&view, variant, true, plans, &refusal);
+    if (count == 0)
+        return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
+    choice->backward = *fastest(plans, count, NULL);
     return LB_OK;
 }
 

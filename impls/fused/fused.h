@@ -128,10 +128,9 @@ struct lb_fused_refusal {
 int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
                    struct lb_fused_plan *plans, struct lb_fused_refusal *refusal);
 
-/* Estimates how many clusters of `blocks` blocks, one per SM, a device runs at the same time, for
- * when it cannot be asked: all GPCs are full but one, which has the remaining SMs. An H100 SXM has
- * 132 SMs in 8 GPCs of 18 SMs or fewer. One ran 7 clusters of 16 blocks, as estimated, and 15 of 8,
- * where this estimate is 14; with room for two blocks per SM, 30. */
+/* Estimates how many clusters of `blocks` blocks, one per SM, a device runs at the same time: all
+ * GPCs are full but one, which has the remaining SMs. An H100 ran 7 clusters of 16 blocks, as
+ * estimated, and 15 of 8, where this estimate is 14. */
 int lb_fused_resident_clusters(int sm_count, int blocks);
 
 /* Finds the plan of a pass that was the fastest when measured on this device. Under --tune, plans
@@ -142,10 +141,8 @@ enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *varia
 
 /* Steps of a chunk where a sequence runs in chunks, else seq_len. Several layers then run in a
  * wavefront, which needs one direction, room on the device for all of them at the same time, and
- * chunks that last far longer than a launch costs. Families with cooperative launches have no
- * wavefront: whether a device overlaps cooperative launches of several streams has not been
- * measured. With one layer, the GEMMs of other chunks run
- * beside its recurrence, where SMs that it leaves idle hide enough of them. */
+ * chunks that last far longer than a launch costs; it is not used with cooperative launches. With
+ * one layer, the GEMMs of other chunks run beside its recurrence, on SMs that it leaves idle. */
 int64_t lb_fused_chunk(const struct lb_fused_view *view, const struct lb_fused_choice *choice);
 
 /* Returns the predicted time in ns of a call's GEMMs that run neither beside a recurrence nor in

@@ -6,6 +6,9 @@ import unittest
 from program import PROGRAM, ProgramTest, read_lines, run, write_lines
 
 
+FRAMEWORKS = ("keras", "keras2", "tensorflow1", "pytorch", "pytorch_cpu")
+
+
 class ExplainLayer(ProgramTest):
     """bench-lstm --explain keras 'units=512, ...'"""
 
@@ -28,6 +31,52 @@ class ExplainLayer(ProgramTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("runs      the cuDNN kernel\nalgorithm persist_static\n", done.stdout)
         self.assertNotIn("suggest", done.stdout)
+
+    def met(self, name, layer):
+        """Whether the fast kernel runs for a layer."""
+        done = run("--explain", name, layer)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return "runs      not " not in done.stdout
+
+    def test_each_criterion_can_fail(self):
+        for name in FRAMEWORKS:
+            self.assertTrue(self.met(name, ""), name)
+        for setting in ("device=cpu", "use_cudnn=false", "activation=relu", "recurrent_activation=relu",
+                        "use_bias=False", "unroll=true", "recurrent_dropout=0.1", "mask=left"):
+            self.assertFalse(self.met("keras", setting), setting)
+        self.assertFalse(self.met("keras", " units = 512 , activation = 'relu' "))
+        self.assertTrue(self.met("keras", "units=512, dtype=mixed_float16, dropout=0.5, mask=right"))
+
+    def test_conditions_on_numbers_and_other_settings_hold(self):
+        for name, layer, met in (
+                ("pytorch", "proj_size=64, hidden_size=128", True),
+                ("pytorch", "proj_size=128, hidden_size=128", False),
+                ("pytorch", "dtype=bfloat16, compute=7.5", False),
+                ("pytorch", "dtype=float16, compute=7.5", True),
+                ("pytorch_cpu", "dtype=bfloat16, bf16_cpu=false", False),
+                ("pytorch_cpu", "dtype=float32, bf16_cpu=false", True)):
+            self.assertEqual(self.met(name, layer), met, layer)
+
+    def test_algorithms_are_picked_in_order(self):
+        for layer, algorithm in (
+                ("hidden_size=1100, dtype=float16", "standard"),
+                ("hidden_size=192, dtype=float32", "persist_static_small_h"),
+                ("hidden_size=192, dtype=float32, pass=train", "standard"),
+                ("hidden_size=512, input_size=512, batch=16, dtype=float16", "persist_static"),
+                ("hidden_size=512, input_size=512, batch=12, dtype=float16", "standard"),
+                ("hidden_size=512, input_size=512, batch=16, dtype=float16, compute=8.6", "standard"),
+                ("hidden_size=64, packed=true", "standard"),
+                ("hidden_size=128", "persist_static_small_h"),
+                ("hidden_size=128, proj_size=64", "standard")):
+            self.assertIn(f"algorithm {algorithm}\n", run("--explain", "pytorch", layer).stdout, layer)
+
+    def test_the_price_names_the_layers_sizes(self):
+        for name, layer, said in (("keras", "units=77, dtype=mixed_float16", "-H 77 --dtype f16 "),
+                                  ("pytorch", "proj_size=32", " --cell projection -P 32\n")):
+            price = run("--explain", name, layer).stdout.split("price     ")[1].split("version ")[0]
+            self.assertIn(said, price)
+            self.assertNotIn("{", price)
+            self.assertNotIn("projection", price.replace(said, ""))
 
     def test_the_measured_price_comes_from_a_run(self):
         rows, _ = self.sweep("-T", "4", "-B", "2", "-I", "3", "-H", "5", "--impl", "cpu_ref,cpu_simd",
@@ -57,6 +106,13 @@ class ExplainLayer(ProgramTest):
     def test_wrong_words_are_refused_in_one_line(self):
         for words, said in ((["keras", "unit=5"], "did you mean units?"),
                             (["keras", "mask=up"], "allowed are none, right, left"),
+                            (["keras", "units=many"], "a number was expected"),
+                            (["keras", "units=nan"], "a number was expected"),
+                            (["keras", "relu"], "name=value was expected"),
+                            (["keras", "zzzzzz=1"], "there are backend, units"),
+                            (["keras"], "a layer must follow"),
+                            (["../cases/cpu", ""], "there are no criteria"),
+                            *((["caffe", ""], name) for name in FRAMEWORKS),
                             (["kers", "units=5"], "did you mean keras?"),
                             (["keras", "units=5", "mask=left"], "one word too many")):
             done = run("--explain", *words)
