@@ -2,7 +2,7 @@
  * files. */
 #include "cli/selection.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,26 +32,20 @@ static enum lb_status take_filter(struct lb_selection *s, const char *value, str
     return st;
 }
 
-/* For scandir(): whether the file is called NAME.txt. */
-static int is_set(const struct dirent *file)
-{
-    size_t length = strlen(file->d_name);
-    return length > 4 && strcmp(file->d_name + length - 4, ".txt") == 0;
-}
-
 /* LB_INVALID for a name that is neither a file nor a builtin set: suggests one, or lists all. */
 static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
 {
-    struct dirent **files = NULL;
+    char pattern[4500];
+    glob_t sets = {.gl_pathc = 0};
     struct lb_hint hint = {0};
-    int count = scandir(folder, &files, is_set, alphasort);
-    for (int i = 0; i < count; i++) {
-        char *set = files[i]->d_name;
-        set[strlen(set) - 4] = '\0';
+    snprintf(pattern, sizeof(pattern), "%s/*.txt", folder);
+    glob(pattern, 0, NULL, &sets);
+    for (size_t i = 0; i < sets.gl_pathc; i++) {
+        char *set = strrchr(sets.gl_pathv[i], '/') + 1;
+        set[strlen(set) - strlen(".txt")] = '\0';
         lb_hint_add(&hint, name, set);
-        free(files[i]);
     }
-    free(files);
+    globfree(&sets);
     return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; %s", name, hint.text);
 }
 
