@@ -17,30 +17,30 @@
 struct reader {
     char **argv; /* [argc] */
     int argc, at;
-    const char **first_use; /* [lb_option_count] the word of an option when it was used first */
     struct lb_options *options;
 };
-
-/* Whether there is no word at that place, or the next option: a value was forgotten. A folder that
- * is called like an option can be given behind '='. */
-static bool lacks_value(const struct reader *reader, int at)
-{
-    const char *word = at < reader->argc ? reader->argv[at] : NULL, *value;
-    return !word || (lb_option_match(word, &value) && !value);
-}
-
-/* LB_INVALID: the word at `at`, if there is one, is another option in place of a value. */
-static enum lb_status fail_missing(const struct lb_option *option, const struct reader *reader,
-                                   int at, struct lb_error *err)
-{
-    return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
-                   option->argument, at < reader->argc ? reader->argv[at] : "nothing");
-}
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
 {
     return lb_fail(err, LB_INVALID, "%s: it takes %s, and was given nothing", option->name,
                    option->argument);
+}
+
+/* Takes the next word for the option. LB_INVALID: there is none, it is empty, or it is the next
+ * option, because a value was forgotten. A folder that is called like an option can be given behind
+ * '='. */
+static enum lb_status take_word(struct reader *reader, const struct lb_option *option,
+                                const char **word, struct lb_error *err)
+{
+    const char *next = reader->at + 1 < reader->argc ? reader->argv[reader->at + 1] : NULL, *value;
+    if (!next || (lb_option_match(next, &value) && !value))
+        return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
+                       option->argument, next ? next : "nothing");
+    if (!next[0])
+        return fail_empty(option, err);
+    reader->at++;
+    *word = next;
+    return LB_OK;
 }
 
 /* LB_INVALID, with the name that was probably meant. */
@@ -81,12 +81,8 @@ static enum lb_status take_more(struct reader *reader, struct lb_option_use *use
         }
         return LB_OK;
     }
-    for (; use->more_count < (size_t)option->extra_words; use->more_count++) {
-        if (lacks_value(reader, reader->at + 1))
-            return fail_missing(option, reader, reader->at + 1, err);
-        if (!reader->argv[++reader->at][0])
-            return fail_empty(option, err);
-    }
+    for (const char *word; use->more_count < (size_t)option->extra_words; use->more_count++)
+        LB_CHECK(take_word(reader, option, &word, err));
     return LB_OK;
 }
 
@@ -99,21 +95,20 @@ static enum lb_status take_option(struct reader *reader, struct lb_error *err)
     const struct lb_option *option = lb_option_match(use.word, &value);
     if (!option)
         return fail_unknown(use.word, err);
-    size_t row = (size_t)(option - lb_option_table);
+    const char **given = &reader->options->given[option - lb_option_table];
     use.option = option;
-    reader->options->given[row] = true;
-    if (!reader->first_use[row])
-        reader->first_use[row] = option->joined ? use.word : option->name;
+    if (!*given)
+        *given = option->joined ? use.word : option->name;
     if (!option->argument)
         return value ? lb_fail(err, LB_INVALID, "%s: it takes no value", option->name)
                      : option->set(&use, err);
-    if (!value && lacks_value(reader, reader->at + 1))
-        return fail_missing(option, reader, reader->at + 1, err);
-    use.value = value ? value : reader->argv[++reader->at];
-    if (!use.value[0])
+    use.value = value;
+    if (!value)
+        LB_CHECK(take_word(reader, option, &use.value, err));
+    else if (!value[0])
         return fail_empty(option, err);
-    enum lb_status st = take_more(reader, &use, err);
-    return st == LB_OK ? option->set(&use, err) : st;
+    LB_CHECK(take_more(reader, &use, err));
+    return option->set(&use, err);
 }
 
 /* The word of a setting that has no effect with the command. */
@@ -216,16 +211,15 @@ static enum lb_status check_combinations(const struct lb_options *options, struc
 }
 
 /* Checks that need the whole command line. */
-static enum lb_status check_options(const struct reader *reader, struct lb_error *err)
+static enum lb_status check_options(const struct lb_options *options, struct lb_error *err)
 {
-    const struct lb_options *options = reader->options;
     enum lb_command command = options->command;
     if (command == LB_CMD_NONE)
         return lb_fail(err, LB_INVALID,
                        "no command was given: --sweep, --list, --plan, ...; see --help");
     for (size_t i = 0; i < lb_option_count; i++)
         if (options->given[i])
-            LB_CHECK(lb_check_effect(&lb_option_table[i], reader->first_use[i], command, err));
+            LB_CHECK(lb_check_effect(&lb_option_table[i], options->given[i], command, err));
     LB_CHECK(check_benchmark(options, err));
     LB_CHECK(check_combinations(options, err));
     if (command == LB_CMD_REPORT)
@@ -337,14 +331,12 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
     options->argv = argv;
     options->argc = argc;
     options->given = lb_needed(calloc(lb_option_count, sizeof(*options->given)));
-    reader.first_use = lb_needed(calloc(lb_option_count, sizeof(*reader.first_use)));
     for (; reader.at < argc; reader.at++)
         LB_TRY(take_option(&reader, err));
-    LB_TRY(check_options(&reader, err));
+    LB_TRY(check_options(options, err));
     LB_TRY(take_file_sizes(options, err));
     LB_TRY(choose_defaults(options, err));
 done:
-    free(reader.first_use);
     if (st != LB_OK)
         lb_options_free(options);
     return st;

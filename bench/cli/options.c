@@ -676,7 +676,7 @@ bool lb_option_given(const struct lb_options *options, const char *name)
 {
     for (size_t i = 0; i < lb_option_count; i++)
         if (strcmp(lb_option_table[i].name, name) == 0)
-            return options->given && options->given[i];
+            return options->given && options->given[i] != NULL;
     return false;
 }
 

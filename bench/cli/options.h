@@ -42,7 +42,8 @@ struct lb_options {
     enum lb_command command;
     char *const *argv; /* [argc] the whole command line, kept in the record */
     int argc;
-    bool *given;         /* [lb_option_count] which rows of the table were used; owned */
+    const char **given;  /* [lb_option_count] of each row of the table the word that first used it,
+                            NULL where none did; owned */
     const char *subject; /* the command's first word: folder, case, format or kind */
     const char *run;     /* its second word, or the first run of --report */
     char *const *runs; /* [run_count] the runs of --report behind the first, the further runs of the
