@@ -313,7 +313,8 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
         st = st == LB_OK ? ended : st;
         if (st == LB_IO && access(sweep->file.path, F_OK) == 0)
             lb_sweep_say_resume(sweep->session->options, sweep->folder,
-                                "the run stops here; once its file can be written, continue with");
+                                "the run stops here; once its file can be written, continue with",
+                                "");
         lb_run_close(&sweep->file);
         if (st == LB_OK)
             st = lb_sweep_finish(sweep->session, sweep->folder, listed, exit_code, err);

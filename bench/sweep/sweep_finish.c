@@ -25,13 +25,12 @@ static int exit_code_of(const struct lb_run *run)
     return ok > 0 || empty_shard ? LB_EXIT_FINE : LB_EXIT_NOTHING;
 }
 
-/* Ends a line with the command that resumes the run: what only a command line may name, plug-ins
- * and the file to tune into, is given again. */
-static void print_resume(const struct lb_options *options, const char *folder, const char *more)
+void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why,
+                         const char *more)
 {
     char word[4 * 4096 + 4];
     lb_shell_word(folder, word, sizeof(word));
-    fprintf(stderr, "bench-lstm --resume %s%s", word, more);
+    fprintf(stderr, "%s: bench-lstm --resume %s%s", why, word, more);
     for (size_t i = 0; i < options->plugin_count; i++) {
         lb_shell_word(options->plugins[i], word, sizeof(word));
         fprintf(stderr, " --plugin %s", word);
@@ -41,12 +40,6 @@ static void print_resume(const struct lb_options *options, const char *folder, c
         fprintf(stderr, " --tuned %s", word);
     }
     fprintf(stderr, "\n");
-}
-
-void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why)
-{
-    fprintf(stderr, "%s: ", why);
-    print_resume(options, folder, "");
 }
 
 /* Says how many cases were measured while others used their CPUs or the machine was slow, which
@@ -79,8 +72,10 @@ static void say_noisy(const struct lb_options *options, const struct lb_run *run
     }
     if (noisy > NAMED)
         fprintf(stderr, "          and %zu more\n", noisy - NAMED);
-    fprintf(stderr, "          measure %s again with: ", noisy == 1 ? "it" : "them");
-    print_resume(options, folder, " --retry noisy");
+    lb_sweep_say_resume(options, folder,
+                        noisy == 1 ? "          measure it again with"
+                                   : "          measure them again with",
+                        " --retry noisy");
 }
 
 enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
@@ -96,7 +91,7 @@ enum lb_status lb_sweep_finish(const struct lb_session *session, const char *fol
     bool stopped = lb_sweep_interrupted(session); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
     if (stopped)
-        lb_sweep_say_resume(session->options, folder, "interrupted; continue with");
+        lb_sweep_say_resume(session->options, folder, "interrupted; continue with", "");
 done:
     lb_run_free(&run);
     return st;

@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "model/case_set.h"
 #include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
@@ -184,25 +183,23 @@ static bool is_run_again(const struct lb_row *row, const struct lb_options *opti
  * their new rows replace the old ones. Returns how many cases are done. */
 static size_t drop_done(const struct lb_run *run, struct lb_sweep_run *sweep)
 {
-    struct lb_case_set seen = {0};
-    size_t kept = 0, rows = 0;
-    struct lb_case *all = lb_needed(calloc(run->count + sweep->count + 1, sizeof(*all)));
+    json_t *done = json_object();
+    char id[LB_CASE_ID_SIZE];
+    size_t kept = 0;
     for (size_t i = 0; i < run->count; i++) {
-        if (is_run_again(&run->rows[i], sweep->session->options))
-            continue;
-        all[rows] = run->rows[i].c;
-        lb_case_set_add(&seen, all, rows++);
+        lb_case_print(&run->rows[i].c, id);
+        if (!is_run_again(&run->rows[i], sweep->session->options))
+            json_object_set_new(done, id, json_true());
     }
     for (size_t i = 0; i < sweep->count; i++) {
-        size_t index = rows + i;
-        all[index] = sweep->cases[i];
-        if (lb_case_set_add(&seen, all, index) == index)
+        lb_case_print(&sweep->cases[i], id);
+        if (!json_object_get(done, id))
             sweep->cases[kept++] = sweep->cases[i];
     }
+    size_t count = json_object_size(done);
     sweep->count = kept;
-    lb_case_set_free(&seen);
-    free(all);
-    return rows;
+    json_decref(done);
+    return count;
 }
 
 static void warn_of_other_environment(const struct lb_run *run, const json_t *now)

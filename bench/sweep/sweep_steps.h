@@ -77,8 +77,10 @@ void lb_live_free(struct lb_live_table *live); /* accepts a zeroed table */
  * measuring again. */
 bool lb_row_is_noisy(const struct lb_row *row);
 
-/* Says why a sweep has stopped and the command that continues it. */
-void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why);
+/* Says why a run is to be resumed, and the command that does it: what only a command line may name,
+ * plug-ins and the file to tune into, is given again. more: further words of the command. */
+void lb_sweep_say_resume(const struct lb_options *options, const char *folder, const char *why,
+                         const char *more);
 
 /* Reads the finished run in the folder, writes everything that is derived from it, and says which
  * cases were noisy and how an interrupted run is continued. listed: as in lb_derive_outputs.
