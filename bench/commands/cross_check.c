@@ -291,7 +291,7 @@ static void print_problem(struct check *check, const struct lb_case *c)
     if (strcmp(check->outputs[check->count - 1].precision, "given") == 0)
         check->differs |= !judge_given(check, all, largest);
     if (check->elsewhere > 0)
-        printf("\n%zu more case%s can't run here; --list with the same options says why\n",
+        printf("\n%zu more case%s can't run here; --list with the same cases says why\n",
                check->elsewhere, check->elsewhere == 1 ? "" : "s");
     free(all);
 }

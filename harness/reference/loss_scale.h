@@ -28,7 +28,8 @@ bool lb_loss_overflow(const struct lb_problem *problem, double scale,
                       const struct lb_results *results, char *text, size_t size);
 
 /* How many of all gradients of results are infinite or NaN, and of the weight gradients alone. The
- * second is the check that training makes per step; what it costs is recorded (results/README.md).
+ * second is the check that training makes per step; what it costs is recorded
+ * (overflow_check_ns).
  */
 size_t lb_gradients_non_finite(const struct lb_problem *problem, const struct lb_results *results);
 size_t lb_weight_gradients_non_finite(const struct lb_problem *problem,

@@ -14,8 +14,8 @@
  * Arithmetic:
  * - f64 and int8 are computed in double, all other dtypes in float. Matrix products sum from the
  * last term to the first, where the oracle starts with the first.
- * - f16, bf16: h, y, and the gradients of pre-activations and of layers are rounded to the dtype
- *   where they are stored; c and sums stay in float.
+ * - f16, bf16: h, y, the gates kept for backward, and the gradients of pre-activations and of
+ * layers are rounded to the dtype where they are stored; c and sums stay in float.
  * - int8: the operands of matrix products are quantised as int8.h says. given_h is read.
  * - Math tf32 and half: the operands of matrix products are rounded to 10 fraction bits, for half
  *   also to binary16's range.
