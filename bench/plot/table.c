@@ -47,14 +47,6 @@ static bool has_updates(const struct lb_group *group)
     return false;
 }
 
-/* What the rows of a problem are printed with. */
-struct group_view {
-    const struct lb_run *run;
-    const struct lb_series *series;
-    double base;  /* the baseline's median, or NaN */
-    bool updates; /* a row has a time per update */
-};
-
 /* Writes how much of the tolerance an ok row uses, how its error compares, and its warning. */
 static void describe(const struct lb_row *row, char *text, size_t size)
 {
@@ -106,11 +98,13 @@ static void append_latencies(char *line, size_t size, const char *name, const st
 
 /* A problem's rows have a column more where one of them has a time per update. The others are then
  * narrower, so that a line still fits 80 columns. Those of a stream have percentiles in place of
- * the interval and the speed-up. Notes have lines of their own. */
-static void print_times(FILE *out, const struct lb_candidate *it, const struct group_view *view)
+ * the interval and the speed-up. Notes have lines of their own. base: the baseline's median, or
+ * NaN; updates: whether a row has a time per update. */
+static void print_times(FILE *out, const struct lb_grouped_run *grouped,
+                        const struct lb_candidate *it, double base, bool updates)
 {
     const struct lb_row *row = it->row;
-    const char *name = view->series[it->series].name;
+    const char *name = grouped->series[it->series].name;
     char median[32], spread[32] = "-", ratio[32] = "-", update[32] = "-", notes[512];
     char line[1024] = "";
     bool bold = it->rank != LB_RANK_NONE && lb_has_style(out);
@@ -119,12 +113,12 @@ static void print_times(FILE *out, const struct lb_candidate *it, const struct g
     double half = half_interval(row);
     if (isfinite(half))
         snprintf(spread, sizeof(spread), "%.1f %%", 100 * half);
-    if (isfinite(view->base))
-        snprintf(ratio, sizeof(ratio), "%.2fx", view->base / row->median_ns);
+    if (isfinite(base))
+        snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
     lb_format_ns(row->update_ns, update);
     if (row->c.timing == LB_STREAMING)
-        append_latencies(line, sizeof(line), name, row, lb_row_deadline(view->run, row));
-    else if (view->updates)
+        append_latencies(line, sizeof(line), name, row, lb_row_deadline(grouped->run, row));
+    else if (updates)
         lb_append(line, sizeof(line), "  %-20s %9s  +-%6s %8s %10s  ", name, median, spread, ratio,
                   update);
     else
@@ -257,15 +251,13 @@ static void print_group(FILE *out, const struct lb_grouped_run *grouped,
                         const struct lb_group *group)
 {
     const struct lb_candidate *base = lb_group_timed(group, grouped->baseline_series);
-    struct group_view view = {.run = grouped->run,
-                              .series = grouped->series,
-                              .base = base ? base->row->median_ns : (double)NAN,
-                              .updates = has_updates(group)};
+    double base_ns = base ? base->row->median_ns : (double)NAN;
+    bool updates = has_updates(group);
     print_problem(out, grouped->run, group);
     for (size_t i = 0; i < group->count; i++) {
         const struct lb_candidate *it = &group->candidates[i];
         if (i < group->timed)
-            print_times(out, it, &view);
+            print_times(out, grouped, it, base_ns, updates);
         else if (it->row->verdict != LB_VERDICT_ABSENT)
             print_verdict(out, grouped->series[it->series].name, it->row);
     }

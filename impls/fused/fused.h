@@ -210,9 +210,4 @@ enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
  * weights are packed, and all gradients of the last backward unpacked. */
 enum lb_status lb_fused_update(void *self, const struct lb_update_io *io, struct lb_error *err);
 
-enum lb_status lb_fused_run_forward(void *self, const struct lb_forward_io *io,
-                                    struct lb_error *err);
-enum lb_status lb_fused_run_backward(void *self, const struct lb_backward_io *io,
-                                     struct lb_error *err);
-
 #endif

@@ -2,7 +2,7 @@
  * fakes and replacements, so that the harness loads no library. */
 #include "device/cublas.h"
 #ifdef LB_HAVE_CUDNN
-#include "impls/cudnn/library.h"
+#include "impls/cudnn/rnn.h"
 #endif
 
 #define ADDRESS(name) .name = name,
