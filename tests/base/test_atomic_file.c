@@ -16,12 +16,9 @@ static enum lb_status write_text(FILE *out, const void *user, struct lb_error *e
 
 static void expect_text(const char *path, const char *wanted)
 {
-    char text[64] = "";
-    FILE *in = fopen(path, "r");
-    assert_non_null(in);
-    text[fread(text, 1, sizeof(text) - 1, in)] = '\0';
-    fclose(in);
+    char *text = scratch_read(path, NULL);
     assert_string_equal(text, wanted);
+    free(text);
 }
 
 static mode_t mode_of(const char *path)

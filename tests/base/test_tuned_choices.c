@@ -8,22 +8,11 @@
 
 static char path[512];
 
-static void write_file(const char *text)
-{
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-}
-
 static void expect_text(const char *text)
 {
-    char got[512] = "";
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    assert_true(fread(got, 1, sizeof(got) - 1, file) < sizeof(got));
-    fclose(file);
+    char *got = scratch_read(path, NULL);
     assert_string_equal(got, text);
+    free(got);
 }
 
 static int name_file(void **state)
@@ -63,7 +52,7 @@ TEST_WITH(foreign_and_damaged_files_are_named_and_left_alone, name_file, scratch
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char value[32];
         struct lb_error err;
-        write_file(cases[i].text);
+        scratch_write("tuned.txt", cases[i].text);
         assert_int_equal(lb_tuned_find("a", value, sizeof(value), &err), LB_INVALID);
         assert_non_null(strstr(err.text, cases[i].says));
         assert_non_null(strstr(err.text, path));

@@ -108,20 +108,12 @@ TEST(a_plan_says_how_a_case_runs_and_what_it_needs)
     assert_true(infer.space_bytes - infer.host_bytes == (3 * (6 + 2 * 3)) * 4);
 }
 
-/* Writes a file below root, and makes its folders. */
+/* Writes a file below a folder of the scratch folder. */
 static void write_below(const char *root, const char *name, const char *text)
 {
-    char path[512];
-    snprintf(path, sizeof(path), "%s/%s", root, name);
-    for (char *at = path + strlen(root) + 1; (at = strchr(at, '/')); at++) {
-        *at = '\0';
-        mkdir(path, 0777);
-        *at = '/';
-    }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
+    char below[512];
+    snprintf(below, sizeof(below), "%s/%s", root, name);
+    scratch_write(below, text);
 }
 
 /* Control groups of both versions in made-up systems: the limit may be set for the process's own
@@ -174,11 +166,10 @@ TEST_WITH(control_groups_limit_what_is_available, scratch_setup, scratch_teardow
     for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++) {
         char name[32];
         snprintf(name, sizeof(name), "%zu", i);
-        const char *root = scratch_path(name);
-        assert_int_equal(mkdir(root, 0777), 0);
+        assert_int_equal(mkdir(scratch_path(name), 0777), 0);
         for (size_t k = 0; k < FILES && systems[i].files[k][0]; k++)
-            write_below(root, systems[i].files[k][0], systems[i].files[k][1]);
-        assert_true(lb_cgroup_room(root) == systems[i].room);
+            write_below(name, systems[i].files[k][0], systems[i].files[k][1]);
+        assert_true(lb_cgroup_room(scratch_path(name)) == systems[i].room);
     }
 }
 
@@ -196,11 +187,9 @@ TEST_WITH(kills_for_memory_are_counted, scratch_setup, scratch_teardown)
         {"sys/fs/cgroup/memory/slurm/job/memory.oom_control",
          "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 6},
     };
-    const char *root = scratch_path("kills");
-    assert_int_equal(mkdir(root, 0777), 0);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        write_below(root, steps[i].file, steps[i].text);
-        double kills = lb_oom_kills(root);
+        write_below("kills", steps[i].file, steps[i].text);
+        double kills = lb_oom_kills(scratch_path("kills"));
         assert_true(isnan(steps[i].kills) ? isnan(kills) : kills == steps[i].kills);
     }
 }

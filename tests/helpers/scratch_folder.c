@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { VARIABLES_MAX = 8 };
 
@@ -57,6 +58,50 @@ const char *scratch_path(const char *name)
     char *path = paths[next++ % 8];
     snprintf(path, sizeof(paths[0]), "%s/%s", folder, name);
     return path;
+}
+
+static FILE *opened(const char *path, const char *mode)
+{
+    FILE *file = fopen(path, mode);
+    if (!file) {
+        perror(path);
+        abort();
+    }
+    return file;
+}
+
+const char *scratch_write_bytes(const char *name, const void *bytes, size_t size)
+{
+    char *path = (char *)scratch_path(name);
+    for (char *at = path + strlen(folder) + 1; (at = strchr(at, '/')); at++) {
+        *at = '\0';
+        mkdir(path, 0777);
+        *at = '/';
+    }
+    FILE *file = opened(path, "wb");
+    if (fwrite(bytes, 1, size, file) != size || fclose(file) != 0)
+        abort();
+    return path;
+}
+
+const char *scratch_write(const char *name, const char *text)
+{
+    return scratch_write_bytes(name, text, strlen(text));
+}
+
+char *scratch_read(const char *path, size_t *size)
+{
+    FILE *file = opened(path, "rb");
+    fseek(file, 0, SEEK_END);
+    size_t length = (size_t)ftell(file);
+    char *text = calloc(1, length + 1);
+    rewind(file);
+    if (!text || fread(text, 1, length, file) != length)
+        abort();
+    fclose(file);
+    if (size)
+        *size = length;
+    return text;
 }
 
 /* Remembers the value that a name had before the test; later calls for the name change nothing. */

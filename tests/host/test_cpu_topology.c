@@ -7,20 +7,12 @@
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
-/* Writes a line to a file below the scratch folder, and makes the folders above it. */
+/* Writes a line to a file below the scratch folder. */
 static void put(const char *name, const char *line)
 {
-    char path[1024];
-    snprintf(path, sizeof(path), "%s", scratch_path(name));
-    for (char *slash = path + strlen(scratch_folder()) + 1; (slash = strchr(slash, '/')); slash++) {
-        *slash = '\0';
-        mkdir(path, 0777);
-        *slash = '/';
-    }
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(file, "%s\n", line);
-    assert_int_equal(fclose(file), 0);
+    char text[128];
+    snprintf(text, sizeof(text), "%s\n", line);
+    scratch_write(name, text);
 }
 
 /* Four cores with two hyper-threads each, two per cache; each cache is a node of its own. */

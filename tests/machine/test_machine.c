@@ -146,32 +146,24 @@ TEST(a_name_that_is_not_known_is_answered_with_all_that_are)
 /* ---- Files ------------------------------------------------------------------------------------
  */
 
-static const char *written(const char *text)
-{
-    const char *path = scratch_path("machine.txt");
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    assert_int_equal(fclose(file), 0);
-    return path;
-}
-
 TEST_WITH(a_file_says_how_a_machine_differs_from_a_known_one, scratch_setup, scratch_teardown)
 {
     struct lb_machine m;
     struct lb_cpu_topology t;
-    struct lb_device_info device = modelled(written("# a smaller chip\n  like=rtx4090  \n\n"
-                                                    "name = My GPU\ncores\t= 76\n"
-                                                    "compute_capability = 12.1\n"
-                                                    "memory_bytes_s = 717e9"));
+    struct lb_device_info device =
+        modelled(scratch_write("machine.txt", "# a smaller chip\n  like=rtx4090  \n\n"
+                                              "name = My GPU\ncores\t= 76\n"
+                                              "compute_capability = 12.1\n"
+                                              "memory_bytes_s = 717e9"));
     assert_string_equal(device.name, "My GPU");
     assert_int_equal(device.sm_count, 76);
     assert_true(device.major == 12 && device.minor == 1 && device.l2_bytes == 72 << 20);
     assert_int_equal(lb_machine_of(&device, &m, NULL), LB_OK);
     assert_string_equal(m.label, "My GPU");
     assert_true(m.bytes_s[LB_MEMORY] == 717e9 && m.bytes_s[LB_CACHE] == 6e12);
-    m = machine_of(written("like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n"
-                           "clock_hz = 3.75e9\nbf16_unit = avx2\n"));
+    m = machine_of(scratch_write("machine.txt",
+                                 "like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n"
+                                 "clock_hz = 3.75e9\nbf16_unit = avx2\n"));
     assert_true(m.cores == 64 && m.cluster == 8 && m.clock_max_hz == 3.75e9);
     assert_int_equal(m.units[LB_BF16], LB_CPU_AVX2);
     lb_machine_topology(&m, &t);
@@ -209,13 +201,16 @@ TEST_WITH(what_is_wrong_in_a_file_is_named_with_its_line, scratch_setup, scratch
     struct lb_error err;
     char line[1024];
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(lb_device_model(written(cases[i].text), &device, &err), LB_INVALID);
+        assert_int_equal(
+            lb_device_model(scratch_write("machine.txt", cases[i].text), &device, &err),
+            LB_INVALID);
         if (!strstr(err.text, cases[i].says))
             fail_msg("%s: %s", cases[i].says, err.text);
     }
     memset(line, '#', sizeof(line));
     line[sizeof(line) - 1] = '\0';
-    assert_int_equal(lb_device_model(written(line), &device, &err), LB_INVALID);
+    assert_int_equal(lb_device_model(scratch_write("machine.txt", line), &device, &err),
+                     LB_INVALID);
     assert_non_null(strstr(err.text, "machine.txt:1: the line has more than 510 bytes"));
     assert_int_equal(lb_device_model(scratch_path("none.txt"), &device, &err), LB_IO);
     assert_int_equal(device.sm_count, 7);

@@ -18,10 +18,7 @@ static int make_path(void **state)
 
 static void write_bytes(const char *bytes, size_t length)
 {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, length, file), length);
-    assert_int_equal(fclose(file), 0);
+    scratch_write_bytes("cases.txt", bytes, length);
 }
 
 TEST(comments_blanks_and_line_ends_are_tolerated)

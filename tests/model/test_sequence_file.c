@@ -144,11 +144,7 @@ TEST_WITH(another_file_is_named, scratch_setup, scratch_teardown)
 {
     static const char *const others[] = {"PK\3\4 as numpy.savez makes it", "\x93NUMPY\4 ", "x"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        FILE *file = fopen(scratch_path("other"), "wb");
-        assert_non_null(file);
-        fputs(others[i], file);
-        fclose(file);
-        refused(scratch_path("other"), "this is not a .npy file of version 1 to 3");
+        refused(scratch_write("other", others[i]), "this is not a .npy file of version 1 to 3");
     }
     struct lb_sequence_file *none;
     assert_int_equal(lb_sequence_file_read(scratch_path("missing"), false, &none, NULL), LB_IO);

@@ -93,11 +93,7 @@ TEST_WITH(a_damaged_file_is_named, scratch_setup, scratch_teardown)
     refused(make("[]", 0), "", "the header is not a JSON object");
     static const char *const others[] = {"abc", "this is a text, and no file of tensors", "\x80{"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        FILE *file = fopen(scratch_path("other"), "wb");
-        assert_non_null(file);
-        fputs(others[i], file);
-        fclose(file);
-        refused(scratch_path("other"), "", "it ends within its header");
+        refused(scratch_write("other", others[i]), "", "it ends within its header");
     }
 }
 

@@ -108,15 +108,9 @@ TEST_WITH(chosen_kinds_alone_are_drawn, scratch_setup, scratch_teardown)
 /* Replaces gnuplot by a program of this text; NULL: by none. */
 static void replace_gnuplot(const char *text)
 {
-    const char *path = scratch_path("gnuplot");
     scratch_setenv("PATH", scratch_folder());
-    if (!text)
-        return;
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-    assert_int_equal(chmod(path, 0755), 0);
+    if (text)
+        assert_int_equal(chmod(scratch_write("gnuplot", text), 0755), 0);
 }
 
 /* A gnuplot that is absent, fails, takes too long, is stopped or leaves an empty picture leaves no
@@ -148,10 +142,7 @@ TEST_WITH(only_complete_pictures_are_left, scratch_setup, scratch_teardown)
     assert_int_equal(lb_picture_finish(&drawing, "chart.gp", NULL), LB_OK);
     for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
         struct lb_error err = {""};
-        FILE *old = fopen(scratch_path("plots/a.svg"), "w");
-        assert_non_null(old);
-        fputs("<svg></svg>", old);
-        fclose(old);
+        scratch_write("plots/a.svg", "<svg></svg>");
         snprintf(text, sizeof(text), trials[i].gnuplot ? trials[i].gnuplot : "", scratch_folder());
         replace_gnuplot(trials[i].gnuplot ? text : NULL);
         bool stopped = trials[i].st == LB_INTERRUPTED;
@@ -171,11 +162,7 @@ TEST_WITH(only_complete_pictures_are_left, scratch_setup, scratch_teardown)
 /* Timelines and pictures show an implementation in the same colour. */
 TEST_WITH(palette_is_that_of_the_scripts, scratch_setup, scratch_teardown)
 {
-    char style[8192], color[16];
-    FILE *file = fopen(LB_SOURCE_DIR "/plots/style.gp", "r");
-    assert_non_null(file);
-    style[fread(style, 1, sizeof(style) - 1, file)] = '\0';
-    fclose(file);
+    char color[16], *style = scratch_read(LB_SOURCE_DIR "/plots/style.gp", NULL);
     const char *at = strstr(style, "array line_color[12]");
     assert_non_null(at);
     for (int i = 0; i < LB_PALETTE_COUNT; i++, at++) {
@@ -184,6 +171,7 @@ TEST_WITH(palette_is_that_of_the_scripts, scratch_setup, scratch_teardown)
         snprintf(color, sizeof(color), "#%06x", lb_palette[i]);
         assert_memory_equal(at, color, 7);
     }
+    free(style);
     static const struct {
         const char *impl;
         int number;

@@ -52,23 +52,9 @@ static void write_run(bool footer)
     lb_run_close(&file);
 }
 
-static char *slurp(size_t *size)
-{
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    char *text = calloc(1, 1 << 16);
-    *size = fread(text, 1, (1 << 16) - 1, file);
-    fclose(file);
-    return text;
-}
-
 static void spill(const char *text, size_t size)
 {
-    mkdir(folder, 0777);
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(text, 1, size, file), size);
-    assert_int_equal(fclose(file), 0);
+    scratch_write_bytes("run/run.jsonl", text, size);
 }
 
 TEST_WITH(run_reads_back_from_file_and_folder, begin, end)
@@ -93,10 +79,10 @@ TEST_WITH(second_run_never_overwrites_the_first, begin, end)
     struct lb_error err = {""};
     size_t before, after;
     write_run(true);
-    char *was = slurp(&before);
+    char *was = scratch_read(path, &before);
     assert_int_equal(lb_run_create(folder, details, &file, &err), LB_INVALID);
     assert_non_null(strstr(err.text, "--resume"));
-    char *is = slurp(&after);
+    char *is = scratch_read(path, &after);
     assert_int_equal(before, after);
     assert_memory_equal(was, is, before);
     free(was);
@@ -109,7 +95,7 @@ TEST_WITH(torn_tail_is_cut_at_every_offset, begin, end)
 {
     size_t size;
     write_run(false);
-    char *text = slurp(&size);
+    char *text = scratch_read(path, &size);
     size_t last = (size_t)(strrchr(text, '{') - text);
     while (text[last - 1] != '\n')
         last--;
@@ -144,7 +130,7 @@ TEST_WITH(torn_header_is_no_run, begin, end)
 {
     size_t size;
     write_run(false);
-    char *text = slurp(&size);
+    char *text = scratch_read(path, &size);
     size_t header = strcspn(text, "\n");
     for (size_t kept = 0; kept <= header; kept++) {
         struct lb_run_file file = {0};
@@ -187,13 +173,13 @@ TEST_WITH(a_run_that_is_only_opened_stays_as_it_is, begin, end)
         size_t size, before, after;
         char joined[1 << 16];
         write_run(true);
-        char *text = slurp(&size);
+        char *text = scratch_read(path, &size);
         before = (size_t)snprintf(joined, sizeof(joined), "%s%s", text, tails[i]);
         spill(joined, before);
         assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
         lb_run_free(&run);
         lb_run_close(&file);
-        char *is = slurp(&after);
+        char *is = scratch_read(path, &after);
         assert_int_equal(before, after);
         assert_memory_equal(joined, is, before);
         free(text);

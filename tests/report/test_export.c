@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "report/export.h"
+#include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 
@@ -28,17 +29,6 @@ static struct lb_run small_run(void)
     return run;
 }
 
-static char *slurp(const char *path)
-{
-    char *text = calloc(1, 1 << 16);
-    FILE *file = fopen(path, "r");
-    if (!file)
-        fail_msg("%s is missing", path);
-    assert_true(fread(text, 1, (1 << 16) - 1, file) < (1 << 16) - 1);
-    fclose(file);
-    return text;
-}
-
 TEST(every_format_is_as_its_golden_file)
 {
     struct lb_run run = small_run();
@@ -51,7 +41,7 @@ TEST(every_format_is_as_its_golden_file)
         assert_non_null(out);
         format->write(&run, out);
         fclose(out);
-        char *expected = slurp(golden), *is = slurp(written);
+        char *expected = scratch_read(golden, NULL), *is = scratch_read(written, NULL);
         if (strcmp(expected, is) != 0)
             fail_msg("%s differs from %s", written, golden);
         free(expected);
