@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/text.h"
 #include "record/run_file.h"
 #include "report/compare.h"
 #include "support/terminal.h"
@@ -95,13 +94,6 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
 
-/* Copies a run's name into a report, which must be UTF-8 while a folder's name can be any bytes. */
-static void copy_name(const char *name, char *copy, size_t size)
-{
-    snprintf(copy, size, "%s", name);
-    lb_clean_text(copy);
-}
-
 enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name,
                                 const char *now_name, const struct lb_options *options,
                                 int *exit_code, struct lb_error *err)
@@ -111,8 +103,8 @@ enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name
     struct lb_compare_options how = lb_compare_defaults();
     char verdict[512], named[2][4400];
     const struct lb_report_names names = {named[0], named[1]};
-    copy_name(base_name, named[0], sizeof(named[0]));
-    copy_name(now_name, named[1], sizeof(named[1]));
+    lb_report_name(base_name, named[0], sizeof(named[0]));
+    lb_report_name(now_name, named[1], sizeof(named[1]));
     how.judgement.margin = options->margin;
     how.bases = runs + 2;
     how.base_count = options->run_count;

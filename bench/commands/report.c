@@ -32,13 +32,6 @@ struct page {
     const volatile sig_atomic_t *stop;
 };
 
-/* Copies a path, which need not be UTF-8, while the page must be. */
-static void clean_copy(const char *path, char copy[PATH_SIZE])
-{
-    snprintf(copy, PATH_SIZE, "%s", path);
-    lb_clean_text(copy);
-}
-
 /* The index of the text among those of the page, in the order of first use, which it joins if it is
  * new; -1 for "". texts: object, text to index. */
 static json_t *text_index(json_t *texts, const char *text)
@@ -250,7 +243,7 @@ static enum lb_status add_comparison(const struct page *page, size_t base, json_
     char base_path[PATH_SIZE];
     how.judgement.margin = page->margin;
     LB_CHECK(lb_compare_runs(&page->runs[base], page->grouped->run, &how, &comparison, err));
-    clean_copy(page->paths[base], base_path);
+    lb_report_name(page->paths[base], base_path, sizeof(base_path));
     const struct lb_report_names names = {base_path, page->path};
     json_array_append_new(list, lb_report_json(&comparison, &names));
     lb_run_comparison_free(&comparison);
@@ -527,7 +520,7 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
                         .base_count = last,
                         .margin = options->margin,
                         .stop = stop};
-    clean_copy(paths[last], page.path);
+    lb_report_name(paths[last], page.path, sizeof(page.path));
     LB_TRY(lb_share_path("plots", page.folder, sizeof(page.folder), err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &page, err));
 done:

@@ -91,10 +91,13 @@ void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a 
 
 /* Writes a comparison of two runs: Markdown for people, JUnit and JSON for CI. */
 
-/* The names of the runs in a report, such as their folders. */
+/* The names of the runs in a report, such as their folders, in UTF-8. */
 struct lb_report_names {
     const char *base, *now;
 };
+
+/* Copies a name into a report, which must be UTF-8 while a folder's name can be any bytes. */
+void lb_report_name(const char *name, char *copy, size_t size);
 
 /* Writes the outcome into text [size] in one line, such as
  * "REGRESSION: 48 cases: 1 broken, 2 slower, 45 same (margin 2 %).". */

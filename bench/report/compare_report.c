@@ -9,6 +9,12 @@
 #include "base/text.h"
 #include "base/xml.h"
 
+void lb_report_name(const char *name, char *copy, size_t size)
+{
+    snprintf(copy, size, "%s", name);
+    lb_clean_text(copy);
+}
+
 void lb_format_change(const struct lb_pair *pair, char change[32], char interval[64])
 {
     change[0] = interval[0] = '\0';

@@ -105,9 +105,10 @@ struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_
     return w;
 }
 
-enum lb_status lb_gpu_network_gradients(const struct lb_gpu_network *net,
-                                        const struct lb_gradients *gradients, struct lb_error *err)
+enum lb_status lb_gpu_network_gradients(void *state, const struct lb_gradients *gradients,
+                                        struct lb_error *err)
 {
+    const struct lb_gpu_network *net = state;
     return lb_packed_download(net->problem, &lb_device_space, net->gradients_dtype, net->gradients,
                               gradients, err);
 }

@@ -93,10 +93,10 @@ enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int str
                                        int64_t layer_dir, const struct lb_backward_io *io,
                                        const void *dh, const void *dc, struct lb_error *err);
 
-/* Downloads the gradients of the last backward in the canonical layout. Those in R are rounded
- * once. */
-enum lb_status lb_gpu_network_gradients(const struct lb_gpu_network *net,
-                                        const struct lb_gradients *gradients, struct lb_error *err);
+/* lb_impl.gradients of a state that begins with its network: downloads the gradients of the last
+ * backward in the canonical layout. Those in R are rounded once. */
+enum lb_status lb_gpu_network_gradients(void *state, const struct lb_gradients *gradients,
+                                        struct lb_error *err);
 
 /* Return the bytes of `count` elements of T, or of R. */
 size_t lb_gpu_storage(const struct lb_gpu_network *net, int64_t count);

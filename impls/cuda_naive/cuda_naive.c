@@ -803,13 +803,6 @@ static enum lb_status naive_backward(void *state, const struct lb_backward_io *i
 
 /* ---- The implementation -------------------------------------------------------------------- */
 
-static enum lb_status naive_gradients(void *state, const struct lb_gradients *gradients,
-                                      struct lb_error *err)
-{
-    const struct naive *self = state;
-    return lb_gpu_network_gradients(&self->net, gradients, err);
-}
-
 static const char *naive_describe(const void *state)
 {
     static const char *const texts[LB_CELL_COUNT] = {
@@ -852,7 +845,7 @@ const struct lb_impl lb_impl_cuda_naive = {
     .prepare = naive_prepare,
     .forward = naive_forward,
     .backward = naive_backward,
-    .gradients = naive_gradients,
+    .gradients = lb_gpu_network_gradients,
     .describe = naive_describe,
     .destroy = naive_destroy,
     .cells = 1u << LB_CELL_LAYERNORM | 1u << LB_CELL_RECURRENT_DROPOUT | 1u << LB_CELL_PROJECTION |

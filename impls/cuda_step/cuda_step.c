@@ -475,13 +475,6 @@ static enum lb_status cuda_step_backward(void *state, const struct lb_backward_i
 
 /* ---- The implementation -------------------------------------------------------------------- */
 
-static enum lb_status step_gradients(void *state, const struct lb_gradients *gradients,
-                                     struct lb_error *err)
-{
-    const struct step *self = state;
-    return lb_gpu_network_gradients(&self->net, gradients, err);
-}
-
 static const char *step_describe(const void *state)
 {
     const struct step *self = state;
@@ -510,7 +503,7 @@ const struct lb_impl lb_impl_cuda_step = {
     .prepare = step_prepare,
     .forward = cuda_step_forward,
     .backward = cuda_step_backward,
-    .gradients = step_gradients,
+    .gradients = lb_gpu_network_gradients,
     .describe = step_describe,
     .destroy = step_destroy,
 };
