@@ -239,7 +239,7 @@ static enum lb_status all_filters_hold(const struct planner *p, bool *holds)
     enum lb_status st = LB_OK;
     *holds = true;
     for (size_t i = 0; i < p->selection->filter_count && *holds && st == LB_OK; i++)
-        st = lb_filter_matches(&p->selection->filters[i], &p->c.problem, holds, p->err);
+        st = lb_filter_matches(p->selection->filters[i], &p->c.problem, holds, p->err);
     return st;
 }
 

@@ -23,15 +23,6 @@ void lb_selection_free(struct lb_selection *selection)
     *selection = (struct lb_selection){0};
 }
 
-static enum lb_status take_filter(struct lb_selection *s, const char *value, struct lb_error *err)
-{
-    s->filters = lb_room(s->filters, s->filter_count, sizeof(*s->filters));
-    enum lb_status st = lb_filter_check(value, &s->filters[s->filter_count], err);
-    if (st == LB_OK)
-        s->filter_count++;
-    return st;
-}
-
 /* LB_INVALID for a name that is neither a file nor a builtin set: suggests one, or lists all. */
 static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
 {
@@ -87,8 +78,11 @@ enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const
         s->impls[s->impl_count++] = value;
         return LB_OK;
     }
-    if (strcmp(flag, "--where") == 0)
-        return take_filter(s, value, err);
+    if (strcmp(flag, "--where") == 0) {
+        s->filters = lb_room(s->filters, s->filter_count, sizeof(*s->filters));
+        s->filters[s->filter_count++] = value;
+        return lb_filter_check(value, err);
+    }
     if (strcmp(flag, "--case") == 0)
         return lb_case_list_add(&s->cases, flag, value, err);
     if (strcmp(flag, "--cases") == 0)

@@ -13,7 +13,8 @@ struct lb_selection {
     const char **impls; /* [impl_count] impl[:variant] with commas between, borrowed; the array is
                            owned; none: every implementation */
     size_t impl_count;
-    struct lb_filter *filters; /* [filter_count], owned; all must hold */
+    const char *
+        *filters; /* [filter_count] expressions, borrowed; the array is owned; all must hold */
     size_t filter_count;
     struct lb_case_list cases;
 };

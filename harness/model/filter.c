@@ -202,21 +202,16 @@ static enum lb_status read_whole(struct reader *r, int64_t *value)
     return LB_OK;
 }
 
-enum lb_status lb_filter_check(const char *text, struct lb_filter *out, struct lb_error *err)
+enum lb_status lb_filter_check(const char *text, struct lb_error *err)
 {
-    size_t length = strlen(text);
     int64_t value;
-    if (length >= LB_FILTER_MAX_TEXT)
-        return lb_fail(err, LB_INVALID, "--where '%.60s...': at most %d characters are allowed",
-                       text, LB_FILTER_MAX_TEXT - 1);
-    memcpy(out->text, text, length + 1);
     return read_whole(&(struct reader){.text = text, .at = text, .err = err}, &value);
 }
 
-enum lb_status lb_filter_matches(const struct lb_filter *filter, const struct lb_problem *problem,
-                                 bool *matches, struct lb_error *err)
+enum lb_status lb_filter_matches(const char *text, const struct lb_problem *problem, bool *matches,
+                                 struct lb_error *err)
 {
-    struct reader r = {.text = filter->text, .at = filter->text, .problem = problem, .err = err};
+    struct reader r = {.text = text, .at = text, .problem = problem, .err = err};
     int64_t value = 0;
     enum lb_status st = read_whole(&r, &value);
     *matches = value != 0;
