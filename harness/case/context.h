@@ -11,7 +11,7 @@
 #include "case/update.h"
 #include "device/host_memory.h"
 #include "device/timer.h"
-#include "measure/stream_clock.h"
+#include "measure/sampler.h"
 #include "record/record.h"
 #include "reference/case_tensors.h"
 #include "trace/nvtx.h"

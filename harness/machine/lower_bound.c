@@ -157,15 +157,6 @@ static struct lb_lower_bound best_step(const struct view *v, double *reading)
     return best;
 }
 
-/* Flops of all GEMMs except the recurrent ones that wait for their step; full lengths. */
-static double free_flops(const struct lb_problem *p)
-{
-    double recurrent = 8.0 * (double)p->seq_len * (double)p->batch * (double)p->hidden *
-                       (double)lb_h_size(p) * (double)p->layers * (double)p->directions;
-    double waits = p->pass == LB_TRAIN ? 2 : 1; /* backward waits for dgates w_hh, not for dw_hh */
-    return lb_problem_flops(p) - waits * recurrent;
-}
-
 /* Bytes that a call reads and bytes that it writes, each tensor counted once. share: the part of
  * all T*B steps that rows have. */
 static void call_bytes(const struct lb_problem *p, double share, double *read, double *written)
@@ -231,7 +222,6 @@ void lb_lower_bound_of(const struct lb_machine *machine, const struct lb_problem
     *bound = best_step(&v, &reading);
     /* Both directions must end before the next layer starts; layers of one direction overlap. */
     bound->steps = passes * (problem->directions == 2 ? T * L : T + L - 1);
-    bound->input_ns = free_flops(problem) * share / all_flops;
     bound->all_gemms_ns = lb_problem_flops(problem) * share / all_flops;
     bound->all_cells_ns = cells_ns(&v, share);
     bound->memory_ns = traffic_ns(&v, share, run->cold);

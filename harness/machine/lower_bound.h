@@ -33,8 +33,7 @@ struct lb_lower_bound {
     double weights_ns;       /* reading the weights that the inner level does not hold */
     double gemm_ns, cell_ns; /* recurrent GEMM and pointwise work */
     double step_ns;          /* the step; at most wait + the largest of the middle three + cell */
-    double steps;    /* dependent steps of all passes: T, plus L - 1 for a wavefront of layers */
-    double input_ns; /* GEMMs that need not wait for a step, at peak rate */
+    double steps; /* dependent steps of all passes: T, plus L - 1 for a wavefront of layers */
     double all_gemms_ns; /* all GEMMs, at peak rate */
     double all_cells_ns; /* of a CPU: all cells of the forward pass, at the peak rate of vectors */
     double memory_ns;    /* bytes through the cache, and through memory what it cannot keep */

@@ -3,7 +3,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "measure/stream_clock.h"
+#include "measure/sampler.h"
 #include "tests/helpers/test.h"
 
 static double passed_ns = 1e9; /* the time of the made-up clock */
