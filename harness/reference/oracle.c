@@ -193,8 +193,7 @@ void lb_oracle_backward(const struct lb_oracle *oracle)
 }
 
 void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir, const bool *rows,
-                                double *dw_ih, double *dw_hh, double *db, double *dw_cell)
+                                double *dw)
 {
-    weight_gradients(oracle, layer_dir, rows, dw_ih, dw_hh, db);
-    cell_weight_gradients(oracle, layer_dir, rows, dw_cell);
+    weight_gradients(oracle, layer_dir, rows, dw);
 }

@@ -47,8 +47,8 @@ enum lb_status lb_lstm_allocate(void *net, size_t element_bytes, struct lb_error
 void lb_lstm_free(void *net);
 
 /* Where the weight gradients of layer_dir (l*D + d) start in an array of all of them, in elements:
- * each layer and direction has dw_ih [4H, I_l], dw_hh [4H, P], db [4H] and dw_cell, one after the
- * other. The offset of layer_dir = L*D is the size of the array. */
+ * each layer and direction has dw_ih [4H, I_l], dw_hh [4H, P], db [4H], which b_ih and b_hh share,
+ * and dw_cell, one after the other. The offset of layer_dir = L*D is the size of the array. */
 size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir);
 
 /* Packs the weights of one layer and direction into oracle->weights. All in double: w_ih [4H, I_l],
@@ -64,12 +64,11 @@ void lb_oracle_forward(const struct lb_oracle *oracle);
  * the gradients of the pre-activations, from which the weight gradients follow. */
 void lb_oracle_backward(const struct lb_oracle *oracle);
 
-/* After a backward: writes the weight gradients of one layer and direction, dw_ih [4H, I_l],
- * dw_hh [4H, P], db [4H], which b_ih and b_hh share, and dw_cell, which is not written for a cell
- * that has none. They are the sums over the rows that `rows` [R] has, or over all where it is NULL.
- * Needs oracle->operand, and for peephole oracle->cells. */
+/* After a backward: writes the weight gradients of one layer and direction to dw, in the order of
+ * lb_gradient_offset(). They are the sums over the rows that `rows` [R] has, or over all where it
+ * is NULL. Needs oracle->operand, and for peephole oracle->cells. */
 void lb_oracle_weight_gradients(const struct lb_oracle *oracle, size_t layer_dir, const bool *rows,
-                                double *dw_ih, double *dw_hh, double *db, double *dw_cell);
+                                double *dw);
 
 #ifdef __cplusplus
 }

@@ -17,11 +17,6 @@
 #include "reference/input_data.h"
 #include "reference/rounded_lstm.h"
 
-static size_t input_of(const struct lb_problem *p, size_t layer_dir)
-{
-    return (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
-}
-
 static void free_array(double **array)
 {
     free(*array);
@@ -125,19 +120,6 @@ static size_t gradient_count(const struct lb_expected *expected)
     return lb_gradient_offset(&expected->problem, lb_layer_dir_count(&expected->problem));
 }
 
-/* The weight gradients dw of the rows [R] alone, each of them once. */
-static void gradients_of_rows(const struct lb_oracle *net, const bool *rows, double *dw)
-{
-    const struct lb_problem *p = &net->problem;
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
-    for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(p); layer_dir++) {
-        double *dw_ih = dw + lb_gradient_offset(p, layer_dir);
-        double *dw_hh = dw_ih + 4 * H * input_of(p, layer_dir);
-        double *db = dw_hh + 4 * H * P;
-        lb_oracle_weight_gradients(net, layer_dir, rows, dw_ih, dw_hh, db, db + 4 * H);
-    }
-}
-
 /* rows [R] = row r and those after it that count as often as it in every batch. */
 static void find_alike(const int32_t *counts, size_t batches, size_t R, size_t r, bool *rows)
 {
@@ -180,7 +162,8 @@ enum lb_status lb_expected_gradients(const struct lb_expected *expected, const i
         find_alike(counts, batches, R, r, rows);
         for (size_t q = r; q < R; q++)
             summed[q] = summed[q] || rows[q];
-        gradients_of_rows(&net, rows, part);
+        for (size_t e = 0; e < lb_layer_dir_count(&net.problem); e++)
+            lb_oracle_weight_gradients(&net, e, rows, part + lb_gradient_offset(&net.problem, e));
         add_part(counts, batches, R, r, part, count, dw);
     }
 done:

@@ -173,7 +173,6 @@ static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *
     struct cpu_ref *ref = self;
     const struct lb_problem *p = &ref->problem;
     struct lb_lstm_counts n = lb_lstm_counts(p);
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
     (void)err;
     /* The workspace may have been overwritten since forward. */
     load(ref, io->x, ref->oracle.x, n.x);
@@ -187,11 +186,9 @@ static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *
     lb_store(p->dtype, io->dx, ref->oracle.dx, n.x);
     lb_store(p->dtype, io->dh0, ref->oracle.dh0, n.h);
     lb_store(p->dtype, io->dc0, ref->oracle.dc0, n.state);
-    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
-        double *at = ref->gradients + lb_gradient_offset(p, ld);
-        double *dw_hh = at + 4 * H * input_of(p, ld), *db = dw_hh + 4 * H * P;
-        lb_oracle_weight_gradients(&ref->oracle, ld, NULL, at, dw_hh, db, db + 4 * H);
-    }
+    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++)
+        lb_oracle_weight_gradients(&ref->oracle, ld, NULL,
+                                   ref->gradients + lb_gradient_offset(p, ld));
     return LB_OK;
 }
 

@@ -109,9 +109,14 @@ static void differentiate(struct network *net, const bool *rows)
     lb_oracle_forward(&net->oracle);
     lb_oracle_backward(&net->oracle);
     for (size_t e = 0; e < net->layer_dirs; e++) {
-        lb_oracle_weight_gradients(&net->oracle, e, rows, net->dw[e][0], net->dw[e][1],
-                                   net->dw[e][2], net->dw[e][4]);
-        memcpy(net->dw[e][3], net->dw[e][2], net->sizes[e][2] * sizeof(double));
+        const struct lb_problem *p = &net->oracle.problem;
+        double *dw = numbers(lb_gradient_offset(p, e + 1) - lb_gradient_offset(p, e)), *at = dw;
+        lb_oracle_weight_gradients(&net->oracle, e, rows, dw);
+        for (size_t part = 0; part < PARTS; part++) {
+            memcpy(net->dw[e][part], at, net->sizes[e][part] * sizeof(double));
+            at += part == LB_B_IH ? 0 : net->sizes[e][part]; /* both biases have one gradient */
+        }
+        free(dw);
     }
 }
 
