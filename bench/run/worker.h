@@ -75,9 +75,9 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
 /* Has that worker measure the highest rates and lowest latencies of the device, in about that many
- * seconds. *ceilings is a new
- * reference in the form of lb_ceilings_to_json. On failure it holds what was measured before, or is
- * NULL. Warns on stderr of each figure that could not be measured. */
+ * seconds. *ceilings is a new reference in the form of lb_ceilings_to_json. On failure it holds
+ * what was measured before, or is NULL. Warns on stderr of each figure that could not be measured.
+ */
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **ceilings,
                                 struct lb_error *why);
 
