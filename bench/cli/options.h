@@ -171,6 +171,19 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
 enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
                                enum lb_command command, struct lb_error *err);
 
+/* The exit codes of the program, which --help lists. */
+enum lb_exit {
+    LB_EXIT_FINE = 0,
+    LB_EXIT_FAILED = 1,       /* a case is wrong or failed, or the run could not be kept */
+    LB_EXIT_USAGE = 2,        /* the command line, or a file that it names, is wrong */
+    LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
+    LB_EXIT_INCONCLUSIVE = 4, /* --compare of runs of one process each; with --strict, when a case
+                                 is neither the same nor better */
+    LB_EXIT_NOTHING = 5,      /* no case ran */
+    LB_EXIT_INCOMPLETE = 6,   /* --merge: a part of what was planned is not in the result */
+    LB_EXIT_INTERRUPTED = 130
+};
+
 /* The text of --help, written from the table of options. */
 
 /* What --help says below the options: exit codes and examples. */

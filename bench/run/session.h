@@ -8,7 +8,6 @@
 #include "cli/options.h"
 #include "model/registry.h"
 #include "run/worker.h"
-#include "support/exit_code.h"
 
 /* All borrowed. */
 struct lb_session {

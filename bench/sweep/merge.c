@@ -19,7 +19,6 @@
 #include "record/environment.h"
 #include "record/run_file.h"
 #include "report/canaries.h"
-#include "support/exit_code.h"
 #include "support/terminal.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
