@@ -1,9 +1,10 @@
-/* The sweep: plans cases, measures each in a worker, records every outcome, and finishes the run.
- */
+/* The sweep: plans cases, measures each in a worker, records every outcome, shows it on a terminal,
+ * and finishes the run. */
 #include "sweep/sweep.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -134,6 +135,78 @@ static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *
     return st;
 }
 
+/* ---- The table on a terminal, problem by problem while the sweep runs ---- */
+
+/* Begins the table on stdout with the line of the machine. header: of the run, borrowed until the
+ * end. */
+static void begin_table(struct lb_live_table *live, json_t *header, const struct lb_case *cases,
+                        size_t count)
+{
+    char problem[LB_CASE_ID_SIZE], machine[1024];
+    live->left = json_object();
+    live->run.header = json_incref(header);
+    live->run.environments = json_pack("[O]", json_object_get(header, "environment"));
+    for (size_t i = 0; i < count; i++) {
+        lb_case_print_problem(&cases[i], problem);
+        json_int_t others = json_integer_value(json_object_get(live->left, problem));
+        json_object_set_new(live->left, problem, json_integer(others + 1));
+    }
+    lb_run_machine_line(&live->run, machine, sizeof(machine));
+    printf("%s\n", machine);
+    fflush(stdout);
+}
+
+/* Takes the rows of the problem out of the table and prints them. */
+static void print_problem(struct lb_live_table *live, const char *problem)
+{
+    struct lb_run shown = live->run;
+    struct lb_grouped_run grouped;
+    size_t waiting = 0;
+    char text[LB_CASE_ID_SIZE];
+    shown.count = 0;
+    shown.rows = lb_needed(calloc(live->run.count, sizeof(*shown.rows)));
+    for (size_t i = 0; i < live->run.count; i++) {
+        struct lb_row *row = &live->run.rows[i];
+        lb_case_print_problem(&row->c, text);
+        if (strcmp(text, problem) == 0)
+            shown.rows[shown.count++] = *row;
+        else
+            live->run.rows[waiting++] = *row;
+    }
+    live->run.count = waiting;
+    lb_group_run(&shown, NULL, &grouped);
+    lb_table_print_problems(stdout, &grouped, live->baseline);
+    fflush(stdout);
+    lb_grouped_run_free(&grouped);
+    for (size_t i = 0; i < shown.count; i++)
+        lb_row_free(&shown.rows[i]);
+    free(shown.rows);
+}
+
+/* Takes a row, which becomes empty, and prints its problem when no other case of it is left. */
+static void add_to_table(struct lb_live_table *live, struct lb_row *row)
+{
+    char problem[LB_CASE_ID_SIZE];
+    lb_case_print_problem(&row->c, problem);
+    live->run.rows = lb_room(live->run.rows, live->run.count, sizeof(*live->run.rows));
+    live->run.rows[live->run.count++] = *row;
+    *row = (struct lb_row){0};
+    json_int_t others = json_integer_value(json_object_get(live->left, problem)) - 1;
+    json_object_set_new(live->left, problem, json_integer(others));
+    if (others <= 0)
+        print_problem(live, problem);
+}
+
+/* Prints the problems that an interruption has cut short. Accepts a zeroed table. */
+static void end_table(struct lb_live_table *live)
+{
+    while (live->run.count > 0) {
+        char problem[LB_CASE_ID_SIZE];
+        lb_case_print_problem(&live->run.rows[0].c, problem);
+        print_problem(live, problem);
+    }
+}
+
 /* ---- Recording one row ---- */
 
 /* Adds a warning to the row of a case with a time when a limit stopped the case early. */
@@ -184,7 +257,7 @@ static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, str
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     if (st == LB_OK && sweep->live.left) {
         lb_progress_clear(&sweep->progress);
-        lb_live_add(&sweep->live, row);
+        add_to_table(&sweep->live, row);
     }
     return st;
 }
@@ -306,7 +379,7 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
     bool listed = sweep->live.left != NULL;
     if (planned == LB_OK) {
         st = run_cases(sweep, err);
-        lb_live_end(&sweep->live);
+        end_table(&sweep->live);
         bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
         /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
         enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
@@ -321,7 +394,8 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
         st = st == LB_OK || st == LB_INTERRUPTED || st == LB_IO ? st : LB_FAILED;
     }
     lb_run_close(&sweep->file);
-    lb_live_free(&sweep->live);
+    lb_run_free(&sweep->live.run);
+    json_decref(sweep->live.left);
     json_decref(sweep->header);
     json_decref(sweep->hangs);
     free(sweep->cases);
@@ -334,7 +408,7 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
     struct lb_sweep_run sweep = {.session = session};
     enum lb_status st = lb_sweep_begin(&sweep, plan, err);
     if (st == LB_OK && isatty(STDOUT_FILENO) && !session->options->benchmark_json)
-        lb_live_begin(&sweep.live, sweep.header, sweep.cases, sweep.count);
+        begin_table(&sweep.live, sweep.header, sweep.cases, sweep.count);
     return run_and_finish(st, &sweep, exit_code, err);
 }
 

@@ -56,21 +56,6 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
 enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *session,
                                  struct lb_options *options, struct lb_error *err);
 
-/* ---- live_table.c: the table on a terminal, problem by problem while the sweep runs ---- */
-
-/* Begins the table on stdout with the line of the machine. header: of the run, borrowed until the
- * end. */
-void lb_live_begin(struct lb_live_table *live, json_t *header, const struct lb_case *cases,
-                   size_t count);
-
-/* Takes a row, which becomes empty, and prints its problem when no other case of it is left. */
-void lb_live_add(struct lb_live_table *live, struct lb_row *row);
-
-/* Prints the problems that an interruption has cut short. Accepts a zeroed table. */
-void lb_live_end(struct lb_live_table *live);
-
-void lb_live_free(struct lb_live_table *live); /* accepts a zeroed table */
-
 /* ---- sweep_finish.c: what a run ends with ---- */
 
 /* Whether others used so much of its CPUs, or the machine was so slow, that the case is worth
