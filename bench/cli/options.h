@@ -177,9 +177,9 @@ enum lb_exit {
     LB_EXIT_FAILED = 1,       /* a case is wrong or failed, or the run could not be kept */
     LB_EXIT_USAGE = 2,        /* the command line, or a file that it names, is wrong */
     LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
-    LB_EXIT_INCONCLUSIVE = 4, /* --compare of runs of one process each; with --strict, when a case
-                                 is neither the same nor better */
-    LB_EXIT_NOTHING = 5,      /* no case ran */
+    LB_EXIT_INCONCLUSIVE = 4, /* --compare: no case could be judged; with --strict, a case is
+                                 neither the same nor better */
+    LB_EXIT_NOTHING = 5,      /* no case ran, or none has a time to compare */
     LB_EXIT_INCOMPLETE = 6,   /* --merge: a part of what was planned is not in the result */
     LB_EXIT_INTERRUPTED = 130
 };
