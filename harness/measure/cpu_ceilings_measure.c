@@ -269,24 +269,32 @@ static size_t level_bytes(const struct lb_machine *m, double cache, enum lb_leve
     return bytes > least && isfinite(bytes) ? (size_t)bytes / 512 * 512 : 0;
 }
 
+/* *kept: the buffer for LB_MEMORY, which takes long to touch, of a machine with one L3, for a later
+ * call; NULL: there is none. */
 static enum lb_status measure_reads(const struct lb_machine *m, double cache,
-                                    struct round_of *round, double seconds, double *rates,
-                                    struct lb_error *err)
+                                    struct round_of *round, double seconds, void **kept,
+                                    double *rates, struct lb_error *err)
 {
     for (int level = 0; level < LB_LEVEL_COUNT; level++) {
-        void *buffer;
+        bool keep = level == LB_MEMORY && m->domains == 1;
+        void *buffer = keep ? *kept : NULL;
         round->peak = NULL;
         round->bytes = level_bytes(m, cache, (enum lb_level)level, round->thread_count);
         if (round->bytes == 0)
             continue;
         size_t total = round->bytes * (size_t)round->thread_count;
-        if (lb_host_space.allocate(total, &buffer, err) != LB_OK)
+        bool touched = buffer;
+        if (!touched && lb_host_space.allocate(total, &buffer, err) != LB_OK)
             return LB_OOM;
         round->buffer = buffer;
-        lb_pinned_threads_run(round->threads, touch, round);
+        if (!touched)
+            lb_pinned_threads_run(round->threads, touch, round);
         round->repeats = 1 + (int)(1000000 / round->bytes);
         rates[LB_READ + level] = 1e9 * best_rate(round, seconds);
-        lb_host_space.release(buffer);
+        if (keep)
+            *kept = buffer;
+        else
+            lb_host_space.release(buffer);
     }
     round->buffer = NULL;
     return LB_OK;
@@ -307,8 +315,8 @@ static struct round_of current; /* one measurement at a time */
 
 /* Measures all figures with so many threads. */
 static enum lb_status measure_with(int threads, const struct lb_cpu_topology *topology,
-                                   const struct lb_machine *m, double seconds, double *rates,
-                                   struct lb_error *err)
+                                   const struct lb_machine *m, double seconds, void **kept,
+                                   double *rates, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double cache = lb_cpu_topology_l3_bytes(topology, (size_t)threads);
@@ -317,7 +325,8 @@ static enum lb_status measure_with(int threads, const struct lb_cpu_topology *to
         current.peak = peak_loop_of((enum lb_dtype)d, m->units[d]);
         rates[LB_FLOPS + d] = 1e9 * best_rate(&current, seconds);
     }
-    LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, rates, err));
+    LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, kept, rates,
+                         err));
     if (threads > 1)
         rates[LB_BARRIER_NS] = threads / best_rate(&current, seconds);
 done:
@@ -333,20 +342,22 @@ enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceili
     struct lb_machine m;
     enum lb_status st = LB_OK;
     double each = seconds / FIGURES;
+    void *kept = NULL;
     lb_cpu_topology_here(&topology);
     lb_machine_here(&topology, false, &m);
     int threads = m.cores < LB_MAX_PINNED_THREADS ? m.cores : LB_MAX_PINNED_THREADS;
     lb_ceilings_clear(ceilings, "cpu", threads);
-    LB_TRY(measure_with(1, &topology, &m, each, ceilings->core, err));
+    LB_TRY(measure_with(1, &topology, &m, each, &kept, ceilings->core, err));
     if (threads == 1) {
         memcpy(ceilings->all, ceilings->core, sizeof(ceilings->all));
         goto done;
     }
-    LB_TRY(measure_with(threads, &topology, &m, each, ceilings->all, err));
+    LB_TRY(measure_with(threads, &topology, &m, each, &kept, ceilings->all, err));
     LB_TRY(open_round(2, &topology, &current, err));
     ceilings->all[LB_PEER_NS] = 1 / best_rate(&current, each); /* one waits, then the other */
     lb_pinned_threads_close(current.threads);
 done:
+    lb_host_space.release(kept);
     return st;
 }
 
