@@ -164,14 +164,14 @@ size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir)
     return offset;
 }
 
-void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *w_ih,
-                    const double *w_hh, const double *b_ih, const double *b_hh,
-                    const double *w_cell)
+void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *weights)
 {
-    size_t H = (size_t)oracle->problem.hidden;
+    size_t H = (size_t)oracle->problem.hidden, P = (size_t)lb_h_size(&oracle->problem);
+    const double *w_ih = weights, *w_hh = w_ih + 4 * H * input_of(oracle, layer_dir);
+    const double *b_ih = w_hh + 4 * H * P, *b_hh = b_ih + 4 * H, *w_cell = b_hh + 4 * H;
     struct weights w = weights_of(oracle, layer_dir);
     pack_matrix(w_ih, 4 * H, input_of(oracle, layer_dir), w.w_ih, w.w_ih_t);
-    pack_matrix(w_hh, 4 * H, (size_t)lb_h_size(&oracle->problem), w.w_hh, w.w_hh_t);
+    pack_matrix(w_hh, 4 * H, P, w.w_hh, w.w_hh_t);
     for (size_t j = 0; j < 4 * H; j++)
         w.bias[j] = b_ih[j] + b_hh[j];
     if (oracle->problem.cell == LB_CELL_PROJECTION)

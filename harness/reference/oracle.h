@@ -51,11 +51,9 @@ void lb_lstm_free(void *net);
  * and dw_cell, one after the other. The offset of layer_dir = L*D is the size of the array. */
 size_t lb_gradient_offset(const struct lb_problem *problem, size_t layer_dir);
 
-/* Packs the weights of one layer and direction into oracle->weights. All in double: w_ih [4H, I_l],
- * w_hh [4H, P], b_ih [4H], b_hh [4H], and w_cell, which is not read for a cell that has none. */
-void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *w_ih,
-                    const double *w_hh, const double *b_ih, const double *b_hh,
-                    const double *w_cell);
+/* Packs the weights of one layer and direction into oracle->weights. weights: w_ih [4H, I_l],
+ * w_hh [4H, P], b_ih [4H], b_hh [4H] and w_cell, one after the other. */
+void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const double *weights);
 
 /* x, h0, c0 -> y, hn, cn. When the problem trains, gates and cells keep what backward reads. */
 void lb_oracle_forward(const struct lb_oracle *oracle);

@@ -83,19 +83,16 @@ static enum lb_status draw_layer_dir(struct lb_expected *expected, size_t layer_
     for (int i = 0; i < LB_WEIGHT_COUNT; i++)
         total += lb_weight_elements(p, layer_dir, (enum lb_weight)i);
     double *values = malloc(total * sizeof(double)), *part = values;
-    double *drawn[LB_WEIGHT_COUNT];
     if (!values)
         return lb_fail(err, LB_OOM, "out of memory for drawing weights");
     for (size_t i = 0; i < LB_WEIGHT_COUNT; i++) {
         size_t count = lb_weight_elements(p, layer_dir, (enum lb_weight)i);
-        drawn[i] = part;
         if (count > 0)
             lb_draw_weights(p, expected->seed, (enum lb_weight)i, layer_dir, part);
         lb_store(p->dtype, expected->weight_table[i * layer_dirs + layer_dir], part, count);
         part += count;
     }
-    lb_oracle_pack(&expected->net, layer_dir, drawn[LB_W_IH], drawn[LB_W_HH], drawn[LB_B_IH],
-                   drawn[LB_B_HH], drawn[LB_W_CELL]);
+    lb_oracle_pack(&expected->net, layer_dir, values);
     free(values);
     return LB_OK;
 }

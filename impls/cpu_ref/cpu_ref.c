@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/impl.h"
+#include "device/weight_packing.h"
 #include "impls/cpu_ref/int8.h"
 #include "reference/oracle.h"
 
@@ -17,16 +18,13 @@ struct cpu_ref {
     double *gradients;         /* of all layer_dirs: see lb_gradient_offset */
 };
 
-static size_t input_of(const struct lb_problem *p, size_t layer_dir)
-{
-    return (size_t)lb_layer_input(p, (int64_t)layer_dir / p->directions);
-}
-
 /* Number of weights of one layer_dir, with both biases. */
 static size_t weights_count(const struct lb_problem *p, size_t layer_dir)
 {
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p);
-    return 4 * H * (input_of(p, layer_dir) + P + 2) + lb_cell_weight_count(p);
+    size_t count = 0;
+    for (int w = 0; w < LB_WEIGHT_COUNT; w++)
+        count += lb_weight_elements(p, layer_dir, (enum lb_weight)w);
+    return count;
 }
 
 static enum lb_status cpu_ref_supports(const struct lb_problem *problem,
@@ -110,7 +108,8 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
 {
     struct cpu_ref *ref = self;
     const struct lb_problem *p = &ref->problem;
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p), own = lb_cell_weight_count(p);
+    const void *const *const tables[] = {weights->w_ih, weights->w_hh, weights->b_ih, weights->b_hh,
+                                         weights->w_cell};
     size_t reserve, workspace;
     (void)err;
     ref->buffers = *buffers;
@@ -124,15 +123,14 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
     lay_out(ref, buffers, &reserve, &workspace);
 
     for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
-        double *w_ih = ref->staging, *w_hh = w_ih + 4 * H * input_of(p, ld);
-        double *b_ih = w_hh + 4 * H * P, *b_hh = b_ih + 4 * H, *w_cell = b_hh + 4 * H;
-        lb_load(p->dtype, weights->w_ih[ld], w_ih, 4 * H * input_of(p, ld));
-        lb_load(p->dtype, weights->w_hh[ld], w_hh, 4 * H * P);
-        lb_load(p->dtype, weights->b_ih[ld], b_ih, 4 * H);
-        lb_load(p->dtype, weights->b_hh[ld], b_hh, 4 * H);
-        if (own > 0)
-            lb_load(p->dtype, weights->w_cell[ld], w_cell, own);
-        lb_oracle_pack(&ref->oracle, ld, w_ih, w_hh, b_ih, b_hh, w_cell);
+        double *at = ref->staging;
+        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
+            size_t count = lb_weight_elements(p, ld, (enum lb_weight)w);
+            if (count > 0)
+                lb_load(p->dtype, tables[w][ld], at, count);
+            at += count;
+        }
+        lb_oracle_pack(&ref->oracle, ld, ref->staging);
     }
     return LB_OK;
 }
@@ -197,18 +195,17 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
 {
     struct cpu_ref *ref = self;
     const struct lb_problem *p = &ref->problem;
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p), own = lb_cell_weight_count(p);
+    void *const *const tables[] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
+                                   gradients->db_hh, gradients->dw_cell};
+    const double *at = ref->gradients;
     (void)err;
-    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
-        const double *at = ref->gradients + lb_gradient_offset(p, ld);
-        const double *dw_hh = at + 4 * H * input_of(p, ld), *db = dw_hh + 4 * H * P;
-        lb_store(p->dtype, gradients->dw_ih[ld], at, 4 * H * input_of(p, ld));
-        lb_store(p->dtype, gradients->dw_hh[ld], dw_hh, 4 * H * P);
-        lb_store(p->dtype, gradients->db_ih[ld], db, 4 * H);
-        lb_store(p->dtype, gradients->db_hh[ld], db, 4 * H);
-        if (own > 0)
-            lb_store(p->dtype, gradients->dw_cell[ld], db + 4 * H, own);
-    }
+    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++)
+        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
+            size_t count = lb_weight_elements(p, ld, (enum lb_weight)w);
+            if (count > 0)
+                lb_store(p->dtype, tables[w][ld], at, count);
+            at += w == LB_B_IH ? 0 : count; /* both biases have one gradient */
+        }
     return LB_OK;
 }
 

@@ -28,8 +28,7 @@ static double *numbers(size_t count)
 static void pack(struct network *net)
 {
     for (size_t e = 0; e < net->layer_dirs; e++)
-        lb_oracle_pack(&net->oracle, e, net->weights[e][0], net->weights[e][1], net->weights[e][2],
-                       net->weights[e][3], net->weights[e][4]);
+        lb_oracle_pack(&net->oracle, e, net->weights[e][0]);
 }
 
 static void open_network(struct network *net, const char *text, const int32_t *lengths)
@@ -48,26 +47,29 @@ static void open_network(struct network *net, const char *text, const int32_t *l
     net->x = (double *)net->oracle.x, net->h0 = (double *)net->oracle.h0;
     net->c0 = (double *)net->oracle.c0, net->dy = (double *)net->oracle.dy;
     net->dhn = (double *)net->oracle.dhn, net->dcn = (double *)net->oracle.dcn;
-    for (size_t e = 0; e < net->layer_dirs; e++)
+    for (size_t e = 0; e < net->layer_dirs; e++) {
+        double *weights = numbers(lb_gradient_offset(&p, 1 + e) + 4 * (size_t)p.hidden);
         for (size_t part = 0; part < PARTS; part++) {
             size_t count = lb_weight_elements(&p, e, (enum lb_weight)part);
             net->sizes[e][part] = count;
-            net->weights[e][part] = numbers(count);
+            net->weights[e][part] = weights; /* one after the other */
             net->dw[e][part] = numbers(count);
             if (count > 0)
-                lb_draw_weights(&p, 5, (enum lb_weight)part, e, net->weights[e][part]);
+                lb_draw_weights(&p, 5, (enum lb_weight)part, e, weights);
+            weights += count;
         }
+    }
     pack(net);
 }
 
 static void close_network(struct network *net)
 {
     lb_lstm_free(&net->oracle);
-    for (size_t e = 0; e < net->layer_dirs; e++)
-        for (size_t part = 0; part < PARTS; part++) {
-            free(net->weights[e][part]);
+    for (size_t e = 0; e < net->layer_dirs; e++) {
+        free(net->weights[e][0]);
+        for (size_t part = 0; part < PARTS; part++)
             free(net->dw[e][part]);
-        }
+    }
 }
 
 static double dot(const double *a, const double *b, size_t count)
