@@ -452,8 +452,8 @@ const CHARTS = {
     memory: {
         name: "peak memory", unit: "bytes", label: "peak memory",
         value: (c) => c.peak,
-        note: "Lower is better. The most memory that the case used at a time: tensors, packed " +
-            "weights, reserve and workspace.",
+        note: "Lower is better. The most memory that the case used at a time: tensors, buffers, and " +
+            "what the implementation or a library allocated itself.",
     },
 };
 if (!CASES.some((c) => c.percentiles)) delete CHARTS.latency;

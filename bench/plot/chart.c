@@ -244,8 +244,8 @@ static const struct chart charts[] = {
      "calls per second together, and how long 99 % of the calls took at most.",
      "p99 of a call", "time", "no stream has p99 with two numbers of instances", take_throughput},
     {"memory", LB_SIZE_H, "peak memory over " HIDDEN, HIDDEN,
-     "Lower is better. The most memory that the case used at a time: tensors, packed weights,\n"
-     "reserve and workspace.",
+     "Lower is better. The most memory that the case used at a time: tensors, buffers,\n"
+     "and what the implementation or a library allocated itself.",
      "peak memory", "bytes", "no implementation has a recorded peak of memory at two values of H",
      take_memory},
     {"roofline", NO_AXIS, "rate over arithmetic intensity", "arithmetic intensity, flops per byte",

@@ -162,7 +162,7 @@ static enum lb_status check_resumable(const struct lb_run *run, const char *fold
     if (json_object_get(run->header, "interleaved"))
         return lb_fail(err, LB_INVALID,
                        "--resume %s: this run is one side of --ab or --against, measured in turn "
-                       "with the other side: run both again",
+                       "with the other side: run --ab again, or --sweep --against",
                        folder);
     if (json_is_true(json_object_get(run->header, "merged")))
         return lb_fail(
