@@ -71,11 +71,16 @@ template <typename Body> lb_status guarded(lb_error *err, Body body)
 
 } // namespace
 
-enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err)
+enum lb_status lb_gbench_configure(size_t argc, char *const *argv, int repetitions, bool shuffled,
+                                   struct lb_error *err)
 {
     return guarded(err, [&] {
+        std::vector<std::string> arguments(argv, argv + argc);
+        arguments.push_back("--benchmark_repetitions=" + std::to_string(repetitions));
+        if (shuffled)
+            arguments.push_back("--benchmark_enable_random_interleaving=true");
         initialize(defaults());
-        std::string rest = initialize(std::vector<std::string>(argv, argv + argc));
+        std::string rest = initialize(arguments);
         return rest.empty()
                    ? LB_OK
                    : lb_fail(err, LB_INVALID,

@@ -12,9 +12,10 @@
 extern "C" {
 #endif
 
-/* Hands the arguments that start with --benchmark_ to Google Benchmark. LB_INVALID names the first
- * that it refuses. */
-enum lb_status lb_gbench_configure(size_t argc, char *const *argv, struct lb_error *err);
+/* Hands the arguments that start with --benchmark_ to Google Benchmark, and how often it repeats
+ * each case; shuffled: in random order. LB_INVALID names the first argument that it refuses. */
+enum lb_status lb_gbench_configure(size_t argc, char *const *argv, int repetitions, bool shuffled,
+                                   struct lb_error *err);
 
 enum { LB_GBENCH_MAX = 256 }; /* cases at a time: registration is quadratic */
 

@@ -43,19 +43,8 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
  * shows as a difference between them. */
 static enum lb_status configure_gbench(const struct lb_options *options, struct lb_error *err)
 {
-    char repetitions[64], interleaving[] = "--benchmark_enable_random_interleaving=true";
-    size_t count = options->benchmark_count;
-    char **all = lb_needed(calloc(count + 2, sizeof(*all)));
-    for (size_t i = 0; i < count; i++)
-        all[i] = options->benchmark[i];
-    snprintf(repetitions, sizeof(repetitions), "--benchmark_repetitions=%d",
-             lb_sweep_rounds(options));
-    all[count++] = repetitions;
-    if (options->processes > 1)
-        all[count++] = interleaving;
-    enum lb_status st = lb_gbench_configure(count, all, err);
-    free(all);
-    return st;
+    return lb_gbench_configure(options->benchmark_count, options->benchmark,
+                               lb_sweep_rounds(options), options->processes > 1, err);
 }
 
 /* Keeps the cases that Google Benchmark's filter matches, in place. */
