@@ -80,24 +80,22 @@ static void free_merge(struct merge *merge)
 /* ---- Reading ---- */
 
 /* lb_run_visitor: keeps a line. Its environment is still a number of its own run. */
-static void add_line(void *user, const struct lb_run_line *line)
+static void add_line(void *user, const struct lb_row *row, json_t *object, bool canary)
 {
     struct merge *merge = user;
     char id[LB_CASE_ID_SIZE];
     merge->lines = lb_room(merge->lines, merge->count, sizeof(*merge->lines));
-    lb_case_print(&line->row->c, id);
+    lb_case_print(&row->c, id);
     merge->lines[merge->count] = (struct line){
-        .object = json_incref(line->object),
+        .object = json_incref(object),
         .id = lb_needed(strdup(id)),
-        .median_ns = lb_row_is_timed(line->row) ? line->row->median_ns : (double)NAN,
-        .environment = line->row->environment,
+        .median_ns = lb_row_is_timed(row) ? row->median_ns : (double)NAN,
+        .environment = row->environment,
         .number = merge->count,
-        .canary = line->canary,
-        .ran = line->row->verdict != LB_VERDICT_SKIPPED,
+        .canary = canary,
+        .ran = row->verdict != LB_VERDICT_SKIPPED,
     };
     merge->count++;
-    if (line->started)
-        json_object_set(line->object, "started", line->started);
 }
 
 /* When the session of a line began; "" where that is unknown. */

@@ -401,7 +401,6 @@ static enum lb_status read_row(struct reader *reader, json_t *object, bool canar
     struct lb_error why;
     size_t number = 0;
     char id[LB_CASE_ID_SIZE + 32];
-    json_t *started = json_object_get(object, "started");
     enum lb_status st = lb_row_from_json(object, &row, &why);
     if (st != LB_OK)
         return lb_fail(err, st, "%s:%zu: %.400s", reader->path, reader->line, why.text);
@@ -412,8 +411,9 @@ static enum lb_status read_row(struct reader *reader, json_t *object, bool canar
         reader->empty += row.verdict == LB_VERDICT_OK && row.samples == 0;
     }
     if (reader->visit) {
-        const struct lb_run_line line = {&row, object, started ? started : reader->started, canary};
-        reader->visit(reader->user, &line);
+        if (reader->started && !json_object_get(object, "started"))
+            json_object_set(object, "started", reader->started);
+        reader->visit(reader->user, &row, object, canary);
     } else {
         lb_row_free(&run->rows[number]);
         run->rows[number] = row;

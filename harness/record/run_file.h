@@ -55,15 +55,9 @@ void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
  * caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
-/* A row or a canary as it is read. */
-struct lb_run_line {
-    const struct lb_row *row;
-    json_t *object;  /* the line itself; borrowed, and may be changed */
-    json_t *started; /* when its session began; NULL: unknown */
-    bool canary;
-};
-
-typedef void lb_run_visitor(void *user, const struct lb_run_line *line);
+/* Takes a row or a canary as it is read. object: its line, with "started", when its session began,
+ * where that is known; borrowed, and may be changed. */
+typedef void lb_run_visitor(void *user, const struct lb_row *row, json_t *object, bool canary);
 
 /* Reads a run as lb_run_read does, but hands each row and each canary to visit and keeps none of
  * them: run->rows is NULL, and run->count the number of cases. visit NULL: lb_run_read. */
