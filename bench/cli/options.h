@@ -92,7 +92,7 @@ struct lb_options {
     enum lb_by by;             /* how results of several devices are told apart */
     int device;                /* ordinal of the GPU; with devices, of the first of them */
     const char *devices;       /* "all", or ordinals with commas between; NULL: one device */
-    const char *device_model;  /* plan for that GPU, a name or a path; NULL: for the real one */
+    const char *device_model;  /* plan for that GPU or CPU, a name or a path; NULL: real ones */
     uint64_t seed;
 };
 

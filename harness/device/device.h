@@ -1,6 +1,6 @@
 /* The device layer: everything that the harness asks of a GPU, through one table of functions that
- * tests replace by a fake device. CUDA headers are included only in this layer, in cuda/ and in
- * implementations that wrap a vendor's library. */
+ * tests replace by a fake device. CUDA headers are included only in this layer, in one file each of
+ * measure and trace, in cuda/ and in implementations that wrap a vendor's library. */
 #ifndef LB_DEVICE_H
 #define LB_DEVICE_H
 
