@@ -315,7 +315,8 @@ static enum lb_status choose_defaults(struct lb_options *options, struct lb_erro
     options->quick |= plans;
     LB_CHECK(lb_selection_take_quick(&options->selection, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
-        LB_CHECK(lb_selection_take(&options->selection, "--pass", "infer,train", err));
+        /* In this order the oracle of training also serves inference. */
+        LB_CHECK(lb_selection_take(&options->selection, "--pass", "train,infer", err));
     if (plans && options->command != LB_CMD_AB && !options->shard && !has_dtype &&
         (lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || lb_has_nvidia_driver()))
         LB_CHECK(lb_selection_take(&options->selection, "--dtype", "f32,bf16", err));
