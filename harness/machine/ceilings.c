@@ -92,12 +92,12 @@ void lb_machine_measured(struct lb_machine *machine, const struct lb_ceilings *c
         bool one = isfinite(core[LB_FLOPS + d]);
         raise_to(&machine->flops_clock[d],
                  (one ? core[LB_FLOPS + d] : all[LB_FLOPS + d] / machine->cores) / clock);
-        if (one)
-            raise_to(&machine->flops_s[d], all[LB_FLOPS + d]);
+        if (one) /* measured later, all cores together may have met a slower moment than one */
+            raise_to(&machine->flops_s[d], fmax(all[LB_FLOPS + d], core[LB_FLOPS + d]));
     }
     raise_to(&machine->tf32_flops_clock, all[LB_TF32_FLOPS] / machine->cores / clock);
     for (int level = 0; level < LB_LEVEL_COUNT; level++) {
-        raise_to(&machine->bytes_s[level], all[LB_READ + level]);
+        raise_to(&machine->bytes_s[level], fmax(all[LB_READ + level], core[LB_READ + level]));
         raise_to(&machine->bytes_clock[level], core[LB_READ + level] / clock);
     }
     lower_to(&machine->peer_clocks, all[LB_PEER_NS], clock);

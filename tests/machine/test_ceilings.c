@@ -54,6 +54,13 @@ TEST(a_machine_takes_what_is_better)
     assert_true(lb_machine_flops_s(&m, &p, 2) == 200e9 && lb_machine_flops_s(&m, &p, 4) == 350e9);
     assert_true(lb_machine_read_s(&m, LB_CACHE, 2, 1e9) == 40e9);
     assert_true(lb_machine_read_s(&m, LB_CACHE, 4, 1e9) == 50e9 && m.peer_clocks == 60);
+    /* All cores, measured in a slower moment than one, do not limit what one can do. */
+    m = (struct lb_machine){.cpu = true, .cores = 4, .clock_hz = 1e9, .clock_max_hz = 1e9};
+    c.all[LB_FLOPS + LB_F32] = 60e9;
+    c.all[LB_READ + LB_CACHE] = 10e9;
+    lb_machine_measured(&m, &c);
+    assert_true(lb_machine_flops_s(&m, &p, 1) == 100e9);
+    assert_true(lb_machine_read_s(&m, LB_CACHE, 1, 1e9) == 20e9);
 }
 
 /* The lowest rate that is taken for one of a machine's, in floating point operations per second. */
