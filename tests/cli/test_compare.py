@@ -202,7 +202,7 @@ class Compare(ProgramTest):
             self.assertLessEqual(max(row["blocks"]), sampler["max_samples"])
             refused = run("--resume", self.path("ab/" + side))
             self.assertEqual(refused.returncode, 2)
-            self.assertIn("run both again", refused.stderr)
+            self.assertIn("run --ab again", refused.stderr)
 
     def test_a_side_that_fails_is_named(self):
         done = run("--ab", plugin("slow_0"), plugin("misbehave_crash"), "--case", "T8_B1_H64", "--out",

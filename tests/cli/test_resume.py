@@ -137,7 +137,7 @@ class Resume(ProgramTest):
                   ({"tune": True, "tuned": written}, "give --tuned with that file again"),
                   ({"processes": "many"}, "processes is missing"),
                   ({"cases": ["cpu_ref/T0_B1_H1"]}, "cases[0]"),
-                  ({"interleaved": "with another"}, "run both again")]
+                  ({"interleaved": "with another"}, "run --ab again")]
         for changes, words in broken:
             with self.subTest(changes=changes):
                 self.change_header(**changes)
