@@ -18,30 +18,30 @@ constexpr int input = 3;
 
 using doubles = std::vector<double>;
 
-doubles draw(const lb_problem &p, lb_drawn what, size_t count)
+doubles draw(const lb_problem &p, lb_tensor what, size_t count)
 {
     doubles values(count);
     lb_draw_rows(&p, seed, what, static_cast<size_t>(p.batch), values.data());
     return values;
 }
 
-/* Draws one direction's weights. */
+/* Draws one direction's weights: w_ih [4H, input], w_hh [4H, H], b_ih [4H] and b_hh [4H], one after
+ * the other in `all`. */
 struct weights {
-    doubles w_ih, w_hh, b_ih, b_hh;
+    doubles all;
+    double *w_ih, *w_hh, *b_ih, *b_hh;
     weights(const lb_problem &p, size_t layer_dir, bool saturated)
     {
-        size_t rows = 4 * static_cast<size_t>(p.hidden);
-        w_ih.resize(rows * static_cast<size_t>(p.input));
-        w_hh.resize(rows * static_cast<size_t>(p.hidden));
-        b_ih.resize(rows);
-        b_hh.resize(rows);
-        lb_draw_weights(&p, seed, LB_DRAWN_W_IH, layer_dir, w_ih.data());
-        lb_draw_weights(&p, seed, LB_DRAWN_W_HH, layer_dir, w_hh.data());
-        lb_draw_weights(&p, seed, LB_DRAWN_B_IH, layer_dir, b_ih.data());
-        lb_draw_weights(&p, seed, LB_DRAWN_B_HH, layer_dir, b_hh.data());
-        for (size_t gate = 0; saturated && gate < 4;
-             gate++) /* all gates are open: c grows by 1 per step */
-            b_ih[gate * static_cast<size_t>(p.hidden)] = 16;
+        size_t hidden = static_cast<size_t>(p.hidden), rows = 4 * hidden;
+        all.resize(rows * (input + hidden + 2));
+        w_ih = all.data(), w_hh = w_ih + rows * input;
+        b_ih = w_hh + rows * hidden, b_hh = b_ih + rows;
+        lb_draw_weights(&p, seed, LB_W_IH, layer_dir, w_ih);
+        lb_draw_weights(&p, seed, LB_W_HH, layer_dir, w_hh);
+        lb_draw_weights(&p, seed, LB_B_IH, layer_dir, b_ih);
+        lb_draw_weights(&p, seed, LB_B_HH, layer_dir, b_hh);
+        for (size_t gate = 0; saturated && gate < 4; gate++)
+            b_ih[gate * hidden] = 16; /* all gates are open: c grows by 1 per step */
     }
 };
 
@@ -67,7 +67,7 @@ void set_inputs(truth &r, const doubles &x, size_t d, const weights &w)
 {
     const lb_problem &p = r.problem;
     size_t hidden = static_cast<size_t>(p.hidden), batch = static_cast<size_t>(p.batch);
-    r.w_hh.insert(r.w_hh.end(), w.w_hh.begin(), w.w_hh.end());
+    r.w_hh.insert(r.w_hh.end(), w.w_hh, w.b_ih);
     for (size_t u = 0; u < hidden; u++)
         for (size_t q = 0; q < 4; q++)
             r.bias.push_back(w.b_ih[q * hidden + u] + w.b_hh[q * hidden + u]);
@@ -120,11 +120,11 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act, bool saturated)
         r.lengths.resize(static_cast<size_t>(s.batch));
         lb_draw_lengths(&p, seed, r.lengths.size(), r.lengths.data());
     }
-    doubles x = draw(p, LB_DRAWN_X, n.x), all(m.weights), dx(n.x);
+    doubles x = draw(p, LB_X, n.x), all(m.weights), dx(n.x);
     doubles between(m.between), operand(m.operand), gates(m.gates), cells(m.cells);
-    r.h0 = draw(p, LB_DRAWN_H0, n.state), r.c0 = draw(p, LB_DRAWN_C0, n.state);
-    r.dy = draw(p, LB_DRAWN_DY, n.y);
-    r.dhn = draw(p, LB_DRAWN_DHN, n.state), r.dcn = draw(p, LB_DRAWN_DCN, n.state);
+    r.h0 = draw(p, LB_H0, n.state), r.c0 = draw(p, LB_C0, n.state);
+    r.dy = draw(p, LB_DY, n.y);
+    r.dhn = draw(p, LB_DHN, n.state), r.dcn = draw(p, LB_DCN, n.state);
     r.y.resize(m.y), r.pre.resize(4 * n.y);
     for (doubles *state : {&r.hn, &r.cn, &r.dh0, &r.dc0})
         state->resize(n.state);
@@ -140,8 +140,7 @@ truth make_truth(const shape &s, lb_dtype dtype, lb_act act, bool saturated)
     net.between = between.data(), net.operand = operand.data();
     for (size_t d = 0; d < static_cast<size_t>(s.directions); d++) {
         weights w(p, d, saturated);
-        lb_oracle_pack(&net, d, w.w_ih.data(), w.w_hh.data(), w.b_ih.data(), w.b_hh.data(),
-                       nullptr);
+        lb_oracle_pack(&net, d, w.all.data());
         set_inputs(r, x, d, w);
     }
     lb_oracle_forward(&net);
