@@ -190,7 +190,8 @@ def sentences(plugin, row):
     fault must spare, what it suffered."""
     # The load of the machine is nobody's defect.
     warnings = [text for text in row["warning"].split("; ")
-                if text and not text.startswith("other programs used")]
+                if text and not text.startswith(("other programs used", "the machine was ",
+                                                 "it took less time than its lower bound"))]
     if row["verdict"] == "unsupported":
         return []
     elsewhere = plugin.startswith("gpu_fault_") and row["seq_len"] != FAULTY_SEQ_LEN and row["verdict"] != "absent"
