@@ -22,7 +22,7 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name)
     const struct lb_registry *registry = session->registry;
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
-        if (impl_entry->impl && impl_entry->memory == LB_DEVICE &&
+        if (!impl_entry->absent && impl_entry->memory == LB_DEVICE &&
             (!name || strcmp(impl_entry->name, name) == 0))
             return true;
     }

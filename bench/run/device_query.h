@@ -5,7 +5,7 @@
 
 #include "run/session.h"
 
-/* True when the built-in implementation of that name (NULL: any of them) needs a GPU. */
+/* True when the implementation of that name (NULL: any) that may run here needs a GPU. */
 bool lb_gpu_wanted(const struct lb_session *session, const char *name);
 
 /* Finds the CPU and the GPU for which the program plans and runs from now on: those that it has,
