@@ -467,14 +467,14 @@ profiled() {
 
 # parts: what each part of a step costs. Four programs are compiled, side by side.
 parts() {
-  local options pass
-  for options in '' -DLB_FUSED_PRODUCT=0 -DLB_FUSED_EXCHANGE=0 -DLB_FUSED_TRACE; do
+  local kinds=('' -DLB_FUSED_PRODUCT=0 -DLB_FUSED_EXCHANGE=0 -DLB_FUSED_TRACE) options pass
+  for options in "${kinds[@]}"; do
     # shellcheck disable=SC2086 # no word where there is no option
     nvcc -O3 -arch=native -I. -Iharness $options -o "$scratch/try$options" cuda/try_fused.cu \
       cuda/fused/grid/pack.c cuda/fused/cluster/pack.c cuda/fused/common/weight_layout.c &
   done
   wait
-  for options in '' -DLB_FUSED_PRODUCT=0 -DLB_FUSED_EXCHANGE=0 -DLB_FUSED_TRACE; do
+  for options in "${kinds[@]}"; do
     for pass in forward backward; do
       echo "try_fused ${options:-whole steps}"
       timeout -k 20 "$allowed" "$scratch/try$options" cluster $pass 256 16 256,512 8 4 || return

@@ -2,7 +2,6 @@
  * files. */
 #include "cli/selection.h"
 
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,17 +25,8 @@ void lb_selection_free(struct lb_selection *selection)
 /* LB_INVALID for a name that is neither a file nor a builtin set: suggests one, or lists all. */
 static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
 {
-    char pattern[4500];
-    glob_t sets = {.gl_pathc = 0};
     struct lb_hint hint = {0};
-    snprintf(pattern, sizeof(pattern), "%s/*.txt", folder);
-    glob(pattern, 0, NULL, &sets);
-    for (size_t i = 0; i < sets.gl_pathc; i++) {
-        char *set = strrchr(sets.gl_pathv[i], '/') + 1;
-        set[strlen(set) - strlen(".txt")] = '\0';
-        lb_hint_add(&hint, name, set);
-    }
-    globfree(&sets);
+    lb_hint_add_files(&hint, name, folder, ".txt");
     return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; %s", name, hint.text);
 }
 

@@ -3,7 +3,6 @@
 #include "commands/commands.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -58,7 +57,7 @@ static enum test test_of(const json_t *condition)
     return test;
 }
 
-/* Reading */
+/* ---- Reading ---- */
 
 /* The path of the criteria's file; LB_INVALID when there is none of that name: err suggests one or
  * lists all. */
@@ -70,16 +69,7 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
     snprintf(path, size, "%s/%.200s.json", folder, name);
     if (!strchr(name, '/') && access(path, R_OK) == 0)
         return LB_OK;
-    DIR *files = opendir(folder);
-    for (struct dirent *file; files && (file = readdir(files));) {
-        size_t length = strlen(file->d_name);
-        if (length <= 5 || strcmp(file->d_name + length - 5, ".json") != 0)
-            continue;
-        file->d_name[length - 5] = '\0';
-        lb_hint_add(&hint, name, file->d_name);
-    }
-    if (files)
-        closedir(files);
+    lb_hint_add_files(&hint, name, folder, ".json");
     return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; %s", name, hint.text);
 }
 
@@ -114,7 +104,7 @@ static void free_criteria(struct criteria *criteria)
     *criteria = (struct criteria){0};
 }
 
-/* The layer */
+/* ---- The layer ---- */
 
 /* The layer's value of that setting; NULL: there is no such setting. */
 static const char *value_of(const struct criteria *criteria, const char *setting)

@@ -2,6 +2,7 @@
 #include "base/suggest.h"
 
 #include <ctype.h>
+#include <glob.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -66,4 +67,19 @@ void lb_hint_add(struct lb_hint *hint, const char *word, const char *name)
     } else if (hint->distance == 0)
         lb_append(hint->text, sizeof(hint->text), "%s%s", hint->text[0] ? ", " : "there are ",
                   name);
+}
+
+void lb_hint_add_files(struct lb_hint *hint, const char *word, const char *folder,
+                       const char *suffix)
+{
+    char pattern[4500];
+    glob_t files = {.gl_pathc = 0};
+    snprintf(pattern, sizeof(pattern), "%s/*%s", folder, suffix);
+    glob(pattern, 0, NULL, &files);
+    for (size_t i = 0; i < files.gl_pathc; i++) {
+        char *name = strrchr(files.gl_pathv[i], '/') + 1;
+        name[strlen(name) - strlen(suffix)] = '\0';
+        lb_hint_add(hint, word, name);
+    }
+    globfree(&files);
 }

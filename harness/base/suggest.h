@@ -27,4 +27,8 @@ struct lb_hint {
 };
 
 void lb_hint_add(struct lb_hint *hint, const char *word, const char *name);
+
+/* The same with the names of the folder's files that end in suffix, such as ".json", without it. */
+void lb_hint_add_files(struct lb_hint *hint, const char *word, const char *folder,
+                       const char *suffix);
 #endif

@@ -70,7 +70,7 @@ class Healthy(DevicesTest):
 
 class Planted(DevicesTest):
     def test_a_slow_device_is_named_and_a_crash_costs_its_row(self):
-        # The fake clock counts a few samples of a busy machine too long: these must be a minority.
+        # On a busy machine the fake device takes some samples for too long: in 0.2 s these are a minority.
         rows, lines, done = self.sweep_all("--case-time", "0.2", grid=GPU_GRID, exit_code=1, slow=2, crashes="all")
         self.assertRegex(done.stderr, r"(?m)^node \S+ GPU-fa000002 is (4[5-9]|5[0-5]) % slower than the median of 3")
         marked = {lines[0]["environments"][row["environment"]]["gpu"]["ordinal"]
