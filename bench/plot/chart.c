@@ -28,7 +28,7 @@ struct point {
     const char *page; /* shared by all of a picture */
     const struct lb_row *row;
     size_t series;
-    int64_t held[LB_SIZE_COUNT]; /* sizes that all of a panel share; 0: of no account, as I = H */
+    int64_t held[LB_SIZE_COUNT]; /* sizes that all of a panel share; 0: none, as I that equals H */
     double x, y, lo, hi;
     double bound;   /* y at the lower bound of the time; NaN: unknown */
     int percentile; /* of a chart over percentiles */
