@@ -30,6 +30,16 @@ void lb_case_machine(enum lb_memory memory, const struct lb_device_info *device,
         lb_machine_measured(machine, measured);
 }
 
+/* What a call on the device takes at least as was measured there, 0 where it was not: a stream waits
+ * for each call, which a launch of its own starts, and any other call is at least one kernel. */
+static double least_call_ns(const struct lb_device_info *device, enum lb_timing timing)
+{
+    const struct lb_ceilings *measured = lb_ceilings_assumed(true);
+    if (!measured || strcmp(measured->of, device->uuid) != 0)
+        return 0;
+    return fmax(0, measured->all[timing == LB_STREAMING ? LB_LAUNCH_NS : LB_GRAPH_NODE_NS]);
+}
+
 void lb_case_lower_bound(enum lb_memory memory, struct lb_row *row, const int32_t *lengths)
 {
     struct lb_machine machine;
@@ -47,6 +57,8 @@ void lb_case_lower_bound(enum lb_memory memory, struct lb_row *row, const int32_
     if (isnan(bound.total_ns))
         return;
     row->floor_ns = bound.total_ns;
+    if (memory == LB_DEVICE)
+        row->floor_ns = fmax(row->floor_ns, least_call_ns(device, row->c.timing));
     row->chain_steps = bound.steps;
     row->chain_ns = bound.steps * bound.step_ns;
 }

@@ -309,3 +309,20 @@ TEST(measurements_can_only_lower_the_bound_of_a_known_machine)
     lb_ceilings_assume(false, NULL);
     lb_ceilings_assume(true, NULL);
 }
+
+TEST(a_call_takes_at_least_what_a_graph_node_takes_and_in_a_stream_a_launch)
+{
+    struct lb_device_info device;
+    struct lb_ceilings c;
+    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
+    strcpy(device.uuid, "GPU-measured");
+    lb_device_assume(&device, NULL);
+    lb_ceilings_clear(&c, device.uuid, device.sm_count);
+    c.all[LB_GRAPH_NODE_NS] = 1e6;
+    c.all[LB_LAUNCH_NS] = 2e6;
+    lb_ceilings_assume(true, &c);
+    assert_true(row_on(LB_DEVICE, "x/T1_B1_H64/f16/infer/graph", NULL).floor_ns == 1e6);
+    assert_true(row_on(LB_DEVICE, "x/T1_B1_H64/f16/infer/stream", NULL).floor_ns == 2e6);
+    assert_true(row_on(LB_DEVICE, "x/T1024_B64_H1024/f32/train", NULL).floor_ns > 1e6);
+    lb_ceilings_assume(true, NULL);
+}
