@@ -30,8 +30,9 @@ void lb_case_machine(enum lb_memory memory, const struct lb_device_info *device,
         lb_machine_measured(machine, measured);
 }
 
-/* What a call on the device takes at least as was measured there, 0 where it was not: a stream waits
- * for each call, which a launch of its own starts, and any other call is at least one kernel. */
+/* What a call on the device takes at least as was measured there, 0 where it was not: a stream
+ * waits for each call, which a launch of its own starts, and any other call is at least one kernel.
+ */
 static double least_call_ns(const struct lb_device_info *device, enum lb_timing timing)
 {
     const struct lb_ceilings *measured = lb_ceilings_assumed(true);
