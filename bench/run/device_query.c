@@ -101,6 +101,16 @@ static double measuring_seconds(const struct lb_session *session, const struct l
     return fmin(fmax(0.05 * all, 0.1), session->options->quick ? 0.7 : 2.5);
 }
 
+/* The most bytes that a call of these cases moves; with cold caches, all come from memory. */
+static double most_bytes(const struct lb_case *cases, size_t count)
+{
+    double most = 0;
+    for (size_t i = 0; i < count; i++)
+        most = fmax(most, cases[i].cache == LB_COLD ? (double)INFINITY
+                                                    : lb_problem_bytes(&cases[i].problem));
+    return most;
+}
+
 void lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases, size_t count,
                       json_t *environment)
 {
@@ -108,7 +118,7 @@ void lb_ceilings_find(const struct lb_session *session, const struct lb_case *ca
     struct lb_error why;
     json_t *list = json_array();
     double seconds = measuring_seconds(session, cases, count);
-    if (lb_cpu_ceilings_measure(seconds, &cpu, &why) == LB_OK)
+    if (lb_cpu_ceilings_measure(seconds, most_bytes(cases, count), &cpu, &why) == LB_OK)
         json_array_append_new(list, lb_ceilings_to_json(&cpu));
     else
         fprintf(stderr, "warning: the CPUs' ceilings are not known: %s\n", why.text);
@@ -128,7 +138,7 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     struct lb_machine published;
     char memory[32];
     struct lb_error why = {""};
-    enum lb_status st = lb_cpu_ceilings_measure(cpu_seconds, &figures, err);
+    enum lb_status st = lb_cpu_ceilings_measure(cpu_seconds, (double)INFINITY, &figures, err);
     if (st != LB_OK)
         return st;
     printf("CPUs, %d core%s\n", figures.cores, figures.cores == 1 ? "" : "s");

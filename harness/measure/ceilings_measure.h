@@ -26,8 +26,9 @@ enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
 
 /* Measures one core and all cores together, each figure as the best of many short rounds, so that
  * other programs on the machine disturb it little, in about that many seconds. Threads are pinned.
- * LB_OOM; LB_FAILED when a thread does not start. */
-enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
+ * bytes: the most that a call moves. Only where these do not fit the L3 is memory measured, which
+ * takes twice as many bytes as the L3 has. LB_OOM; LB_FAILED when a thread does not start. */
+enum lb_status lb_cpu_ceilings_measure(double seconds, double bytes, struct lb_ceilings *ceilings,
                                        struct lb_error *err);
 
 /* Flops per second of multiply-adds in registers, of one short burst on the calling thread in the

@@ -272,10 +272,10 @@ static size_t level_bytes(const struct lb_machine *m, double cache, enum lb_leve
 /* *kept: the buffer for LB_MEMORY, which takes long to touch, of a machine with one L3, for a later
  * call; NULL: there is none. */
 static enum lb_status measure_reads(const struct lb_machine *m, double cache,
-                                    struct round_of *round, double seconds, void **kept,
-                                    double *rates, struct lb_error *err)
+                                    struct round_of *round, double seconds, bool memory,
+                                    void **kept, double *rates, struct lb_error *err)
 {
-    for (int level = 0; level < LB_LEVEL_COUNT; level++) {
+    for (int level = 0; level < (memory ? LB_LEVEL_COUNT : LB_MEMORY); level++) {
         bool keep = level == LB_MEMORY && m->domains == 1;
         void *buffer = keep ? *kept : NULL;
         round->peak = NULL;
@@ -315,8 +315,8 @@ static struct round_of current; /* one measurement at a time */
 
 /* Measures all figures with so many threads. */
 static enum lb_status measure_with(int threads, const struct lb_cpu_topology *topology,
-                                   const struct lb_machine *m, double seconds, void **kept,
-                                   double *rates, struct lb_error *err)
+                                   const struct lb_machine *m, double seconds, bool memory,
+                                   void **kept, double *rates, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double cache = lb_cpu_topology_l3_bytes(topology, (size_t)threads);
@@ -325,8 +325,8 @@ static enum lb_status measure_with(int threads, const struct lb_cpu_topology *to
         current.peak = peak_loop_of((enum lb_dtype)d, m->units[d]);
         rates[LB_FLOPS + d] = 1e9 * best_rate(&current, seconds);
     }
-    LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, kept, rates,
-                         err));
+    LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, memory, kept,
+                         rates, err));
     if (threads > 1)
         rates[LB_BARRIER_NS] = threads / best_rate(&current, seconds);
 done:
@@ -334,7 +334,7 @@ done:
     return st;
 }
 
-enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
+enum lb_status lb_cpu_ceilings_measure(double seconds, double bytes, struct lb_ceilings *ceilings,
                                        struct lb_error *err)
 {
     enum { FIGURES = 2 * 9 + 1 }; /* of one core and of all, and the latency of two */
@@ -346,13 +346,14 @@ enum lb_status lb_cpu_ceilings_measure(double seconds, struct lb_ceilings *ceili
     lb_cpu_topology_here(&topology);
     lb_machine_here(&topology, false, &m);
     int threads = m.cores < LB_MAX_PINNED_THREADS ? m.cores : LB_MAX_PINNED_THREADS;
+    bool memory = !(bytes < m.bytes[LB_CACHE]); /* a size that is not known is 0 */
     lb_ceilings_clear(ceilings, "cpu", threads);
-    LB_TRY(measure_with(1, &topology, &m, each, &kept, ceilings->core, err));
+    LB_TRY(measure_with(1, &topology, &m, each, memory, &kept, ceilings->core, err));
     if (threads == 1) {
         memcpy(ceilings->all, ceilings->core, sizeof(ceilings->all));
         goto done;
     }
-    LB_TRY(measure_with(threads, &topology, &m, each, &kept, ceilings->all, err));
+    LB_TRY(measure_with(threads, &topology, &m, each, memory, &kept, ceilings->all, err));
     LB_TRY(open_round(2, &topology, &current, err));
     ceilings->all[LB_PEER_NS] = 1 / best_rate(&current, each); /* one waits, then the other */
     lb_pinned_threads_close(current.threads);

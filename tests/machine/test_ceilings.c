@@ -74,8 +74,12 @@ TEST(this_machine_is_measured)
 {
     struct lb_ceilings c;
     struct lb_error err = {""};
-    if (lb_cpu_ceilings_measure(0.1, &c, &err) != LB_OK)
+    if (lb_cpu_ceilings_measure(0.1, 0, &c, &err) != LB_OK)
         fail_msg("%s", err.text);
+    const bool cached = isfinite(c.core[LB_READ + LB_CACHE]);
+    assert_true(!cached || isnan(c.core[LB_READ + LB_MEMORY])); /* nothing needs it */
+    assert_int_equal(lb_cpu_ceilings_measure(0.1, (double)INFINITY, &c, &err), LB_OK);
+    assert_true(!cached || c.core[LB_READ + LB_MEMORY] > LEAST_RATE);
     assert_string_equal(c.of, "cpu");
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         assert_true(c.core[LB_FLOPS + d] > LEAST_RATE && c.core[LB_FLOPS + d] < 1e14);
