@@ -13,7 +13,7 @@
  * the bandwidth of the memory that holds the weights. On a CPU each call takes longer than a
  * time slice, so that other programs on the same CPU affect the median. */
 static const char *const problems[LB_CANARY_COUNT] = {
-    "T256_B1_I256_H256/f32/infer", "T32_B16_I256_H256/f32/infer", "T8_B1_I1024_H1024/f32/infer"};
+    "T256_B1_I256_H256/f32/infer", "T32_B16_I256_H256/f32/infer", "T8_B1_I64_H1024/f32/infer"};
 
 static bool is_built(const struct lb_registry *registry, const char *name)
 {
