@@ -128,8 +128,8 @@ log=$out/test.log
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
-call_limit=30 # seconds; no case on the grid takes one
-[ -z "$dry" ] || call_limit=4
+call_limit=30 case_time=0.2 # seconds; no call on the grid takes one
+[ -z "$dry" ] || call_limit=4 case_time=0.02
 [ -z "$from" ] || [ "$from" -ef "$out" ] ||
   for name in run.jsonl tuned.jsonl tuned.txt cudnn.jsonl; do
     [ ! -f "$from/$name" ] || [ -e "$out/$name" ] || cp "$from/$name" "$out/"
@@ -269,7 +269,7 @@ limited() {
     timeout -k 20 -s INT "$seconds" "$program" --resume "$folder" "${common[@]}" \
       "${fake[@]:0:2}"
   else
-    timeout -k 20 -s INT "$seconds" "$program" --sweep --out "$folder" --case-time 0.2 \
+    timeout -k 20 -s INT "$seconds" "$program" --sweep --out "$folder" --case-time "$case_time" \
       "${common[@]}" "$@" "${fake[@]}"
   fi
 }

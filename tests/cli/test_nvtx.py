@@ -32,10 +32,10 @@ class NvtxTest(ProgramTest):
 
 class Ranges(NvtxTest):
     def test_every_case_of_a_sweep_has_its_ranges(self):
-        rows, processes = self.record(*TINY, "-T", "4,9", "-L", "1,2", "-D", "1,2", "--dtype",
-                                      "f64,f32", "--pass", "infer,forward,backward,train",
-                                      "--impl", "cpu_ref,cpu_simd", "--case-time", "0.01")
-        self.assertEqual(len(rows), 3 * 2 * 2 * 2 * 4 * 2)
+        rows, processes = self.record(*TINY, "-L", "2", "-D", "1,2", "--dtype", "f64,f32", "--pass",
+                                      "infer,forward,backward,train", "--impl", "cpu_ref,cpu_simd",
+                                      "--case-time", "0.01")
+        self.assertEqual(len(rows), 2 * 2 * 4 * 2)
         self.assertEqual(len(processes), 1, "all cases ran in one worker")
         self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
 

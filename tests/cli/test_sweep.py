@@ -110,7 +110,7 @@ class Sweep(ProgramTest):
         self.assertEqual(rows["cpu_simd/T3_B2_I4_H4/f32/infer/th2"]["threads"], 2)
 
     def test_streams_carry_their_state_and_keep_a_rate(self):
-        rows, done = self.sweep("-T", "1,3", "-B", "2", "-L", "2", "-I", "3", "-H", "8", "--impl", "cpu_ref,cpu_simd,onednn,openblas",
+        rows, done = self.sweep("-T", "3", "-B", "2", "-L", "2", "-I", "3", "-H", "8", "--impl", "cpu_ref,cpu_simd,onednn,openblas",
                                 "--timing", "stream", "--cell", "standard,projection,residual,peephole")
         self.assertNotIn("wrong", {row["verdict"] for row in rows.values()}, done.stdout)
         self.assertEqual({row["verdict"] for name, row in rows.items() if name.startswith("cpu_ref/")}, {"ok"}, done.stdout)
@@ -123,7 +123,7 @@ class Sweep(ProgramTest):
             self.assertEqual(ordered, sorted(ordered))
             self.assertTrue(row["p999_lo_ns"] <= row["p999_ns"] <= row["p999_hi_ns"] <= row["max_ns"])
         rows, done = self.sweep("-T", "1", "-B", "1", "-H", "8", "--impl", "cpu_ref", "--timing", "stream",
-                                "--rate", "200", "--case-time", "1", name="rate")
+                                "--rate", "200", "--case-time", "0.5", name="rate")
         row = rows["cpu_ref/T1_B1_I8_H8/f32/infer/stream/rate200"]
         self.assertTrue(6 <= len(row["samples_ns"]) < 368, len(row["samples_ns"]))
         self.assertIsNone(row["p999_ns"])
@@ -139,7 +139,7 @@ class Sweep(ProgramTest):
     @unittest.skipUnless(len(os.sched_getaffinity(0)) >= 2, "one CPU serves one instance")
     def test_instances_share_the_threads_and_the_best_split_is_named(self):
         rows, done = self.sweep("-T", "2", "-B", "3", "-I", "5", "-H", "16", "-L", "2", "--impl", "cpu_simd,onednn,openblas",
-                                "--timing", "stream", "--threads", "2", "--instances", "1,2", "--case-time", "1", plots=True)
+                                "--timing", "stream", "--threads", "2", "--instances", "1,2", "--case-time", "0.2", plots=True)
         for impl in ("cpu_simd", "onednn"):
             one, two = (rows[f"{impl}/T2_B3_I5_H16_L2/f32/infer/stream{x}/th2"] for x in ("", "/x2"))
             self.assertEqual((one["instances"], two["instances"], len(one["blocks"]), len(two["blocks"])), (1, 2, 1, 2))
