@@ -233,6 +233,19 @@ sizes() {
   done
 }
 
+# streams: calls that carry their state, by one instance and by four at once: a step, and the first model
+# of STAC-ML.
+streams() {
+  local impl steps instances
+  for impl in cudnn:persist_static fused; do
+    for steps in T1 T50; do
+      for instances in '' /x4; do
+        echo "$impl/${steps}_B1_I100_H100_L2/f16/infer/graph/stream$instances/th4"
+      done
+    done
+  done
+}
+
 # grid: all cases of the sweep, the most informative first: the sizes of the README's table. Predictions are compared with replayed
 # graphs, which hold no work of the host; persist_dynamic compiles one kernel per case; the naive
 # loop is slow.
@@ -243,6 +256,7 @@ grid() {
   lines "$all" f16/graph T1024_B16_H{256,512,768,1024}
   lines "$all" f16 "${short[@]}"
   lines "$families" f16/graph "${short[@]}"
+  streams
   lines "$all" f16 "${long[@]}"
   lines cuda_naive f16 "${short[@]}"
   lines "$all" bf16,f32/tf32,f32 "${short[@]}"

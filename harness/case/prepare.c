@@ -68,7 +68,7 @@ enum lb_status lb_case_open(struct lb_case_context *context, struct lb_error *er
     const struct lb_sizes *s = &context->sizes;
     const struct lb_problem *problem = &context->plan.problem;
     context->available_before = context->space->available();
-    if (!context->on_device)
+    if (!context->on_device || context->together)
         lb_pin(context->plan.config.threads, context->instance, context->cpus,
                sizeof(context->cpus));
     if (context->together && strncmp(context->cpus, "any", 3) == 0)
@@ -132,6 +132,7 @@ static enum lb_status allocate_buffers(struct lb_case_context *context, struct l
     LB_CHECK(
         lb_timer_create(context->impl->memory, context->c->cache == LB_COLD, &context->timer, err));
     context->timer.never_hold = context->options->kernels || context->options->profile;
+    context->timer.until_seen = lb_case_streams(context);
     lb_case_note_peak(context);
     return LB_OK;
 }
@@ -259,8 +260,7 @@ void lb_case_close(struct lb_case_context *context)
         free(context->self);
     }
     lb_case_phase(context, "release");
-    if (!context->on_device)
-        lb_unpin();
+    lb_unpin();
     lb_timer_destroy(&context->timer);
     lb_case_update_close(&context->update);
     lb_tensors_destroy(&context->tensors);

@@ -85,6 +85,8 @@ void lb_case_go_through(struct lb_case_context *context)
     context->timer.memory = context->impl->memory;
     context->calls = 1;
     begin(context);
+    if (context->on_device && context->instance > 0)
+        LB_TRY(lb_device()->enter(&err));
     LB_TRY(plan(context, &err));
     LB_TRY(lb_case_open(context, &err));
     LB_TRY(lb_case_prepare(context, &err));

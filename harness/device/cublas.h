@@ -9,6 +9,7 @@
 
 #define LB_CUBLAS_FUNCTIONS(X) \
     X(cublasCreate_v2)         \
+    X(cublasDestroy_v2)        \
     X(cublasGemmEx_64)         \
     X(cublasGetProperty)       \
     X(cublasGetStatusString)   \

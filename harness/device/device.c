@@ -2,6 +2,7 @@
 #include "device/device.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
+#include "base/memory.h"
 
 /* ---- The built table. --------------------------------------------------------------------- */
 
@@ -99,6 +101,41 @@ enum lb_status lb_device_needs(const struct lb_device_info *device, int major, i
                    what, what[0] ? " " : "", major, minor,
                    strchr("AEIO", name[0]) || strncmp(name, "NV", 2) == 0 ? "an" : "a", name,
                    device->major, device->minor);
+}
+
+/* ---- The end of a thread. ------------------------------------------------------------------ */
+
+struct ending {
+    void (*end)(void *what);
+    void *what;
+    struct ending *next;
+};
+
+static pthread_key_t endings;
+
+static void end_all(void *first)
+{
+    for (struct ending *at = first, *next; at; at = next) {
+        next = at->next;
+        at->end(at->what);
+        free(at);
+    }
+}
+
+static void create_endings(void)
+{
+    if (pthread_key_create(&endings, end_all) != 0)
+        abort(); /* the process has a thousand keys already */
+}
+
+void lb_at_thread_end(void (*end)(void *what), void *what)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct ending *ending = lb_needed(malloc(sizeof(*ending)));
+    pthread_once(&once, create_endings);
+    *ending = (struct ending){end, what, pthread_getspecific(endings)};
+    if (pthread_setspecific(endings, ending) != 0)
+        abort(); /* out of memory */
 }
 
 /* ---- Device memory as a space. ------------------------------------------------------------ */

@@ -34,13 +34,15 @@ struct lb_device_info {
  * of a thousand nodes. */
 enum { LB_HOLD_NS = 10000000 };
 
-/* A device as a table of functions. There is one device and one stream per process, and all calls
- * come from one thread. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's
+/* A device as a table of functions. There is one device per process, and one stream per thread that
+ * uses it. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's
  * own message. */
 struct lb_device_api {
     /* Opens the device. LB_ABSENT with the reason: no driver, no device, or it cannot be used. */
     enum lb_status (*open)(int ordinal, struct lb_device_info *info, struct lb_error *err);
-    void *(*stream)(void); /* the cudaStream_t of all work */
+    /* Gives a further thread of the process a stream, until the thread ends. */
+    enum lb_status (*enter)(struct lb_error *err);
+    void *(*stream)(void); /* the cudaStream_t of all work of the calling thread */
 
     enum lb_status (*allocate)(size_t bytes, void **out, struct lb_error *err); /* bytes > 0 */
     void (*release)(void *memory);                                              /* accepts NULL */
@@ -133,6 +135,10 @@ enum lb_status lb_device_needs(const struct lb_device_info *device, int major, i
 /* Device memory of the table in use, as a memory space. Each block lies between guard bands, as in
  * lb_host_space. */
 extern const struct lb_space lb_device_space;
+
+/* Calls end(what) when the calling thread ends, the latest request first. The first thread of a
+ * process never ends before the process. For handles that a thread keeps. */
+void lb_at_thread_end(void (*end)(void *what), void *what);
 
 /* The table of CUDA. This and the following declarations have definitions only where LB_HAVE_CUDA
  * is defined. */

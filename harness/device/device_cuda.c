@@ -10,19 +10,21 @@
 #include "device/nvml.h"
 #include "stats/order_stats.h"
 
-static struct {
+/* What each thread that uses the device has for itself. */
+static _Thread_local struct own {
     cudaStream_t stream;
     cudaEvent_t from, to;            /* before and after the timed work */
     uint64_t *sum;                   /* on the device, for hashes; NULL before the first */
     float *fixed;                    /* on the device, for the reference; NULL before the first */
     struct lb_clock_reading *clocks; /* [2, LB_CLOCK_SLOTS] on the device; NULL before the first */
-    int sm_count;
     /* Of lb_device_hold, with the ticket of the last hold: the host's memory, its address on the
      * device. NULL: no hold yet. */
     volatile unsigned *flags;
     unsigned *device_flags, ticket;
-    cudaError_t fault; /* the first one that made the device unusable; cudaSuccess: none */
-} device;
+} own;
+
+static int chosen, sm_count;       /* of the open device */
+static _Atomic(cudaError_t) fault; /* the first that made the device unusable; cudaSuccess: none */
 
 /* Errors after which every later call fails with the same error until the process ends. */
 static bool is_sticky(cudaError_t error)
@@ -56,8 +58,8 @@ enum lb_status lb_cuda_check(int code, const char *what, struct lb_error *err)
     if (error == cudaSuccess)
         return LB_OK;
     (void)cudaGetLastError();
-    if (is_sticky(error) && device.fault == cudaSuccess)
-        device.fault = error;
+    if (is_sticky(error) && fault == cudaSuccess)
+        fault = error;
     return lb_fail(err, error == cudaErrorMemoryAllocation ? LB_OOM : LB_FAILED, "%s: %s (%s, %d)",
                    what, cudaGetErrorString(error), cudaGetErrorName(error), (int)error);
 }
@@ -150,6 +152,33 @@ static enum lb_status describe(int ordinal, struct lb_device_info *info, struct 
                          err);
 }
 
+/* lb_at_thread_end */
+static void leave(void *user)
+{
+    struct own *o = user;
+    (void)cudaFree(o->sum);
+    (void)cudaFree(o->fixed);
+    (void)cudaFree(o->clocks);
+    (void)cudaFreeHost((void *)(uintptr_t)o->flags);
+    if (o->from)
+        (void)cudaEventDestroy(o->from);
+    if (o->to)
+        (void)cudaEventDestroy(o->to);
+    if (o->stream)
+        (void)cudaStreamDestroy(o->stream);
+}
+
+static enum lb_status cuda_enter(struct lb_error *err)
+{
+    own = (struct own){0};
+    lb_at_thread_end(leave, &own);
+    LB_CHECK(lb_cuda_check(cudaSetDevice(chosen), "choosing the device", err));
+    LB_CHECK(lb_cuda_check(cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking),
+                           "creating a stream", err));
+    LB_CHECK(lb_cuda_check(cudaEventCreate(&own.from), "creating an event", err));
+    return lb_cuda_check(cudaEventCreate(&own.to), "creating an event", err);
+}
+
 static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -179,21 +208,16 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
         return absent(error, ordinal, err);
     LB_TRY(describe(ordinal, info, err));
     info->visible = count;
-    device.sm_count = info->sm_count;
-    device.sum = NULL; /* of a device that was open before */
-    device.fixed = NULL;
-    device.clocks = NULL;
-    LB_TRY(lb_cuda_check(cudaStreamCreateWithFlags(&device.stream, cudaStreamNonBlocking),
-                         "creating a stream", err));
-    LB_TRY(lb_cuda_check(cudaEventCreate(&device.from), "creating an event", err));
-    LB_TRY(lb_cuda_check(cudaEventCreate(&device.to), "creating an event", err));
+    sm_count = info->sm_count;
+    chosen = ordinal;
+    LB_TRY(cuda_enter(err));
 done:
     return st == LB_OK ? LB_OK : LB_ABSENT;
 }
 
 static void *cuda_stream(void)
 {
-    return device.stream;
+    return own.stream;
 }
 
 static enum lb_status cuda_allocate(size_t bytes, void **out, struct lb_error *err)
@@ -221,13 +245,13 @@ static enum lb_status cuda_memory(double *free_bytes, double *total_bytes, struc
 
 static enum lb_status cuda_synchronize(struct lb_error *err)
 {
-    return lb_cuda_check(cudaStreamSynchronize(device.stream), "waiting for the device", err);
+    return lb_cuda_check(cudaStreamSynchronize(own.stream), "waiting for the device", err);
 }
 
 static enum lb_status copy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                            struct lb_error *err)
 {
-    LB_CHECK(lb_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, device.stream), "copying", err));
+    LB_CHECK(lb_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, own.stream), "copying", err));
     return cuda_synchronize(err);
 }
 
@@ -244,7 +268,7 @@ static enum lb_status cuda_download(void *host, const void *from, size_t bytes,
 
 static enum lb_status cuda_fill(void *to, int byte, size_t bytes, struct lb_error *err)
 {
-    return lb_cuda_check(cudaMemsetAsync(to, byte, bytes, device.stream), "filling device memory",
+    return lb_cuda_check(cudaMemsetAsync(to, byte, bytes, own.stream), "filling device memory",
                          err);
 }
 
@@ -252,11 +276,11 @@ static enum lb_status cuda_hash(const void *memory, size_t bytes, uint64_t *hash
                                 struct lb_error *err)
 {
     uint64_t sum;
-    if (!device.sum)
-        LB_CHECK(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
-    LB_CHECK(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
-    LB_CHECK(lb_device_hash_add(memory, bytes, device.sum, device.stream, err));
-    LB_CHECK(cuda_download(&sum, device.sum, sizeof(sum), err));
+    if (!own.sum)
+        LB_CHECK(cuda_allocate(sizeof(*own.sum), (void **)&own.sum, err));
+    LB_CHECK(cuda_fill(own.sum, 0, sizeof(*own.sum), err));
+    LB_CHECK(lb_device_hash_add(memory, bytes, own.sum, own.stream, err));
+    LB_CHECK(cuda_download(&sum, own.sum, sizeof(sum), err));
     *hash += sum;
     return LB_OK;
 }
@@ -264,16 +288,16 @@ static enum lb_status cuda_hash(const void *memory, size_t bytes, uint64_t *hash
 static enum lb_status cuda_overflow(const void *memory, size_t count, uint64_t *found,
                                     struct lb_error *err)
 {
-    if (!device.sum)
-        LB_CHECK(cuda_allocate(sizeof(*device.sum), (void **)&device.sum, err));
-    LB_CHECK(cuda_fill(device.sum, 0, sizeof(*device.sum), err));
-    LB_CHECK(lb_device_overflow_add(memory, count, device.sum, device.stream, err));
-    return cuda_download(found, device.sum, sizeof(*found), err);
+    if (!own.sum)
+        LB_CHECK(cuda_allocate(sizeof(*own.sum), (void **)&own.sum, err));
+    LB_CHECK(cuda_fill(own.sum, 0, sizeof(*own.sum), err));
+    LB_CHECK(lb_device_overflow_add(memory, count, own.sum, own.stream, err));
+    return cuda_download(found, own.sum, sizeof(*found), err);
 }
 
 static enum lb_status cuda_start(struct lb_error *err)
 {
-    return lb_cuda_check(cudaEventRecord(device.from, device.stream), "recording an event", err);
+    return lb_cuda_check(cudaEventRecord(own.from, own.stream), "recording an event", err);
 }
 
 /* The flags are memory of the host that the device reads over the bus, mapped once. */
@@ -281,14 +305,14 @@ static enum lb_status map_flags(struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     void *flags = NULL, *seen = NULL;
-    if (device.flags)
+    if (own.flags)
         return LB_OK;
     LB_TRY(lb_cuda_check(cudaHostAlloc(&flags, 2 * sizeof(unsigned), cudaHostAllocMapped),
                          "allocating host memory that the device sees", err));
     memset(flags, 0, 2 * sizeof(unsigned));
     LB_TRY(lb_cuda_check(cudaHostGetDevicePointer(&seen, flags, 0), "mapping host memory", err));
-    device.flags = flags;
-    device.device_flags = seen;
+    own.flags = flags;
+    own.device_flags = seen;
     flags = NULL;
 done:
     if (flags)
@@ -299,33 +323,32 @@ done:
 static enum lb_status cuda_hold(struct lb_error *err)
 {
     LB_CHECK(map_flags(err));
-    device.ticket++;
-    return lb_device_hold(device.device_flags, device.ticket, device.stream, err);
+    own.ticket++;
+    return lb_device_hold(own.device_flags, own.ticket, own.stream, err);
 }
 
 static bool cuda_held(void)
 {
-    return device.flags && device.flags[1] != device.ticket;
+    return own.flags && own.flags[1] != own.ticket;
 }
 
 static enum lb_status cuda_clock_begin(struct lb_error *err)
 {
-    const size_t bytes = 2 * LB_CLOCK_SLOTS * sizeof(*device.clocks);
-    if (!device.clocks)
-        LB_CHECK(cuda_allocate(bytes, (void **)&device.clocks, err));
-    LB_CHECK(cuda_fill(device.clocks, 0, bytes, err));
-    return lb_device_read_clocks(device.clocks, device.sm_count, device.stream, err);
+    const size_t bytes = 2 * LB_CLOCK_SLOTS * sizeof(*own.clocks);
+    if (!own.clocks)
+        LB_CHECK(cuda_allocate(bytes, (void **)&own.clocks, err));
+    LB_CHECK(cuda_fill(own.clocks, 0, bytes, err));
+    return lb_device_read_clocks(own.clocks, sm_count, own.stream, err);
 }
 
 static enum lb_status cuda_clock_end(double *mhz, struct lb_error *err)
 {
     struct lb_clock_reading readings[2 * LB_CLOCK_SLOTS];
     *mhz = (double)NAN;
-    if (!device.clocks) /* clock_begin found no memory: the kernel would write to address 0 */
+    if (!own.clocks) /* clock_begin found no memory: the kernel would write to address 0 */
         return lb_fail(err, LB_FAILED, "the clocks were not read before");
-    LB_CHECK(
-        lb_device_read_clocks(device.clocks + LB_CLOCK_SLOTS, device.sm_count, device.stream, err));
-    LB_CHECK(cuda_download(readings, device.clocks, sizeof(readings), err));
+    LB_CHECK(lb_device_read_clocks(own.clocks + LB_CLOCK_SLOTS, sm_count, own.stream, err));
+    LB_CHECK(cuda_download(readings, own.clocks, sizeof(readings), err));
     *mhz = lb_mean_clock_mhz(readings, readings + LB_CLOCK_SLOTS, LB_CLOCK_SLOTS);
     return LB_OK;
 }
@@ -333,13 +356,12 @@ static enum lb_status cuda_clock_end(double *mhz, struct lb_error *err)
 static enum lb_status cuda_stop(double *ns, struct lb_error *err)
 {
     float ms = 0;
-    cudaError_t recorded = cudaEventRecord(device.to, device.stream);
-    if (device.flags)
-        device.flags[0] = device.ticket;
+    cudaError_t recorded = cudaEventRecord(own.to, own.stream);
+    if (own.flags)
+        own.flags[0] = own.ticket;
     LB_CHECK(lb_cuda_check(recorded, "recording an event", err));
-    LB_CHECK(lb_cuda_check(cudaEventSynchronize(device.to), "waiting for the device", err));
-    LB_CHECK(
-        lb_cuda_check(cudaEventElapsedTime(&ms, device.from, device.to), "reading the time", err));
+    LB_CHECK(lb_cuda_check(cudaEventSynchronize(own.to), "waiting for the device", err));
+    LB_CHECK(lb_cuda_check(cudaEventElapsedTime(&ms, own.from, own.to), "reading the time", err));
     *ns = (double)ms * 1e6;
     return LB_OK;
 }
@@ -349,13 +371,12 @@ static enum lb_status cuda_reference(double *ns, struct lb_error *err)
 {
     enum { TIMES = 5 };
     double all[TIMES];
-    if (!device.fixed)
-        LB_CHECK(
-            cuda_allocate(lb_device_fixed_bytes(device.sm_count), (void **)&device.fixed, err));
-    LB_CHECK(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+    if (!own.fixed)
+        LB_CHECK(cuda_allocate(lb_device_fixed_bytes(sm_count), (void **)&own.fixed, err));
+    LB_CHECK(lb_device_fixed_work(own.fixed, sm_count, own.stream, err));
     for (int i = 0; i < TIMES; i++) {
         LB_CHECK(cuda_start(err));
-        LB_CHECK(lb_device_fixed_work(device.fixed, device.sm_count, device.stream, err));
+        LB_CHECK(lb_device_fixed_work(own.fixed, sm_count, own.stream, err));
         LB_CHECK(cuda_stop(&all[i], err));
     }
     lb_sort(all, TIMES);
@@ -368,7 +389,7 @@ static enum lb_status cuda_capture_begin(struct lb_error *err)
     /* Relaxed, because libraries may query the device and load modules while they enqueue. Work
      * that they enqueue on another stream would be missing from the replay; the check of the
      * results of the last timed call finds that. */
-    return lb_cuda_check(cudaStreamBeginCapture(device.stream, cudaStreamCaptureModeRelaxed),
+    return lb_cuda_check(cudaStreamBeginCapture(own.stream, cudaStreamCaptureModeRelaxed),
                          "beginning a graph capture", err);
 }
 
@@ -378,12 +399,12 @@ static enum lb_status cuda_capture_end(void **graph, struct lb_error *err)
     cudaGraph_t captured = NULL;
     cudaGraphExec_t ready = NULL;
     *graph = NULL;
-    LB_TRY(lb_cuda_check(cudaStreamEndCapture(device.stream, &captured), "capturing a graph", err));
+    LB_TRY(lb_cuda_check(cudaStreamEndCapture(own.stream, &captured), "capturing a graph", err));
     /* Without the flag, the priorities of the streams that were captured have no effect. */
     LB_TRY(lb_cuda_check(
         cudaGraphInstantiate(&ready, captured, cudaGraphInstantiateFlagUseNodePriority),
         "instantiating a graph", err));
-    LB_TRY(lb_cuda_check(cudaGraphUpload(ready, device.stream), "uploading a graph", err));
+    LB_TRY(lb_cuda_check(cudaGraphUpload(ready, own.stream), "uploading a graph", err));
     LB_TRY(cuda_synchronize(err));
     *graph = ready;
     ready = NULL;
@@ -397,7 +418,7 @@ done:
 
 static enum lb_status cuda_replay(void *graph, struct lb_error *err)
 {
-    return lb_cuda_check(cudaGraphLaunch(graph, device.stream), "launching a graph", err);
+    return lb_cuda_check(cudaGraphLaunch(graph, own.stream), "launching a graph", err);
 }
 
 static void cuda_graph_release(void *graph)
@@ -408,11 +429,12 @@ static void cuda_graph_release(void *graph)
 
 static bool cuda_lost(void)
 {
-    return device.fault != cudaSuccess;
+    return fault != cudaSuccess;
 }
 
 const struct lb_device_api lb_device_cuda = {
     .open = cuda_open,
+    .enter = cuda_enter,
     .stream = cuda_stream,
     .allocate = cuda_allocate,
     .release = cuda_release,

@@ -13,8 +13,14 @@ struct lb_streams {
     cudaEvent_t marks[LB_STREAMS_MAX];    /* the last point that another stream waited for */
 };
 
-/* Kept for the whole process, because creating one takes long and allocates. */
-static cublasHandle_t handles[LB_STREAMS_MAX];
+/* Kept until the thread ends, because creating one takes long and allocates. */
+static _Thread_local cublasHandle_t handles[LB_STREAMS_MAX];
+
+/* lb_at_thread_end */
+static void destroy_handle(void *handle)
+{
+    (void)lb_cublas.cublasDestroy_v2(handle);
+}
 
 static enum lb_status check_blas(cublasStatus_t status, const char *what, struct lb_error *err)
 {
@@ -53,8 +59,10 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
 static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
                                   struct lb_error *err)
 {
-    if (!handles[stream_index])
+    if (!handles[stream_index]) {
         LB_CHECK(create_handle(&handles[stream_index], err));
+        lb_at_thread_end(destroy_handle, handles[stream_index]);
+    }
     /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
     LB_CHECK(check_blas(lb_cublas.cublasSetMathMode(
                             handles[stream_index],

@@ -86,27 +86,31 @@ static enum lb_status call_or_replay(const struct lb_timer *timer, int i, lb_cal
 static bool holds(const struct lb_timer *timer, int calls)
 {
     bool may = !timer->never_hold && !timer->hold_expired && lb_device()->hold;
-    return may && timer->graphs[0] && calls == 1;
+    return may && timer->graphs[0] && calls == 1 && !timer->until_seen;
 }
 
 enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err)
 {
+    const struct lb_space *space = space_of(timer->memory);
     bool device = timer->memory == LB_DEVICE, held = device && holds(timer, calls);
-    LB_CHECK(space_of(timer->memory)->synchronize(err));
+    bool by_events = device && !timer->until_seen;
+    LB_CHECK(space->synchronize(err));
     if (timer->flush)
         LB_CHECK(flush_caches(timer, err));
     if (held)
         LB_CHECK(lb_device()->hold(err));
     double start = lb_now_ns();
-    if (device)
+    if (by_events)
         LB_CHECK(lb_device()->start(err));
     for (int i = 0; i < calls; i++)
         LB_CHECK(call_or_replay(timer, i, call, user, err));
-    if (device)
+    if (by_events) {
         LB_CHECK(lb_device()->stop(ns, err));
-    else
+    } else {
+        LB_CHECK(space->synchronize(err));
         *ns = lb_now_ns() - start;
+    }
     *ns /= calls;
     timer->hold_expired = timer->hold_expired || (held && !lb_device()->held());
     return LB_OK;

@@ -20,6 +20,8 @@ struct lb_timer {
     void *graphs[2];
     uint64_t order;
     bool never_hold;   /* set for tools that show what the device runs */
+    bool until_seen;   /* a call's time ends when the host knows that it is done, as it does for a
+                          program that waits for each answer */
     bool hold_expired; /* a launch took longer than the device's stream can be held */
 };
 
@@ -36,8 +38,9 @@ void lb_timer_destroy(struct lb_timer *timer); /* accepts a zeroed one */
 enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *user,
                                 struct lb_error *err);
 
-/* *ns: the time per call of `calls` calls in a row. Waits for the device before and after, so that
- * the launches of a call are part of its time. The launch of a graph that is timed alone is not
+/* *ns: the time per call of `calls` calls in a row, on a device between two events unless
+ * until_seen. Waits for the device before and after, so that the launches of a call are part of its
+ * time. With events, the launch of a graph that is timed alone is not
  * part of its time: where the device can, the stream is held until the launch is done, and no
  * longer once a hold has expired. Calls that are not replayed are never held, because a call of
  * many launches could fill the stream's queue. Returns what call returned, or the device's failure.

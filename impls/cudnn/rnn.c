@@ -27,7 +27,7 @@ struct lb_shared_library lb_cudnn_library = {
 /* ---- The library's answers ----------------------------------------------------------------- */
 
 /* The reason that the library logged last: more than its error strings say. */
-static char logged[200];
+static _Thread_local char logged[200];
 
 /* Lines are separated by a zero and end with two. */
 static void CUDNNWINAPI on_log(cudnnSeverity_t severity, void *user, const cudnnDebug_t *debug,
@@ -77,14 +77,21 @@ static cudnnDataType_t data_type(enum lb_dtype dtype)
     return types[dtype];
 }
 
-/* The process's handle: made once, since it costs a second and memory. */
+/* lb_at_thread_end */
+static void destroy_handle(void *handle)
+{
+    (void)lb_cudnn.cudnnDestroy(handle);
+}
+
+/* The thread's handle: made once, since it costs a second and memory. */
 static enum lb_status open_handle(void *stream, cudnnHandle_t *handle, struct lb_error *err)
 {
-    static cudnnHandle_t kept;
+    static _Thread_local cudnnHandle_t kept;
     LB_CHECK(lb_shared_library_load(&lb_cudnn_library, err));
     if (!kept) {
         (void)lb_cudnn.cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
         LB_CHECK(CUDNN(cudnnCreate, &kept));
+        lb_at_thread_end(destroy_handle, kept);
     }
     LB_CHECK(CUDNN(cudnnSetStream, kept, stream));
     *handle = kept;

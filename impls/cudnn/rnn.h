@@ -16,6 +16,7 @@
     X(cudnnCreateRNNDataDescriptor)  \
     X(cudnnCreateRNNDescriptor)      \
     X(cudnnCreateTensorDescriptor)   \
+    X(cudnnDestroy)                  \
     X(cudnnDestroyDropoutDescriptor) \
     X(cudnnDestroyRNNDataDescriptor) \
     X(cudnnDestroyRNNDescriptor)     \

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "tests/fake_gpu/fake_device.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
@@ -26,6 +27,9 @@ static struct {
     int wrong_from; /* the second state's results are wrong from this call on */
     bool no_second; /* its creation fails */
     bool waits;     /* its calls wait for the end of the first one, once that takes samples */
+
+    bool on_device;
+    void *streams[INSTANCES];
 } seen;
 
 struct state {
@@ -44,6 +48,7 @@ static enum lb_status create(void *self, const struct lb_problem *problem,
     struct state *state = self;
     const int i = state->index = seen.created++;
     seen.threads[i] = pthread_self();
+    seen.streams[i] = config->stream;
     sched_getaffinity(0, sizeof(seen.cpus[i]), &seen.cpus[i]);
     pthread_mutex_lock(&seen.mutex);
     seen.first_before_second = seen.calls[0];
@@ -96,6 +101,7 @@ static struct lb_row run(const char *text, uint32_t traits)
     if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0 || CPU_COUNT(&cpus) < INSTANCES)
         skip();
     impl.traits = traits;
+    impl.memory = seen.on_device ? LB_DEVICE : LB_HOST;
     impl.state_size = sizeof(struct state) + lb_impl_cpu_ref.state_size;
     impl.create = create;
     impl.sizes = sizes;
@@ -175,6 +181,65 @@ TEST_WITH(nobody_waits_for_one_that_fails, begin, NULL)
 {
     seen.no_second = true;
     expect(TWO, LB_INSTANCES, LB_VERDICT_ERROR, "there is no second");
+}
+
+/* ---- On a device, whose fake serves one thread at a time. ------------------------------------ */
+
+static pthread_mutex_t device_mutex = PTHREAD_MUTEX_INITIALIZER;
+static _Thread_local char own_stream;
+static _Thread_local bool has_entered;
+
+#define IN_TURN(function, parameters, arguments)            \
+    static enum lb_status function##_in_turn parameters     \
+    {                                                       \
+        pthread_mutex_lock(&device_mutex);                  \
+        enum lb_status st = fake_device.function arguments; \
+        pthread_mutex_unlock(&device_mutex);                \
+        return st;                                          \
+    }
+
+IN_TURN(upload, (void *to, const void *from, size_t bytes, struct lb_error *err),
+        (to, from, bytes, err))
+IN_TURN(download, (void *to, const void *from, size_t bytes, struct lb_error *err),
+        (to, from, bytes, err))
+IN_TURN(fill, (void *to, int byte, size_t bytes, struct lb_error *err), (to, byte, bytes, err))
+IN_TURN(hash, (const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err),
+        (memory, bytes, hash, err))
+IN_TURN(synchronize, (struct lb_error * err), (err))
+
+static enum lb_status enter_device(struct lb_error *err)
+{
+    (void)err;
+    has_entered = true;
+    return LB_OK;
+}
+
+static void *stream_of_thread(void)
+{
+    return has_entered ? &own_stream : NULL;
+}
+
+TEST_WITH(each_has_a_stream_of_the_device, begin, NULL)
+{
+    fake_device_install(FAKE_NONE);
+    fake_device_share_memory();
+    struct lb_device_api device = fake_device;
+    device.enter = enter_device;
+    device.stream = stream_of_thread;
+    device.upload = upload_in_turn;
+    device.download = download_in_turn;
+    device.fill = fill_in_turn;
+    device.hash = hash_in_turn;
+    device.synchronize = synchronize_in_turn;
+    device.clock_begin = NULL;
+    lb_device_use(&device);
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    seen.on_device = true;
+    expect(TWO, LB_INSTANCES, LB_VERDICT_OK, "");
+    assert_null(seen.streams[0]);
+    assert_non_null(seen.streams[1]);
+    assert_false(seen.apart);
+    lb_device_use(NULL);
 }
 
 TEST_WITH(shares_of_threads_are_equal, begin, NULL)

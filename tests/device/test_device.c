@@ -177,6 +177,25 @@ static void expect_spin(struct lb_timer *timer, int calls)
     assert_true(ns < 2 * SPIN_NS);
 }
 
+/* By the host's clock, to the end of a wait for the device, with the launch of a graph. */
+TEST(a_call_that_is_waited_for_lasts_until_its_end_is_seen)
+{
+    struct lb_timer timer;
+    double ns;
+    open_timer(FAKE_NONE, &timer);
+    timer.until_seen = true;
+    assert_int_equal(lb_timer_measure(&timer, spin, NULL, 1, &ns, NULL), LB_OK);
+    assert_true(ns >= SPIN_NS);
+    assert_int_equal(lb_timer_capture(&timer, enqueue_two, NULL, NULL), LB_OK);
+    int waits = fake_device_counts()->waits;
+    assert_int_equal(lb_timer_measure(&timer, NULL, NULL, 1, &ns, NULL), LB_OK);
+    assert_int_equal(fake_device_counts()->waits,
+                     waits + 3); /* before, after the flush, at the end */
+    assert_int_equal(fake_device_counts()->holds, 0);
+    assert_int_equal(fake_device_counts()->events, 0);
+    lb_timer_destroy(&timer);
+}
+
 TEST(a_sample_on_the_host_is_one_call_too)
 {
     struct lb_timer hot = {.memory = LB_HOST}, cold = {.memory = LB_HOST};

@@ -17,13 +17,13 @@ enum {
 };
 
 struct cublasContext {
+    bool used;
     void *stream;
     char *workspace; /* NULL: the library's own */
     size_t workspace_bytes;
 };
 
-static struct cublasContext handles[HANDLES_MAX]; /* of the process: no caller destroys one */
-static int handle_count;
+static struct cublasContext handles[HANDLES_MAX];
 
 static struct {
     bool refuses_handles, has_run;
@@ -67,9 +67,21 @@ cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
 
 cublasStatus_t cublasCreate(cublasHandle_t *handle)
 {
-    bool refused = library.refuses_handles || handle_count == HANDLES_MAX;
-    *handle = refused ? NULL : &handles[handle_count++];
-    return refused ? CUBLAS_STATUS_ALLOC_FAILED : CUBLAS_STATUS_SUCCESS;
+    int i = 0;
+    while (i < HANDLES_MAX && handles[i].used)
+        i++;
+    *handle = NULL;
+    if (library.refuses_handles || i == HANDLES_MAX)
+        return CUBLAS_STATUS_ALLOC_FAILED;
+    *handle = &handles[i];
+    handles[i].used = true;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy(cublasHandle_t handle)
+{
+    handle->used = false;
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
@@ -81,7 +93,7 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
 /* As in cuBLAS, setting the stream makes the workspace the library's own again. */
 cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
 {
-    *handle = (struct cublasContext){.stream = stream};
+    *handle = (struct cublasContext){.used = true, .stream = stream};
     return CUBLAS_STATUS_SUCCESS;
 }
 

@@ -31,6 +31,7 @@ enum {
 extern const struct lb_impl lb_impl_cpu_ref;
 
 struct cudnnContext {
+    bool used;
     void *stream;
 };
 
@@ -145,11 +146,20 @@ DESCRIPTOR(RNN)
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
-    static struct cudnnContext handles[HANDLES_MAX]; /* of the process: no caller destroys one */
-    static int count;
-    if (count == HANDLES_MAX)
+    static struct cudnnContext handles[HANDLES_MAX];
+    int i = 0;
+    while (i < HANDLES_MAX && handles[i].used)
+        i++;
+    if (i == HANDLES_MAX)
         abort();
-    *handle = &handles[count++];
+    *handle = &handles[i];
+    handles[i].used = true;
+    return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
+{
+    handle->used = false;
     return CUDNN_STATUS_SUCCESS;
 }
 

@@ -1,6 +1,7 @@
 /* Tests the GPU implementations that call libraries. Their host code and that of the device
  * layer run on fakes of the CUDA runtime, cuBLAS and cuDNN. The tests cover conformance, and the
  * result of each fault of a library or an implementation. */
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cudnn.h>
 
 #include "cuda/common/cell.h"
+#include "device/streams.h"
 #include "impls/cudnn/layout.h"
 #include "impls/cudnn/rnn.h"
 #include "tests/fake_gpu/fake_libraries.h"
@@ -626,6 +628,41 @@ TEST(a_reserve_space_serves_one_backward_pass)
     trial_case_run(&twice, "cudnn:standard/T5_B2_H4/f32/train", &options, &row);
     assert_int_equal(row.verdict, LB_VERDICT_WRONG);
     lb_row_free(&row);
+}
+
+static void *first_stream;
+
+/* A thread that uses the device, a library's handles and cuDNN once. */
+static void *pass_by(void *user)
+{
+    struct lb_case c;
+    struct lb_streams *streams = NULL;
+    (void)user;
+    assert_int_equal(lb_device()->enter(NULL), LB_OK);
+    const struct lb_exec_config config = {
+        .stream = lb_device()->stream(), .threads = 1, .variant = "standard"};
+    assert_ptr_not_equal(config.stream, first_stream);
+    assert_int_equal(lb_streams_create(1, config.stream, &streams, NULL), LB_OK);
+    lb_streams_destroy(streams);
+    assert_int_equal(lb_case_parse("cudnn/T5_B2_H4/f32/infer", &c, NULL, NULL, NULL), LB_OK);
+    void *self = calloc(1, lb_impl_cudnn.state_size);
+    assert_int_equal(lb_impl_cudnn.create(self, &c.problem, &config, NULL), LB_OK);
+    lb_impl_cudnn.destroy(self);
+    free(self);
+    return NULL;
+}
+
+/* The fakes have fewer streams, events and handles than threads that come and go here. */
+TEST(what_a_thread_uses_of_the_device_ends_with_it)
+{
+    install(FAKE_NONE, FAKE_CUDNN_SOUND);
+    first_stream = lb_device()->stream();
+    for (int i = 0; i < 70; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, pass_by, NULL), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+    }
+    assert_ptr_equal(lb_device()->stream(), first_stream);
 }
 
 TEST_GROUP(NULL, trial_close_cache)
