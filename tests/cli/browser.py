@@ -91,7 +91,7 @@ class Browser:
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
 
-    def call(self, method, timeout=60, **params):
+    def call(self, method, timeout=500, **params):
         """Calls a method. Events that arrive before its reply are kept."""
         self.number += 1
         message = {"id": self.number, "method": method, "params": params}
@@ -110,7 +110,7 @@ class Browser:
             else:
                 return answer["result"]
 
-    def wait(self, method, timeout=60):
+    def wait(self, method, timeout=500):
         """Waits for an event."""
         deadline = time.monotonic() + timeout
         while not any(event.get("method") == method for event in self.events):

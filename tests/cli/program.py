@@ -35,7 +35,7 @@ def without_libraries(folder, pattern="."):
     return {**os.environ, "LD_LIBRARY_PATH": folder}
 
 
-def run(*arguments, cwd=None, env=None, timeout=120):
+def run(*arguments, cwd=None, env=None, timeout=500):
     """Runs the program to its end: exit code, stdout, stderr."""
     return subprocess.run([PROGRAM, *arguments], cwd=cwd, env=env, timeout=timeout,
                           capture_output=True, text=True)
@@ -62,7 +62,7 @@ def run_on_terminal(columns, *arguments, term="xterm"):
     return process.returncode, b"".join(parts).decode("utf-8")
 
 
-def wait_until(condition, seconds=60):
+def wait_until(condition, seconds=500):
     """Returns once condition() holds."""
     end = time.monotonic() + seconds
     while not condition():

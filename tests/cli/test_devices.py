@@ -87,7 +87,7 @@ class Planted(DevicesTest):
             wait_until(lambda: line_count(self.path("run/devices/0/run.jsonl")) == 40
                        and line_count(self.path("run/devices/1/run.jsonl")) > 24, seconds=300)
             process.send_signal(signal.SIGINT)
-            err = process.communicate(timeout=60)[1]
+            err = process.communicate(timeout=500)[1]
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(f"interrupted; continue with: bench-lstm --resume {self.path('run')}", err)
         self.assertTrue(read_lines(self.path("run/devices/1"))[-1]["interrupted"])

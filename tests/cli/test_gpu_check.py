@@ -34,7 +34,7 @@ class DryRun(ProgramTest):
 
     def check(self, name, *arguments, dry="--dry-run", exit_code=0):
         done = subprocess.run(self.command(name, *arguments, dry=dry), capture_output=True,
-                              text=True, timeout=280, check=False)
+                              text=True, timeout=500, check=False)
         self.assertEqual(done.returncode, exit_code, done.stdout + done.stderr)
         self.assertLessEqual(set(os.listdir(self.path(name))), LEFT)
         for place, _, names in os.walk(self.path(name)):
@@ -138,7 +138,7 @@ class Check(DryRun):
         self.write("build/bench-lstm", NO_CUDNN, 0o755)
         done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
                                "--only", "frameworks"], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=500, check=False)
         self.assertIn("== cudnn on the frameworks' cases: done, exit code 5", done.stdout)
         self.assertIn("== PyTorch: done, exit code 77", done.stdout)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)

@@ -28,7 +28,7 @@ class Innocent(ProgramTest):
                               stdout=subprocess.DEVNULL, text=True, **options) as process:
             wait_until(lambda: os.path.exists(self.path("nap")))
             disturb(process.pid, children_of(process.pid))
-            _, err = process.communicate(timeout=60)
+            _, err = process.communicate(timeout=500)
         row, = read_rows(self.path("run")).values()
         return row, err
 
@@ -68,7 +68,7 @@ class Ends(ProgramTest):
     def interrupted(self, tell):
         with started(self.path("run"), *LONG, start_new_session=True) as process:
             tell(process)
-            process.wait(timeout=30)
+            process.wait(timeout=500)
         entries = read_lines(self.path("run"))
         self.assertEqual(process.returncode, 130)
         self.assertEqual((entries[-1]["kind"], entries[-1]["interrupted"]), ("footer", True))
@@ -85,7 +85,7 @@ class Ends(ProgramTest):
                                "--impl", "cpu_ref"], stdout=subprocess.PIPE) as process:
             process.stdout.readline()
             process.stdout.close()
-            process.wait(timeout=30)
+            process.wait(timeout=500)
         self.assertEqual(process.returncode, -signal.SIGPIPE)
 
     def test_a_folder_that_vanishes_ends_the_sweep_with_the_reason(self):
@@ -93,7 +93,7 @@ class Ends(ProgramTest):
         for vanish in (lambda: shutil.rmtree(out), lambda: os.rename(out, self.path("moved"))):
             with started(out, *LONG) as process:
                 vanish()
-                _, err = process.communicate(timeout=30)
+                _, err = process.communicate(timeout=500)
             self.assertEqual(process.returncode, 2, err)
             self.assertNotIn("continue with", err)
             self.assertIn("run.jsonl: it was deleted or moved while the run was written", err)

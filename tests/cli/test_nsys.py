@@ -31,7 +31,7 @@ class Nsys:
         between its own processes. nsys 2022.4 was seen to do so on a busy machine, with an exception
         of its own library."""
         for _ in range(3):
-            done = subprocess.run(arguments, capture_output=True, text=True, timeout=240, check=False,
+            done = subprocess.run(arguments, capture_output=True, text=True, timeout=500, check=False,
                                   **options)
             if done.returncode == 0 or "Local Endpoint is not available" not in done.stderr + done.stdout:
                 break

@@ -22,7 +22,7 @@ class NvtxTest(ProgramTest):
         if preload:
             env["LD_PRELOAD"] = RECORDER
         done = subprocess.run([os.path.join(BUILD, program), "--sweep", "--out", run, *arguments],
-                              env=env, timeout=200, capture_output=True, text=True, check=False)
+                              env=env, timeout=500, capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, exit_code, done.stderr)
         processes = nvtx_events.read_events(self.path("events"))
         ranges = [events for events in processes

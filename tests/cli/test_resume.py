@@ -216,7 +216,7 @@ class Resume(ProgramTest):
         with started(out, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", *NO_PLOTS,
                      lines=1) as process:
             process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=30)
+            _, err = process.communicate(timeout=500)
         hint = next(line for line in err.splitlines() if "continue with: " in line)
         self.assertEqual(shlex.split(hint.split("continue with: ")[1]), ["bench-lstm", "--resume", out])
 

@@ -29,7 +29,7 @@ class SelfTest(ProgramTest):
                               cwd=self.scratch) as child:
             wait_until(lambda: catches(child, signal.SIGINT))
             child.send_signal(signal.SIGINT)
-            child.communicate(timeout=60)
+            child.communicate(timeout=500)
             self.assertEqual(child.returncode, 130)
         self.assertEqual(os.listdir(self.scratch), [])
 

@@ -59,7 +59,7 @@ class Trained(ProgramTest):
 
     def cross_check(self, *arguments, exit_code=0):
         """{(output, output): difference} of the table of all pairs, and the finished process."""
-        done = run("--cross-check", *arguments, timeout=300)
+        done = run("--cross-check", *arguments, timeout=500)
         self.assertEqual(done.returncode, exit_code, done.stderr)
         names, pairs = [], {}
         for line in done.stdout.splitlines():
