@@ -141,12 +141,18 @@ class Browser:
             more = {pid for pid, parent in parents.items() if parent in more} - own
         return sum(used.get(pid, 0) for pid in own) / os.sysconf("SC_CLK_TCK")
 
+    def resize(self, width, height=900):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
+                  mobile=False)
+
+    def wait_until_painted(self):
+        self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
     def open(self, path, link="", width=1280, height=900, script=True, dark=False):
         """Opens a file at a link into it ("#..."). Returns the seconds until it is loaded and painted:
         elapsed time or CPU time, whichever is less, because other programs may use the machine too."""
         self.events.clear()
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
-                  deviceScaleFactor=1, mobile=False)
+        self.resize(width, height)
         self.call("Emulation.setScriptExecutionDisabled", value=not script)
         self.call("Emulation.setEmulatedMedia", features=[
             {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
@@ -157,8 +163,7 @@ class Browser:
         self.call("Page.navigate", url="file://" + os.path.abspath(path) + link)
         self.wait("Page.loadEventFired")
         if script:
-            self.evaluate("new Promise(done => "
-                          "requestAnimationFrame(() => requestAnimationFrame(done)))")
+            self.wait_until_painted()
         return min(time.monotonic() - start, self.cpu_seconds() - used)
 
     def picture(self, path):
