@@ -1,19 +1,17 @@
 """A page in headless Chromium, driven through its debugging pipe with the standard library alone.
 
 Protocol: https://chromedevtools.github.io/devtools-protocol/ ; messages are JSON, each ended by a
-zero byte, on file descriptors 3 and 4 of the browser.
+zero byte, on file descriptors 3 and 4 of the browser."""
 
-As a program it takes a picture of a page: browser.py PAGE.html OUT.png [WIDTH [HEIGHT [dark]]]"""
-
-import base64
 import json
 import os
 import select
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
+
+from program import each_process
 
 
 def is_snap(path):
@@ -126,20 +124,11 @@ class Browser:
 
     def cpu_seconds(self):
         """CPU seconds that the browser's processes have used so far."""
-        parents, used = {}, {}
-        for name in os.listdir("/proc"):
-            try:
-                with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                    fields = file.read().rpartition(")")[2].split()
-            except OSError:
-                continue # not a process, or it has ended
-            parents[name] = fields[1]
-            used[name] = int(fields[11]) + int(fields[12])
-        own, more = set(), {str(self.process.pid)}
-        while more: # the processes that those of the round before have started
-            own |= more
-            more = {pid for pid, parent in parents.items() if parent in more} - own
-        return sum(used.get(pid, 0) for pid in own) / os.sysconf("SC_CLK_TCK")
+        stat = {pid: text.rpartition(")")[2].split() for pid, text in each_process("stat")}
+        own = [self.process.pid]
+        for parent in own: # and, at the end of the list, what it has started
+            own += [pid for pid, fields in stat.items() if int(fields[1]) == parent]
+        return sum(int(ticks) for pid in own for ticks in stat[pid][11:13]) / os.sysconf("SC_CLK_TCK")
 
     def resize(self, width, height=900):
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1,
@@ -166,12 +155,6 @@ class Browser:
             self.wait_until_painted()
         return min(time.monotonic() - start, self.cpu_seconds() - used)
 
-    def picture(self, path):
-        """Writes the visible part of the page as PNG."""
-        data = self.call("Page.captureScreenshot", format="png")["data"]
-        with open(path, "wb") as file:
-            file.write(base64.b64decode(data))
-
     def complaints(self):
         """What the page wrote to the console, and its exceptions."""
         kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
@@ -181,21 +164,3 @@ class Browser:
         """The addresses that the page requested."""
         return [event["params"]["request"]["url"] for event in self.events
                 if event.get("method") == "Network.requestWillBeSent"]
-
-
-def main(page, out, width="1280", height="1000", theme="light"):
-    """Takes a picture of a page."""
-    path = find()
-    if not path:
-        sys.exit("browser.py: there is no Chromium in PATH; Debian's package is chromium")
-    browser = Browser(path)
-    try:
-        browser.call("Emulation.setScrollbarsHidden", hidden=True)
-        browser.open(page, width=int(width), height=int(height), dark=theme == "dark")
-        browser.picture(out)
-    finally:
-        browser.close()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

@@ -78,33 +78,26 @@ def catches(process, number):
     return bool(caught) and caught[0] >> (number - 1) & 1 == 1
 
 
-def processes_of(text):
-    """The command lines of running processes that contain the text."""
-    found = []
-    for entry in os.listdir("/proc"):
+def each_process(file):
+    """The id of each process and the text of that file of it in /proc."""
+    for name in filter(str.isdigit, os.listdir("/proc")):
         try:
-            with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
-                line = file.read().replace("\0", " ")
-        except OSError: # not a process, or it has ended
+            with open(f"/proc/{name}/{file}", encoding="utf-8", errors="replace") as stream:
+                yield int(name), stream.read()
+        except OSError: # it has ended
             continue
-        if text in line:
-            found.append(line)
-    return found
+
+
+def processes_of(text, file="cmdline"):
+    """The ids of the running processes whose command line, or other file of /proc, contains the text."""
+    return [pid for pid, words in each_process(file) if text in words.replace("\0", " ")]
 
 
 def living_processes(field, number):
     """The ids of the living processes of which a field of /proc/PID/stat, counted behind the name, has that
     number: 1 is the parent, 3 the POSIX session."""
-    found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{name}/stat", encoding="utf-8", errors="replace") as file:
-                fields = file.read().rpartition(")")[2].split()
-        except OSError: # it has ended
-            continue
-        if int(fields[field]) == number and fields[0] != "Z":
-            found.append(int(name))
-    return found
+    every = [(pid, text.rpartition(")")[2].split()) for pid, text in each_process("stat")]
+    return [pid for pid, fields in every if int(fields[field]) == number and fields[0] != "Z"]
 
 
 def children_of(pid):

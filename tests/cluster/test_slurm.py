@@ -13,7 +13,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from program import BUILD, PROGRAM, ProgramTest, read_lines, run
+from program import BUILD, PROGRAM, ProgramTest, each_process, read_lines, run
 from slurm import Slurm, packages
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -126,16 +126,9 @@ class Task(ProgramTest):
 
 
 def program_of(folder):
-    """Returns the process of the program that writes the run in the folder; None when there is none."""
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", encoding="utf-8", errors="replace") as file:
-                words = file.read().split("\0")
-        except OSError: # not a process, or it has ended
-            continue
-        if words[0].endswith("bench-lstm") and folder in words:
-            return int(entry)
-    return None
+    """Returns the process of the program that writes the run in the folder."""
+    return next(pid for pid, words in each_process("cmdline")
+                if words.split("\0")[0].endswith("bench-lstm") and folder in words.split("\0"))
 
 
 def parent_of(process):
