@@ -5,23 +5,13 @@
 #     sudo tests/fresh.sh --cuda SUITE [FOLDER]
 #     sudo tests/fresh.sh --aarch64 SUITE [FOLDER]
 #
-# With --cuda the commands are bench/quickstart.sh --cuda, which fetches about 2 GB of wheels, builds
-# everything for CUDA and sweeps (without a GPU the rows of CUDA say so), and tests/simt/budgets.py,
-# which checks the kernels against their budgets with the wheels' nvcc. With --aarch64 the tree is cross
-# compiled for 64-bit Arm, and its unit tests are run by QEMU.
-#
-# SUITE is a Debian release, such as bookworm or trixie. The minimal system of that release is
-# installed into FOLDER/SUITE (build/fresh/SUITE unless given) by debootstrap, which this script
-# installs if it is missing. The last commit of this tree is cloned into two copies of that system:
-# one where root runs the commands, one where a user does who has sudo. Then the Debian package that
-# cpack makes is installed into a third copy and used there. Each command's result and time are
-# printed, with the versions that it was tried with; complete output is kept in
-# FOLDER/SUITE/{root,user,package}.log. The exit code is 0 when every command succeeded.
+# tests/README.md says what each form tries. FOLDER/SUITE (build/fresh/SUITE unless given) keeps the minimal
+# system of the Debian release, the downloaded packages, and {root,user,package}.log, the complete output of
+# the parts. FOLDER may be removed afterwards; nothing stays mounted. Each command's result and time are
+# printed, with the versions that it was tried with. The exit code is 0 when every command succeeded.
 #
 # LB_FRESH_AS="user" tries that part only; the part "package" needs an earlier part's build.
-# LB_FRESH_WHEELS names a folder of wheels to install from, in place of the Python package index. The
-# minimal system and the downloaded packages are kept in FOLDER, which may be removed afterwards;
-# nothing stays mounted.
+# LB_FRESH_WHEELS names a folder of wheels to install from, in place of the Python package index.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

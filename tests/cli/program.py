@@ -35,10 +35,19 @@ def without_libraries(folder, pattern="."):
     return {**os.environ, "LD_LIBRARY_PATH": folder}
 
 
-def run(*arguments, cwd=None, env=None, timeout=500):
-    """Runs the program to its end: exit code, stdout, stderr."""
-    return subprocess.run([PROGRAM, *arguments], cwd=cwd, env=env, timeout=timeout,
-                          capture_output=True, text=True)
+def call(*command, exit_code=None, printed="", said="", **options):
+    """Runs a command to its end: exit code, stdout, stderr. It must have the exit code that is given, and these
+    words in its stdout and its stderr."""
+    done = subprocess.run(command, **{"capture_output": True, "text": True, "timeout": 500, **options})
+    if exit_code not in (None, done.returncode) or printed not in done.stdout or said not in done.stderr:
+        raise AssertionError(f"{command}: exit code {done.returncode}, {done.stdout}{done.stderr}, and not "
+                             f"{exit_code}, {printed}{said}")
+    return done
+
+
+def run(*arguments, **options):
+    """Runs the program, as call does."""
+    return call(PROGRAM, *arguments, **options)
 
 
 def run_on_terminal(columns, *arguments, term="xterm"):
@@ -144,6 +153,17 @@ def write_lines(folder, entries):
         file.writelines(json.dumps(entry, separators=(",", ":")) + "\n" for entry in entries)
 
 
+def validator_of_lines():
+    """What validates the lines of runs; where there is no jsonschema, the test is skipped."""
+    try:
+        import jsonschema # pylint: disable=import-outside-toplevel
+    except ImportError as error:
+        raise unittest.SkipTest("python3-jsonschema is not installed") from error
+    path = os.path.join(os.path.dirname(__file__), "../../results/run.schema.json")
+    with open(path, encoding="utf-8") as file:
+        return jsonschema.Draft7Validator(json.load(file))
+
+
 def read_rows(folder):
     """The rows of a run, by case."""
     rows = [entry for entry in read_lines(folder) if entry["kind"] == "row"]
@@ -179,6 +199,5 @@ class ProgramTest(unittest.TestCase):
         take longer than small cases, are drawn where a test asks for them."""
         out = self.path(name)
         pictures = [] if plots else ["--plots", "none"]
-        done = run("--sweep", "--out", out, *pictures, *arguments, **options)
-        self.assertEqual(done.returncode, exit_code, done.stderr)
+        done = run("--sweep", "--out", out, *pictures, *arguments, exit_code=exit_code, **options)
         return read_rows(out), done

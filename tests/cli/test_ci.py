@@ -13,7 +13,7 @@ import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import PROGRAM, ProgramTest, plugin, read_lines, write_lines
+from program import PROGRAM, ProgramTest, call, plugin, read_lines, write_lines
 
 try:
     import yaml
@@ -31,16 +31,15 @@ class Gate(ProgramTest):
     """A sweep of two cases of the plug-in. One of them can be slowed down, by so much that other work on
     this machine can't look like it."""
 
-    def gate(self, out, base, *flags, program=PROGRAM, **environment):
+    def gate(self, out, base, *flags, program=PROGRAM, exit_code=0, **environment):
         summary = self.path(out + ".summary")
         # Seven processes are the fewest whose median has an interval.
         settings = {"LB_PROCESSES": "7", "LB_CASE_TIME": "0.02", "LB_MARGIN": "200",
                     "GITHUB_STEP_SUMMARY": summary}
         flags = flags or ["--plugin", plugin("slow_0"), "--impl", "slow"]
-        done = subprocess.run(
-            [GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64",
-             "--plots", "none"], # pictures take longer than the cases
-            env={**os.environ, **settings, **environment}, capture_output=True, text=True, check=False)
+        done = call(GATE, program, self.path(out), self.path(base), *flags, "-T", "8", "-B", "1", "-H", "32,64",
+                    "--plots", "none", # pictures take longer than the cases
+                    env={**os.environ, **settings, **environment}, exit_code=exit_code)
         return done, self.read(summary)
 
     kept = {} # folders of runs that are measured once for all tests: of the usual and of slow code
@@ -49,7 +48,6 @@ class Gate(ProgramTest):
         """The folder of a run of that name, which is measured when it is first asked for."""
         if name not in Gate.kept:
             done, summary = self.gate("kept", "none", **environment)
-            self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("this one is the baseline", done.stdout)
             self.assertIn(PLANTED, summary)
             Gate.kept[name] = tempfile.mkdtemp()
@@ -86,31 +84,26 @@ class GateVerdicts(Gate):
     def test_regression_is_named_and_unchanged_code_passes(self):
         self.make_base()
         done, summary = self.gate("same", "base")
-        self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(summary.startswith("### No regression"), summary)
         self.assertEqual(self.failed_cases("same"), [])
 
-        done, summary = self.gate("slow", "base", **SLOW)
-        self.assertEqual(done.returncode, 3, done.stdout)
+        done, summary = self.gate("slow", "base", exit_code=3, **SLOW)
         self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 1 slower"), summary)
         self.assertIn(PLANTED, summary)
         self.assertEqual(self.failed_cases("slow"), [PLANTED])
 
         done, summary = self.gate("accepted", "base", LB_ACCEPT="1", program=self.replay_slow())
-        self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(summary.startswith("### Accepted as it is"), summary)
         self.assertIn(PLANTED, summary)
 
     def test_a_kept_program_takes_turns_with_the_new_one(self):
         self.make_base()
         self.write("base/bench-lstm", f'#!/bin/sh\nexport LB_SLOW_PERCENT=0\nexec "{PROGRAM}" "$@"\n', 0o755)
-        done, summary = self.gate("slow", "base", LB_PROCESSES="9", **SLOW)
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        done, summary = self.gate("slow", "base", LB_PROCESSES="9", exit_code=3, **SLOW)
         self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 1 slower"), summary)
         self.assertEqual(self.failed_cases("slow"), [PLANTED])
         self.assertFalse(os.path.exists(self.path("slow/again")))
         done, _ = self.gate("same", "base", LB_PROCESSES="9")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertTrue(os.path.exists(self.path("same/run.jsonl")))
 
     def test_slowness_of_one_sweep_is_not_blamed(self):
@@ -118,7 +111,6 @@ class GateVerdicts(Gate):
         self.make_base()
         done, summary = self.gate("new", "base", program=self.replay(self.keep("slow", **SLOW),
                                                                      self.keep("base")))
-        self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("A second sweep", done.stdout)
         self.assertTrue(summary.startswith("### No regression shown"), summary)
         self.assertIn("slower in one of two sweeps", summary)
@@ -129,30 +121,27 @@ class GateVerdicts(Gate):
         self.edit_base(lambda lines: lines[0]["environment"].update(cpu="another", host="elsewhere"))
         slow = self.replay_slow()
         done, summary = self.gate("new", "base", program=slow)
-        self.assertEqual(done.returncode, 0, done.stdout)
         self.assertTrue(summary.startswith("### The base was measured on another machine (cpu)"), summary)
         self.assertIn("DIFFERENT ENVIRONMENTS (host, cpu)", summary)
         self.assertNotIn("A second sweep", done.stdout)
         # Another host of the same kind is as good as this one.
         self.edit_base(lambda lines: lines[0]["environment"].update(
             cpu=read_lines(self.path("new"))[0]["environment"]["cpu"], host="another"))
-        self.assertEqual(self.gate("host", "base", program=slow)[0].returncode, 3)
+        self.gate("host", "base", program=slow, exit_code=3)
 
     def test_base_that_cannot_be_read_is_said(self):
         self.make_base()
         self.edit_base(lambda lines: lines[0].pop("schema"))
         slow = self.replay_slow()
-        done, summary = self.gate("new", "base", program=slow)
-        self.assertEqual(done.returncode, 2, done.stdout)
+        done, summary = self.gate("new", "base", program=slow, exit_code=2)
         self.assertIn("no schema version", done.stdout)
         self.assertIn("can't be read", summary)
-        self.assertEqual(self.gate("accepted", "base", program=slow, LB_ACCEPT="1")[0].returncode, 0)
+        self.gate("accepted", "base", program=slow, LB_ACCEPT="1")
 
     def test_base_of_another_schema_gives_way_to_this_run(self):
         self.make_base()
         self.edit_base(lambda lines: lines[0].update(schema=1))
         done, summary = self.gate("new", "base")
-        self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("schema version 1,", done.stdout)
         self.assertIn("this run is the next base", summary)
 
@@ -171,19 +160,17 @@ class GateVerdicts(Gate):
         flags = ["--plugin", plugin("misbehave_crash"), "--impl", "misbehave_crash"]
         self.make_base()
         self.edit_base(rename({}))
-        done, summary = self.gate("new", "base", *flags)
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        done, summary = self.gate("new", "base", *flags, exit_code=3)
         self.assertTrue(summary.startswith("### REGRESSION: 2 cases: 2 broken"), summary)
         self.assertEqual(len(self.failed_cases("new")), 2)
         self.edit_base(rename({"verdict": "crash", "reason": "as ever", "samples_ns": [], "blocks": [],
                                "processes": [], "reference_ns": []}))
-        done, _ = self.gate("still", "base", *flags)
+        done, _ = self.gate("still", "base", *flags, exit_code=None)
         self.assertIn(done.returncode, (1, 5), done.stdout)
 
     def test_nothing_in_common_is_no_pass(self):
         self.make_base()
-        done, summary = self.gate("new", "base", "--impl", "cpu_ref")
-        self.assertEqual(done.returncode, 5, done.stdout)
+        done, summary = self.gate("new", "base", "--impl", "cpu_ref", exit_code=5)
         self.assertTrue(summary.startswith("### Nothing to compare"), summary)
         self.assertIn("gone", summary)
 
@@ -199,19 +186,15 @@ class Loop(Gate):
         self.commit("first")
 
     def git(self, *arguments, folder="clone"):
-        return subprocess.run(
-            ["git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments],
-            cwd=self.path(folder), check=True, capture_output=True, text=True).stdout
+        return call("git", "-c", "user.name=a", "-c", "user.email=a@localhost", *arguments, cwd=self.path(folder),
+                    exit_code=0).stdout
 
     def commit(self, message):
         self.git("commit", "--quiet", "--allow-empty", "-m", message)
         self.git("push", "--quiet", "origin", "HEAD:main")
 
-    def store(self, *arguments, code=0, **environment):
-        done = subprocess.run([STORE, *arguments], cwd=self.path("clone"), capture_output=True,
-                              text=True, check=False, env={**os.environ, **environment})
-        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
-        return done.stdout
+    def store(self, *arguments, **environment):
+        return call(STORE, *arguments, cwd=self.path("clone"), env={**os.environ, **environment}, exit_code=0).stdout
 
     def publish(self, run, **environment):
         self.store("publish", PROGRAM, self.path(run), **environment)
@@ -232,8 +215,7 @@ class Loop(Gate):
         # A pull request that is slower: fetched baseline, verdict, comment.
         self.store("fetch", self.path("baseline"), **machine)
         self.assertEqual(self.read("main/run.jsonl"), self.read("baseline/run.jsonl"))
-        done, _ = self.gate("slow", "baseline", **SLOW)
-        self.assertEqual(done.returncode, 3, done.stdout)
+        done, _ = self.gate("slow", "baseline", exit_code=3, **SLOW)
         comment = self.store("comment", self.path("slow"))
         self.assertTrue(comment.startswith("<!-- bench-lstm -->\n### REGRESSION: 2 cases: 1 slower"),
                         comment)
@@ -272,15 +254,13 @@ class Loop(Gate):
 @unittest.skipUnless(yaml, "PyYAML is not installed")
 class Workflows(ProgramTest):
     def load(self, name):
-        with open(os.path.join(CI, name), encoding="utf-8") as file:
-            return yaml.safe_load(file)
+        return yaml.safe_load(self.read(os.path.abspath(os.path.join(CI, name))))
 
     def steps(self):
         return {step.get("name"): step for step in self.load("github.yml")["jobs"]["bench"]["steps"]}
 
     def assert_shell(self, text):
-        done = subprocess.run(["bash", "-n"], input=text, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        call("bash", "-n", input=text, exit_code=0)
 
     def test_files_are_yaml_and_their_scripts_shell(self):
         self.assertEqual(len(glob.glob(os.path.join(CI, "*.yml"))), 2)
@@ -344,8 +324,7 @@ class FirstHour(ProgramTest):
         os.makedirs(self.path("build"))
         os.symlink(os.path.abspath(os.path.dirname(PROGRAM)), self.path("build/release"))
         os.symlink(os.path.join(root, "results"), self.path("results"))
-        done = subprocess.run(["bash", "-euc", "\n".join(commands)], cwd=self.scratch, capture_output=True, text=True,
-                              timeout=550, check=False)
+        done = call("bash", "-euc", "\n".join(commands), cwd=self.scratch)
         self.assertIn("exit code 3", done.stdout, done.stdout + done.stderr)
         slower = re.findall(r"(?m)^slower .*(openblas/\S+|cpu_simd/\S+)", done.stdout.split("exit code 3")[0])
         self.assertIn("openblas/T32_B16_I256_H256/f32/infer", slower)

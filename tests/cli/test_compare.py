@@ -20,8 +20,7 @@ SWEEP = ["--sweep", "--plugin", plugin("slow_0"), *CASES, "--processes", "8", "-
 
 class Compare(ProgramTest):
     def run_into(self, name, **environment):
-        done = run(*SWEEP, "--out", self.path(name), env={**os.environ, **environment})
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run(*SWEEP, "--out", self.path(name), env={**os.environ, **environment}, exit_code=0)
         return self.path(name)
 
     def other_program(self, protocol=1, **environment):
@@ -36,8 +35,8 @@ class Compare(ProgramTest):
         sweep = [word for word in SWEEP if word not in ("--processes", "8")]
         slow = {**os.environ, "LB_SLOW_PERCENT": "900", "LB_SLOW_HIDDEN": "64"}
         other = self.other_program(LB_SLOW_PERCENT="0")
-        done = run(*sweep, "--against", other, "--margin", "200", "--out", self.path("turns"), env=slow)
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        done = run(*sweep, "--against", other, "--margin", "200", "--out", self.path("turns"), env=slow,
+                   exit_code=3)
         self.assertEqual(re.findall(r"(?m)^slower .* (\S+)$", done.stdout), [PLANTED])
         for side, program, commit in (("base", other, "abc"), ("new", "this program", None)):
             header = read_lines(self.path("turns/" + side))[0]
@@ -45,12 +44,10 @@ class Compare(ProgramTest):
             self.assertEqual(header["environment"]["commit"] == "abc", commit == "abc")
             self.assertEqual({row["processes"] == 15 * [1] for row in read_rows(self.path("turns/" + side)).values()},
                              {True})
-        done = run("--compare", self.path("turns/base"), self.path("turns/new"), "--margin", "200")
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        run("--compare", self.path("turns/base"), self.path("turns/new"), "--margin", "200", exit_code=3)
         # In turns with itself it is not slower.
-        done = run(*sweep, "--against", PROGRAM, "--processes", "6", "--margin", "200", "--out", self.path("same"))
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("--processes 9 would do", done.stdout)
+        run(*sweep, "--against", PROGRAM, "--processes", "6", "--margin", "200", "--out", self.path("same"),
+            exit_code=0, printed="--processes 9 would do")
 
     def test_what_takes_no_turns_is_refused(self):
         for words, said in ((["--against", "/bin/true"], "/bin/true: it is no bench-lstm"),
@@ -58,16 +55,13 @@ class Compare(ProgramTest):
                             (["--against", self.other_program(protocol=0)], "(protocol 0, and 1 here)"),
                             (["--against", PROGRAM, "--shard", "1/2"], "excludes --devices and --shard"),
                             (["--margin", "3"], "--margin: a sweep compares only --against another program")):
-            done = run(*SWEEP, *words, "--out", self.path("run"))
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(said, done.stderr)
+            run(*SWEEP, *words, "--out", self.path("run"), exit_code=2, said=said)
             self.assertFalse(os.path.exists(self.path("run")))
 
     def test_planted_regression_is_named_and_exits_3(self):
         base = self.run_into("base")
         slow = self.run_into("slow", LB_SLOW_PERCENT="900", LB_SLOW_HIDDEN="64")
-        done = run("--compare", base, slow, "--margin", "200")
-        self.assertEqual(done.returncode, 3, done.stdout)
+        done = run("--compare", base, slow, "--margin", "200", exit_code=3)
         worst = [line for line in done.stdout.splitlines() if line.startswith("slower")]
         self.assertEqual(len(worst), 1, done.stdout)
         self.assertIn(PLANTED, worst[0])
@@ -89,8 +83,7 @@ class Compare(ProgramTest):
         for bases, code, words in (([], 3, "which is not allowed for"),
                                    (wide, 0, r"differ by [45][.0-9]* % .* from 5 runs of the base"),
                                    (near, 3, "from 5 runs of the base")):
-            done = run("--compare", base, *bases, slow)
-            self.assertEqual(done.returncode, code, done.stdout)
+            done = run("--compare", base, *bases, slow, exit_code=code)
             self.assertRegex(done.stdout, words)
         self.assertEqual(run("--compare", base).returncode, 2)
         self.assertEqual(run("--compare", base, self.path("none"), slow).returncode, 2)
@@ -118,15 +111,12 @@ class Compare(ProgramTest):
                         + '{"kind":"row","case":"x')
         self.assertIn("cut short in the middle of a line", run("--compare", good, cut).stdout)
         other = self.edit("other", lambda lines: lines[1].update(case=PLANTED))
-        done = run("--compare", good, other)
-        self.assertEqual(done.returncode, 5)
-        self.assertIn("nothing to compare", done.stdout)
+        done = run("--compare", good, other, exit_code=5, printed="nothing to compare")
         self.assertIn("gone", done.stdout)
         self.assertIn("new ", done.stdout)
         machine = self.edit("machine", lambda lines: lines[0]["environment"].update(cpu="another"))
         for name in ("table", "markdown", "junit", "json"):
-            done = run("--compare", good, machine, "--format", name)
-            self.assertIn("DIFFERENT ENVIRONMENTS (cpu)", done.stdout)
+            done = run("--compare", good, machine, "--format", name, printed="DIFFERENT ENVIRONMENTS (cpu)")
             if name == "junit":
                 ElementTree.fromstring(done.stdout)
         ab = ["--ab", "cpu_ref", "cpu_simd", "--case", "T16_B4_H64", "--out", self.path("no")]
@@ -135,9 +125,7 @@ class Compare(ProgramTest):
                                       (["--compare", good, good, "--format", "pdf"], 2, "--format"),
                                       ([*ab, "--where", "T>99"], 5, "no case is left: 1 combination was ruled out"),
                                       (["--ab", "cpu_ref", "cpu_rif", *ab[3:]], 2, "cpu_ref")):
-            done = run(*arguments)
-            self.assertEqual(done.returncode, code, done.stderr)
-            self.assertIn(said, done.stderr)
+            run(*arguments, exit_code=code, said=said)
 
     def test_folders_of_any_name_are_reported(self):
         good = self.edit("good", lambda lines: None)
@@ -158,22 +146,16 @@ class Compare(ProgramTest):
         base, slow = self.at("base", 1), self.at("slow", 1.2)
         slower, same = self.at("slower", 1.3), self.at("same", 1)
         self.assertEqual(run("--compare", base, slow, "--confirm", slower).returncode, 3)
-        done = run("--compare", base, slow, "--confirm", same)
-        self.assertEqual(done.returncode, 0, done.stdout)
+        done = run("--compare", base, slow, "--confirm", same, exit_code=0)
         self.assertIn("slower in one of two sweeps; in the other: same", done.stdout)
         self.assertEqual(run("--compare", base, slow, "--confirm", same, "--strict").returncode, 4)
         self.assertEqual(run("--compare", base, slow, "--confirm", self.path("none")).returncode, 2)
-        done = run("--sweep", "--confirm", base)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("--confirm", done.stderr)
+        run("--sweep", "--confirm", base, exit_code=2, said="--confirm")
 
     def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
-        done = run("--ab", plugin("slow_0"), plugin("slow_100"), "--case", "T8_B1_H64", "--out",
-                   self.path("ab"), "--benchmark_repetitions=30")
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-        self.assertIn("slower", done.stdout)
-        again = run("--compare", self.path("ab/a"), self.path("ab/b"))
-        self.assertEqual(again.returncode, 3)
+        run("--ab", plugin("slow_0"), plugin("slow_100"), "--case", "T8_B1_H64", "--out",
+            self.path("ab"), "--benchmark_repetitions=30", exit_code=3, printed="slower")
+        run("--compare", self.path("ab/a"), self.path("ab/b"), exit_code=3)
         for side in "ab":
             rows = read_rows(self.path("ab/" + side))
             self.assertEqual([len(row["blocks"]) for row in rows.values()], [30])
@@ -189,14 +171,11 @@ class Compare(ProgramTest):
             self.assertEqual((sampler["min_samples"], sampler["max_samples"], sampler["max_ns"]),
                              (6, 25, 1e7))
             self.assertLessEqual(max(row["blocks"]), sampler["max_samples"])
-            refused = run("--resume", self.path("ab/" + side))
-            self.assertEqual(refused.returncode, 2)
-            self.assertIn("run --ab again", refused.stderr)
+            run("--resume", self.path("ab/" + side), exit_code=2, said="run --ab again")
 
     def test_a_side_that_fails_is_named(self):
         done = run("--ab", plugin("slow_0"), plugin("misbehave_crash"), "--case", "T8_B1_H64", "--out",
-                   self.path("ab"), "--benchmark_repetitions=8")
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+                   self.path("ab"), "--benchmark_repetitions=8", exit_code=3)
         self.assertRegex(done.stdout, r"broken .*T8_B1_I64_H64/f32/infer  crash: ")
 
     def test_side_that_cannot_run_is_treated_alike_whichever_side_was_first(self):
@@ -217,8 +196,7 @@ class History(ProgramTest):
         self.write(path, self.read(path).replace(old, new))
 
     def history(self):
-        done = run("--history", self.path("runs"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--history", self.path("runs"), exit_code=0)
         return done
 
     def make_runs(self, count, change_at, factor):
@@ -297,9 +275,7 @@ class History(ProgramTest):
         self.assertEqual(len(lines[0].split()[0]), 6, lines[0]) # one bar per run
 
     def test_few_runs_show_nothing(self):
-        done = run("--history", self.make_runs(5, 99, 1))
-        self.assertEqual(done.returncode, 5)
-        self.assertIn("5 runs of one environment", done.stderr)
+        run("--history", self.make_runs(5, 99, 1), exit_code=5, said="5 runs of one environment")
 
 
 if __name__ == "__main__":

@@ -14,8 +14,7 @@ class ExplainLayer(ProgramTest):
 
     def test_what_is_not_met_is_told_with_the_setting_that_meets_it(self):
         done = run("--explain", "keras", "units=512, activation=relu, recurrent_dropout=0.1, "
-                   "dtype=mixed_float16, mask=left")
-        self.assertEqual(done.returncode, 0, done.stderr)
+                   "dtype=mixed_float16, mask=left", exit_code=0)
         table = done.stdout.split("runs ")[0].splitlines()
         met = {line.split()[0]: line.split()[-1] for line in table if line.endswith((" yes", " no"))}
         self.assertEqual({name for name, answer in met.items() if answer == "no"},
@@ -27,15 +26,13 @@ class ExplainLayer(ProgramTest):
 
     def test_a_layer_that_meets_all_runs_the_fast_kernel_and_its_algorithm(self):
         done = run("--explain", "pytorch",
-                   "hidden_size=512, input_size=512, batch=16, dtype=float16")
-        self.assertEqual(done.returncode, 0, done.stderr)
+                   "hidden_size=512, input_size=512, batch=16, dtype=float16", exit_code=0)
         self.assertIn("runs      the cuDNN kernel\nalgorithm persist_static\n", done.stdout)
         self.assertNotIn("suggest", done.stdout)
 
     def met(self, name, layer):
         """Whether the fast kernel runs for a layer."""
-        done = run("--explain", name, layer)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--explain", name, layer, exit_code=0)
         return "runs      not " not in done.stdout
 
     def test_each_criterion_can_fail(self):
@@ -89,8 +86,7 @@ class ExplainLayer(ProgramTest):
                     line["impl"], _, line["variant"] = theirs.partition(":")
         write_lines(self.path("run"), lines)
         layer = "input_size=3, hidden_size=5, seq_len=4, batch=2"
-        done = run("--explain", "pytorch_cpu", layer, "--from", self.path("run"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--explain", "pytorch_cpu", layer, "--from", self.path("run"), exit_code=0)
         slow, fast = (rows[f"{name}/T4_B2_I3_H5/f32/infer"]["median_ns"]
                       for name in ("cpu_ref", "cpu_simd"))
         self.assertIn(f"{slow / fast:.3g} times as long", done.stdout)
@@ -100,8 +96,7 @@ class ExplainLayer(ProgramTest):
         done = run("--explain", "pytorch_cpu", layer + ", proj_size=2", "--from", self.path("run"))
         self.assertIn("has no times of both", done.stdout)
         self.assertIn(" --cell projection -P 2", " ".join(done.stdout.split()))
-        done = run("--explain", "pytorch_cpu", layer, "--from", self.path("none"))
-        self.assertEqual(done.returncode, 2, done.stderr)
+        run("--explain", "pytorch_cpu", layer, "--from", self.path("none"), exit_code=2)
 
     def test_wrong_words_are_refused_in_one_line(self):
         for words, said in ((["keras", "unit=5"], "did you mean units?"),
@@ -121,9 +116,7 @@ class ExplainLayer(ProgramTest):
             self.assertIn(said, done.stderr)
 
     def test_a_case_is_explained_as_before(self):
-        done = run("--explain", "cpu_ref/T3_B2_H4")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("flops", done.stdout)
+        run("--explain", "cpu_ref/T3_B2_H4", exit_code=0, printed="flops")
 
 
 class WithoutPlugins(ProgramTest):
@@ -146,9 +139,7 @@ class WithoutPlugins(ProgramTest):
         self.assertIn("headers", rows["jax/T3_B2_I4_H4/f32/infer"]["reason"])
 
     def test_an_unknown_framework_is_refused(self):
-        done = run("--sweep", "--framework", "pytroch")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("did you mean pytorch?", done.stderr)
+        run("--sweep", "--framework", "pytroch", exit_code=2, said="did you mean pytorch?")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@ missing parts. The toolkits are made up: empty files, and headers with a version
 
 import os
 import shutil
-import subprocess
-import tempfile
 import unittest
+
+from program import ProgramTest, call
 
 PROJECT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "features")
 
@@ -25,36 +25,29 @@ def toolkit(version, cudnn="9"):
 NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
 
 
-class Features(unittest.TestCase):
+class Features(ProgramTest):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.root = os.path.join(scratch.name, "root")
-        self.build = os.path.join(scratch.name, "build")
+        super().setUp()
+        self.root, self.build = self.path("root"), self.path("build")
 
-    def write(self, files):
+    def make_toolkit(self, files):
         """Makes root/usr/local/cuda of these files alone."""
         shutil.rmtree(self.root, ignore_errors=True)
         os.makedirs(self.root)
         for name, content in files.items():
-            path = os.path.join(self.root, "usr/local/cuda", name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(content)
-            os.chmod(path, 0o755)
+            self.write("root/usr/local/cuda/" + name, content, 0o755)
 
     def configure(self, *options, again=False, **environment):
         """Exit code and output of CMake, in a new build folder unless `again`."""
         if not again:
             shutil.rmtree(self.build, ignore_errors=True)
         outside = {name: value for name, value in os.environ.items() if not name.startswith("CUDA")}
-        done = subprocess.run(["cmake", "-G", "Ninja", "-S", PROJECT, "-B", self.build, *options],
-                              capture_output=True, text=True, check=False, env=outside | environment)
+        done = call("cmake", "-G", "Ninja", "-S", PROJECT, "-B", self.build, *options, env=outside | environment)
         return done.returncode, " ".join((done.stdout + done.stderr).split())
 
     def finds(self, expected, files, *options, code=0):
         """Where /usr/local/cuda consists of these files, and there is nothing else."""
-        self.write(files)
+        self.make_toolkit(files)
         actual, said = self.configure(f"-DCMAKE_FIND_ROOT_PATH={self.root}", *options)
         self.assertEqual(actual, code, said)
         for part in expected if isinstance(expected, list) else [expected]:
@@ -120,23 +113,20 @@ class Features(unittest.TestCase):
 
     def test_compiler_is_tried_again_when_its_host_compiler_changes_and_only_then(self):
         counted = toolkit(13000)
-        log = os.path.join(os.path.dirname(self.root), "calls")
+        log = self.path("calls")
         counted["bin/nvcc"] = f'#!/bin/sh\necho "$*" >> {log}\n'
-        self.write(counted)
+        self.make_toolkit(counted)
         for settings, calls in (({}, 1), ({}, 1), ({"CUDAHOSTCXX": "g++-11"}, 2)):
             code, said = self.configure(f"-DCMAKE_FIND_ROOT_PATH={self.root}", again=True, **settings)
             self.assertEqual(code, 0, said)
-            with open(log, encoding="utf-8") as file:
-                lines = file.read().splitlines()
+            lines = self.read(log).splitlines()
             self.assertEqual(len(lines), calls, lines)
         self.assertIn("-ccbin g++-11", lines[-1])
 
     @unittest.skipUnless(NVCC and shutil.which("g++"), "there is no nvcc or no g++")
     def test_host_compiler_that_the_real_nvcc_refuses_makes_cuda_absent(self):
-        wrapper = os.path.join(os.path.dirname(self.root), "g++-of-tomorrow")
-        with open(wrapper, "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\nexec g++ -U__GNUC__ -D__GNUC__=99 "$@"\n')
-        os.chmod(wrapper, 0o755)
+        wrapper = self.path("g++-of-tomorrow")
+        self.write(wrapper, '#!/bin/sh\nexec g++ -U__GNUC__ -D__GNUC__=99 "$@"\n', 0o755)
         code, said = self.configure(CUDACXX=NVCC)
         if "CUDA: found" not in said:
             self.skipTest("CUDA can't be used here: " + said)
@@ -157,7 +147,7 @@ class Features(unittest.TestCase):
             for name in names:
                 folders[f"../../../site/nvidia/{library}/{name}"] = toolkit(12040).get(name, "")
         folders["../../../site/nvidia/cuda_nvcc/bin/nvcc"] = "#!/bin/sh\n"
-        self.write(folders)
+        self.make_toolkit(folders)
         code, said = self.configure(f"-DCMAKE_PREFIX_PATH={site}", f"-DCMAKE_FIND_ROOT_PATH={self.root}")
         self.assertEqual(code, 0, said)
         self.assertIn("cuDNN: found", said)

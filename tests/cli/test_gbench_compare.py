@@ -4,18 +4,16 @@ it is not installed (libbenchmark-tools, python3-scipy)."""
 import json
 import os
 import re
-import subprocess
 import sys
 import unittest
 
-from program import ProgramTest, run
+from program import ProgramTest, call, run
 
 COMPARE = "/usr/share/benchmark/compare.py"
 
 
 def has_scipy(python):
-    done = subprocess.run([python, "-c", "import scipy.stats"], capture_output=True, check=False)
-    return done.returncode == 0
+    return call(python, "-c", "import scipy.stats").returncode == 0
 
 
 # scipy belongs to the system's Python, which need not be the one that runs this test.
@@ -27,10 +25,8 @@ if not os.path.exists(COMPARE) or not PYTHON:
 
 class GoogleBenchmark(ProgramTest):
     def compare(self, *files):
-        done = subprocess.run([PYTHON, COMPARE, "--no-color", "-d", self.path("out.json"), "benchmarks",
-                               *files], capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
+        return call(PYTHON, COMPARE, "--no-color", "-d", self.path("out.json"), "benchmarks", *files,
+                    exit_code=0).stdout
 
     def test_compare_py_takes_one_row_a_case(self):
         for name in ("base", "new"):
@@ -43,9 +39,8 @@ class GoogleBenchmark(ProgramTest):
 
     def test_compare_py_takes_our_repetitions(self):
         for name in ("base", "new"):
-            done = run("--sweep", "-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time",
-                       "0.01", "--processes", "9", "--out", self.path(name))
-            self.assertEqual(done.returncode, 0, done.stderr)
+            run("--sweep", "-T", "8", "-B", "1", "-H", "16,32", "--impl", "cpu_ref", "--case-time",
+                "0.01", "--processes", "9", "--out", self.path(name), exit_code=0)
             run("--export", "gbench,gbench-repetitions", self.path(name))
         files = [self.path(name + "/benchmark_repetitions.json") for name in ("base", "new")]
         words = self.compare(*files)
@@ -54,8 +49,7 @@ class GoogleBenchmark(ProgramTest):
                                           "cpu_ref/T8_B1_I32_H32/f32/infer"], words)
         # It tests the same numbers as we do, with the normal approximation.
         ours = json.loads(run("--compare", self.path("base"), self.path("new"), "--format", "json").stdout)
-        with open(self.path("out.json"), encoding="utf-8") as file:
-            theirs = {row["name"]: row for row in json.load(file)}
+        theirs = {row["name"]: row for row in json.loads(self.read("out.json"))}
         for case in ours["cases"]:
             self.assertAlmostEqual(theirs[case["case"]]["utest"]["time_pvalue"], case["p"], delta=0.03)
 

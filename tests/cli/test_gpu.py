@@ -2,7 +2,6 @@
 
 import os
 import re
-import tempfile
 import unittest
 
 from program import BUILD, ProgramTest, plugin, run
@@ -54,10 +53,8 @@ class DeviceFaults(ProgramTest):
         self.assertRegex(hung[2]["reason"], "^gpu_fault_hang has hung 2 times: ")
         self.assertEqual({row["verdict"] for row in rows.values() if row["impl"] == "cpu_ref"},
                          {"ok"})
-        done = run("--resume", self.path("run"), "--call-limit", "1", "--plots", "none", "--plugin",
-                   plugin("gpu_fault_hang"))
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("1 case is left to run", done.stderr)
+        run("--resume", self.path("run"), "--call-limit", "1", "--plots", "none", "--plugin",
+            plugin("gpu_fault_hang"), exit_code=1, said="1 case is left to run")
 
     def test_what_was_measured_before_others_hang_is_kept(self):
         # Rounds come in any order: when the third case hangs, some cases of T = 5 are half done.
@@ -123,7 +120,7 @@ class Traces(ProgramTest):
             self.assertIn("graphs are traced from CUPTI of CUDA 12.6 on", row["kernels_reason"])
 
 
-class WithoutADevice(unittest.TestCase):
+class WithoutADevice(ProgramTest):
     def test_list_shows_every_variant_with_a_reason(self):
         done = run("--list", "-T", "5", "-B", "8", "-H", "256", "--dtype", "f16")
         lines = {line.split("/")[0]: line for line in done.stdout.splitlines()}
@@ -131,10 +128,8 @@ class WithoutADevice(unittest.TestCase):
             self.assertRegex(lines[impl], r" (ok|absent: .+|unsupported: .+)$")
 
     def test_the_table_names_what_is_absent_in_one_line(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            done = run("--sweep", "-T", "5", "-B", "2", "-H", "4,8", "--case-time", "0.02",
-                       "--impl", "cpu_ref,cudnn,cuda_naive,cuda_step,fused",
-                       "--out", os.path.join(scratch, "run"))
+        done = run("--sweep", "-T", "5", "-B", "2", "-H", "4,8", "--case-time", "0.02", "--plots", "none",
+                   "--impl", "cpu_ref,cudnn,cuda_naive,cuda_step,fused", "--out", self.path("run"))
         lines = [line for line in done.stdout.splitlines() if "absent: " in line]
         if not lines:
             self.skipTest("there is a GPU")
@@ -146,16 +141,13 @@ class WithoutADevice(unittest.TestCase):
     def test_no_gpu_of_that_number_is_absent(self):
         if "absent" in run("--list", "--impl", "cuda_step", "-T", "5", "-B", "8", "-H", "8").stdout:
             self.skipTest("no GPU at all")
-        done = run("--list", "--impl", "cuda_step", "-T", "5", "-B", "8", "-H", "8",
-                   "--device", "99")
-        self.assertIn("absent: no CUDA device 99", done.stdout)
+        run("--list", "--impl", "cuda_step", "-T", "5", "-B", "8", "-H", "8",
+            "--device", "99", printed="absent: no CUDA device 99")
 
     def test_a_model_answers_questions_and_runs_nothing(self):
-        done = run("--sweep", "-T", "5", "-B", "8", "-H", "8", "--device-model", "h100")
-        self.assertEqual(done.returncode, 2)
-        done = run("--list", "-T", "5", "-B", "8", "-H", "8", "--device-model", "h900")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("there are a100, h100", done.stderr)
+        run("--sweep", "-T", "5", "-B", "8", "-H", "8", "--device-model", "h100", exit_code=2)
+        run("--list", "-T", "5", "-B", "8", "-H", "8", "--device-model", "h900", exit_code=2,
+            said="there are a100, h100")
 
     MODELS = {"a100": "A100-SXM4-80GB", "h100": "H100 80GB HBM3", "h200": "NVIDIA H200",
               "b200": "NVIDIA B200", "gb200": "NVIDIA GB200", "v100": "Tesla V100-SXM2-32GB",
@@ -164,12 +156,10 @@ class WithoutADevice(unittest.TestCase):
 
     def answers(self, model, name, commands):
         """--explain and the commands answer for the model."""
-        done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", model)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", model, exit_code=0)
         self.assertRegex(done.stdout, rf"  floor +[\d.]+ us on \d+ SMs of {name}: 25 steps of ")
         for command in commands:
-            done = run(command, "-T", "5", "-B", "8", "-H", "8", "--device-model", model)
-            self.assertEqual(done.returncode, 0, done.stderr)
+            done = run(command, "-T", "5", "-B", "8", "-H", "8", "--device-model", model, exit_code=0)
             self.assertNotIn("no CUDA device", done.stdout)
 
     def test_every_model_answers_all_questions(self):
@@ -178,19 +168,13 @@ class WithoutADevice(unittest.TestCase):
                 self.answers(model, model, ["--list"])
 
     def test_a_file_describes_a_device(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "gpu.txt")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write("like = rtx4090\nname = My GPU\ncores = 76\n")
-            self.answers(path, "My GPU", ["--list", "--plan"])
-            with open(path, "a", encoding="utf-8") as file:
-                file.write("l2_byte = 3\n")
-            done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path)
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(f"--device-model {path}:4: 'l2_byte' is not a key", done.stderr)
-            done = run("--explain", "T25_B16_H512/f16/infer", "--device-model", path + ".not")
-            self.assertEqual(done.returncode, 2)
-            self.assertIn(f"--device-model {path}.not: No such file", done.stderr)
+        path, described = self.path("gpu.txt"), "like = rtx4090\nname = My GPU\ncores = 76\n"
+        self.write("gpu.txt", described)
+        self.answers(path, "My GPU", ["--list", "--plan"])
+        self.write("gpu.txt", described + "l2_byte = 3\n")
+        for name, said in ((path, ":4: 'l2_byte' is not a key"), (path + ".not", ": No such file")):
+            run("--explain", "T25_B16_H512/f16/infer", "--device-model", name, exit_code=2,
+                said=f"--device-model {name}{said}")
 
 
 @unittest.skipIf("built without" in
@@ -227,8 +211,7 @@ class Criteria(unittest.TestCase):
                         self.assertEqual(note, sentence)
 
     def test_fused_says_choice_tiles_residency_and_floor(self):
-        done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--explain", "fused/T1024_B16_I768_H768/f16/infer", "--device-model", "h100", exit_code=0)
         time = r"([\d.]+ [nu]s)"
         floor = re.search(rf"floor +{time} on \d+ SMs of h100: 1024 steps of {time}, weights in registers of \d+; "
                           rf"GEMMs {time}, traffic {time}\n +per step: wait {time}, h {time}, weights {time}, "

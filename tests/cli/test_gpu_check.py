@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from program import (BUILD, ProgramTest, living_processes, read_lines, run, wait_until,
+from program import (BUILD, ProgramTest, call, living_processes, read_lines, run, wait_until,
                      write_lines)
 from test_gpu_device import LONG, Report, parse
 
@@ -33,9 +33,7 @@ class DryRun(ProgramTest):
         return ["bash", SCRIPT, self.path(name), "--build", BUILD, dry, *arguments]
 
     def check(self, name, *arguments, dry="--dry-run", exit_code=0):
-        done = subprocess.run(self.command(name, *arguments, dry=dry), capture_output=True,
-                              text=True, timeout=500, check=False)
-        self.assertEqual(done.returncode, exit_code, done.stdout + done.stderr)
+        done = call(*self.command(name, *arguments, dry=dry), exit_code=exit_code)
         self.assertLessEqual(set(os.listdir(self.path(name))), LEFT)
         for place, _, names in os.walk(self.path(name)):
             self.assertFalse(any(os.path.islink(os.path.join(place, name)) for name in names))
@@ -122,26 +120,20 @@ class Check(DryRun):
         self.assertEqual(os.listdir(self.path("out")), ["test.log"])
 
     def test_kernels_are_built_for_every_gpu_that_can_run_them(self):
-        with open(SCRIPT, encoding="utf-8") as file:
-            text = file.read()
+        text = self.read(SCRIPT)
         begin, end = text.index("native_architectures() {"), text.index("build_program() {")
         for found, expected in (("7.5", ""), ("9.0", "90a-real"), ("7.5\\n8.0\\n9.0\\n9.0",
                                                                    "90a-real;80-real")):
             self.write("bin/nvidia-smi", f"#!/bin/sh\nprintf '{found}\\n'\n", 0o755)
-            done = subprocess.run(
-                ["bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architectures"],
-                capture_output=True, text=True, check=False,
-                env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]})
+            done = call("bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architectures",
+                        env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]})
             self.assertEqual(done.stdout.strip(), expected, found + done.stderr)
 
     def test_a_gpu_without_cudnn_and_pytorch_runs_neither_and_is_no_failure(self):
         self.write("build/bench-lstm", NO_CUDNN, 0o755)
-        done = subprocess.run(["bash", SCRIPT, self.path("out"), "--build", self.path("build"),
-                               "--only", "frameworks"], capture_output=True, text=True,
-                              timeout=500, check=False)
-        self.assertIn("== cudnn on the frameworks' cases: done, exit code 5", done.stdout)
+        done = call("bash", SCRIPT, self.path("out"), "--build", self.path("build"), "--only", "frameworks",
+                    exit_code=0, printed="== cudnn on the frameworks' cases: done, exit code 5")
         self.assertIn("== PyTorch: done, exit code 77", done.stdout)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Twice(unittest.TestCase):
@@ -179,9 +171,8 @@ class Shapes(unittest.TestCase):
 
 class Predictions(ProgramTest):
     def test_replayed_calls_are_compared_with_the_table_and_no_others(self):
-        with open(os.path.join(CUDA, "predictions.csv"), encoding="utf-8") as file:
-            cell = next(cell for cell in csv.DictReader(file)
-                        if (cell["hidden"], cell["batch"]) == ("1024", "1"))
+        cells = csv.DictReader(self.read(os.path.join(CUDA, "predictions.csv")).splitlines())
+        cell = next(cell for cell in cells if (cell["hidden"], cell["batch"]) == ("1024", "1"))
         case = f"fused:{cell['forward']}/T128_B1_I1024_H1024/f16/infer"
         us = float(cell["infer_T128_us"])
         rows = [(case + "/graph", "ok", 2 * us), (case, "ok", 9 * us),
@@ -190,8 +181,7 @@ class Predictions(ProgramTest):
         lines = [json.dumps({"kind": "row", "case": name, "verdict": verdict,
                              "median_ns": median and 1e3 * median}) for name, verdict, median in rows]
         self.write("run.jsonl", "\n".join([*lines, '{"kind":"row","case":'])) # the last is cut off
-        done = subprocess.run([sys.executable, os.path.join(CUDA, "predictions.py"),
-                               self.path("run.jsonl")], capture_output=True, text=True, check=True)
+        done = call(sys.executable, os.path.join(CUDA, "predictions.py"), self.path("run.jsonl"), exit_code=0)
         self.assertRegex(done.stdout, rf"^{case}/graph +expected +{us:.1f} us, measured +"
                                       rf"{2 * us:.1f}, +2\.00\n{cell['forward']} infer: .*"
                                       r"of 1: median 2\.00, 2\.00 to 2\.00\n$")

@@ -5,9 +5,9 @@ import glob
 import os
 import re
 import shutil
-import subprocess
 import unittest
 
+import program
 from program import BUILD, PROGRAM, ProgramTest
 
 PLUGINS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plugins")
@@ -15,9 +15,7 @@ PLUGINS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plugin
 
 def call(*command, **options):
     """Runs the command, which must succeed; returns what it wrote to stdout."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+    return program.call(*command, exit_code=0, **options).stdout
 
 
 class Install(ProgramTest):
@@ -66,10 +64,9 @@ class Install(ProgramTest):
                 ("zsh", ["zsh", "-n"], "zsh/site-functions/_bench-lstm")):
             if not shutil.which(tool):
                 continue
-            done = subprocess.run([*command, os.path.join(self.prefix, "share", name)],
-                                  capture_output=True, text=True, check=False,
-                                  env=os.environ | {"MANPAGER": "cat", "MANWIDTH": "80"})
-            self.assertEqual((done.returncode, done.stderr), (0, ""), tool)
+            done = program.call(*command, os.path.join(self.prefix, "share", name), exit_code=0,
+                                env=os.environ | {"MANPAGER": "cat", "MANWIDTH": "80"})
+            self.assertEqual(done.stderr, "", tool)
 
     def assert_conforms(self, library):
         """The example is verified by the oracle, as every implementation is."""

@@ -61,8 +61,7 @@ class LossScale(ProgramTest):
         header = read_lines(self.path("run"))[0]
         write_lines(self.path("run"), [header])
         self.assertEqual((header["loss_scale"], header["loss_scale_dynamic"]), (4096, True))
-        done = run("--resume", self.path("run"), "--plots", "none")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--resume", self.path("run"), "--plots", "none", exit_code=0)
         again, = read_rows(self.path("run")).values()
         for key in KEYS[:3]:
             self.assertEqual(again[key], first[key], key)
@@ -70,8 +69,7 @@ class LossScale(ProgramTest):
     def test_a_wrong_scale_is_refused(self):
         for word in ("0", "-1", "nan", "dynamic:0.5", "dynamic:", "dynamic:x", "dynamics", "1e39",
                      "dynamic:1e39"):
-            done = run("--sweep", *CASE, "--loss-scale", word)
-            self.assertEqual(done.returncode, 2, word)
+            done = run("--sweep", *CASE, "--loss-scale", word, exit_code=2)
             self.assertIn("dynamic:START", done.stderr, word)
 
 

@@ -2,11 +2,10 @@
 
 import glob
 import os
-import subprocess
 import unittest
 
 import nvtx_events
-from program import BUILD, ProgramTest, TINY, plugin, read_rows
+from program import BUILD, ProgramTest, TINY, call, plugin, read_rows
 
 RECORDER = os.path.join(BUILD, "tests", "nvtx", "nvtx_recorder.so")
 
@@ -21,9 +20,7 @@ class NvtxTest(ProgramTest):
                    NVTX_RECORDER_OUT=self.path("events"))
         if preload:
             env["LD_PRELOAD"] = RECORDER
-        done = subprocess.run([os.path.join(BUILD, program), "--sweep", "--out", run, *arguments],
-                              env=env, timeout=500, capture_output=True, text=True, check=False)
-        self.assertEqual(done.returncode, exit_code, done.stderr)
+        call(os.path.join(BUILD, program), "--sweep", "--out", run, *arguments, env=env, exit_code=exit_code)
         processes = nvtx_events.read_events(self.path("events"))
         ranges = [events for events in processes
                   if any(event["event"] == "push" for event in events)]

@@ -7,7 +7,7 @@ import subprocess
 import unittest
 
 import nvtx_events
-from program import (BUILD, PROGRAM, ProgramTest, TINY, plugin, profiling_recipes, read_lines, run,
+from program import (BUILD, PROGRAM, ProgramTest, TINY, call, plugin, profiling_recipes, read_lines, run,
                      write_lines)
 
 RECORDER = os.path.join(BUILD, "tests", "nvtx", "nvtx_recorder.so")
@@ -44,8 +44,7 @@ class Profile(ProgramTest):
                 ("misbehave_cheat/T4_B2_H8", [], 1, "wrong")):
             impl = case.split("/", maxsplit=1)[0]
             added = ["--plugin", plugin(impl)] if "misbehave" in impl else []
-            done = run("--profile", case, *added, *arguments, timeout=500)
-            self.assertEqual(done.returncode, code, done.stderr)
+            done = run("--profile", case, *added, *arguments, exit_code=code)
             self.assertIn(said, done.stdout + done.stderr)
 
 
@@ -58,15 +57,11 @@ class Callgrind(ProgramTest):
     def collect(self, calls):
         """Instructions collected, and the text of the profile."""
         out = self.path(f"callgrind.{calls}")
-        done = subprocess.run(["valgrind", "--tool=callgrind", "--instr-atstart=no",
-                               "--callgrind-out-file=" + out, PROGRAM, "--profile",
-                               "cpu_ref/" + CASE, "--profile-calls", str(calls)],
-                              capture_output=True, text=True, timeout=500, check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = call("valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file=" + out, PROGRAM,
+                    "--profile", "cpu_ref/" + CASE, "--profile-calls", str(calls), exit_code=0)
         if "callgrind" not in done.stdout:
             self.skipTest("built without Callgrind's client requests")
-        with open(out, encoding="utf-8") as profile:
-            text = profile.read()
+        text = self.read(out)
         return int(re.search(r"^totals: (\d+)", text, re.MULTILINE).group(1)), text
 
     def test_only_the_timed_calls_are_collected(self):
@@ -148,13 +143,11 @@ class Kernels(ProgramTest):
         self.sweep(*TINY, "-T", "4,5", "--impl", "cpu_ref", "--kernels")
         lines = read_lines(self.path("run"))
         write_lines(self.path("run"), lines[:2])
-        done = run("--resume", self.path("run"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--resume", self.path("run"), exit_code=0)
         self.assertEqual(self.read("run/run.jsonl").count("runs on the host"), len(lines) - 2)
 
     def test_explain_shows_what_is_known(self):
-        done = run("--explain", "cpu_ref/" + CASE, "--kernels")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--explain", "cpu_ref/" + CASE, "--kernels", exit_code=0)
         self.assertIn("kernels  unknown: it runs on the host", done.stdout)
 
 

@@ -109,8 +109,7 @@ class Report(ProgramTest):
 
     def report(self, *arguments):
         """The page of runs, which are named before further words."""
-        done = run("--report", *arguments, "-o", self.path("page.html"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--report", *arguments, "-o", self.path("page.html"), exit_code=0)
         return Page(self.path("page.html"))
 
     def made_up(self, kind):
@@ -180,8 +179,7 @@ class Report(ProgramTest):
         repeat = self.report(self.path("run")).data["run"]["repeat"]
         case = read_lines(self.path("run"))[0]["cases"][0]
         words = shlex.split("--sweep --case " + shlex.quote(case) + repeat)
-        done = run(*words, "--out", self.path("again"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run(*words, "--out", self.path("again"), exit_code=0)
         was, now = read_lines(self.path("run"))[0], read_lines(self.path("again"))[0]
         own = {"started", "environment", "command"}
         self.assertEqual({key: value for key, value in was.items() if key not in own},

@@ -1,7 +1,6 @@
 """A sweep killed at any moment and resumed: every case has exactly one row."""
 
 import concurrent.futures
-import json
 import os
 import random
 import shlex
@@ -10,13 +9,8 @@ import subprocess
 import time
 import unittest
 
-try:
-    import jsonschema
-except ImportError:
-    jsonschema = None
-
 from program import (PROGRAM, ProgramTest, TINY, line_count, plugin, read_lines, read_rows, run, started,
-                     wait_until, write_lines)
+                     validator_of_lines, wait_until, write_lines)
 
 CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.005",
          "--impl", "cpu_ref,cpu_simd"]
@@ -36,8 +30,7 @@ class Resume(ProgramTest):
     def test_killed_at_10_random_moments_every_case_has_one_row(self):
         """Four runs at a time: they spend most of it waiting."""
         cases = ["-T", "2:6:+1", *CASES[2:], *NO_PLOTS]
-        done = run("--sweep", *cases, "--out", self.path("whole"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--sweep", *cases, "--out", self.path("whole"), exit_code=0)
         expected = set(read_rows(self.path("whole")))
         self.assertEqual(len(expected), 20)
 
@@ -62,12 +55,9 @@ class Resume(ProgramTest):
                      "0.005", "--impl", "misbehave_none", "--plugin", path, "--seed", "7") as process:
             process.kill()
         before = self.entries()
-        refused = run("--resume", self.path("run"), cwd="/")
-        self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn("--plugin " + path, refused.stderr)
+        run("--resume", self.path("run"), cwd="/", exit_code=2, said="--plugin " + path)
         self.assertEqual(self.entries(), before)
-        done = run("--resume", self.path("run"), "--plugin", path, *NO_PLOTS, cwd="/")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--resume", self.path("run"), "--plugin", path, *NO_PLOTS, cwd="/", exit_code=0)
         rows = read_rows(self.path("run"))
         self.assertEqual(len(rows), 79)
         self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
@@ -78,8 +68,7 @@ class Resume(ProgramTest):
                              "--case-time", "0.02", "--time-budget", "0.8")
         skipped = [case for case, row in rows.items() if row["verdict"] == "skipped"]
         self.assertGreater(len(skipped), 0)
-        done = run("--resume", self.path("run"), *NO_PLOTS)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        done = run("--resume", self.path("run"), *NO_PLOTS, exit_code=0)
         self.assertRegex(done.stderr, f"{20 - len(skipped)} cases? (is|are) done, {len(skipped)} "
                          "cases? (is|are) left to run")
         entries = self.entries()
@@ -107,21 +96,17 @@ class Resume(ProgramTest):
         write_lines(self.path("run"), [header, *rest])
 
     def resume(self, *arguments, exit_code=0, said=""):
-        done = run("--resume", self.path("run"), *arguments, *NO_PLOTS)
-        self.assertEqual(done.returncode, exit_code, done.stderr)
+        done = run("--resume", self.path("run"), *arguments, *NO_PLOTS, exit_code=exit_code)
         self.assertRegex(done.stderr, said)
         return done
 
-    @unittest.skipUnless(jsonschema, "python3-jsonschema is not installed")
     def test_every_line_of_a_resumed_run_is_of_the_schema(self):
+        validator = validator_of_lines()
         self.sweep(*CASES[:6], "--impl", "cpu_ref", "--case-time", "0.02",
                    "--tune", "--tuned", self.path("tuned.txt"))
         again = ["--resume", self.path("run"), "--call-limit", "60", "--tuned", self.path("tuned.txt"),
                  *NO_PLOTS]
         self.assertEqual(run(*again).returncode, 0)
-        schema = os.path.join(os.path.dirname(__file__), "../../results/run.schema.json")
-        with open(schema, encoding="utf-8") as file:
-            validator = jsonschema.Draft7Validator(json.load(file))
         entries = self.entries()
         for entry in entries:
             validator.validate(entry)
@@ -142,9 +127,7 @@ class Resume(ProgramTest):
             with self.subTest(changes=changes):
                 self.change_header(**changes)
                 before = self.entries()
-                done = run("--resume", self.path("run"))
-                self.assertEqual(done.returncode, 2, done.stderr)
-                self.assertIn(words, done.stderr)
+                run("--resume", self.path("run"), exit_code=2, said=words)
                 self.assertEqual(self.entries(), before)
                 self.change_header(**{**dict.fromkeys(changes), **whole})
                 self.assertFalse(os.path.exists(written))
@@ -162,9 +145,8 @@ class Resume(ProgramTest):
         entries = [header, footer]
         for arguments, limit in (([], "0.5"), (["--call-limit", "0.7"], "0.7"), ([], "0.5")):
             write_lines(self.path("run"), entries)
-            done = run("--resume", self.path("run"), *arguments, "--plugin", plugin(name), "--tuned",
-                       self.path("choices.txt"))
-            self.assertEqual(done.returncode, 1, done.stderr)
+            run("--resume", self.path("run"), *arguments, "--plugin", plugin(name), "--tuned",
+                self.path("choices.txt"), exit_code=1)
             latest = next(entry for entry in self.entries() if entry["kind"] == "row")
             entries = [entry for entry in self.entries() if entry["kind"] != "row"]
             self.assertEqual(latest["case"], row["case"])

@@ -10,7 +10,7 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import (PROGRAM, ProgramTest, TINY, children_of, plugin, processes_of, read_lines, read_rows, run,
+from program import (PROGRAM, ProgramTest, TINY, call, children_of, plugin, processes_of, read_lines, read_rows, run,
                      run_on_terminal, started, wait_until)
 
 
@@ -27,13 +27,11 @@ class Sweep(ProgramTest):
                 self.assertEqual(row["reason"], f"cell {row['cell']}: openblas needs the standard cell")
             self.assertEqual(row["projection"], 2 if row["cell"] == "projection" else None)
         median = {row["cell"]: row["median_ns"] for row in rows.values() if row["impl"] == "cpu_ref"}
-        said = run("--explain", "cpu_ref/T3_B2_H8_L2/f32/train/cell-peephole", "--from", self.path("run"))
-        self.assertEqual(said.returncode, 0, said.stderr)
-        self.assertIn("cell       peephole: 1 times the flops", said.stdout)
+        said = run("--explain", "cpu_ref/T3_B2_H8_L2/f32/train/cell-peephole", "--from", self.path("run"),
+                   exit_code=0, printed="cell       peephole: 1 times the flops")
         ratio = f"{median['peephole'] / median['standard']:.3g}"
         self.assertIn(f"measured   peephole takes {ratio} times as long as the standard cell on cpu_ref", said.stdout)
-        page = run("--report", self.path("run"), "-o", self.path("page.html"))
-        self.assertEqual(page.returncode, 0, page.stderr)
+        run("--report", self.path("run"), "-o", self.path("page.html"), exit_code=0)
         self.assertIn(f"peephole takes {ratio} times as long", self.read("page.html"))
 
     def test_the_header_says_how_the_run_came_about(self):
@@ -152,9 +150,7 @@ class Sweep(ProgramTest):
         out = self.path("benchmark.json")
         _, done = self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_format=json",
                              "--benchmark_out=" + out)
-        with open(out, encoding="utf-8") as file:
-            written = file.read()
-        for text in (done.stdout, written):
+        for text in (done.stdout, self.read(out)):
             names = [row["name"] for row in json.loads(text)["benchmarks"]]
             self.assertEqual(names, ["cpu_ref/T3_B2_I4_H4/f32/infer"])
 
@@ -244,8 +240,7 @@ class Sweep(ProgramTest):
         said = re.search(r"no pictures: gnuplot is not installed \(package gnuplot-nox\); "
                          r"once it is, bench-lstm (.*) draws them\n", done.stderr)
         self.assertIsNotNone(said, done.stderr)
-        done = run(*said.group(1).split())
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run(*said.group(1).split(), exit_code=0)
         self.assertTrue(os.path.exists(self.path("run/plots/time-h_f32_infer.png")))
 
     def test_what_the_shell_exports_does_not_change_a_run(self):
@@ -289,8 +284,7 @@ class Sweep(ProgramTest):
                 self.assertIn("8 cases: 8 ok", out)
                 left = os.listdir(run_folder + "/plots")
                 self.assertTrue(all(name.endswith((".dat", ".gp")) for name in left), left)
-        done = run("--resume", run_folder)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--resume", run_folder, exit_code=0)
         for name in os.listdir(run_folder + "/plots"):
             if name.endswith(".svg"):
                 ElementTree.parse(run_folder + "/plots/" + name)
@@ -322,9 +316,7 @@ class Workers(ProgramTest):
         self.assertEqual(processes_of("lb_daemon", "comm"), [])
         # A child that the program had before its workers is none of theirs.
         resume = f"{PROGRAM} --resume {self.path('run')} --retry timeout --plugin {plugin(name)} --plots none"
-        done = subprocess.run(["bash", "-c", f"sleep 60 >&- 2>&- & echo $!; exec {resume}"], capture_output=True,
-                              text=True, check=False)
-        self.assertIn("left 1 process behind", done.stderr)
+        done = call("bash", "-c", f"sleep 60 >&- 2>&- & echo $!; exec {resume}", said="left 1 process behind")
         os.kill(int(done.stdout.split()[0]), signal.SIGKILL) # raises an error where it has ended
 
     def test_text_that_is_no_utf8_is_a_reason_all_the_same(self):
@@ -334,20 +326,17 @@ class Workers(ProgramTest):
                                 exit_code=1)
         self.assertEqual(rows[name + "/T3_B2_I4_H4/f32/infer"]["reason"], "caf?  [31mred ?")
         self.assertEqual(rows[name + "/T3_B2_I5_H5/f32/infer"]["reason"], "? ]0;odd ")
-        explained = run("--explain", name + "/T3_B2_H4", "--plugin", plugin(name))
-        self.assertIn("algorithm ??", explained.stdout)
-        listed = run("--list", "--plugin", plugin(name), "--impl", name)
-        self.assertIn("? bytes  [1m", listed.stdout)
+        explained = run("--explain", name + "/T3_B2_H4", "--plugin", plugin(name), printed="algorithm ??")
+        listed = run("--list", "--plugin", plugin(name), "--impl", name, printed="? bytes  [1m")
         self.assertLess(time.monotonic() - start, 20) # of a call limit of 120 s
         for text in (done.stdout, done.stderr, explained.stdout, listed.stdout):
             self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f]")
 
     def test_the_call_limit_holds_for_loading_too(self):
         start = time.monotonic()
-        done = run("--list", "--case", "T3_B2_H4", "--call-limit", "0.5",
-                   "--plugin", plugin("misbehave_slow_to_load"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("loading did not return within 0.5 s", done.stderr)
+        run("--list", "--case", "T3_B2_H4", "--call-limit", "0.5",
+            "--plugin", plugin("misbehave_slow_to_load"), exit_code=2,
+            said="loading did not return within 0.5 s")
         self.assertLess(time.monotonic() - start, 4)
 
     def test_what_a_plugin_prints_stays_out_of_stdout(self):

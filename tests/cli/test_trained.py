@@ -9,12 +9,11 @@ import os
 import re
 import shutil
 import struct
-import subprocess
 import sys
 import unittest
 import zipfile
 
-from program import ProgramTest, plugin, read_lines, read_rows, run, write_lines
+from program import ProgramTest, call, plugin, read_lines, read_rows, run, write_lines
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = os.path.join(HERE, "..", "frameworks", "trained")
@@ -59,8 +58,7 @@ class Trained(ProgramTest):
 
     def cross_check(self, *arguments, exit_code=0):
         """{(output, output): difference} of the table of all pairs, and the finished process."""
-        done = run("--cross-check", *arguments, timeout=500)
-        self.assertEqual(done.returncode, exit_code, done.stderr)
+        done = run("--cross-check", *arguments, exit_code=exit_code)
         names, pairs = [], {}
         for line in done.stdout.splitlines():
             found = re.match(r"\[ ?\d+\] (\S+)(.*)", line)
@@ -89,8 +87,7 @@ class Trained(ProgramTest):
         self.assertGreater(int8["err_norm"], 1e-3)
         gain = (f"int8 is {f32['median_ns'] / int8['median_ns']:.3g} times as fast as f32 on cpu_ref, infer (1 problem), "
                 f"with an error of {int8['err_norm']:.2g} where f32 has {f32['err_norm']:.2g}")
-        said = run("--explain", int8["case"], "--from", folder)
-        self.assertIn("  measured   " + gain + "\n", said.stdout)
+        run("--explain", int8["case"], "--from", folder, printed="  measured   " + gain + "\n")
         self.assertEqual(run("--report", folder, "-o", self.path("page.html")).returncode, 0)
         self.assertIn(gain, self.read("page.html"))
 
@@ -151,14 +148,11 @@ class Trained(ProgramTest):
         self.assertFalse(lines[0]["inputs"]["batch_first"])
         hashes = {row["case"]: row["hash"] for row in rows.values()}
         write_lines(self.path("run"), lines[:2])  # as if it had been killed after the first case
-        done = run("--resume", self.path("run"))
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--resume", self.path("run"), exit_code=0)
         self.assertEqual({row["case"]: row["hash"] for row in read_rows(self.path("run")).values()}, hashes)
         kind, shape, data = read_npy(x)
         write_npy(x, kind, shape, data[::-1])
-        done = run("--resume", self.path("run"))
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("holds other inputs than when the run began", done.stderr)
+        run("--resume", self.path("run"), exit_code=2, said="holds other inputs than when the run began")
 
     def test_what_does_not_fit_is_named(self):
         x, w = ["--inputs", model("next_x.npy")], ["--weights", model("next.safetensors")]
@@ -180,9 +174,7 @@ class Trained(ProgramTest):
                  "x has 5 features per step, and the layer of --weights takes 32"),
                 (["--inputs", cut, "-H", "5"],
                  "the shape takes 40 bytes of data, and 39 are there")):
-            done = run("--cross-check", *arguments)
-            self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(says, done.stderr)
+            run("--cross-check", *arguments, exit_code=2, said=says)
 
     def test_what_a_precision_cannot_hold_is_said(self):
         large = self.path("large.npy")
@@ -253,15 +245,14 @@ def load(path):
     return types.SimpleNamespace(graph=types.SimpleNamespace(initializer=values, node=[node]))
 """
 
-    def convert(self, name, out):
+    def convert(self, name, out, exit_code=0, said=""):
         for module, text in (("torch.py", self.STAND_IN), ("onnx.py", self.ONNX_STAND_IN)):
             self.write(module, text)
-        return subprocess.run([sys.executable, CONVERTER, self.path(name), self.path(out)],
-                              capture_output=True, text=True, check=False,
-                              env=os.environ | {"PYTHONPATH": self.scratch})
+        return call(sys.executable, CONVERTER, self.path(name), self.path(out), exit_code=exit_code, said=said,
+                    env=os.environ | {"PYTHONPATH": self.scratch})
 
     def test_what_goes_wrong_is_one_line_that_names_the_file(self):
-        self.assertEqual(self.convert("forward.onnx", "out").returncode, 0)
+        self.convert("forward.onnx", "out")
         for name, out, said in (("damaged.pt", "out", "damaged.pt: RuntimeError: not a ZIP archive"),
                                 ("complex.pt", "out", "weight is complex64"),
                                 ("nested.pt", "out", "save what is under one of ['model'] as a file of its own"),
@@ -269,13 +260,11 @@ def load(path):
                                 # What a state dict cannot hold is not left out.
                                 ("reverse.onnx", "out", "node lstm: it runs in reverse alone"),
                                 ("peephole.onnx", "out", "node lstm: it has peepholes")):
-            done = self.convert(name, out)
-            self.assertEqual(done.returncode, 1)
+            done = self.convert(name, out, 1, said)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-            self.assertIn(said, done.stderr)
 
     def test_arrays_of_another_byte_order_are_written_as_the_format_wants(self):
-        self.assertEqual(self.convert("model.pt", "out").returncode, 0)
+        self.convert("model.pt", "out")
         with open(self.path("out"), "rb") as file:
             self.assertEqual(file.read()[-12:], struct.pack("<3f", 0, 1, 2))
 
@@ -313,8 +302,7 @@ class KerasFiles(ProgramTest):
 
     def convert(self, *options, extension="h5"):
         """Returns the numbers of the layers in their order, or what is said."""
-        done = subprocess.run([sys.executable, CONVERTER, self.path("model." + extension), self.path("out"), *options],
-                              capture_output=True, text=True, check=False)
+        done = call(sys.executable, CONVERTER, self.path("model." + extension), self.path("out"), *options)
         if done.returncode:
             return done.stderr
         with open(self.path("out"), "rb") as file:

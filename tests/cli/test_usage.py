@@ -78,8 +78,7 @@ BAD = [
 
 class BadInput(ProgramTest):
     def refused(self, arguments, parts):
-        done = run(*arguments, cwd=self.scratch)
-        self.assertEqual(done.returncode, 2, done.stderr)
+        done = run(*arguments, cwd=self.scratch, exit_code=2)
         self.assertEqual(done.stdout, "")
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         for part in parts:
@@ -93,22 +92,20 @@ class BadInput(ProgramTest):
 
     def test_plugin_in_the_working_directory_needs_no_slash(self):
         folder, name = os.path.split(plugin("misbehave_bytes"))
-        done = run("--list", "--plugin", name, "--impl", "misbehave_bytes", "--case", "T3_B2_H4",
-                   cwd=folder)
-        self.assertEqual(done.returncode, 0, done.stderr)
+        run("--list", "--plugin", name, "--impl", "misbehave_bytes", "--case", "T3_B2_H4",
+            cwd=folder, exit_code=0)
         self.refused(["--list", "--plugin", "./no-such.so"],
                      ["--plugin ./no-such.so: cannot open shared object file"])
 
     def test_missing_folder_for_temporary_files_is_said_with_the_variable_that_names_it(self):
-        done = run("--cross-check", *TINY[:-2], "--impl", "cpu_ref,cpu_simd", env={**os.environ, "TMPDIR": "/proc/no"})
-        self.assertEqual(done.returncode, 2)
+        done = run("--cross-check", *TINY[:-2], "--impl", "cpu_ref,cpu_simd", env={**os.environ, "TMPDIR": "/proc/no"},
+                   exit_code=2)
         self.assertRegex(done.stderr, "^bench-lstm: /proc/no/.*; set TMPDIR")
 
     def test_unwritable_benchmark_out_is_said_before_a_resume_runs(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
         before = os.stat(self.path("run/run.jsonl")).st_size
-        done = run("--resume", self.path("run"), "--benchmark_out=/no/such/file")
-        self.assertEqual(done.returncode, 2, done.stderr)
+        run("--resume", self.path("run"), "--benchmark_out=/no/such/file", exit_code=2)
         self.assertEqual(os.stat(self.path("run/run.jsonl")).st_size, before)
 
     def test_what_stdout_does_not_take_is_a_failure(self):
@@ -122,8 +119,7 @@ class BadInput(ProgramTest):
 
     def test_list_is_a_json_document_on_request(self):
         done = run("--list", "--impl", "cpu_ref,misbehave_bytes", "--plugin", plugin("misbehave_bytes"),
-                   "-T", "3", "-B", "2", "-H", "4", "--threads", "1,2", "--format", "json")
-        self.assertEqual(done.returncode, 0, done.stderr)
+                   "-T", "3", "-B", "2", "-H", "4", "--threads", "1,2", "--format", "json", exit_code=0)
         document = json.loads(done.stdout)
         ours = [impl for impl in document["implementations"] if impl["name"] == "cpu_ref"]
         self.assertEqual([(impl["absent"], impl["variants"]) for impl in ours], [(None, [])])

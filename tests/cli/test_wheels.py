@@ -3,10 +3,9 @@ drivers are too old. tests/nsys.sh: what it leaves alone, and that it says why i
 
 import os
 import shutil
-import subprocess
 import unittest
 
-from program import ProgramTest
+from program import ProgramTest, call
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "..", "..", "bench", "cuda_wheels.sh")
@@ -31,9 +30,8 @@ class Wheels(StandIns):
             os.remove(self.path("fetched"))
         self.stand_in("python3", f'echo "$@" > {self.path("fetched")}\n'
                                  f'mkdir -p {self.path("to/nvidia/cu13/bin")}\n')
-        done = subprocess.run(["bash", "-c", f'set -euo pipefail; . "{SCRIPT}"; install_cuda "$0"',
-                               self.path("to")], capture_output=True, text=True, check=False,
-                              env=self.env)
+        done = call("bash", "-c", f'set -euo pipefail; . "{SCRIPT}"; install_cuda "$0"', self.path("to"),
+                    env=self.env)
         try:
             return self.read("fetched").split(), done.returncode, done.stderr
         except FileNotFoundError:
@@ -65,9 +63,7 @@ class NsightSystems(StandIns):
         if shutil.which("nsys"):
             self.skipTest("nsys is in PATH, so nothing is fetched")
         self.stand_in("apt-get", "exit 1\n")
-        done = subprocess.run(["bash", NSYS, folder], capture_output=True, text=True, check=False,
-                              env=self.env)
-        self.assertEqual(done.returncode, 1, done.stderr)
+        done = call("bash", NSYS, folder, env=self.env, exit_code=1)
         return (done.stdout.splitlines() or [""])[-1]
 
     def test_without_a_mirror_the_last_line_says_why(self):

@@ -4,12 +4,11 @@ numbers agree, and the commands of their pods, which run here without a cluster,
 import json
 import os
 import re
-import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from program import PROGRAM, ProgramTest, read_rows, run
+from program import PROGRAM, ProgramTest, call, read_rows, run
 
 try:
     import yaml
@@ -63,8 +62,7 @@ class Manifests(ProgramTest):
         words = [word.replace("/sweep", self.path("sweep")) for word in container["command"]]
         declared = {entry["name"]: entry["value"] for entry in container.get("env", [])}
         declared["PATH"] = os.path.dirname(PROGRAM) + ":" + os.environ["PATH"]
-        return subprocess.run(words + (sweep or container["args"]), capture_output=True, text=True,
-                              env={**os.environ, **declared, **environment}, check=False)
+        return call(*words, *(sweep or container["args"]), env={**os.environ, **declared, **environment})
 
     def test_numbers_and_names_agree(self):
         self.assertEqual(disagreements(manifest("kubernetes.yaml")), [])
@@ -97,15 +95,12 @@ class Manifests(ProgramTest):
                 kubernetes_validate.validate(broken, "1.29", strict=True)
 
 
-class ContainerFile(unittest.TestCase):
+class ContainerFile(ProgramTest):
     def test_what_it_names_exists(self):
-        with open(os.path.join(ROOT, "bench", "Containerfile"), encoding="utf-8") as file:
-            text = file.read()
-        with open(os.path.join(ROOT, "CMakePresets.json"), encoding="utf-8") as file:
-            presets = {preset["name"] for preset in json.load(file)["configurePresets"]}
-        self.assertLessEqual(set(re.findall(r"--preset (\w+)", text)), presets)
-        with open(os.path.join(ROOT, "bench", "packages.sh"), encoding="utf-8") as file:
-            packages = file.read()
+        text, presets, packages = (self.read(os.path.join(ROOT, name)) for name in
+                                   ("bench/Containerfile", "CMakePresets.json", "bench/packages.sh"))
+        self.assertLessEqual(set(re.findall(r"--preset (\w+)", text)),
+                             {preset["name"] for preset in json.loads(presets)["configurePresets"]})
         for variable in re.findall(r"\$(\w+_packages)", text):
             self.assertRegex(packages, rf"(?m)^{variable}=")
 

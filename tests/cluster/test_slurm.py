@@ -9,11 +9,10 @@ import shlex
 import signal
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-from program import BUILD, PROGRAM, ProgramTest, each_process, read_lines, run
+from program import BUILD, PROGRAM, ProgramTest, call, each_process, read_lines, run
 from slurm import Slurm, packages
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
@@ -53,17 +52,14 @@ class Task(ProgramTest):
         self.write("scontrol", "#!/bin/sh\necho \"scontrol $*\"\nexit 1\n")
         self.write("csv", "")
 
-    def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(self.path(name), 0o755)
+    def write(self, name, text, mode=0o755):
+        super().write(name, text, mode)
 
     def task(self, *arguments, **environment):
         settings = {"PATH": f"{self.scratch}:{os.environ['PATH']}", "LB_PROGRAM": self.path("program"),
                     "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "2",
                     "TIME_LEFT": "UNLIMITED", **environment}
-        return subprocess.run([TASK, *arguments], cwd=self.scratch, env={**os.environ, **settings},
-                              capture_output=True, text=True, timeout=500, check=False)
+        return call(TASK, *arguments, cwd=self.scratch, env={**os.environ, **settings})
 
     def test_the_time_limit_becomes_the_time_budget(self):
         for left, budget in (("6:40", "100"), ("1:00:00", "3300"), ("1-00:05:00", "86400"),
@@ -131,33 +127,22 @@ def program_of(folder):
                 if words.split("\0")[0].endswith("bench-lstm") and folder in words.split("\0"))
 
 
-def parent_of(process):
-    with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-        return int(file.read().rsplit(")", 1)[1].split()[1])
-
-
 def measured(folder):
     """Returns the cases that the run has measured, in order. A case that was measured twice is there twice."""
     return [entry["case"] for entry in read_lines(folder)
             if entry["kind"] == "row" and entry["verdict"] != "skipped"]
 
 
-class Cluster(unittest.TestCase):
-    """A cluster of three nodes for the tests of a class."""
+class Cluster(ProgramTest):
+    """A cluster of three nodes for a test."""
 
-    @classmethod
-    def setUpClass(cls):
-        scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(scratch.cleanup)
-        cls.scratch = scratch.name
-        os.mkdir(cls.scratch + "/slurm")
-        cls.slurm = Slurm(PACKAGES, cls.scratch + "/slurm", NODES)
-        cls.addClassCleanup(cls.slurm.stop)
-        cls.slurm.environment["LB_PROGRAM"] = PROGRAM
-        cls.slurm.start()
-
-    def path(self, name):
-        return os.path.join(self.scratch, name)
+    def setUp(self):
+        super().setUp()
+        os.mkdir(self.path("slurm"))
+        self.slurm = Slurm(PACKAGES, self.path("slurm"), NODES)
+        self.addCleanup(self.slurm.stop)
+        self.slurm.environment["LB_PROGRAM"] = PROGRAM
+        self.slurm.start()
 
     def submit(self, *words, **environment):
         """Submits a job; returns its number."""
@@ -170,12 +155,11 @@ class Cluster(unittest.TestCase):
 
     def merged(self, job):
         self.slurm.wait_all(240)
-        with open(self.path(f"bench-lstm-merge-{job}.log"), encoding="utf-8") as file:
-            return "JobState=COMPLETED" in self.slurm.call("scontrol", "show", "job", job), file.read()
+        return ("JobState=COMPLETED" in self.slurm.call("scontrol", "show", "job", job),
+                self.read(f"bench-lstm-merge-{job}.log"))
 
     def log(self, array, shard):
-        with open(self.path(f"bench-lstm-{array}-{shard}.log"), encoding="utf-8") as file:
-            return file.read()
+        return self.read(f"bench-lstm-{array}-{shard}.log")
 
     def wait_rows(self, folder, count=3):
         """Waits until the run of a shard has that many rows; returns its lines up to the last of them."""
@@ -183,8 +167,7 @@ class Cluster(unittest.TestCase):
 
         def has_rows():
             if os.path.exists(os.path.join(folder, "run.jsonl")):
-                with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
-                    lines[:] = file.read().splitlines()
+                lines[:] = self.read(folder + "/run.jsonl").splitlines()
             while lines and not lines[-1].endswith("}"): # it is being written
                 lines.pop()
             return sum('"kind":"row"' in line for line in lines) >= count
@@ -208,13 +191,13 @@ class Cluster(unittest.TestCase):
 
     def check_kept(self, folder, lines):
         """Checks that the run still begins with these lines."""
-        with open(os.path.join(folder, "run.jsonl"), encoding="utf-8") as file:
-            self.assertEqual(file.read().splitlines()[:len(lines)], lines)
+        self.assertEqual(self.read(folder + "/run.jsonl").splitlines()[:len(lines)], lines)
 
     def kill(self, folder):
         """Kills the shell and the program of the task."""
         program = program_of(folder)
-        os.kill(parent_of(program), signal.SIGKILL)
+        with open(f"/proc/{program}/stat", encoding="utf-8") as file:
+            os.kill(int(file.read().rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
         os.kill(program, signal.SIGKILL)
 
 
@@ -277,8 +260,8 @@ class Page(Cluster):
     """Runs the commands of bench/cluster/README.md as they stand."""
 
     def test_the_commands_of_the_page(self):
-        with open(os.path.join(CLUSTER, "README.md"), encoding="utf-8") as file:
-            page = re.search(r"\n## Slurm\n(.*?)\n## Kubernetes\n", file.read(), re.DOTALL)[1]
+        page = re.search(r"\n## Slurm\n(.*?)\n## Kubernetes\n", self.read(os.path.join(CLUSTER, "README.md")),
+                         re.DOTALL)[1]
         commands = "".join(line + "\n" for line in page.splitlines() if line.startswith("    "))
         self.assertGreater(commands.count("sbatch"), 3)
         home = self.path("home")
@@ -286,8 +269,7 @@ class Page(Cluster):
                        stdout=subprocess.DEVNULL)
         environment = {**self.slurm.environment, "HOME": home}
         del environment["LB_PROGRAM"]
-        done = subprocess.run(["bash", "-euo", "pipefail", "-c", commands], env=environment,
-                              capture_output=True, text=True, timeout=500, check=False)
+        done = call("bash", "-euo", "pipefail", "-c", commands, env=environment)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr + self.slurm.logs())
         sweep = shlex.split(re.search(r'sweep="(.*)"', commands)[1])
         shards = [os.path.join(home, "sweeps/first/shards", name)

@@ -161,3 +161,10 @@ struct lb_run_comparison synthetic_compare(const struct lb_run *base, const stru
     }
     return comparison;
 }
+
+void synthetic_free(struct lb_run_comparison *comparison, struct lb_run *base, struct lb_run *now)
+{
+    lb_run_comparison_free(comparison);
+    lb_run_free(now);
+    lb_run_free(base);
+}

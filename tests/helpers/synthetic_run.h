@@ -37,6 +37,9 @@ void synthetic_add_processes(struct lb_run *run, const char *case_text, double l
 /* The comparison of two runs with the options that --compare has by default. */
 struct lb_run_comparison synthetic_compare(const struct lb_run *base, const struct lb_run *now);
 
+/* Frees a comparison and the runs that it compares. */
+void synthetic_free(struct lb_run_comparison *comparison, struct lb_run *base, struct lb_run *now);
+
 /* Appends a row; the run takes ownership of it. */
 void synthetic_add(struct lb_run *run, struct lb_row row);
 

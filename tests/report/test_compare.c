@@ -46,13 +46,6 @@ static const struct lb_pair *find(const struct lb_run_comparison *comparison, in
     return NULL;
 }
 
-static void free_all(struct lb_run_comparison *comparison, struct lb_run *base, struct lb_run *now)
-{
-    lb_run_comparison_free(comparison);
-    lb_run_free(now);
-    lb_run_free(base);
-}
-
 /* Every kind of change, the worst first. */
 TEST(every_change_has_its_name)
 {
@@ -107,7 +100,7 @@ TEST(every_change_has_its_name)
     assert_int_equal(comparison.compared, 8);
     assert_non_null(strstr(comparison.notes, "4 cases have too few processes"));
     assert_non_null(strstr(comparison.notes, "Add --processes 15 to both sweeps"));
-    free_all(&comparison, &base, &now);
+    synthetic_free(&comparison, &base, &now);
 }
 
 /* One slowdown of 5 against 5, whose p-value is 0.8 %, alone and among seven cases. */
@@ -124,7 +117,7 @@ TEST(correction_counts_all_cases_that_are_compared)
         assert_true(fabs(pair->adjusted_p - cases * 2.0 / 252) < 1e-12);
         assert_int_equal(pair->change, cases == 1 ? LB_CHANGE_SLOWER : LB_CHANGE_INCONCLUSIVE);
         assert_int_equal(strstr(comparison.notes, "--processes 7 would do") != NULL, cases == 7);
-        free_all(&comparison, &base, &now);
+        synthetic_free(&comparison, &base, &now);
     }
 }
 
@@ -138,7 +131,7 @@ TEST(a_suspect_time_is_inconclusive)
         struct lb_run_comparison comparison = synthetic_compare(&runs[0], &runs[1]);
         assert_int_equal(comparison.pairs[0].change, LB_CHANGE_INCONCLUSIVE);
         assert_non_null(strstr(comparison.pairs[0].note, ": suspect: made up"));
-        free_all(&comparison, &runs[0], &runs[1]);
+        synthetic_free(&comparison, &runs[0], &runs[1]);
     }
 }
 
@@ -159,7 +152,7 @@ TEST(a_disturbed_machine_is_not_taken_for_a_change)
         struct lb_run_comparison comparison = synthetic_compare(&base, &now);
         assert_int_equal(comparison.pairs[0].change,
                          machine == QUIET ? LB_CHANGE_SLOWER : LB_CHANGE_INCONCLUSIVE);
-        free_all(&comparison, &base, &now);
+        synthetic_free(&comparison, &base, &now);
     }
 }
 
@@ -190,7 +183,7 @@ TEST(second_sweep_must_show_a_slowdown_too)
     assert_ptr_equal(&comparison.pairs[0], find(&comparison, 4));
     assert_ptr_equal(&comparison.pairs[1], find(&comparison, 1));
     lb_run_free(&again);
-    free_all(&comparison, &base, &now);
+    synthetic_free(&comparison, &base, &now);
 }
 
 TEST(what_a_reader_must_know_is_said)
@@ -210,7 +203,7 @@ TEST(what_a_reader_must_know_is_said)
     assert_int_equal(comparison.common, 0);
     for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
         assert_non_null(strstr(comparison.notes, notes[i]));
-    free_all(&comparison, &base, &now);
+    synthetic_free(&comparison, &base, &now);
 
     base = make_run(1000, 10, 2), now = make_run(1000, 10, 2);
     base.rows[0].flags = now.rows[0].flags = now.rows[1].flags = LB_ANOMALY_DRIFT;
@@ -218,7 +211,7 @@ TEST(what_a_reader_must_know_is_said)
     assert_string_equal(comparison.notes, "");
     assert_string_equal(find(&comparison, 1)->note, "times drift in both runs");
     assert_string_equal(find(&comparison, 2)->note, "times drift in the new run");
-    free_all(&comparison, &base, &now);
+    synthetic_free(&comparison, &base, &now);
 }
 
 /* Two interleaved runs of two implementations, the new one 10 % slower in each pair: so many cases
@@ -271,7 +264,7 @@ TEST(rare_long_calls_of_a_stream_are_slower_in_the_tail_alone)
             assert_int_equal(pair->change == LB_CHANGE_SLOWER, stalls && rarest);
             assert_int_equal(rarest, pair->percentile == LB_P999);
         }
-        free_all(&comparison, &base, &now);
+        synthetic_free(&comparison, &base, &now);
     }
 }
 
@@ -304,11 +297,11 @@ TEST(interleaved_runs_are_compared_pair_by_pair)
         assert_non_null(strstr(comparison.pairs[0].note, known[i].word));
         assert_non_null(strstr(comparison.notes, known[i].advice));
         assert_int_equal(comparison.notes[0] == '\0', known[i].advice[0] == '\0');
-        free_all(&comparison, &base, &now);
+        synthetic_free(&comparison, &base, &now);
     }
     comparison = compare_in_turn(1, 10, 0, false, &base, &now);
     assert_int_equal(comparison.count, 2); /* two implementations: two cases */
-    free_all(&comparison, &base, &now);
+    synthetic_free(&comparison, &base, &now);
 }
 
 /* Further runs of the base that differ by 5 % make a difference of 5 % none; those that agree leave
@@ -347,7 +340,7 @@ TEST(runs_are_held_against_the_spread_between_runs)
         assert_int_equal(comparison.spread.df, known[i].further);
         for (int r = 0; r < known[i].further; r++)
             lb_run_free(&further[r]);
-        free_all(&comparison, &base, &now);
+        synthetic_free(&comparison, &base, &now);
     }
 }
 
@@ -368,5 +361,5 @@ TEST(a_noisy_case_is_held_against_its_own_spread)
     assert_true(find(&comparison, 20)->shift.p > 5 * find(&comparison, 1)->shift.p);
     for (int r = 0; r < 4; r++)
         lb_run_free(&further[r]);
-    free_all(&comparison, &base, &now);
+    synthetic_free(&comparison, &base, &now);
 }

@@ -51,9 +51,7 @@ TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
     assert_non_null(strstr(text, "are left out here"));
     assert_non_null(strstr(text, "</details>"));
     free(text);
-    lb_run_comparison_free(&comparison);
-    lb_run_free(&now);
-    lb_run_free(&base);
+    synthetic_free(&comparison, &base, &now);
 }
 
 /* With more regressions than fit, the Markdown is still complete and says how many it left out. */
@@ -76,9 +74,7 @@ TEST(markdown_of_regressions_alone_stays_whole)
                              left_out,
                          counts[i] + 1);
         free(text);
-        lb_run_comparison_free(&comparison);
-        lb_run_free(&now);
-        lb_run_free(&base);
+        synthetic_free(&comparison, &base, &now);
     }
 }
 
@@ -109,7 +105,5 @@ TEST(junit_counts_its_own_elements)
         assert_int_equal(occurrences(text, "<skipped "), strict ? 0 : 1);
         free(text);
     }
-    lb_run_comparison_free(&comparison);
-    lb_run_free(&now);
-    lb_run_free(&base);
+    synthetic_free(&comparison, &base, &now);
 }

@@ -299,16 +299,20 @@ class Files(unittest.TestCase):
                 if y != "nan" and not picture.startswith("memory"):
                     self.assertTrue(float(lo) <= float(y) <= float(hi), (picture, case))
 
+    def draw(self, rows, kind):
+        """Draws pictures of that kind of made-up rows; returns the folder of their run."""
+        folder = pathlib.Path(self.folder.name) / kind
+        folder.mkdir(exist_ok=True)
+        (folder / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [self.lines[0], *rows]))
+        subprocess.run([*EMULATOR, PROGRAM, "--plot", kind, folder], check=True, stderr=subprocess.DEVNULL)
+        return folder
+
     def test_scaling_is_the_quotient_of_the_medians_on_one_and_on_more_threads(self):
         rows = [{"kind": "row", "case": f"{impl}/T8_B{b}_H64/f32/infer" + (f"/th{threads}" if threads > 1 else ""),
                  "verdict": "ok", "samples_ns": [base / threads ** power * (1 + k / 1000) for k in range(20)]}
                 for impl, base, power in (("cpu_simd", 800, 1), ("onednn", 900, 0.5)) for b in (1, 8)
                 for threads in (1, 2, 4) if (impl, b, threads) != ("onednn", 8, 1)] # a case without its single one
-        folder = pathlib.Path(self.folder.name) / "scaling"
-        folder.mkdir()
-        (folder / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [self.lines[0], *rows]))
-        subprocess.run([*EMULATOR, PROGRAM, "--plot", "scaling", folder], check=True, stderr=subprocess.DEVNULL)
-        points = [line for line in self.data(folder, "scaling_f32_infer") if line[0] != "#"]
+        points = [line for line in self.data(self.draw(rows, "scaling"), "scaling_f32_infer") if line[0] != "#"]
         shown = {(line[4].split("/")[0], line[4].split("_")[1 if "cpu" not in line[4] else 2], line[0]): float(line[1])
                  for line in points if line[1] != "nan"}
         self.assertEqual(len(points), 9)
@@ -340,11 +344,7 @@ class Files(unittest.TestCase):
         rows = [{"kind": "row", "case": f"{impl}/T8_B{b}_H{h}/f32/infer", "verdict": "ok",
                  "samples_ns": [law(h, b) * (1 + k / 1000) for k in range(20)]}
                 for impl, law in times.items() for h in (64, 128) for b in (1, 8)]
-        folder = pathlib.Path(self.folder.name) / "heat"
-        folder.mkdir(exist_ok=True)
-        (folder / "run.jsonl").write_text("".join(json.dumps(line) + "\n" for line in [self.lines[0], *rows]))
-        subprocess.run([*EMULATOR, PROGRAM, "--plot", "speedup-b", folder], check=True, stderr=subprocess.DEVNULL)
-        return folder
+        return self.draw(rows, "speedup-b")
 
     def test_cells_whose_intervals_overlap_have_the_sign_of_a_tie(self):
         folder = self.heat_map({"onednn": lambda h, b: 1e6, "cpu_simd": lambda h, b: 9.999e5 if h == 64 else 5e5})

@@ -8,18 +8,6 @@
 #include "support/leftovers.h"
 #include "tests/helpers/test.h"
 
-/* What has changed since the reading. */
-static void changes(const struct lb_process_reading *before, char text[256])
-{
-    static const struct lb_leftovers_allowed none = {.bytes = 1 << 20};
-    struct lb_process_reading *after = lb_process_reading_create();
-    lb_process_read_resources(after);
-    lb_process_read_settings(after);
-    text[0] = '\0';
-    lb_leftovers_append(before, after, &none, text, 256);
-    free(after);
-}
-
 static struct lb_process_reading *reading(void)
 {
     struct lb_process_reading *state = lb_process_reading_create();
@@ -28,19 +16,25 @@ static struct lb_process_reading *reading(void)
     return state;
 }
 
+/* Asserts that nothing is left behind since the reading, but for descriptors that are allowed. */
+static void assert_unchanged(const struct lb_process_reading *before, bool descriptors)
+{
+    const struct lb_leftovers_allowed allowed = {.bytes = 1 << 20, .descriptors = descriptors};
+    struct lb_process_reading *after = reading();
+    char text[256] = "";
+    lb_leftovers_append(before, after, &allowed, text, sizeof(text));
+    assert_string_equal(text, "");
+    free(after);
+}
+
 TEST(pipes_are_allowed_where_libraries_may_keep_them)
 {
-    static const struct lb_leftovers_allowed allowed = {.bytes = 1 << 20, .descriptors = true};
-    char text[256] = "";
     int ends[2];
     struct lb_process_reading *before = reading();
     assert_int_equal(pipe(ends), 0);
-    struct lb_process_reading *after = reading();
-    lb_leftovers_append(before, after, &allowed, text, sizeof(text));
-    assert_string_equal(text, "");
+    assert_unchanged(before, true);
     close(ends[0]);
     close(ends[1]);
-    free(after);
     free(before);
 }
 
@@ -52,14 +46,12 @@ static void *end_at_once(void *unused)
 /* The system lists a thread for a moment after it was joined. */
 TEST(joined_threads_are_not_counted)
 {
-    char text[256];
     struct lb_process_reading *before = reading();
     for (int i = 0; i < 5000; i++) {
         pthread_t thread;
         assert_int_equal(pthread_create(&thread, NULL, end_at_once, NULL), 0);
         pthread_join(thread, NULL);
-        changes(before, text);
-        assert_string_equal(text, "");
+        assert_unchanged(before, false);
     }
     free(before);
 }
