@@ -7,22 +7,26 @@
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 
-/* A timed row in two blocks, one that did not run, and one that failed with special characters in
- * its reason. */
+/* Two timed rows in two blocks, between them one of each other verdict, and last one with special
+ * characters in its reason. */
 static struct lb_run small_run(void)
 {
     struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    struct lb_row row =
-        synthetic_row("cpu_simd/T25_B16_H512_L2_D2/f32/train/th2", LB_VERDICT_OK, 0, 0, 0);
+    struct lb_row row;
     double samples[21]; /* as many as make percentiles whole: rounding differs between machines */
     for (int i = 0; i < 21; i++)
         samples[i] = 1000.5 + 10 * ((i * 8) % 21);
-    lb_row_add_block(&row, samples, 12);
-    lb_row_add_block(&row, samples + 12, 9);
-    lb_row_summarize(&row);
-    synthetic_add(&run, row);
-    synthetic_add(&run, synthetic_row("cudnn:persist_static/T16_B8_H1100/f16/infer",
-                                      LB_VERDICT_UNSUPPORTED, 0, 0, 0));
+    for (int v = 0; v <= LB_VERDICT_COUNT; v++) {
+        char id[LB_CASE_ID_SIZE];
+        snprintf(id, sizeof(id), "cudnn:persist_static/T%d_B16_H512_L2_D2/f32/train/th2", v + 1);
+        row = synthetic_row(id, (enum lb_verdict)(v % LB_VERDICT_COUNT), 0, 0, 0);
+        if (lb_verdict_has_samples(row.verdict)) {
+            lb_row_add_block(&row, samples, 12);
+            lb_row_add_block(&row, samples + 12, 9);
+            lb_row_summarize(&row);
+        }
+        synthetic_add(&run, row);
+    }
     row = synthetic_row("cpu_ref/T1_B1_I3_H5/f64/infer", LB_VERDICT_CRASH, 0, 0, 0);
     lb_row_print(&row.reason, "killed by signal 11, \"segmentation fault\"\nin line two");
     synthetic_add(&run, row);
