@@ -152,34 +152,31 @@ class Resume(ProgramTest):
             self.assertEqual(latest["case"], row["case"])
             self.assertIn(f"did not return within {limit} s", latest["reason"])
 
-    def test_cases_that_others_disturbed_are_named_and_measured_again(self):
-        header, rows, footer = self.small_run("-T", "3,4,5")
-        for share, row in zip((0.5, 0.04, 0), rows):
-            row["others_share"] = share
-        write_lines(self.path("run"), [header, *rows, footer])
-        done = self.resume(said="0 cases are left to run")
-        for words in ("noisy     1 of 3 cases was measured while other programs used more than 5 %",
-                      rows[0]["case"] + " (others 50 %)",
-                      f"bench-lstm --resume {self.path('run')} --retry noisy"):
-            self.assertIn(words, done.stderr)
-        self.resume("--retry", "noisy", said="2 cases are done, 1 case is left to run")
-        again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][3:]
-        self.assertEqual(again, [rows[0]["case"]])
-        self.assertEqual(run("--sweep", "--retry", "noisy").returncode, 2)
+    def test_cases_that_were_disturbed_are_named_and_measured_again(self):
+        def others(rows):
+            for share, row in zip((0.5, 0.04), rows):
+                row["others_share"] = share
 
-    def test_cases_of_a_slow_moment_are_measured_again(self):
-        header, rows, footer = self.small_run("-T", "3:10:+1")
-        for row in rows:
-            row.update(reference_ns=[1e6], others_share=0)
-        rows[2]["reference_ns"] = [1.3e6] # the fixed loop takes longer there
-        rows[3]["reference_ns"] = [1.1e6]
-        write_lines(self.path("run"), [header, *rows, footer])
-        done = self.resume(said="noisy     1 of 8 cases was measured")
-        self.assertIn(rows[2]["case"] + " (30 % slower)", done.stderr)
-        self.assertIn("the machine was 30 % slower", run("--export", "csv", self.path("run")).stdout)
-        self.resume("--retry", "noisy", said="7 cases are done, 1 case is left to run")
-        again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][8:]
-        self.assertEqual(again, [rows[2]["case"]])
+        def slow_moment(rows): # in which the fixed loop takes longer
+            for ns, row in zip((1.3e6, 1.1e6), rows):
+                row["reference_ns"] = [ns]
+
+        header, usual, footer = self.small_run("-T", "3:10:+1")
+        for disturb, why in ((others, "others 50 %"), (slow_moment, "30 % slower")):
+            rows = [{**row, "reference_ns": [1e6], "others_share": 0} for row in usual]
+            disturb(rows)
+            write_lines(self.path("run"), [header, *rows, footer])
+            done = self.resume(said="0 cases are left to run")
+            for words in ("noisy     1 of 8 cases was measured while other programs used more than 5 %",
+                          rows[0]["case"] + f" ({why})",
+                          f"bench-lstm --resume {self.path('run')} --retry noisy"):
+                self.assertIn(words, done.stderr)
+            if disturb == slow_moment:
+                self.assertIn("the machine was 30 % slower", run("--export", "csv", self.path("run")).stdout)
+            self.resume("--retry", "noisy", said="7 cases are done, 1 case is left to run")
+            again = [entry["case"] for entry in self.entries() if entry["kind"] == "row"][8:]
+            self.assertEqual(again, [rows[0]["case"]])
+        self.assertEqual(run("--sweep", "--retry", "noisy").returncode, 2)
 
     def test_verdicts_that_are_named_are_run_again(self):
         header, rows, footer = self.small_run("-T", "3:6:+1")
