@@ -1,6 +1,7 @@
 """--explain in a framework's words, and --framework where there is none."""
 
 import os
+import shutil
 import unittest
 
 from program import PROGRAM, ProgramTest, read_lines, run, write_lines
@@ -126,9 +127,7 @@ class WithoutPlugins(ProgramTest):
         alone = self.path("alone")
         os.mkdir(alone)
         program = os.path.join(alone, "bench-lstm")
-        with open(PROGRAM, "rb") as source, open(program, "wb") as copy:
-            copy.write(source.read())
-        os.chmod(program, 0o755)
+        shutil.copy(PROGRAM, program)
         import program as module  # pylint: disable=import-outside-toplevel
         self.addCleanup(setattr, module, "PROGRAM", PROGRAM)
         module.PROGRAM = program

@@ -237,8 +237,7 @@ class InBrowser(unittest.TestCase):
     @classmethod
     def report(cls, kind, *runs):
         """Writes the page of the runs, the last of which is reported."""
-        done = run("--report", *runs, "-o", os.path.join(cls.scratch.name, kind + ".html"))
-        assert done.returncode == 0, done.stderr
+        run("--report", *runs, "-o", os.path.join(cls.scratch.name, kind + ".html"), exit_code=0)
 
     def path(self, kind):
         return os.path.join(self.scratch.name, kind)

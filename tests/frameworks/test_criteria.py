@@ -8,18 +8,16 @@ and PyTorch on the CPU. Exit code 77: none of them is there.
 import json
 import os
 import random
-import subprocess
 import sys
-import tempfile
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cli"))
 
-from program import run  # pylint: disable=wrong-import-position
+from program import ProgramTest, call, run  # pylint: disable=wrong-import-position
 
 COUNT = int(os.environ.get("LB_CRITERIA_LAYERS", "1000"))
-CRITERIA = os.path.join(HERE, "..", "..", "bench", "criteria")
+CRITERIA = os.path.abspath(os.path.join(HERE, "..", "..", "bench", "criteria"))
 
 
 def environment_python():
@@ -31,8 +29,7 @@ def environment_python():
 
 def has(module, env=None):
     """Whether the environment has the module."""
-    return subprocess.run([environment_python(), "-c", f"import {module}"], env=env, check=False,
-                          capture_output=True).returncode == 0
+    return call(environment_python(), "-c", f"import {module}", env=env).returncode == 0
 
 
 def read_settings(name):
@@ -61,23 +58,20 @@ def draw(numbers, settings, rare):
 def told(name, layer, env=None):
     """Whether the program says that the fast kernel runs."""
     done = run("--explain", name, ", ".join(f"{key}={value}" for key, value in layer.items()),
-               env=env)
-    assert done.returncode == 0, done.stderr
+               env=env, exit_code=0)
     line = next(line for line in done.stdout.splitlines() if line.startswith("runs "))
     return not line.split(None, 1)[1].startswith("not ")
 
 
 def decisions(script, arguments, layers, env=None):
     """What a framework says of layers, and what it says before."""
-    done = subprocess.run([environment_python(), os.path.join(HERE, script), *arguments], env=env,
-                          input="".join(json.dumps(layer) + "\n" for layer in layers), text=True,
-                          capture_output=True, timeout=1500, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+    done = call(environment_python(), os.path.join(HERE, script), *arguments, env=env, exit_code=0, timeout=1500,
+                input="".join(json.dumps(layer) + "\n" for layer in layers))
     said = [line for line in done.stderr.splitlines() if ", TensorFlow " in line]
     return [json.loads(line) for line in done.stdout.splitlines()], "".join(said)
 
 
-class Criteria(unittest.TestCase):
+class Criteria(ProgramTest):
     """Each framework's own code against the file of rules."""
 
     def compare(self, name, layers, answers):
@@ -91,17 +85,12 @@ class Criteria(unittest.TestCase):
 
     def check_mutant(self, name, layers, answers):
         """Rules that let unrolled layers pass are found to be wrong."""
-        with tempfile.TemporaryDirectory() as share:
-            os.mkdir(os.path.join(share, "criteria"))
-            with open(os.path.join(CRITERIA, name + ".json"), encoding="utf-8") as file:
-                text = file.read()
-            rule = '["unroll", "is", "false"]'
-            self.assertIn(rule, text)
-            with open(os.path.join(share, "criteria", name + ".json"), "w", encoding="utf-8") as file:
-                file.write(text.replace(rule, '["unroll", "is", "true", "false"]'))
-            env = os.environ | {"BENCH_LSTM_SHARE": share}
-            self.assertTrue(any(told(name, layer, env) != answer for layer, answer
-                                in zip(layers, answers) if layer["unroll"] == "true"))
+        text, rule = self.read(os.path.join(CRITERIA, name + ".json")), '["unroll", "is", "false"]'
+        self.assertIn(rule, text)
+        self.write(f"criteria/{name}.json", text.replace(rule, '["unroll", "is", "true", "false"]'))
+        env = os.environ | {"BENCH_LSTM_SHARE": self.scratch}
+        self.assertTrue(any(told(name, layer, env) != answer for layer, answer in zip(layers, answers)
+                            if layer["unroll"] == "true"))
 
     def check_keras(self, name, module, seed, env=None, backend="tensorflow"):
         numbers, settings = random.Random(seed), read_settings(name)

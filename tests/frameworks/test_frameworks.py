@@ -20,7 +20,7 @@ import unittest
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tests", "cli"))
 
-from program import BUILD, ProgramTest, run  # pylint: disable=wrong-import-position
+from program import BUILD, ProgramTest, read_lines, run  # pylint: disable=wrong-import-position
 
 DTYPES, PASSES = ["f64", "f32", "f16", "bf16"], ["infer", "forward", "backward", "train"]
 QUANTISES = ["int8"]  # of pass infer alone
@@ -178,8 +178,7 @@ class Framework(ProgramTest):
 
     def rows_of(self, lines, plugin=None, variants=("auto",), **options):
         cases = self.path("cases.txt")
-        with open(cases, "w", encoding="utf-8") as file:
-            file.write("\n".join(dict.fromkeys(lines)) + "\n")
+        self.write("cases.txt", "\n".join(dict.fromkeys(lines)) + "\n")
         impls = ",".join(f"{self.name}:{variant}" for variant in variants) \
             if self.name not in ONE_VARIANT else self.name
         added = ["--plugin", plugin] if plugin else ["--framework", self.name]
@@ -193,12 +192,9 @@ class Framework(ProgramTest):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(os.path.join(ROOT, "bench", "frameworks"), folder)
         for file, old, new in faults:
-            path = os.path.join(folder, file)
-            with open(path, encoding="utf-8") as source:
-                text = source.read()
+            text = self.read("broken/" + file)
             self.assertIn(old, text, "the fault is no longer where the test puts it")
-            with open(path, "w", encoding="utf-8") as source:
-                source.write(text.replace(old, new))
+            self.write("broken/" + file, text.replace(old, new))
         return shutil.copy(plugin_of(self.name), folder)
 
     def test_random_problems_are_right(self):
@@ -374,8 +370,7 @@ class Absence(ProgramTest):
             os.makedirs(os.path.join(environment, "lib", "python3.99", "site-packages",
                                      f"{package}-{version}.dist-info"))
         self.rows_in(environment)
-        with open(self.path("run/run.jsonl"), encoding="utf-8") as file:
-            libraries = json.loads(file.readline())["environment"]["libraries"]
+        libraries = read_lines(self.path("run"))[0]["environment"]["libraries"]
         for library, (_, version) in PACKAGES[self.name].items():
             self.assertEqual(libraries[library], version)
         others = {library for packages in PACKAGES.values() for library in packages}
@@ -392,9 +387,8 @@ class Absence(ProgramTest):
         folder = self.path("environment")
         os.makedirs(os.path.join(folder, "bin"))
         os.symlink(sys.executable, os.path.join(folder, "bin", "python3"))
-        with open(os.path.join(folder, "pyvenv.cfg"), "w", encoding="utf-8") as file:
-            file.write(f"home = {os.path.dirname(sys.executable)}\n"
-                       "include-system-site-packages = false\n")
+        self.write("environment/pyvenv.cfg", f"home = {os.path.dirname(sys.executable)}\n"
+                                             "include-system-site-packages = false\n")
         return folder
 
 

@@ -7,7 +7,6 @@ code 77: neither h5py nor a framework is there.
 
 import json
 import os
-import subprocess
 import struct
 import sys
 import unittest
@@ -16,7 +15,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "cli"))
 sys.path.insert(0, HERE)
 
-from program import ProgramTest, run # pylint: disable=wrong-import-position
+from program import ProgramTest, call, run # pylint: disable=wrong-import-position
 from test_criteria import environment_python, has # pylint: disable=wrong-import-position
 
 CONVERTER = os.path.join(HERE, "..", "..", "bench", "frameworks", "to_safetensors.py")
@@ -110,15 +109,10 @@ class Weights(ProgramTest):
                   f"import numpy, {module}\nnumpy.random.seed(1)\nfolder, expected = sys.argv[1], {{}}\n"
                   f"{text}\njson.dump({{k: numpy.asarray(v, 'f8').ravel().tolist() for k, v in "
                   "expected.items()}, open(folder + '/expected.json', 'w'))\n")
-        made = subprocess.run([environment_python(), "-c", script, self.scratch], check=False,
-                              capture_output=True, text=True)
-        self.assertEqual(made.returncode, 0, made.stderr[-2000:])
+        call(environment_python(), "-c", script, self.scratch, exit_code=0)
         out = self.path("model.safetensors")
-        done = subprocess.run([environment_python(), CONVERTER, self.path(model), out, *options],
-                              check=False, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        with open(self.path("expected.json"), encoding="utf-8") as file:
-            return out, json.load(file), read_safetensors(out)
+        call(environment_python(), CONVERTER, self.path(model), out, *options, exit_code=0)
+        return out, json.loads(self.read("expected.json")), read_safetensors(out)
 
     def check(self, kind, *options):
         path, expected, tensors = self.convert(kind, *options)

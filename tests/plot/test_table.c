@@ -19,20 +19,6 @@ static char *print_and_free(struct lb_run *run, const char *baseline)
     return text;
 }
 
-/* Prints a run of three implementations on one problem; ns and samples are those of each. */
-static char *print_three(const double ns[3], const size_t samples[3])
-{
-    static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn"};
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
-    for (size_t i = 0; i < 3; i++) {
-        char id[LB_CASE_ID_SIZE];
-        snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/infer", impls[i]);
-        enum lb_verdict verdict = ns[i] > 0 ? LB_VERDICT_OK : LB_VERDICT_CRASH;
-        synthetic_add(&run, synthetic_row(id, verdict, ns[i], 1, samples[i]));
-    }
-    return print_and_free(&run, "cpu_ref");
-}
-
 /* Asserts the words behind the speed-up in the line of an implementation. */
 static void assert_rank(const char *table, const char *impl, const char *rank)
 {
@@ -45,16 +31,55 @@ static void assert_rank(const char *table, const char *impl, const char *rank)
         fail_msg("%s is not '%s' in:%s", impl, rank, table);
 }
 
-static const size_t many[] = {40, 40, 40};
-
-TEST(a_clear_winner_is_the_fastest)
+/* A row with one sample, six times slower, was once called tied with the fastest. */
+TEST(ranks_follow_the_intervals_of_the_times)
 {
-    char *table = print_three((double[]){3e6, 1e6, 2e6}, many);
-    assert_rank(table, "cpu_simd", "x  * fastest");
-    assert_rank(table, "onednn", "x  ok");
-    assert_rank(table, "cpu_ref", "1.00x  ok");
-    assert_null(strstr(table, "tied"));
-    free(table);
+    static const char *const impls[] = {"cpu_ref", "cpu_simd", "onednn"};
+    static const struct {
+        const char *property;
+        double ns[3];
+        size_t samples[3];
+        const char *ranks[3], *lacks;
+    } trials[] = {
+        {"a clear winner is the fastest",
+         {3e6, 1e6, 2e6},
+         {40, 40, 40},
+         {"1.00x  ok", "x  * fastest", "x  ok"},
+         "tied"},
+        {"all that overlap the fastest are tied",
+         {3e6, 1e6, 1.001e6},
+         {40, 40, 40},
+         {"1.00x  ok", "x  = fastest, tied", "x  = fastest, tied"},
+         "* fastest"},
+        {"few samples, whose range overlaps the fastest, are not tied",
+         {6e6, 1e6, 1e6},
+         {1, 40, 5},
+         {"1.00x  too few samples", "x  ok", "x  too few samples"},
+         "tied"},
+        {"few samples with the smallest median are not the fastest",
+         {6e6, 2e6, 1e6},
+         {40, 40, 5},
+         {"1.00x  ok", "x  ok", "x  too few samples"},
+         "tied"},
+    };
+    for (size_t t = 0; t < sizeof(trials) / sizeof(trials[0]); t++) {
+        struct lb_run run = synthetic_empty();
+        char id[LB_CASE_ID_SIZE];
+        print_message("%s\n", trials[t].property);
+        for (size_t i = 0; i < 3; i++) {
+            snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/infer", impls[i]);
+            synthetic_add(
+                &run, synthetic_row(id, LB_VERDICT_OK, trials[t].ns[i], 1, trials[t].samples[i]));
+        }
+        char *table = print_and_free(&run, "cpu_ref");
+        for (size_t i = 0; i < 3; i++)
+            assert_rank(table, impls[i], trials[t].ranks[i]);
+        assert_null(strstr(table, trials[t].lacks));
+        assert_int_equal(strstr(table, "= tied with the fastest") != NULL, t == 1);
+        for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
+            assert_true(strcspn(line, "\n") <= 80);
+        free(table);
+    }
 }
 
 /* Notes stand in a line of their own below the row. */
@@ -68,7 +93,7 @@ TEST(a_near_miss_and_an_error_larger_than_the_dtype_gives_are_said)
                   {0, 1.9, NULL},
                   {0, 4, "      error 6.5e-08, 4 times what f32 gives\n"}};
     for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        struct lb_run run = synthetic_empty();
         struct lb_row row =
             synthetic_row("cpu_ref/T16_B1_H64/f32/infer", LB_VERDICT_OK, 1e6, 1, 40);
         row.tolerance_used = trials[i].tolerance_used;
@@ -101,7 +126,7 @@ TEST(a_stream_has_percentiles_and_the_share_of_late_calls)
          "100 calls are too few for p99 (368 calls) and p99.9 (3,688 calls)"},
     };
     for (size_t i = 0; i < sizeof(trials) / sizeof(trials[0]); i++) {
-        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        struct lb_run run = synthetic_empty();
         struct lb_row row =
             synthetic_row(trials[i].text, LB_VERDICT_OK, 4e5, trials[i].samples / 50, 50);
         for (size_t k = 0; k < row.samples; k += 50)
@@ -134,7 +159,7 @@ TEST(the_best_split_of_the_threads_is_named)
         {"cpu_simd/T1_B1_H64/f32/infer/stream/x4/th4", 1e4},
     };
     for (int i = 0; i < 2; i++) {
-        struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+        struct lb_run run = synthetic_empty();
         if (i > 0)
             json_object_set_new(run.header, "deadline_s", json_real(1.2e-4));
         for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
@@ -156,7 +181,7 @@ TEST(the_best_split_of_the_threads_is_named)
 /* A suspect row that was the fastest has no speed-up and no star, and is no baseline. */
 TEST(a_suspect_row_has_a_time_and_no_rank)
 {
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_run run = synthetic_empty();
     synthetic_add(&run,
                   synthetic_row("cpu_simd/T16_B1_H64/f32/infer", LB_VERDICT_SUSPECT, 1e6, 1, 40));
     synthetic_add(&run, synthetic_row("cpu_ref/T16_B1_H64/f32/infer", LB_VERDICT_OK, 3e6, 1, 40));
@@ -169,38 +194,10 @@ TEST(a_suspect_row_has_a_time_and_no_rank)
     free(text);
 }
 
-TEST(all_that_overlap_the_fastest_are_tied)
-{
-    char *table = print_three((double[]){3e6, 1e6, 1.001e6}, many);
-    for (const char *line = table; *line; line += strcspn(line, "\n") + 1)
-        assert_true(strcspn(line, "\n") <= 80);
-    assert_rank(table, "cpu_simd", "x  = fastest, tied");
-    assert_rank(table, "onednn", "x  = fastest, tied");
-    assert_rank(table, "cpu_ref", "1.00x  ok");
-    assert_null(strstr(table, "* fastest"));
-    assert_non_null(strstr(table, "= tied with the fastest"));
-    free(table);
-}
-
-/* A row with one sample, six times slower, was once called tied with the fastest. */
-TEST(rows_with_too_few_samples_are_neither_fastest_nor_tied)
-{
-    char *table = print_three((double[]){6e6, 1e6, 1e6}, (size_t[]){1, 40, 5});
-    assert_rank(table, "cpu_ref", "1.00x  too few samples");
-    assert_rank(table, "onednn", "x  too few samples");
-    assert_rank(table, "cpu_simd", "x  ok"); /* onednn's range overlaps its interval */
-    assert_null(strstr(table, "tied"));
-    free(table);
-    table = print_three((double[]){6e6, 2e6, 1e6}, (size_t[]){40, 40, 5});
-    assert_rank(table, "onednn", "x  too few samples"); /* the smallest median */
-    assert_rank(table, "cpu_simd", "x  ok");
-    free(table);
-}
-
 /* Rows of 3 processes with many samples were once called tied although none had an interval. */
 TEST(rows_with_too_few_processes_are_neither_fastest_nor_tied)
 {
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_run run = synthetic_empty();
     synthetic_add_processes(&run, "cpu_ref/T16_B1_H64/f32/infer", 6e6, 3, 1);
     synthetic_add_processes(&run, "cpu_simd/T16_B1_H64/f32/infer", 1e6, 3, 2);
     char *text = print_and_free(&run, "cpu_ref");
@@ -217,7 +214,7 @@ TEST(updates_have_a_column_where_a_row_has_one)
 {
     static const char *const ids[] = {"cudnn:persist_static/T16_B1_H64/f32/train",
                                       "fused/T16_B1_H64/f32/train", "fused/T16_B1_H64/f32/infer"};
-    struct lb_run run = {.header = synthetic_header(), .resumes = json_array()};
+    struct lb_run run = synthetic_empty();
     for (size_t i = 0; i < 3; i++) {
         struct lb_row row = synthetic_row(ids[i], LB_VERDICT_OK, 2e6, 1, 40);
         row.update_ns = i == 1 ? 12345 : (double)NAN;

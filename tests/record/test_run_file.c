@@ -52,6 +52,15 @@ static void write_run(bool footer)
     lb_run_close(&file);
 }
 
+/* The run, which must have so many rows; the caller frees it. */
+static struct lb_run read_rows(size_t count)
+{
+    struct lb_run run;
+    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
+    assert_int_equal(run.count, count);
+    return run;
+}
+
 static void spill(const char *text, size_t size)
 {
     scratch_write_bytes("run/run.jsonl", text, size);
@@ -103,8 +112,7 @@ TEST_WITH(torn_tail_is_cut_at_every_offset, begin, end)
         struct lb_run_file file = {0};
         struct lb_run run;
         spill(text, kept);
-        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-        assert_int_equal(run.count, 1);
+        run = read_rows(1);
         assert_int_equal(run.torn, kept > last);
         assert_false(run.finished);
         lb_run_free(&run);
@@ -116,8 +124,7 @@ TEST_WITH(torn_tail_is_cut_at_every_offset, begin, end)
         append(&file, "cpu_ref/T4_B1_H3/f32/infer", 2000);
         assert_int_equal(lb_run_finish(&file, false, NULL), LB_OK);
         lb_run_close(&file);
-        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-        assert_int_equal(run.count, 2);
+        run = read_rows(2);
         assert_int_equal(json_array_size(run.resumes), 1);
         assert_true(run.finished && !run.interrupted && !run.torn);
         lb_run_free(&run);
@@ -157,8 +164,7 @@ TEST_WITH(footer_in_the_middle_ends_a_session_only, begin, end)
     lb_run_free(&run);
     append(&file, "cpu_ref/T8_B1_H3/f32/infer", 3000);
     lb_run_close(&file);
-    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-    assert_int_equal(run.count, 3);
+    run = read_rows(3);
     assert_false(run.finished || run.interrupted);
     lb_run_free(&run);
 }
@@ -197,8 +203,7 @@ TEST_WITH(later_row_of_a_case_holds, begin, end)
     append(&file, "cpu_ref/T4_B1_H3/f32/infer", 2000);
     append(&file, "cpu_ref/T2_B1_I3_H3/f32/infer", 9000); /* the first case in a longer form */
     lb_run_close(&file);
-    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-    assert_int_equal(run.count, 2);
+    run = read_rows(2);
     assert_int_equal(run.rows[0].c.problem.seq_len, 2);
     assert_true(run.rows[0].median_ns > 8000);
     lb_run_free(&run);
@@ -238,15 +243,13 @@ TEST_WITH(full_disk_leaves_whole_lines, begin, end)
         assert_int_equal(setrlimit(RLIMIT_FSIZE, &usual), 0);
         assert_int_equal(st, LB_IO);
         assert_non_null(strstr(err.text, "run.jsonl: "));
-        assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-        assert_int_equal(run.count, 1);
+        run = read_rows(1);
         assert_false(run.torn);
         lb_run_free(&run);
     }
     assert_int_equal(lb_run_append(&file, &row, &err), LB_OK); /* room again: the run goes on */
     lb_run_close(&file);
-    assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
-    assert_int_equal(run.count, 2);
+    run = read_rows(2);
     lb_run_free(&run);
     lb_row_free(&row);
 }
