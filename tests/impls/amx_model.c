@@ -80,57 +80,67 @@ void amx_model_store(int tile, void *base, size_t stride)
         memcpy((char *)base + r * stride, t->data[r], t->bytes);
 }
 
-enum { MAX_HALVES = MAX_BYTES / 2 };
+enum { COLUMNS = MAX_BYTES / 4 /* of 32 bits */ };
 
-/* The rows of a tile as numbers. */
-static void widen(enum lb_dtype dtype, const struct tile *t, float to[MAX_ROWS][MAX_HALVES])
+/* sums += left right for pairs of halves. The sums of a row are taken side by side, each in the
+ * order of its terms; those of columns that a tile lacks are of no use. */
+static void dot_halves(enum lb_dtype dtype, struct tile *sums, const struct tile *left,
+                       const struct tile *right)
 {
-    for (size_t r = 0; r < t->rows; r++) {
-        double values[MAX_HALVES];
-        lb_load(dtype, t->data[r], values, t->bytes / 2);
-        for (size_t i = 0; i < t->bytes / 2; i++)
-            to[r][i] = (float)values[i];
+    enum { TERMS = MAX_BYTES / 2 };
+    double row[TERMS];
+    float terms[TERMS][COLUMNS];
+    for (size_t k = 0; k < right->rows; k++) {
+        lb_load(dtype, right->data[k], row, TERMS);
+        for (size_t i = 0; i < TERMS; i++)
+            terms[2 * k + i % 2][i / 2] = (float)row[i];
+    }
+    for (size_t m = 0; m < sums->rows; m++) {
+        float sum[COLUMNS];
+        lb_load(dtype, left->data[m], row, TERMS);
+        memcpy(sum, sums->data[m], sizeof(sum));
+        for (size_t k = 0; k < left->bytes / 2; k++) {
+            float factor = (float)row[k];
+            for (size_t n = 0; n < COLUMNS; n++)
+                sum[n] += factor * terms[k][n];
+        }
+        memcpy(sums->data[m], sum, sizeof(sum));
     }
 }
 
-/* sums += left right for fours of int8. */
+/* The same for fours of int8. */
 static void dot_int8(struct tile *sums, const struct tile *left, const struct tile *right)
 {
-    for (size_t m = 0; m < sums->rows; m++)
-        for (size_t n = 0; n < sums->bytes / 4; n++) {
-            int32_t sum;
-            memcpy(&sum, sums->data[m] + 4 * n, sizeof(sum));
-            for (size_t k = 0; k < left->bytes; k++)
-                sum += (int8_t)left->data[m][k] * (int8_t)right->data[k / 4][4 * n + k % 4];
-            memcpy(sums->data[m] + 4 * n, &sum, sizeof(sum));
+    int32_t terms[MAX_BYTES][COLUMNS];
+    for (size_t k = 0; k < 4 * right->rows; k++)
+        for (size_t n = 0; n < COLUMNS; n++)
+            terms[k][n] = (int8_t)right->data[k / 4][4 * n + k % 4];
+    for (size_t m = 0; m < sums->rows; m++) {
+        int32_t sum[COLUMNS];
+        memcpy(sum, sums->data[m], sizeof(sum));
+        for (size_t k = 0; k < left->bytes; k++) {
+            int32_t factor = (int8_t)left->data[m][k];
+            for (size_t n = 0; n < COLUMNS; n++)
+                sum[n] += factor * terms[k][n];
         }
+        memcpy(sums->data[m], sum, sizeof(sum));
+    }
 }
 
 void amx_model_dot(enum lb_dtype dtype, int c, int a, int b)
 {
     struct tile *sums = configured(c, "tdp");
     const struct tile *left = configured(a, "tdp"), *right = configured(b, "tdp");
-    float l[MAX_ROWS][MAX_HALVES], r[MAX_ROWS][MAX_HALVES];
     if (c == a || c == b || a == b)
         refuse("tdp", "two operands are the same tile");
     tell('D');
     if (sums->rows != left->rows || sums->bytes != right->bytes || left->bytes / 4 != right->rows)
         refuse("tdp", "the shapes of the tiles don't match");
     atomic_fetch_add(&dot_count, 1);
-    if (dtype == LB_INT8) {
+    if (dtype == LB_INT8)
         dot_int8(sums, left, right);
-        return;
-    }
-    widen(dtype, left, l);
-    widen(dtype, right, r);
-    for (size_t m = 0; m < sums->rows; m++)
-        for (size_t n = 0; n < sums->bytes / 4; n++) {
-            float sum;
-            memcpy(&sum, sums->data[m] + 4 * n, sizeof(sum));
-            for (size_t k = 0; k < left->bytes / 2; k++)
-                sum += l[m][k] * r[k / 2][2 * n + k % 2];
-            memcpy(sums->data[m] + 4 * n, &sum, sizeof(sum));
-        }
+    else
+        dot_halves(dtype, sums, left, right);
 }
 
 size_t amx_model_dot_count(void)
