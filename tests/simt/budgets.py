@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Compares every kernel with a row of a table: registers, spills, shared memory, instructions.
 
-  budgets.py compile --nvcc NVCC --out DIR [--arch ARCH]... [--include DIR]... SOURCE.cu...
+  budgets.py compile --nvcc [CACHE] NVCC --out DIR [--arch ARCH]... [--include DIR]... SOURCE.cu...
   budgets.py check   --table budgets.csv --reports DIR [--disassembler NVDISASM]
-  budgets.py hold    --nvcc NVCC --out DIR [--disassembler NVDISASM]
+  budgets.py hold    --nvcc [CACHE] NVCC --out DIR [--disassembler NVDISASM]
   budgets.py measure --reports DIR [--disassembler NVDISASM]
 
 compile writes PTX, the assembler's resource report and the machine code for each source and
@@ -29,14 +29,15 @@ import csv
 import glob
 import os
 import re
+import struct
 import subprocess
 import sys
 
 RECORDED = "13.0"  # the release of nvcc whose registers the table has
 ARCHES = ["sm_80", "sm_90a", "sm_100", "sm_120"]
 
-# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the most shared
-# memory a block may have. The assembler does not hold kernels to it on sm_90a.
+# The most shared memory a block may have: CUDA C++ Programming Guide, "Technical Specifications per
+# Compute Capability".
 SHARED_LIMIT = {"sm_80": 163 << 10, "sm_90a": 227 << 10, "sm_100": 227 << 10, "sm_120": 99 << 10}
 REGISTER_FILE = 65536
 REGISTER_UNIT = 8  # registers per thread are allocated in eights
@@ -60,24 +61,44 @@ def run(command, **options):
     return done.stdout + done.stderr
 
 
+def device_code(path):
+    """[(extension, code)]: the PTX and the machine code in an object file. Source of the layout: CUDA's
+    fatbinary_section.h, and binaries of nvcc 12 and 13."""
+    with open(path, "rb") as file:
+        data = file.read()
+    found = []
+    for part in re.finditer(rb"\x50\xed\x55\xba", data):
+        at = part.start() + 16
+        end = at + struct.unpack_from("<Q", data, at - 8)[0]
+        while at < end:
+            kind, _, header_bytes, code_bytes = struct.unpack_from("<HHIQ", data, at)
+            at += header_bytes + code_bytes
+            found.append(({1: "ptx", 2: "cubin"}[kind], data[at - code_bytes:at]))
+    return found
+
+
 def compile_one(options, source, arch):
+    """Compiles to an object, which a compiler cache knows, and takes it apart."""
     folder, name = os.path.split(source)  # several folders have files of one name
     stem = "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0])
     base = os.path.join(options.out, "%s.%s" % (stem, arch))
+    virtual = arch.replace("sm", "compute")
     includes = [word for path in options.include for word in ("-I", path)]
-    run([options.nvcc, "-std=c++17", "-arch=" + arch, "-ptx", "-o", base + ".ptx", source]
-        + includes)
-    report = run([options.nvcc, "-arch=" + arch, "-cubin", "-Xptxas", "-v", "-o", base + ".cubin",
-                  base + ".ptx"])
+    report = run(options.nvcc + [
+        "-std=c++17", "-gencode", "arch=%s,code=[%s,%s]" % (virtual, arch, virtual), "--no-compress",
+        "-Xptxas", "-v", "-c", "-o", base + ".o", source] + includes)
     with open(base + ".txt", "w") as file:
-        file.write(report)
+        file.write(run(options.nvcc[-1:] + ["--version"]) + report)
+    for kind, code in device_code(base + ".o"):
+        with open(base + "." + kind, "wb") as file:
+            file.write(code)
 
 
 def compile_all(options):
     os.makedirs(options.out, exist_ok=True)
     arches = options.arch or ARCHES
     for name in os.listdir(options.out):
-        if name.endswith(tuple(f".{a}.{kind}" for a in arches for kind in ("ptx", "txt", "cubin"))):
+        if name.endswith(tuple(f".{a}.{kind}" for a in arches for kind in ("o", "ptx", "txt", "cubin"))):
             os.remove(os.path.join(options.out, name))
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if options.arch else 2) as pool:
         jobs = [pool.submit(compile_one, options, s, a) for s in options.source for a in arches]
@@ -105,9 +126,10 @@ def demangle(names):
 def ptx_bodies(text):
     """{mangled: body} of the entry functions"""
     bodies = {}
-    for part in re.split(r"\.entry\s+", text)[1:]:
-        name = re.match(r"[\w$]+", part).group(0)
-        bodies[name] = part[:part.find("\n}")]
+    for part in re.split(r"^(?=.*\.(?:entry|func)\b)", text, flags=re.MULTILINE):
+        entry = re.search(r"\.entry\s+([\w$]+)", part)
+        if entry:
+            bodies[entry.group(1)] = part
     return bodies
 
 
@@ -133,7 +155,7 @@ def read_reports(folder, disassembler):
         base = os.path.join(folder, name[:-4])
         with open(base + ".txt") as report, open(base + ".ptx") as ptx:
             text, ptx_text = report.read(), ptx.read()
-        bodies, release = ptx_bodies(ptx_text), RELEASE.search(ptx_text)
+        bodies, release = ptx_bodies(ptx_text), RELEASE.search(text)
         machine = sass_bodies(disassembler, base + ".cubin") if disassembler else {}
         parts = ENTRY.split(text)[1:]
         short = demangle(parts[0::3]) if parts else {}
@@ -205,28 +227,37 @@ def for_arch(row, arch):
             "after_barrier": int(counts[arch]) if arch in counts else None}
 
 
-def read_table(path):
+def read_rows(path):
     with open(path, newline="") as file:
         reader = csv.DictReader(file)
         if reader.fieldnames != COLUMNS:
             sys.exit("%s: the columns must be %s" % (path, ",".join(COLUMNS)))
-        return {(row["kernel"], arch): for_arch(row, arch) for row in reader for arch in ARCHES
-                if row[arch]}
+        return list(reader)
 
 
-def check(options):
-    table = read_table(options.table)
-    kernels = read_reports(options.reports, options.disassembler)
-    wrong = []
+def table_of(rows):
+    return {(row["kernel"], arch): for_arch(row, arch) for row in rows for arch in ARCHES if row[arch]}
+
+
+def broken_budgets(table, kernels):
+    """What is wrong, a line each."""
+    rows = dict(table)
     for kernel in kernels:
         key = (kernel["kernel"], kernel["arch"])
         name = "%s %s: " % key
-        row = table.pop(key, None)
+        row = rows.pop(key, None)
         if row is None:
-            wrong.append(name + "no row in the table")
+            yield name + "no row in the table"
             continue
-        wrong += [name + what for what in check_kernel(kernel, row, SHARED_LIMIT[kernel["arch"]])]
-    wrong += ["%s %s: a row, but no kernel" % key for key in table]
+        for what in check_kernel(kernel, row, SHARED_LIMIT[kernel["arch"]]):
+            yield name + what
+    for key in rows:
+        yield "%s %s: a row, but no kernel" % key
+
+
+def check(options):
+    kernels = read_reports(options.reports, options.disassembler)
+    wrong = list(broken_budgets(table_of(read_rows(options.table)), kernels))
     for line in wrong:
         print(line)
     machine = "with" if options.disassembler else "without"
@@ -275,7 +306,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("compile")
-    verb.add_argument("--nvcc", required=True)
+    verb.add_argument("--nvcc", required=True, nargs="+")
     verb.add_argument("--out", required=True)
     verb.add_argument("--arch", action="append", choices=ARCHES)
     verb.add_argument("--include", action="append", default=[])
@@ -285,7 +316,7 @@ def main():
     verb.add_argument("--reports", required=True)
     verb.add_argument("--disassembler")
     verb = verbs.add_parser("hold")
-    verb.add_argument("--nvcc", required=True)
+    verb.add_argument("--nvcc", required=True, nargs="+")
     verb.add_argument("--out", required=True)
     verb.add_argument("--disassembler")
     verb = verbs.add_parser("measure")
