@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
-"""Compares a run with predictions.csv: cuda/predictions.py RUN.jsonl
+"""Compares measurements with predictions.csv: cuda/predictions.py FILE...
 
-It reads replayed calls only, which include no work of the host: the /graph rows of f16 with T = 128 that
-bench/gpu-check.sh runs for each family. The expected time of a family's call is that of its steps, plus the
-time of the GEMMs over all steps, which is that of the predicted family's call beyond its own steps."""
+Of a run (RUN.jsonl) it reads replayed calls only, which include no work of the host: the /graph rows of f16
+with T = 128 that bench/gpu-check.sh runs for each family. The expected time of a family's call is that of its
+steps, plus the time of the GEMMs over all steps, which is that of the predicted family's call beyond its own
+steps.
+
+Of any other file (the test.log of bench/gpu-check.sh) it reads what try_fused printed of whole steps, steps
+without the product and steps without the exchange, and what fused_terms printed, for the tiles that are
+predicted. A part costs what a step saves without it; the rest is what remains without both. An exchange
+alone has its latency too, which the model counts among the rest."""
 
 import collections
 import csv
@@ -13,9 +19,15 @@ import re
 import statistics
 import sys
 
+HERE = pathlib.Path(__file__).parent
 STEPS = 128
 CASE = re.compile(rf"fused:(\w+)/T{STEPS}_B(\d+)_I(\d+)_H\3/f16/(infer|train)/graph$")
 PASSES = {"infer": ("forward",), "train": ("forward", "backward")}
+# What precedes the lines of a program, and what these measure.
+PROGRAMS = {"try_fused whole steps": "whole", "try_fused -DLB_FUSED_PRODUCT=0": "no product",
+            "try_fused -DLB_FUSED_EXCHANGE=0": "no exchange", "fused_terms": "alone"}
+LINE = re.compile(r"((\w+) (?:forward|backward|store to poll))(?: H(\d+) B(\d+))?: (.*?): "
+                  r"([\d.]+) us(?:, [\d.]+ to ([\d.]+))?")
 
 
 def expected(cell, family, kind):
@@ -28,16 +40,16 @@ def expected(cell, family, kind):
     return STEPS * sum(map(float, steps)) + max(products, 0)
 
 
-def pairs(rows, cells):
-    """(case, family, pass, expected us, measured us) of the rows that there is a prediction for."""
+def calls(path, cells):
+    """(case, family and pass, expected us, measured us) of a run's rows that there is a prediction for."""
     by_size = {(cell["hidden"], cell["batch"]): cell for cell in cells}
-    for row in rows:
+    for row in rows_of(path):
         case = CASE.match(row["case"])
         cell = case and by_size.get((case.group(3), case.group(2)))
         if cell and row["verdict"] == "ok":
             us = expected(cell, case.group(1), case.group(4))
             if us:
-                yield row["case"], case.group(1), case.group(4), us, row["median_ns"] / 1e3
+                yield row["case"], f"{case[1]} {case[4]}", us, row["median_ns"] / 1e3
 
 
 def rows_of(path):
@@ -49,19 +61,78 @@ def rows_of(path):
                 yield entry
 
 
-def main(path):
+def store_to_poll_us():
+    """What the model expects of the way of a word through the second-level cache of an H100."""
+    machines = (HERE / "../harness/machine/machines.txt").read_text(encoding="utf-8")
+    keys = dict(re.findall(r"^(\w+) = (.*)$", re.split(
+        r"\nknown_as = ", machines.split("known_as = h100\n")[1])[0], re.M))
+    return float(keys["far_clocks"]) / float(keys["clock_hz"]) * 1e6
+
+
+def lines_of(path):
+    """{(family and pass, H, B, plan): {what was measured: us}}; H and B are None where no size is named. A
+    plan is the numbers by which a line describes a tile, or its words where it has none."""
+    found, program = collections.defaultdict(dict), None
+    for line in pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
+        if line in PROGRAMS or line.startswith("try_fused "):
+            program = PROGRAMS.get(line)
+        match = LINE.match(line)
+        if match and program:
+            plan = " ".join(re.findall(r"\d+", match[5])) or match[5]
+            found[match[1], match[3], match[4], plan][program] = float(match[6])
+            if match[2] == "cache":
+                found[match[1], None, None, plan]["slowest quarter"] = float(match[7])
+    return found
+
+
+def parts_of(name, cell, us):
+    """(part, expected us, measured us) of a tile's lines; cell is its prediction."""
+    step, product, exchange = (float(cell[f"{name.replace(' ', '_')}_{part}_us"])
+                               for part in ("step", "product", "exchange"))
+    whole, no_product, no_exchange, alone = map(us.get, PROGRAMS.values())
+    if alone:
+        yield "exchange alone", exchange, alone
+    if whole:
+        yield "step", step, whole
+    if whole and no_product:
+        yield "product", product, whole - no_product
+    if whole and no_exchange:
+        yield "exchange", exchange, whole - no_exchange
+    if whole and no_product and no_exchange:
+        yield "rest", step - product - exchange, no_product + no_exchange - whole
+
+
+def terms(path, cells):
+    """(term and size, term, expected us, measured us) of each term that there is a prediction for."""
+    for (name, hidden, batch, plan), us in lines_of(path).items():
+        if name == "cache store to poll":
+            for kind, measured in us.items():
+                yield f"{name}, {kind}", name, store_to_poll_us(), measured
+            continue
+        size = f"H{hidden} B{batch}" if hidden else plan
+        for cell in cells:
+            if cell[name.replace(" ", "_") + "_plan"] == plan and (
+                    not hidden or (hidden, batch) == (cell["hidden"], cell["batch"])):
+                for part, expect, measured in parts_of(name, cell, us):
+                    yield f"{name} {part}, {size}", f"{name} {part}", expect, measured
+                break
+
+
+def main(paths):
     ratios = collections.defaultdict(list)
-    with open(pathlib.Path(__file__).with_suffix(".csv"), encoding="utf-8") as file:
+    with open(HERE / "predictions.csv", encoding="utf-8") as file:
         cells = list(csv.DictReader(file))
-    for case, family, kind, us, measured in pairs(rows_of(path), cells):
-        ratios[family, kind].append(measured / us)
-        print(f"{case:<48} expected {us:8.1f} us, measured {measured:8.1f}, {measured / us:5.2f}")
-    for (family, kind), each in sorted(ratios.items()):
-        print(f"{family} {kind}: measured over expected, of {len(each)}: median "
+    for path in paths:
+        for what, group, us, measured in (calls if path.endswith(".jsonl") else terms)(path, cells):
+            ratios[group].append(measured / us)
+            print(f"{what:<48} expected {us:8.3f} us, measured {measured:8.3f}, "
+                  f"{measured / us:5.2f}")
+    for group, each in sorted(ratios.items()):
+        print(f"{group}: measured over expected, of {len(each)}: median "
               f"{statistics.median(each):.2f}, {min(each):.2f} to {max(each):.2f}")
     if not ratios:
-        print("no row that there is a prediction for")
+        print("no measurement that there is a prediction for")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1:])

@@ -58,9 +58,9 @@ static double sent_columns(const struct lb_problem *p, int rows_each, int messag
     return (double)((rows + message - 1) / message * message);
 }
 
-/* Returns the predicted time of a step in ns, with all waves of clusters. Products and reads of
+/* Predicts the time of a step and its parts, with all waves of clusters. Products and reads of
  * shared memory add up: a warp's operands come from there, one multiplication after the other. */
-static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
     const struct lb_machine *m = &v->machine;
     const struct lb_cluster_tile *t = tile_of(plan);
@@ -82,8 +82,10 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);
     double reading = (read + spilled) / m->bytes_clock[LB_OWN];
     double exchange = moved * (t->blocks - 1) / t->blocks / peer_bytes_clock;
-    double clocks = exchange + product + reading + other;
-    return waves_of(plan) * clocks / m->clock_hz * 1e9;
+    double clock_ns = waves_of(plan) / m->clock_hz * 1e9;
+    plan->product_ns = (product + reading) * clock_ns;
+    plan->exchange_ns = exchange * clock_ns;
+    plan->step_ns = plan->product_ns + plan->exchange_ns + other * clock_ns;
 }
 
 static bool fits(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
@@ -120,7 +122,14 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
         plan->resident = lb_fused_resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
         if (!fits(view, plan))
             continue;
-        plan->step_ns = step_ns(view, plan);
+        plan->kernel.cluster = (struct lb_cluster_kernel){
+            .tile = *tile_of(plan),
+            .dtype = view->problem->dtype,
+            .backward = backward,
+            .train = !backward && lb_trains(view->problem),
+            .rows = rows_of(plan),
+        };
+        predict(view, plan);
         count++;
     }
     if (count == 0)
@@ -154,13 +163,7 @@ static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_
                                     struct lb_error *err)
 {
     double expected = waves_of(plan);
-    plan->kernel.cluster = (struct lb_cluster_kernel){
-        .tile = *tile_of(plan),
-        .dtype = problem->dtype,
-        .backward = plan->backward,
-        .train = !plan->backward && lb_trains(problem),
-        .rows = rows_of(plan),
-    };
+    (void)problem;
     enum lb_status st = lb_cluster_ready(&plan->kernel.cluster, &plan->resident, err);
     if (st == LB_OK && !plan->tuned)
         plan->step_ns *= waves_of(plan) / expected;

@@ -43,7 +43,10 @@ struct lb_fused_plan {
                    * `ready` what the device says */
     double step_ns; /* predicted time of a step of the layer, all waves of clusters included */
     bool tuned;     /* step_ns was measured */
-    union {         /* what is launched, by family; `ready` finds it in the table of kernels */
+    /* Predicted, and parts of the predicted step_ns: the product with the reading of its operands,
+     * and the exchange of h or its gradients, which is the launch in family step. */
+    double product_ns, exchange_ns;
+    union { /* what is launched, by family; `ready` finds it in the table of kernels */
         struct lb_cluster_kernel cluster;
         struct lb_grid_kernel grid;
         struct lb_step_kernel step;

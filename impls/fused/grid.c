@@ -61,10 +61,11 @@ static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
     }
 }
 
-/* Returns the predicted time of a step in ns. Forward a block receives h of all units; backward it
+/* Predicts the time of a step and its parts. Forward a block receives h of all units; backward it
  * sends sums for all units, and receives as many. */
-static double step_ns(const struct lb_fused_view *v, const struct lb_grid_kernel *k)
+static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
+    const struct lb_grid_kernel *k = &plan->kernel.grid;
     const struct costs *costs = k->backward ? &backward_costs : &forward_costs;
     double units = (double)lb_grid_blocks(&k->tile, (int)v->problem->hidden) * k->tile.units;
     double cells = (double)k->tile.units * k->tile.columns;
@@ -72,10 +73,12 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_grid_kernel
     double bytes = columns * units * (double)lb_grid_element_bytes(k->math);
     double product = 8 * units * cells / flops_clock(&v->machine, k->math);
     double moved = k->backward ? 2 * bytes : bytes;
-    double chunk = costs->chunk + costs->byte * moved + costs->cell * cells + product;
-    double clocks = costs->step + k->split.chunks * chunk;
+    double other = costs->step + k->split.chunks * (costs->chunk + costs->cell * cells);
     double launches = k->beside ? 1 : (double)v->problem->directions;
-    return launches * clocks / v->machine.clock_hz * 1e9;
+    double clock_ns = launches / v->machine.clock_hz * 1e9;
+    plan->product_ns = k->split.chunks * product * clock_ns;
+    plan->exchange_ns = k->split.chunks * costs->byte * moved * clock_ns;
+    plan->step_ns = plan->product_ns + plan->exchange_ns + other * clock_ns;
 }
 
 /* ---- Plans --------------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ static bool fit(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     double shared = (double)lb_grid_shared(t, k->math, k->backward, k->split.chunks);
     if (p->hidden > lb_grid_reach(t, k->math) || shared > v->device->shared_bytes)
         return false;
-    plan->step_ns = step_ns(v, k);
+    predict(v, plan);
     return true;
 }
 

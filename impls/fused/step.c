@@ -100,10 +100,10 @@ static double late_clocks(const struct lb_fused_view *v, const struct lb_fused_p
            (cells - 1) * BACKWARD_INSTRUCTIONS * each;
 }
 
-/* Returns the predicted time of a step in ns: the launch, the first bytes, and then the longest of
+/* Predicts the time of a step and its parts: the launch, the first bytes, and then the longest of
  * moving bytes through an SM's port, moving all bytes through the cache or from device memory, and
  * multiplying. Steps that follow each other have fetched the first slices of their weights. */
-static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
     const struct lb_problem *p = v->problem;
     const struct lb_machine *m = &v->machine;
@@ -114,7 +114,7 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     double all = (double)lb_step_row_bytes(t, plan->backward, p->dtype, p->hidden) / slice;
     double row = ceil(all / t->blocks) * slice; /* of the depth that a block multiplies */
     double rows = 16.0 * t->row_tiles; /* of weights; of the state only existing rows are read */
-    double fetched = follows(v, plan) ? (LB_STEP_STAGES - 1) * slice : 0;
+    double fetched = plan->kernel.step.follows ? (LB_STEP_STAGES - 1) * slice : 0;
     double bytes = rows * fmax(row - fetched, 0) + fmin(t->columns, (double)p->batch) * row;
     double flops = 2 * rows * t->columns * row / (double)lb_dtype_size(p->dtype);
     double tf32 = p->dtype == LB_F32 ? m->tf32_flops_clock : m->flops_clock[p->dtype];
@@ -126,9 +126,12 @@ static double step_ns(const struct lb_fused_view *v, const struct lb_fused_plan 
     if (weights > v->device->l2_bytes)
         cache = fmax(cache, weights / m->bytes_s[LB_MEMORY]);
     double work = fmax(fmax(port, product) / m->clock_hz, cache);
-    double begin = follows(v, plan) ? FOLLOW_NS : LAUNCH_NS;
+    double begin = plan->kernel.step.follows ? FOLLOW_NS : LAUNCH_NS;
     double clocks = m->far_clocks + CELL_CLOCKS + late_clocks(v, plan);
-    return measured_factor * (begin + (clocks / m->clock_hz + work) * 1e9) - MEASURED_NS;
+    plan->product_ns = measured_factor * work * 1e9;
+    plan->exchange_ns = measured_factor * begin - MEASURED_NS;
+    plan->step_ns =
+        plan->product_ns + plan->exchange_ns + measured_factor * clocks / m->clock_hz * 1e9;
 }
 
 static bool fits(const struct lb_fused_view *v, const struct lb_step_tile *t, bool backward)
@@ -158,7 +161,8 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
         double each = lb_step_pairs(t, p->dtype, p->math) ? 2 : 1;
         each = fmin(each, view->device->shared_bytes / (double)lb_step_shared(t));
         plan->resident = tiles_at_a_time(view->device, t) * (int)each;
-        plan->step_ns = step_ns(view, plan);
+        plan->kernel.step.follows = follows(view, plan);
+        predict(view, plan);
     }
     if (count == 0)
         lb_fail(why, LB_UNSUPPORTED, "no step tile fits: %lld blocks, %.0f KiB of shared memory",

@@ -48,17 +48,19 @@ class Steps(DryRun):
     def test_every_step_goes_as_far_as_it_can_the_headline_first(self):
         said = self.check("out", "--only",
                           "tests,sanitizer,ceilings,headline,frameworks,sweep,tune,versions,tiny,twice,"
-                          "kernels,ncu,faults", "--budget", "20")
+                          "kernels,ncu,parts,faults", "--budget", "20")
         done = re.findall(r"== (.*): done", said)
         self.assertEqual(done, [
             "plan of the grid", "versions", "one tiny case each", "ceilings", "sizes of the README",
             "cudnn on the frameworks' cases", "PyTorch", "tuning", "ncu of cluster", "ncu of grid",
+            "terms of the model alone", "parts of a step", "parts against the model",
             "conformance, own", "the same bits twice", "kernels by CUPTI", "faults cost one row",
             "recurrent grid", "predictions", "conformance, cudnn", "conformance, modes", "memcheck",
             "racecheck", "racecheck", "synccheck", "conformance, slow"])
         for fault in ("too large a case: oom,ok", "a killed worker: ok,ok",
                       "an illegal address: error,ok"):
             self.assertIn(fault, self.read("out/test.log"))
+        self.assertRegex(self.read("out/test.log"), "cluster backward step, H256 B16 +expected ")
         self.assertLessEqual(len(LEFT), 8) # few enough to copy by hand
         self.assertLessEqual(LEFT - {"tuned.txt"}, set(os.listdir(self.path("out"))))
         for name in ("run.jsonl", "tuned.jsonl", "cudnn.jsonl", "conformance.jsonl"):
@@ -170,9 +172,17 @@ class Shapes(unittest.TestCase):
 
 
 class Predictions(ProgramTest):
-    def test_replayed_calls_are_compared_with_the_table_and_no_others(self):
+    def cells(self):
         cells = csv.DictReader(self.read(os.path.join(CUDA, "predictions.csv")).splitlines())
-        cell = next(cell for cell in cells if (cell["hidden"], cell["batch"]) == ("1024", "1"))
+        return {(cell["hidden"], cell["batch"]): cell for cell in cells}
+
+    def compare(self, name, lines):
+        self.write(name, "\n".join(lines))
+        return call(sys.executable, os.path.join(CUDA, "predictions.py"), self.path(name),
+                    exit_code=0).stdout
+
+    def test_replayed_calls_are_compared_with_the_table_and_no_others(self):
+        cell = self.cells()["1024", "1"]
         case = f"fused:{cell['forward']}/T128_B1_I1024_H1024/f16/infer"
         us = float(cell["infer_T128_us"])
         rows = [(case + "/graph", "ok", 2 * us), (case, "ok", 9 * us),
@@ -180,11 +190,36 @@ class Predictions(ProgramTest):
                 (case.replace("infer", "train") + "/graph", "wrong", None)]
         lines = [json.dumps({"kind": "row", "case": name, "verdict": verdict,
                              "median_ns": median and 1e3 * median}) for name, verdict, median in rows]
-        self.write("run.jsonl", "\n".join([*lines, '{"kind":"row","case":'])) # the last is cut off
-        done = call(sys.executable, os.path.join(CUDA, "predictions.py"), self.path("run.jsonl"), exit_code=0)
-        self.assertRegex(done.stdout, rf"^{case}/graph +expected +{us:.1f} us, measured +"
-                                      rf"{2 * us:.1f}, +2\.00\n{cell['forward']} infer: .*"
-                                      r"of 1: median 2\.00, 2\.00 to 2\.00\n$")
+        said = self.compare("run.jsonl", [*lines, '{"kind":"row","case":']) # the last is cut off
+        self.assertRegex(said, rf"^{case}/graph +expected +{us:.3f} us, measured +"
+                               rf"{2 * us:.3f}, +2\.00\n{cell['forward']} infer: .*"
+                               r"of 1: median 2\.00, 2\.00 to 2\.00\n$")
+
+    def test_parts_of_the_planned_tile_are_compared_with_their_terms(self):
+        cell, line = self.cells()["256", "16"], "cluster forward H256 B16: %s: %.4f us"
+        step, product, exchange = (float(cell[f"cluster_forward_{part}_us"])
+                                   for part in ("step", "product", "exchange"))
+        plan, rest = cell["cluster_forward_plan"], step - product - exchange
+        launch = float(cell["step_forward_exchange_us"])
+        # Each term is another multiple of what is expected: 2, 3, and 1.5 for what remains.
+        whole = 2 * product + 3 * exchange + 1.5 * rest
+        said = self.compare("test.log", [
+            line % (plan, 9 * step), "cache store to poll: 2 pairs of SMs: 9 us, 9 to 9",
+            "try_fused whole steps", line % (plan, whole), line % ("16 blocks", 9 * step),
+            line.replace("B16", "B2") % (plan, 9 * step),
+            "try_fused -DLB_FUSED_PRODUCT=0", line % (plan, whole - 2 * product) + ", 1 of",
+            "try_fused -DLB_FUSED_EXCHANGE=0", line % (plan, whole - 3 * exchange),
+            "try_fused -DLB_FUSED_TRACE", line % (plan, 9 * step),
+            "fused_terms", line % (plan, 4 * exchange) + ", 0.001 to 9.000",
+            "cache store to poll: 2 pairs of SMs: 0.4160 us, 0.312 to 0.832",
+            f"step forward: dependent: {5 * launch:.4f} us", "step forward: node: 9 us"])
+        ratios = re.findall(r"^(.*?) +expected .*, +([\d.]+)$", said, re.M)
+        self.assertEqual(ratios, [
+            (f"cluster forward {part}, H256 B16", ratio) for part, ratio in (
+                ("exchange alone", "4.00"), ("step", f"{whole / step:.2f}"), ("product", "2.00"),
+                ("exchange", "3.00"), ("rest", "1.50"))] + [
+            ("cache store to poll, alone", "1.00"), ("cache store to poll, slowest quarter", "2.00"),
+            ("step forward exchange alone, dependent", "5.00")])
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ def hold(options):
     root = os.path.dirname(os.path.dirname(here))
     options.source = sorted(
         [name for name in glob.glob(os.path.join(root, "cuda", "**", "*.cu"), recursive=True)
-         if not name.endswith("try_fused.cu")]  # which has the kernels of other files
+         if not name.endswith(("try_fused.cu", "fused_terms.cu"))]  # which are for experiments
         + glob.glob(os.path.join(root, "harness", "**", "*.cu"), recursive=True)
         + [os.path.join(here, "ptx_probe.cu")])
     options.include = [root, os.path.join(root, "harness")]

@@ -20,7 +20,8 @@ struct lb_step_kernel {
     bool backward;
     /* Set by lb_step_ready: */
     const void *row; /* of the table of kernels */
-    bool follows;    /* a step's launch may begin while that of the step before still runs */
+    bool follows;    /* a step's launch may begin while that of the step before still runs; in a
+                      * plan, whether it is expected to */
 };
 
 /* Readies the kernel for launches by this process, and asks the device how many of its blocks, or

@@ -45,6 +45,23 @@ static double call_us(const struct lb_fused_view *v, int seq_len, int batch, int
     return (seq_len * step + lb_fused_gemms_ns(&view, lb_fused_chunk(&view, &passes))) / 1e3;
 }
 
+/* Prints a family's pass: the predicted time of a step, its parts, and what was planned. That is
+ * the numbers with which try_fused describes the same tile, or how the steps are launched. */
+static void print_plan(FILE *to, const struct lb_fused_plan *p)
+{
+    const struct lb_cluster_kernel *c = &p->kernel.cluster;
+    const struct lb_grid_kernel *g = &p->kernel.grid;
+    fprintf(to, ",%.2f,%.3f,%.3f,", p->step_ns / 1e3, p->product_ns / 1e3, p->exchange_ns / 1e3);
+    if (p->family == &lb_fused_cluster)
+        fprintf(to, "%d %d %d %d %d %d", c->tile.blocks, c->tile.warps, c->tile.split,
+                c->tile.resident, c->tile.columns, c->rows);
+    else if (p->family == &lb_fused_grid)
+        fprintf(to, "%d %d %d %d %d %d", g->tile.units, g->tile.resident, g->tile.columns,
+                g->split.groups, g->split.rows, g->split.chunks);
+    else
+        fputs(p->kernel.step.follows ? "dependent" : "node", to);
+}
+
 static void print_cell(FILE *to, const struct lb_fused_view *view, int hidden, int batch)
 {
     struct lb_fused_choice c;
@@ -63,9 +80,9 @@ static void print_cell(FILE *to, const struct lb_fused_view *view, int hidden, i
     for (int f = 1; lb_fused_variants[f]; f++) {
         struct lb_fused_choice one;
         if (choose(128, batch, hidden, lb_fused_variants[f], &one) == LB_OK)
-            fprintf(to, ",%.2f,%.2f", one.forward.step_ns / 1e3, one.backward.step_ns / 1e3);
+            print_plan(to, &one.forward), print_plan(to, &one.backward);
         else
-            fprintf(to, ",,");
+            fputs(",,,,,,,,", to);
     }
     fputc('\n', to);
 }
@@ -81,9 +98,10 @@ static void print_predictions(FILE *to)
     for (int t = 0; t < LENGTHS; t++)
         fprintf(to, ",infer_T%d_us,infer_T%d_floor_us,train_T%d_us,train_T%d_floor_us", lengths[t],
                 lengths[t], lengths[t], lengths[t]);
-    for (int f = 1; lb_fused_variants[f]; f++)
-        fprintf(to, ",%s_forward_step_us,%s_backward_step_us", lb_fused_variants[f],
-                lb_fused_variants[f]);
+    for (int pass = 2; lb_fused_variants[pass / 2]; pass++)
+        for (int c = 0; c < 4; c++)
+            fprintf(to, ",%s_%s_%s", lb_fused_variants[pass / 2], pass % 2 ? "backward" : "forward",
+                    ((const char *const[]){"step_us", "product_us", "exchange_us", "plan"})[c]);
     fputc('\n', to);
     for (int h = 0; h < HIDDENS; h++)
         for (int b = 0; b < BATCHES; b++)
@@ -103,7 +121,9 @@ TEST(predictions_on_paper_are_those_of_the_model)
     fclose(memory);
     assert_in_range(fread(data, 1, sizeof(data), file), 1, sizeof(data) - 1);
     fclose(file);
-    if (strcmp(data, rows) != 0)
-        fail_msg("cuda/predictions.csv should be:\n%s", rows);
+    if (strcmp(data, rows) != 0) {
+        fputs(rows, stdout); /* too long for a message */
+        fail_msg("cuda/predictions.csv should be as printed above");
+    }
     free(rows);
 }
