@@ -1,10 +1,7 @@
 /* Chooses among the vector kernels by the instruction sets that the CPU reports. */
 #include "impls/common/simd_kernels.h"
 
-#include "host/cpu_units.h"
 #include "simd_kernels_list.h"
-
-_Static_assert((int)LB_SIMD_UNIT_COUNT == (int)LB_CPU_UNIT_COUNT, "a list has room for every unit");
 
 #define DECLARATION(dtype, unit, kernels) extern const struct lb_simd_kernels kernels;
 #define ROW(dtype, unit, kernels)         {dtype, unit, &kernels},
@@ -18,7 +15,7 @@ static const struct row {
 } rows[] = {LB_SIMD_KERNELS(ROW)};
 
 size_t lb_simd_kernels_all(enum lb_dtype dtype,
-                           const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT])
+                           const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT])
 {
     size_t count = 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -29,7 +26,7 @@ size_t lb_simd_kernels_all(enum lb_dtype dtype,
 
 const struct lb_simd_kernels *lb_simd_kernels_best(enum lb_dtype dtype)
 {
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT];
     lb_simd_kernels_all(dtype, list);
     return list[0];
 }

@@ -28,6 +28,7 @@
 #include <stdbool.h>
 
 #include "api/dtype.h"
+#include "host/cpu_units.h"
 
 /* Rows of a matrix. Row r starts at at[r] or, where at is NULL, at base + r * stride. Where segment
  * is not 0, a row is stored in segments of that many elements (a divisor of 256), and one segment
@@ -247,7 +248,7 @@ struct lb_simd_kernels {
      * for bf16 and f16, which outer takes only packed, an operand [columns, rows]. */
     void (*pack)(const struct lb_cpu_outer *o, void *packed);
     size_t group;
-    /* Conversions of stored elements from and to f32. NULL for f32 and f64. */
+    /* Conversions of bf16 and f16 from and to f32. NULL for all other types. */
     void (*to_f32)(const void *from, float *to, size_t count);
     void (*from_f32)(const float *from, void *to, size_t count);
     const struct lb_tile_kernels *tiles; /* where not NULL, it replaces pack_operand to pack */
@@ -259,12 +260,10 @@ struct lb_simd_kernels {
     void (*tanh)(const void *v, void *out, size_t count);
 };
 
-enum { LB_SIMD_UNIT_COUNT = 5 };
-
 /* Lists all kernels that this CPU supports for a dtype, fastest first, and returns how many: at
  * least one, in plain C. The first call asks Linux for the permission to use AMX. */
 size_t lb_simd_kernels_all(enum lb_dtype dtype,
-                           const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT]);
+                           const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT]);
 
 /* The fastest of them. */
 const struct lb_simd_kernels *lb_simd_kernels_best(enum lb_dtype dtype);

@@ -151,8 +151,10 @@ static enum lb_status divide_work(struct lb_cpu_simd *simd, int threads, struct 
         simd->s.group = 2; /* column tiles come in pairs */
     size_t widest = lb_cpu_widest_input(simd);
     widest = widest > simd->s.H ? widest : simd->s.H;
-    simd->tiling = lb_cpu_tiling_of(simd->s.panels, lb_cpu_cover(widest, lb_cpu_column_block(simd)),
-                                    plan.threads);
+    struct lb_cpu_tiling tiling = lb_cpu_tiling_of(
+        simd->s.panels, lb_cpu_cover(widest, lb_cpu_column_block(simd)), plan.threads);
+    simd->panel_parts = (size_t)tiling.panel_parts;
+    simd->column_parts = (size_t)tiling.column_parts;
     if (plan.threads > 1)
         LB_CHECK(open_threads(simd, &topology, &plan, err));
     return LB_OK;
@@ -349,6 +351,15 @@ static enum lb_status cpu_simd_sizes(void *self, struct lb_sizes *sizes, struct 
     return LB_OK;
 }
 
+/* Calls work on all threads. */
+static enum lb_status run(const struct lb_cpu_simd *simd, void (*work)(void *, size_t),
+                          struct lb_cpu_call call)
+{
+    call.simd = simd;
+    lb_pinned_threads_run(simd->pinned_threads, work, &call);
+    return LB_OK;
+}
+
 static enum lb_status cpu_simd_prepare(void *self, const struct lb_buffers *buffers,
                                        const struct lb_weights *weights, struct lb_error *err)
 {
@@ -357,10 +368,9 @@ static enum lb_status cpu_simd_prepare(void *self, const struct lb_buffers *buff
     (void)err;
     simd->buffers = *buffers;
     lay_out(simd, &reserve, &workspace);
-    struct lb_cpu_call call = {.simd = simd, .weights = weights};
-    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_pack_work, &call);
+    run(simd, lb_cpu_pack_work, (struct lb_cpu_call){.weights = weights});
     if (lb_has_backward(&simd->problem))
-        lb_pinned_threads_run(simd->pinned_threads, lb_cpu_touch_work, &call);
+        run(simd, lb_cpu_touch_work, (struct lb_cpu_call){0});
     return LB_OK;
 }
 
@@ -369,39 +379,28 @@ static enum lb_status cpu_simd_forward(void *self, const struct lb_forward_io *i
 {
     const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->pinned_threads,
-                          simd->kernels->tiles ? lb_cpu_tiles_forward_work : lb_cpu_forward_work,
-                          &(struct lb_cpu_call){.simd = simd, .forward = io});
-    return LB_OK;
+    return run(simd, simd->kernels->tiles ? lb_cpu_tiles_forward_work : lb_cpu_forward_work,
+               (struct lb_cpu_call){.forward = io});
 }
 
 static enum lb_status cpu_simd_backward(void *self, const struct lb_backward_io *io,
                                         struct lb_error *err)
 {
-    const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->pinned_threads,
-                          simd->kernels->tiles ? lb_cpu_tiles_backward_work : lb_cpu_backward_work,
-                          &(struct lb_cpu_call){.simd = simd, .backward = io});
-    return LB_OK;
+    return run(self, lb_cpu_backward_work, (struct lb_cpu_call){.backward = io});
 }
 
 static enum lb_status cpu_simd_gradients(void *self, const struct lb_gradients *gradients,
                                          struct lb_error *err)
 {
-    const struct lb_cpu_simd *simd = self;
     (void)err;
-    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_unpack_work,
-                          &(struct lb_cpu_call){.simd = simd, .gradients = gradients});
-    return LB_OK;
+    return run(self, lb_cpu_unpack_work, (struct lb_cpu_call){.gradients = gradients});
 }
 
 static enum lb_status cpu_simd_update(void *self, const struct lb_update_io *io,
                                       struct lb_error *err)
 {
-    const struct lb_cpu_simd *simd = self;
-    lb_pinned_threads_run(simd->pinned_threads, lb_cpu_pack_work,
-                          &(struct lb_cpu_call){.simd = simd, .weights = &io->weights});
+    run(self, lb_cpu_pack_work, (struct lb_cpu_call){.weights = &io->weights});
     return cpu_simd_gradients(self, &io->gradients, err);
 }
 

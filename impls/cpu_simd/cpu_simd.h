@@ -2,6 +2,8 @@
 #ifndef LB_CPU_SIMD_H
 #define LB_CPU_SIMD_H
 
+#include <string.h>
+
 #include "api/impl.h"
 #include "base/arena.h"
 #include "base/thread_pool.h"
@@ -42,7 +44,7 @@ struct lb_cpu_simd {
     size_t threads;                           /* teams * team_size */
     size_t teams;     /* which divide the rows of the batch, and meet at the end of a layer */
     size_t team_size; /* threads that divide the hidden units, and meet after each step */
-    struct lb_cpu_tiling tiling;                  /* of the GEMMs of weight gradients */
+    size_t panel_parts, column_parts;             /* of the GEMMs of weight gradients */
     size_t copies;                                /* of the packed weights, one per NUMA node */
     unsigned char copy_of[LB_MAX_PINNED_THREADS]; /* the copy that a thread reads */
     size_t elem;                                  /* bytes of a stored element */
@@ -115,8 +117,8 @@ size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
  * lb_cpu_call. */
 void lb_cpu_pack_work(void *arg, size_t thread);
 
-/* Packs some panels of a layer_dir in int8. */
-void lb_cpu_pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, struct lb_cpu_range panels,
+/* Packs a panel of a layer_dir in int8. */
+void lb_cpu_pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
                       const struct lb_weights *weights, const struct lb_cpu_weights *w);
 
 /* Writes zeros to the weight gradients, each thread to those of its panels, so that they lie in the
@@ -127,13 +129,46 @@ void lb_cpu_touch_work(void *arg, size_t thread);
  * struct lb_cpu_call. */
 void lb_cpu_unpack_work(void *arg, size_t thread);
 
+/* n / step, rounded up. */
+static inline size_t lb_cpu_cover(size_t n, size_t step)
+{
+    return (n + step - 1) / step;
+}
+
+static inline size_t lb_cpu_least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The hidden units of some panels, and of one. */
+static inline struct lb_cpu_range lb_cpu_units(const struct lb_cpu_simd *simd,
+                                               struct lb_cpu_range panels)
+{
+    size_t width = simd->s.simd_width, H = simd->s.H;
+    return (struct lb_cpu_range){lb_cpu_least(panels.from * width, H),
+                                 lb_cpu_least(panels.to * width, H)};
+}
+
+static inline struct lb_cpu_range lb_cpu_panel_units(const struct lb_cpu_simd *simd, size_t panel)
+{
+    return lb_cpu_units(simd, (struct lb_cpu_range){panel, panel + 1});
+}
+
 size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir); /* I_l */
 
 /* Columns of a weight gradient in memory: tiles write whole tiles. */
 static inline size_t lb_cpu_gradient_columns(const struct lb_cpu_simd *simd, size_t columns)
 {
-    return simd->kernels->tiles ? (columns + LB_TILE_ROWS - 1) / LB_TILE_ROWS * LB_TILE_ROWS
-                                : columns;
+    return simd->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_ROWS) * LB_TILE_ROWS : columns;
+}
+
+/* The thread's panels, of `panels` in all, in the GEMM of a weight gradient. */
+static inline struct lb_cpu_range lb_cpu_own_panels(const struct lb_cpu_simd *simd, size_t thread,
+                                                    size_t panels)
+{
+    size_t part = thread / simd->column_parts;
+    return part < simd->panel_parts ? lb_cpu_share(panels, simd->panel_parts, part)
+                                    : (struct lb_cpu_range){0, 0};
 }
 
 /* The thread's columns of the input of a weight gradient, in blocks that kernels compute at full
@@ -150,45 +185,11 @@ size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input);
 /* The largest I_l of all layers. */
 size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd);
 
-/* The work of one thread; arg is a struct lb_cpu_call. */
-struct lb_cpu_call {
-    const struct lb_cpu_simd *simd;
-    const struct lb_weights *weights;
-    const struct lb_gradients *gradients;
-    const struct lb_forward_io *forward;
-    const struct lb_backward_io *backward;
-};
-
 /* True for a layer whose output is not h: that of the cell residual, but for the first. */
 static inline bool lb_cpu_adds_input(const struct lb_cpu_simd *simd, size_t l)
 {
     return simd->problem.cell == LB_CELL_RESIDUAL && l > 0;
 }
-
-/* Bytes per thread of simd->packed. */
-size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *simd);
-
-void lb_cpu_forward_work(void *arg, size_t thread);
-void lb_cpu_backward_work(void *arg, size_t thread);
-
-/* What a thread does of a backward pass between two barriers: the steps of a layer_dir, its weight
- * gradients, and the input gradients of a layer. */
-struct lb_cpu_backward_parts {
-    void (*steps)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
-    void (*weights)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
-    void (*inputs)(const struct lb_cpu_call *call, size_t layer, size_t thread, char *dinput);
-};
-
-/* All layers of a backward pass, with the barriers between the parts. */
-void lb_cpu_backward_layers(const struct lb_cpu_call *call, size_t thread,
-                            const struct lb_cpu_backward_parts *parts);
-
-/* lb_cpu_forward_work and lb_cpu_backward_work where the kernels have tiles. */
-void lb_cpu_tiles_forward_work(void *arg, size_t thread);
-void lb_cpu_tiles_backward_work(void *arg, size_t thread);
-
-/* Sets the pointers of simd->tiles. */
-void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch);
 
 /* Element `index` of an array of stored elements, and of one of sum_elem. */
 static inline char *lb_cpu_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
@@ -205,21 +206,19 @@ static inline char *lb_cpu_sum_at(const struct lb_cpu_simd *simd, const void *ba
 static inline size_t lb_cpu_padded(const struct lb_cpu_simd *simd, size_t k)
 {
     size_t multiple = simd->kernels->k_multiple;
-    return (k + multiple - 1) / multiple * multiple;
+    return lb_cpu_cover(k, multiple) * multiple;
 }
 
 /* Rows [count] of k elements as the kernels' GEMM takes them: where they are, or, for bf16 and f16,
- * packed into this thread's operand, at row `at` of it. */
+ * packed into this thread's operand. */
 static inline struct lb_cpu_rows lb_cpu_operand(const struct lb_cpu_simd *simd, size_t thread,
-                                                struct lb_cpu_rows rows, size_t at, size_t count,
-                                                size_t k)
+                                                struct lb_cpu_rows rows, size_t count, size_t k)
 {
     const struct lb_simd_kernels *kernels = simd->kernels;
     size_t stride = lb_cpu_padded(simd, k);
     char *operand = simd->operands + thread * simd->operand_bytes;
     if (!simd->half)
         return rows;
-    operand += at * stride * kernels->operand_size;
     kernels->pack_operand(&rows, count, k, operand);
     return (struct lb_cpu_rows){.base = operand, .stride = stride};
 }
@@ -229,13 +228,14 @@ static inline size_t lb_cpu_length(const struct lb_cpu_simd *simd, size_t b)
     return simd->buffers.lengths ? (size_t)simd->buffers.lengths[b] : simd->s.T;
 }
 
-/* How many rows have a step t. They are the first ones, since lengths descend. */
-static inline size_t lb_cpu_active(const struct lb_cpu_simd *simd, size_t t)
+/* The end of the rows of a range that have a step t. They are the first ones, since lengths
+ * descend. */
+static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *simd, struct lb_cpu_range rows,
+                                      size_t t)
 {
-    size_t n = simd->s.B;
-    while (n > 0 && lb_cpu_length(simd, n - 1) <= t)
-        n--;
-    return n;
+    while (rows.to > rows.from && lb_cpu_length(simd, rows.to - 1) <= t)
+        rows.to--;
+    return rows.to;
 }
 
 /* The first and the last step that direction d computes in row b. */
@@ -275,37 +275,41 @@ static inline const void *lb_cpu_zeros(void)
     return zeros;
 }
 
-/* For bf16 and f16: the units of these rows of a state [B, H], to f32 and back. */
-static inline void lb_cpu_state_to_f32(const struct lb_cpu_simd *simd, const void *from, char *to,
-                                       struct lb_cpu_range rows, struct lb_cpu_range units)
+/* Stored elements [count] as elements of sums, and back. */
+static inline void lb_cpu_to_sums(const struct lb_cpu_simd *simd, const void *from, void *to,
+                                  size_t count)
 {
-    for (size_t b = rows.from; b < rows.to && units.from < units.to; b++) {
+    if (simd->half)
+        simd->kernels->to_f32(from, to, count);
+    else
+        memcpy(to, from, count * simd->elem);
+}
+
+static inline void lb_cpu_from_sums(const struct lb_cpu_simd *simd, const void *from, void *to,
+                                    size_t count)
+{
+    if (simd->half)
+        simd->kernels->from_f32(from, to, count);
+    else
+        memcpy(to, from, count * simd->elem);
+}
+
+/* Some rows and units of a state [B, H] as elements of sums. */
+static inline void lb_cpu_state_to_sums(const struct lb_cpu_simd *simd, const void *from, char *to,
+                                        struct lb_cpu_range rows, struct lb_cpu_range units)
+{
+    for (size_t b = rows.from; b < rows.to; b++) {
         size_t at = b * simd->s.H + units.from;
-        simd->kernels->to_f32(lb_cpu_at(simd, from, at), (float *)(void *)to + at,
-                              units.to - units.from);
+        lb_cpu_to_sums(simd, lb_cpu_at(simd, from, at), lb_cpu_sum_at(simd, to, at),
+                       units.to - units.from);
     }
 }
 
-static inline void lb_cpu_state_from_f32(const struct lb_cpu_simd *simd, const char *from, void *to,
-                                         struct lb_cpu_range rows, struct lb_cpu_range units)
-{
-    for (size_t b = rows.from; b < rows.to && units.from < units.to; b++) {
-        size_t at = b * simd->s.H + units.from;
-        simd->kernels->from_f32((const float *)(const void *)from + at, lb_cpu_at(simd, to, at),
-                                units.to - units.from);
-    }
-}
-
-/* The panels (or groups of columns) and the rows of the batch that a thread works on in a step. */
+/* The panels, or groups of columns, that a thread works on in a step. */
 static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_simd *simd, size_t n,
                                                  size_t thread)
 {
     return lb_cpu_share(n, simd->team_size, thread % simd->team_size);
-}
-
-static inline struct lb_cpu_range lb_cpu_team_rows(const struct lb_cpu_simd *simd, size_t thread)
-{
-    return lb_cpu_share(simd->s.B, simd->teams, thread / simd->team_size);
 }
 
 /* Returns when the threads of the team have all done this step. */
@@ -315,6 +319,15 @@ static inline void lb_cpu_end_step(const struct lb_cpu_simd *simd)
         lb_pinned_threads_team_barrier(simd->pinned_threads);
 }
 
+/* The work of one thread; arg is a struct lb_cpu_call. */
+struct lb_cpu_call {
+    const struct lb_cpu_simd *simd;
+    const struct lb_weights *weights;
+    const struct lb_gradients *gradients;
+    const struct lb_forward_io *forward;
+    const struct lb_backward_io *backward;
+};
+
 /* What one thread needs of a layer and direction, in forward and in backward. */
 struct lb_cpu_part {
     const struct lb_cpu_simd *simd;
@@ -322,7 +335,10 @@ struct lb_cpu_part {
     struct lb_cpu_weights w;
     struct lb_cpu_range rows; /* of this thread's team in a step */
     const char *c0;           /* [B, H], elements of sum_elem bytes */
-    const void **pointers;    /* [2, B] of this thread */
+    const char *cells;        /* [T, B, H] likewise; only where simd->cells are kept */
+    /* [B] of this thread, set for each step. Forward has h_before, and backward dhn, in one array:
+     * NULL unless the step is the row's last. */
+    const void **c_before, **h_before, **dhn;
 };
 
 /* c0 [L*D, B, H] are the caller's initial cell states. */
@@ -331,6 +347,7 @@ static inline struct lb_cpu_part lb_cpu_part_of(const struct lb_cpu_simd *simd, 
 {
     const struct lb_cpu_sizes *s = &simd->s;
     size_t state = index * s->B * s->H;
+    const void **pointers = simd->pointers + thread * 2 * s->B;
     return (struct lb_cpu_part){
         .simd = simd,
         .thread = thread,
@@ -339,24 +356,13 @@ static inline struct lb_cpu_part lb_cpu_part_of(const struct lb_cpu_simd *simd, 
         .d = index % s->D,
         .input = lb_cpu_input(simd, index),
         .w = lb_cpu_weights_of(simd, simd->copy_of[thread], index),
-        .rows = lb_cpu_team_rows(simd, thread),
+        .rows = lb_cpu_share(s->B, simd->teams, thread / simd->team_size),
         .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, c0, state),
-        .pointers = simd->pointers + thread * 2 * s->B,
+        .cells = lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H),
+        .c_before = pointers,
+        .h_before = pointers + s->B,
+        .dhn = pointers + s->B,
     };
-}
-
-/* The end of the rows of a range that have a step t. */
-static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *simd, struct lb_cpu_range rows,
-                                      size_t t)
-{
-    size_t active = lb_cpu_active(simd, t);
-    return active < rows.from ? rows.from : active < rows.to ? active : rows.to;
-}
-
-/* n / step, rounded up. */
-static inline size_t lb_cpu_cover(size_t n, size_t step)
-{
-    return (n + step - 1) / step;
 }
 
 /* Columns of the input of a GEMM of weight gradients whose blocks are divided among threads: a
@@ -373,5 +379,80 @@ static inline char *lb_cpu_gates(const struct lb_cpu_simd *simd, size_t layer_di
     size_t before = (layer_dir * simd->s.panels + panel) * simd->gate_rows + row;
     return lb_cpu_at(simd, simd->gates, before * simd->s.width);
 }
+
+/* Forward on one thread, and where the kernels have tiles. arg is a struct lb_cpu_call. */
+void lb_cpu_forward_work(void *arg, size_t thread);
+void lb_cpu_tiles_forward_work(void *arg, size_t thread);
+
+/* What a thread does of a backward pass between two barriers: the steps of a layer_dir, its weight
+ * gradients, and the input gradients of a layer. */
+struct lb_cpu_backward_parts {
+    void (*steps)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
+    void (*weights)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
+    void (*inputs)(const struct lb_cpu_call *call, size_t layer, size_t thread, char *dinput);
+};
+
+extern const struct lb_cpu_backward_parts lb_cpu_tiles_backward;
+
+/* Backward on one thread, with or without tiles. arg is a struct lb_cpu_call. */
+void lb_cpu_backward_work(void *arg, size_t thread);
+
+/* Finds the cell states before step t of this thread's rows up to `to`, and the gradients dhn of
+ * rows whose last step it is. */
+void lb_cpu_find_states(const struct lb_cpu_part *part, const struct lb_backward_io *io, size_t t,
+                        size_t to);
+
+/* In these panels and rows: zeroes gradients of a at step t in rows from `to` on, which have no
+ * such step, and copies those of rows whose first step it is to `first`. */
+void lb_cpu_close_step(const struct lb_cpu_part *part, struct lb_cpu_range panels,
+                       struct lb_cpu_range rows, size_t t, size_t to);
+
+/* ---- Tiles -------------------------------------------------------------------------------------
+ * Layouts are those of lb_tile_kernels.
+ *
+ * A step's operand is [x_t h_t-1], row group by row group, and its cells write h both to y and into
+ * the operand of the next step. Where the weights of a layer stay in the L2 cache, a step
+ * multiplies both parts (fused). Where they don't, the input GEMM of a chunk of steps comes first,
+ * so that w_ih is read once per chunk. Backward steps do the same with gradients of the
+ * pre-activations. The threads of a team share their operands: each packs a share of the rows and
+ * computes its own panels. */
+
+enum { LB_TILE_DX_ROWS = 128 /* rows of input gradients that are computed at a time */ };
+
+/* How the steps of a layer are computed, for the thread with the most work. */
+struct lb_tile_plan {
+    bool fused;
+    size_t chunk; /* steps whose x is packed at a time */
+    size_t x_tiles, h_tiles;
+};
+
+struct lb_tile_plan lb_cpu_tile_plan(const struct lb_cpu_simd *simd, size_t input);
+
+/* Sets the pointers of simd->tiles. */
+void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch);
+
+/* Bytes per thread of simd->packed. */
+size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *simd);
+
+/* The rows of a tile when `rows` rows are divided evenly among as few tiles as possible. */
+static inline size_t lb_cpu_group_rows(size_t rows)
+{
+    return rows > 0 ? lb_cpu_cover(rows, lb_cpu_cover(rows, LB_TILE_ROWS)) : 1;
+}
+
+/* The thread's share of packing these rows. */
+static inline void lb_cpu_tile_pack_share(const struct lb_cpu_simd *simd, size_t thread,
+                                          const struct lb_tile_rows *rows)
+{
+    struct lb_cpu_range share = lb_cpu_columns(simd, rows->count, thread);
+    simd->kernels->tiles->pack(rows, share.from, share.to);
+}
+
+/* Between the tensors [B, H] of a layer_dir, from the team's first row on, and some panels of the
+ * state [panels, rows, 16]. */
+void lb_cpu_tile_load_state(const struct lb_cpu_simd *simd, const char *tensor, size_t rows,
+                            struct lb_cpu_range panels, float *state);
+void lb_cpu_tile_store_state(const struct lb_cpu_simd *simd, char *tensor, size_t rows,
+                             struct lb_cpu_range panels, const float *state);
 
 #endif

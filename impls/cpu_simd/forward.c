@@ -16,7 +16,6 @@ struct layer_dir {
     const char *h0;             /* [B, P] */
     char *hn, *cn;
     char *c; /* [B, H] in infer, else [T, B, H]: cell states, of sum_elem bytes */
-    const void **h_before, **c_before; /* [B] of this thread, set for each step */
 };
 
 static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t index, size_t thread)
@@ -44,11 +43,9 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
         .h0 = simd->h0 ? lb_cpu_at(simd, simd->h0, h_state) : lb_cpu_at(simd, io->h0, h_state),
         .hn = lb_cpu_at(simd, io->hn, h_state),
         .cn = lb_cpu_at(simd, io->cn, state),
-        .c = simd->cells ? lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H)
+        .c = simd->cells ? (char *)(uintptr_t)part.cells
              : simd->c   ? lb_cpu_sum_at(simd, simd->c, state)
                          : lb_cpu_at(simd, io->cn, state),
-        .h_before = part.pointers,
-        .c_before = part.pointers + s->B,
     };
 }
 
@@ -62,16 +59,6 @@ static char *pre_of(const struct layer_dir *ld, size_t panel, size_t t, size_t f
     return lb_cpu_sum_at(simd, simd->pre, row * simd->s.width);
 }
 
-/* Rows of this team's input of step t on, which become rows of the operand from `at` on. */
-static struct lb_cpu_rows input_rows(const struct layer_dir *ld, size_t t, size_t at, size_t rows)
-{
-    const struct lb_cpu_simd *simd = ld->part.simd;
-    size_t first = t * simd->s.B + ld->part.rows.from;
-    struct lb_cpu_rows in = {.base = lb_cpu_at(simd, ld->in, first * ld->part.input),
-                             .stride = ld->part.input};
-    return lb_cpu_operand(simd, ld->part.thread, in, at, rows, ld->part.input);
-}
-
 /* Bias plus input GEMM of `steps` steps from t on. Where teams divide the rows, each step is a GEMM
  * of its own. */
 static void input_gemm(const struct layer_dir *ld, size_t t, size_t steps)
@@ -82,7 +69,10 @@ static void input_gemm(const struct layer_dir *ld, size_t t, size_t steps)
     size_t rows = simd->teams > 1 ? ld->part.rows.to - ld->part.rows.from : steps * s->B;
     size_t k = lb_cpu_padded(simd, ld->part.input);
     for (size_t i = 0; i < gemms && rows > 0; i++) {
-        struct lb_cpu_rows in = input_rows(ld, t + i, 0, rows);
+        size_t first = (t + i) * s->B + ld->part.rows.from;
+        struct lb_cpu_rows in = {.base = lb_cpu_at(simd, ld->in, first * ld->part.input),
+                                 .stride = ld->part.input};
+        in = lb_cpu_operand(simd, ld->part.thread, in, rows, ld->part.input);
         for (size_t p = ld->panels.from; p < ld->panels.to; p++)
             simd->kernels->accumulate(&(struct lb_cpu_gemm){
                 .rows = rows,
@@ -105,12 +95,12 @@ static void find_states(const struct layer_dir *ld, size_t t, size_t to)
     for (size_t b = ld->part.rows.from; b < to; b++) {
         size_t before = (ld->part.d == 0 ? t - 1 : t + 1) * s->B + b;
         if (t == lb_cpu_first_step(simd, ld->part.d, b)) {
-            ld->h_before[b] = lb_cpu_at(simd, ld->h0, b * s->P);
-            ld->c_before[b] = lb_cpu_sum_at(simd, ld->part.c0, b * s->H);
+            ld->part.h_before[b] = lb_cpu_at(simd, ld->h0, b * s->P);
+            ld->part.c_before[b] = lb_cpu_sum_at(simd, ld->part.c0, b * s->H);
             continue;
         }
-        ld->h_before[b] = lb_cpu_at(simd, ld->states, before * s->wide);
-        ld->c_before[b] = lb_cpu_sum_at(simd, ld->c, (simd->cells ? before : b) * s->H);
+        ld->part.h_before[b] = lb_cpu_at(simd, ld->states, before * s->wide);
+        ld->part.c_before[b] = lb_cpu_sum_at(simd, ld->c, (simd->cells ? before : b) * s->H);
     }
 }
 
@@ -133,7 +123,7 @@ static void normalise(const struct layer_dir *ld, size_t t, size_t from, size_t 
         .sums_stride = (simd->pre ? simd->pre_rows : simd->gate_rows) * s->width,
         .gates = simd->gates ? lb_cpu_gates(simd, ld->part.index, 0, row) : NULL,
         .gates_stride = simd->gate_rows * s->width,
-        .c_before = ld->c_before + first + own.from,
+        .c_before = ld->part.c_before + first + own.from,
         .c = lb_cpu_sum_at(simd, ld->c, state * s->H),
         .h = lb_cpu_at(simd, ld->y, row * s->wide),
         .c_stride = s->H,
@@ -154,9 +144,9 @@ static void project(const struct layer_dir *ld, size_t t, size_t to)
     char *scratch = lb_cpu_sum_at(simd, simd->sums, ld->part.thread * simd->sum_count);
     struct lb_cpu_rows in = {.base = lb_cpu_at(simd, ld->cell_h, t * ld->h_step + from * s->H),
                              .stride = s->H};
-    in = lb_cpu_operand(simd, ld->part.thread, in, 0, rows, s->H);
+    in = lb_cpu_operand(simd, ld->part.thread, in, rows, s->H);
     for (size_t first = groups.from * s->width; first < groups.to * s->width; first += s->width) {
-        size_t columns = s->P - first < s->width ? s->P - first : s->width;
+        size_t columns = lb_cpu_least(s->P - first, s->width);
         struct lb_cpu_gemm gemm = {.rows = rows,
                                    .k = s->H,
                                    .columns = columns,
@@ -168,8 +158,8 @@ static void project(const struct layer_dir *ld, size_t t, size_t to)
         if (rows > 0)
             simd->kernels->accumulate(&gemm);
         for (size_t r = 0; r < rows && simd->half; r++)
-            simd->kernels->from_f32((const float *)(const void *)scratch + r * s->width,
-                                    lb_cpu_at(simd, y, r * s->wide + first), columns);
+            lb_cpu_from_sums(simd, lb_cpu_sum_at(simd, scratch, r * s->width),
+                             lb_cpu_at(simd, y, r * s->wide + first), columns);
         for (size_t b = to; b < ld->part.rows.to; b++) /* rows that have ended */
             memset(lb_cpu_at(simd, y, (b - from) * s->wide + first), 0, columns * simd->elem);
     }
@@ -183,7 +173,7 @@ static void combine(const struct layer_dir *ld, struct lb_cpu_range units, size_
     const struct lb_cpu_sizes *s = &simd->s;
     bool drops = simd->problem.cell == LB_CELL_RECURRENT_DROPOUT;
     size_t count = units.to - units.from;
-    for (size_t b = ld->part.rows.from; b < ld->part.rows.to && count > 0; b++) {
+    for (size_t b = ld->part.rows.from; b < ld->part.rows.to; b++) {
         size_t at = (t * s->B + b) * s->wide + units.from;
         char *out = lb_cpu_at(simd, drops ? ld->states : ld->y, at);
         const char *other =
@@ -194,14 +184,6 @@ static void combine(const struct layer_dir *ld, struct lb_cpu_range units, size_
         else
             memset(out, 0, count * simd->elem);
     }
-}
-
-/* This thread's hidden units. */
-static struct lb_cpu_range units_of(const struct layer_dir *ld)
-{
-    const struct lb_cpu_sizes *s = &ld->part.simd->s;
-    size_t from = ld->panels.from * s->simd_width, to = ld->panels.to * s->simd_width;
-    return (struct lb_cpu_range){from < s->H ? from : s->H, to < s->H ? to : s->H};
 }
 
 /* What a cell other than the standard one computes at step t besides its panels. */
@@ -215,7 +197,7 @@ static void finish_step(const struct layer_dir *ld, size_t t, size_t from, size_
         lb_cpu_end_step(simd);
         project(ld, t, to);
     } else if (ld->states != ld->y) {
-        combine(ld, units_of(ld), t, to);
+        combine(ld, lb_cpu_units(simd, ld->panels), t, to);
     }
 }
 
@@ -228,12 +210,12 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
     size_t k = lb_cpu_padded(simd, s->P);
     char *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? t * s->B : 0) * s->H);
     find_states(ld, t, to);
-    struct lb_cpu_rows h_before =
-        lb_cpu_operand(simd, ld->part.thread, (struct lb_cpu_rows){.at = ld->h_before + first_row},
-                       0, to - first_row, s->P);
+    struct lb_cpu_rows h_before = lb_cpu_operand(
+        simd, ld->part.thread, (struct lb_cpu_rows){.at = ld->part.h_before + first_row},
+        to - first_row, s->P);
     for (size_t p = ld->panels.from; p < ld->panels.to; p++) {
-        size_t first = p * s->simd_width;
-        size_t units = s->H - first < s->simd_width ? s->H - first : s->simd_width;
+        struct lb_cpu_range of = lb_cpu_panel_units(simd, p);
+        size_t first = of.from, units = of.to - of.from;
         char *h = lb_cpu_at(simd, ld->cell_h, t * ld->h_step + first);
         const struct lb_cpu_forward f = {
             .gemm = {.rows = to - first_row,
@@ -245,7 +227,7 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
                      .stride = s->width},
             .units = units,
             .first = first,
-            .c_before = ld->c_before + first_row,
+            .c_before = ld->part.c_before + first_row,
             .c = lb_cpu_sum_at(simd, c, first_row * s->H),
             .h = lb_cpu_at(simd, h, first_row * ld->h_stride),
             .c_stride = s->H,
@@ -279,10 +261,8 @@ static void write_states(const struct layer_dir *ld)
         char *cn = lb_cpu_at(simd, ld->cn, b * s->H);
         memcpy(lb_cpu_at(simd, ld->hn, b * s->P), lb_cpu_at(simd, h, last * s->wide),
                s->P * simd->elem);
-        if (simd->half)
-            simd->kernels->from_f32(c, cn, s->H);
-        else if (simd->cells)
-            memcpy(cn, c, s->H * simd->elem);
+        if (simd->half || simd->cells) /* else c is cn */
+            lb_cpu_from_sums(simd, c, cn, s->H);
     }
 }
 
@@ -292,11 +272,11 @@ static void convert_states(const struct layer_dir *ld)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_range units = units_of(ld);
+    struct lb_cpu_range units = lb_cpu_units(simd, ld->panels);
     size_t state = ld->part.index * s->B * s->H;
     if (simd->half)
-        lb_cpu_state_to_f32(simd, lb_cpu_at(simd, ld->io->c0, state),
-                            lb_cpu_sum_at(simd, ld->part.c0, 0), ld->part.rows, units);
+        lb_cpu_state_to_sums(simd, lb_cpu_at(simd, ld->io->c0, state),
+                             lb_cpu_sum_at(simd, ld->part.c0, 0), ld->part.rows, units);
     if (!simd->h0)
         return;
     for (size_t b = ld->part.rows.from; b < ld->part.rows.to; b++) {
@@ -316,7 +296,7 @@ void lb_cpu_forward_work(void *arg, size_t thread)
         struct layer_dir ld = open_layer_dir(call, index, thread);
         convert_states(&ld);
         for (size_t done = 0, steps; done < s->T; done += steps) {
-            steps = s->T - done < simd->chunk ? s->T - done : simd->chunk;
+            steps = lb_cpu_least(s->T - done, simd->chunk);
             size_t from = ld.part.d == 0 ? done : s->T - done - steps;
             input_gemm(&ld, from, steps);
             for (size_t i = 0; i < steps; i++) {

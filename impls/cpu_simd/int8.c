@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "api/int8.h"
-#include "impls/cpu_simd/tiles.h"
+#include "impls/cpu_simd/cpu_simd.h"
 
 /* Writes w_q of one gate of one unit, which is a column of the tiles, and returns its sum. from
  * [columns] is multiplied by `by` before it is rounded. */
@@ -21,9 +21,8 @@ static int32_t pack_channel(const float *from, size_t columns, float by, float f
     return sum;
 }
 
-/* The channels of one panel. */
-static void pack_panel(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
-                       const struct lb_weights *weights, const struct lb_cpu_weights *w)
+void lb_cpu_pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
+                      const struct lb_weights *weights, const struct lb_cpu_weights *w)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     size_t input = lb_cpu_input(simd, layer_dir), H = s->H;
@@ -53,11 +52,4 @@ static void pack_panel(const struct lb_cpu_simd *simd, size_t layer_dir, size_t 
         ((float *)(void *)w->scale)[to] = most / (127 * 127);
         ((int32_t *)(void *)w->start)[to] = -simd->kernels->tiles->zero_point * sum;
     }
-}
-
-void lb_cpu_pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, struct lb_cpu_range panels,
-                      const struct lb_weights *weights, const struct lb_cpu_weights *w)
-{
-    for (size_t panel = panels.from; panel < panels.to; panel++)
-        pack_panel(simd, layer_dir, panel, weights, w);
 }

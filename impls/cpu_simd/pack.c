@@ -9,36 +9,12 @@ size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir)
     return layer_dir < simd->s.D ? (size_t)simd->problem.input : simd->s.wide;
 }
 
-/* Arrays start on cache lines of their own. */
-static size_t in_lines(size_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
-/* Bytes of forward weights with so many columns. */
-static size_t forward_bytes(const struct lb_cpu_simd *simd, size_t columns)
-{
-    return in_lines(simd->s.gates * lb_cpu_padded(simd, columns) * simd->w_elem);
-}
-
-/* Bytes of backward weights with so many columns, padded to whole vectors, or to whole groups of
+/* Elements of backward weights with so many columns, padded to whole vectors, or to whole groups of
  * `most` columns where they are tiles. Else groups before the last have no padding. */
-static size_t backward_bytes(const struct lb_cpu_simd *simd, size_t columns, size_t most)
+static size_t backward_count(const struct lb_cpu_simd *simd, size_t columns, size_t most)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t multiple = simd->kernels->tiles ? most : s->simd_width;
-    return in_lines(s->gates * lb_cpu_cover(columns, multiple) * multiple * simd->elem);
-}
-
-static size_t bias_bytes(const struct lb_cpu_simd *simd)
-{
-    return in_lines(simd->s.gates * simd->sum_elem);
-}
-
-/* Bytes of the scale, and of the start, that only int8 has. */
-static size_t scale_bytes(const struct lb_cpu_simd *simd)
-{
-    return simd->problem.dtype == LB_INT8 ? bias_bytes(simd) : 0;
+    size_t multiple = simd->kernels->tiles ? most : simd->s.simd_width;
+    return simd->s.gates * lb_cpu_cover(columns, multiple) * multiple;
 }
 
 /* Elements of w_cell's gradient. */
@@ -49,47 +25,62 @@ static size_t cell_gradient_count(const struct lb_cpu_simd *simd)
                                                     : simd->cell_rows * s->units;
 }
 
-/* Bytes of the weight gradients of a layer_dir with this input size. */
-static size_t gradients_of(const struct lb_cpu_simd *simd, size_t input)
-{
-    size_t columns =
-        lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, simd->s.P);
-    return in_lines((simd->s.gates * (columns + 1) + cell_gradient_count(simd)) * simd->sum_elem);
-}
-
-/* Bytes of w_cell packed for forward, and for backward. */
+/* Bytes of w_cell packed for forward. */
 static size_t cell_bytes(const struct lb_cpu_simd *simd)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     if (simd->problem.cell != LB_CELL_PROJECTION)
-        return in_lines(simd->cell_rows * s->units * simd->sum_elem);
+        return simd->cell_rows * s->units * simd->sum_elem;
     size_t columns = lb_cpu_cover(s->P, s->simd_width) * s->simd_width;
-    return in_lines(lb_cpu_padded(simd, s->H) * columns * simd->elem);
+    return lb_cpu_padded(simd, s->H) * columns * simd->elem;
 }
 
-static size_t back_cell_bytes(const struct lb_cpu_simd *simd)
+/* The packed weights of a layer_dir with this input size. */
+static struct lb_cpu_weights take_weights(const struct lb_cpu_simd *simd, size_t input,
+                                          struct lb_arena *arena)
 {
-    return simd->problem.cell == LB_CELL_PROJECTION
-               ? in_lines(lb_cpu_padded(simd, simd->s.P) * simd->s.units * simd->elem)
-               : 0;
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t bias = s->gates * simd->sum_elem, scale = simd->problem.dtype == LB_INT8 ? bias : 0;
+    struct lb_cpu_weights w = {
+        .w_ih = lb_arena_take(arena, s->gates * lb_cpu_padded(simd, input) * simd->w_elem),
+        .w_hh = lb_arena_take(arena, s->gates * lb_cpu_padded(simd, s->P) * simd->w_elem),
+        .bias = lb_arena_take(arena, bias),
+        .scale = lb_arena_take(arena, scale),
+        .start = lb_arena_take(arena, scale),
+        .cell = lb_arena_take(arena, cell_bytes(simd)),
+    };
+    if (!lb_has_backward(&simd->problem))
+        return w;
+    size_t hh = backward_count(simd, s->P, s->group * s->simd_width);
+    size_t ih = backward_count(simd, input, s->width);
+    w.back_hh = lb_arena_take(arena, hh * simd->elem);
+    if (simd->problem.cell == LB_CELL_PROJECTION)
+        w.back_cell = lb_arena_take(arena, lb_cpu_padded(simd, s->P) * s->units * simd->elem);
+    w.back_ih = lb_arena_take(arena, ih * simd->elem);
+    return w;
 }
 
-/* Bytes of the packed weights of a layer_dir with this input size. */
-static size_t weights_of(const struct lb_cpu_simd *simd, size_t input)
+static size_t weight_bytes(const struct lb_cpu_simd *simd, size_t input)
 {
-    size_t group = simd->s.group * simd->s.simd_width;
-    size_t backward = backward_bytes(simd, input, simd->s.width) +
-                      backward_bytes(simd, simd->s.P, group) + back_cell_bytes(simd);
-    return forward_bytes(simd, input) + forward_bytes(simd, simd->s.P) + bias_bytes(simd) +
-           cell_bytes(simd) + 2 * scale_bytes(simd) +
-           (lb_has_backward(&simd->problem) ? backward : 0);
+    struct lb_arena arena = {0};
+    take_weights(simd, input, &arena);
+    return arena.used;
+}
+
+/* Bytes of the weight gradients of a layer_dir with this input size. */
+static size_t gradient_bytes(const struct lb_cpu_simd *simd, size_t input)
+{
+    size_t columns =
+        lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, simd->s.P);
+    size_t count = simd->s.gates * (columns + 1) + cell_gradient_count(simd);
+    return lb_arena_round_up(count * simd->sum_elem);
 }
 
 /* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
 static size_t before(const struct lb_cpu_simd *simd, size_t layer_dir,
                      size_t (*of)(const struct lb_cpu_simd *simd, size_t input))
 {
-    size_t first = layer_dir < simd->s.D ? layer_dir : simd->s.D, later = layer_dir - first;
+    size_t first = lb_cpu_least(layer_dir, simd->s.D), later = layer_dir - first;
     return first * of(simd, (size_t)simd->problem.input) + later * of(simd, simd->s.wide);
 }
 
@@ -97,8 +88,8 @@ static size_t before(const struct lb_cpu_simd *simd, size_t layer_dir,
 static size_t copy_bytes(const struct lb_cpu_simd *simd)
 {
     enum { HUGE_PAGE = 2 << 20 };
-    size_t bytes = before(simd, simd->s.layer_dirs, weights_of);
-    return simd->copies > 1 ? (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE : bytes;
+    size_t bytes = before(simd, simd->s.layer_dirs, weight_bytes);
+    return simd->copies > 1 ? lb_cpu_cover(bytes, HUGE_PAGE) * HUGE_PAGE : bytes;
 }
 
 size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd)
@@ -108,33 +99,25 @@ size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd)
 
 size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd)
 {
-    return before(simd, simd->s.layer_dirs, gradients_of);
+    return before(simd, simd->s.layer_dirs, gradient_bytes);
 }
 
 struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
                                         size_t layer_dir)
 {
-    struct lb_cpu_weights w;
-    w.w_ih = (char *)simd->buffers.weights + copy * copy_bytes(simd) +
-             before(simd, layer_dir, weights_of);
-    w.w_hh = w.w_ih + forward_bytes(simd, lb_cpu_input(simd, layer_dir));
-    w.bias = w.w_hh + forward_bytes(simd, simd->s.P);
-    w.scale = w.bias + bias_bytes(simd);
-    w.start = w.scale + scale_bytes(simd);
-    w.cell = w.start + scale_bytes(simd);
-    w.back_hh = w.cell + cell_bytes(simd);
-    w.back_cell = w.back_hh + backward_bytes(simd, simd->s.P, simd->s.group * simd->s.simd_width);
-    w.back_ih = w.back_cell + back_cell_bytes(simd);
-    return w;
+    struct lb_arena arena = {.base = simd->buffers.weights,
+                             .used =
+                                 copy * copy_bytes(simd) + before(simd, layer_dir, weight_bytes)};
+    return take_weights(simd, lb_cpu_input(simd, layer_dir), &arena);
 }
 
 struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir)
 {
     const struct lb_cpu_sizes *s = &simd->s;
+    size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir));
     struct lb_cpu_gradients g;
-    g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradients_of);
-    g.dw_hh = lb_cpu_sum_at(
-        simd, g.dw_ih, s->gates * lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir)));
+    g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradient_bytes);
+    g.dw_hh = lb_cpu_sum_at(simd, g.dw_ih, s->gates * input);
     g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * lb_cpu_gradient_columns(simd, s->P));
     g.dw_cell = lb_cpu_sum_at(simd, g.db, s->gates);
     return g;
@@ -183,13 +166,6 @@ static void transpose(size_t size, void *to, size_t to_stride, const void *from,
     }
 }
 
-/* The hidden units of these panels. */
-static struct lb_cpu_range units_of(const struct lb_cpu_simd *simd, struct lb_cpu_range panels)
-{
-    size_t from = panels.from * simd->s.simd_width, to = panels.to * simd->s.simd_width;
-    return (struct lb_cpu_range){from, to < simd->s.H ? to : simd->s.H};
-}
-
 /* Some columns of one gate of a panel: from [units, columns], rows `stride` apart -> to [columns,
  * width], whose columns may come in pairs: two of them then move as one element, and a last odd one
  * alone. */
@@ -203,42 +179,28 @@ static void pack_columns(const struct lb_cpu_simd *simd, char *to, size_t width,
                lb_cpu_at(simd, from, unit * stride + last), simd->elem);
 }
 
-/* from [4H, columns] -> to [panels, columns padded, 4, simd_width], some of the panels; padding is
- * 0. */
+/* from [4H, columns] -> to [panels, columns padded, 4, simd_width], or tiles [panels, gate pair 2,
+ * k tiles, gate 2] of [16 pairs, 16 units, 2], some of the panels; padding is 0. */
 static void pack_forward(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
                          struct lb_cpu_range panels)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     size_t size = lb_cpu_padded(simd, columns) * s->width;
+    size_t tiles = simd->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_DEPTH) : 0;
+    size_t depth = tiles > 0 ? LB_TILE_DEPTH : columns,
+           width = tiles > 0 ? LB_TILE_COLUMNS : s->width;
     for (size_t panel = panels.from; panel < panels.to; panel++) {
-        struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
+        struct lb_cpu_range units = lb_cpu_panel_units(simd, panel);
         char *start = lb_cpu_at(simd, to, panel * size);
         memset(start, 0, size * simd->elem);
         for (size_t g = 0; g < 4; g++)
-            pack_columns(simd, lb_cpu_at(simd, start, g * s->simd_width * simd->kernels->pair),
-                         s->width, lb_cpu_at(simd, from, (g * s->H + units.from) * columns),
-                         columns, columns, units.to - units.from);
-    }
-}
-
-/* from [4H, columns] -> tiles [panels, gate pair 2, k tiles, gate 2] of [16 pairs, 16 units, 2],
- * some of the panels; padding is 0. */
-static void pack_tiles(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
-                       struct lb_cpu_range panels)
-{
-    size_t tiles = lb_cpu_cover(columns, LB_TILE_DEPTH);
-    for (size_t panel = panels.from; panel < panels.to; panel++) {
-        struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
-        char *start = lb_cpu_at(simd, to, panel * tiles * 4 * LB_TILE_HALVES);
-        memset(start, 0, tiles * 4 * LB_TILE_HALVES * simd->elem);
-        for (size_t g = 0; g < 4; g++)
-            for (size_t t = 0; t < tiles; t++) {
-                size_t tile = (g / 2 * tiles + t) * 2 + g % 2, first = t * LB_TILE_DEPTH;
-                size_t at = (g * simd->s.H + units.from) * columns + first;
-                pack_columns(simd, lb_cpu_at(simd, start, tile * LB_TILE_HALVES), LB_TILE_COLUMNS,
-                             lb_cpu_at(simd, from, at), columns,
-                             columns - first < LB_TILE_DEPTH ? columns - first : LB_TILE_DEPTH,
-                             units.to - units.from);
+            for (size_t k = 0; k < columns; k += depth) {
+                size_t tile = (g / 2 * tiles + k / depth) * 2 + g % 2;
+                size_t place =
+                    tiles > 0 ? tile * LB_TILE_HALVES : g * s->simd_width * simd->kernels->pair;
+                pack_columns(simd, lb_cpu_at(simd, start, place), width,
+                             lb_cpu_at(simd, from, (g * s->H + units.from) * columns + k), columns,
+                             lb_cpu_least(columns - k, depth), units.to - units.from);
             }
     }
 }
@@ -252,63 +214,38 @@ static void spread_row(void *to, const void *from, size_t count)
         out[2 * j] = in[j];
 }
 
-/* from [4H, columns] -> tiles [groups, pairs, k tiles, 2] of [16 pairs of gates, 16 columns, 2],
- * some of the groups, which have `most` columns; gates in the order [panels, 4, simd_width];
- * padding is 0. */
-static void pack_backward_tiles(const struct lb_cpu_simd *simd, char *to, const char *from,
-                                size_t columns, size_t most, struct lb_cpu_range groups)
+/* from [rows, columns] -> to [groups, k, columns padded to whole vectors], or tiles [groups, pairs,
+ * k tiles, 2] of [16 pairs of k, 16 columns, 2], some of the groups, which have up to `most`
+ * columns. k: rows padded; 4H rows become gates in the order of panels. Where k come in pairs, the
+ * elements of two rows alternate. */
+static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *from, size_t rows,
+                          size_t columns, size_t most, struct lb_cpu_range groups)
 {
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t tiles = s->gates / LB_TILE_DEPTH;
-    memset(lb_cpu_at(simd, to, groups.from * most * s->gates), 0,
-           (groups.to - groups.from) * most * s->gates * simd->elem);
-    for (size_t g = 0; g < 4; g++)
-        for (size_t unit = 0; unit < s->H; unit++) {
-            size_t k =
-                unit / LB_TILE_COLUMNS * s->width + g * LB_TILE_COLUMNS + unit % LB_TILE_COLUMNS;
-            const char *row = lb_cpu_at(simd, from, (g * s->H + unit) * columns);
-            for (size_t c = groups.from * most; c < groups.to * most && c < columns;
-                 c += LB_TILE_COLUMNS) {
-                size_t pair = c / LB_TILE_DEPTH,
-                       tile = (pair * tiles + k / LB_TILE_DEPTH) * 2 + c / LB_TILE_COLUMNS % 2;
-                size_t at = tile * LB_TILE_HALVES + k % LB_TILE_DEPTH / 2 * LB_TILE_DEPTH + k % 2;
-                spread_row(lb_cpu_at(simd, to, at), lb_cpu_at(simd, row, c),
-                           columns - c < LB_TILE_COLUMNS ? columns - c : LB_TILE_COLUMNS);
-            }
-        }
-}
-
-/* from [rows, columns] -> to [groups, k, columns padded to whole vectors], some of the groups,
- * which have up to `most` columns. k: rows padded; 4H rows become gates in the order of panels.
- * Where k come in pairs, the elements of two rows alternate. */
-static void pack_rows(const struct lb_cpu_simd *simd, char *to, const char *from, size_t rows,
-                      size_t columns, size_t most, struct lb_cpu_range groups)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    bool gates = rows == 4 * s->H;
+    bool gates = rows == 4 * s->H, tiled = simd->kernels->tiles;
     size_t pair = simd->kernels->pair, k = gates ? s->gates : lb_cpu_padded(simd, rows);
     for (size_t group = groups.from; group < groups.to; group++) {
-        size_t first = group * most, count = columns - first < most ? columns - first : most;
-        size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
+        size_t first = group * most, count = lb_cpu_least(columns - first, most);
+        size_t width = tiled ? most : lb_cpu_cover(count, s->simd_width) * s->simd_width;
+        size_t step = tiled ? LB_TILE_COLUMNS : width, depth = tiled ? LB_TILE_DEPTH : k;
         char *start = lb_cpu_at(simd, to, first * k);
         memset(start, 0, width * k * simd->elem);
         for (size_t r = 0; r < rows; r++) {
             size_t unit = r % s->H, in_panel = r / s->H * s->simd_width + unit % s->simd_width;
             size_t place = gates ? unit / s->simd_width * s->width + in_panel : r;
-            const char *row = lb_cpu_at(simd, from, r * columns + first);
-            char *out = lb_cpu_at(simd, start, place / pair * width * pair + place % pair);
-            if (pair == 1)
-                memcpy(out, row, count * simd->elem);
-            else
-                spread_row(out, row, count);
+            for (size_t c = 0; c < count; c += step) {
+                const char *row = lb_cpu_at(simd, from, r * columns + first + c);
+                size_t pairs = c / step / 2 * (k / depth) + place / depth; /* of tiles before */
+                size_t tile = (pairs * 2 + c / step % 2) * depth * step;
+                size_t in_tile = place % depth / pair * step * pair + place % pair;
+                char *out = lb_cpu_at(simd, start, tile + in_tile);
+                if (pair == 1)
+                    memcpy(out, row, count * simd->elem);
+                else
+                    spread_row(out, row, lb_cpu_least(count - c, step));
+            }
         }
     }
-}
-
-static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *from,
-                          size_t columns, size_t most, struct lb_cpu_range groups)
-{
-    pack_rows(simd, to, from, 4 * simd->s.H, columns, most, groups);
 }
 
 /* The sum of both biases, of some panels. */
@@ -317,7 +254,7 @@ static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih
 {
     const struct lb_cpu_sizes *s = &simd->s;
     enum lb_dtype dtype = simd->problem.dtype, sum_dtype = simd->half ? LB_F32 : dtype;
-    struct lb_cpu_range units = units_of(simd, panels);
+    struct lb_cpu_range units = lb_cpu_units(simd, panels);
     memset(lb_cpu_sum_at(simd, to, panels.from * s->width), 0,
            (panels.to - panels.from) * s->width * simd->sum_elem);
     for (size_t g = 0; g < 4; g++)
@@ -336,14 +273,9 @@ static void pack_vectors(const struct lb_cpu_simd *simd, char *to, const char *f
 {
     const struct lb_cpu_sizes *s = &simd->s;
     memset(to, 0, cell_bytes(simd));
-    for (size_t r = 0; r < simd->cell_rows; r++) {
-        const char *row = lb_cpu_at(simd, from, r * s->H);
-        char *out = lb_cpu_sum_at(simd, to, r * s->units);
-        if (simd->half)
-            simd->kernels->to_f32(row, (float *)(void *)out, s->H);
-        else
-            memcpy(out, row, s->H * simd->elem);
-    }
+    for (size_t r = 0; r < simd->cell_rows; r++)
+        lb_cpu_to_sums(simd, lb_cpu_at(simd, from, r * s->H), lb_cpu_sum_at(simd, to, r * s->units),
+                       s->H);
 }
 
 /* w_hr [P, H] -> to [groups, H padded, columns of h padded to whole vectors], some of the groups of
@@ -355,14 +287,14 @@ static void pack_projection(const struct lb_cpu_simd *simd, char *to, const char
     size_t pair = simd->kernels->pair, k = lb_cpu_padded(simd, s->H);
     for (size_t group = groups.from; group < groups.to; group++) {
         size_t first = group * s->width;
-        size_t count = s->P - first < s->width ? s->P - first : s->width;
+        size_t count = lb_cpu_least(s->P - first, s->width);
         size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
         char *start = lb_cpu_at(simd, to, first * k);
         memset(start, 0, width * k * simd->elem);
         for (size_t c = 0; c < count; c += s->simd_width)
             pack_columns(simd, lb_cpu_at(simd, start, c * pair), width,
                          lb_cpu_at(simd, from, (first + c) * s->H), s->H, s->H,
-                         count - c < s->simd_width ? count - c : s->simd_width);
+                         lb_cpu_least(count - c, s->simd_width));
     }
 }
 
@@ -379,8 +311,8 @@ static void pack_cell(const struct lb_cpu_simd *simd, const struct lb_cpu_weight
     }
     pack_projection(simd, w->cell, from, lb_cpu_columns(simd, s->h_panels, thread));
     if (lb_has_backward(&simd->problem))
-        pack_rows(simd, w->back_cell, from, s->P, s->H, s->group * s->simd_width,
-                  lb_cpu_columns(simd, lb_cpu_cover(s->panels, s->group), thread));
+        pack_backward(simd, w->back_cell, from, s->P, s->H, s->group * s->simd_width,
+                      lb_cpu_columns(simd, lb_cpu_cover(s->panels, s->group), thread));
 }
 
 /* The thread's part of a copy of the weights of a layer_dir: what it reads in steps, and a share of
@@ -392,42 +324,22 @@ static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, siz
     struct lb_cpu_weights w = lb_cpu_weights_of(simd, simd->copy_of[thread], layer_dir);
     size_t input = lb_cpu_input(simd, layer_dir), columns = s->group * s->simd_width;
     struct lb_cpu_range panels = lb_cpu_columns(simd, s->panels, thread);
-    void (*pack)(const struct lb_cpu_simd *, char *, const char *, size_t, struct lb_cpu_range) =
-        simd->kernels->tiles ? pack_tiles : pack_forward;
     if (simd->problem.dtype == LB_INT8) {
-        lb_cpu_pack_int8(simd, layer_dir, panels, weights, &w);
+        for (size_t panel = panels.from; panel < panels.to; panel++)
+            lb_cpu_pack_int8(simd, layer_dir, panel, weights, &w);
         return;
     }
-    pack(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
-    pack(simd, w.w_hh, weights->w_hh[layer_dir], s->P, panels);
+    pack_forward(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
+    pack_forward(simd, w.w_hh, weights->w_hh[layer_dir], s->P, panels);
     pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
     if (simd->cell_rows > 0)
         pack_cell(simd, &w, weights->w_cell[layer_dir], thread);
-    if (lb_has_backward(&simd->problem)) {
-        void (*pack_back)(const struct lb_cpu_simd *, char *, const char *, size_t, size_t,
-                          struct lb_cpu_range) =
-            simd->kernels->tiles ? pack_backward_tiles : pack_backward;
-        pack_back(simd, w.back_hh, weights->w_hh[layer_dir], s->P, columns,
-                  lb_cpu_columns(simd, lb_cpu_cover(s->P, columns), thread));
-        pack_back(simd, w.back_ih, weights->w_ih[layer_dir], input, s->width,
-                  lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
-    }
-}
-
-/* Writes zeros to the weight gradients of a layer_dir that the thread's panels have. */
-static void touch_gradients(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, layer_dir);
-    size_t parts = (size_t)simd->tiling.panel_parts;
-    size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir));
-    size_t hidden = lb_cpu_gradient_columns(simd, s->P);
-    if (thread >= parts)
+    if (!lb_has_backward(&simd->problem))
         return;
-    struct lb_cpu_range panels = lb_cpu_share(s->panels, parts, thread);
-    size_t count = (panels.to - panels.from) * s->width * simd->sum_elem;
-    memset(lb_cpu_sum_at(simd, g.dw_ih, panels.from * input * s->width), 0, count * input);
-    memset(lb_cpu_sum_at(simd, g.dw_hh, panels.from * hidden * s->width), 0, count * hidden);
+    pack_backward(simd, w.back_hh, weights->w_hh[layer_dir], 4 * s->H, s->P, columns,
+                  lb_cpu_columns(simd, lb_cpu_cover(s->P, columns), thread));
+    pack_backward(simd, w.back_ih, weights->w_ih[layer_dir], 4 * s->H, input, s->width,
+                  lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
 }
 
 void lb_cpu_pack_work(void *arg, size_t thread)
@@ -443,8 +355,18 @@ void lb_cpu_pack_work(void *arg, size_t thread)
 void lb_cpu_touch_work(void *arg, size_t thread)
 {
     const struct lb_cpu_simd *simd = ((const struct lb_cpu_call *)arg)->simd;
-    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++)
-        touch_gradients(simd, ld, thread);
+    const struct lb_cpu_sizes *s = &simd->s;
+    struct lb_cpu_range panels = lb_cpu_own_panels(simd, thread, s->panels);
+    size_t hidden = lb_cpu_gradient_columns(simd, s->P);
+    size_t count = (panels.to - panels.from) * s->width * simd->sum_elem;
+    if (thread % simd->column_parts > 0) /* the first of those that share the panels does it */
+        return;
+    for (size_t ld = 0; ld < s->layer_dirs; ld++) {
+        struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, ld);
+        size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, ld));
+        memset(lb_cpu_sum_at(simd, g.dw_ih, panels.from * input * s->width), 0, count * input);
+        memset(lb_cpu_sum_at(simd, g.dw_hh, panels.from * hidden * s->width), 0, count * hidden);
+    }
 }
 
 /* One gate of a panel: from [columns, width] -> to [units, columns]. */
@@ -453,17 +375,12 @@ static void unpack_gate(const struct lb_cpu_simd *simd, char *to, const char *fr
 {
     double tile[TILE * TILE]; /* [units, TILE] of sum_elem */
     for (size_t first = 0; first < columns; first += TILE) {
-        size_t part = columns - first < TILE ? columns - first : TILE;
+        size_t part = lb_cpu_least(columns - first, TILE);
         transpose(simd->sum_elem, tile, TILE, lb_cpu_sum_at(simd, from, first * simd->s.width),
                   simd->s.width * simd->sum_elem, part, units);
-        for (size_t unit = 0; unit < units; unit++) {
-            const void *row = lb_cpu_sum_at(simd, tile, unit * TILE);
-            char *out = lb_cpu_at(simd, to, unit * columns + first);
-            if (simd->half)
-                simd->kernels->from_f32(row, out, part);
-            else
-                memcpy(out, row, part * simd->elem);
-        }
+        for (size_t unit = 0; unit < units; unit++)
+            lb_cpu_from_sums(simd, lb_cpu_sum_at(simd, tile, unit * TILE),
+                             lb_cpu_at(simd, to, unit * columns + first), part);
     }
 }
 
@@ -474,7 +391,7 @@ static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, s
 {
     const struct lb_cpu_sizes *s = &simd->s;
     for (size_t panel = panels.from; panel < panels.to; panel++) {
-        struct lb_cpu_range units = units_of(simd, (struct lb_cpu_range){panel, panel + 1});
+        struct lb_cpu_range units = lb_cpu_panel_units(simd, panel);
         for (size_t g = 0; g < 4; g++)
             unpack_gate(simd, lb_cpu_at(simd, to, (g * s->H + units.from) * columns),
                         lb_cpu_sum_at(simd, from, panel * stride * s->width + g * s->simd_width),
@@ -491,16 +408,13 @@ static void unpack_cell(const struct lb_cpu_simd *simd, char *to, const char *fr
     struct lb_cpu_range own = lb_cpu_share(parts, simd->threads, thread);
     for (size_t p = own.from; p < own.to; p++) {
         size_t first = p * s->simd_width, column = first % s->width;
-        const char *row = lb_cpu_sum_at(simd, from, p * s->units);
         if (projects)
             unpack_gate(simd, lb_cpu_at(simd, to, first * s->H),
                         lb_cpu_sum_at(simd, from, (first - column) * s->H + column), s->H,
-                        s->P - first < s->simd_width ? s->P - first : s->simd_width);
-        else if (simd->half)
-            simd->kernels->from_f32((const float *)(const void *)row, lb_cpu_at(simd, to, p * s->H),
-                                    s->H);
+                        lb_cpu_least(s->P - first, s->simd_width));
         else
-            memcpy(lb_cpu_at(simd, to, p * s->H), row, s->H * simd->elem);
+            lb_cpu_from_sums(simd, lb_cpu_sum_at(simd, from, p * s->units),
+                             lb_cpu_at(simd, to, p * s->H), s->H);
     }
 }
 

@@ -1,7 +1,5 @@
 /* cpu_simd on tiles: how steps are computed, and the arrays that this takes. */
-#include "impls/cpu_simd/tiles.h"
-
-#include <string.h>
+#include "impls/cpu_simd/cpu_simd.h"
 
 enum {
     GATES = 4,
@@ -27,24 +25,6 @@ struct lb_tile_plan lb_cpu_tile_plan(const struct lb_cpu_simd *simd, size_t inpu
     return plan;
 }
 
-/* Bytes of the packed x of a chunk. */
-static size_t x_bytes(const struct lb_cpu_simd *simd, size_t input)
-{
-    struct lb_tile_plan plan = lb_cpu_tile_plan(simd, input);
-    size_t rows = most_rows(simd);
-    size_t groups = plan.fused ? plan.chunk * lb_cpu_cover(rows, LB_TILE_ROWS)
-                               : lb_cpu_cover(plan.chunk * rows, LB_TILE_ROWS);
-    return groups * plan.x_tiles * LB_TILE_BYTES;
-}
-
-/* Floats of a team's input GEMM, [panels, 4, rows in whole row groups, 16]. */
-static size_t pre_count(const struct lb_cpu_simd *simd, size_t input)
-{
-    struct lb_tile_plan plan = lb_cpu_tile_plan(simd, input);
-    size_t groups = plan.fused ? 0 : lb_cpu_cover(plan.chunk * most_rows(simd), LB_TILE_ROWS);
-    return simd->s.gates * groups * LB_TILE_ROWS;
-}
-
 static size_t larger(size_t a, size_t b)
 {
     return a > b ? a : b;
@@ -54,12 +34,19 @@ void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     struct lb_cpu_tiles *t = &simd->tiles;
-    size_t input = (size_t)simd->problem.input, later = s->L > 1 ? s->wide : input;
-    size_t groups = lb_cpu_cover(most_rows(simd), LB_TILE_ROWS);
-    t->x_bytes = larger(x_bytes(simd, input), x_bytes(simd, later));
+    size_t rows = most_rows(simd), groups = lb_cpu_cover(rows, LB_TILE_ROWS);
+    size_t input = (size_t)simd->problem.input, inputs[] = {input, s->L > 1 ? s->wide : input};
+    t->x_bytes = t->pre_count = 0;
+    for (size_t i = 0; i < 2; i++) {
+        struct lb_tile_plan plan = lb_cpu_tile_plan(simd, inputs[i]);
+        size_t in_chunk =
+            plan.fused ? plan.chunk * groups : lb_cpu_cover(plan.chunk * rows, LB_TILE_ROWS);
+        t->x_bytes = larger(t->x_bytes, in_chunk * plan.x_tiles * LB_TILE_BYTES);
+        if (!plan.fused)
+            t->pre_count = larger(t->pre_count, s->gates * in_chunk * LB_TILE_ROWS);
+    }
     t->h_bytes = groups * lb_cpu_cover(s->H, simd->kernels->k_multiple) * LB_TILE_BYTES;
-    t->pre_count = larger(pre_count(simd, input), pre_count(simd, later));
-    t->state_count = s->panels * most_rows(simd) * s->simd_width;
+    t->state_count = s->panels * rows * s->simd_width;
     t->x = lb_arena_take(scratch, simd->teams * t->x_bytes);
     t->h = lb_arena_take(scratch, simd->teams * 2 * t->h_bytes);
     t->pre = lb_arena_take(scratch, simd->teams * t->pre_count * sizeof(float));
@@ -72,13 +59,6 @@ void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch)
     t->dx = lb_arena_take(scratch, simd->threads * t->dx_bytes);
 }
 
-void lb_cpu_tile_pack_share(const struct lb_cpu_simd *simd, size_t thread,
-                            const struct lb_tile_rows *rows)
-{
-    struct lb_cpu_range share = lb_cpu_columns(simd, rows->count, thread);
-    simd->kernels->tiles->pack(rows, share.from, share.to);
-}
-
 void lb_cpu_tile_load_state(const struct lb_cpu_simd *simd, const char *tensor, size_t rows,
                             struct lb_cpu_range panels, float *state)
 {
@@ -88,8 +68,8 @@ void lb_cpu_tile_load_state(const struct lb_cpu_simd *simd, const char *tensor, 
             struct lb_cpu_range units = lb_cpu_panel_units(simd, p);
             float *to = state + (p * rows + r) * width;
             memset(to, 0, width * sizeof(*to));
-            simd->kernels->to_f32(lb_cpu_at(simd, tensor, r * simd->s.H + units.from), to,
-                                  units.to - units.from);
+            lb_cpu_to_sums(simd, lb_cpu_at(simd, tensor, r * simd->s.H + units.from), to,
+                           units.to - units.from);
         }
 }
 
@@ -99,8 +79,8 @@ void lb_cpu_tile_store_state(const struct lb_cpu_simd *simd, char *tensor, size_
     for (size_t p = panels.from; p < panels.to; p++)
         for (size_t r = 0; r < rows; r++) {
             struct lb_cpu_range units = lb_cpu_panel_units(simd, p);
-            simd->kernels->from_f32(state + (p * rows + r) * simd->s.simd_width,
-                                    lb_cpu_at(simd, tensor, r * simd->s.H + units.from),
-                                    units.to - units.from);
+            lb_cpu_from_sums(simd, state + (p * rows + r) * simd->s.simd_width,
+                             lb_cpu_at(simd, tensor, r * simd->s.H + units.from),
+                             units.to - units.from);
         }
 }

@@ -2,7 +2,7 @@
  * and inputs. */
 #include <string.h>
 
-#include "impls/cpu_simd/tiles.h"
+#include "impls/cpu_simd/cpu_simd.h"
 
 static const float zeros[16]; /* where sums start */
 
@@ -13,13 +13,9 @@ struct layer_dir {
     struct lb_cpu_range groups; /* of column tiles of back_hh, of this thread */
     struct lb_cpu_range panels; /* of units, those of the groups */
     size_t rows, group_rows;    /* of its team */
-    const char *cells;          /* [T, B, H] */
     const char *dy;             /* [T, B, D*H], at this direction's first unit */
-    const char *dhn, *dcn, *c0; /* [B, H] */
-    char *dh0, *dc0;
-    char *da[2]; /* operands of the team */
+    char *da[2];                /* operands of the team */
     float *dc;
-    const void **c_before, **dhn_of; /* [B] of this thread */
 };
 
 static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t index, size_t thread)
@@ -29,82 +25,20 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
     const struct lb_cpu_sizes *s = &simd->s;
     const struct lb_cpu_tiles *t = &simd->tiles;
     const struct lb_cpu_part part = lb_cpu_part_of(simd, index, thread, io->c0);
-    size_t state = index * s->B * s->H, team = thread / simd->team_size;
-    size_t rows = part.rows.to - part.rows.from;
+    size_t team = thread / simd->team_size, rows = part.rows.to - part.rows.from;
     struct layer_dir ld = {
         .part = part,
         .io = io,
         .groups = lb_cpu_columns(simd, lb_cpu_cover(s->panels, s->group), thread),
         .rows = rows,
         .group_rows = lb_cpu_group_rows(rows),
-        .cells = lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H),
         .dy = lb_cpu_at(simd, part.l == s->L - 1 ? io->dy : simd->between, part.d * s->H),
-        .dhn = lb_cpu_at(simd, io->dhn, state),
-        .dcn = lb_cpu_at(simd, io->dcn, state),
-        .c0 = lb_cpu_at(simd, io->c0, state),
-        .dh0 = lb_cpu_at(simd, io->dh0, state),
-        .dc0 = lb_cpu_at(simd, io->dc0, state),
         .da = {t->da + 2 * team * t->da_bytes, t->da + (2 * team + 1) * t->da_bytes},
         .dc = t->state + team * t->state_count,
-        .c_before = part.pointers,
-        .dhn_of = part.pointers + s->B,
     };
-    ld.panels = (struct lb_cpu_range){ld.groups.from * s->group, ld.groups.to * s->group};
-    ld.panels.to = ld.panels.to < s->panels ? ld.panels.to : s->panels;
+    ld.panels = (struct lb_cpu_range){ld.groups.from * s->group,
+                                      lb_cpu_least(ld.groups.to * s->group, s->panels)};
     return ld;
-}
-
-/* dcn becomes dc, c0 becomes f32, and the gradients of the step after the last one are zero: a
- * ragged row of the first direction begins later, and nothing writes its operand until then. */
-static void start_steps(const struct layer_dir *ld)
-{
-    const struct lb_cpu_simd *simd = ld->part.simd;
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t first = ld->part.rows.from * s->H;
-    struct lb_cpu_range share = lb_cpu_columns(simd, simd->tiles.da_bytes, ld->part.thread);
-    struct lb_cpu_range units = {ld->panels.from * s->simd_width, ld->panels.to * s->simd_width};
-    units.to = units.to < s->H ? units.to : s->H;
-    for (size_t buffer = 0; buffer < 2; buffer++)
-        memset(ld->da[buffer] + share.from, 0, share.to - share.from);
-    lb_cpu_state_to_f32(simd, ld->c0, lb_cpu_sum_at(simd, ld->part.c0, 0), ld->part.rows, units);
-    lb_cpu_tile_load_state(simd, lb_cpu_at(simd, ld->dcn, first), ld->rows, ld->panels, ld->dc);
-}
-
-/* Finds the cell states before step t of the team's first rows, and the gradients dhn of those
- * whose last step it is. */
-static void find_states(const struct layer_dir *ld, size_t t, size_t rows)
-{
-    const struct lb_cpu_simd *simd = ld->part.simd;
-    const struct lb_cpu_sizes *s = &simd->s;
-    for (size_t r = 0; r < rows; r++) {
-        size_t b = ld->part.rows.from + r;
-        size_t before = (ld->part.d == 0 ? t - 1 : t + 1) * s->B + b;
-        ld->c_before[r] = t == lb_cpu_first_step(simd, ld->part.d, b)
-                              ? lb_cpu_sum_at(simd, ld->part.c0, b * s->H)
-                              : lb_cpu_sum_at(simd, ld->cells, before * s->H);
-        ld->dhn_of[r] =
-            t == lb_cpu_last_step(simd, ld->part.d, b) ? lb_cpu_at(simd, ld->dhn, b * s->H) : NULL;
-    }
-}
-
-/* Gradients of a at step t: zeros in rows from `active` on, which have no such step; and a copy in
- * `first` of those of rows whose first step it is. */
-static void close_step(const struct layer_dir *ld, size_t t, size_t active)
-{
-    const struct lb_cpu_simd *simd = ld->part.simd;
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t bytes = s->width * simd->elem;
-    for (size_t r = 0; r < ld->rows; r++) {
-        size_t b = ld->part.rows.from + r;
-        bool first = r < active && t == lb_cpu_first_step(simd, ld->part.d, b);
-        for (size_t p = ld->panels.from; p < ld->panels.to && (first || r >= active); p++) {
-            char *row = lb_cpu_gates(simd, ld->part.index, p, t * s->B + b);
-            if (first)
-                memcpy(lb_cpu_at(simd, simd->first, (p * s->B + b) * s->width), row, bytes);
-            else
-                memset(row, 0, bytes);
-        }
-    }
 }
 
 /* Gradients of h: those of the step after, times w_hh. */
@@ -140,18 +74,18 @@ static void step(const struct layer_dir *ld, size_t t, size_t number)
                  .h_stride = s->wide,
                  .gates = lb_cpu_gates(simd, ld->part.index, 0, row),
                  .gates_stride = simd->gate_rows * s->width,
-                 .cells = (float *)(void *)lb_cpu_sum_at(simd, ld->cells, row * s->H),
-                 .c_before = ld->c_before,
-                 .dhn = ld->dhn_of},
+                 .cells = (float *)(void *)lb_cpu_sum_at(simd, ld->part.cells, row * s->H),
+                 .c_before = ld->part.c_before + first,
+                 .dhn = ld->part.dhn + first},
     };
     pass.gemm.backwards = number % 2;
     pass.gemm.prefetch = true;
     if (number == 0)
         pass.gemm.terms[1].tiles = 0;
-    find_states(ld, t, active);
+    lb_cpu_find_states(&ld->part, ld->io, t, first + active);
     if (active > 0)
         simd->kernels->tiles->backward(&pass);
-    close_step(ld, t, active);
+    lb_cpu_close_step(&ld->part, ld->panels, ld->part.rows, t, first + active);
 }
 
 /* Rows of gradients of a over all panels, whose rows are `panel_rows` in a panel. */
@@ -169,13 +103,22 @@ static struct lb_tile_rows gradient_rows(const struct lb_cpu_simd *simd, const c
                                  .operand = operand};
 }
 
-/* All steps of a layer_dir in reverse, down to dh0 and dc0. */
-static void steps(const struct layer_dir *ld)
+/* All steps of a layer_dir in reverse, down to dh0 and dc0. The gradients of the step after the
+ * last one are zero: a ragged row of the first direction begins later, and nothing writes its
+ * operand until then. */
+static void steps(const struct lb_cpu_call *call, size_t index, size_t thread)
 {
-    const struct lb_cpu_simd *simd = ld->part.simd;
+    const struct layer_dir opened = open_layer_dir(call, index, thread), *ld = &opened;
+    const struct lb_cpu_simd *simd = call->simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t first = ld->part.rows.from;
-    start_steps(ld);
+    size_t first = ld->part.rows.from, state = (index * s->B + first) * s->H;
+    struct lb_cpu_range share = lb_cpu_columns(simd, simd->tiles.da_bytes, thread);
+    for (size_t buffer = 0; buffer < 2; buffer++)
+        memset(ld->da[buffer] + share.from, 0, share.to - share.from);
+    lb_cpu_state_to_sums(simd, lb_cpu_at(simd, ld->io->c0, index * s->B * s->H),
+                         lb_cpu_sum_at(simd, ld->part.c0, 0), ld->part.rows,
+                         lb_cpu_units(simd, ld->panels));
+    lb_cpu_tile_load_state(simd, lb_cpu_at(simd, ld->io->dcn, state), ld->rows, ld->panels, ld->dc);
     lb_cpu_end_step(simd);
     for (size_t i = 0; i < s->T; i++) {
         step(ld, ld->part.d == 0 ? s->T - 1 - i : i, i);
@@ -184,14 +127,14 @@ static void steps(const struct layer_dir *ld)
     struct lb_tile_rows rows = gradient_rows(simd, lb_cpu_at(simd, simd->first, first * s->width),
                                              s->B, ld->rows, ld->da[0]);
     rows.group_rows = ld->group_rows;
-    lb_cpu_tile_pack_share(simd, ld->part.thread, &rows);
+    lb_cpu_tile_pack_share(simd, thread, &rows);
     lb_cpu_end_step(simd);
     if (ld->rows > 0)
         simd->kernels->tiles->product(&(struct lb_tile_pass){
             .gemm = step_gemm(ld, ld->da[0], ld->rows),
-            .cell = {.hidden = s->H, .h = lb_cpu_at(simd, ld->dh0, first * s->H), .h_stride = s->H},
+            .cell = {.hidden = s->H, .h = lb_cpu_at(simd, ld->io->dh0, state), .h_stride = s->H},
         });
-    lb_cpu_tile_store_state(simd, lb_cpu_at(simd, ld->dc0, first * s->H), ld->rows, ld->panels,
+    lb_cpu_tile_store_state(simd, lb_cpu_at(simd, ld->io->dc0, state), ld->rows, ld->panels,
                             ld->dc);
 }
 
@@ -213,7 +156,7 @@ static void transpose(const struct lb_cpu_simd *simd, const struct factor *f, si
     size_t skip = from < f->skip ? f->skip - from : 0, end = f->skip + f->rows;
     size_t begin = from < f->skip ? 0 : from - f->skip, left = end > from ? end - from : 0;
     struct lb_cpu_outer o = {
-        .rows = left < count ? left : count,
+        .rows = lb_cpu_least(left, count),
         .skip = skip,
         .columns = f->columns.to - f->columns.from,
         .in = lb_cpu_at(simd, f->in, begin * f->stride + f->columns.from),
@@ -255,13 +198,10 @@ static struct slab slab_of(const struct lb_cpu_simd *simd)
     enum { BYTES = 1 << 20, MANY_ROWS = 512, MOST_ROWS = 1024 };
     size_t widest = lb_cpu_widest_input(simd), all = widest + simd->s.H;
     size_t rows = BYTES / simd->elem / all / LB_TILE_DEPTH * LB_TILE_DEPTH;
-    if (rows >= MANY_ROWS || rows >= simd->s.rows) {
-        rows = rows < MOST_ROWS ? rows : MOST_ROWS;
-        return (struct slab){rows < simd->s.rows ? rows : simd->s.rows,
-                             widest > simd->s.H ? widest : simd->s.H};
-    }
-    rows = simd->s.rows < MOST_ROWS ? simd->s.rows : MOST_ROWS;
-    return (struct slab){rows, BYTES / simd->elem / 2 / rows / LB_TILE_DEPTH * LB_TILE_DEPTH};
+    size_t most = lb_cpu_least(simd->s.rows, MOST_ROWS);
+    if (rows >= MANY_ROWS || rows >= simd->s.rows)
+        return (struct slab){lb_cpu_least(rows, most), widest > simd->s.H ? widest : simd->s.H};
+    return (struct slab){most, BYTES / simd->elem / 2 / most / LB_TILE_DEPTH * LB_TILE_DEPTH};
 }
 
 /* Bytes of an operand of so many columns, or of a panel's gradients as weights. */
@@ -313,19 +253,18 @@ static void products(const struct lb_cpu_simd *simd, size_t thread, struct gradi
                      const struct factor *factors, size_t factor_count, bool add)
 {
     struct slab slab = slab_of(simd);
-    size_t parts = (size_t)simd->tiling.panel_parts, most = 0;
-    size_t column_parts = (size_t)simd->tiling.column_parts;
+    size_t most = 0;
     struct lb_cpu_range columns[2];
     for (size_t i = 0; i < factor_count; i++) {
         columns[i] = lb_cpu_own_columns(simd, thread, factors[i].dw_columns);
         size_t width = columns[i].to - columns[i].from;
         most = width > most ? width : most;
     }
-    if (thread >= parts * column_parts)
+    g.panels = lb_cpu_own_panels(simd, thread, simd->s.panels);
+    if (g.panels.from == g.panels.to)
         return;
-    g.panels = lb_cpu_share(simd->s.panels, parts, thread / column_parts);
     for (size_t from = 0, rows; from < g.rows; from += rows) {
-        rows = g.rows - from < slab.rows ? g.rows - from : slab.rows;
+        rows = lb_cpu_least(g.rows - from, slab.rows);
         for (size_t begin = 0; begin == 0 || begin < most; begin += slab.columns) {
             struct factor parts_of[2];
             struct gradients own = g;
@@ -334,11 +273,10 @@ static void products(const struct lb_cpu_simd *simd, size_t thread, struct gradi
                 parts_of[i] = factors[i];
                 parts_of[i].operand = simd->packed + thread * simd->packed_bytes +
                                       i * operand_bytes(simd, slab.columns);
-                first = first < columns[i].to ? first : columns[i].to;
-                end = end < columns[i].to ? end : columns[i].to;
-                parts_of[i].columns = (struct lb_cpu_range){first, end};
+                parts_of[i].columns = (struct lb_cpu_range){lb_cpu_least(first, columns[i].to),
+                                                            lb_cpu_least(end, columns[i].to)};
             }
-            if (begin > 0 || thread % column_parts > 0)
+            if (begin > 0 || thread % simd->column_parts > 0)
                 own.db = NULL;
             slab_products(simd, &own, parts_of, factor_count, from, rows, add || from > 0);
         }
@@ -348,16 +286,17 @@ static void products(const struct lb_cpu_simd *simd, size_t thread, struct gradi
 /* This thread's part of the weight gradients of a layer_dir. Gradients of a, and y, are zero where
  * a row has no step. So one GEMM covers all steps, with y of the step before as the state h before
  * each step; another covers h0 at each row's first step. */
-static void weight_gradients(const struct layer_dir *ld)
+static void weight_gradients(const struct lb_cpu_call *call, size_t index, size_t thread)
 {
-    const struct lb_cpu_simd *simd = ld->part.simd;
+    const struct lb_cpu_simd *simd = call->simd;
+    const struct lb_backward_io *io = call->backward;
     const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, ld->part.index);
-    size_t l = ld->part.l, input = ld->part.input, state = ld->part.index * s->B * s->H;
-    const char *y = lb_cpu_at(simd, lb_cpu_output(simd, ld->io->y, l), ld->part.d * s->H);
-    bool reversed = ld->part.d == 1;
+    struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, index);
+    size_t l = index / s->D, d = index % s->D, input = lb_cpu_input(simd, index);
+    const char *y = lb_cpu_at(simd, lb_cpu_output(simd, io->y, l), d * s->H);
+    bool reversed = d == 1;
     struct factor factors[] = {
-        {.in = l == 0 ? ld->io->x : lb_cpu_output(simd, ld->io->y, l - 1),
+        {.in = l == 0 ? io->x : lb_cpu_output(simd, io->y, l - 1),
          .rows = s->rows,
          .stride = input,
          .dw = g.dw_ih,
@@ -369,17 +308,15 @@ static void weight_gradients(const struct layer_dir *ld)
          .dw = g.dw_hh,
          .dw_columns = s->H},
     };
-    struct factor start = {.in = lb_cpu_at(simd, ld->io->h0, state),
+    struct factor start = {.in = lb_cpu_at(simd, io->h0, index * s->B * s->H),
                            .rows = s->B,
                            .stride = s->H,
                            .dw = g.dw_hh,
                            .dw_columns = s->H};
-    products(simd, ld->part.thread,
-             (struct gradients){
-                 .da = lb_cpu_gates(simd, ld->part.index, 0, 0), .rows = s->rows, .db = g.db},
+    products(simd, thread,
+             (struct gradients){.da = lb_cpu_gates(simd, index, 0, 0), .rows = s->rows, .db = g.db},
              factors, 2, false);
-    products(simd, ld->part.thread, (struct gradients){.da = simd->first, .rows = s->B}, &start, 1,
-             true);
+    products(simd, thread, (struct gradients){.da = simd->first, .rows = s->B}, &start, 1, true);
 }
 
 /* This thread's rows of the gradient of a layer's input [T, B, I_l]: the sum over directions of
@@ -399,7 +336,7 @@ static void input_gradients(const struct lb_cpu_call *call, size_t l, size_t thr
                      .panels_to = lb_cpu_cover(input, s->width)},
             .cell = {.hidden = input, .h = lb_cpu_at(simd, dinput, row * input), .h_stride = input},
         };
-        count = rows.to - row < LB_TILE_DX_ROWS ? rows.to - row : LB_TILE_DX_ROWS;
+        count = lb_cpu_least(rows.to - row, LB_TILE_DX_ROWS);
         pass.gemm.rows = count;
         for (size_t d = 0; d < s->D; d++) {
             size_t index = l * s->D + d;
@@ -415,23 +352,5 @@ static void input_gradients(const struct lb_cpu_call *call, size_t l, size_t thr
     }
 }
 
-static void layer_dir_steps(const struct lb_cpu_call *call, size_t index, size_t thread)
-{
-    struct layer_dir ld = open_layer_dir(call, index, thread);
-    steps(&ld);
-}
-
-static void layer_dir_weights(const struct lb_cpu_call *call, size_t index, size_t thread)
-{
-    struct layer_dir ld = open_layer_dir(call, index, thread);
-    weight_gradients(&ld);
-}
-
-void lb_cpu_tiles_backward_work(void *arg, size_t thread)
-{
-    const struct lb_cpu_call *call = arg;
-    lb_cpu_backward_layers(
-        call, thread,
-        &(struct lb_cpu_backward_parts){layer_dir_steps, layer_dir_weights, input_gradients});
-    call->simd->kernels->tiles->release();
-}
+const struct lb_cpu_backward_parts lb_cpu_tiles_backward = {steps, weight_gradients,
+                                                            input_gradients};

@@ -2,20 +2,20 @@
 #include <string.h>
 
 #include "api/int8.h"
-#include "impls/cpu_simd/tiles.h"
+#include "impls/cpu_simd/cpu_simd.h"
 
 /* One layer and direction, with the part of the work of one thread. */
 struct layer_dir {
     struct lb_cpu_part part;
+    const struct lb_forward_io *io;
     struct lb_tile_plan plan;
     struct lb_cpu_range panels; /* of this thread */
     size_t rows, group_rows;    /* of its team */
     size_t groups;              /* row groups of a step */
     const char *in;             /* [T, B, I_l] */
     char *y;                    /* [T, B, D*H], at this direction's first unit */
-    const char *h0, *c0;        /* [B, H], at the team's first row */
-    char *hn, *cn;
-    char *x, *h[2]; /* operands of the team */
+    size_t state_at;            /* the team's first row in the states [L*D, B, H] */
+    char *x, *h[2];             /* operands of the team */
     float *pre, *state;
     size_t pre_rows;                  /* of a gate in `pre` */
     const char *start;                /* of a sum: the bias, or for int8 w.start */
@@ -30,12 +30,13 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
     const struct lb_cpu_sizes *s = &simd->s;
     const struct lb_cpu_tiles *t = &simd->tiles;
     const struct lb_cpu_part part = lb_cpu_part_of(simd, index, thread, io->c0);
-    size_t state = (index * s->B + part.rows.from) * s->H, team = thread / simd->team_size;
+    size_t team = thread / simd->team_size;
     size_t rows = part.rows.to - part.rows.from, group_rows = lb_cpu_group_rows(rows);
     struct lb_tile_plan plan = lb_cpu_tile_plan(simd, part.input);
     bool int8 = simd->problem.dtype == LB_INT8;
     return (struct layer_dir){
         .part = part,
+        .io = io,
         .plan = plan,
         .panels = lb_cpu_columns(simd, s->panels, thread),
         .rows = rows,
@@ -43,10 +44,7 @@ static struct layer_dir open_layer_dir(const struct lb_cpu_call *call, size_t in
         .groups = lb_cpu_cover(rows, group_rows),
         .in = part.l == 0 ? io->x : lb_cpu_output(simd, io->y, part.l - 1),
         .y = lb_cpu_at(simd, lb_cpu_output(simd, io->y, part.l), part.d * s->H),
-        .h0 = lb_cpu_at(simd, io->h0, state),
-        .c0 = lb_cpu_at(simd, io->c0, state),
-        .hn = lb_cpu_at(simd, io->hn, state),
-        .cn = lb_cpu_at(simd, io->cn, state),
+        .state_at = (index * s->B + part.rows.from) * s->H,
         .x = t->x + team * t->x_bytes,
         .h = {t->h + 2 * team * t->h_bytes, t->h + (2 * team + 1) * t->h_bytes},
         .pre = t->pre + team * t->pre_count,
@@ -65,15 +63,17 @@ static void start_layer(const struct layer_dir *ld)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     for (size_t buffer = 0; buffer < 2; buffer++)
-        lb_cpu_tile_pack_share(simd, ld->part.thread,
-                               &(struct lb_tile_rows){.from = ld->h0,
-                                                      .count = ld->rows,
-                                                      .k = simd->s.H,
-                                                      .stride = simd->s.H,
-                                                      .group_rows = ld->group_rows,
-                                                      .factor = 127,
-                                                      .operand = ld->h[buffer]});
-    lb_cpu_tile_load_state(simd, ld->c0, ld->rows, ld->panels, ld->state);
+        lb_cpu_tile_pack_share(
+            simd, ld->part.thread,
+            &(struct lb_tile_rows){.from = lb_cpu_at(simd, ld->io->h0, ld->state_at),
+                                   .count = ld->rows,
+                                   .k = simd->s.H,
+                                   .stride = simd->s.H,
+                                   .group_rows = ld->group_rows,
+                                   .factor = 127,
+                                   .operand = ld->h[buffer]});
+    lb_cpu_tile_load_state(simd, lb_cpu_at(simd, ld->io->c0, ld->state_at), ld->rows, ld->panels,
+                           ld->state);
 }
 
 /* Bytes of a step's x where the step multiplies it. */
@@ -128,11 +128,10 @@ static void clear_ended(const struct layer_dir *ld, size_t t, size_t active)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
-    size_t first = ld->panels.from * s->simd_width, end = ld->panels.to * s->simd_width;
-    end = end < s->H ? end : s->H;
-    for (size_t b = ld->part.rows.from + active; b < ld->part.rows.to && first < end; b++)
-        memset(lb_cpu_at(simd, ld->y, (t * s->B + b) * s->wide + first), 0,
-               (end - first) * simd->elem);
+    struct lb_cpu_range units = lb_cpu_units(simd, ld->panels);
+    for (size_t b = ld->part.rows.from + active; b < ld->part.rows.to; b++)
+        memset(lb_cpu_at(simd, ld->y, (t * s->B + b) * s->wide + units.from), 0,
+               (units.to - units.from) * simd->elem);
 }
 
 /* The sums of a step, which is the `at`'th of its chunk in memory order. */
@@ -186,7 +185,7 @@ static void step(const struct layer_dir *ld, size_t t, size_t at, size_t number)
     if (simd->gates) {
         pass.cell.gates = lb_cpu_gates(simd, ld->part.index, 0, row);
         pass.cell.gates_stride = simd->gate_rows * s->width;
-        pass.cell.cells = (float *)(void *)simd->cells + (ld->part.index * s->rows + row) * s->H;
+        pass.cell.cells = (float *)(void *)lb_cpu_sum_at(simd, ld->part.cells, row * s->H);
     }
     if (active > 0)
         simd->kernels->tiles->forward(&pass);
@@ -201,10 +200,11 @@ static void write_states(const struct layer_dir *ld)
     struct lb_cpu_range share = lb_cpu_columns(simd, ld->rows, ld->part.thread);
     for (size_t r = share.from; r < share.to; r++) {
         size_t b = ld->part.rows.from + r, last = lb_cpu_last_step(simd, ld->part.d, b) * s->B + b;
-        memcpy(lb_cpu_at(simd, ld->hn, r * s->H), lb_cpu_at(simd, ld->y, last * s->wide),
-               s->H * simd->elem);
+        memcpy(lb_cpu_at(simd, ld->io->hn, ld->state_at + r * s->H),
+               lb_cpu_at(simd, ld->y, last * s->wide), s->H * simd->elem);
     }
-    lb_cpu_tile_store_state(simd, ld->cn, ld->rows, ld->panels, ld->state);
+    lb_cpu_tile_store_state(simd, lb_cpu_at(simd, ld->io->cn, ld->state_at), ld->rows, ld->panels,
+                            ld->state);
 }
 
 void lb_cpu_tiles_forward_work(void *arg, size_t thread)
@@ -217,7 +217,7 @@ void lb_cpu_tiles_forward_work(void *arg, size_t thread)
         bool reversed = ld.part.d == 1;
         start_layer(&ld);
         for (size_t done = 0, steps; done < s->T; done += steps) {
-            steps = s->T - done < ld.plan.chunk ? s->T - done : ld.plan.chunk;
+            steps = lb_cpu_least(s->T - done, ld.plan.chunk);
             size_t from = reversed ? s->T - done - steps : done;
             pack_input(&ld, from, steps);
             lb_cpu_end_step(simd);

@@ -36,7 +36,7 @@ __typeof__(lb_simd_kernels_best) __real_lb_simd_kernels_best, __wrap_lb_simd_ker
 
 const struct lb_simd_kernels *__wrap_lb_simd_kernels_best(enum lb_dtype dtype)
 {
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT];
     if (tiles_are_modelled && dtype == LB_INT8)
         return &lb_simd_kernels_amx_model_int8;
     if (tiles_are_modelled && lb_dtype_size(dtype) == 2)
@@ -303,7 +303,7 @@ static void half_problems_are_right(enum lb_dtype dtype, const char *suffix)
 /* Whether this CPU has a unit for the dtype besides those that cpu_simd does without. */
 static bool a_unit_is_left(enum lb_dtype dtype)
 {
-    const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+    const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT];
     return skipped_units < lb_simd_kernels_all(dtype, list);
 }
 
@@ -332,7 +332,7 @@ TEST(every_cell_is_right_on_every_unit_of_this_cpu)
         CELLS("T4_B5_I7_H300_L3", "bf16/infer"),
         "T3_B5_I7_H900_P700/f32/train",
     };
-    for (skipped_units = 0; skipped_units < LB_SIMD_UNIT_COUNT; skipped_units++)
+    for (skipped_units = 0; skipped_units < LB_CPU_UNIT_COUNT; skipped_units++)
         for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
             char text[128];
             snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);

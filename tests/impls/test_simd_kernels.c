@@ -22,7 +22,7 @@ static void run_check(void **state)
 {
     const struct check *check = *state;
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+        const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT];
         enum lb_dtype dtype = (enum lb_dtype)d;
         size_t count = check->dtypes >> d & 1 ? lb_simd_kernels_all(dtype, list) : 0;
         for (size_t i = 0; i < count; i++)

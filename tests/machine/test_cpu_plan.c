@@ -274,7 +274,7 @@ TEST(tiles_share_weight_gradients_evenly)
 TEST(widths_are_those_of_the_kernels)
 {
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        const struct lb_simd_kernels *list[LB_SIMD_UNIT_COUNT];
+        const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT];
         enum lb_dtype dtype = (enum lb_dtype)d;
         size_t left = lb_simd_kernels_all(dtype, list); /* fastest first */
         for (int unit = 0; unit < LB_CPU_UNIT_COUNT; unit++)
