@@ -7,6 +7,7 @@
 #include "device/timer.h"
 #include "device/weight_packing.h"
 #include "impls/cudnn/rnn.h"
+#include "reference/case_tensors.h"
 
 enum { TIMED_CALLS = 3 };
 
@@ -26,7 +27,7 @@ struct cudnn {
     struct candidate candidates[CUDNN_VARIANT_COUNT];
     int count;
     struct candidate *chosen; /* NULL until it is known */
-    struct lb_cudnn_memory memory;
+    struct lb_buffers memory;
     char text[512];
 };
 
@@ -47,7 +48,7 @@ static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_co
                        char *text, size_t size)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
-    struct lb_cudnn_note why = {""}, left = {""};
+    struct lb_error why = {""}, left = {""};
     enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &why);
     const char *name = lb_cudnn_variant_names[usual];
@@ -109,21 +110,25 @@ static size_t max_size(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The lengths [B] lie behind the weights. */
+/* Bytes of the lengths [B], which lie behind the weights. */
 static size_t lengths_bytes(const struct lb_problem *p)
 {
     return p->ragged ? (size_t)p->batch * sizeof(int32_t) : 0;
 }
 
-/* Cuts the weights' buffer. With a NULL base it only adds up sizes. */
-static void carve_weights(const struct cudnn *self, struct lb_arena *arena, void **weights,
-                          void **lengths)
+/* The most that a candidate needs. */
+static struct lb_sizes sizes_of(const struct cudnn *self)
 {
-    size_t bytes = 0;
-    for (int i = 0; i < self->count; i++)
-        bytes = max_size(bytes, self->candidates[i].rnn.weights);
-    *weights = lb_arena_take(arena, bytes);
-    *lengths = lb_arena_take(arena, lengths_bytes(self->problem));
+    struct lb_sizes most = {0};
+    for (int i = 0; i < self->count; i++) {
+        const struct lb_cudnn_rnn *rnn = &self->candidates[i].rnn;
+        most.weights = max_size(most.weights, lb_arena_round_up(rnn->weights));
+        most.reserve = max_size(most.reserve, rnn->reserve);
+        most.workspace = max_size(most.workspace, rnn->workspace);
+        if (lb_has_backward(self->problem))
+            most.gradients = max_size(most.gradients, rnn->weights);
+    }
+    return most;
 }
 
 /* "persist_static; PyTorch's rule: persist_static; standard 4.01 ms; persist_static 1.98 ms; ..."
@@ -150,75 +155,37 @@ static void describe_choice(struct cudnn *self)
 static enum lb_status cudnn_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct cudnn *self = state;
-    struct lb_arena arena = {0};
-    void *weights, *lengths;
     (void)err;
-    *sizes = (struct lb_sizes){0};
-    carve_weights(self, &arena, &weights, &lengths);
-    sizes->weights = arena.used;
-    for (int i = 0; i < self->count; i++) {
-        const struct lb_cudnn_rnn *rnn = &self->candidates[i].rnn;
-        sizes->reserve = max_size(sizes->reserve, rnn->reserve);
-        sizes->workspace = max_size(sizes->workspace, rnn->workspace);
-        if (lb_has_backward(self->problem))
-            sizes->gradients = max_size(sizes->gradients, rnn->weights);
-    }
+    *sizes = sizes_of(self);
+    sizes->weights += lengths_bytes(self->problem);
     describe_choice(self);
     return LB_OK;
 }
 
 /* ---- Choosing ------------------------------------------------------------------------------ */
 
-/* Tensors to time on, in one block. */
-struct trial {
-    void *block;
-    struct lb_forward_io forward;
-    struct lb_backward_io backward;
-};
-
-/* With a NULL base this only adds up sizes. */
-static void carve_trial(const struct lb_problem *p, const struct lb_counts *n,
-                        struct lb_arena *arena, struct trial *trial)
-{
-    size_t size = lb_dtype_size(p->dtype);
-    struct lb_forward_io *f = &trial->forward;
-    struct lb_backward_io *b = &trial->backward;
-    f->x = lb_arena_take(arena, n->x * size);
-    f->y = lb_arena_take(arena, n->y * size);
-    f->h0 = lb_arena_take(arena, lb_h_count(p) * size);
-    f->c0 = lb_arena_take(arena, n->state * size);
-    f->hn = lb_arena_take(arena, lb_h_count(p) * size);
-    f->cn = lb_arena_take(arena, n->state * size);
-    if (!lb_has_backward(p))
-        return;
-    *b = (struct lb_backward_io){.x = f->x, .h0 = f->h0, .c0 = f->c0, .y = f->y};
-    b->dy = lb_arena_take(arena, n->y * size);
-    b->dhn = lb_arena_take(arena, lb_h_count(p) * size);
-    b->dcn = lb_arena_take(arena, n->state * size);
-    b->dx = lb_arena_take(arena, n->x * size);
-    b->dh0 = lb_arena_take(arena, lb_h_count(p) * size);
-    b->dc0 = lb_arena_take(arena, n->state * size);
-}
-
-static enum lb_status open_trial(const struct lb_problem *p, struct trial *trial,
+/* Tensors of zeros to time on. */
+static enum lb_status open_trial(const struct lb_problem *p, struct lb_tensors *trial,
                                  struct lb_error *err)
 {
-    struct lb_counts counts;
-    struct lb_arena arena = {0};
-    LB_CHECK(lb_problem_counts(p, &counts, err));
-    carve_trial(p, &counts, &arena, trial);
-    LB_CHECK(lb_device_space.allocate(arena.used, &trial->block, err));
-    LB_CHECK(lb_device()->fill(trial->block, 0, arena.used, err));
-    arena = (struct lb_arena){.base = trial->block};
-    carve_trial(p, &counts, &arena, trial);
+    LB_CHECK(lb_tensors_create(p, &lb_device_space, trial, err));
+    for (int t = 0; t < LB_TENSOR_COUNT; t++)
+        if (trial->at[0][t])
+            LB_CHECK(lb_device()->fill(trial->at[0][t], 0, trial->bytes[t], err));
     return LB_OK;
 }
 
 struct timed_call {
     const struct cudnn *self;
     const struct candidate *candidate;
-    const struct trial *trial;
+    struct lb_forward_io forward;
+    struct lb_backward_io backward;
 };
+
+static enum lb_status call_forward(const struct timed_call *t, struct lb_error *err)
+{
+    return lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->forward, err);
+}
 
 /* lb_call: what the case measures. */
 static enum lb_status call_measured(void *user, struct lb_error *err)
@@ -226,30 +193,26 @@ static enum lb_status call_measured(void *user, struct lb_error *err)
     const struct timed_call *t = user;
     const struct lb_problem *p = t->self->problem;
     if (p->pass != LB_BACKWARD)
-        LB_CHECK(
-            lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->trial->forward, err));
+        LB_CHECK(call_forward(t, err));
     if (lb_has_backward(p))
-        LB_CHECK(
-            lb_cudnn_rnn_backward(&t->candidate->rnn, &t->self->memory, &t->trial->backward, err));
+        LB_CHECK(lb_cudnn_rnn_backward(&t->candidate->rnn, &t->self->memory, &t->backward, err));
     return LB_OK;
 }
 
 /* Backward alone needs a fresh reserve, and filling it is not measured. */
 static enum lb_status call_before(const struct timed_call *t, struct lb_error *err)
 {
-    if (t->self->problem->pass != LB_BACKWARD)
-        return LB_OK;
-    return lb_cudnn_rnn_forward(&t->candidate->rnn, &t->self->memory, &t->trial->forward, err);
+    return t->self->problem->pass == LB_BACKWARD ? call_forward(t, err) : LB_OK;
 }
 
 /* The best of a few calls, after one to warm up, launched or replayed as the case's will be. */
 static enum lb_status time_candidate(const struct cudnn *self, struct candidate *c,
-                                     const struct lb_weights *weights, const struct trial *trial,
-                                     struct lb_error *err)
+                                     const struct lb_weights *weights,
+                                     const struct lb_tensors *trial, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     double best_ns = (double)INFINITY;
-    struct timed_call call = {self, c, trial};
+    struct timed_call call = {self, c, lb_forward_io(trial->at[0]), lb_backward_io(trial->at[0])};
     struct lb_timer timer = {0};
     LB_TRY(lb_cudnn_rnn_load(&c->rnn, &self->memory, weights, err));
     LB_TRY(lb_timer_create(LB_DEVICE, false, &timer, err));
@@ -274,7 +237,7 @@ done:
 static enum lb_status choose(struct cudnn *self, const struct lb_weights *weights,
                              struct lb_error *err)
 {
-    struct trial trial = {0};
+    struct lb_tensors trial = {0};
     enum lb_status st = LB_OK;
     struct lb_error why = {""};
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
@@ -299,7 +262,7 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
                        lb_cudnn_variant_names[self->candidates[0].variant],
                        self->candidates[0].why));
 done:
-    lb_device_space.release(trial.block);
+    lb_tensors_destroy(&trial);
     return st;
 }
 
@@ -307,13 +270,9 @@ static enum lb_status cudnn_prepare(void *state, const struct lb_buffers *buffer
                                     const struct lb_weights *weights, struct lb_error *err)
 {
     struct cudnn *self = state;
-    struct lb_arena arena = {.base = buffers->weights};
-    void *lengths;
-    self->memory = (struct lb_cudnn_memory){.gradients = buffers->gradients,
-                                            .reserve = buffers->reserve,
-                                            .workspace = buffers->workspace};
-    carve_weights(self, &arena, &self->memory.weights, &lengths);
+    self->memory = *buffers;
     if (self->problem->ragged) {
+        void *lengths = (char *)buffers->weights + sizes_of(self).weights;
         LB_CHECK(
             lb_device_space.upload(lengths, buffers->lengths, lengths_bytes(self->problem), err));
         LB_CHECK(lb_cudnn_shapes_set_lengths(&self->shapes, buffers->lengths, lengths, err));

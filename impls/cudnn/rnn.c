@@ -272,7 +272,7 @@ done:
     return st;
 }
 
-enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_cudnn_memory *memory,
+enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                  const struct lb_weights *weights, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -296,8 +296,7 @@ done:
     return st;
 }
 
-enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn,
-                                  const struct lb_cudnn_memory *memory,
+enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                   const struct lb_gradients *gradients, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -314,8 +313,7 @@ done:
 /* ---- Calls -----------------------------------------------------------------------------------
  * devSeqLengths is NULL, as in PyTorch: the library takes the lengths from the data descriptors. */
 
-enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
-                                    const struct lb_cudnn_memory *memory,
+enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                     const struct lb_forward_io *io, struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
@@ -327,7 +325,7 @@ enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
 }
 
 enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
-                                     const struct lb_cudnn_memory *memory,
+                                     const struct lb_buffers *memory,
                                      const struct lb_backward_io *io, struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;

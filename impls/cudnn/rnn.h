@@ -61,11 +61,6 @@ struct lb_cudnn_rnn {
     struct lb_cudnn_offsets *offsets;   /* [L*D], known from rnn_load on */
 };
 
-/* Device buffers of the calls, at least as large as the RNN's sizes. */
-struct lb_cudnn_memory {
-    void *weights, *gradients, *reserve, *workspace;
-};
-
 /* The library's answer as a status: what it can't do is LB_UNSUPPORTED, with its own reason. */
 enum lb_status lb_cudnn_check(cudnnStatus_t status, const char *what, struct lb_error *err);
 
@@ -90,19 +85,18 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
                                    struct lb_error *err);
 void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn); /* accepts a zeroed one */
 
-/* Canonical weights to memory->weights, at the places the library names; and gradients back. */
-enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_cudnn_memory *memory,
+/* Canonical weights to memory->weights, at the places the library names; and gradients back. memory
+ * is that of the calls, at least as large as the RNN's sizes. */
+enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                  const struct lb_weights *weights, struct lb_error *err);
-enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn,
-                                  const struct lb_cudnn_memory *memory,
+enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                   const struct lb_gradients *gradients, struct lb_error *err);
 
 /* Enqueue. Backward: zeroes the gradients, then data, then weights, which the library adds. */
-enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn,
-                                    const struct lb_cudnn_memory *memory,
+enum lb_status lb_cudnn_rnn_forward(const struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                     const struct lb_forward_io *io, struct lb_error *err);
 enum lb_status lb_cudnn_rnn_backward(const struct lb_cudnn_rnn *rnn,
-                                     const struct lb_cudnn_memory *memory,
+                                     const struct lb_buffers *memory,
                                      const struct lb_backward_io *io, struct lb_error *err);
 
 #endif

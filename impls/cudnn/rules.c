@@ -2,8 +2,6 @@
  * (cuDNN 9.19: descriptors can be probed without a GPU) and those of its API reference. */
 #include "impls/cudnn/rules.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -74,17 +72,6 @@ enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct 
     return LB_OK;
 }
 
-/* why may be NULL. */
-__attribute__((format(printf, 2, 3))) static void note(struct lb_cudnn_note *why,
-                                                       const char *format, ...)
-{
-    va_list values;
-    va_start(values, format);
-    if (why)
-        vsnprintf(why->text, sizeof(why->text), format, values);
-    va_end(values);
-}
-
 /* The batch sizes of PyTorch's gate on compute capability 7.0 and 7.2: multiples of 8 that were
  * seen to be fast, fewer of them in short sequences. */
 static bool volta_takes(const struct lb_problem *p)
@@ -94,94 +81,93 @@ static bool volta_takes(const struct lb_problem *p)
     return size && ((t >= 40 && b <= 128) || (t >= 20 && b <= 96) || (t >= 10 && b <= 32));
 }
 
-/* The first criterion of PyTorch's gate for PERSIST_STATIC that depends on the device or the batch
- * and fails, as half a sentence; false when none does. device NULL: unknown, taken for a large one.
- */
-static bool fails_device_gate(const struct lb_problem *p, const struct lb_device_info *device,
-                              struct lb_cudnn_note *why)
+/* The part of PyTorch's gate for PERSIST_STATIC that depends on the device or the batch: see
+ * check_persist_gate. device NULL: unknown, taken for a large one. */
+static enum lb_status check_device_gate(const struct lb_problem *p,
+                                        const struct lb_device_info *device, struct lb_error *why)
 {
     long long batch = p->batch;
     bool volta = device && device->major == 7 && device->minor != 5;
     if (volta && volta_takes(p))
-        return false;
+        return LB_OK;
     if (volta)
-        note(why,
-             "batch %lld with seq_len %lld is not among the sizes that are fast on compute "
-             "capability %d.%d",
-             batch, (long long)p->seq_len, device->major, device->minor);
-    else if (device && (device->major < 8 || device->minor == 6))
-        note(why, "compute capability %d.%d is left out", device->major, device->minor);
-    else if (batch % 8 != 0)
-        note(why, "batch %lld is not a multiple of 8", batch);
-    else if (batch > PERSIST_BATCH_MAX)
-        note(why, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
-    else if (device && device->sm_count < PERSIST_SMS)
-        note(why, "the device has %d multiprocessors, fewer than %d", device->sm_count,
-             PERSIST_SMS);
-    else
-        return false;
-    return true;
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "batch %lld with seq_len %lld is not among the sizes that are fast on "
+                       "compute capability %d.%d",
+                       batch, (long long)p->seq_len, device->major, device->minor);
+    if (device && (device->major < 8 || device->minor == 6))
+        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d is left out", device->major,
+                       device->minor);
+    if (batch % 8 != 0)
+        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is not a multiple of 8", batch);
+    if (batch > PERSIST_BATCH_MAX)
+        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+    if (device && device->sm_count < PERSIST_SMS)
+        return lb_fail(why, LB_UNSUPPORTED, "the device has %d multiprocessors, fewer than %d",
+                       device->sm_count, PERSIST_SMS);
+    return LB_OK;
 }
 
-/* The first criterion of PyTorch's gate for PERSIST_STATIC that fails, as half a sentence; false
- * when none does. */
-static bool fails_persist_gate(const struct lb_problem *p, const struct lb_device_info *device,
-                               struct lb_cudnn_note *why)
+/* PyTorch's gate for PERSIST_STATIC: why gets the first criterion that fails, as half a sentence.
+ */
+static enum lb_status check_persist_gate(const struct lb_problem *p,
+                                         const struct lb_device_info *device, struct lb_error *why)
 {
     long long hidden = p->hidden, input = p->input, layers = p->layers;
     if (p->dtype != LB_F16)
-        note(why, "dtype %s is not f16", lb_dtype_name(p->dtype));
-    else if (layers != 1)
-        note(why, "layers %lld is not 1", layers);
-    else if (p->directions != 1)
-        note(why, "directions %lld is not 1", (long long)p->directions);
-    else if (hidden > PERSIST_H_MAX)
-        note(why, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
-    else if (hidden % PERSIST_H_STEP != 0)
-        note(why, "hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
-    else if (input % PERSIST_H_STEP != 0)
-        note(why, "input %lld is not a multiple of %d", input, PERSIST_H_STEP);
-    else
-        return fails_device_gate(p, device, why);
-    return true;
+        return lb_fail(why, LB_UNSUPPORTED, "dtype %s is not f16", lb_dtype_name(p->dtype));
+    if (layers != 1)
+        return lb_fail(why, LB_UNSUPPORTED, "layers %lld is not 1", layers);
+    if (p->directions != 1)
+        return lb_fail(why, LB_UNSUPPORTED, "directions %lld is not 1", (long long)p->directions);
+    if (hidden > PERSIST_H_MAX)
+        return lb_fail(why, LB_UNSUPPORTED, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
+    if (hidden % PERSIST_H_STEP != 0)
+        return lb_fail(why, LB_UNSUPPORTED, "hidden %lld is not a multiple of %d", hidden,
+                       PERSIST_H_STEP);
+    if (input % PERSIST_H_STEP != 0)
+        return lb_fail(why, LB_UNSUPPORTED, "input %lld is not a multiple of %d", input,
+                       PERSIST_H_STEP);
+    return check_device_gate(p, device, why);
 }
 
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
-                                           struct lb_cudnn_note *why)
+                                           struct lb_error *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
     if (problem->cell == LB_CELL_PROJECTION) {
-        note(why, "only that algorithm has projections");
+        lb_fail(why, LB_OK, "only that algorithm has projections");
         return CUDNN_STANDARD;
     }
     if (problem->ragged) {
-        note(why, "rows of different lengths");
+        lb_fail(why, LB_OK, "rows of different lengths");
         return CUDNN_STANDARD;
     }
     if (problem->dtype != LB_F64 && problem->hidden <= small) {
-        note(why, "hidden %lld is at most %lld", (long long)problem->hidden, (long long)small);
+        lb_fail(why, LB_OK, "hidden %lld is at most %lld", (long long)problem->hidden,
+                (long long)small);
         return CUDNN_SMALL_H;
     }
-    if (fails_persist_gate(problem, device, why))
+    if (check_persist_gate(problem, device, why) != LB_OK)
         return CUDNN_STANDARD;
-    note(why, "f16, one layer, one direction, and sizes within its gate");
+    lb_fail(why, LB_OK, "f16, one layer, one direction, and sizes within its gate");
     return CUDNN_PERSIST_STATIC;
 }
 
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_cudnn_note *why)
+                             const struct lb_device_info *device, struct lb_error *why)
 {
-    struct lb_cudnn_note reason = {""};
+    struct lb_error reason = {""};
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &reason);
     if (variant == usual)
         return false;
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        note(why, "%.200s; it never picks persist_dynamic", reason.text);
+        lb_fail(why, LB_OK, "%.200s; it never picks persist_dynamic", reason.text);
     else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
-        note(why, "hidden %lld is above %d", (long long)problem->hidden,
-             lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
-    else if (variant != CUDNN_PERSIST_STATIC || !fails_persist_gate(problem, device, why))
-        note(why, "%.200s", reason.text);
+        lb_fail(why, LB_OK, "hidden %lld is above %d", (long long)problem->hidden,
+                lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
+    else if (variant != CUDNN_PERSIST_STATIC || check_persist_gate(problem, device, why) == LB_OK)
+        lb_fail(why, LB_OK, "%.200s", reason.text);
     return true;
 }

@@ -31,21 +31,17 @@ enum lb_cudnn_variant lb_cudnn_variant_of(const char *name);
 enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct lb_problem *problem,
                                     const struct lb_device_info *device, struct lb_error *why);
 
-/* Half a sentence on why something is chosen, or not: "hidden 1100 is above 1024". */
-struct lb_cudnn_note {
-    char text[256];
-};
-
 /* The variant that PyTorch would choose, in which training passes may differ between forward and
  * backward: that of backward where backward is part of the pass. why (may be NULL) gets the
- * criterion that decided. Source: the gate in PyTorch's RNN.cpp. */
+ * criterion that decided, as half a sentence: "hidden 1100 is above 1024". Source: the gate in
+ * PyTorch's RNN.cpp. */
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
-                                           struct lb_cudnn_note *why);
+                                           struct lb_error *why);
 
 /* Why PyTorch would not choose the variant (not AUTO): why gets the criterion that fails. False,
  * and nothing said, where it would. */
 bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_cudnn_note *why);
+                             const struct lb_device_info *device, struct lb_error *why);
 
 #endif

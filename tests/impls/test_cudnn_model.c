@@ -82,8 +82,7 @@ void __wrap_lb_cudnn_layout_unpack(const struct lb_problem *problem,
 
 __typeof__(lb_cudnn_rnn_load) __real_lb_cudnn_rnn_load, __wrap_lb_cudnn_rnn_load;
 
-enum lb_status __wrap_lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn,
-                                        const struct lb_cudnn_memory *memory,
+enum lb_status __wrap_lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                         const struct lb_weights *weights, struct lb_error *err)
 {
     enum lb_status st = __real_lb_cudnn_rnn_load(rnn, memory, weights, err);

@@ -115,7 +115,7 @@ TEST(the_usual_choice_is_pytorchs)
         struct lb_device_info device = {.major = choices[i].capability / 10,
                                         .minor = choices[i].capability % 10,
                                         .sm_count = 108};
-        struct lb_cudnn_note why = {""};
+        struct lb_error why = {""};
         if (lb_cudnn_rules_usual(&p, &device, &why) != choices[i].variant ||
             strncmp(why.text, choices[i].why, strlen(choices[i].why)) != 0)
             fail_msg("%s on %d: '%s', not '%s'", choices[i].problem, choices[i].capability,
