@@ -26,10 +26,8 @@ struct lb_expected {
     /* Weight gradients of the batch that was asked for last: of its input sets, and of each row
      * once. */
     double *batch_dw;
-    int64_t batch;
-    size_t batch_bytes; /* 0 where there are none */
+    int64_t batch; /* 0 where there are none */
 
-    size_t bytes; /* of all other arrays, but for small ones */
     int users;
     struct lb_expected *older; /* in the cache's list */
 };

@@ -213,6 +213,8 @@ static size_t bytes_of(const struct lb_expected *expected)
 {
     struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     size_t bytes = lb_packed_bytes(&expected->problem, expected->problem.dtype);
+    if (expected->batch_dw)
+        bytes += (LB_INPUT_SETS + 1) * gradient_count(expected) * sizeof(double);
     lb_lstm_arrays(&expected->problem, arrays);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
         if (lb_lstm_at(&expected->net, &arrays[i]))
@@ -225,12 +227,13 @@ static enum lb_status keep_gradients(struct lb_expected *expected, const int32_t
                                      size_t batches, int64_t batch, struct lb_error *err)
 {
     free(expected->batch_dw);
-    expected->batch = batch;
-    expected->batch_bytes = (batches + 1) * gradient_count(expected) * sizeof(double);
-    expected->batch_dw = malloc(expected->batch_bytes);
+    expected->batch = 0;
+    expected->batch_dw = malloc((batches + 1) * gradient_count(expected) * sizeof(double));
     if (!expected->batch_dw)
         return lb_fail(err, LB_OOM, "out of memory for the oracle's weight gradients");
-    return lb_expected_gradients(expected, counts, batches, expected->batch_dw, err);
+    LB_CHECK(lb_expected_gradients(expected, counts, batches, expected->batch_dw, err));
+    expected->batch = batch;
+    return LB_OK;
 }
 
 enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
@@ -260,7 +263,6 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     LB_TRY(measure_rounded(expected, &expected->net, false, once, expected->deviations, err));
     if (problem->dtype != LB_INT8) /* lb_reference_scheme_error evaluates again */
         free_array(&expected->net.weights);
-    expected->bytes = bytes_of(expected);
     *out = expected;
     expected = NULL;
 done:
@@ -321,13 +323,12 @@ struct input_set {
 };
 
 struct lb_reference {
-    struct lb_reference_cache *cache; /* NULL: this reference owns `expected` */
+    struct lb_reference_cache *cache, own; /* own: which keeps nothing after close */
     struct lb_expected *expected;
     size_t batch;
     struct input_set sets[LB_INPUT_SETS];
     int32_t *counts;  /* [LB_INPUT_SETS][R] how often each set has each row */
     int32_t *lengths; /* [B]; NULL when not ragged */
-    double *dw;       /* weight gradients as lb_expected_gradients gives them; NULL: no backward */
 };
 
 void lb_reference_cache_clear(struct lb_reference_cache *cache)
@@ -371,7 +372,7 @@ static void trim(struct lb_reference_cache *cache)
         size_t bytes = 0;
         struct lb_expected **oldest = NULL;
         for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
-            bytes += (*at)->bytes + (*at)->batch_bytes;
+            bytes += bytes_of(*at);
             if ((*at)->users == 0)
                 oldest = at;
         }
@@ -383,25 +384,25 @@ static void trim(struct lb_reference_cache *cache)
     }
 }
 
-/* The expected results of a problem, found or computed, with one more user. */
+/* The expected results of a problem, found or computed, with one more user. counts NULL: the inputs
+ * alone. */
 static enum lb_status get_expected(struct lb_reference_cache *cache,
                                    const struct lb_problem *problem, uint64_t seed,
                                    const int32_t *counts, struct lb_expected **out,
                                    struct lb_error *err)
 {
     size_t rows = lb_row_count(problem);
-    struct lb_expected *expected = cache ? find(cache, problem, seed, rows) : NULL;
+    struct lb_expected *expected = counts ? find(cache, problem, seed, rows) : NULL;
     if (expected)
         cache->reused++;
+    else if (!counts)
+        LB_CHECK(draw_expected(problem, seed, rows, &expected, err));
     else {
         LB_CHECK(lb_expected_create(problem, seed, rows, counts, LB_INPUT_SETS, &expected, err));
-        if (cache)
-            cache->computed++;
+        cache->computed++;
     }
-    if (cache) {
-        expected->older = cache->newest;
-        cache->newest = expected;
-    }
+    expected->older = cache->newest;
+    cache->newest = expected;
     expected->users++;
     *out = expected;
     return LB_OK;
@@ -473,20 +474,6 @@ static enum lb_status deal_all_inputs(struct lb_reference *reference, const stru
     return LB_OK;
 }
 
-/* Weight gradients of this batch: those kept from the batch that was asked for last, or new ones.
- */
-static enum lb_status get_gradients(struct lb_reference *reference, struct lb_error *err)
-{
-    struct lb_expected *expected = reference->expected;
-    if (!expected->batch_dw || expected->batch != (int64_t)reference->batch)
-        LB_CHECK(keep_gradients(expected, reference->counts, LB_INPUT_SETS,
-                                (int64_t)reference->batch, err));
-    reference->dw = expected->batch_dw;
-    expected->batch_dw = NULL;
-    expected->batch_bytes = 0;
-    return LB_OK;
-}
-
 /* Reads the files of weights and inputs, where they are given, and holds the problem to them. */
 static enum lb_status check_given(const struct lb_problem *problem, struct lb_error *err)
 {
@@ -515,16 +502,15 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
     *out = NULL;
     lb_fp_enter(&environment);
     LB_TRY(check_given(problem, err));
-    reference->cache = cache;
+    reference->cache = cache ? cache : &reference->own;
     reference->batch = (size_t)problem->batch;
     deal_sets(reference, problem, seed);
-    if (with_oracle)
-        LB_TRY(get_expected(cache, problem, seed, reference->counts, &reference->expected, err));
-    else
-        LB_TRY(draw_expected(problem, seed, lb_row_count(problem), &reference->expected, err));
+    LB_TRY(get_expected(reference->cache, problem, seed, with_oracle ? reference->counts : NULL,
+                        &reference->expected, err));
     LB_TRY(deal_all_inputs(reference, problem, err));
-    if (with_oracle && lb_has_backward(problem))
-        LB_TRY(get_gradients(reference, err));
+    if (with_oracle && lb_has_backward(problem) && reference->expected->batch != problem->batch)
+        LB_TRY(keep_gradients(reference->expected, reference->counts, LB_INPUT_SETS, problem->batch,
+                              err));
     *out = reference;
     reference = NULL;
 done:
@@ -545,30 +531,14 @@ enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64
     return open_reference(false, NULL, problem, seed, out, err);
 }
 
-/* Returns the expected results to the cache, with the weight gradients just used. */
-static void return_to_cache(struct lb_reference *reference)
-{
-    struct lb_expected *expected = reference->expected;
-    if (reference->dw) {
-        free(expected->batch_dw);
-        expected->batch_dw = reference->dw;
-        expected->batch = (int64_t)reference->batch;
-        expected->batch_bytes = (LB_INPUT_SETS + 1) * gradient_count(expected) * sizeof(double);
-        reference->dw = NULL;
-    }
-    expected->users--;
-    trim(reference->cache);
-}
-
 void lb_reference_close(struct lb_reference *reference)
 {
     if (!reference)
         return;
-    if (reference->expected && reference->cache)
-        return_to_cache(reference);
-    else
-        lb_expected_destroy(reference->expected);
-    free(reference->dw);
+    if (reference->expected) {
+        reference->expected->users--;
+        trim(reference->cache);
+    }
     for (int i = 0; i < LB_INPUT_SETS; i++) {
         struct input_set *set = &reference->sets[i];
         for (int t = 0; t < LB_Y; t++)
@@ -664,7 +634,8 @@ void lb_reference_check(const struct lb_reference *reference, int set,
     };
     fenv_t environment;
     if (results->at[LB_DX])
-        comparison.dw = reference->dw + (size_t)set * gradient_count(reference->expected);
+        comparison.dw =
+            reference->expected->batch_dw + (size_t)set * gradient_count(reference->expected);
     lb_fp_enter(&environment);
     lb_compare(&comparison, check);
     if (!check->right)

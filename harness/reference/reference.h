@@ -26,7 +26,8 @@ struct lb_reference_cache {
 void lb_reference_cache_clear(struct lb_reference_cache *cache);
 
 /* Draws the inputs, and runs the oracle unless the cache (NULL: none) has the expected results.
- * The pass matters only by whether it has a backward. LB_OOM. */
+ * The pass matters only by whether it has a backward. References of one cache that are open at
+ * once have the same batch size where they are of the same problem. LB_OOM. */
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
                                  uint64_t seed, struct lb_reference **out, struct lb_error *err);
 void lb_reference_close(struct lb_reference *reference); /* accepts NULL */

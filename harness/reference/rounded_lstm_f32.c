@@ -51,6 +51,7 @@ static float sigmoid(float v)
     return 1 / (1 + expf(-v));
 }
 
+#define EVALUATE        lb_rounded_f32
 #define real            float
 #define SIGMOID(v)      sigmoid(v)
 #define STORED(net, v)  stored((net)->problem.dtype, v)
@@ -59,12 +60,6 @@ static float sigmoid(float v)
 #define QUANTISE(net, oracle)
 #define GIVEN_H(oracle) NULL
 #include "reference/rounded_lstm.inc"
-
-enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
-                              const struct lb_results *results, struct lb_error *err)
-{
-    return evaluate(oracle, coarse, results, err);
-}
 
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
                                    const struct lb_results *results, struct lb_error *err)

@@ -24,6 +24,7 @@ static double operand(const struct lb_problem *p, double v)
 struct rounded;
 static void quantise(const struct rounded *net, const struct lb_oracle *oracle);
 
+#define EVALUATE              lb_rounded_f64
 #define real                  double
 #define SIGMOID(v)            sigmoid(v)
 #define STORED(net, v)        (v)
@@ -75,10 +76,4 @@ static void quantise(const struct rounded *net, const struct lb_oracle *oracle)
     for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(p); layer_dir++)
         quantise_weights(net, oracle->weights, layer_dir,
                          layer_dir < (size_t)p->directions ? oracle->x_max : 1);
-}
-
-enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, bool coarse,
-                              const struct lb_results *results, struct lb_error *err)
-{
-    return evaluate(oracle, coarse, results, err);
 }
