@@ -239,8 +239,7 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     describe(self);
     LB_CHECK(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
     LB_CHECK(lb_streams_set_workspace(self->streams, scratch, err));
-    for (int64_t i = 0; i < p->layers; i++)
-        LB_CHECK(lb_fused_upload(self, i, weights, err));
+    LB_CHECK(lb_fused_upload(self, weights, err));
     LB_CHECK(lb_device_space.upload(self->fault, &none, sizeof(none), err));
     self->lengths = buffers->lengths;
     if (p->ragged)
@@ -556,10 +555,7 @@ static enum lb_status fused_backward(void *state, const struct lb_backward_io *i
 static enum lb_status fused_gradients(void *state, const struct lb_gradients *gradients,
                                       struct lb_error *err)
 {
-    const struct lb_fused *self = state;
-    for (int64_t i = 0; i < self->problem->layers; i++)
-        LB_CHECK(lb_fused_download(self, i, gradients, err));
-    return LB_OK;
+    return lb_fused_download(state, gradients, err);
 }
 
 static enum lb_status fused_check(const void *state, struct lb_error *err)

@@ -201,16 +201,16 @@ struct lb_fused {
     char description[512];
 };
 
-/* Uploads one layer's weights from the canonical layout. */
-enum lb_status lb_fused_upload(const struct lb_fused *self, int64_t layer,
-                               const struct lb_weights *weights, struct lb_error *err);
+/* Uploads all weights from the canonical layout, by way of a canonical copy on the device. */
+enum lb_status lb_fused_upload(const struct lb_fused *self, const struct lb_weights *weights,
+                               struct lb_error *err);
 
-/* Downloads the last backward's gradients of a layer to the canonical layout, rounded once. */
-enum lb_status lb_fused_download(const struct lb_fused *self, int64_t layer,
-                                 const struct lb_gradients *gradients, struct lb_error *err);
+/* Downloads the last backward's gradients to the canonical layout, rounded once, the same way. */
+enum lb_status lb_fused_download(const struct lb_fused *self, const struct lb_gradients *gradients,
+                                 struct lb_error *err);
 
-/* Enqueues what lb_fused_upload and lb_fused_download do, between tensors on the device: all
- * weights are packed, and all gradients of the last backward unpacked. */
+/* Enqueues what these two do, between tensors on the device: all weights are packed, and all
+ * gradients of the last backward unpacked. */
 enum lb_status lb_fused_update(void *self, const struct lb_update_io *io, struct lb_error *err);
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "api/impl.h"
 #include "base/given_files.h"
-#include "cuda/fused/common/weight_layout.h"
 #include "machine/machine.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/helpers/conformance_trial.h"
@@ -39,15 +38,6 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
     refused_kernels -= kernel != last;
     last = kernel;
     return cudaErrorLaunchOutOfResources;
-}
-
-/* Weights are not packed: the device has no memory that could hold them, and no kernel reads them.
- */
-__typeof__(lb_weight_pack) __wrap_lb_weight_pack;
-void __wrap_lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
-                           void *packed)
-{
-    (void)layout, (void)size, (void)matrix, (void)packed;
 }
 
 /* Installs a device without memory behind its addresses. */

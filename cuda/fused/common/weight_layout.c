@@ -56,13 +56,3 @@ void lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const vo
         memcpy(to, &bits, sizeof(bits));
     }
 }
-
-void lb_weight_unpack(const struct lb_weight_layout *layout, size_t size, const void *packed,
-                      void *matrix)
-{
-    for (uint64_t i = 0; i < layout->elements; i++) {
-        int64_t source = lb_weight_source(layout, i);
-        if (source >= 0)
-            memcpy((char *)matrix + (size_t)source * size, (const char *)packed + i * size, size);
-    }
-}

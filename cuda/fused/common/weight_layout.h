@@ -50,12 +50,9 @@ void lb_weight_layout_add(struct lb_weight_layout *layout, int64_t count, int64_
 /* The layout [H, 4, columns], in which the four gates of a unit are neighbours. */
 struct lb_weight_layout lb_weight_layout_by_unit(int64_t hidden, int64_t columns);
 
-/* Pack a matrix in host memory into packed [elements], or its reverse, which drops what lies
- * outside the matrix. Elements have `size` bytes: 2, 4 or 8. */
+/* Packs a matrix in host memory into packed [elements] of `size` bytes: 2, 4 or 8. */
 void lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
                     void *packed);
-void lb_weight_unpack(const struct lb_weight_layout *layout, size_t size, const void *packed,
-                      void *matrix);
 
 /* Rounds the bits of an f32 to the nearest TF32, ties away from zero, as cvt.rna does; infinities
  * and NaN stay. */
