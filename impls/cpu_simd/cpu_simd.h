@@ -117,10 +117,6 @@ size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
  * lb_cpu_call. */
 void lb_cpu_pack_work(void *arg, size_t thread);
 
-/* Packs a panel of a layer_dir in int8. */
-void lb_cpu_pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
-                      const struct lb_weights *weights, const struct lb_cpu_weights *w);
-
 /* Writes zeros to the weight gradients, each thread to those of its panels, so that they lie in the
  * memory of its node. arg is a struct lb_cpu_call. */
 void lb_cpu_touch_work(void *arg, size_t thread);
@@ -418,15 +414,6 @@ void lb_cpu_close_step(const struct lb_cpu_part *part, struct lb_cpu_range panel
  * computes its own panels. */
 
 enum { LB_TILE_DX_ROWS = 128 /* rows of input gradients that are computed at a time */ };
-
-/* How the steps of a layer are computed, for the thread with the most work. */
-struct lb_tile_plan {
-    bool fused;
-    size_t chunk; /* steps whose x is packed at a time */
-    size_t x_tiles, h_tiles;
-};
-
-struct lb_tile_plan lb_cpu_tile_plan(const struct lb_cpu_simd *simd, size_t input);
 
 /* Sets the pointers of simd->tiles. */
 void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch);

@@ -201,16 +201,4 @@ struct lb_fused {
     char description[512];
 };
 
-/* Uploads all weights from the canonical layout, by way of a canonical copy on the device. */
-enum lb_status lb_fused_upload(const struct lb_fused *self, const struct lb_weights *weights,
-                               struct lb_error *err);
-
-/* Downloads the last backward's gradients to the canonical layout, rounded once, the same way. */
-enum lb_status lb_fused_download(const struct lb_fused *self, const struct lb_gradients *gradients,
-                                 struct lb_error *err);
-
-/* Enqueues what these two do, between tensors on the device: all weights are packed, and all
- * gradients of the last backward unpacked. */
-enum lb_status lb_fused_update(void *self, const struct lb_update_io *io, struct lb_error *err);
-
 #endif
