@@ -219,11 +219,9 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     double start = lb_now_ns();
     lb_case_phase(context, "oracle");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
-    if (options->kernels) /* a trace needs inputs alone */
-        LB_CHECK(lb_reference_open_inputs(problem, options->seed, &context->reference, err));
-    else
-        LB_CHECK(
-            lb_reference_open(options->cache, problem, options->seed, &context->reference, err));
+    LB_CHECK(lb_reference_open(options->cache, problem, options->seed,
+                               !options->kernels /* a trace needs inputs alone */,
+                               &context->reference, err));
     context->row->verify_ns = lb_now_ns() - start;
 
     lb_case_phase(context, "upload");

@@ -491,10 +491,9 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
     return LB_OK;
 }
 
-/* Without an oracle only the inputs are drawn, and the cache is not used. */
-static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache *cache,
-                                     const struct lb_problem *problem, uint64_t seed,
-                                     struct lb_reference **out, struct lb_error *err)
+enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
+                                 uint64_t seed, bool with_oracle, struct lb_reference **out,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     fenv_t environment;
@@ -502,7 +501,7 @@ static enum lb_status open_reference(bool with_oracle, struct lb_reference_cache
     *out = NULL;
     lb_fp_enter(&environment);
     LB_TRY(check_given(problem, err));
-    reference->cache = cache ? cache : &reference->own;
+    reference->cache = cache && with_oracle ? cache : &reference->own;
     reference->batch = (size_t)problem->batch;
     deal_sets(reference, problem, seed);
     LB_TRY(get_expected(reference->cache, problem, seed, with_oracle ? reference->counts : NULL,
@@ -517,18 +516,6 @@ done:
     fesetenv(&environment);
     lb_reference_close(reference);
     return st;
-}
-
-enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                 uint64_t seed, struct lb_reference **out, struct lb_error *err)
-{
-    return open_reference(true, cache, problem, seed, out, err);
-}
-
-enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
-                                        struct lb_reference **out, struct lb_error *err)
-{
-    return open_reference(false, NULL, problem, seed, out, err);
 }
 
 void lb_reference_close(struct lb_reference *reference)

@@ -25,17 +25,14 @@ struct lb_reference_cache {
 
 void lb_reference_cache_clear(struct lb_reference_cache *cache);
 
-/* Draws the inputs, and runs the oracle unless the cache (NULL: none) has the expected results.
- * The pass matters only by whether it has a backward. References of one cache that are open at
- * once have the same batch size where they are of the same problem. LB_OOM. */
+/* Draws the inputs, and runs the oracle unless the cache (NULL: none) has the expected results;
+ * without an oracle the cache is not used, and lb_reference_check must not be called. The pass
+ * matters only by whether it has a backward. References of one cache that are open at once have the
+ * same batch size where they are of the same problem. LB_OOM. */
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                 uint64_t seed, struct lb_reference **out, struct lb_error *err);
+                                 uint64_t seed, bool with_oracle, struct lb_reference **out,
+                                 struct lb_error *err);
 void lb_reference_close(struct lb_reference *reference); /* accepts NULL */
-
-/* Draws the same inputs without running the oracle: lb_reference_check must not be called. LB_OOM.
- */
-enum lb_status lb_reference_open_inputs(const struct lb_problem *problem, uint64_t seed,
-                                        struct lb_reference **out, struct lb_error *err);
 
 /* The inputs of all B batch rows of a set; valid until close. Weights and lengths are those of all
  * sets. */
