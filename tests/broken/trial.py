@@ -245,11 +245,11 @@ def shorten(text, length):
 
 
 def outcomes(plugins):
-    """Each plug-in with what was said of it. As many run at once as there are CPUs, but those alone, at the end, that
-    are caught by how many CPUs they use."""
+    """Each plug-in with what was said of it. A sweep waits half of its time, so that twice as many run at once as there
+    are CPUs; but those alone, at the end, that are caught by how many CPUs they use."""
     alone = [plugin for plugin in plugins if "CPUs" in EXPECTED.get(plugin, "")]
     others = [plugin for plugin in plugins if plugin not in alone]
-    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+    with concurrent.futures.ThreadPoolExecutor(2 * len(os.sched_getaffinity(0))) as pool:
         yield from zip(others, pool.map(try_plugin, others))
     for plugin in alone:
         yield plugin, try_plugin(plugin)
