@@ -150,7 +150,6 @@ class Compare(ProgramTest):
         self.assertIn("slower in one of two sweeps; in the other: same", done.stdout)
         self.assertEqual(run("--compare", base, slow, "--confirm", same, "--strict").returncode, 4)
         self.assertEqual(run("--compare", base, slow, "--confirm", self.path("none")).returncode, 2)
-        run("--sweep", "--confirm", base, exit_code=2, said="--confirm")
 
     def test_two_builds_of_one_plugin_are_told_apart_in_one_process(self):
         run("--ab", plugin("slow_0"), plugin("slow_100"), "--case", "T8_B1_H64", "--out",

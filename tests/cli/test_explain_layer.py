@@ -116,9 +116,6 @@ class ExplainLayer(ProgramTest):
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
             self.assertIn(said, done.stderr)
 
-    def test_a_case_is_explained_as_before(self):
-        run("--explain", "cpu_ref/T3_B2_H4", exit_code=0, printed="flops")
-
 
 class WithoutPlugins(ProgramTest):
     """A program beside which there is no plug-in of a framework."""
@@ -136,9 +133,6 @@ class WithoutPlugins(ProgramTest):
         self.assertEqual({row["impl"]: row["verdict"] for row in rows.values()},
                          {"keras": "absent", "jax": "absent", "cpu_ref": "ok"})
         self.assertIn("headers", rows["jax/T3_B2_I4_H4/f32/infer"]["reason"])
-
-    def test_an_unknown_framework_is_refused(self):
-        run("--sweep", "--framework", "pytroch", exit_code=2, said="did you mean pytorch?")
 
 
 if __name__ == "__main__":

@@ -66,12 +66,6 @@ class LossScale(ProgramTest):
         for key in KEYS[:3]:
             self.assertEqual(again[key], first[key], key)
 
-    def test_a_wrong_scale_is_refused(self):
-        for word in ("0", "-1", "nan", "dynamic:0.5", "dynamic:", "dynamic:x", "dynamics", "1e39",
-                     "dynamic:1e39"):
-            done = run("--sweep", *CASE, "--loss-scale", word, exit_code=2)
-            self.assertIn("dynamic:START", done.stderr, word)
-
 
 if __name__ == "__main__":
     unittest.main()

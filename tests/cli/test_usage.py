@@ -37,6 +37,10 @@ BAD = [
     (["--explain", "cpu_ref/T3_B2_H4", "--explain", "cpu_ref/T4_B2_H4"], ["--explain", "twice"]),
     (["--sweep", "--baseline", "nope"], ["--baseline", "nope", "cpu_ref"]),
     (["--sweep", "--baseline", "cudnn:persist_statik"], ["--baseline", "did you mean persist_static?"]),
+    (["--sweep", "--framework", "pytroch"], ["did you mean pytorch?"]),
+    (["--sweep", "--confirm", "base"], ["--confirm"]),
+    *((["--sweep", *TINY, "--loss-scale", word], ["dynamic:START"]) for word in
+      ("0", "-1", "nan", "dynamic:0.5", "dynamic:", "dynamic:x", "dynamics", "1e39", "dynamic:1e39")),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
     (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),

@@ -42,7 +42,7 @@ class Files(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.run_folder = pathlib.Path(cls.folder.name) / "run"
         for words in ([WRITE_RUN, cls.run_folder, "verdicts"],
-                      [PROGRAM, "--plot", "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,error,memory,scaling,throughput",
+                      [PROGRAM, "--plot", "speedup-b,time-h,time-b,time-t,roofline,training,precision,error,memory",
                        cls.run_folder]):
             subprocess.run([*EMULATOR, *words], check=True, stderr=subprocess.DEVNULL)
         text = (cls.run_folder / "run.jsonl").read_text()
