@@ -221,22 +221,26 @@ static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *
     for (size_t group = groups.from; group < groups.to; group++) {
         size_t first = group * most, count = lb_cpu_least(columns - first, most);
         size_t width = tiled ? most : lb_cpu_cover(count, s->simd_width) * s->simd_width;
-        size_t step = tiled ? LB_TILE_COLUMNS : width, depth = tiled ? LB_TILE_DEPTH : k;
+        size_t step = tiled ? LB_TILE_COLUMNS : width, tiles = k / LB_TILE_DEPTH;
         char *start = lb_cpu_at(simd, to, first * k);
         memset(start, 0, width * k * simd->elem);
-        for (size_t r = 0; r < rows; r++) {
-            size_t unit = r % s->H, in_panel = r / s->H * s->simd_width + unit % s->simd_width;
-            size_t place = gates ? unit / s->simd_width * s->width + in_panel : r;
-            for (size_t c = 0; c < count; c += step) {
-                const char *row = lb_cpu_at(simd, from, r * columns + first + c);
-                size_t pairs = c / step / 2 * (k / depth) + place / depth; /* of tiles before */
-                size_t tile = (pairs * 2 + c / step % 2) * depth * step;
-                size_t in_tile = place % depth / pair * step * pair + place % pair;
-                char *out = lb_cpu_at(simd, start, tile + in_tile);
-                if (pair == 1)
-                    memcpy(out, row, count * simd->elem);
-                else
-                    spread_row(out, row, lb_cpu_least(count - c, step));
+        for (size_t r = 0, gate = 0, unit = 0; r < rows; r++, unit++) {
+            gate += unit == s->H;
+            unit = unit == s->H ? 0 : unit;
+            size_t panel = unit / s->simd_width, in_panel = unit - panel * s->simd_width;
+            size_t place = gates ? panel * s->width + gate * s->simd_width + in_panel : r;
+            const char *row = lb_cpu_at(simd, from, r * columns + first);
+            if (pair == 1)
+                memcpy(lb_cpu_at(simd, start, place * width), row, count * simd->elem);
+            for (size_t c = 0; c < count && pair > 1; c += step) {
+                size_t at = place / 2 * width * 2 + place % 2;
+                size_t tile = (c / LB_TILE_DEPTH * tiles + place / LB_TILE_DEPTH) * 2 +
+                              c / LB_TILE_COLUMNS % 2;
+                if (tiled)
+                    at = tile * LB_TILE_HALVES + place % LB_TILE_DEPTH / 2 * LB_TILE_DEPTH +
+                         place % 2;
+                spread_row(lb_cpu_at(simd, start, at), lb_cpu_at(simd, row, c),
+                           lb_cpu_least(count - c, step));
             }
         }
     }
