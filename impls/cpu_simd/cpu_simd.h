@@ -276,7 +276,7 @@ static inline void lb_cpu_to_sums(const struct lb_cpu_simd *simd, const void *fr
                                   size_t count)
 {
     if (simd->half)
-        simd->kernels->to_f32(from, to, count);
+        simd->kernels->to_f32(from, (float *)to, count);
     else
         memcpy(to, from, count * simd->elem);
 }
@@ -285,7 +285,7 @@ static inline void lb_cpu_from_sums(const struct lb_cpu_simd *simd, const void *
                                     size_t count)
 {
     if (simd->half)
-        simd->kernels->from_f32(from, to, count);
+        simd->kernels->from_f32((const float *)from, to, count);
     else
         memcpy(to, from, count * simd->elem);
 }
