@@ -69,7 +69,8 @@ struct bench {
     void launch(void (*kernel)(Parameters...), const shape &s, const Parameters &...arguments) const
     {
         lb_error err;
-        check(lb_fused_launch::enqueue(kernel, s, stream, &err, arguments...), err);
+        auto function = reinterpret_cast<lb_fused_launch::any_kernel>(kernel);
+        check(lb_fused_launch::enqueue(function, s, stream, &err, arguments...), err);
     }
 
     /* Returns how many blocks or clusters of the shape run at the same time; 0: none. */
@@ -77,7 +78,8 @@ struct bench {
     {
         lb_error err;
         int resident = 0;
-        enum lb_status st = lb_fused_launch::ask_resident(kernel, s, &resident, &err);
+        auto function = reinterpret_cast<lb_fused_launch::any_kernel>(kernel);
+        enum lb_status st = lb_fused_launch::ask_resident(function, s, &resident, &err);
         check(st == LB_UNSUPPORTED ? LB_OK : st, err);
         return st == LB_OK ? resident : 0;
     }
@@ -131,9 +133,11 @@ template <class Tile> static void cluster_terms(const bench &b, int batch)
 {
     for (int rows = Tile::columns; rows >= Tile::columns / 4; rows /= 2) {
         int clusters = (batch + rows - 1) / rows;
-        shape s = {"cluster", {static_cast<unsigned>(clusters * Tile::blocks), 1, 1}};
-        s.threads = Tile::threads, s.cluster = Tile::blocks;
-        s.shared = lb_cluster_shared(&Tile::figures, false);
+        const shape s = {"cluster",
+                         {clusters * Tile::blocks, 1, 1},
+                         Tile::threads,
+                         lb_cluster_shared(&Tile::figures, false),
+                         Tile::blocks};
         lb_fused_forward_args a = {};
         a.batch = batch, a.hidden = Tile::units, a.rows = rows, a.directions = 1;
         a.fault = b.fault;
@@ -162,18 +166,17 @@ template <class Tile> static void grid_terms(const bench &b, int hidden, int bat
         return;
     lb_grid_split split = lb_grid_split_of(&tile, batch, room);
     size_t exchange = lb_grid_exchange(&tile, LB_GRID_F16, false, hidden, &split, 1);
-    shape s = {"grid", {static_cast<unsigned>(blocks), static_cast<unsigned>(split.groups), 1}};
-    s.threads = Tile::threads, s.cooperative = true, s.shared = alone;
-    lb_grid_forward_args g = {};
-    g.layer.batch = batch, g.layer.hidden = hidden, g.layer.directions = 1;
-    g.layer.h0 = b.buffer + exchange, g.layer.scratch = b.buffer, g.layer.fault = b.fault;
-    g.rows = split.rows, g.spin_limit = LB_GRID_SPIN_LIMIT;
+    const shape s = {"grid", {blocks, split.groups, 1}, Tile::threads, alone, 0, true};
+    lb_fused_forward_args a = {};
+    a.batch = batch, a.hidden = hidden, a.directions = 1;
+    a.h0 = b.buffer + exchange, a.scratch = b.buffer, a.fault = b.fault;
+    a.rows = split.rows, a.spin_limit = LB_GRID_SPIN_LIMIT;
     auto run = [&](auto kernel) {
         b.ready(kernel, s);
         return [&, kernel](int rounds) {
-            g.layer.to = g.layer.seq_len = rounds;
+            a.to = a.seq_len = rounds;
             check(cudaMemsetAsync(b.buffer, 0, exchange, b.stream));
-            b.launch(kernel, s, g);
+            b.launch(kernel, s, a);
         };
     };
     b.time(run(grid_exchange_kernel<Tile, true>), FEW);
@@ -187,7 +190,7 @@ template <class Tile> static void grid_terms(const bench &b, int hidden, int bat
 /* Each of many pairs of SMs uses two addresses of its own; a round is two ways. */
 static void pair_terms(const bench &b)
 {
-    shape s = {"pair", {static_cast<unsigned>(b.sms), 1, 1}, 32, 0, false, alone};
+    shape s = {"pair", {b.sms, 1, 1}, 32, alone};
     std::vector<double> us;
     b.ready(lb_terms::pair_kernel, s);
     for (int i = 0; i < PAIRS; i++) {
@@ -212,7 +215,7 @@ static void pair_terms(const bench &b)
 static void launch_terms(const bench &b, bool follows, bool graph)
 {
     auto enqueue = [&](int rounds) {
-        shape s = {"step", {static_cast<unsigned>(b.sms), 1, 1}, 256, 0, false, 0};
+        shape s = {"step", {b.sms, 1, 1}, 256, 0};
         int *count = reinterpret_cast<int *>(b.buffer);
         for (int i = 0; i < rounds; i++) {
             s.follows = follows && i > 0;

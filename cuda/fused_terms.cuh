@@ -138,21 +138,20 @@ __device__ inline bool received(const lb_grid::forward_thread<Math, Tile> &t,
     return same;
 }
 
-/* grid_exchange_kernel: steps [0, layer.to) of family grid without product and cells: each block
+/* grid_exchange_kernel: steps [0, to) of family grid without product and cells: each block
  * waits for h of all units and sends that of its own. It isolates the all-gather through the
  * second-level cache, with its order of listening, requests, barrier and stores.
- *   layer.h0 [B, H] of any values, layer.scratch zeros of lb_grid_exchange bytes; grid and block
+ *   h0 [B, H] of any values, scratch zeros of lb_grid_exchange bytes; grid and block
  * are those of fused_grid_forward_kernel; all blocks must be resident. */
 template <class Tile, bool check>
-__global__ void __launch_bounds__(Tile::threads, 1) grid_exchange_kernel(lb_grid_forward_args g)
+__global__ void __launch_bounds__(Tile::threads, 1) grid_exchange_kernel(lb_fused_forward_args a)
 {
     using Math = received_math<check>;
     LB_DYNAMIC_SHARED(uint32_t, gave_up); /* [2], as in the product */
-    const lb_fused_forward_args &a = g.layer;
     lb_grid::forward_thread<Math, Tile> t;
     const lb_grid::block_place &p = t.place;
-    t.place = lb_grid::find_place<Tile>(g);
-    t.wait = {a.fault, g.spin_limit};
+    t.place = lb_grid::find_place<Tile>(a);
+    t.wait = {a.fault, a.spin_limit};
     t.units_sent = p.blocks * Tile::units;
     t.exchange =
         static_cast<unsigned char *>(a.scratch) +

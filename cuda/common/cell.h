@@ -1,4 +1,5 @@
-/* Launchers with a C interface for the LSTM cell on the GPU: one step of one layer and direction.
+/* Launchers with a C interface for pointwise kernels: the LSTM cell, one step of one layer and
+ * direction, and the small operations of which a framework's generic cell consists.
  *
  * T is the storage type (dtype), R the type of arithmetic: double for f64, else float. Gates are in
  * the order i f g o. A batch row past its end (step >= lengths[b]) keeps its state, and its y is
@@ -7,6 +8,7 @@
 #ifndef LB_CELL_H
 #define LB_CELL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -82,6 +84,58 @@ enum lb_status lb_cell_column_sums(enum lb_dtype dtype, void *to, void *also, co
 enum lb_status lb_cell_zero_tails(enum lb_dtype dtype, void *data, const int32_t *lengths,
                                   int64_t seq_len, int64_t batch, int64_t width, void *stream,
                                   struct lb_error *err);
+
+/* ---- Element-wise operations -----------------------------------------------------------------
+ * One small operation per kernel. Tensors are contiguous unless a stride is given, and outputs may
+ * alias inputs. */
+
+enum lb_elementwise_op {
+    LB_OP_ADD,           /* a + b */
+    LB_OP_MULTIPLY,      /* a b */
+    LB_OP_SIGMOID,       /* s(a) */
+    LB_OP_TANH,          /* tanh(a) */
+    LB_OP_RELU,          /* relu(a) */
+    LB_OP_SIGMOID_SLOPE, /* a b (1 - b): the gradient a, through a sigmoid whose value is b */
+    LB_OP_TANH_SLOPE,    /* a (1 - b b): the gradient a, through a tanh whose value is b */
+    LB_OP_RELU_SLOPE,    /* a where b > 0, else 0: the gradient a, through a relu */
+    LB_OP_SUBTRACT,      /* a - b */
+    LB_OP_INVERSE_ROOT,  /* 1 / sqrt(a + LB_LAYERNORM_EPSILON) */
+    LB_OP_COUNT
+};
+
+/* to [count] = op(a [count], b [count]) in f64 or f32. b is NULL where the operation takes a alone.
+ */
+enum lb_status lb_elementwise(enum lb_dtype real, enum lb_elementwise_op op, void *to,
+                              const void *a, const void *b, int64_t count, void *stream,
+                              struct lb_error *err);
+
+/* to [rows, columns] = from op vector in f64 or f32. The vector is [rows] with per_row, else
+ * [columns]. op is LB_OP_MULTIPLY, or LB_OP_SUBTRACT with per_row, or LB_OP_ADD without. */
+enum lb_status lb_elementwise_broadcast(enum lb_dtype real, enum lb_elementwise_op op, bool per_row,
+                                        void *to, const void *from, const void *vector,
+                                        int64_t rows, int64_t columns, void *stream,
+                                        struct lb_error *err);
+
+/* Adds to `to` [columns] the sums of `from` [rows, columns] over its rows, in f64 or f32. */
+enum lb_status lb_elementwise_add_row_sums(enum lb_dtype real, void *to, const void *from,
+                                           int64_t rows, int64_t columns, void *stream,
+                                           struct lb_error *err);
+
+/* Copies batch rows that have not ended (step < lengths[row]) from `from` to `to`, and the others
+ * from `other`. All three are [rows, columns] in any dtype; the strides are elements from one row
+ * to the next. With lengths NULL no row has ended; with other NULL the ended rows become zero. */
+struct lb_elementwise_select {
+    int64_t rows, columns, step;
+    const int32_t *lengths; /* [rows] */
+    void *to;
+    int64_t to_stride;
+    const void *from;
+    int64_t from_stride;
+    const void *other;
+};
+enum lb_status lb_elementwise_select_rows(enum lb_dtype dtype,
+                                          const struct lb_elementwise_select *select, void *stream,
+                                          struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -12,6 +12,8 @@
 #define LB_PTX_CUH
 
 #include <cstdint>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 #define LB_PTX_SM90 1
@@ -31,42 +33,29 @@ enum class scope { cta, cluster, gpu };
 /* ---- Order: "ld", "st"; "Memory Consistency Model" --------------------------------------------
  */
 
-/* The strong operations of one scope and width. Used through the templates below. */
-template <scope S, class T> struct strong;
+template <scope S, class T> __device__ inline T load_relaxed(const T *from);
+template <scope S, class T> __device__ inline void store_relaxed(T *to, T value);
 
-#define LB_PTX_STRONG(SCOPE, T, WIDTH, LETTER)                                                 \
-    template <> struct strong<scope::SCOPE, T> {                                               \
-        static __device__ inline T load_relaxed(const T *from)                                 \
-        {                                                                                      \
-            T value;                                                                           \
-            asm volatile("ld.relaxed." #SCOPE ".b" WIDTH " %0, [%1];"                          \
-                         : "=" LETTER(value)                                                   \
-                         : "l"(from)                                                           \
-                         : "memory");                                                          \
-            return value;                                                                      \
-        }                                                                                      \
-        static __device__ inline void store_relaxed(T *to, T value)                            \
-        {                                                                                      \
-            asm volatile("st.relaxed." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
-                         : "memory");                                                          \
-        }                                                                                      \
-    };
+#define LB_PTX_STRONG(SCOPE, T, WIDTH, LETTER)                                             \
+    template <> __device__ inline T load_relaxed<scope::SCOPE, T>(const T *from)           \
+    {                                                                                      \
+        T value;                                                                           \
+        asm volatile("ld.relaxed." #SCOPE ".b" WIDTH " %0, [%1];"                          \
+                     : "=" LETTER(value)                                                   \
+                     : "l"(from)                                                           \
+                     : "memory");                                                          \
+        return value;                                                                      \
+    }                                                                                      \
+    template <> __device__ inline void store_relaxed<scope::SCOPE, T>(T * to, T value)     \
+    {                                                                                      \
+        asm volatile("st.relaxed." #SCOPE ".b" WIDTH " [%0], %1;" ::"l"(to), LETTER(value) \
+                     : "memory");                                                          \
+    }
 
 LB_PTX_STRONG(cta, uint32_t, "32", "r")
 LB_PTX_STRONG(gpu, uint32_t, "32", "r")
 LB_PTX_STRONG(gpu, uint64_t, "64", "l")
 #undef LB_PTX_STRONG
-
-/* T: uint32_t or uint64_t. */
-template <scope S, class T> __device__ inline T load_relaxed(const T *from)
-{
-    return strong<S, T>::load_relaxed(from);
-}
-
-template <scope S, class T> __device__ inline void store_relaxed(T *to, T value)
-{
-    strong<S, T>::store_relaxed(to, value);
-}
 
 /* Access four words of global memory at once, aligned to 16 bytes. Each word is an access of its
  * own, and their order is not defined ("Vector Data-types" of the memory consistency model). */
@@ -125,35 +114,28 @@ __device__ inline uint32_t to_tf32(float x)
 
 /* ---- Tensor cores: "mma", "Matrix Fragments for mma.m16n8k16 / m16n8k8" ---------------------- */
 
-/* d [16, 8] f32 = a [16, 16] b [16, 8] + c. With g = lane / 4 and t = lane % 4 a lane holds
- *   a: rows g, g+8, g, g+8 at columns 2t, 2t, 2t+8, 2t+8, two neighbours per register
- *   b: rows 2t and 2t+8, two neighbours per register, at column g
- *   c, d: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1).   d may alias c. */
-#define LB_PTX_MMA_16(name, type)                                                           \
-    __device__ inline void name(float(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[2], \
-                                const float(&c)[4])                                         \
-    {                                                                                       \
-        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "         \
-                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"  \
-                     : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                       \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]),    \
-                       "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));                         \
-    }
-LB_PTX_MMA_16(mma_f16, "f16")
-LB_PTX_MMA_16(mma_bf16, "bf16")
-#undef LB_PTX_MMA_16
+/* d [16, 8] f32 += a [16, K] b [K, 8]. K is 16 for T = __half and __nv_bfloat16, and 8 for T =
+ * float, whose operands are what to_tf32 returns. With g = lane / 4 and t = lane % 4 a lane holds
+ *   a: rows g, g+8, g, g+8, at columns 2t, 2t, 2t+8, 2t+8, two neighbours per register;
+ *      of TF32 at columns t, t, t+4, t+4
+ *   b: rows 2t and 2t+8, two neighbours per register, or of TF32 rows t and t+4; at column g
+ *   d: (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1). */
+template <class T>
+__device__ inline void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
 
-/* d [16, 8] f32 = a [16, 8] b [8, 8] + c. The operands are what to_tf32 returns.
- *   a: (g, t) (g+8, t) (g, t+4) (g+8, t+4)   b: (t, g) (t+4, g)   c, d: as above. */
-__device__ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                                const float (&c)[4])
-{
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"
-                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]),
-                   "f"(c[1]), "f"(c[2]), "f"(c[3]));
-}
+#define LB_PTX_MMA(T, shape, type)                                                            \
+    template <>                                                                               \
+    __device__ inline void mma<T>(float(&d)[4], const uint32_t(&a)[4], const uint32_t(&b)[2]) \
+    {                                                                                         \
+        asm volatile("mma.sync.aligned." shape ".row.col.f32." type "." type ".f32 "          \
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"        \
+                     : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])                         \
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));     \
+    }
+LB_PTX_MMA(__half, "m16n8k16", "f16")
+LB_PTX_MMA(__nv_bfloat16, "m16n8k16", "bf16")
+LB_PTX_MMA(float, "m16n8k8", "tf32")
+#undef LB_PTX_MMA
 
 /* ---- Shared memory --------------------------------------------------------------------------- */
 
@@ -163,17 +145,9 @@ __device__ inline uint32_t shared_address(const void *address)
     return static_cast<uint32_t>(__cvta_generic_to_shared(address));
 }
 
-/* "ldmatrix": loads 2 or 4 matrices [8, 8] of 16-bit elements. Lane 8i + r passes the address of
- * row r of matrix i, 16 aligned bytes. Each lane receives element (lane / 4, 2 * (lane % 4)) of
- * each matrix and its right neighbour. */
-__device__ inline void ldmatrix(uint32_t (&to)[2], const void *row)
-{
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                 : "=r"(to[0]), "=r"(to[1])
-                 : "r"(shared_address(row))
-                 : "memory");
-}
-
+/* "ldmatrix": loads 4 matrices [8, 8] of 16-bit elements. Lane 8i + r passes the address of row r
+ * of matrix i, 16 aligned bytes. Each lane receives element (lane / 4, 2 * (lane % 4)) of each
+ * matrix and its right neighbour. */
 __device__ inline void ldmatrix(uint32_t (&to)[4], const void *row)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -182,20 +156,15 @@ __device__ inline void ldmatrix(uint32_t (&to)[4], const void *row)
                  : "memory");
 }
 
-/* "cp.async": copies 4, 8 or 16 bytes from global to shared memory. It reads `from_bytes` of them
- * and fills up with zeros. */
+/* "cp.async": copies 16 bytes from global to shared memory, past the first-level cache, which would
+ * not use them again. It reads `from_bytes` of them and fills up with zeros. */
 template <int bytes>
 __device__ inline void copy_async(void *to, const void *from, unsigned from_bytes = bytes)
 {
-    static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async moves 4, 8 or 16 bytes");
-    if (bytes == 16) /* bypasses the first-level cache, which would not use it again */
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
-                     "l"(from), "r"(from_bytes)
-                     : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(shared_address(to)),
-                     "l"(from), "n"(bytes), "r"(from_bytes)
-                     : "memory");
+    static_assert(bytes == 16, "the size that kernels use");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(to)),
+                 "l"(from), "r"(from_bytes)
+                 : "memory");
 }
 
 /* "cp.async.commit_group" closes a group of copies; "cp.async.wait_group" waits until all groups
@@ -211,7 +180,110 @@ template <int keep> __device__ inline void copy_async_wait()
 }
 
 #ifdef LB_PTX_SM90
-#include "cuda/common/ptx_sm90.cuh"
+
+/* ---- Launches that begin before the one before has ended: "griddepcontrol" --------------------
+ */
+
+/* Waits until the launch before has ended and all that it wrote is visible. Returns at once where
+ * this launch began after that, as it does without the attribute. */
+__device__ inline void grid_dependency_wait()
+{
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* Lets the next launch begin, once all blocks of this one have called this or have ended. */
+__device__ inline void launch_dependents()
+{
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
+/* ---- Clusters: "mapa", "barrier.cluster" ----------------------------------------------------- */
+
+/* The address of the same variable in block `rank` of the cluster. */
+__device__ inline uint32_t map_shared_address(uint32_t address, unsigned rank)
+{
+    uint32_t mapped;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(mapped) : "r"(address), "r"(rank));
+    return mapped;
+}
+
+__device__ inline unsigned cluster_rank()
+{
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+/* The barrier of all threads of all blocks of the cluster. Arriving releases, waiting acquires. */
+__device__ inline void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+}
+
+__device__ inline void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+}
+
+/* ---- mbarrier: "mbarrier.init", ".arrive", ".expect_tx", ".try_wait" ------------------------- */
+
+/* A phase completes after `count` arrivals and after all expected bytes have arrived. */
+__device__ inline void mbarrier_init(uint64_t *barrier, unsigned count)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
+                 "r"(count)
+                 : "memory");
+}
+
+/* "membar / fence": makes this thread's mbarrier.init visible to the cluster. */
+__device__ inline void fence_mbarrier_init()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+__device__ inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(
+                     shared_address(barrier)),
+                 "r"(bytes)
+                 : "memory");
+}
+
+/* Returns whether the phase of this parity is complete, and may suspend the thread for a while
+ * first. Acquires at scope S: cta for arrivals of this block, cluster for those of peers. */
+template <scope S> __device__ inline bool mbarrier_try_wait(uint64_t *barrier, unsigned parity)
+{
+    static_assert(S == scope::cluster, "the scope that kernels use");
+    unsigned over;
+    asm volatile("{\n\t"
+                 ".reg .pred p;\n\t"
+                 "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2;\n\t"
+                 "selp.u32 %0, 1, 0, p;\n\t"
+                 "}"
+                 : "=r"(over)
+                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "memory");
+    return over != 0;
+}
+
+template <scope S> __device__ inline void mbarrier_wait(uint64_t *barrier, unsigned parity)
+{
+    while (!mbarrier_try_wait<S>(barrier, parity)) {
+    }
+}
+
+/* ---- Asynchronous stores: "st.async" --------------------------------------------------------- */
+
+/* Stores 16 bytes to a peer's shared memory; when the store is performed, they count at the peer's
+ * mbarrier. It is a weak operation and orders no other access. */
+__device__ inline void store_async(uint32_t to, const float (&value)[4], uint32_t barrier)
+{
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "f"(value[0]), "f"(value[1]), "f"(value[2]), "f"(value[3]), "r"(barrier)
+                 : "memory");
+}
+
 #endif
 
 } // namespace lb_ptx

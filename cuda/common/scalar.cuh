@@ -8,6 +8,9 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "api/dtype.h"
+#include "api/status.h"
+
 namespace lb_cell
 {
 
@@ -19,6 +22,17 @@ template <> struct inside<double> {
     using type = double;
 };
 template <class T> using inside_t = typename inside<T>::type;
+
+/* Calls body(T()), where T is the storage type of the dtype. */
+template <class Body> enum lb_status with_type(enum lb_dtype dtype, const Body &body)
+{
+    switch (dtype) {
+    case LB_F64: return body(double());
+    case LB_F32: return body(float());
+    case LB_F16: return body(__half());
+    default: return body(__nv_bfloat16());
+    }
+}
 
 /* Converts T to R, exactly. */
 __device__ inline double convert_to_real(double v)
@@ -85,6 +99,8 @@ template <class R> __device__ inline R squash_slope(R value, bool relu)
         return value > R(0) ? R(1) : R(0);
     return R(1) - value * value;
 }
+
+constexpr int64_t block_threads = 256; /* of pointwise kernels */
 
 /* The index of this thread in a 1-D grid. */
 __device__ inline int64_t thread_index()

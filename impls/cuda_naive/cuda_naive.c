@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "cuda/common/cell.h"
-#include "cuda/common/elementwise.h"
 #include "device/device.h"
 #include "impls/common/gpu_network.h"
 
@@ -344,13 +343,6 @@ static void broadcast(const struct layer_pass *w, enum lb_elementwise_op op, boo
                                         w->p->hidden, w->net->stream, w->err));
 }
 
-/* v [B, H] R += bias [H] */
-static void add_bias(const struct layer_pass *w, void *v, const void *bias)
-{
-    ENQUEUE(w, lb_elementwise_add_bias(w->net->real, v, v, bias, w->p->batch, w->p->hidden,
-                                       w->net->stream, w->err));
-}
-
 /* to [H] R += the sums of from [B, H] R over its rows. */
 static void add_row_sums(const struct layer_pass *w, void *to, const void *from)
 {
@@ -434,7 +426,7 @@ static void layernorm_forward(const struct layer_pass *w, int64_t s, int which, 
     elements(w, LB_OP_INVERSE_ROOT, factors, x->mean, NULL, w->p->batch);
     broadcast(w, LB_OP_MULTIPLY, true, normalised, normalised, factors);
     broadcast(w, LB_OP_MULTIPLY, false, v, normalised, vector_at(w, which));
-    add_bias(w, v, vector_at(w, 5 + which));
+    broadcast(w, LB_OP_ADD, false, v, v, vector_at(w, 5 + which));
 }
 
 /* d [B, H] R, the gradient of LN(v), becomes that of v; rows that have ended are zero. Adds what it
@@ -587,8 +579,8 @@ static void forward_gate(const struct layer_pass *w, int64_t s, int gate, const 
               w->input);
     gate_gemm(w, other, recurrent, rows_of(w, e->weights.w_hh, gate, w->h_size), w->h_size);
     elementwise(w, LB_OP_ADD, sum, sum, other);
-    add_bias(w, sum, lb_gpu_real_at(w->net, e->b_ih, rows));
-    add_bias(w, sum, lb_gpu_real_at(w->net, e->b_hh, rows));
+    broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_ih, rows));
+    broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_hh, rows));
     if (w->p->cell == LB_CELL_PEEPHOLE && gate != 2) /* gate o looks at the new c */
         add_peephole(w, gate == 3 ? 2 : gate, sum, c_at(w, gate == 3 ? s + 1 : s), other);
     if (w->p->cell == LB_CELL_LAYERNORM)

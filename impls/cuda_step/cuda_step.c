@@ -63,68 +63,47 @@ static enum lb_status step_create(void *state, const struct lb_problem *problem,
     return LB_OK;
 }
 
-static void carve_forward(struct step *self, struct lb_gpu_parts *parts)
+static void carve_layer_dir(struct step *self, struct lb_gpu_parts *parts, int64_t index)
 {
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    bool trains = lb_trains(p);
+    struct layer_dir *e = &self->layer_dirs[index];
+    const struct layer_dir *beside = index % p->directions > 0 ? e - 1 : NULL;
+    bool trains = lb_trains(p), top = index / p->directions + 1 == p->layers;
+    bool bottom = index < p->directions;
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
-    int64_t state = p->batch * p->hidden, gate_count = p->batch * 4 * p->hidden;
-    for (int64_t l = 0; l < p->layers; l++) {
-        struct layer_dir *layer = &self->layer_dirs[l * p->directions];
-        void *y = l + 1 < p->layers
-                      ? lb_gpu_carve_storage(net, keep, p->seq_len * p->directions * state)
-                      : NULL;
-        for (int64_t d = 0; d < p->directions; d++) {
-            struct layer_dir *e = &layer[d];
-            /* In inference, layers that run one after the other on a stream share one buffer. */
-            bool shares = !trains && l > 0 && p->directions == 2;
-            int64_t steps = !trains && l > 0 ? self->chunk : p->seq_len;
-            e->y = y;
-            e->gates = shares ? self->layer_dirs[d].gates
-                              : lb_gpu_carve_real(net, keep, steps * gate_count);
-            e->h = lb_gpu_carve_storage(net, keep, (trains ? p->seq_len + 1 : 2) * state);
-            e->c = lb_gpu_carve_real(net, keep, (trains ? p->seq_len + 1 : 1) * state);
-        }
-    }
-}
-
-static void carve_backward(struct step *self, struct lb_gpu_parts *parts)
-{
-    const struct lb_gpu_network *net = &self->net;
-    const struct lb_problem *p = net->problem;
-    struct lb_arena *scratch = &parts->workspace;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden;
-    for (int64_t l = 0; l < p->layers; l++) {
-        void *dy = l + 1 < p->layers
-                       ? lb_gpu_carve_storage(net, scratch, p->seq_len * p->directions * state)
-                       : NULL;
-        for (int64_t d = 0; d < p->directions; d++) {
-            struct layer_dir *e = &self->layer_dirs[l * p->directions + d];
-            e->dy = dy;
-            e->dgates = lb_gpu_carve_storage(net, scratch, p->seq_len * p->batch * gates);
-            e->dh = lb_gpu_carve_real(net, scratch, state);
-            e->dc = lb_gpu_carve_real(net, scratch, state);
-            e->sums = lb_gpu_carve_real(net, scratch, LB_CELL_PARTS * gates);
-        }
-    }
+    int64_t layer_count = p->seq_len * p->directions * state;
+    e->weights = lb_gpu_weights_of(net, index);
+    e->bias = lb_gpu_carve_real(net, &parts->weights, gates);
+    /* In inference, layers that run one after the other on a stream share one buffer. */
+    if (!trains && !bottom && p->directions == 2)
+        e->gates = self->layer_dirs[index % 2].gates;
+    else
+        e->gates = lb_gpu_carve_real(
+            net, keep, (trains || bottom ? p->seq_len : self->chunk) * p->batch * gates);
+    e->h = lb_gpu_carve_storage(net, keep, (trains ? p->seq_len + 1 : 2) * state);
+    e->c = lb_gpu_carve_real(net, keep, (trains ? p->seq_len + 1 : 1) * state);
+    if (!top)
+        e->y = beside ? beside->y : lb_gpu_carve_storage(net, keep, layer_count);
+    if (!lb_has_backward(p))
+        return;
+    if (!top)
+        e->dy = beside ? beside->dy : lb_gpu_carve_storage(net, &parts->workspace, layer_count);
+    e->dgates = lb_gpu_carve_storage(net, &parts->workspace, p->seq_len * p->batch * gates);
+    e->dh = lb_gpu_carve_real(net, &parts->workspace, state);
+    e->dc = lb_gpu_carve_real(net, &parts->workspace, state);
+    e->sums = lb_gpu_carve_real(net, &parts->workspace, LB_CELL_PARTS * gates);
 }
 
 /* Lays out all buffers (lb_gpu_carve). Returns the scratch of the network. */
 static void *carve(void *state, struct lb_gpu_parts *parts)
 {
     struct step *self = state;
-    const struct lb_gpu_network *net = &self->net;
-    const struct lb_problem *p = net->problem;
+    const struct lb_problem *p = self->net.problem;
     void *scratch = lb_gpu_network_carve(&self->net, parts);
-    for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        struct layer_dir *e = &self->layer_dirs[i];
-        e->bias = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
-        e->weights = lb_gpu_weights_of(net, i);
-    }
-    carve_forward(self, parts);
-    if (lb_has_backward(p))
-        carve_backward(self, parts);
+    for (int64_t i = 0; i < p->layers * p->directions; i++)
+        carve_layer_dir(self, parts, i);
     return scratch;
 }
 

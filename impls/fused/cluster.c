@@ -40,6 +40,11 @@ static int rows_of(const struct lb_fused_plan *plan)
     return tile_of(plan)->columns >> plan->tile % ROWS_CHOICES;
 }
 
+static int needed_clusters(const struct lb_problem *p, int rows)
+{
+    return (int)((p->batch + rows - 1) / rows * p->directions);
+}
+
 static double waves_of(const struct lb_fused_plan *plan)
 {
     return ceil((double)plan->needed / plan->resident);
@@ -113,8 +118,7 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
     for (int i = 0; i < (backward ? BACKWARD : FORWARD) * ROWS_CHOICES; i++) {
         struct lb_fused_plan *plan = &plans[count];
         *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
-        int64_t rows = rows_of(plan), parts = (view->problem->batch + rows - 1) / rows;
-        plan->needed = (int)(parts * view->problem->directions);
+        plan->needed = needed_clusters(view->problem, rows_of(plan));
         plan->resident = lb_fused_resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
         if (!fits(view, plan))
             continue;

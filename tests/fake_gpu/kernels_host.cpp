@@ -14,7 +14,7 @@ static struct {
 } blockIdx, blockDim, threadIdx;
 
 #define LB_POINTWISE_LAUNCH_CUH /* launch() below stands for that file */
-#include "cuda/common/pointwise.cuh"
+#include "cuda/common/scalar.cuh"
 #include "launch_limits.h"
 #include "queue.h"
 
@@ -39,7 +39,7 @@ enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t c
         blockDim.x = (unsigned)block_threads;
         for (blockIdx.x = 0; blockIdx.x * block_threads < count; blockIdx.x++)
             for (threadIdx.x = 0; threadIdx.x < blockDim.x; threadIdx.x++)
-                kernel(arguments...);
+                kernel(static_cast<Parameters>(arguments)...);
         return LB_OK;
     };
     return fake_enqueue_call(stream, grid, err);
@@ -48,5 +48,4 @@ enum lb_status launch(const char *what, void (*kernel)(Parameters...), int64_t c
 } // namespace lb_cell
 
 #include "cuda/common/cell.cu"
-#include "cuda/common/elementwise.cu"
 #include "cuda/fused/common/weights.cu"

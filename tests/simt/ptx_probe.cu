@@ -24,9 +24,7 @@ __global__ void probe_vector(const uint32_t *from, uint32_t *to)
 __global__ void probe_copy(const float *from)
 {
     LB_DYNAMIC_SHARED(float, shared);
-    lb_ptx::copy_async<4>(shared, from);
-    lb_ptx::copy_async<8>(shared + 2, from + 2, 4);
-    lb_ptx::copy_async<16>(shared + 4, from + 4);
+    lb_ptx::copy_async<16>(shared, from, 4);
     lb_ptx::copy_async_commit();
     lb_ptx::copy_async_wait<0>();
     lb_ptx::barrier_sync(2, 64);
@@ -35,14 +33,13 @@ __global__ void probe_copy(const float *from)
 __global__ void probe_tensor(float *out)
 {
     LB_DYNAMIC_SHARED(float, shared);
-    uint32_t a[4], b[2];
+    uint32_t a[4];
     float sum[4] = {0, lb_ptx::exp2_approx(out[1]), lb_ptx::reciprocal_approx(out[2]), 0};
     lb_ptx::ldmatrix(a, shared);
-    lb_ptx::ldmatrix(b, shared + 4);
-    lb_ptx::mma_f16(sum, a, b, sum);
-    lb_ptx::mma_bf16(sum, a, b, sum);
+    lb_ptx::mma<__half>(sum, a, {a[0], a[1]});
+    lb_ptx::mma<__nv_bfloat16>(sum, a, {a[2], a[3]});
     a[0] = lb_ptx::to_tf32(sum[0]);
-    lb_ptx::mma_tf32(sum, a, b, sum);
+    lb_ptx::mma<float>(sum, a, {a[0], a[1]});
     for (int i = 0; i < 4; i++)
         out[i] = sum[i];
 }
@@ -74,10 +71,8 @@ __global__ void probe_mbarrier()
     lb_ptx::fence_mbarrier_init();
     lb_ptx::mbarrier_arrive_expect_bytes(barrier, 16);
     lb_ptx::store_async(there + 16, four, there);
-    lb_ptx::store_async(there + 32, 5.0f, there);
-    if (lb_ptx::mbarrier_try_wait<scope::cta>(barrier, 0))
-        lb_ptx::mbarrier_wait<scope::cta>(barrier, 1);
-    lb_ptx::mbarrier_wait<scope::cluster>(barrier, 1);
+    if (lb_ptx::mbarrier_try_wait<scope::cluster>(barrier, 0))
+        lb_ptx::mbarrier_wait<scope::cluster>(barrier, 1);
 }
 
 #endif

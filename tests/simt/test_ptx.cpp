@@ -93,7 +93,7 @@ template <class Multiply> static void check_mma(const mma_form &form, Multiply m
     CHECK(clean(simt::launch(grid_of(1, lanes, 3), [=] {
         int l = threadIdx.x;
         uint32_t a[4] = {}, b[2] = {};
-        float c[4], d[4];
+        float d[4];
         for (int e = 0; e < form.elements; e++) {
             for (int r = 0; r < 4; r++) {
                 place p = form.a(l, r, e);
@@ -105,8 +105,8 @@ template <class Multiply> static void check_mma(const mma_form &form, Multiply m
             }
         }
         for (int r = 0; r < 4; r++)
-            c[r] = static_cast<float>(c_any(l, r).row - c_any(l, r).column);
-        multiply(d, a, b, c);
+            d[r] = static_cast<float>(c_any(l, r).row - c_any(l, r).column);
+        multiply(d, a, b);
         for (int r = 0; r < 4; r++)
             CHECK(d[r] == product(form.depth, c_any(l, r).row, c_any(l, r).column));
     })));
@@ -115,31 +115,31 @@ template <class Multiply> static void check_mma(const mma_form &form, Multiply m
 TEST(mma_f16_multiplies)
 {
     check_mma({2, 16, half_bits, a_16, b_16},
-              [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_f16(d, a, b, c); });
+              [](auto &d, auto &a, auto &b) { lb_ptx::mma<__half>(d, a, b); });
 }
 
 TEST(mma_bf16_multiplies)
 {
     check_mma({2, 16, bfloat_bits, a_16, b_16},
-              [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_bf16(d, a, b, c); });
+              [](auto &d, auto &a, auto &b) { lb_ptx::mma<__nv_bfloat16>(d, a, b); });
 }
 
 TEST(mma_tf32_multiplies)
 {
     check_mma({1, 8, float_bits, a_tf32, b_tf32},
-              [](auto &d, auto &a, auto &b, auto &c) { lb_ptx::mma_tf32(d, a, b, c); });
+              [](auto &d, auto &a, auto &b) { lb_ptx::mma<float>(d, a, b); });
 }
 
 TEST(mma_sums_in_f32)
 {
     CHECK(clean(simt::launch(grid_of(1, lanes, 1), [] {
         uint32_t a[4], b[2];
-        float c[4] = {1e8f, 1e8f, 1e8f, 1e8f}, d[4];
+        float d[4] = {1e8f, 1e8f, 1e8f, 1e8f};
         for (uint32_t &r : a)
             r = __float_as_uint(1.0f);
         for (uint32_t &r : b)
             r = __float_as_uint(3.0f);
-        lb_ptx::mma_tf32(d, a, b, c);
+        lb_ptx::mma<float>(d, a, b);
         for (float r : d)
             CHECK(r == 1e8f + 24.0f);
     })));
@@ -152,8 +152,8 @@ TEST(mma_tf32_refuses_an_operand_that_is_not_rounded)
         simt::outcome o = simt::launch(grid_of(1, lanes, 1), [=] {
             uint32_t one = __float_as_uint(1.0f), more = one | 1;
             uint32_t a[4] = {one, one, one, in_a ? more : one}, b[2] = {one, in_a ? one : more};
-            float c[4] = {}, d[4];
-            lb_ptx::mma_tf32(d, a, b, c);
+            float d[4] = {};
+            lb_ptx::mma<float>(d, a, b);
         });
         CHECK(o.has(simt::fault::misuse));
     }

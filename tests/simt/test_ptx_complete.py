@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that cuda/ has inline PTX in common/ptx*.cuh alone, and that every wrapper there is compiled
+"""Checks that cuda/ has inline PTX in common/ptx.cuh alone, and that every wrapper there is compiled
 for all architectures (ptx_probe.cu) and tested against a model (test_ptx.cpp).
 
   test_ptx_complete.py CUDA_DIR
@@ -11,10 +11,9 @@ import re
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# "__device__ inline TYPE name(", and the names that a stamping macro is called with.
+# "__device__ inline TYPE name(".
 WRAPPER = re.compile(
     r"^(?:template <[^>]*>\s+)?__device__ inline [\w ]+?[ *](\w+)(?:<[\w:]+>)?\(", re.M)
-STAMPED = re.compile(r"^LB_PTX_MMA_16\((\w+),", re.M)
 ASSEMBLY = re.compile(r"\basm\s*(volatile)?\s*\(")
 
 
@@ -24,7 +23,7 @@ def read(path):
 
 
 def wrappers(text):
-    return set(WRAPPER.findall(text)) | set(STAMPED.findall(text))
+    return set(WRAPPER.findall(text))
 
 
 def main():
@@ -32,7 +31,7 @@ def main():
     wrong = []
     names = set()
     for path in sorted(glob.glob(os.path.join(folder, "**", "*.cu*"), recursive=True)):
-        if os.path.basename(path) in ("ptx.cuh", "ptx_sm90.cuh"):
+        if os.path.basename(path) == "ptx.cuh":
             names |= wrappers(read(path))
         elif ASSEMBLY.search(read(path)):
             wrong.append(path + ": inline PTX outside ptx.cuh")
@@ -41,7 +40,7 @@ def main():
         wrong += ["%s: %s is not used" % (user, name) for name in sorted(names)
                   if not re.search(r"\b%s\b" % name, text)]
     # The patterns above must still find what is known to be there.
-    for known in ("load_relaxed", "mma_bf16", "ldmatrix", "mbarrier_try_wait"):
+    for known in ("load_relaxed", "mma", "ldmatrix", "mbarrier_try_wait"):
         if known not in names:
             wrong.append("ptx.cuh: the pattern of this test no longer finds " + known)
     print("\n".join(wrong) if wrong else "%d wrappers, all compiled and tested" % len(names))

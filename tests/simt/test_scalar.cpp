@@ -3,19 +3,19 @@
 #include "check.h"
 #include "device/device.h"
 
-#include "cuda/common/elementwise.cuh"
+#include "cuda/common/cell.cuh"
 #include "cuda/common/ptx.cuh"
 #include "cuda/common/scalar.cuh"
-#include "cuda/fused/common/functions.cuh"
+#include "cuda/fused/common/recurrence.cuh"
 #include "cuda/fused/common/weight_layout.h"
 
 #include <limits>
 #include <sys/mman.h>
 
 using namespace simt_test;
-using lb_functions::exact_functions;
-using lb_functions::fast_functions;
-using lb_functions::functions_of;
+using lb_recurrence::exact_functions;
+using lb_recurrence::fast_functions;
+using lb_recurrence::functions_of;
 
 static const float infinity = std::numeric_limits<float>::infinity();
 static const float not_a_number = std::numeric_limits<float>::quiet_NaN();
@@ -69,8 +69,8 @@ TEST(relu_keeps_nan_and_has_no_slope_at_zero)
 {
     check_relu(lb_cell::squash<float>);
     check_relu(lb_cell::squash<double>);
-    check_relu(lb_functions::squash<__half, float>);
-    check_relu(lb_functions::squash<double, double>);
+    check_relu(lb_recurrence::squash<__half, float>);
+    check_relu(lb_recurrence::squash<double, double>);
     CHECK(lb_cell::squash_slope(0.0f, true) == 0 && lb_cell::squash_slope(2.0f, true) == 1);
     CHECK(lb_cell::squash_slope(0.5f, false) == 0.75f);
 }

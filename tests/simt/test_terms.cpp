@@ -47,18 +47,18 @@ template <class Tile, bool check> static bool grid_exchanges(int rows, uint64_t 
 {
     const int hidden = 64; /* two packets */
     const lb_grid_tile &tile = Tile::figures;
-    lb_grid_forward_args g = {};
+    lb_fused_forward_args a = {};
     const lb_grid_split split = {2, rows, (rows + Tile::columns - 1) / Tile::columns};
     size_t bytes = lb_grid_exchange(&tile, LB_GRID_F16, false, hidden, &split, 1);
-    g.rows = rows, g.spin_limit = 1 << 22;
-    g.layer.batch = 2 * rows - 1, g.layer.hidden = hidden, g.layer.directions = 1;
-    g.layer.to = g.layer.seq_len = 6;
-    g.layer.scratch = simt::device_copy(std::vector<uint32_t>(bytes / 4), "exchange");
-    g.layer.h0 = simt::device_copy(std::vector<uint16_t>(hidden * 2 * rows), "h0");
-    g.layer.fault = new_fault();
+    a.rows = rows, a.spin_limit = 1 << 22;
+    a.batch = 2 * rows - 1, a.hidden = hidden, a.directions = 1;
+    a.to = a.seq_len = 6;
+    a.scratch = simt::device_copy(std::vector<uint32_t>(bytes / 4), "exchange");
+    a.h0 = simt::device_copy(std::vector<uint16_t>(hidden * 2 * rows), "h0");
+    a.fault = new_fault();
     simt::launch_config config = grid_of(lb_grid_blocks(&tile, hidden), Tile::threads, seed);
     config.grid.y = 2, config.shared_bytes = 8;
-    return right(config, g.layer.fault, [=] { lb_terms::grid_exchange_kernel<Tile, check>(g); });
+    return right(config, a.fault, [=] { lb_terms::grid_exchange_kernel<Tile, check>(a); });
 }
 
 TEST(blocks_of_a_group_receive_all_of_h)

@@ -72,12 +72,12 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
         cell_inputs &in = t.next[i];
         if (step < a.from || step >= r.length)
             continue;
-        size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
+        size_t at = sequence_index(a, t.place, r, step);
         in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
         in.dy = convert_to_real(static_cast<const T *>(a.dy)[at]);
         in.c = step == min(r.length, a.to) - 1 ? cells[at] : in.c_prev;
         if (step > 0)
-            in.c_prev = cells[sequence_index(a, t.place, time_of(r, t.place, step - 1), r.row)];
+            in.c_prev = cells[sequence_index(a, t.place, r, step - 1)];
         else
             in.c_prev =
                 convert_to_real(static_cast<const T *>(a.c0)[state_index(a, t.place, r.row)]);
@@ -105,7 +105,7 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const backw
     const cell_row &r = t.rows[i];
     if (r.length == 0)
         return;
-    size_t at = sequence_index(a, p, time_of(r, p, step), r.row);
+    size_t at = sequence_index(a, p, r, step);
     static_cast<uint2 *>(a.dgates)[at] = packed;
 }
 
@@ -199,7 +199,9 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     t.place = find_place<Tile>(a);
     t.live = live_columns(a, t.place);
     t.sums_at = lb_ptx::shared_address(s.sums_of);
-    load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
+    const cell_place &p = t.place;
+    int warp_of_all = (p.direction * Tile::blocks + p.rank) * Tile::warps + p.warp;
+    t.weights.load(a.weights, warp_of_all, p.warp, p.lane, s.weights);
     load_gradients<T, Tile>(a, t);
     load_inputs<T, Tile>(a, t, a.to - 1);
     unsigned quads = (t.live + 3) / 4; /* columns are sent in fours */

@@ -4,12 +4,7 @@
 #ifndef LB_CLUSTER_CUH
 #define LB_CLUSTER_CUH
 
-#include <cstdint>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include "cuda/common/ptx.cuh"
-#include "cuda/fused/cluster/tile.h"
+#include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/common/recurrence.cuh"
 
 namespace lb_cluster
@@ -32,25 +27,6 @@ template <int blocks_, int warps_, int split_, int resident_, int columns_> stru
     static_assert(blocks % 4 == 0, "each warp gets as many backward row tiles as the others");
     static_assert(resident <= fragments && columns % 8 == 0, "a fragment rests in one place");
 };
-
-/* ---- Matrix products ------------------------------------------------------------------------- */
-
-template <class T>
-__device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]);
-
-template <>
-__device__ inline void multiply<__half>(float (&sum)[4], const uint32_t (&a)[4],
-                                        const uint32_t (&b)[2])
-{
-    lb_ptx::mma_f16(sum, a, b, sum);
-}
-
-template <>
-__device__ inline void multiply<__nv_bfloat16>(float (&sum)[4], const uint32_t (&a)[4],
-                                               const uint32_t (&b)[2])
-{
-    lb_ptx::mma_bf16(sum, a, b, sum);
-}
 
 /* ---- Cells of a thread ----------------------------------------------------------------------- */
 
@@ -96,7 +72,7 @@ __device__ inline cell_row find_row(const Args &a, const cell_place &p, int bloc
 {
     cell_row r = {p.row + 8 * block_of_8, 0};
     if (p.column + 8 * block_of_8 < live_columns(a, p) && p.unit < a.hidden)
-        r.length = a.lengths ? a.lengths[r.row] : a.seq_len;
+        r.length = length_of(a, r.row);
     return r;
 }
 
@@ -105,12 +81,14 @@ __device__ inline int time_of(const cell_row &r, const cell_place &p, int step)
     return lb_recurrence::time_of(r.length, p.direction, step);
 }
 
-/* Returns the index of an element in [T, B, D, H]. gridDim.y is the number of directions; with
- * a.directions, which is equal, the tile with 28 resident fragments spills on sm_100. */
+/* Returns the index in [T, B, D, H] of what a row reads at step `step`. gridDim.y is the number of
+ * directions; with a.directions, which is equal, the tile with 28 resident fragments spills on
+ * sm_100. */
 template <class Args>
-__device__ inline size_t sequence_index(const Args &a, const cell_place &p, int time, int row)
+__device__ inline size_t sequence_index(const Args &a, const cell_place &p, const cell_row &r,
+                                        int step)
 {
-    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
+    size_t row_of_all = static_cast<size_t>(time_of(r, p, step)) * a.batch + r.row;
     return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
 }
 
@@ -122,18 +100,6 @@ __device__ inline size_t state_index(const Args &a, const cell_place &p, int row
 }
 
 /* ---- Operands -------------------------------------------------------------------------------- */
-
-/* Loads this warp's weights from packed [D, blocks, warps, fragments, 32] in global memory. room
- * [warps, spilled, 32] is in shared memory. */
-template <class Tile>
-__device__ inline void load_weights(stationary<Tile> &weights, const void *packed, uint4 *room,
-                                    const cell_place &p)
-{
-    int warp = (p.direction * Tile::blocks + p.rank) * Tile::warps + p.warp;
-    weights.load(static_cast<const uint4 *>(packed) +
-                     static_cast<size_t>(warp) * Tile::fragments * lanes,
-                 room + p.warp * Tile::spilled * lanes, p.lane);
-}
 
 /* A slice is the operand for a depth of 16 and one block of 8 columns: 256 bytes in the order [4
  * lanes t, 8 columns, 4 of the depth]. Lane 4 g + t reads the 8 bytes of column g. Shared memory
@@ -171,7 +137,7 @@ __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weigh
             uint32_t w[4];
             weights.get(k * rows + m, w);
             for (int i = 0; LB_FUSED_PRODUCT && i < cells; i++)
-                multiply<T>(part[k % chains][m][i], w, b[i]);
+                lb_ptx::mma<T>(part[k % chains][m][i], w, b[i]);
         }
     }
     for (int m = 0; m < rows; m++)

@@ -49,8 +49,7 @@ __device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p,
     size_t at = static_cast<size_t>(p.direction) * a.batch + row;
     const T *h = static_cast<const T *>(a.h0);
     if (a.from > 0) {
-        cell_row r = {row, a.lengths ? a.lengths[row] : a.seq_len};
-        int time = time_of(r, p, a.from - 1);
+        int time = time_of({row, length_of(a, row)}, p, a.from - 1);
         at = (static_cast<size_t>(time) * a.batch + row) * a.directions + p.direction;
         h = static_cast<const T *>(a.y);
     }
@@ -85,8 +84,7 @@ __device__ inline void load_pre(const lb_fused_forward_args &a, forward_thread<T
         t.pre[i] = make_float4(0, 0, 0, 0);
         if (step >= t.rows[i].length || step >= a.to)
             continue;
-        int time = time_of(t.rows[i], t.place, step);
-        size_t at = sequence_index(a, t.place, time, t.rows[i].row);
+        size_t at = sequence_index(a, t.place, t.rows[i], step);
         t.pre[i] = __ldcs(static_cast<const float4 *>(a.pre) + at);
     }
 }
@@ -199,7 +197,7 @@ __device__ inline void store_step(const lb_fused_forward_args &a, const forward_
     const cell_row &r = t.rows[i];
     if (r.length == 0)
         return;
-    size_t at = sequence_index(a, t.place, time_of(r, t.place, step), r.row);
+    size_t at = sequence_index(a, t.place, r, step);
     bool past = step >= r.length;
     static_cast<T *>(a.y)[at] = convert_to_storage<T>(past ? 0.0f : t.h[i]);
     if (train && !past) {
@@ -261,7 +259,9 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
     forward_thread<Tile> t;
     t.place = find_place<Tile>(a);
     t.live = live_columns(a, t.place);
-    load_weights<Tile>(t.weights, a.weights, s.weights, t.place);
+    const cell_place &p = t.place;
+    int warp_of_all = (p.direction * Tile::blocks + p.rank) * Tile::warps + p.warp;
+    t.weights.load(a.weights, warp_of_all, p.warp, p.lane, s.weights);
     load_state<T, Tile>(a, t);
     load_pre<Tile>(a, t, a.from);
     load_h0<T, Tile>(a, t.place, s.h);

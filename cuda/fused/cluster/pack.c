@@ -1,5 +1,5 @@
 /* The order in which the lanes of the cluster kernels hold recurrent weights. */
-#include "cuda/fused/cluster/tile.h"
+#include "cuda/fused/cluster/cluster.h"
 
 enum { depth = 16 };
 

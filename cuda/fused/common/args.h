@@ -34,7 +34,10 @@ struct lb_fused_forward_args {
     struct lb_fused_fault *fault;
     int seq_len, batch, hidden, directions;
     int from, to;
-    int rows; /* batch rows per cluster, at most the tile's columns; of family cluster alone */
+    /* What the launchers of families fill in: */
+    int rows;            /* cluster, grid: batch rows per cluster, or per group of blocks */
+    int direction;       /* grid: the first direction; a launch computes one or both */
+    uint32_t spin_limit; /* grid: reads of a missing packet after which a wait gives up */
 };
 
 struct lb_fused_backward_args {
@@ -50,8 +53,9 @@ struct lb_fused_backward_args {
     void *scratch;   /* defined by the family */
     struct lb_fused_fault *fault;
     int seq_len, batch, hidden, directions;
-    int from, to; /* steps to - 1 down to from; the launch of the last steps comes first */
-    int rows;     /* as above */
+    int from, to;        /* steps to - 1 down to from; the launch of the last steps comes first */
+    int rows, direction; /* as above */
+    uint32_t spin_limit;
 };
 
 #endif

@@ -42,22 +42,19 @@ inline cudaLaunchConfig_t config_of(const shape &s, void *stream,
     config.dynamicSmemBytes = s.shared;
     config.stream = static_cast<cudaStream_t>(stream);
     config.attrs = attributes;
+    auto add = [&](cudaLaunchAttributeID id) -> cudaLaunchAttributeValue & {
+        attributes[config.numAttrs].id = id;
+        return attributes[config.numAttrs++].val;
+    };
     if (s.cluster > 0) {
-        cudaLaunchAttribute &cluster = attributes[config.numAttrs++];
-        cluster.id = cudaLaunchAttributeClusterDimension;
-        cluster.val.clusterDim.x = s.cluster;
-        cluster.val.clusterDim.y = cluster.val.clusterDim.z = 1;
+        auto &cluster = add(cudaLaunchAttributeClusterDimension).clusterDim;
+        cluster.x = s.cluster, cluster.y = cluster.z = 1;
     }
-    if (s.cooperative) {
-        cudaLaunchAttribute &cooperative = attributes[config.numAttrs++];
-        cooperative.id = cudaLaunchAttributeCooperative;
-        cooperative.val.cooperative = 1;
-    }
-    if (s.follows) {
-        cudaLaunchAttribute &follows = attributes[config.numAttrs++];
-        follows.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        follows.val.programmaticStreamSerializationAllowed = 1;
-    }
+    if (s.cooperative)
+        add(cudaLaunchAttributeCooperative).cooperative = 1;
+    if (s.follows)
+        add(cudaLaunchAttributeProgrammaticStreamSerialization)
+            .programmaticStreamSerializationAllowed = 1;
     return config;
 }
 
@@ -66,9 +63,7 @@ inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resi
                                    struct lb_error *err)
 {
     cudaLaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
-    shape one = s;
-    one.grid[0] = s.cluster, one.grid[1] = one.grid[2] = 1;
-    cudaLaunchConfig_t config = config_of(one, nullptr, attributes);
+    cudaLaunchConfig_t config = config_of(s, nullptr, attributes);
     cudaError_t error = cudaSuccess;
     if (s.cluster > 8) /* the portable limit of sm_90 */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
@@ -81,33 +76,34 @@ inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resi
         return failed("asking the occupancy of", s, error, err);
     }
     if (*resident < 1)
-        return lb_fail(err, LB_UNSUPPORTED, "this device cannot run a cluster of %u blocks",
+        return lb_fail(err, LB_UNSUPPORTED, "this device cannot run a cluster of %d blocks",
                        s.cluster);
     return LB_OK;
 }
 
 /* Readies a kernel for launches by this process, and asks the device how many blocks of the shape
  * it runs at the same time, or how many clusters where the shape has clusters. */
-template <class... Parameters>
-enum lb_status ask_resident(void (*function)(Parameters...), const shape &s, int *resident,
-                            struct lb_error *err)
+inline enum lb_status ask_resident(any_kernel function, const shape &s, int *resident,
+                                   struct lb_error *err)
 {
     const void *kernel = reinterpret_cast<const void *>(function);
-    int device = 0, multiprocessors = 0, cooperative = 0, shared = 0, each = 0;
+    int device = 0, each = 0;
     cudaError_t error = cudaGetDevice(&device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess)
-        error = cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, device);
+    auto ask = [&](cudaDeviceAttr attribute) {
+        int value = 0;
+        if (error == cudaSuccess)
+            error = cudaDeviceGetAttribute(&value, attribute, device);
+        return value;
+    };
+    const int cooperative = ask(cudaDevAttrCooperativeLaunch);
+    const int multiprocessors = ask(cudaDevAttrMultiProcessorCount);
+    const int shared = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     if (error == cudaSuccess) /* the maximum, because later launches may need more than this one */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     if (error == cudaSuccess && s.cluster > 0)
         return ask_clusters(kernel, s, resident, err);
     if (error == cudaSuccess)
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &each, function, static_cast<int>(s.threads), s.shared);
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, function, s.threads, s.shared);
     if (error != cudaSuccess)
         return failed("readying", s, error, err);
     if (s.cooperative && !cooperative)
@@ -118,14 +114,12 @@ enum lb_status ask_resident(void (*function)(Parameters...), const shape &s, int
 
 /* Asks whether launches of the kernel may follow each other. It must have been compiled for sm_90
  * or later, because older code does not wait, and a graph keeps such launches since CUDA 12.3. */
-template <class... Parameters>
-enum lb_status ask_follows(void (*function)(Parameters...), const shape &s, bool *follows,
-                           struct lb_error *err)
+inline enum lb_status ask_follows(any_kernel kernel, const shape &s, bool *follows,
+                                  struct lb_error *err)
 {
     cudaFuncAttributes attributes;
     int driver = 0;
-    cudaError_t error =
-        cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(function));
+    cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(kernel));
     if (error == cudaSuccess)
         error = cudaDriverGetVersion(&driver);
     if (error != cudaSuccess)
@@ -141,20 +135,22 @@ inline enum lb_status clear(const shape &s, void *memory, size_t bytes, void *st
     return error == cudaSuccess ? LB_OK : failed("clearing the exchange of", s, error, err);
 }
 
-/* Enqueues one launch. Where not all blocks of a cooperative launch fit on the device at once, the
- * driver refuses it and starts none of them. The launch has the highest priority: every step waits
- * for it, and a cluster must find all its SMs free in one GPC, while GEMMs of other layers' streams
- * can wait and take any SM. */
-template <class... Parameters>
-enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
-                       struct lb_error *err, const Parameters &...arguments)
+/* Enqueues one launch. The arguments have the types of the kernel's parameters. Where not all
+ * blocks of a cooperative launch fit on the device at once, the driver refuses it and starts none
+ * of them. The launch has the highest priority: every step waits for it, and a cluster must find
+ * all its SMs free in one GPC, while GEMMs of other layers' streams can wait and take any SM. */
+template <class... Arguments>
+enum lb_status enqueue(any_kernel kernel, const shape &s, void *stream, struct lb_error *err,
+                       Arguments... arguments)
 {
     cudaLaunchAttribute attributes[LAUNCH_ATTRIBUTES_MAX];
     cudaLaunchConfig_t config = config_of(s, stream, attributes);
     cudaLaunchAttribute &priority = attributes[config.numAttrs++];
     priority.id = cudaLaunchAttributePriority;
     priority.val.priority = greatest_priority();
-    cudaError_t error = cudaLaunchKernelEx(&config, kernel, arguments...);
+    void *addresses[] = {&arguments...};
+    cudaError_t error =
+        cudaLaunchKernelExC(&config, reinterpret_cast<const void *>(kernel), addresses);
     return error == cudaSuccess ? LB_OK : failed("launching", s, error, err);
 }
 

@@ -1,5 +1,5 @@
-/* What the launchers of the fused kernels share. Each family has one table of its kernels. The
- * table is searched once, when a kernel is readied, and launches use the row that was found. */
+/* What the launchers of the fused kernels share. Each family has one table of its kernels, which is
+ * searched once, when a kernel is readied. */
 #ifndef LB_FUSED_LAUNCH_SHAPE_CUH
 #define LB_FUSED_LAUNCH_SHAPE_CUH
 
@@ -11,22 +11,30 @@
 namespace lb_fused_launch
 {
 
-/* A row of a family's table. Key is a struct without padding that says what the kernel was compiled
+using any_kernel = void (*)(); /* a kernel whose parameters its launcher knows */
+
+/* A row of a family's table. Key is a struct of integers that says what the kernel was compiled
  * for. */
-template <class Key, class... Parameters> struct row {
+template <class Key> struct row {
     Key key;
-    void (*kernel)(Parameters...);
+    any_kernel kernel;
+
+    template <class... Parameters>
+    row(const Key &of, void (*function)(Parameters...))
+        : key(of), kernel(reinterpret_cast<any_kernel>(function))
+    {
+    }
 };
 
-/* Returns the row with that key, or NULL, with a message in err, where no kernel was compiled for
- * it.
+/* Returns the kernel with that key, or NULL, with a message in err, where none was compiled for it.
  */
-template <class Row, size_t count, class Key>
-const Row *find(const Row (&rows)[count], const Key &key, const char *family, struct lb_error *err)
+template <class Key, size_t count>
+any_kernel find(const row<Key> (&rows)[count], const Key &key, const char *family,
+                struct lb_error *err)
 {
-    for (const Row &row : rows)
-        if (!memcmp(&row.key, &key, sizeof(key)))
-            return &row;
+    for (const row<Key> &r : rows)
+        if (!memcmp(&r.key, &key, sizeof(key)))
+            return r.kernel;
     lb_fail(err, LB_UNSUPPORTED, "no %s kernel was built for this tile", family);
     return nullptr;
 }
@@ -34,10 +42,10 @@ const Row *find(const Row (&rows)[count], const Key &key, const char *family, st
 /* What a launch asks of the device. */
 struct shape {
     const char *family; /* for messages */
-    unsigned grid[3], threads;
-    unsigned cluster; /* blocks per cluster, along x; 0: no clusters */
-    bool cooperative; /* all blocks must be resident at once */
-    size_t shared;    /* bytes of dynamic shared memory per block */
+    int grid[3], threads;
+    size_t shared;            /* bytes of dynamic shared memory per block */
+    int cluster = 0;          /* blocks per cluster, along x; 0: no clusters */
+    bool cooperative = false; /* all blocks must be resident at once */
     /* The launch may begin while the one before it on the stream still runs, for which its kernel
      * waits itself (programmatic dependent launch). */
     bool follows = false;

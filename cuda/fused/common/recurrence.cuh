@@ -1,7 +1,7 @@
-/* What the cluster and the grid kernels share: the cell's arithmetic, weights that stay in
- * registers and shared memory for the whole sequence, and the shuffles between a matrix product and
- * its cells. All 32 lanes of a warp must call a function that shuffles. A function accesses no
- * memory but what its arguments point to. */
+/* What the kernels of the families share: the cell's arithmetic, indices, and for cluster and grid
+ * the weights that stay in registers and shared memory for the whole sequence, and the shuffles
+ * between a matrix product and its cells. All 32 lanes of a warp must call a function that
+ * shuffles. A function accesses no memory but what its arguments point to. */
 #ifndef LB_FUSED_RECURRENCE_CUH
 #define LB_FUSED_RECURRENCE_CUH
 
@@ -11,15 +11,12 @@
 #include "cuda/common/ptx.cuh"
 #include "cuda/common/scalar.cuh"
 #include "cuda/fused/common/args.h"
-#include "cuda/fused/common/functions.cuh"
 
 namespace lb_recurrence
 {
 
 using lb_cell::convert_to_real;
 using lb_cell::convert_to_storage;
-using lb_functions::exact_functions;
-using lb_functions::fast_functions;
 
 constexpr int lanes = 32;
 
@@ -59,6 +56,52 @@ __device__ inline void trace(int, part)
 /* ---- Numbers ----------------------------------------------------------------------------------
  */
 
+/* Sigmoid and tanh from the hardware's approximations of 2^x and 1 / x, without the instructions
+ * that handle denormals. The absolute error is a few times 2^-23, far below the rounding of f16 and
+ * bf16. Large |v| gives the right limits, because 2^x then goes to 0 or to infinity. A NaN stays a
+ * NaN. */
+struct fast_functions {
+    static constexpr float log2_e = 1.44269504f;
+
+    static __device__ inline float sigmoid(float v)
+    {
+        return lb_ptx::reciprocal_approx(1.0f + lb_ptx::exp2_approx(-log2_e * v));
+    }
+    static __device__ inline float tangent(float v)
+    {
+        float above_one = 1.0f + lb_ptx::exp2_approx(2.0f * log2_e * v);
+        return 1.0f - 2.0f * lb_ptx::reciprocal_approx(above_one);
+    }
+};
+
+/* The same with exp, division and tanh in full precision, for f64, f32 and TF32. */
+struct exact_functions {
+    template <class R> static __device__ inline R sigmoid(R v)
+    {
+        return lb_cell::sigmoid(v);
+    }
+    template <class R> static __device__ inline R tangent(R v)
+    {
+        return lb_cell::tangent(v);
+    }
+};
+
+/* The functions for storage type T. */
+template <class T> struct functions_of : exact_functions {
+};
+template <> struct functions_of<__half> : fast_functions {
+};
+template <> struct functions_of<__nv_bfloat16> : fast_functions {
+};
+
+/* The activation of g and of c for storage type T: tanh, or a relu that propagates NaN. */
+template <class T, class R> __device__ inline R squash(R v, bool relu)
+{
+    if (relu)
+        return v < R(0) ? R(0) : v;
+    return functions_of<T>::tangent(v);
+}
+
 /* Returns v, rounded once to T, as 16 bits. */
 template <class T> __device__ inline uint32_t bits_of(float v)
 {
@@ -73,6 +116,12 @@ template <class T> __device__ inline uint32_t bits_of(float v)
 /* ---- Indices ----------------------------------------------------------------------------------
  */
 
+/* Returns the number of steps of a batch row. */
+template <class Args> __device__ inline int length_of(const Args &a, int row)
+{
+    return a.lengths ? a.lengths[row] : a.seq_len;
+}
+
 /* Returns the time that a row reads at step `step`. Direction 1 starts at the row's own end. Past
  * the end, time is equal to step in both directions. */
 __device__ inline int time_of(int length, int direction, int step)
@@ -80,10 +129,12 @@ __device__ inline int time_of(int length, int direction, int step)
     return direction == 1 && step < length ? length - 1 - step : step;
 }
 
-/* Returns the index of an element in [T, B, D, H]. */
+/* Returns the index in [T, B, D, H] of what a row of that length reads at step `step`. */
 template <class Args>
-__device__ inline size_t sequence_index(const Args &a, int direction, int time, int row, int unit)
+__device__ inline size_t sequence_index(const Args &a, int direction, int length, int step, int row,
+                                        int unit)
 {
+    int time = time_of(length, direction, step);
     size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
     return (row_of_all * a.directions + direction) * a.hidden + unit;
 }
@@ -111,12 +162,14 @@ template <class Tile> struct stationary {
     uint32_t held[Tile::resident][4];
     const uint4 *spilled; /* [spilled, 32]; a lane reads only what it copied itself */
 
-    /* Loads this warp's fragments from [fragments, 32] in global memory. room [spilled, 32] is the
-     * warp's part of shared memory. */
-    __device__ inline void load(const uint4 *from, uint4 *room, int lane)
+    /* Loads the fragments of the warp that has number `warp_of_all` in packed [D, blocks, warps,
+     * fragments, 32] in global memory. room [warps, spilled, 32] is in shared memory. */
+    __device__ inline void load(const void *packed, size_t warp_of_all, int warp, int lane,
+                                uint4 *room)
     {
-        from += lane;
-        room += lane;
+        const uint4 *from =
+            static_cast<const uint4 *>(packed) + warp_of_all * Tile::fragments * lanes + lane;
+        room += warp * Tile::spilled * lanes + lane;
         spilled = room;
         for (int f = 0; f < Tile::spilled; f++)
             lb_ptx::copy_async<16>(room + f * lanes, from + (Tile::resident + f) * lanes);
@@ -169,9 +222,10 @@ __device__ inline float4 gather_gates(const float (&sum)[4], int lane)
     return odd ? make_float4(got0, got1, keep0, keep1) : make_float4(keep0, keep1, got0, got1);
 }
 
-/* Gathers four columns of one unit in `four`. A lane's four sums are two units (rows g and g + 8)
- * of two columns, and lane ^ 1 has the same units of the two neighbouring columns. Two shuffles
- * exchange them, so that an even lane has all four columns of row g, an odd lane those of row g
+/* Gathers four columns of one unit in `four`, which may be sum. A lane's four sums are two units
+ * (rows g and g + 8) of two columns, and lane ^ 1 has the same units of the two neighbouring
+ * columns. Two shuffles exchange them, so that an even lane has all four columns of row g, an odd
+ * lane those of row g
  * + 8. */
 __device__ inline void gather_columns(const float (&sum)[4], int lane, float (&four)[4])
 {

@@ -11,6 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "api/dtype.h"
+#include "api/status.h"
+
 #ifdef __CUDACC__
 #define LB_HOST_DEVICE __host__ __device__
 #else
@@ -81,6 +84,25 @@ LB_HOST_DEVICE static inline int64_t lb_weight_source(const struct lb_weight_lay
         return -1;
     return ((int64_t)gate * layout->hidden + unit) * layout->columns + from;
 }
+
+/* ---- Launchers of kernels --------------------------------------------------------------------
+ * They pack weights and unpack weight gradients, and only enqueue on the stream (cudaStream_t).
+ * LB_FAILED with CUDA's message. */
+
+/* packed [elements] = matrix [4, H, columns], both of dtype, as lb_weight_pack on the host. */
+enum lb_status lb_fused_pack(enum lb_dtype dtype, const struct lb_weight_layout *layout,
+                             const void *matrix, void *packed, void *stream, struct lb_error *err);
+
+/* packed [4H] = b_ih + b_hh [4H] of dtype; the sum is f64 for f64, else f32. */
+enum lb_status lb_fused_pack_biases(enum lb_dtype dtype, const struct lb_weight_layout *layout,
+                                    const void *b_ih, const void *b_hh, void *packed, void *stream,
+                                    struct lb_error *err);
+
+/* matrix [4, H, columns] of dtype = packed [elements] of dtype, or of f32 where `sums` is set and
+ * dtype is f16 or bf16; rounded once. `also` gets the same, and may be NULL. */
+enum lb_status lb_fused_unpack(enum lb_dtype dtype, bool sums,
+                               const struct lb_weight_layout *layout, const void *packed,
+                               void *matrix, void *also, void *stream, struct lb_error *err);
 
 #ifdef __cplusplus
 }

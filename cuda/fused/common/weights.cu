@@ -2,7 +2,6 @@
 #include "cuda/fused/common/weights.cuh"
 
 #include "cuda/common/pointwise_launch.cuh"
-#include "cuda/fused/common/weights.h"
 
 using namespace lb_fused_weights;
 
@@ -11,8 +10,7 @@ static enum lb_status pack(const struct lb_weight_layout *layout, const void *ma
                            void *stream, struct lb_error *err)
 {
     return lb_cell::launch("pack_kernel", pack_kernel<Bits>, static_cast<int64_t>(layout->elements),
-                           stream, err, static_cast<Bits *>(packed),
-                           static_cast<const Bits *>(matrix), *layout);
+                           stream, err, packed, matrix, *layout);
 }
 
 enum lb_status lb_fused_pack(enum lb_dtype dtype, const struct lb_weight_layout *layout,
@@ -30,22 +28,10 @@ enum lb_status lb_fused_pack_biases(enum lb_dtype dtype, const struct lb_weight_
                                     struct lb_error *err)
 {
     return lb_cell::with_type(dtype, [&](auto type) {
-        using T = decltype(type);
-        return lb_cell::launch("pack_biases_kernel", pack_biases_kernel<T>,
-                               static_cast<int64_t>(layout->elements), stream, err,
-                               static_cast<lb_cell::inside_t<T> *>(packed),
-                               static_cast<const T *>(b_ih), static_cast<const T *>(b_hh), *layout);
+        return lb_cell::launch("pack_biases_kernel", pack_biases_kernel<decltype(type)>,
+                               static_cast<int64_t>(layout->elements), stream, err, packed, b_ih,
+                               b_hh, *layout);
     });
-}
-
-template <class From, class To>
-static enum lb_status unpack(const struct lb_weight_layout *layout, const void *packed,
-                             void *matrix, void *also, void *stream, struct lb_error *err)
-{
-    return lb_cell::launch("unpack_kernel", unpack_kernel<From, To>,
-                           static_cast<int64_t>(layout->elements), stream, err,
-                           static_cast<To *>(matrix), static_cast<To *>(also),
-                           static_cast<const From *>(packed), *layout);
 }
 
 enum lb_status lb_fused_unpack(enum lb_dtype dtype, bool sums,
@@ -54,7 +40,10 @@ enum lb_status lb_fused_unpack(enum lb_dtype dtype, bool sums,
 {
     return lb_cell::with_type(dtype, [&](auto type) {
         using T = decltype(type);
-        return sums ? unpack<lb_cell::inside_t<T>, T>(layout, packed, matrix, also, stream, err)
-                    : unpack<T, T>(layout, packed, matrix, also, stream, err);
+        auto unpack = [&](auto kernel) {
+            return lb_cell::launch("unpack_kernel", kernel, static_cast<int64_t>(layout->elements),
+                                   stream, err, matrix, also, packed, *layout);
+        };
+        return sums ? unpack(unpack_kernel<lb_cell::inside_t<T>, T>) : unpack(unpack_kernel<T, T>);
     });
 }

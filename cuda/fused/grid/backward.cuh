@@ -99,22 +99,6 @@ template <class T> struct message {
         return slot ^ (slot / 4 & 2);
     }
 
-    /* Returns the unit in the row tile and the first of 8 columns that a lane sends, and the sums
-     * for them in `four`. */
-    static __device__ inline int unit_of_lane(int lane)
-    {
-        return lane / 4 * 2;
-    }
-    static __device__ inline int column_of_lane(int lane)
-    {
-        return lane % 4 * 2;
-    }
-    static __device__ inline void gather(const float (&sum)[4], int, float (&four)[4])
-    {
-        for (int e = 0; e < 4; e++)
-            four[e] = sum[e];
-    }
-
     /* Rounds to the nearest number of T whose last bit is 0, ties to even. To add and subtract 1.5
      * times a power of two rounds to multiples of 2^-23 of that power, and leaves infinite values
      * and NaN what they are. In bf16 it leaves the last bit to be cut off from 2^105 on. */
@@ -173,19 +157,6 @@ template <> struct message<float> {
     static __device__ inline int part_of(int slot)
     {
         return slot;
-    }
-
-    static __device__ inline int unit_of_lane(int lane)
-    {
-        return lane / 4 * 2 + lane % 2;
-    }
-    static __device__ inline int column_of_lane(int lane)
-    {
-        return lane % 4 / 2 * 4;
-    }
-    static __device__ inline void gather(const float (&sum)[4], int lane, float (&four)[4])
-    {
-        gather_columns(sum, lane, four);
     }
 
     struct packed {
@@ -311,8 +282,7 @@ __device__ inline bool collect_share(backward_thread<Math, Tile> &t, int state, 
         for (int n = 0; n < thread::window; n++) {
             if (!sums.await(n, t.wait, p.first_block + messages.from(n), step, messages))
                 return false;
-            float4 part = message::take(sums.words[n], sums.epoch);
-            sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+            add(sum, message::take(sums.words[n], sums.epoch));
         }
     }
     t.asked = false;
@@ -368,13 +338,12 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
         cell_place c = find_cell<Tile>(t.place, a.hidden, chunk, cell_at);
         const float *cells = static_cast<const float *>(a.cells);
         cell_inputs &in = t.next[n];
-        size_t at = sequence_index(a, direction, time_of(length, direction, step), c.row, c.unit);
+        size_t at = sequence_index(a, direction, length, step, c.row, c.unit);
         in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
         in.dy = convert_to_real(static_cast<const T *>(a.dy)[at]);
         in.c = cells[at];
         if (step > 0)
-            in.c_prev = cells[sequence_index(a, direction, time_of(length, direction, step - 1),
-                                             c.row, c.unit)];
+            in.c_prev = cells[sequence_index(a, direction, length, step - 1, c.row, c.unit)];
         else
             in.c_prev = convert_to_real(
                 static_cast<const T *>(a.c0)[state_index(a, direction, c.row, c.unit)]);
@@ -395,7 +364,7 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const block
     unsigned char *to = slice + place_in_slice(lane) + first % Math::lane_units / 4 * gate_bytes;
     size_t at = 0;
     if (length > 0)
-        at = sequence_index(a, p.direction, time_of(length, p.direction, step), c.row, c.unit);
+        at = sequence_index(a, p.direction, length, step, c.row, c.unit);
     if constexpr (Math::word_units == 2) {
         uint2 packed = make_uint2(Math::bits(d.x) | Math::bits(d.y) << 16,
                                   Math::bits(d.z) | Math::bits(d.w) << 16);
@@ -490,8 +459,8 @@ template <class Math, class Tile> struct sending {
     __device__ inline sending(const backward_thread<Math, Tile> &t, int state, int chunk)
     {
         const block_place &p = t.place;
-        int column = message::column_of_lane(p.lane);
-        unit = p.warp * 16 + message::unit_of_lane(p.lane);
+        int column = p.lane % 4 * 2 / message::columns * message::columns;
+        unit = p.warp * 16 + p.lane / 4 * 2 + (message::units == 1 ? p.lane % 2 : 0);
         units = p.blocks * Tile::units;
         columns = live_columns<Tile>(p, chunk) - column;
         epoch = epoch_of(state);
@@ -505,9 +474,10 @@ template <class Math, class Tile> struct sending {
     {
         for (int n = 0; n < group.count; n++) {
             for (int i = 0; i < Tile::eights; i++) {
-                float own[4], four[4];
-                group.sum[n][i].finish(own, lane);
-                message::gather(own, lane, four);
+                float four[4];
+                group.sum[n][i].finish(four, lane);
+                if (message::units == 1)
+                    gather_columns(four, lane, four);
                 typename message::packed bits = message::pack(four, epoch);
                 if (8 * i < columns && unit + (first + n) * apart < units)
                     message::store(to + (first + n) * step + i * eight_bytes, bits);
@@ -627,22 +597,20 @@ __device__ inline bool backward_step(const lb_fused_backward_args &a,
 }
 
 template <class Math, class Tile>
-__device__ inline void backward_run(const lb_grid_backward_args &g)
+__device__ inline void backward_run(const lb_fused_backward_args &a)
 {
     LB_DYNAMIC_SHARED(unsigned char, memory);
     using thread = backward_thread<Math, Tile>;
-    const lb_fused_backward_args &a = g.layer;
     thread t;
-    t.place = find_place<Tile>(g);
+    t.place = find_place<Tile>(a);
     const block_place &p = t.place;
     backward_shared<Math, Tile> s(memory, p.chunks);
-    t.wait = {a.fault, g.spin_limit};
+    t.wait = {a.fault, a.spin_limit};
     t.exchange = static_cast<unsigned char *>(a.scratch) +
                  static_cast<size_t>(p.group) * 2 * p.chunks * p.blocks * p.blocks * thread::quads *
                      thread::message_bytes;
-    size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
-    t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
-                   s.weights + p.warp * Tile::spilled * lanes, p.lane);
+    size_t block_of_all = p.direction * p.blocks + p.rank;
+    t.weights.load(a.weights, block_of_all * Tile::warps + p.warp, p.warp, p.lane, s.weights);
     t.weights.settle(p.lane);
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x == 0)
@@ -671,7 +639,7 @@ __device__ inline void backward_run(const lb_grid_backward_args &g)
  * body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
-    fused_grid_backward_kernel(lb_grid_backward_args a)
+    fused_grid_backward_kernel(lb_fused_backward_args a)
 {
     if constexpr (lb_grid_shared(&Tile::figures, Math::figure, true, 1) <= shared_limit)
         backward_run<Math, Tile>(a);

@@ -74,12 +74,11 @@ __device__ inline float first_h(const lb_fused_forward_args &a, int direction, i
 {
     if (a.from == 0)
         return convert_to_real(static_cast<const T *>(a.h0)[state_index(a, direction, row, unit)]);
-    int length = a.lengths ? a.lengths[row] : a.seq_len;
+    int length = lb_recurrence::length_of(a, row);
     if (a.from >= length)
         return 0;
-    int time = time_of(length, direction, a.from - 1);
     return convert_to_real(
-        static_cast<const T *>(a.y)[sequence_index(a, direction, time, row, unit)]);
+        static_cast<const T *>(a.y)[sequence_index(a, direction, length, a.from - 1, row, unit)]);
 }
 
 /* The same for this lane's part of a window of packets. */
@@ -355,10 +354,10 @@ __device__ inline void copy_pre(const lb_fused_forward_args &a, const forward_th
         if (at >= Tile::cells || step >= s.lengths[chunk * Tile::cells + at])
             continue;
         cell_place c = find_cell<Tile>(t.place, a.hidden, chunk, at);
-        int time = time_of(s.lengths[chunk * Tile::cells + at], t.place.direction, step);
-        lb_ptx::copy_async<16>(s.pre + at,
-                               static_cast<const float4 *>(a.pre) +
-                                   sequence_index(a, t.place.direction, time, c.row, c.unit));
+        int length = s.lengths[chunk * Tile::cells + at];
+        lb_ptx::copy_async<16>(
+            s.pre + at, static_cast<const float4 *>(a.pre) +
+                            sequence_index(a, t.place.direction, length, step, c.row, c.unit));
     }
     lb_ptx::copy_async_commit();
 }
@@ -366,11 +365,6 @@ __device__ inline void copy_pre(const lb_fused_forward_args &a, const forward_th
 __device__ inline float4 bias_of(const lb_fused_forward_args &a, const block_place &p, int unit)
 {
     return __ldg(static_cast<const float4 *>(a.bias) + p.direction * a.hidden + unit);
-}
-
-__device__ inline void add(float4 &to, const float4 &v)
-{
-    to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w;
 }
 
 /* Waits for the pre-activations, and adds the bias where registers hold it: before the barrier,
@@ -441,8 +435,7 @@ __device__ inline void store_cell(const lb_fused_forward_args &a, int direction,
                                   float c, float h)
 {
     using T = typename Math::stored;
-    int time = time_of(length, direction, step);
-    size_t at = sequence_index(a, direction, time, cell.row, cell.unit);
+    size_t at = sequence_index(a, direction, length, step, cell.row, cell.unit);
     static_cast<T *>(a.y)[at] = convert_to_storage<T>(h);
     if (step >= length)
         return;
@@ -475,10 +468,8 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         if (!Tile::roomy && length > 0)
             add(g, bias_of(a, t.place, cell.unit));
 #pragma unroll
-        for (int w = 0; w < Tile::warps; w++) {
-            float4 part = partial[w * Tile::cells + at];
-            g.x += part.x, g.y += part.y, g.z += part.z, g.w += part.w;
-        }
+        for (int w = 0; w < Tile::warps; w++)
+            add(g, partial[w * Tile::cells + at]);
         g.x = Math::sigmoid(g.x), g.y = Math::sigmoid(g.y);
         g.z = Math::tangent(g.z), g.w = Math::sigmoid(g.w);
         float c = g.y * kept + g.x * g.z;
@@ -531,19 +522,17 @@ __device__ inline void store_carry(const lb_fused_forward_args &a, const block_p
 
 /* Reads what the thread keeps, and the first pre-activations. */
 template <class Math, class Tile>
-__device__ inline void begin(const lb_grid_forward_args &g, forward_thread<Math, Tile> &t,
+__device__ inline void begin(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
                              const forward_shared<Math, Tile> &s)
 {
-    const lb_fused_forward_args &a = g.layer;
     const block_place &p = t.place;
-    t.wait = {a.fault, g.spin_limit};
+    t.wait = {a.fault, a.spin_limit};
     t.units_sent = p.blocks * Tile::units;
     t.exchange =
         static_cast<unsigned char *>(a.scratch) +
         static_cast<size_t>(p.group * LB_GRID_COPIES + p.rank % LB_GRID_COPIES) * t.copy_bytes();
-    size_t warp = static_cast<size_t>(p.direction * p.blocks + p.rank) * Tile::warps + p.warp;
-    t.weights.load(static_cast<const uint4 *>(a.weights) + warp * Tile::fragments * lanes,
-                   s.weights + p.warp * Tile::spilled * lanes, p.lane);
+    size_t block_of_all = p.direction * p.blocks + p.rank;
+    t.weights.load(a.weights, block_of_all * Tile::warps + p.warp, p.warp, p.lane, s.weights);
     prepare_cells<Math, Tile>(a, t);
     load_state<Math, Tile>(a, p, s);
     if (threadIdx.x < 2)
@@ -579,14 +568,13 @@ __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thre
     return true;
 }
 
-template <class Math, class Tile> __device__ inline void forward_run(const lb_grid_forward_args &g)
+template <class Math, class Tile> __device__ inline void forward_run(const lb_fused_forward_args &a)
 {
     LB_DYNAMIC_SHARED(unsigned char, memory);
-    const lb_fused_forward_args &a = g.layer;
     forward_thread<Math, Tile> t;
-    t.place = find_place<Tile>(g);
+    t.place = find_place<Tile>(a);
     forward_shared<Math, Tile> s(memory, t.place.chunks);
-    begin<Math, Tile>(g, t, s);
+    begin<Math, Tile>(a, t, s);
     window_of_h<Math, Tile> h(t);
     turn now = {a.from, 0, false};
     for (int buffer = 0; now.step < a.to; buffer = 1 - buffer) {
@@ -614,7 +602,7 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_gr
  * Where shared memory is too small for one chunk, its body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
-    fused_grid_forward_kernel(lb_grid_forward_args a)
+    fused_grid_forward_kernel(lb_fused_forward_args a)
 {
     if constexpr (lb_grid_shared(&Tile::figures, Math::figure, false, 1) <= shared_limit)
         forward_run<Math, Tile>(a);

@@ -72,8 +72,9 @@ __device__ inline int place_in_slice(int lane)
     return chunk_in_slice(lane / 4, lane % 4) * 16;
 }
 
-/* What the formats of the tensor cores share. A lane multiplies the words that it has received. */
-struct tensor_format {
+/* What the formats of the tensor cores share; T is the type that mma takes. A lane multiplies the
+ * words that it has received. */
+template <class T> struct tensor_format {
     using sums = tensor_sums;
     using operand = tensor_operand;
     static constexpr bool staged = false;
@@ -93,9 +94,15 @@ struct tensor_format {
             for (int w = 0; w < 4; w++)
                 b[i].x[w] = word(i, w);
     }
+
+    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
+    {
+        lb_ptx::mma<T>(s.v, a[0], {b.x[0], b.x[1]});
+        lb_ptx::mma<T>(s.v, a[1], {b.x[2], b.x[3]});
+    }
 };
 
-template <class T, uint32_t above> struct half_math : fast_functions, tensor_format {
+template <class T, uint32_t above> struct half_math : fast_functions, tensor_format<T> {
     using stored = T;
     static constexpr int lane_units = 8;       /* units of a column in 16 bytes */
     static constexpr int word_units = 2;       /* units in 32 bits */
@@ -111,20 +118,10 @@ template <class T, uint32_t above> struct half_math : fast_functions, tensor_for
 
 struct f16_math : half_math<__half, 0x03ff> {
     static constexpr lb_grid_math figure = LB_GRID_F16;
-    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
-    {
-        lb_ptx::mma_f16(s.v, a[0], {b.x[0], b.x[1]}, s.v);
-        lb_ptx::mma_f16(s.v, a[1], {b.x[2], b.x[3]}, s.v);
-    }
 };
 
 struct bf16_math : half_math<__nv_bfloat16, 0x007f> {
     static constexpr lb_grid_math figure = LB_GRID_BF16;
-    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
-    {
-        lb_ptx::mma_bf16(s.v, a[0], {b.x[0], b.x[1]}, s.v);
-        lb_ptx::mma_bf16(s.v, a[1], {b.x[2], b.x[3]}, s.v);
-    }
 };
 
 struct float_math : exact_functions {
@@ -135,21 +132,21 @@ struct float_math : exact_functions {
     static constexpr uint32_t above_one = 0x007fffffu;
 };
 
-struct tf32_math : float_math, tensor_format {
+struct tf32_math : float_math, tensor_format<float> {
     static constexpr lb_grid_math figure = LB_GRID_TF32;
 
     static __device__ inline uint32_t bits(float v)
     {
         return lb_ptx::to_tf32(v);
     }
-    static __device__ inline void multiply(sums &s, const uint32_t (&a)[2][4], const operand &b)
-    {
-        lb_ptx::mma_tf32(s.v, a[0], {b.x[0], b.x[1]}, s.v);
-        lb_ptx::mma_tf32(s.v, a[1], {b.x[2], b.x[3]}, s.v);
-    }
 };
 
 template <class Math> constexpr int deep = 4 * Math::lane_units; /* units per packet */
+
+__device__ inline void add(float4 &to, const float4 &v)
+{
+    to.x += v.x, to.y += v.y, to.z += v.z, to.w += v.w;
+}
 
 /* Copies fragments 2 f and 2 f + 1, the two k-steps of a packet, to a. */
 template <class Tile>
@@ -182,7 +179,7 @@ template <class Tile, class Args> __device__ inline block_place find_place(const
     p.blocks = gridDim.x;
     p.direction = a.direction + blockIdx.z;
     p.first_row = blockIdx.y * a.rows;
-    p.rows = min(a.rows, a.layer.batch - p.first_row);
+    p.rows = min(a.rows, a.batch - p.first_row);
     p.chunks = (a.rows + Tile::columns - 1) / Tile::columns;
     p.group = p.direction * gridDim.y + blockIdx.y;
     p.first_block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x;
@@ -217,11 +214,9 @@ __device__ inline cell_place find_cell(const block_place &p, int hidden, int chu
     return c;
 }
 
-template <class Layer> __device__ inline int length_of(const Layer &a, const cell_place &c)
+template <class Args> __device__ inline int length_of(const Args &a, const cell_place &c)
 {
-    if (!c.exists)
-        return 0;
-    return a.lengths ? a.lengths[c.row] : a.seq_len;
+    return c.exists ? lb_recurrence::length_of(a, c.row) : 0;
 }
 
 /* ---- Exchange ---------------------------------------------------------------------------------

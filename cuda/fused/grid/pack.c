@@ -1,6 +1,6 @@
 /* The order in which the lanes of the grid kernels hold recurrent weights, and the sizes of
  * what blocks exchange. */
-#include "cuda/fused/grid/tile.h"
+#include "cuda/fused/grid/grid.h"
 
 enum { lanes = 32, lane_bytes = 16, registers = 4, k_steps = 2 };
 

@@ -148,8 +148,7 @@ __device__ inline void find_gradient(const lb_fused_backward_args &a, const bloc
 /* Returns where carry has dc of a cell. */
 template <class R> __device__ inline R *carry_of(const lb_fused_backward_args &a, size_t state)
 {
-    return static_cast<R *>(a.carry) + static_cast<size_t>(a.directions) * a.batch * a.hidden +
-           state; /* of dc */
+    return static_cast<R *>(a.carry) + lb_recurrence::state_size(a) + state;
 }
 
 /* Loads the inputs of a step but for those of the row's last step, dhn and dcn. Step -1 is the

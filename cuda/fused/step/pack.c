@@ -1,5 +1,5 @@
 /* The rows of recurrent weights that the step kernels read. */
-#include "cuda/fused/step/tile.h"
+#include "cuda/fused/step/step.h"
 
 static size_t round_up(size_t value, size_t unit)
 {

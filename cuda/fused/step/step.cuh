@@ -4,15 +4,10 @@
 #ifndef LB_STEP_CUH
 #define LB_STEP_CUH
 
-#include <cstdint>
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
+#include <type_traits>
 
-#include "cuda/common/ptx.cuh"
-#include "cuda/common/scalar.cuh"
-#include "cuda/fused/common/args.h"
-#include "cuda/fused/common/functions.cuh"
-#include "cuda/fused/step/tile.h"
+#include "cuda/fused/common/recurrence.cuh"
+#include "cuda/fused/step/step.h"
 
 namespace lb_step
 {
@@ -21,10 +16,10 @@ using lb_cell::convert_to_real;
 using lb_cell::convert_to_storage;
 using lb_cell::inside_t;
 using lb_cell::squash_slope;
-using lb_functions::functions_of;
-using lb_functions::squash;
+using lb_recurrence::functions_of;
+using lb_recurrence::lanes;
+using lb_recurrence::squash;
 
-constexpr int lanes = 32;
 constexpr int chunk = 16;   /* bytes that one instruction copies to shared memory */
 constexpr int k_bytes = 32; /* depth of one multiplication in bytes: two chunks */
 
@@ -57,38 +52,34 @@ template <class V> struct alignas(sizeof(V) == 8 ? 16 : 4 * sizeof(V)) four {
  * products of k_bytes of depth: weights and state point to the first row at that depth, and rows
  * are `pitch` bytes apart. */
 
-__device__ inline void load_chunk(float (&v)[4], const unsigned char *from)
-{
-    float4 f = *reinterpret_cast<const float4 *>(from);
-    v[0] = f.x, v[1] = f.y, v[2] = f.z, v[3] = f.w;
-}
-
-__device__ inline void load_chunk(double (&v)[2], const unsigned char *from)
-{
-    double2 f = *reinterpret_cast<const double2 *>(from);
-    v[0] = f.x, v[1] = f.y;
-}
-
 /* f32 and f64 in full precision, without tensor cores: a lane computes 4 rows of one column. */
 template <class T> struct plain_product {
     using storage = T;
     using real = T;
     static constexpr int paired_row_tiles = sizeof(T) == 8 ? 0 : 2;
+    static constexpr int depth = chunk / sizeof(T); /* of a chunk */
+    struct alignas(chunk) values {
+        T of[depth];
+    };
+
+    static __device__ inline values load(const unsigned char *from)
+    {
+        return *reinterpret_cast<const values *>(from);
+    }
 
     template <int cells>
     static __device__ inline void step(T (&sum)[cells][4], const unsigned char *weights,
                                        const unsigned char *state, int pitch, int lane)
     {
-        constexpr int depth = chunk / sizeof(T);
         for (int half = 0; half < k_bytes; half += chunk) {
-            T w[4][depth], h[depth];
+            values w[4], h;
             for (int e = 0; e < 4; e++)
-                load_chunk(w[e], weights + row_of(lane, e) * pitch + half);
+                w[e] = load(weights + row_of(lane, e) * pitch + half);
             for (int i = 0; i < cells; i++) {
-                load_chunk(h, state + (8 * i + lane % 8) * pitch + half);
+                h = load(state + (8 * i + lane % 8) * pitch + half);
                 for (int k = 0; k < depth; k++)
                     for (int e = 0; e < 4; e++)
-                        sum[i][e] += w[e][k] * h[k];
+                        sum[i][e] += w[e].of[k] * h.of[k];
             }
         }
     }
@@ -107,38 +98,21 @@ template <class T> struct plain_product {
 /* Tensor cores: Format is __half, __nv_bfloat16, or float for TF32. A row that is 8 elements of 16
  * bits deep and one that is 4 elements of 32 bits deep both have 16 bytes, so that ldmatrix loads
  * both. */
-template <class Format>
-__device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
-
-template <>
-__device__ inline void multiply<__half>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
-                                        uint32_t b1)
-{
-    const uint32_t b[2] = {b0, b1};
-    lb_ptx::mma_f16(sum, a, b, sum);
-}
-
-template <>
-__device__ inline void multiply<__nv_bfloat16>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
-                                               uint32_t b1)
-{
-    const uint32_t b[2] = {b0, b1};
-    lb_ptx::mma_bf16(sum, a, b, sum);
-}
-
-template <>
-__device__ inline void multiply<float>(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
-                                       uint32_t b1)
-{
-    const uint32_t b[2] = {lb_ptx::to_tf32(__uint_as_float(b0)),
-                           lb_ptx::to_tf32(__uint_as_float(b1))};
-    lb_ptx::mma_tf32(sum, a, b, sum);
-}
-
 template <class Format> struct tensor_product {
     using storage = Format;
     using real = float;
     static constexpr int paired_row_tiles = 4;
+
+    /* f32 bits of the state are rounded to TF32; weights were rounded when they were packed. */
+    static __device__ inline void multiply(float (&sum)[4], const uint32_t (&a)[4], uint32_t b0,
+                                           uint32_t b1)
+    {
+        if (std::is_same<Format, float>::value) {
+            b0 = lb_ptx::to_tf32(__uint_as_float(b0));
+            b1 = lb_ptx::to_tf32(__uint_as_float(b1));
+        }
+        lb_ptx::mma<Format>(sum, a, {b0, b1});
+    }
 
     template <int cells>
     static __device__ inline void step(float (&sum)[cells][4], const unsigned char *weights,
@@ -149,8 +123,8 @@ template <class Format> struct tensor_product {
         const unsigned char *column = state + (lane % 8 + lane / 16 * 8) * pitch;
         for (int i = 0; i < cells; i += 2) {
             lb_ptx::ldmatrix(b, column + 8 * i * pitch + lane / 8 % 2 * chunk);
-            multiply<Format>(sum[i], a, b[0], b[1]);
-            multiply<Format>(sum[i + 1], a, b[2], b[3]);
+            multiply(sum[i], a, b[0], b[1]);
+            multiply(sum[i + 1], a, b[2], b[3]);
         }
     }
 
@@ -204,9 +178,7 @@ __device__ inline void follow_previous_step()
 /* Returns the steps of a batch row, or 0 where there is no such row. */
 template <class Args> __device__ inline int length_of(const Args &a, int row)
 {
-    if (row >= a.batch)
-        return 0;
-    return a.lengths ? a.lengths[row] : a.seq_len;
+    return row < a.batch ? lb_recurrence::length_of(a, row) : 0;
 }
 
 /* Returns the index in [T, B, D] of what a row reads at step `step`. Direction 1 starts at the

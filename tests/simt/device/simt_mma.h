@@ -82,12 +82,12 @@ template <class Format> SIMT_RUNTIME void finish_mma(lane_slot *slots)
 
 template <class Format>
 SIMT_RUNTIME void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                      const float (&c)[4], const char *name, site at)
+                      const char *name, site at)
 {
     mma_operands in;
     __builtin_memcpy(in.a, a, sizeof in.a);
     __builtin_memcpy(in.b, b, sizeof in.b);
-    __builtin_memcpy(in.c, c, sizeof in.c);
+    __builtin_memcpy(in.c, d, sizeof in.c);
     collective what = {name, false, finish_mma<Format>};
     const meeting &met = warp_exchange(~0u, &in, sizeof in, what, at);
     __builtin_memcpy(d, met.slots[self->lane].bytes, sizeof d);
@@ -117,25 +117,31 @@ template <int count> SIMT_RUNTIME void finish_ldmatrix(lane_slot *slots)
 namespace lb_ptx
 {
 
-inline void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                    const float (&c)[4], simt::site at = simt::site::here())
+template <class T>
+inline void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                simt::site at = simt::site::here());
+
+template <>
+inline void mma<__half>(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                        simt::site at)
 {
-    simt::mma<simt::f16_pair>(d, a, b, c, "mma f16", at);
+    simt::mma<simt::f16_pair>(d, a, b, "mma f16", at);
 }
 
-inline void mma_bf16(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                     const float (&c)[4], simt::site at = simt::site::here())
+template <>
+inline void mma<__nv_bfloat16>(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                               simt::site at)
 {
-    simt::mma<simt::bf16_pair>(d, a, b, c, "mma bf16", at);
+    simt::mma<simt::bf16_pair>(d, a, b, "mma bf16", at);
 }
 
-inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                     const float (&c)[4], simt::site at = simt::site::here())
+template <>
+inline void mma<float>(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], simt::site at)
 {
     for (uint32_t bits : {a[0], a[1], a[2], a[3], b[0], b[1]})
         if ((bits & 0x7f800000u) != 0x7f800000u && bits & 0x1fffu)
             simt::fail(at, "mma tf32: an operand is not rounded to TF32");
-    simt::mma<simt::tf32>(d, a, b, c, "mma tf32", at);
+    simt::mma<simt::tf32>(d, a, b, "mma tf32", at);
 }
 
 /* Rounds to nearest, with ties away from zero, by adding half a unit to the magnitude.

@@ -45,17 +45,14 @@ static void log_run(char what)
     lb_host_log[length] = what, lb_host_log[length + 1] = 0;
 }
 
-template <class... Parameters>
-enum lb_status ask_resident(void (*)(Parameters...), const shape &s, int *resident,
-                            struct lb_error *)
+enum lb_status ask_resident(any_kernel, const shape &s, int *resident, struct lb_error *)
 {
     *resident = s.cooperative ? lb_grid_host_resident : lb_host_sms / (s.cluster ? s.cluster : 1);
     return LB_OK;
 }
 
 /* As on sm_90 and later with CUDA 12.3. */
-template <class... Parameters>
-enum lb_status ask_follows(void (*)(Parameters...), const shape &, bool *follows, struct lb_error *)
+enum lb_status ask_follows(any_kernel, const shape &, bool *follows, struct lb_error *)
 {
     *follows = true;
     return LB_OK;
@@ -115,7 +112,7 @@ static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error
                                    const Body &body)
 {
     simt::launch_config config = {s.family};
-    config.grid = {s.grid[0], s.grid[1], s.grid[2]};
+    config.grid.x = s.grid[0], config.grid.y = s.grid[1], config.grid.z = s.grid[2];
     config.block.x = s.threads;
     config.cluster = s.cluster ? s.cluster : 1;
     config.shared_bytes = s.shared;
@@ -135,13 +132,6 @@ static enum lb_status enqueue_body(const shape &s, void *stream, struct lb_error
     return fake_enqueue_call(stream, work, err);
 }
 
-template <class... Parameters>
-enum lb_status enqueue(void (*kernel)(Parameters...), const shape &s, void *stream,
-                       struct lb_error *err, const Parameters &...arguments)
-{
-    return enqueue_body(s, stream, err, [=] { kernel(arguments...); });
-}
-
 /* Enqueues a cooperative launch in which one block may be missing. The other blocks then give up
  * sooner, and the missing one writes all the time, so that the emulator does not report a livelock.
  */
@@ -159,24 +149,21 @@ static enum lb_status enqueue_waiting(void (*kernel)(Args), const shape &s, void
             return kernel(args);
         for (uint32_t n = 0; simt::linear_thread() == 0 && n < 1 << 16; n++) {
             lb_ptx::store_relaxed<scope::gpu>(elsewhere, *elsewhere + 1);
-            if (lb_ptx::load_relaxed<scope::gpu>(&args.layer.fault->raised))
+            if (lb_ptx::load_relaxed<scope::gpu>(&args.fault->raised))
                 break;
         }
     });
 }
 
-template <>
-enum lb_status enqueue(void (*kernel)(lb_grid_forward_args), const shape &s, void *stream,
-                       struct lb_error *err, const lb_grid_forward_args &args)
+template <class... Arguments>
+enum lb_status enqueue(any_kernel kernel, const shape &s, void *stream, struct lb_error *err,
+                       Arguments... arguments)
 {
-    return enqueue_waiting(kernel, s, stream, err, args);
-}
-
-template <>
-enum lb_status enqueue(void (*kernel)(lb_grid_backward_args), const shape &s, void *stream,
-                       struct lb_error *err, const lb_grid_backward_args &args)
-{
-    return enqueue_waiting(kernel, s, stream, err, args);
+    auto *typed = reinterpret_cast<void (*)(Arguments...)>(kernel);
+    if constexpr (sizeof...(Arguments) == 1)
+        if (s.cooperative)
+            return enqueue_waiting(typed, s, stream, err, arguments...);
+    return enqueue_body(s, stream, err, [=] { typed(arguments...); });
 }
 
 } // namespace lb_fused_launch

@@ -30,7 +30,7 @@ STEP = {"f64": ("{S}plain_product<double>", "LB_F64, LB_IEEE"),
 # {kind} and {types} are those of a kind, {tile} is its tile as a type and {figures} as numbers.
 FAMILIES = {
     "cluster": {
-        "headers": ["../common/functions.cuh", "../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
         "kinds": HALF,
         "forward": "cluster_kernel{{figures}, {S}fused_cluster_forward_kernel<{kind}, {tile}, false>, nullptr}, "
                    "{types}, false",
@@ -39,7 +39,7 @@ FAMILIES = {
         "backward": "cluster_kernel{{figures}, nullptr, {S}fused_cluster_backward_kernel<{kind}, {tile}>}, {types}",
     },
     "grid": {
-        "headers": ["../common/functions.cuh", "../common/recurrence.cuh", "grid.cuh", "ffma.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/recurrence.cuh", "grid.cuh", "ffma.cuh", "forward.cuh", "backward.cuh"],
         "kinds": GRID,
         "forward": "grid_kernel{{figures}, {kind}::figure, {S}fused_grid_forward_kernel<{kind}, {tile}>, nullptr}, "
                    "{types}, true",
@@ -47,7 +47,7 @@ FAMILIES = {
                     "{types}",
     },
     "step": {
-        "headers": ["../common/functions.cuh", "step.cuh", "forward.cuh", "backward.cuh"],
+        "headers": ["../common/recurrence.cuh", "step.cuh", "forward.cuh", "backward.cuh"],
         "kinds": STEP,
         "forward": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true",
         "relu": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true, "

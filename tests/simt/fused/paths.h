@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cuda/fused/cluster/tile.h"
+#include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
 

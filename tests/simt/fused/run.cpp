@@ -104,9 +104,8 @@ class trial
     lb_weight_layout layout_of(const step_kernel &k) const;
 
     simt::launch_config config_of(int warps, size_t shared) const;
-    template <class Args> void launch(const cluster_kernel &k, void (*kernel)(Args), const Args &a);
-    template <class GridArgs, class Args>
-    void launch(const grid_kernel &k, void (*kernel)(GridArgs), const Args &a);
+    template <class Args> void launch(const cluster_kernel &k, void (*kernel)(Args), Args a);
+    template <class Args> void launch(const grid_kernel &k, void (*kernel)(Args), Args a);
     template <class Args>
     void launch(const step_kernel &k, void (*kernel)(Args, int, bool), const Args &a);
     template <class Args>
@@ -253,19 +252,16 @@ simt::launch_config trial::config_of(int warps, size_t shared) const
     return config;
 }
 
-template <class Args>
-void trial::launch(const cluster_kernel &k, void (*kernel)(Args), const Args &a)
+template <class Args> void trial::launch(const cluster_kernel &k, void (*kernel)(Args), Args a)
 {
     simt::launch_config config = config_of(k.tile.warps, lb_cluster_shared(&k.tile, !k.forward));
-    Args with = a;
-    with.rows = how_.rows > 0 ? how_.rows : k.tile.columns;
+    a.rows = how_.rows > 0 ? how_.rows : k.tile.columns;
     config.cluster = static_cast<unsigned>(k.tile.blocks);
-    config.grid.x = ceil_div(a.batch, with.rows) * config.cluster;
-    result.outcome.add(simt::launch(config, [=] { kernel(with); }));
+    config.grid.x = ceil_div(a.batch, a.rows) * config.cluster;
+    result.outcome.add(simt::launch(config, [=] { kernel(a); }));
 }
 
-template <class GridArgs, class Args>
-void trial::launch(const grid_kernel &k, void (*kernel)(GridArgs), const Args &a)
+template <class Args> void trial::launch(const grid_kernel &k, void (*kernel)(Args), Args a)
 {
     const lb_grid_split split = lb_grid_split_of(&k.tile, a.batch, how_.groups);
     simt::launch_config config =
@@ -275,19 +271,17 @@ void trial::launch(const grid_kernel &k, void (*kernel)(GridArgs), const Args &a
                    static_cast<unsigned>(split.groups), static_cast<unsigned>(beside)};
     size_t exchange = lb_grid_exchange(&k.tile, k.math, !k.forward, a.hidden, &split, a.directions);
     uint32_t *elsewhere = simt::device_copy(std::vector<uint32_t>(1), "elsewhere");
-    GridArgs g = {};
-    g.layer = a;
     if (!exchange_)
         exchange_ = simt::device_copy(bytes(exchange), "exchange");
-    g.layer.scratch = exchange_;
-    g.rows = split.rows;
-    g.spin_limit = how_.spin_limit;
-    for (; g.direction < a.directions; g.direction += beside) {
+    a.scratch = exchange_;
+    a.rows = split.rows;
+    a.spin_limit = how_.spin_limit;
+    for (; a.direction < a.directions; a.direction += beside) {
         result.outcome.add(simt::launch(config, [=] {
             if (static_cast<int>(simt::linear_block()) != missing)
-                kernel(g);
+                kernel(a);
             else if (simt::linear_thread() == 0)
-                do_other_things(g.layer.fault, elsewhere);
+                do_other_things(a.fault, elsewhere);
         }));
     }
 }

@@ -4,7 +4,7 @@
 #define LB_SIMT_FUSED_RUN_H
 
 #include "../mutants.h"
-#include "cuda/fused/cluster/tile.h"
+#include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
 #include "truth.h"
@@ -24,8 +24,8 @@ struct cluster_kernel {
 struct grid_kernel {
     lb_grid_tile tile;
     lb_grid_math math;
-    void (*forward)(lb_grid_forward_args);
-    void (*backward)(lb_grid_backward_args);
+    void (*forward)(lb_fused_forward_args);
+    void (*backward)(lb_fused_backward_args);
 };
 
 struct step_kernel {
