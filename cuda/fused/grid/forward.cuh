@@ -351,10 +351,12 @@ __device__ inline void copy_pre(const lb_fused_forward_args &a, const forward_th
 {
     for (int n = 0; n < Tile::cells_thread; n++) {
         int at = threadIdx.x + n * Tile::threads;
-        if (at >= Tile::cells || step >= s.lengths[chunk * Tile::cells + at])
+        if (at >= Tile::cells)
+            continue;
+        int length = s.lengths[chunk * Tile::cells + at];
+        if (step >= length)
             continue;
         cell_place c = find_cell<Tile>(t.place, a.hidden, chunk, at);
-        int length = s.lengths[chunk * Tile::cells + at];
         lb_ptx::copy_async<16>(
             s.pre + at, static_cast<const float4 *>(a.pre) +
                             sequence_index(a, t.place.direction, length, step, c.row, c.unit));
