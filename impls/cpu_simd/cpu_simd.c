@@ -247,17 +247,6 @@ static size_t sum_count(const struct lb_cpu_simd *simd)
     return simd->half && chunk > step ? chunk : step;
 }
 
-/* Sets the pointers to the arrays of backward. */
-static void lay_out_backward(struct lb_cpu_simd *simd, struct lb_arena *scratch)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    simd->between = lb_arena_take(scratch, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
-    simd->first = lb_arena_take(scratch, s->B * s->gates * simd->elem);
-    simd->packed_bytes =
-        simd->kernels->tiles ? lb_cpu_tiles_packed_bytes(simd) : lb_cpu_packed_bytes(simd);
-    simd->packed = lb_arena_take(scratch, simd->threads * simd->packed_bytes);
-}
-
 /* Sets the pointers to the arrays of cells other than the standard one; passes: what backward
  * reads. */
 static void lay_out_cell(struct lb_cpu_simd *simd, struct lb_arena *passes,
@@ -266,7 +255,7 @@ static void lay_out_cell(struct lb_cpu_simd *simd, struct lb_arena *passes,
     const struct lb_cpu_sizes *s = &simd->s;
     bool trains = lb_trains(&simd->problem), backward = lb_has_backward(&simd->problem);
     size_t layers = simd->problem.cell == LB_CELL_RESIDUAL ? s->L - 1 : s->L;
-    size_t row_units = simd->cell_rows * s->units;
+    size_t sums = backward ? s->B * simd->cell_rows * s->units * simd->sum_elem : 0;
     switch (simd->problem.cell) {
     case LB_CELL_RECURRENT_DROPOUT:
         simd->h0 = lb_arena_take(passes, s->layer_dirs * s->B * s->H * simd->elem);
@@ -287,11 +276,8 @@ static void lay_out_cell(struct lb_cpu_simd *simd, struct lb_arena *passes,
         if (trains)
             simd->norm =
                 lb_arena_take(passes, s->layer_dirs * s->rows * simd->norm_count * simd->sum_elem);
-        simd->cell_sums = lb_arena_take(scratch, backward ? s->B * row_units * simd->sum_elem : 0);
-        break;
-    case LB_CELL_PEEPHOLE:
-        simd->cell_sums = lb_arena_take(scratch, backward ? s->B * row_units * simd->sum_elem : 0);
-        break;
+        /* fall through */
+    case LB_CELL_PEEPHOLE: simd->cell_sums = lb_arena_take(scratch, sums); break;
     default: break;
     }
 }
@@ -329,8 +315,13 @@ static void lay_out(struct lb_cpu_simd *simd, size_t *reserve, size_t *workspace
         simd->sum_count = sum_count(simd);
         simd->sums = lb_arena_take(&scratch, simd->threads * simd->sum_count * simd->sum_elem);
     }
-    if (backward)
-        lay_out_backward(simd, &scratch);
+    if (backward) {
+        simd->between = lb_arena_take(&scratch, (s->L > 1 ? s->rows * s->wide : 0) * simd->elem);
+        simd->first = lb_arena_take(&scratch, s->B * s->gates * simd->elem);
+        simd->packed_bytes =
+            simd->kernels->tiles ? lb_cpu_tiles_packed_bytes(simd) : lb_cpu_packed_bytes(simd);
+        simd->packed = lb_arena_take(&scratch, simd->threads * simd->packed_bytes);
+    }
     *reserve = kept.used;
     *workspace = scratch.used;
 }

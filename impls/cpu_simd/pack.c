@@ -18,14 +18,6 @@ static size_t backward_count(const struct lb_cpu_simd *simd, size_t columns, siz
     return simd->s.gates * lb_cpu_cover(columns, multiple) * multiple;
 }
 
-/* Elements of w_cell's gradient. */
-static size_t cell_gradient_count(const struct lb_cpu_simd *simd)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    return simd->problem.cell == LB_CELL_PROJECTION ? s->h_panels * s->H * s->width
-                                                    : simd->cell_rows * s->units;
-}
-
 /* Bytes of w_cell packed for forward. */
 static size_t cell_bytes(const struct lb_cpu_simd *simd)
 {
@@ -71,10 +63,11 @@ static size_t weight_bytes(const struct lb_cpu_simd *simd, size_t input)
 /* Bytes of the weight gradients of a layer_dir with this input size. */
 static size_t gradient_bytes(const struct lb_cpu_simd *simd, size_t input)
 {
-    size_t columns =
-        lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, simd->s.P);
-    size_t count = simd->s.gates * (columns + 1) + cell_gradient_count(simd);
-    return lb_arena_round_up(count * simd->sum_elem);
+    const struct lb_cpu_sizes *s = &simd->s;
+    size_t columns = lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, s->P);
+    size_t of_cell = simd->problem.cell == LB_CELL_PROJECTION ? s->h_panels * s->H * s->width
+                                                              : simd->cell_rows * s->units;
+    return lb_arena_round_up((s->gates * (columns + 1) + of_cell) * simd->sum_elem);
 }
 
 /* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
@@ -273,16 +266,6 @@ static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih
         }
 }
 
-/* w_cell of layernorm and peephole: from [cell_rows, H] -> to [cell_rows, units] of sum_elem. */
-static void pack_vectors(const struct lb_cpu_simd *simd, char *to, const char *from)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    memset(to, 0, cell_bytes(simd));
-    for (size_t r = 0; r < simd->cell_rows; r++)
-        lb_cpu_to_sums(simd, lb_cpu_at(simd, from, r * s->H), lb_cpu_sum_at(simd, to, r * s->units),
-                       s->H);
-}
-
 /* w_hr [P, H] -> to [groups, H padded, columns of h padded to whole vectors], some of the groups of
  * `width` columns. */
 static void pack_projection(const struct lb_cpu_simd *simd, char *to, const char *from,
@@ -303,15 +286,19 @@ static void pack_projection(const struct lb_cpu_simd *simd, char *to, const char
     }
 }
 
-/* The thread's part of w_cell: the vectors of layernorm and peephole all by the first of its team.
- */
+/* The thread's part of w_cell. The vectors of layernorm and peephole, [cell_rows, H], become
+ * [cell_rows, units] of sum_elem, all by the first thread of a team. */
 static void pack_cell(const struct lb_cpu_simd *simd, const struct lb_cpu_weights *w,
                       const char *from, size_t thread)
 {
     const struct lb_cpu_sizes *s = &simd->s;
     if (simd->problem.cell != LB_CELL_PROJECTION) {
-        if (thread % simd->team_size == 0)
-            pack_vectors(simd, w->cell, from);
+        if (thread % simd->team_size > 0)
+            return;
+        memset(w->cell, 0, cell_bytes(simd));
+        for (size_t r = 0; r < simd->cell_rows; r++)
+            lb_cpu_to_sums(simd, lb_cpu_at(simd, from, r * s->H),
+                           lb_cpu_sum_at(simd, w->cell, r * s->units), s->H);
         return;
     }
     pack_projection(simd, w->cell, from, lb_cpu_columns(simd, s->h_panels, thread));

@@ -41,18 +41,13 @@ int lb_fused_resident_clusters(int sm_count, int blocks)
     return sm_count / GPC_SMS * (GPC_SMS / blocks) + sm_count % GPC_SMS / blocks;
 }
 
-static bool takes_part(const char *variant, const struct lb_fused_family *family)
-{
-    return strcmp(variant, "auto") == 0 || strcmp(variant, family->name) == 0;
-}
-
 int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
                    struct lb_fused_plan *plans, struct lb_fused_refusal *refusal)
 {
     int count = 0;
     for (int f = 0; f < FAMILIES; f++) {
         struct lb_error why;
-        if (!takes_part(variant, families[f]))
+        if (strcmp(variant, "auto") != 0 && strcmp(variant, families[f]->name) != 0)
             continue;
         int fitting = families[f]->plan(view, backward, plans + count, &why);
         for (int i = 0; i < fitting; i++)
@@ -74,14 +69,6 @@ static const struct lb_fused_plan *fastest(const struct lb_fused_plan *plans, in
     return best;
 }
 
-static enum lb_status check_sizes(const struct lb_problem *p, struct lb_error *why)
-{
-    if (p->seq_len >= INT32_MAX || p->batch > INT32_MAX || p->hidden > INT32_MAX / 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "seq_len and batch must be below 2^31, hidden below 2^28");
-    return LB_OK;
-}
-
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                const struct lb_device_info *device, const char *variant,
                                struct lb_fused_choice *choice, struct lb_error *why)
@@ -90,7 +77,10 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     struct lb_fused_refusal refusal = {.family = NULL};
     *choice = (struct lb_fused_choice){.fitting = 0};
-    LB_CHECK(check_sizes(problem, why));
+    if (problem->seq_len >= INT32_MAX || problem->batch > INT32_MAX ||
+        problem->hidden > INT32_MAX / 8)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "seq_len and batch must be below 2^31, hidden below 2^28");
     LB_CHECK(lb_fused_view_make(problem, device, &view, why));
     snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
     choice->fitting = lb_fused_plans(&view, variant, false, plans, &refusal);

@@ -40,11 +40,6 @@ static int rows_of(const struct lb_fused_plan *plan)
     return tile_of(plan)->columns >> plan->tile % ROWS_CHOICES;
 }
 
-static int needed_clusters(const struct lb_problem *p, int rows)
-{
-    return (int)((p->batch + rows - 1) / rows * p->directions);
-}
-
 static double waves_of(const struct lb_fused_plan *plan)
 {
     return ceil((double)plan->needed / plan->resident);
@@ -118,7 +113,8 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
     for (int i = 0; i < (backward ? BACKWARD : FORWARD) * ROWS_CHOICES; i++) {
         struct lb_fused_plan *plan = &plans[count];
         *plan = (struct lb_fused_plan){.backward = backward, .tile = i};
-        plan->needed = needed_clusters(view->problem, rows_of(plan));
+        int64_t rows = rows_of(plan), parts = (view->problem->batch + rows - 1) / rows;
+        plan->needed = (int)(parts * view->problem->directions);
         plan->resident = lb_fused_resident_clusters(view->device->sm_count, tile_of(plan)->blocks);
         if (!fits(view, plan))
             continue;

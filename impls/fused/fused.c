@@ -144,19 +144,6 @@ static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_pl
     return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
 }
 
-/* Carves the state that one launch of a layer leaves for the next, and the buffers through which
- * blocks exchange data. */
-static void carve_between(struct lb_fused *self, struct lb_gpu_parts *parts,
-                          struct lb_fused_layer *l)
-{
-    const struct lb_problem *p = self->problem;
-    size_t states = (size_t)(p->directions * p->batch * p->hidden);
-    size_t forward = scratch_bytes(p, &self->choice.forward);
-    size_t backward = scratch_bytes(p, &self->choice.backward);
-    l->carry = lb_arena_take(&parts->workspace, 2 * states * lb_dtype_size(lb_fused_real(p)));
-    l->scratch = lb_arena_take(&parts->workspace, forward > backward ? forward : backward);
-}
-
 static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64_t i)
 {
     const struct lb_problem *p = self->problem;
@@ -170,7 +157,12 @@ static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64
     l->bias = lb_arena_take(&parts->weights, rows * real);
     l->w_hh = lb_arena_take(&parts->weights,
                             directions * lb_fused_weight_bytes(p, &self->choice.forward));
-    carve_between(self, parts, l);
+    /* The state that one launch of a layer leaves for the next, and the buffers through which
+     * blocks exchange data. */
+    size_t forward = scratch_bytes(p, &self->choice.forward);
+    size_t backward = scratch_bytes(p, &self->choice.backward);
+    l->carry = lb_arena_take(&parts->workspace, rows / 2 * (size_t)p->batch * real);
+    l->scratch = lb_arena_take(&parts->workspace, forward > backward ? forward : backward);
     /* In inference, layers that follow each other share one buffer of pre-activations and two of
      * outputs. */
     l->gates =
@@ -296,60 +288,37 @@ static enum lb_status fused_update(void *state, const struct lb_update_io *io, s
     return pack(state, &io->weights, err);
 }
 
-/* A buffer of canonical tensors on the device, and the table of its tensors. */
-struct staging {
-    void *buffer, **table;
-};
-
-static enum lb_status open_staging(const struct lb_problem *p, struct staging *staging,
-                                   struct lb_error *err)
-{
-    *staging = (struct staging){0};
-    LB_CHECK(lb_device_space.allocate(lb_packed_bytes(p, p->dtype), &staging->buffer, err));
-    staging->table =
-        lb_needed(malloc(LB_WEIGHT_COUNT * lb_layer_dir_count(p) * sizeof(*staging->table)));
-    lb_packed_table(p, p->dtype, staging->buffer, staging->table);
-    return LB_OK;
-}
-
-static void close_staging(struct staging *staging)
-{
-    free(staging->table);
-    lb_device_space.release(staging->buffer);
-}
-
-/* Uploads all weights from the canonical layout, by way of a canonical copy on the device. */
-static enum lb_status upload_weights(const struct lb_fused *self, const struct lb_weights *weights,
-                                     struct lb_error *err)
+/* Uploads all weights from the canonical layout, or, where weights is NULL, downloads the gradients
+ * of the last backward to it, rounded once, by way of canonical tensors on the device. */
+static enum lb_status exchange(const struct lb_fused *self, const struct lb_weights *weights,
+                               const struct lb_gradients *gradients, struct lb_error *err)
 {
     const struct lb_problem *p = self->problem;
     enum lb_status st = LB_OK;
-    struct staging staging;
-    LB_TRY(open_staging(p, &staging, err));
-    LB_TRY(lb_packed_upload(p, &lb_device_space, staging.buffer, weights, err));
-    const struct lb_weights on_device = lb_weights_of(staging.table, lb_layer_dir_count(p));
-    LB_TRY(pack(self, &on_device, err));
-    LB_TRY(lb_device()->synchronize(err));
+    size_t layer_dirs = lb_layer_dir_count(p);
+    void *buffer = NULL, **table = lb_needed(malloc(LB_WEIGHT_COUNT * layer_dirs * sizeof(*table)));
+    LB_TRY(lb_device_space.allocate(lb_packed_bytes(p, p->dtype), &buffer, err));
+    lb_packed_table(p, p->dtype, buffer, table);
+    const struct lb_weights weights_there = lb_weights_of(table, layer_dirs);
+    const struct lb_gradients gradients_there = lb_gradients_of(table, layer_dirs);
+    if (weights) {
+        LB_TRY(lb_packed_upload(p, &lb_device_space, buffer, weights, err));
+        LB_TRY(pack(self, &weights_there, err));
+        LB_TRY(lb_device()->synchronize(err));
+    } else {
+        LB_TRY(unpack(self, &gradients_there, err));
+        LB_TRY(lb_packed_download(p, &lb_device_space, p->dtype, buffer, gradients, err));
+    }
 done:
-    close_staging(&staging);
+    lb_device_space.release(buffer);
+    free(table);
     return st;
 }
 
-/* lb_impl.gradients: downloads those of the last backward the same way, rounded once. */
 static enum lb_status fused_gradients(void *state, const struct lb_gradients *gradients,
                                       struct lb_error *err)
 {
-    const struct lb_fused *self = state;
-    const struct lb_problem *p = self->problem;
-    enum lb_status st = LB_OK;
-    struct staging staging;
-    LB_TRY(open_staging(p, &staging, err));
-    const struct lb_gradients on_device = lb_gradients_of(staging.table, lb_layer_dir_count(p));
-    LB_TRY(unpack(self, &on_device, err));
-    LB_TRY(lb_packed_download(p, &lb_device_space, p->dtype, staging.buffer, gradients, err));
-done:
-    close_staging(&staging);
-    return st;
+    return exchange(state, NULL, gradients, err);
 }
 
 static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffers,
@@ -370,7 +339,7 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
     describe(self);
     LB_CHECK(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
     LB_CHECK(lb_streams_set_workspace(self->streams, scratch, err));
-    LB_CHECK(upload_weights(self, weights, err));
+    LB_CHECK(exchange(self, weights, NULL, err));
     LB_CHECK(lb_device_space.upload(self->fault, &none, sizeof(none), err));
     self->lengths = buffers->lengths;
     if (p->ragged)
