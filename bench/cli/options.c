@@ -524,7 +524,7 @@ const struct lb_option lb_option_table[] = {
     {"--quick", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_SELF_TEST | LB_CMD_LIST, set_true,
      FIELD(quick),
      .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
-             "instead of 20 and 4 planted slowdowns instead of 100, which are too few to judge "
+             "instead of 20 and 10 planted slowdowns instead of 100, which are too few to judge "
              "rates by."},
     {"--case-time", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_LIST, set_seconds, FIELD(case_time_s),
      .help = "Samples each case for at most S seconds (10)."}, /* with --list: cuts its shard */

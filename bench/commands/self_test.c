@@ -386,7 +386,7 @@ enum lb_status lb_self_test(const struct lb_session *session, const struct lb_pl
 {
     enum lb_status st = LB_OK;
     bool quick = session->options->quick;
-    size_t sweeps = quick ? 4 : MAX_SWEEPS, planted = quick ? 4 : 100;
+    size_t sweeps = quick ? 4 : MAX_SWEEPS, planted = quick ? 10 : 100;
     struct self_test *test = lb_needed(calloc(1, sizeof(*test)));
     test->session = session;
     test->random = session->options->seed ^ (uint64_t)time(NULL) << 20;

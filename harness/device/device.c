@@ -111,7 +111,8 @@ struct ending {
     struct ending *next;
 };
 
-static pthread_key_t endings;
+static pthread_key_t endings; /* of a thread: its latest request */
+static int key_error;         /* errno of creating the key; 0: it was created */
 
 static void end_all(void *first)
 {
@@ -124,18 +125,20 @@ static void end_all(void *first)
 
 static void create_endings(void)
 {
-    if (pthread_key_create(&endings, end_all) != 0)
-        abort(); /* the process has a thousand keys already */
+    key_error = pthread_key_create(&endings, end_all);
 }
 
-void lb_at_thread_end(void (*end)(void *what), void *what)
+enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct ending *ending = lb_needed(malloc(sizeof(*ending)));
     pthread_once(&once, create_endings);
-    *ending = (struct ending){end, what, pthread_getspecific(endings)};
-    if (pthread_setspecific(endings, ending) != 0)
-        abort(); /* out of memory */
+    struct ending *ending = lb_needed(malloc(sizeof(*ending)));
+    *ending = (struct ending){end, what, key_error ? NULL : pthread_getspecific(endings)};
+    int error = key_error ? key_error : pthread_setspecific(endings, ending);
+    if (error == 0)
+        return LB_OK;
+    free(ending);
+    return lb_fail(err, LB_OOM, "noting what ends with a thread failed: %s", strerror(error));
 }
 
 /* ---- Device memory as a space. ------------------------------------------------------------ */

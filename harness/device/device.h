@@ -35,8 +35,8 @@ struct lb_device_info {
 enum { LB_HOLD_NS = 10000000 };
 
 /* A device as a table of functions. There is one device per process, and one stream per thread that
- * uses it. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's
- * own message. */
+ * uses it. Failures are LB_OOM where memory ran out, else LB_FAILED with the runtime's own message.
+ */
 struct lb_device_api {
     /* Opens the device. LB_ABSENT with the reason: no driver, no device, or it cannot be used. */
     enum lb_status (*open)(int ordinal, struct lb_device_info *info, struct lb_error *err);
@@ -137,8 +137,8 @@ enum lb_status lb_device_needs(const struct lb_device_info *device, int major, i
 extern const struct lb_space lb_device_space;
 
 /* Calls end(what) when the calling thread ends, the latest request first. The first thread of a
- * process never ends before the process. For handles that a thread keeps. */
-void lb_at_thread_end(void (*end)(void *what), void *what);
+ * process never ends before the process. For handles that a thread keeps. LB_OOM. */
+enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_error *err);
 
 /* The table of CUDA. This and the following declarations have definitions only where LB_HAVE_CUDA
  * is defined. */

@@ -92,10 +92,9 @@ static bool holds(const struct lb_timer *timer, int calls)
 enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err)
 {
-    const struct lb_space *space = space_of(timer->memory);
     bool device = timer->memory == LB_DEVICE, held = device && holds(timer, calls);
     bool by_events = device && !timer->until_seen;
-    LB_CHECK(space->synchronize(err));
+    LB_CHECK(space_of(timer->memory)->synchronize(err));
     if (timer->flush)
         LB_CHECK(flush_caches(timer, err));
     if (held)
@@ -108,7 +107,8 @@ enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *use
     if (by_events) {
         LB_CHECK(lb_device()->stop(ns, err));
     } else {
-        LB_CHECK(space->synchronize(err));
+        if (device)
+            LB_CHECK(lb_device()->synchronize(err));
         *ns = lb_now_ns() - start;
     }
     *ns /= calls;

@@ -2,6 +2,8 @@
  * (cuDNN 9.19: descriptors can be probed without a GPU) and those of its API reference. */
 #include "impls/cudnn/rules.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -131,27 +133,37 @@ static enum lb_status check_persist_gate(const struct lb_problem *p,
     return check_device_gate(p, device, why);
 }
 
+/* Writes to why (NULL: nowhere) what decides, which is no failure. */
+__attribute__((format(printf, 2, 3))) static void note(struct lb_error *why, const char *format,
+                                                       ...)
+{
+    va_list values;
+    va_start(values, format);
+    if (why)
+        vsnprintf(why->text, sizeof(why->text), format, values);
+    va_end(values);
+}
+
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
                                            struct lb_error *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
     if (problem->cell == LB_CELL_PROJECTION) {
-        lb_fail(why, LB_OK, "only that algorithm has projections");
+        note(why, "only that algorithm has projections");
         return CUDNN_STANDARD;
     }
     if (problem->ragged) {
-        lb_fail(why, LB_OK, "rows of different lengths");
+        note(why, "rows of different lengths");
         return CUDNN_STANDARD;
     }
     if (problem->dtype != LB_F64 && problem->hidden <= small) {
-        lb_fail(why, LB_OK, "hidden %lld is at most %lld", (long long)problem->hidden,
-                (long long)small);
+        note(why, "hidden %lld is at most %lld", (long long)problem->hidden, (long long)small);
         return CUDNN_SMALL_H;
     }
     if (check_persist_gate(problem, device, why) != LB_OK)
         return CUDNN_STANDARD;
-    lb_fail(why, LB_OK, "f16, one layer, one direction, and sizes within its gate");
+    note(why, "f16, one layer, one direction, and sizes within its gate");
     return CUDNN_PERSIST_STATIC;
 }
 
@@ -163,11 +175,11 @@ bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_prob
     if (variant == usual)
         return false;
     if (variant == CUDNN_PERSIST_DYNAMIC)
-        lb_fail(why, LB_OK, "%.200s; it never picks persist_dynamic", reason.text);
+        note(why, "%.200s; it never picks persist_dynamic", reason.text);
     else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
-        lb_fail(why, LB_OK, "hidden %lld is above %d", (long long)problem->hidden,
-                lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
+        note(why, "hidden %lld is above %d", (long long)problem->hidden,
+             lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
     else if (variant != CUDNN_PERSIST_STATIC || check_persist_gate(problem, device, why) == LB_OK)
-        lb_fail(why, LB_OK, "%.200s", reason.text);
+        note(why, "%.200s", reason.text);
     return true;
 }

@@ -203,7 +203,7 @@ static struct lb_problem random_problem(uint64_t seed)
 #ifdef __SANITIZE_ADDRESS__ /* which looks for wrong accesses, not for wrong results */
 enum { PROBLEMS = 200 };
 #else
-enum { PROBLEMS = 1000 };
+enum { PROBLEMS = 2000 };
 #endif
 
 TEST(no_false_alarm_in_random_problems)
