@@ -18,7 +18,7 @@ class SelfTest(ProgramTest):
         self.assertRegex(done.stdout, r"standard deviation +[0-9.e-]+ %; --compare allows for it")
         self.assertRegex(done.stdout, r"after correction, [0-4] of 4 sweeps have a difference")
         self.assertRegex(done.stdout, r"planted slowdown: 3 % of a case of ")
-        self.assertRegex(done.stdout, r"found +\d+ of 4 comparisons: slower, and by more than 2 %")
+        self.assertRegex(done.stdout, r"found +\d+ of 10 comparisons: slower, and by more than 2 %")
         self.assertRegex(done.stdout, r"two runs, --processes 8 +[0-9.]+ % +[0-9.]+ %, alone among 1 case\n")
         self.assertRegex(done.stdout, r"advice\n  - ")
         self.assertIn("too few comparisons to judge the rates", done.stdout)
