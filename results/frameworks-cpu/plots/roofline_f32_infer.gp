@@ -3,7 +3,7 @@
 reset session
 name = 'roofline_f32_infer'
 machine = 'Intel(R) Xeon(R) Processor, 2 threads, 23.6 GiB, Linux 6.18.44-fc-v657 x86_64'
-program = 'bench-lstm 0.1.0 (973635578960), run of 2026-11-26'
+program = 'bench-lstm 0.1.0 (dc9ffa3c7add), run of 2026-11-27'
 heading = 'LSTM inference, f32: rate over arithmetic intensity'
 reading_more = 'outputs. The dashed line is the best rate of this run.'
 reading = 'Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and'
