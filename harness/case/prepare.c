@@ -219,7 +219,8 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     double start = lb_now_ns();
     lb_case_phase(context, "oracle");
     lb_nvtx_phase(&context->nvtx, LB_NVTX_ORACLE);
-    LB_CHECK(lb_reference_open(options->cache, problem, options->seed,
+    size_t carried_every = lb_case_streams(context) ? (size_t)context->c->problem.seq_len : 0;
+    LB_CHECK(lb_reference_open(options->cache, problem, carried_every, options->seed,
                                !options->kernels /* a trace needs inputs alone */,
                                &context->reference, err));
     context->row->verify_ns = lb_now_ns() - start;

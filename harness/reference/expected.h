@@ -33,10 +33,11 @@ struct lb_expected {
 };
 
 /* Draws that many distinct rows by seed, runs the oracle and the rounded evaluation, and keeps the
- * weight gradients of batches as batch_dw; counts, batches: see lb_expected_gradients. LB_OOM. */
-enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
-                                  const int32_t *counts, size_t batches, struct lb_expected **out,
-                                  struct lb_error *err);
+ * weight gradients of batches as batch_dw; counts, batches: see lb_expected_gradients.
+ * carried_every as in lb_reference_open. LB_OOM. */
+enum lb_status lb_expected_create(const struct lb_problem *problem, size_t carried_every,
+                                  uint64_t seed, size_t rows, const int32_t *counts, size_t batches,
+                                  struct lb_expected **out, struct lb_error *err);
 void lb_expected_destroy(struct lb_expected *expected); /* accepts NULL */
 
 /* dw [batches + 1][all weights, as lb_gradient_offset() says]: the weight gradients of batches that

@@ -236,9 +236,9 @@ static enum lb_status keep_gradients(struct lb_expected *expected, const int32_t
     return LB_OK;
 }
 
-enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t seed, size_t rows,
-                                  const int32_t *counts, size_t batches, struct lb_expected **out,
-                                  struct lb_error *err)
+enum lb_status lb_expected_create(const struct lb_problem *problem, size_t carried_every,
+                                  uint64_t seed, size_t rows, const int32_t *counts, size_t batches,
+                                  struct lb_expected **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const double *once = NULL;
@@ -247,6 +247,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, uint64_t see
     *out = NULL;
     lb_fp_enter(&environment);
     LB_TRY(draw_expected(problem, seed, rows, &expected, err));
+    expected->net.carried_every = carried_every;
     lb_oracle_forward(&expected->net);
     if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
@@ -341,23 +342,24 @@ void lb_reference_cache_clear(struct lb_reference_cache *cache)
 }
 
 /* Whether these results serve the problem; those with a backward also serve one without. */
-static bool serves(const struct lb_expected *expected, const struct lb_problem *p, uint64_t seed,
-                   size_t rows)
+static bool serves(const struct lb_expected *expected, const struct lb_problem *p,
+                   size_t carried_every, uint64_t seed, size_t rows)
 {
     struct lb_case a = {.problem = expected->problem}, b = {.problem = *p};
     b.problem.batch = a.problem.batch;
     b.problem.pass = a.problem.pass;
-    return expected->seed == seed && expected->rows == rows && lb_case_same_problem(&a, &b) &&
+    return expected->net.carried_every == carried_every && expected->seed == seed &&
+           expected->rows == rows && lb_case_same_problem(&a, &b) &&
            lb_has_backward(&expected->problem) >= lb_has_backward(p);
 }
 
 /* Takes matching results out of the list; NULL when there are none. */
 static struct lb_expected *find(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                uint64_t seed, size_t rows)
+                                size_t carried_every, uint64_t seed, size_t rows)
 {
     for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
         struct lb_expected *expected = *at;
-        if (!serves(expected, problem, seed, rows))
+        if (!serves(expected, problem, carried_every, seed, rows))
             continue;
         *at = expected->older;
         return expected;
@@ -387,18 +389,19 @@ static void trim(struct lb_reference_cache *cache)
 /* The expected results of a problem, found or computed, with one more user. counts NULL: the inputs
  * alone. */
 static enum lb_status get_expected(struct lb_reference_cache *cache,
-                                   const struct lb_problem *problem, uint64_t seed,
-                                   const int32_t *counts, struct lb_expected **out,
+                                   const struct lb_problem *problem, size_t carried_every,
+                                   uint64_t seed, const int32_t *counts, struct lb_expected **out,
                                    struct lb_error *err)
 {
     size_t rows = lb_row_count(problem);
-    struct lb_expected *expected = counts ? find(cache, problem, seed, rows) : NULL;
+    struct lb_expected *expected = counts ? find(cache, problem, carried_every, seed, rows) : NULL;
     if (expected)
         cache->reused++;
     else if (!counts)
         LB_CHECK(draw_expected(problem, seed, rows, &expected, err));
     else {
-        LB_CHECK(lb_expected_create(problem, seed, rows, counts, LB_INPUT_SETS, &expected, err));
+        LB_CHECK(lb_expected_create(problem, carried_every, seed, rows, counts, LB_INPUT_SETS,
+                                    &expected, err));
         cache->computed++;
     }
     expected->older = cache->newest;
@@ -492,8 +495,8 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
 }
 
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                 uint64_t seed, bool with_oracle, struct lb_reference **out,
-                                 struct lb_error *err)
+                                 size_t carried_every, uint64_t seed, bool with_oracle,
+                                 struct lb_reference **out, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     fenv_t environment;
@@ -504,8 +507,8 @@ enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct 
     reference->cache = cache && with_oracle ? cache : &reference->own;
     reference->batch = (size_t)problem->batch;
     deal_sets(reference, problem, seed);
-    LB_TRY(get_expected(reference->cache, problem, seed, with_oracle ? reference->counts : NULL,
-                        &reference->expected, err));
+    LB_TRY(get_expected(reference->cache, problem, carried_every, seed,
+                        with_oracle ? reference->counts : NULL, &reference->expected, err));
     LB_TRY(deal_all_inputs(reference, problem, err));
     if (with_oracle && lb_has_backward(problem) && reference->expected->batch != problem->batch)
         LB_TRY(keep_gradients(reference->expected, reference->counts, LB_INPUT_SETS, problem->batch,
@@ -580,6 +583,7 @@ static enum lb_status measure_coarse(struct lb_expected *expected, struct lb_err
         once = lb_needed(malloc(gradient_count(expected) * sizeof(*once)));
         LB_TRY(lb_expected_gradients(expected, NULL, 0, once, err));
     }
+    drawn->net.carried_every = expected->net.carried_every;
     LB_TRY(measure_rounded(expected, &drawn->net, true, once, coarse, err));
     expected->coarse = coarse;
     coarse = NULL;

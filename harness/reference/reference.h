@@ -28,10 +28,12 @@ void lb_reference_cache_clear(struct lb_reference_cache *cache);
 /* Draws the inputs, and runs the oracle unless the cache (NULL: none) has the expected results;
  * without an oracle the cache is not used, and lb_reference_check must not be called. The pass
  * matters only by whether it has a backward. References of one cache that are open at once have the
- * same batch size where they are of the same problem. LB_OOM. */
+ * same batch size where they are of the same problem. carried_every: steps per call of a stream
+ * whose calls make up the problem: after as many, the oracle rounds h and c to the dtype, as the
+ * tensors that carry them do; 0: it is no stream. LB_OOM. */
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                 uint64_t seed, bool with_oracle, struct lb_reference **out,
-                                 struct lb_error *err);
+                                 size_t carried_every, uint64_t seed, bool with_oracle,
+                                 struct lb_reference **out, struct lb_error *err);
 void lb_reference_close(struct lb_reference *reference); /* accepts NULL */
 
 /* The inputs of all B batch rows of a set; valid until close. Weights and lengths are those of all

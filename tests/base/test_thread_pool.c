@@ -161,7 +161,7 @@ static struct lb_expected *expected_of(const char *text)
     struct lb_expected *expected = NULL;
     struct lb_error err = {""};
     assert_int_equal(lb_case_parse(text, &c, NULL, NULL, &err), LB_OK);
-    assert_int_equal(lb_expected_create(&c.problem, 1, 3, NULL, 0, &expected, &err), LB_OK);
+    assert_int_equal(lb_expected_create(&c.problem, 0, 1, 3, NULL, 0, &expected, &err), LB_OK);
     return expected;
 }
 

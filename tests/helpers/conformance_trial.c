@@ -152,7 +152,7 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
                                     .variant = impl->variants ? impl->variants[0] : NULL};
     *check = (struct lb_check){0};
     LB_TRY(lb_impl_supports(impl, problem, &config, err)); /* before the oracle runs in vain */
-    LB_TRY(lb_reference_open(cache, problem, seed, true, &reference, err));
+    LB_TRY(lb_reference_open(cache, problem, 0, seed, true, &reference, err));
     LB_TRY(lb_results_create(problem, &results, err));
     check->right = true;
     for (int set = 0; check->right && set < LB_TIMED_SETS; set++) {

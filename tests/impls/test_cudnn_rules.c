@@ -230,7 +230,7 @@ static void weights_survive_packing(const char *problem)
     struct lb_reference *reference;
     struct lb_results back;
     size_t h = (size_t)lb_h_size(&p);
-    assert_int_equal(lb_reference_open(&cache, &p, 1, true, &reference, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(&cache, &p, 0, 1, true, &reference, NULL), LB_OK);
     assert_int_equal(lb_results_create(&p, &back, NULL), LB_OK);
     const struct lb_weights *weights = &lb_reference_inputs(reference, 0)->weights;
     size_t bytes = make_offsets(&p, offsets);

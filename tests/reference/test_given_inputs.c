@@ -36,7 +36,7 @@ static void open_inputs(const char *text, struct lb_reference **reference)
 {
     struct lb_problem problem = problem_of(text);
     struct lb_error err = {""};
-    if (lb_reference_open(NULL, &problem, 1, false, reference, &err) != LB_OK)
+    if (lb_reference_open(NULL, &problem, 0, 1, false, reference, &err) != LB_OK)
         fail_msg("%s", err.text);
 }
 
@@ -77,7 +77,8 @@ TEST(a_problem_of_another_size_is_refused)
         struct lb_problem problem = problem_of(texts[k]);
         struct lb_reference *reference;
         struct lb_error err = {""};
-        assert_int_equal(lb_reference_open(NULL, &problem, 1, true, &reference, &err), LB_INVALID);
+        assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, true, &reference, &err),
+                         LB_INVALID);
         assert_non_null(strstr(err.text, "the file of inputs"));
     }
 }

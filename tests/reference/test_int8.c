@@ -102,7 +102,7 @@ static void run_with(void (*mistake)(struct network *n), struct lb_check *check,
     struct lb_exec_config config = {.threads = 1};
     struct lb_reference *reference;
     struct lb_results results;
-    assert_int_equal(lb_reference_open(NULL, &p, 1, true, &reference, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(NULL, &p, 0, 1, true, &reference, NULL), LB_OK);
     assert_int_equal(lb_results_create(&p, &results, NULL), LB_OK);
     struct lb_inputs inputs = *lb_reference_inputs(reference, 0);
     size_t I = (size_t)p.input, H = (size_t)p.hidden;

@@ -28,7 +28,7 @@ static void open_fixture(struct fixture *f, const char *text)
     struct lb_error err = {""};
     *f = (struct fixture){.problem = trial_problem(text)};
     if (lb_problem_counts(&f->problem, &f->n, &err) != LB_OK ||
-        lb_reference_open(NULL, &f->problem, 1, true, &f->reference, &err) != LB_OK ||
+        lb_reference_open(NULL, &f->problem, 0, 1, true, &f->reference, &err) != LB_OK ||
         lb_results_create(&f->problem, &f->results, &err) != LB_OK ||
         trial_run(&lb_impl_cpu_ref, &f->problem, &config, lb_reference_inputs(f->reference, 0),
                   &f->results, &err) != LB_OK)
@@ -238,7 +238,7 @@ static void visit(struct lb_reference_cache *cache, const char *text)
     struct lb_reference *reference;
     struct lb_check check;
     struct lb_error err = {""};
-    assert_int_equal(lb_reference_open(cache, &problem, 1, true, &reference, &err), LB_OK);
+    assert_int_equal(lb_reference_open(cache, &problem, 0, 1, true, &reference, &err), LB_OK);
     lb_reference_close(reference);
     assert_int_equal(trial_check(&lb_impl_cpu_ref, &problem, cache, 1, &check, &err), LB_OK);
     assert_true(check.right); /* the cached results are correct */
@@ -276,7 +276,7 @@ TEST(a_full_cache_drops_the_oldest_unused_results)
     struct lb_reference_cache cache = {.max_bytes = 1}; /* nothing fits */
     struct lb_reference *held;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
-    assert_int_equal(lb_reference_open(&cache, &problem, 1, true, &held, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(&cache, &problem, 0, 1, true, &held, NULL), LB_OK);
     visit(&cache, "T5_B3_H5/f32/infer");
     assert_int_equal(cache.computed, 3); /* both visits computed, because nothing is kept */
     visit(&cache, "T4_B3_H5/f32/infer");
@@ -291,8 +291,8 @@ TEST(another_seed_gives_other_inputs)
 {
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer");
     struct lb_reference *one, *two;
-    assert_int_equal(lb_reference_open(NULL, &problem, 1, true, &one, NULL), LB_OK);
-    assert_int_equal(lb_reference_open(NULL, &problem, 2, true, &two, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, true, &one, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(NULL, &problem, 0, 2, true, &two, NULL), LB_OK);
     assert_memory_not_equal(lb_reference_inputs(one, 0)->at[LB_X],
                             lb_reference_inputs(two, 0)->at[LB_X], 16);
     lb_reference_close(two);
@@ -419,7 +419,7 @@ TEST(lengths_that_were_written_to_are_found)
 {
     struct lb_reference *reference;
     struct lb_problem problem = trial_problem("T4_B3_H5/f32/infer/ragged");
-    assert_int_equal(lb_reference_open(NULL, &problem, 1, true, &reference, NULL), LB_OK);
+    assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, true, &reference, NULL), LB_OK);
     int32_t *lengths = (int32_t *)lb_reference_inputs(reference, 0)->lengths;
     assert_true(lb_reference_lengths_intact(reference));
     lengths[2]++;
@@ -465,7 +465,7 @@ TEST(gradients_of_a_batch_have_each_row_as_often_as_it_counts)
     static const int32_t counts[3 * R] = {2, 1, 0, 1, 5, 1, 3, 1, 1, 1, 1, 1};
     struct lb_problem problem = trial_problem("T5_B4_I2_H3_L2_D2/f64/train");
     struct lb_expected *expected;
-    assert_int_equal(lb_expected_create(&problem, 1, R, NULL, 0, &expected, NULL), LB_OK);
+    assert_int_equal(lb_expected_create(&problem, 0, 1, R, NULL, 0, &expected, NULL), LB_OK);
     size_t n = lb_gradient_offset(&problem, lb_layer_dir_count(&problem));
     double *of_row = malloc((R + 1) * n * sizeof(double)), *dw = malloc(4 * n * sizeof(double));
     assert_true(of_row && dw);
@@ -488,9 +488,9 @@ TEST(tolerances_do_not_depend_on_the_rounding_mode_found)
         struct lb_problem problem = trial_problem("T9_B3_I4_H8/f32/train");
         struct lb_expected *fresh, *bent;
         problem.dtype = (enum lb_dtype)dtype;
-        assert_int_equal(lb_expected_create(&problem, 1, 3, NULL, 0, &fresh, NULL), LB_OK);
+        assert_int_equal(lb_expected_create(&problem, 0, 1, 3, NULL, 0, &fresh, NULL), LB_OK);
         bend_arithmetic();
-        enum lb_status st = lb_expected_create(&problem, 1, 3, NULL, 0, &bent, NULL);
+        enum lb_status st = lb_expected_create(&problem, 0, 1, 3, NULL, 0, &bent, NULL);
         int rounding = fegetround();
 #ifdef __SSE__
         unsigned flushes = _mm_getcsr() & 0x8040;
