@@ -25,7 +25,7 @@ static const struct {
     [LB_FAR_NS] = {"far_ns", "store to the cache", NULL, 1e3, "us"},
     [LB_BARRIER_NS] = {"barrier_ns", "grid barrier", "barrier", 1e3, "us"},
     [LB_CLUSTER_BARRIER_NS] = {"cluster_barrier_ns", "cluster barrier", NULL, 1e3, "us"},
-    [LB_LAUNCH_NS] = {"launch_ns", "enqueue", NULL, 1e3, "us"},
+    [LB_LAUNCH_NS] = {"launch_ns", "launch", NULL, 1e3, "us"},
     [LB_GRAPH_NODE_NS] = {"graph_node_ns", "graph node", NULL, 1e3, "us"},
     [LB_EVENT_NS] = {"event_ns", "event pair", NULL, 1e3, "us"},
 };

@@ -18,8 +18,8 @@ enum lb_figure {
     LB_FAR_NS,                             /* of any core */
     LB_BARRIER_NS,                         /* of all cores */
     LB_CLUSTER_BARRIER_NS,
-    LB_LAUNCH_NS,     /* per tiny fill, each enqueued by a call of its own */
-    LB_GRAPH_NODE_NS, /* per such fill, as a node of a graph */
+    LB_LAUNCH_NS,     /* per empty kernel, each launched by a call of its own */
+    LB_GRAPH_NODE_NS, /* per empty kernel, as a node of a graph */
     LB_EVENT_NS,      /* between two events with nothing between them */
     LB_FIGURE_COUNT
 };

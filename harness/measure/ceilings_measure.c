@@ -67,16 +67,16 @@ static enum lb_status multiply(void *user, struct lb_error *err)
     return lb_stream_gemm(b->streams, 0, &b->gemm, err);
 }
 
-static enum lb_status enqueue_little(void *user, struct lb_error *err)
+static enum lb_status launch_empty(void *user, struct lb_error *err)
 {
-    const struct bench *b = user;
-    return lb_stream_zero(b->streams, 0, b->memory, 4, err);
+    (void)user;
+    return lb_launch_empty(lb_device()->stream(), err);
 }
 
-static enum lb_status enqueue_many(void *user, struct lb_error *err)
+static enum lb_status launch_many(void *user, struct lb_error *err)
 {
     for (int i = 0; i < SMALL_CALLS; i++)
-        LB_CHECK(enqueue_little(user, err));
+        LB_CHECK(launch_empty(user, err));
     return LB_OK;
 }
 
@@ -175,14 +175,14 @@ static enum lb_status measure_calls(struct bench *b, struct lb_error *err)
     } timed[] = {
         {"copy", copy_half, TIMED_CALLS, 1, LB_READ + LB_MEMORY},
         {"event pair", enqueue_nothing, 1, 1, LB_EVENT_NS},
-        {"enqueue", enqueue_little, SMALL_CALLS, 1, LB_LAUNCH_NS},
-        {"graph node", enqueue_many, 1, SMALL_CALLS, LB_GRAPH_NODE_NS},
+        {"launch", launch_empty, SMALL_CALLS, 1, LB_LAUNCH_NS},
+        {"graph node", launch_many, 1, SMALL_CALLS, LB_GRAPH_NODE_NS},
     };
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < sizeof(timed) / sizeof(timed[0]); i++) {
         double ns;
-        if (timed[i].call == enqueue_many)
-            st = lb_timer_capture(&b->timer, enqueue_many, b, err);
+        if (timed[i].call == launch_many)
+            st = lb_timer_capture(&b->timer, launch_many, b, err);
         if (st == LB_OK)
             st = best_of(b, timed[i].call, timed[i].calls, &ns, err);
         if (st == LB_OK) /* of a copy, half of the buffer is read, half is written */

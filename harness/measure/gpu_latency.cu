@@ -91,6 +91,10 @@ __global__ void l2_kernel(int rounds, int *done, unsigned *words)
         *done = answered ? rounds : -1;
 }
 
+__global__ void empty_kernel()
+{
+}
+
 using kernel_function = void (*)(int, int *, unsigned *);
 
 struct bench {
@@ -209,4 +213,10 @@ done:
     (void)cudaFree(b.words);
     (void)cudaFree(b.done);
     return st;
+}
+
+enum lb_status lb_launch_empty(void *stream, struct lb_error *err)
+{
+    lb_latency::empty_kernel<<<1, lb_latency::threads, 0, static_cast<cudaStream_t>(stream)>>>();
+    return lb_cuda_check(cudaGetLastError(), "launching an empty kernel", err);
 }

@@ -24,6 +24,10 @@ struct lb_latencies {
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err);
 
+/* Enqueues a kernel of one warp that does nothing on the stream (cudaStream_t), which may be
+ * capturing. LB_FAILED with CUDA's message. */
+enum lb_status lb_launch_empty(void *stream, struct lb_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -40,6 +40,17 @@ static int rows_of(const struct lb_fused_plan *plan)
     return tile_of(plan)->columns >> plan->tile % ROWS_CHOICES;
 }
 
+/* Returns the bytes of shared memory that a block asks for at least. Where the clusters of all
+ * layers have an SM for each block, they ask for more than half of an SM's memory, 228 KiB on an
+ * H100, so that neither another cluster nor a block of a GEMM shares the SM. Where they have not,
+ * clusters that share an SM are better than clusters that wait. */
+static size_t shared_least(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
+{
+    enum { ALONE_BYTES = 116 << 10 };
+    bool alone = v->problem->layers * plan->needed <= plan->resident;
+    return alone ? (size_t)fmin(ALONE_BYTES, v->device->shared_bytes) : 0;
+}
+
 static double waves_of(const struct lb_fused_plan *plan)
 {
     return ceil((double)plan->needed / plan->resident);
@@ -124,6 +135,7 @@ static int cluster_plan(const struct lb_fused_view *view, bool backward,
             .backward = backward,
             .train = !backward && lb_trains(view->problem),
             .rows = rows_of(plan),
+            .shared_least = shared_least(view, plan),
         };
         predict(view, plan);
         count++;

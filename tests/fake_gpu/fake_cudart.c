@@ -13,12 +13,14 @@
 #include "launch_limits.h"
 #include "queue.h"
 
+/* SYSTEM_BYTES: of shared memory, which each block has besides its own (CUDA programming guide). */
+enum { SYSTEM_BYTES = 1024 };
 enum { FUNCTIONS_MAX = 4096, CONFIGURATIONS_MAX = 8, EVENTS_MAX = 64 };
 
 struct function {
     const void *host; /* the address that launches name */
     size_t shared_allowed;
-    bool wide_clusters;
+    bool wide_clusters, carved;
     /* The launch whose occupancy was asked last; threads 0: none. */
     unsigned threads_asked;
     size_t shared_asked;
@@ -503,6 +505,8 @@ cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attrib
         return answer(cudaErrorInvalidDeviceFunction);
     if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed)
         f->wide_clusters = value != 0;
+    else if (attribute == cudaFuncAttributePreferredSharedMemoryCarveout)
+        f->carved = value == cudaSharedmemCarveoutMaxShared;
     else if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize ||
              value > (int)fake_device_info()->shared_bytes)
         return answer(cudaErrorInvalidValue);
@@ -581,6 +585,10 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     runtime.counts.following += launch.follows;
     runtime.counts.clusters += launch.cluster > 0;
     runtime.counts.cooperative += launch.cooperative;
+    runtime.counts.carved += f->carved;
+    runtime.counts.sharing +=
+        launch.cluster > 0 && 2 * (double)(launch.shared + SYSTEM_BYTES) <=
+                                  fake_device_info()->shared_bytes + SYSTEM_BYTES;
     runtime.counts.beyond_48k += launch.shared > 48 << 10;
     runtime.counts.other_than_asked +=
         f->threads_asked > 0 &&

@@ -9,7 +9,9 @@
 
 struct fake_cudart_counts {
     int launches, clusters, cooperative, beyond_48k; /* shared memory beyond 48 KiB */
-    int urgent; /* launches with the highest priority of the device */
+    int carved;  /* launches of kernels that ask for the maximum of shared memory per SM */
+    int urgent;  /* launches with the highest priority of the device */
+    int sharing; /* launches of clusters of which two blocks find shared memory on one SM */
     unsigned cluster_streams, cooperative_streams; /* bit i: there were some on stream i */
     int following;                                 /* programmatic dependent launches */
     int other_than_asked; /* with other threads or shared memory than those whose occupancy was

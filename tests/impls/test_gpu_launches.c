@@ -217,6 +217,31 @@ TEST(recurrences_come_first_and_cooperative_ones_stay_on_one_stream)
     install("h100");
     assert_int_equal(launch("step", &p, &err), LB_OK);
     assert_true(counts->urgent >= 3 * 2 * 1024);
+    /* Two blocks of a step find shared memory on one SM. Mutant: no maximum is asked for. */
+    assert_int_equal(counts->carved, counts->urgent);
+}
+
+/* Clusters that all run at once have SMs of their own; where there are more, two may share one. */
+TEST(clusters_share_no_sm_while_there_are_enough)
+{
+    static const struct {
+        const char *device, *text;
+        bool share;
+    } cases[] = {
+        {"h100", "T4_B64_H128/f16/infer", false},    {"h100", "T4_B4096_H128/f16/infer", true},
+        {"h100", "T4_B8_H256_L2/f16/train", false},  {"h100", "T4_B128_H128_L4/f16/infer", true},
+        {"rtx5090", "T4_B16_H128/f16/infer", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_problem p = trial_problem(cases[i].text);
+        struct lb_error err = {""};
+        install(cases[i].device);
+        assert_int_equal(launch("cluster", &p, &err), LB_OK);
+        const struct fake_cudart_counts *counts = fake_cudart_counts();
+        assert_true(counts->clusters > 0);
+        if (counts->sharing != (cases[i].share ? counts->clusters : 0))
+            fail_msg("%s: %d of %d", cases[i].text, counts->sharing, counts->clusters);
+    }
 }
 
 TEST(a_kernel_that_is_not_readied_is_refused)

@@ -142,8 +142,7 @@ enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *scratc
     return LB_OK;
 }
 
-enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
-                              struct lb_error *err)
+enum lb_status lb_launch_empty(void *stream, struct lb_error *err)
 {
     work(2000);
     return LB_OK;

@@ -98,6 +98,7 @@ struct lb_cluster_kernel {
     bool backward;
     bool train;             /* forward: writes gates and cells for backward */
     int rows;               /* batch rows per cluster: 1 to tile.columns */
+    size_t shared_least;    /* bytes of shared memory per block that a launch asks for at least */
     void (*function)(void); /* set by lb_cluster_ready */
 };
 

@@ -30,10 +30,11 @@ static const lb_fused_launch::row<key> rows[] = {
 static lb_fused_launch::shape shape_of(const lb_cluster_kernel &k, int batch, int directions)
 {
     int clusters = (batch + k.rows - 1) / k.rows;
+    size_t needed = lb_cluster_shared(&k.tile, k.backward);
     return {"cluster",
             {clusters * k.tile.blocks, directions, 1},
             lanes * k.tile.warps,
-            lb_cluster_shared(&k.tile, k.backward),
+            needed < k.shared_least ? k.shared_least : needed,
             k.tile.blocks};
 }
 

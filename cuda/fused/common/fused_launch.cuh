@@ -100,6 +100,10 @@ inline enum lb_status ask_resident(any_kernel function, const shape &s, int *res
     const int shared = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     if (error == cudaSuccess) /* the maximum, because later launches may need more than this one */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    if (error ==
+        cudaSuccess) /* a step's block must find memory beside the block of the step before */
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
+                                     cudaSharedmemCarveoutMaxShared);
     if (error == cudaSuccess && s.cluster > 0)
         return ask_clusters(kernel, s, resident, err);
     if (error == cudaSuccess)
