@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Gets Nsight Systems for the test nsys:  tests/nsys.sh FOLDER
+# Gets Nsight Systems for the test nsys:  tests/nsys.sh
 #
 # Debian has it in its non-free section (package nsight-systems). The packages are unpacked into
-# FOLDER, not installed: as installed packages they would pull in Debian's NVIDIA driver. The system's
-# list of sources stays as it is, and root is not needed. FOLDER must be new, empty, or one that this
-# script made: what it holds is replaced. When Nsight Systems can't be had, the last line says why.
+# build/nsys, not installed: as installed packages they would pull in Debian's NVIDIA driver. The
+# system's list of sources stays as it is, and root is not needed. When Nsight Systems can't be had,
+# the last line says why.
 set -euo pipefail
-folder=${1:?usage: tests/nsys.sh FOLDER}
-made=.made-by-tests-nsys # a file that marks a folder of this script
+folder=$(cd "$(dirname "$0")/.." && pwd)/build/nsys
 
 # give_up REASON
 give_up() {
@@ -21,7 +20,6 @@ fetch() {
   [ -e "$keyring" ] || give_up "there is no $keyring"
   rm -rf "$folder"
   mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial"
-  touch "$folder/$made"
   cat >"$folder/apt/debian.sources" <<EOF
 Types: deb
 URIs: $2
@@ -50,10 +48,6 @@ command -v nsys >/dev/null && exit 0
 # shellcheck disable=SC1091
 . /etc/os-release
 [ "${ID:-}" = debian ] || give_up "not on Debian, and none in PATH"
-mkdir -p "$folder"
-folder=$(cd "$folder" && pwd)
-[ -e "$folder/$made" ] || [ -z "$(ls -A "$folder")" ] ||
-  give_up "$folder has files that this script did not make; name a new folder"
 # The mirror that this machine uses. sed reads to the end, so that apt-get never writes to a closed pipe.
 # shellcheck disable=SC2016 # apt-get's own variable
 site=$(apt-get indextargets --format '$(SITE)' "Created-By: Packages" "Codename: $VERSION_CODENAME" \

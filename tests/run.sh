@@ -44,7 +44,7 @@ cmake --preset "$preset" "${settings[@]}"
 cmake --build --preset "$preset" --target "$targets"
 # Without Nsight Systems the test cli_nsys is skipped, and the summary says so.
 if [ "$targets" = all ]; then
-  tests/nsys.sh build/nsys >build/nsys.log 2>&1 || tail -n 1 build/nsys.log >&2
+  tests/nsys.sh >build/nsys.log 2>&1 || tail -n 1 build/nsys.log >&2
 fi
 ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 2 \
   "${left_out[@]}" "$@"

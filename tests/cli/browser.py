@@ -39,20 +39,13 @@ class Browser:
         to_read, self.to = os.pipe()
         self.from_, to_write = os.pipe()
 
-        def take_3_and_4():
-            # Either end may be descriptor 3 or 4: move both away first.
-            own_read, own_write = os.dup(to_read), os.dup(to_write)
-            while own_read < 5 or own_write < 5:
-                own_read, own_write = os.dup(own_read), os.dup(own_write)
-            os.dup2(own_read, 3)
-            os.dup2(own_write, 4)
-
+        # Of the four descriptors, to_write is the largest, so that it is not 3.
         self.process = subprocess.Popen(
-            [path, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-             "--disable-extensions", "--remote-debugging-pipe",
+            ["bash", "-c", f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}', path, "--headless", "--no-sandbox",
+             "--disable-gpu", "--no-first-run", "--disable-extensions", "--remote-debugging-pipe",
              "--user-data-dir=" + self.profile.name, "about:blank"],
-            preexec_fn=take_3_and_4, close_fds=False, stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            pass_fds=(to_read, to_write), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
         os.close(to_read)
         os.close(to_write)
         self.buffer = b""

@@ -195,8 +195,7 @@ class History(ProgramTest):
         self.write(path, self.read(path).replace(old, new))
 
     def history(self):
-        done = run("--history", self.path("runs"), exit_code=0)
-        return done
+        return run("--history", self.path("runs"), exit_code=0)
 
     def make_runs(self, count, change_at, factor):
         """Runs of two cases, of which the first changes for good. The order of files is not that of time."""

@@ -25,8 +25,7 @@ class DevicesTest(ProgramTest):
                 **{"LB_FAKE_" + key.upper(): str(value) for key, value in planted.items()}}
 
     def fake(self, *arguments, exit_code=0, **options):
-        done = run(*arguments, env=self.environment(**options), exit_code=exit_code)
-        return done
+        return run(*arguments, env=self.environment(**options), exit_code=exit_code)
 
     def sweep_all(self, *arguments, devices="all", grid=None, **options):
         """A sweep on fake devices; its rows by case, its lines, and the finished process."""

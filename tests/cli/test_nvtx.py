@@ -50,9 +50,8 @@ class Ranges(NvtxTest):
         self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
 
     def test_failures_close_their_ranges(self):
-        for fault, verdict in (("fail", "error"), ("cheat", "wrong")):
-            with self.subTest(fault=fault):
-                name = "misbehave_" + fault
+        for name, verdict in (("misbehave_fail", "error"), ("broken_idle_after_first", "wrong")):
+            with self.subTest(name):
                 rows, processes = self.record(*TINY, "--impl", name, "--plugin", plugin(name),
                                               exit_code=1)
                 self.assertEqual([row["verdict"] for row in rows], [verdict])

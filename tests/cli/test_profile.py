@@ -41,9 +41,9 @@ class Profile(ProgramTest):
                 ("misbehave_hang/T4_B2_H8", ["--call-limit", "1"], 1,
                  "verify did not return within 1 s"),
                 ("cpu_ref/T4_B2_H8", ["--call-limit", "1e-7"], 1, "did not return within 1e-07 s"),
-                ("misbehave_cheat/T4_B2_H8", [], 1, "wrong")):
+                ("broken_idle_after_first/T4_B2_H8", [], 1, "wrong")):
             impl = case.split("/", maxsplit=1)[0]
-            added = ["--plugin", plugin(impl)] if "misbehave" in impl else []
+            added = ["--plugin", plugin(impl)] if impl.startswith(("misbehave", "broken")) else []
             done = run("--profile", case, *added, *arguments, exit_code=code)
             self.assertIn(said, done.stdout + done.stderr)
 

@@ -260,8 +260,7 @@ class Merging(MergeTest):
         self.merge("merged", "runs")
 
     def export(self, *arguments):
-        done = run("--export", *arguments, self.path("merged"), exit_code=0)
-        return done.stdout
+        return run("--export", *arguments, self.path("merged"), exit_code=0).stdout
 
     def test_devices_are_never_mixed_and_nodes_of_one_are_taken_together(self):
         self.devices()

@@ -33,27 +33,6 @@ def pod_of(job):
     return job["spec"]["template"]["spec"]
 
 
-def disagreements(job):
-    """Returns what is wrong with the numbers and names of an Indexed Job."""
-    spec, pod = job["spec"], pod_of(job)
-    container = pod["containers"][0]
-    shards = {entry["name"]: entry["value"] for entry in container["env"]}["SHARDS"]
-    wrong = []
-    if spec["completionMode"] != "Indexed":
-        wrong.append("without Indexed there is no JOB_COMPLETION_INDEX")
-    if not str(spec["completions"]) == str(spec["parallelism"]) == shards:
-        wrong.append("completions, parallelism and SHARDS differ")
-    if pod["restartPolicy"] != "Never":
-        wrong.append("a podFailurePolicy needs restartPolicy Never")
-    for rule in spec["podFailurePolicy"]["rules"]:
-        name = rule.get("onExitCodes", {}).get("containerName", container["name"])
-        if name != container["name"]:
-            wrong.append(f"there is no container {name}")
-    if {mount["name"] for mount in container["volumeMounts"]} != {each["name"] for each in pod["volumes"]}:
-        wrong.append("a mount without its volume")
-    return wrong
-
-
 @unittest.skipUnless(yaml, "python3-yaml is not installed")
 class Manifests(ProgramTest):
     def call_pod(self, name, sweep=None, **environment):
@@ -65,7 +44,17 @@ class Manifests(ProgramTest):
         return call(*words, *(sweep or container["args"]), env={**os.environ, **declared, **environment})
 
     def test_numbers_and_names_agree(self):
-        self.assertEqual(disagreements(manifest("kubernetes.yaml")), [])
+        job = manifest("kubernetes.yaml")
+        spec, pod = job["spec"], pod_of(job)
+        container = pod["containers"][0]
+        shards = {entry["name"]: entry["value"] for entry in container["env"]}["SHARDS"]
+        self.assertEqual(spec["completionMode"], "Indexed") # else there is no JOB_COMPLETION_INDEX
+        self.assertEqual([str(spec["completions"]), str(spec["parallelism"])], 2 * [shards])
+        self.assertEqual(pod["restartPolicy"], "Never") # a podFailurePolicy needs it
+        for rule in spec["podFailurePolicy"]["rules"]:
+            self.assertEqual(rule.get("onExitCodes", {}).get("containerName", container["name"]), container["name"])
+        self.assertEqual({mount["name"] for mount in container["volumeMounts"]},
+                         {each["name"] for each in pod["volumes"]})
 
     def test_the_pods_measure_each_case_once_and_are_merged(self):
         for index in range(3):

@@ -1,7 +1,6 @@
 """A framework's rows are verified by the oracle on random problems, and faults in its adapter are found.
 
-    test_frameworks.py FRAMEWORK [--count N] [--seed N] [--dtype f32,...] [--pass train,...]
-                       [--variant auto,...] [--cell standard,...]
+    test_frameworks.py FRAMEWORK [--count N] [--seed N]
 
 N random problems of each dtype and pass; ctest takes few, and 200 take an hour for a framework that
 compiles each. Exit code 77: the framework, or its plug-in, is not there.
@@ -174,7 +173,7 @@ def draw(name, numbers, dtype, kind, relu, cells):
 class Framework(ProgramTest):
     """One framework, which main() chooses."""
 
-    name, count, seed, dtypes, passes, variants, cells = "", 2, 1, DTYPES + QUANTISES, PASSES, None, None
+    name, count, seed = "", 2, 1
 
     def rows_of(self, lines, plugin=None, variants=("auto",), **options):
         cases = self.path("cases.txt")
@@ -199,12 +198,10 @@ class Framework(ProgramTest):
 
     def test_random_problems_are_right(self):
         dtypes, passes, variants = ABLE[self.name]
-        variants = self.variants or variants
-        cells = self.cells or ["standard", CELLS.get(self.name, "standard")]
+        cells = ["standard", CELLS.get(self.name, "standard")]
         numbers = random.Random(self.seed)
         lines = [draw(self.name, numbers, dtype, kind, self.name != "pytorch", cells)
-                 for dtype in dtypes if dtype in self.dtypes
-                 for kind in passes if kind in self.passes
+                 for dtype in dtypes for kind in passes
                  if dtype not in QUANTISES or kind == "infer" for _ in range(self.count)]
         rows = self.rows_of(lines, variants=variants)
         usual = 0
@@ -409,19 +406,12 @@ def framework_is_there(name):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", 1)[0])
     parser.add_argument("name", choices=ABLE)
-    parser.add_argument("--count", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--dtype", default=",".join(DTYPES + QUANTISES))
-    parser.add_argument("--pass", dest="passes", default=",".join(PASSES))
-    parser.add_argument("--variant", help="of the random problems; auto must be among them")
-    parser.add_argument("--cell", help="of the random problems: standard, and the other one it has")
+    parser.add_argument("--count", type=int, default=Framework.count)
+    parser.add_argument("--seed", type=int, default=Framework.seed)
     parser.add_argument("tests", nargs="*", help="test functions; all of them where none is named")
     arguments = parser.parse_intermixed_args()
     Framework.name = Absence.name = arguments.name
     Framework.count, Framework.seed = arguments.count, arguments.seed
-    Framework.dtypes, Framework.passes = arguments.dtype.split(","), arguments.passes.split(",")
-    Framework.variants = arguments.variant.split(",") if arguments.variant else None
-    Framework.cells = arguments.cell.split(",") if arguments.cell else None
     if not framework_is_there(arguments.name):
         built = os.path.exists(plugin_of(arguments.name))
         fine = not built or unittest.main(argv=["", "Absence"], exit=False).result.wasSuccessful()

@@ -60,6 +60,10 @@ TEST(what_is_missing_is_named)
     assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
     assert_string_equal(err.text, "cpu_ref: it does not set state_size, which is required");
     impl = lb_impl_cpu_ref;
+    impl.name = "Bad Name";
+    assert_int_equal(lb_impl_check(&impl, &err), LB_INVALID);
+    assert_memory_equal(err.text, "name 'Bad Name'", 15);
+    impl = lb_impl_cpu_ref;
     impl.variants = variants;
     for (size_t i = 1; i <= LB_VARIANTS_MAX; i++) {
         assert_int_equal(lb_impl_check(&impl, &err), LB_OK);

@@ -4,11 +4,17 @@
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 
-static void add(struct lb_run *run, const char *text, double median_ns)
+static void add_precision(struct lb_run *run, const char *text, double median_ns, double error)
 {
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, median_ns, 5, 10);
     row.median_ns = median_ns;
+    row.err_norm = error;
     synthetic_add(run, row);
+}
+
+static void add(struct lb_run *run, const char *text, double median_ns)
+{
+    add_precision(run, text, median_ns, 0);
 }
 
 static struct lb_run run_of_cells(void)
@@ -49,26 +55,6 @@ TEST(prices_are_those_of_the_same_problem_and_have_a_sentence)
                                         "cpu_ref, train (1.1 to 1.33 in 2 problems)");
     free(prices);
     lb_run_free(&run);
-}
-
-TEST(a_run_of_the_standard_cell_has_no_prices)
-{
-    struct lb_run run = synthetic_empty();
-    struct lb_price *prices;
-    size_t count;
-    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000);
-    prices = lb_prices(&run, NULL, &count);
-    assert_int_equal(count, 0);
-    free(prices);
-    lb_run_free(&run);
-}
-
-static void add_precision(struct lb_run *run, const char *text, double median_ns, double error)
-{
-    struct lb_row row = synthetic_row(text, LB_VERDICT_OK, median_ns, 5, 10);
-    row.median_ns = median_ns;
-    row.err_norm = error;
-    synthetic_add(run, row);
 }
 
 TEST(the_gain_of_a_precision_is_told_with_its_error)

@@ -19,155 +19,118 @@ enum fault {
 
 static const enum fault fault = FAULT;
 
-struct wrong {
-    struct lb_problem problem;
-    void *inner; /* cpu_ref's state; owned */
-    void *mask;  /* [L*D, B, H] as this implementation reads it; owned */
-};
+/* The case that was created last. */
+static struct lb_problem problem;
+static void *own_mask; /* [L*D, B, H] as this implementation reads it */
 
-static enum lb_status supports(const struct lb_problem *problem,
-                               const struct lb_exec_config *config, struct lb_error *why)
-{
-    return lb_impl_cpu_ref.supports(problem, config, why);
-}
-
-static enum lb_status create(void *self, const struct lb_problem *problem,
+static enum lb_status create(void *self, const struct lb_problem *p,
                              const struct lb_exec_config *config, struct lb_error *err)
 {
-    struct wrong *wrong = self;
-    size_t count = lb_layer_dir_count(problem) * (size_t)(problem->batch * problem->hidden);
-    wrong->problem = *problem;
-    if (fault == no_skip && problem->cell == LB_CELL_RESIDUAL)
-        wrong->problem.cell = LB_CELL_STANDARD;
-    wrong->inner = calloc(1, lb_impl_cpu_ref.state_size);
-    wrong->mask = malloc(count * lb_dtype_size(problem->dtype));
-    if (!wrong->inner || !wrong->mask)
-        return lb_fail(err, LB_OOM, "out of memory");
-    return lb_impl_cpu_ref.create(wrong->inner, &wrong->problem, config, err);
+    size_t count = lb_layer_dir_count(p) * (size_t)(p->batch * p->hidden);
+    problem = *p;
+    if (fault == no_skip && p->cell == LB_CELL_RESIDUAL)
+        problem.cell = LB_CELL_STANDARD;
+    own_mask = malloc(count * lb_dtype_size(p->dtype));
+    return lb_impl_cpu_ref.create(self, &problem, config, err);
 }
 
-static enum lb_status sizes(void *self, struct lb_sizes *bytes, struct lb_error *err)
+/* Copies w_cell of one layer and direction, changed as the fault says. to, from
+ * [lb_cell_weight_count] */
+static void change_weights(char *to, const char *from)
 {
-    return lb_impl_cpu_ref.sizes(((struct wrong *)self)->inner, bytes, err);
-}
-
-/* Changes w_cell of one layer and direction as the fault says. */
-static void change_weights(const struct lb_problem *p, char *w_cell)
-{
-    size_t H = (size_t)p->hidden, P = (size_t)lb_h_size(p), size = lb_dtype_size(p->dtype);
-    bool peephole = fault == swapped_peepholes && p->cell == LB_CELL_PEEPHOLE;
-    char *copy = malloc(lb_cell_weight_count(p) * size);
-    if (!copy)
-        return;
-    memcpy(copy, w_cell, lb_cell_weight_count(p) * size);
-    if (peephole || (fault == swapped_gains && p->cell == LB_CELL_LAYERNORM)) {
-        memcpy(w_cell, copy + H * size, H * size);
-        memcpy(w_cell + H * size, copy, H * size);
+    size_t H = (size_t)problem.hidden, P = (size_t)lb_h_size(&problem);
+    size_t size = lb_dtype_size(problem.dtype);
+    bool peephole = fault == swapped_peepholes && problem.cell == LB_CELL_PEEPHOLE;
+    bool projection = fault == transposed_w_hr && problem.cell == LB_CELL_PROJECTION;
+    memcpy(to, from, lb_cell_weight_count(&problem) * size);
+    if (peephole || (fault == swapped_gains && problem.cell == LB_CELL_LAYERNORM)) {
+        memcpy(to, from + H * size, H * size);
+        memcpy(to + H * size, from, H * size);
     }
-    for (size_t i = 0; fault == transposed_w_hr && p->cell == LB_CELL_PROJECTION && i < P * H; i++)
-        memcpy(w_cell + i * size, copy + (i % H * P + i / H) * size, size);
-    free(copy);
+    for (size_t i = 0; projection && i < P * H; i++)
+        memcpy(to + i * size, from + (i % H * P + i / H) * size, size);
 }
 
 static enum lb_status prepare(void *self, const struct lb_buffers *buffers,
                               const struct lb_weights *weights, struct lb_error *err)
 {
-    struct wrong *wrong = self;
-    const struct lb_problem *p = &wrong->problem;
-    size_t layer_dirs = lb_layer_dir_count(p), count = lb_cell_weight_count(p);
-    size_t bytes = count * lb_dtype_size(p->dtype);
+    size_t layer_dirs = lb_layer_dir_count(&problem), count = lb_cell_weight_count(&problem);
+    size_t bytes = count * lb_dtype_size(problem.dtype);
     const void **table = calloc(layer_dirs, sizeof(*table));
     char *changed = malloc(layer_dirs * bytes + 1);
     struct lb_weights mine = *weights;
-    enum lb_status st = table && changed ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
-    for (size_t i = 0; st == LB_OK && count > 0 && i < layer_dirs; i++) {
+    for (size_t i = 0; count > 0 && i < layer_dirs; i++) {
         table[i] = changed + i * bytes;
-        memcpy(changed + i * bytes, weights->w_cell[i], bytes);
-        change_weights(p, changed + i * bytes);
+        change_weights(changed + i * bytes, weights->w_cell[i]);
     }
     mine.w_cell = table;
-    if (st == LB_OK)
-        st = lb_impl_cpu_ref.prepare(wrong->inner, buffers, &mine, err);
+    enum lb_status st = lb_impl_cpu_ref.prepare(self, buffers, &mine, err);
     free(changed);
     free(table);
     return st;
 }
 
 /* The mask as this implementation reads it. */
-static const void *mask_of(struct wrong *wrong, const void *mask)
+static const void *mask_of(const void *mask)
 {
-    const struct lb_problem *p = &wrong->problem;
-    size_t B = (size_t)p->batch, H = (size_t)p->hidden, size = lb_dtype_size(p->dtype);
-    size_t rows = lb_layer_dir_count(p) * B;
-    if (p->cell != LB_CELL_RECURRENT_DROPOUT)
+    size_t B = (size_t)problem.batch, H = (size_t)problem.hidden;
+    size_t size = lb_dtype_size(problem.dtype), rows = lb_layer_dir_count(&problem) * B;
+    if (problem.cell != LB_CELL_RECURRENT_DROPOUT)
         return NULL;
     for (size_t r = 0; r < rows; r++) {
         size_t from = fault == rotated_mask ? r / B * B + (r + 1) % B : r;
-        char *row = (char *)wrong->mask + r * H * size;
+        char *row = (char *)own_mask + r * H * size;
         memcpy(row, (const char *)mask + from * H * size, H * size);
         for (size_t j = 0; fault == unscaled_mask && j < H; j++) {
             double value;
-            lb_load(p->dtype, row + j * size, &value, 1);
+            lb_load(problem.dtype, row + j * size, &value, 1);
             value = value > 0 ? 1 : 0;
-            lb_store(p->dtype, row + j * size, &value, 1);
+            lb_store(problem.dtype, row + j * size, &value, 1);
         }
     }
-    return wrong->mask;
+    return own_mask;
 }
 
 static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
     struct lb_forward_io mine = *io;
-    mine.mask = mask_of(self, io->mask);
-    return lb_impl_cpu_ref.forward(((struct wrong *)self)->inner, &mine, err);
+    mine.mask = mask_of(io->mask);
+    return lb_impl_cpu_ref.forward(self, &mine, err);
 }
 
 static enum lb_status backward(void *self, const struct lb_backward_io *io, struct lb_error *err)
 {
     struct lb_backward_io mine = *io;
-    mine.mask = mask_of(self, io->mask);
-    return lb_impl_cpu_ref.backward(((struct wrong *)self)->inner, &mine, err);
+    mine.mask = mask_of(io->mask);
+    return lb_impl_cpu_ref.backward(self, &mine, err);
 }
 
 static enum lb_status gradients(void *self, const struct lb_gradients *to, struct lb_error *err)
 {
-    struct wrong *wrong = self;
-    const struct lb_problem *p = &wrong->problem;
-    size_t bytes = lb_cell_weight_count(p) * lb_dtype_size(p->dtype);
-    enum lb_status st = lb_impl_cpu_ref.gradients(wrong->inner, to, err);
-    for (size_t i = 0; fault == no_cell_gradient && bytes > 0 && i < lb_layer_dir_count(p); i++)
+    size_t bytes = lb_cell_weight_count(&problem) * lb_dtype_size(problem.dtype);
+    enum lb_status st = lb_impl_cpu_ref.gradients(self, to, err);
+    for (size_t i = 0; fault == no_cell_gradient && bytes > 0 && i < lb_layer_dir_count(&problem);
+         i++)
         memset(to->dw_cell[i], 0, bytes);
     return st;
 }
 
 static void destroy(void *self)
 {
-    struct wrong *wrong = self;
-    free(wrong->inner); /* cpu_ref owns nothing else */
-    free(wrong->mask);
+    free(own_mask);
+    lb_impl_cpu_ref.destroy(self);
 }
-
-static const struct lb_impl impl = {
-    .abi = LB_IMPL_ABI,
-    .struct_bytes = sizeof(struct lb_impl),
-    .name = "cells_" TEXT(FAULT),
-    .summary = "wrong cells, for tests",
-    .memory = LB_HOST,
-    .traits = LB_DETERMINISTIC,
-    .state_size = sizeof(struct wrong),
-    .supports = supports,
-    .create = create,
-    .sizes = sizes,
-    .prepare = prepare,
-    .forward = forward,
-    .backward = backward,
-    .gradients = gradients,
-    .destroy = destroy,
-    .cells = 1u << LB_CELL_LAYERNORM | 1u << LB_CELL_RECURRENT_DROPOUT | 1u << LB_CELL_PROJECTION |
-             1u << LB_CELL_PEEPHOLE | 1u << LB_CELL_RESIDUAL,
-};
 
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
-    return abi == LB_IMPL_ABI ? &impl : NULL;
+    static struct lb_impl impl;
+    (void)abi;
+    impl = cpu_ref_as("cells_" TEXT(FAULT), "wrong cells, for tests");
+    impl.create = create;
+    impl.prepare = prepare;
+    impl.forward = forward;
+    impl.backward = backward;
+    impl.gradients = gradients;
+    impl.destroy = destroy;
+    return &impl;
 }

@@ -1,7 +1,6 @@
 /* Plug-ins that are fast by not working, leave work out of the timed calls, compute with less
  * precision than they say, use more of the machine than they are given, or bend the checker. Tests
  * check that each fault is found. */
-#define _GNU_SOURCE /* cpu_set_t, pthread_setaffinity_np */
 #include <fenv.h>
 #include <math.h>
 #include <pthread.h>
@@ -87,13 +86,18 @@ static struct state {
     pid_t child;
 } state;
 
-/* All CPUs but the one that this thread runs on. */
-static cpu_set_t other_cpus(void)
+/* Starts a thread on all CPUs but the one that this thread runs on; returns 0, or an error. */
+static int start_elsewhere(pthread_t *thread, void *(*work)(void *))
 {
-    cpu_set_t cpus;
-    memset(&cpus, 0xff, sizeof(cpus));
-    CPU_CLR((size_t)sched_getcpu(), &cpus);
-    return cpus;
+    pthread_attr_t attributes;
+    cpu_set_t others;
+    memset(&others, 0xff, sizeof(others));
+    CPU_CLR((size_t)sched_getcpu(), &others);
+    pthread_attr_init(&attributes);
+    pthread_attr_setaffinity_np(&attributes, sizeof(others), &others);
+    int failed = pthread_create(thread, &attributes, work, NULL);
+    pthread_attr_destroy(&attributes);
+    return failed;
 }
 
 /* What uses_more_cpus runs beside its calls. */
@@ -108,18 +112,11 @@ static void *help(void *unused)
     return unused;
 }
 
-static void start_helper(void)
-{
-    cpu_set_t others = other_cpus();
-    helper_ends = false;
-    if (pthread_create(&helper, NULL, help, NULL) == 0)
-        pthread_setaffinity_np(helper, sizeof(others), &others);
-}
-
 static void stop_helper(void)
 {
     helper_ends = true;
     pthread_join(helper, NULL);
+    helper_ends = false;
 }
 
 static pid_t start_child(void)
@@ -143,7 +140,7 @@ static enum lb_status create(void *self, const struct lb_problem *p,
     if (fault == child_computes)
         state.child = start_child();
     if (fault == uses_more_cpus)
-        start_helper();
+        start_elsewhere(&helper, help);
     if (fault == bends_rounding) {
         fesetround(FE_UPWARD);
 #ifdef __SSE__
@@ -410,13 +407,7 @@ static enum lb_status forward_with_help(void *self, const struct lb_forward_io *
                                         struct lb_error *err)
 {
     pthread_t thread;
-    pthread_attr_t attributes;
-    cpu_set_t others = other_cpus();
-    pthread_attr_init(&attributes);
-    pthread_attr_setaffinity_np(&attributes, sizeof(others), &others);
-    int failed = pthread_create(&thread, &attributes, compute_as_well, NULL);
-    pthread_attr_destroy(&attributes);
-    if (failed)
+    if (start_elsewhere(&thread, compute_as_well) != 0)
         return lb_fail(err, LB_FAILED, "no thread");
     enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
     pthread_join(thread, NULL);

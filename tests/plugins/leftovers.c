@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -54,19 +55,13 @@ static void *wait_for_ever(void *unused)
 
 static void *spin_for_ever(void *unused)
 {
-    for (volatile unsigned i = 0;; i++)
-        ;
+    compute_until(INFINITY);
     return unused;
 }
 
 static void *spin_briefly(void *unused)
 {
-    struct timespec start, now;
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    do
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec) <
-           0.05);
+    compute_until(now() + 5e7);
     return wait_for_ever(unused);
 }
 
@@ -94,8 +89,7 @@ static void start_child(int in_own_session)
             execl("/bin/sh", "sh", "-c", "while :; do :; done & exit 0", (char *)NULL);
             _exit(1);
         }
-        for (volatile unsigned i = 0;; i++)
-            ;
+        compute_until(INFINITY);
     }
     if (in_own_session)
         waitpid(pid, NULL, 0);

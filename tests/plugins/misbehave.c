@@ -20,7 +20,6 @@ enum fault {
     eat,              /* allocates without end */
     fail,             /* reports a failure */
     chatter,          /* prints to standard output, and is right */
-    cheat,            /* computes in the first call alone */
     past_end,         /* writes one byte past y */
     past_4k,          /* writes 64 bytes, 4 KiB and a little past y, where no band of a guard is */
     past_64k,         /* the same, 64 KiB past it */
@@ -36,10 +35,6 @@ enum fault {
     hang_in_supports, /* `supports` does not return */
     hang_in_sizes,    /* `sizes` does not return */
     crash_in_prepare, /* raises SIGSEGV in `prepare` */
-    no_forward,       /* its struct has no forward */
-    many_variants,    /* has more variants than are allowed */
-    bad_name,         /* has a name with capital letters */
-    noted,            /* gives a note on the case */
     huge_workspace    /* asks for 1 EiB of workspace */
 };
 
@@ -113,7 +108,6 @@ static void sleep_once(void)
 
 static enum lb_status forward(void *self, const struct lb_forward_io *io, struct lb_error *err)
 {
-    static int calls;
     switch (fault) {
     case crash: raise(SIGSEGV); break;
     case leave: _exit(7);
@@ -133,10 +127,6 @@ static enum lb_status forward(void *self, const struct lb_forward_io *io, struct
     case chatter:
         puts("this must not end up among the program's data");
         fflush(stdout);
-        break;
-    case cheat:
-        if (calls++ > 0)
-            return LB_OK;
         break;
     default: break;
     }
@@ -169,39 +159,18 @@ static const char *describe_in_bytes(const void *self)
     return "algorithm \xc0\xaf";
 }
 
-static void note(const struct lb_problem *problem, const struct lb_exec_config *config, char *text,
-                 size_t size)
-{
-    (void)config;
-    snprintf(text, size, "a note on %lld steps", (long long)problem->seq_len);
-}
-
-/* The list of 80 variants. */
-static const char *const *too_many_variants(void)
-{
-    static char names[80][8];
-    static const char *variants[81] = {"auto"};
-    for (size_t i = 1; i < 80; i++) {
-        snprintf(names[i], sizeof(names[i]), "v%zu", i);
-        variants[i] = names[i];
-    }
-    return variants;
-}
-
 const struct lb_impl *lb_plugin(uint32_t abi)
 {
     static struct lb_impl impl;
-    impl = cpu_ref_as(fault == bad_name ? "Bad Name" : "misbehave_" TEXT(FAULT),
+    impl = cpu_ref_as("misbehave_" TEXT(FAULT),
                       fault == bytes ? "\xff bytes \033[1m" : "cpu_ref with one planted fault");
     impl.supports = supports;
     impl.create = create;
     impl.sizes = sizes;
     impl.prepare = prepare;
-    impl.forward = fault == no_forward ? NULL : forward;
+    impl.forward = forward;
     impl.destroy = destroy;
     impl.describe = fault == bytes ? describe_in_bytes : impl.describe;
-    impl.note = fault == noted ? note : impl.note;
-    impl.variants = fault == many_variants ? too_many_variants() : impl.variants;
     if (fault == slow_to_load)
         sleep(5);
     if (fault == other_abi)
