@@ -5,8 +5,8 @@
 
 #include "base/thread_pool.h"
 #include "host/cpu_affinity.h"
-#include "model/case.h"
 #include "reference/expected.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
 enum { PARTS = 4, ROUNDS = 3000 };
@@ -38,6 +38,15 @@ TEST(a_pinned_case_has_no_more_threads_than_cpus)
     assert_int_equal(lb_thread_pool_size(), 1);
     lb_unpin();
     assert_true(lb_thread_pool_size() >= 1 && lb_thread_pool_size() <= 16);
+}
+
+TEST(more_threads_than_cpus_are_refused)
+{
+    struct lb_pinned_threads *threads;
+    struct lb_error err = {""};
+    assert_int_equal(lb_pinned_threads_open(256, NULL, &threads, &err), LB_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "threads 256"));
+    assert_null(threads);
 }
 
 struct meeting {
@@ -157,11 +166,9 @@ TEST(threads_that_outnumber_the_cpus_meet)
 
 static struct lb_expected *expected_of(const char *text)
 {
-    struct lb_case c;
+    struct lb_problem problem = trial_problem(text);
     struct lb_expected *expected = NULL;
-    struct lb_error err = {""};
-    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, &err), LB_OK);
-    assert_int_equal(lb_expected_create(&c.problem, 0, 1, 3, NULL, 0, &expected, &err), LB_OK);
+    assert_int_equal(lb_expected_create(&problem, 0, 1, 3, NULL, 0, &expected, NULL), LB_OK);
     return expected;
 }
 

@@ -11,9 +11,9 @@
 #include "device/nvml.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
-#include "model/case.h"
 #include "tests/fake_gpu/fake_device.h"
 #include "tests/fake_gpu/queue.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
@@ -224,34 +224,26 @@ TEST(a_failed_capture_is_ended_and_reports_the_first_failure)
 
 TEST(packed_tensors_are_aligned_and_do_not_overlap)
 {
-    struct lb_case c;
-    assert_int_equal(lb_case_parse("T3_B2_I5_H3_L2_D2/f16/train", &c, NULL, NULL, NULL), LB_OK);
+    struct lb_problem p = trial_problem("T3_B2_I5_H3_L2_D2/f16/train");
     size_t end = 0;
     for (size_t e = 0; e < 4; e++) {
         for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
-            size_t at = lb_packed_offset(&c.problem, LB_F32, e, (enum lb_weight)w);
+            size_t at = lb_packed_offset(&p, LB_F32, e, (enum lb_weight)w);
             assert_int_equal(at % 256, 0);
             assert_true(at >= end);
-            end = at + 4 * lb_weight_elements(&c.problem, e, (enum lb_weight)w);
+            end = at + 4 * lb_weight_elements(&p, e, (enum lb_weight)w);
         }
     }
-    assert_int_equal(lb_weight_elements(&c.problem, 0, LB_W_IH), 12 * 5);
-    assert_int_equal(lb_weight_elements(&c.problem, 3, LB_W_IH), 12 * 6);
-    assert_true(lb_packed_bytes(&c.problem, LB_F32) >= end);
-    assert_int_equal(lb_packed_bytes(&c.problem, LB_F32) % 256, 0);
-}
-
-static struct lb_problem problem_of(const char *text)
-{
-    struct lb_case c;
-    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
-    return c.problem;
+    assert_int_equal(lb_weight_elements(&p, 0, LB_W_IH), 12 * 5);
+    assert_int_equal(lb_weight_elements(&p, 3, LB_W_IH), 12 * 6);
+    assert_true(lb_packed_bytes(&p, LB_F32) >= end);
+    assert_int_equal(lb_packed_bytes(&p, LB_F32) % 256, 0);
 }
 
 /* Sizes, flops and bytes of a projection and of peepholes, counted by hand. */
 TEST(cells_have_their_own_sizes_and_costs)
 {
-    struct lb_problem p = problem_of("T3_B2_I5_H8_P2_L2_D2/f32/infer");
+    struct lb_problem p = trial_problem("T3_B2_I5_H8_P2_L2_D2/f32/infer");
     struct lb_counts n;
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_IH), 32 * 5);
     assert_int_equal(lb_weight_elements(&p, 3, LB_W_IH), 32 * 4);
@@ -267,15 +259,15 @@ TEST(cells_have_their_own_sizes_and_costs)
     double moved = 3 * 2 * 5 + (double)n.weights + 3 * 2 * 4 + 2 * (4 * 2 * 8 + 4 * 2 * 2);
     assert_true(lb_problem_bytes(&p) == 4 * moved);
 
-    struct lb_problem standard = problem_of("T3_B2_I5_H8/f32/train");
-    p = problem_of("T3_B2_I5_H8/f32/train/cell-peephole");
+    struct lb_problem standard = trial_problem("T3_B2_I5_H8/f32/train");
+    p = trial_problem("T3_B2_I5_H8/f32/train/cell-peephole");
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 3 * 8);
     assert_true(lb_problem_flops(&p) == lb_problem_flops(&standard));
     /* Read in both passes, and its gradient is written. */
     assert_true(lb_problem_bytes(&p) == lb_problem_bytes(&standard) + 4 * 3 * 3 * 8);
-    p = problem_of("T3_B2_I5_H8/f32/train/cell-recurrent-dropout");
+    p = trial_problem("T3_B2_I5_H8/f32/train/cell-recurrent-dropout");
     assert_true(lb_problem_bytes(&p) == lb_problem_bytes(&standard) + 4 * 2 * 2 * 8); /* the mask */
-    p = problem_of("T3_B2_I5_H8/f32/infer/cell-layernorm");
+    p = trial_problem("T3_B2_I5_H8/f32/infer/cell-layernorm");
     assert_int_equal(lb_weight_elements(&p, 0, LB_W_CELL), 10 * 8);
 }
 

@@ -4,9 +4,9 @@
 #include <cuda_runtime_api.h>
 
 #include "device/streams.h"
-#include "machine/machine.h"
 #include "tests/fake_gpu/fake_libraries.h"
 #include "tests/fake_gpu/launch_limits.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
 static cudaStream_t stream;
@@ -16,7 +16,7 @@ static int install(void **state)
     (void)state;
     fake_device_install(FAKE_NONE);
     fake_cudart_reset();
-    fake_cublas_reset(false);
+    fake_cublas_reset(FAKE_CUBLAS_NONE);
     return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess ? 0 : -1;
 }
 
@@ -85,55 +85,45 @@ TEST_WITH(clocks_are_read_only_into_memory, install, NULL)
 
 TEST_WITH(launches_have_limits, install, NULL)
 {
+    enum { FORTY_EIGHT = 48 << 10, ALL = 227 << 10 }; /* bytes per block */
     static const struct {
         const char *device;
-        struct fake_launch launch;
-        enum fake_refusal expected;
+        unsigned grid[2], block[3];
+        size_t shared, allowed;
+        unsigned cluster;
+        bool wide, cooperative;
+        cudaError_t expected;
     } cases[] = {
-        {"h100", {.grid = {1, 1, 1}, .block = {1024, 1, 1}}, FAKE_ACCEPTED},
-        {"h100", {.grid = {1, 1, 1}, .block = {1025, 1, 1}}, FAKE_INVALID_CONFIGURATION},
-        {"h100", {.grid = {1, 1, 1}, .block = {32, 32, 2}}, FAKE_INVALID_CONFIGURATION},
-        {"h100", {.grid = {1, 1, 1}, .block = {0, 1, 1}}, FAKE_INVALID_CONFIGURATION},
-        {"h100", {.grid = {INT32_MAX, 65535, 1}, .block = {1, 1, 1}}, FAKE_ACCEPTED},
-        {"h100", {.grid = {1, 65536, 1}, .block = {1, 1, 1}}, FAKE_INVALID_CONFIGURATION},
-        {"h100", {.grid = {0, 1, 1}, .block = {1, 1, 1}}, FAKE_INVALID_CONFIGURATION},
-        {"h100", {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared = 48 << 10}, FAKE_ACCEPTED},
-        {"h100",
-         {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared = (48 << 10) + 1},
-         FAKE_INVALID_VALUE},
-        {"h100",
-         {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared = 227 << 10, .shared_allowed = 227 << 10},
-         FAKE_ACCEPTED},
-        {"a100",
-         {.grid = {1, 1, 1}, .block = {1, 1, 1}, .shared = 227 << 10, .shared_allowed = 227 << 10},
-         FAKE_INVALID_VALUE},
-        {"h100", {.grid = {16, 1, 1}, .block = {1, 1, 1}, .cluster = 8}, FAKE_ACCEPTED},
-        {"h100",
-         {.grid = {12, 1, 1}, .block = {1, 1, 1}, .cluster = 8},
-         FAKE_INVALID_CONFIGURATION},
-        {"h100",
-         {.grid = {16, 1, 1}, .block = {1, 1, 1}, .cluster = 16},
-         FAKE_INVALID_CLUSTER_SIZE},
-        {"h100",
-         {.grid = {16, 1, 1}, .block = {1, 1, 1}, .cluster = 16, .wide_clusters = true},
-         FAKE_ACCEPTED},
-        {"a100", {.grid = {2, 1, 1}, .block = {1, 1, 1}, .cluster = 2}, FAKE_INVALID_CLUSTER_SIZE},
-        {"h100", {.grid = {264, 1, 1}, .block = {1024, 1, 1}, .cooperative = true}, FAKE_ACCEPTED},
-        {"h100",
-         {.grid = {265, 1, 1}, .block = {1024, 1, 1}, .cooperative = true},
-         FAKE_COOPERATIVE_TOO_LARGE},
-        {"h100",
-         {.grid = {133, 1, 1},
-          .block = {32, 1, 1},
-          .cooperative = true,
-          .shared = 200 << 10,
-          .shared_allowed = 227 << 10},
-         FAKE_COOPERATIVE_TOO_LARGE},
+        {"h100", {1, 1}, {1024, 1, 1}, 0, 0, 0, 0, 0, cudaSuccess},
+        {"h100", {1, 1}, {1025, 1, 1}, 0, 0, 0, 0, 0, cudaErrorInvalidConfiguration},
+        {"h100", {1, 1}, {32, 32, 2}, 0, 0, 0, 0, 0, cudaErrorInvalidConfiguration},
+        {"h100", {1, 1}, {0, 1, 1}, 0, 0, 0, 0, 0, cudaErrorInvalidConfiguration},
+        {"h100", {INT32_MAX, 65535}, {1, 1, 1}, 0, 0, 0, 0, 0, cudaSuccess},
+        {"h100", {1, 65536}, {1, 1, 1}, 0, 0, 0, 0, 0, cudaErrorInvalidConfiguration},
+        {"h100", {0, 1}, {1, 1, 1}, 0, 0, 0, 0, 0, cudaErrorInvalidConfiguration},
+        {"h100", {1, 1}, {1, 1, 1}, FORTY_EIGHT, 0, 0, 0, 0, cudaSuccess},
+        {"h100", {1, 1}, {1, 1, 1}, FORTY_EIGHT + 1, 0, 0, 0, 0, cudaErrorInvalidValue},
+        {"h100", {1, 1}, {1, 1, 1}, ALL, ALL, 0, 0, 0, cudaSuccess},
+        {"a100", {1, 1}, {1, 1, 1}, ALL, ALL, 0, 0, 0, cudaErrorInvalidValue},
+        {"h100", {16, 1}, {1, 1, 1}, 0, 0, 8, 0, 0, cudaSuccess},
+        {"h100", {12, 1}, {1, 1, 1}, 0, 0, 8, 0, 0, cudaErrorInvalidConfiguration},
+        {"h100", {16, 1}, {1, 1, 1}, 0, 0, 16, 0, 0, cudaErrorInvalidClusterSize},
+        {"h100", {16, 1}, {1, 1, 1}, 0, 0, 16, 1, 0, cudaSuccess},
+        {"a100", {2, 1}, {1, 1, 1}, 0, 0, 2, 0, 0, cudaErrorInvalidClusterSize},
+        {"h100", {264, 1}, {1024, 1, 1}, 0, 0, 0, 0, 1, cudaSuccess},
+        {"h100", {265, 1}, {1024, 1, 1}, 0, 0, 0, 0, 1, cudaErrorCooperativeLaunchTooLarge},
+        {"h100", {133, 1}, {1, 1, 1}, ALL, ALL, 0, 0, 1, cudaErrorCooperativeLaunchTooLarge},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_device_info device;
-        assert_int_equal(lb_device_model(cases[i].device, &device, NULL), LB_OK);
-        enum fake_refusal refusal = fake_launch_check(&device, &cases[i].launch);
+        struct lb_device_info device = trial_device(cases[i].device);
+        struct fake_launch launch = {.grid = {cases[i].grid[0], cases[i].grid[1], 1},
+                                     .cluster = cases[i].cluster,
+                                     .cooperative = cases[i].cooperative,
+                                     .shared = cases[i].shared,
+                                     .shared_allowed = cases[i].allowed,
+                                     .wide_clusters = cases[i].wide};
+        memcpy(launch.block, cases[i].block, sizeof(launch.block));
+        cudaError_t refusal = (cudaError_t)fake_launch_check(&device, &launch);
         if (refusal != cases[i].expected)
             fail_msg("launch %zu: %d, not %d", i, (int)refusal, (int)cases[i].expected);
     }
@@ -211,28 +201,32 @@ TEST_WITH(a_stream_that_does_not_come_back_spoils_the_capture, install, NULL)
 
 /* A product of 3 x 5 and 5 x 4, column-major, with one thing that may be wrong. */
 struct product {
-    cublasOperation_t transpose_a, transpose_b;
+    int transpose_a, transpose_b;
     int64_t lda, ldb, ldc;
-    cudaDataType in, out;
-    cublasComputeType_t compute;
+    int in, out, compute;
 };
+
+enum { N = CUBLAS_OP_N, T = CUBLAS_OP_T };
+enum { F32 = CUDA_R_32F, F16 = CUDA_R_16F, BF16 = CUDA_R_16BF };
+enum { IEEE = CUBLAS_COMPUTE_32F, TF32 = CUBLAS_COMPUTE_32F_FAST_TF32 };
 
 static cublasStatus_t multiply(cublasHandle_t handle, const struct product *p, char *memory)
 {
     const float one = 1, none = 0;
-    return cublasGemmEx_64(handle, p->transpose_a, p->transpose_b, 3, 4, 5, &one, memory, p->in,
-                           p->lda, memory + 512, p->in, p->ldb, &none, memory + 1024, p->out,
-                           p->ldc, p->compute, CUBLAS_GEMM_DEFAULT);
+    cudaDataType in = (cudaDataType)p->in;
+    return cublasGemmEx_64(handle, (cublasOperation_t)p->transpose_a,
+                           (cublasOperation_t)p->transpose_b, 3, 4, 5, &one, memory, in, p->lda,
+                           memory + 512, in, p->ldb, &none, memory + 1024, (cudaDataType)p->out,
+                           p->ldc, (cublasComputeType_t)p->compute, CUBLAS_GEMM_DEFAULT);
 }
-
-static const struct product right = {CUBLAS_OP_N, CUBLAS_OP_N, 3,          5,
-                                     3,           CUDA_R_32F,  CUDA_R_32F, CUBLAS_COMPUTE_32F};
 
 static cublasHandle_t handle_of_stream(void)
 {
     cublasHandle_t handle;
+    const size_t bytes = lb_stream_scratch_bytes();
     assert_int_equal(cublasCreate(&handle), CUBLAS_STATUS_SUCCESS);
     assert_int_equal(cublasSetStream(handle, stream), CUBLAS_STATUS_SUCCESS);
+    assert_int_equal(cublasSetWorkspace(handle, memory_of(bytes), bytes), CUBLAS_STATUS_SUCCESS);
     return handle;
 }
 
@@ -242,21 +236,13 @@ TEST_WITH(products_have_their_arguments_checked, install, NULL)
         struct product product;
         cublasStatus_t expected;
     } cases[] = {
-        {{CUBLAS_OP_N, CUBLAS_OP_N, 2, 5, 3, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
-         CUBLAS_STATUS_INVALID_VALUE},
-        {{CUBLAS_OP_N, CUBLAS_OP_N, 3, 4, 3, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
-         CUBLAS_STATUS_INVALID_VALUE},
-        {{CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 2, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
-         CUBLAS_STATUS_INVALID_VALUE},
-        {{CUBLAS_OP_T, CUBLAS_OP_T, 5, 4, 3, CUDA_R_16F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
-         CUBLAS_STATUS_SUCCESS},
-        {{CUBLAS_OP_T, CUBLAS_OP_N, 4, 5, 3, CUDA_R_32F, CUDA_R_32F, CUBLAS_COMPUTE_32F},
-         CUBLAS_STATUS_INVALID_VALUE},
-        {{CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 3, CUDA_R_32F, CUDA_R_16F, CUBLAS_COMPUTE_32F},
-         CUBLAS_STATUS_NOT_SUPPORTED},
-        {{CUBLAS_OP_N, CUBLAS_OP_N, 3, 5, 3, CUDA_R_16BF, CUDA_R_16BF,
-          CUBLAS_COMPUTE_32F_FAST_TF32},
-         CUBLAS_STATUS_NOT_SUPPORTED},
+        {{N, N, 2, 5, 3, F32, F32, IEEE}, CUBLAS_STATUS_INVALID_VALUE},
+        {{N, N, 3, 4, 3, F32, F32, IEEE}, CUBLAS_STATUS_INVALID_VALUE},
+        {{N, N, 3, 5, 2, F32, F32, IEEE}, CUBLAS_STATUS_INVALID_VALUE},
+        {{T, T, 5, 4, 3, F16, F32, IEEE}, CUBLAS_STATUS_SUCCESS},
+        {{T, N, 4, 5, 3, F32, F32, IEEE}, CUBLAS_STATUS_INVALID_VALUE},
+        {{N, N, 3, 5, 3, F32, F16, IEEE}, CUBLAS_STATUS_NOT_SUPPORTED},
+        {{N, N, 3, 5, 3, BF16, BF16, TF32}, CUBLAS_STATUS_NOT_SUPPORTED},
     };
     cublasHandle_t handle = handle_of_stream();
     char *memory = memory_of(2048);
@@ -264,13 +250,13 @@ TEST_WITH(products_have_their_arguments_checked, install, NULL)
         if (multiply(handle, &cases[i].product, memory) != cases[i].expected)
             fail_msg("product %zu is not answered by %d", i, (int)cases[i].expected);
     assert_int_equal(cudaStreamSynchronize(stream), cudaSuccess);
-    assert_int_equal(cudaFree(memory), cudaSuccess);
 }
 
 /* A wrong address is not seen in the call: whoever waits learns of it, and everybody after that. */
 TEST(a_wrong_address_shows_in_the_next_wait)
 {
     static const size_t wrong[] = {2 /* not aligned */, 1024 /* past the end of memory */};
+    static const struct product right = {N, N, 3, 5, 3, F32, F32, IEEE};
     for (int i = 0; i < 2; i++) {
         void *more;
         (void)install(NULL);

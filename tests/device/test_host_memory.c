@@ -7,6 +7,7 @@
 #include "host/cgroup.h"
 #include "model/registry.h"
 #include "reference/case_tensors.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
@@ -49,12 +50,11 @@ TEST(a_changed_byte_outside_a_block_is_found)
 
 TEST(weight_gradients_have_guard_bands)
 {
-    struct lb_case c;
+    struct lb_problem p = trial_problem("cpu_ref/T2_B1_H3/f32/train");
     struct lb_results results;
     if (!lb_host_space.overrun)
         skip();
-    assert_int_equal(lb_case_parse("cpu_ref/T2_B1_H3/f32/train", &c, NULL, NULL, NULL), LB_OK);
-    assert_int_equal(lb_results_create(&c.problem, &results, NULL), LB_OK);
+    assert_int_equal(lb_results_create(&p, &results, NULL), LB_OK);
     float *last = results.gradients.db_hh[0];
     assert_null(lb_host_space.overrun(results.gradients.dw_ih[0]));
     last[4 * 3] = 0;
@@ -68,9 +68,8 @@ TEST(cold_caches_need_more_memory)
     static const char *const texts[] = {"cpu_ref/T2_B1_H3/f32/infer",
                                         "cpu_ref/T2_B1_H3/f32/infer/cold"};
     for (size_t i = 0; i < 2; i++) {
-        struct lb_case c;
+        struct lb_case c = trial_case(texts[i]);
         struct lb_error why = {""};
-        assert_int_equal(lb_case_parse(texts[i], &c, NULL, NULL, NULL), LB_OK);
         double flush = (double)lb_timer_bytes(LB_HOST, i > 0), base = lb_case_bytes(&c);
         assert_int_equal(flush > 0, i > 0);
         assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush, &why), LB_OK);
@@ -80,10 +79,9 @@ TEST(cold_caches_need_more_memory)
 
 static struct lb_case_plan plan_of(const char *text)
 {
-    struct lb_case c;
+    struct lb_case c = trial_case(text);
     struct lb_case_plan plan;
     struct lb_error why = {""};
-    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
     if (lb_case_plan(&lb_impl_cpu_ref, &c, INFINITY, &plan, &why) != LB_OK)
         fail_msg("%s: %s", text, why.text);
     return plan;
@@ -92,8 +90,7 @@ static struct lb_case_plan plan_of(const char *text)
 /* The plan is what a case later allocates by, so its parts must add up. */
 TEST(a_plan_says_how_a_case_runs_and_what_it_needs)
 {
-    struct lb_case c;
-    assert_int_equal(lb_case_parse("cpu_ref/T2_B1_H3/f32/train", &c, NULL, NULL, NULL), LB_OK);
+    struct lb_case c = trial_case("cpu_ref/T2_B1_H3/f32/train");
     struct lb_case_plan train = plan_of("cpu_ref/T2_B1_H3/f32/train");
     struct lb_case_plan cold = plan_of("cpu_ref/T2_B1_H3/f32/train/cold");
     struct lb_case_plan infer = plan_of("cpu_ref/T2_B1_H3/f32/infer");

@@ -2,6 +2,7 @@
  * that the library's manual describes. GEMMs are enqueued, and computed on the host with sums in
  * double. */
 #include <cublas_v2.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "api/dtype.h"
@@ -9,12 +10,7 @@
 #include "fake_libraries.h"
 #include "queue.h"
 
-enum {
-    WORKSPACE_ALIGNMENT = 256,
-    WORKSPACE_LEAST = 16 << 10, /* with less, the manual says, some routines fail */
-    SCRIBBLE = 256,
-    HANDLES_MAX = 64
-};
+enum { WORKSPACE_ALIGNMENT = 256, SCRIBBLE = 256, HANDLES_MAX = 64 };
 
 struct cublasContext {
     bool used;
@@ -26,35 +22,21 @@ struct cublasContext {
 static struct cublasContext handles[HANDLES_MAX];
 
 static struct {
-    bool refuses_handles, has_run;
-    struct fake_cublas_counts counts;
+    enum fake_cublas_mistake mistake;
+    bool has_run;
 } library;
 
-void fake_cublas_reset(bool refuses_handles)
+void fake_cublas_reset(enum fake_cublas_mistake mistake)
 {
-    memset(&library, 0, sizeof(library));
-    library.refuses_handles = refuses_handles;
-}
-
-const struct fake_cublas_counts *fake_cublas_counts(void)
-{
-    return &library.counts;
+    library.mistake = mistake;
+    library.has_run = false;
 }
 
 const char *cublasGetStatusString(cublasStatus_t status)
 {
-    switch ((int)status) {
-    case CUBLAS_STATUS_SUCCESS: return "the operation completed successfully";
-    case CUBLAS_STATUS_NOT_INITIALIZED: return "the library was not initialized";
-    case CUBLAS_STATUS_ALLOC_FAILED: return "the resource allocation failed";
-    case CUBLAS_STATUS_INVALID_VALUE:
-        return "an unsupported value or parameter was passed to the function";
-    case CUBLAS_STATUS_NOT_SUPPORTED: return "the functionality is not supported";
-    case CUBLAS_STATUS_EXECUTION_FAILED: return "the function failed to launch on the GPU";
-    case CUBLAS_STATUS_ARCH_MISMATCH:
-        return "the requested functionality requires a feature absent from the device";
-    default: return "an unknown status";
-    }
+    static char text[32];
+    snprintf(text, sizeof(text), "cuBLAS status %d", (int)status);
+    return text;
 }
 
 cublasStatus_t cublasGetProperty(libraryPropertyType type, int *value)
@@ -71,7 +53,7 @@ cublasStatus_t cublasCreate(cublasHandle_t *handle)
     while (i < HANDLES_MAX && handles[i].used)
         i++;
     *handle = NULL;
-    if (library.refuses_handles || i == HANDLES_MAX)
+    if (i == HANDLES_MAX)
         return CUBLAS_STATUS_ALLOC_FAILED;
     *handle = &handles[i];
     handles[i].used = true;
@@ -102,6 +84,9 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
     if ((size_t)workspace % WORKSPACE_ALIGNMENT != 0 ||
         (workspace && !fake_device_holds(workspace, bytes)))
         return CUBLAS_STATUS_INVALID_VALUE;
+    if (library.mistake == FAKE_CUBLAS_NO_WORKSPACE)
+        return CUBLAS_STATUS_SUCCESS;
+    bytes -= library.mistake == FAKE_CUBLAS_SMALL_WORKSPACE;
     handle->workspace = workspace;
     handle->workspace_bytes = bytes;
     return CUBLAS_STATUS_SUCCESS;
@@ -175,10 +160,8 @@ static enum lb_status run_gemm(const void *arguments, struct lb_error *err)
     library.has_run = true;
     if (fake_device_hollow())
         return LB_OK;
-    if (call->workspace_bytes >= SCRIBBLE) { /* no caller may keep anything there */
-        memset(call->workspace, 0xff, SCRIBBLE);
-        memset(call->workspace + call->workspace_bytes - SCRIBBLE, 0xff, SCRIBBLE);
-    }
+    memset(call->workspace, 0xff, SCRIBBLE); /* no caller may keep anything there */
+    memset(call->workspace + call->workspace_bytes - SCRIBBLE, 0xff, SCRIBBLE);
     return fake_gemm(g, err);
 }
 
@@ -208,6 +191,7 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
                                cublasComputeType_t compute, cublasGemmAlgo_t algorithm)
 {
     double add = factor(compute, beta);
+    lda -= library.mistake == FAKE_CUBLAS_SHORT_ROWS;
     struct gemm call = {.gemm = {.transpose_a = transpose_b == CUBLAS_OP_T,
                                  .transpose_b = transpose_a == CUBLAS_OP_T,
                                  .accumulate = add == 1,
@@ -227,14 +211,10 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
     cublasStatus_t status = check_gemm(&call.gemm, compute);
     if (status != CUBLAS_STATUS_SUCCESS)
         return status;
-    if (handle->workspace && handle->workspace_bytes < WORKSPACE_LEAST)
-        return CUBLAS_STATUS_ALLOC_FAILED;
+    if (handle->workspace_bytes < recommended_workspace())
+        return CUBLAS_STATUS_ALLOC_FAILED; /* cuBLAS would allocate its own, or might be slow */
     call.workspace = handle->workspace;
     call.workspace_bytes = handle->workspace_bytes;
-    library.counts.gemms++;
-    library.counts.without_workspace += !handle->workspace;
-    library.counts.with_small_workspace +=
-        handle->workspace && handle->workspace_bytes < recommended_workspace();
     return fake_enqueue(handle->stream, run_gemm, &call, sizeof(call), NULL) == LB_OK
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;

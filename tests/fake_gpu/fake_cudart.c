@@ -1,9 +1,9 @@
-/* The CUDA runtime on the fake device, or, for the choice of a device, on as many as
- * LB_FAKE_DEVICES says. It has the functions that the project calls and refuses
- * what their manual refuses. A program that is linked with this file runs its own host code as
+/* The CUDA runtime on the fake device. It has the functions that the project calls and refuses what
+ * their manual refuses. A program that is linked with this file runs its own host code as
  * it will on a real device, including device_cuda.c and the launchers of cuda/. Kernels that
  * nvcc compiled are launched and do nothing, because they have no machine code for the host. */
 #include <cuda_runtime_api.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@
 
 /* SYSTEM_BYTES: of shared memory, which each block has besides its own (CUDA programming guide). */
 enum { SYSTEM_BYTES = 1024 };
-enum { FUNCTIONS_MAX = 4096, CONFIGURATIONS_MAX = 8, EVENTS_MAX = 64 };
+enum { FUNCTIONS_MAX = 4096, EVENTS_MAX = 64 };
 
 struct function {
     const void *host; /* the address that launches name */
@@ -24,13 +24,6 @@ struct function {
     /* The launch whose occupancy was asked last; threads 0: none. */
     unsigned threads_asked;
     size_t shared_asked;
-};
-
-/* A launch with <<< >>> pushes a configuration and pops it again. */
-struct configuration {
-    struct dim3 grid, block;
-    size_t shared;
-    void *stream;
 };
 
 struct CUevent_st {
@@ -45,10 +38,13 @@ struct CUgraph_st {
 
 static struct function functions[FUNCTIONS_MAX];
 static int function_count;
-static struct configuration configurations[CONFIGURATIONS_MAX];
-static int configuration_count;
 
-static int current; /* the device that was chosen */
+/* What the launch with <<< >>> that is being made has pushed and will pop. */
+static struct configuration {
+    struct dim3 grid, block;
+    size_t shared;
+    void *stream;
+} pushed;
 
 static struct {
     cudaError_t last;
@@ -62,7 +58,6 @@ static struct {
 void fake_cudart_reset(void)
 {
     memset(&runtime, 0, sizeof(runtime));
-    current = 0;
     for (int i = 0; i < function_count; i++) {
         functions[i].shared_allowed = 0;
         functions[i].wide_clusters = false;
@@ -110,53 +105,16 @@ static bool spoils_capture(void)
     return fake_device_capturing();
 }
 
-#define NAMED(error) error, #error
-
-static const struct {
-    cudaError_t error;
-    const char *name, *words;
-} errors[] = {
-    {NAMED(cudaSuccess), "no error"},
-    {NAMED(cudaErrorInvalidValue), "invalid argument"},
-    {NAMED(cudaErrorMemoryAllocation), "out of memory"},
-    {NAMED(cudaErrorInvalidConfiguration), "invalid configuration argument"},
-    {NAMED(cudaErrorInvalidDevice), "invalid device ordinal"},
-    {NAMED(cudaErrorInvalidDeviceFunction), "invalid device function"},
-    {NAMED(cudaErrorNoDevice), "no CUDA-capable device is detected"},
-    {NAMED(cudaErrorInvalidResourceHandle), "invalid resource handle"},
-    {NAMED(cudaErrorLaunchOutOfResources), "too many resources requested for launch"},
-    {NAMED(cudaErrorIllegalAddress), "an illegal memory access was encountered"},
-    {NAMED(cudaErrorCooperativeLaunchTooLarge), "too many blocks in cooperative launch"},
-    {NAMED(cudaErrorInvalidClusterSize), "cluster is misaligned or too large"},
-    {NAMED(cudaErrorStreamCaptureUnsupported), "operation not permitted when stream is capturing"},
-    {NAMED(cudaErrorStreamCaptureInvalidated),
-     "operation failed due to a previous error during capture"},
-    {NAMED(cudaErrorStreamCaptureUnjoined), "capturing stream has unjoined work"},
-    {NAMED(cudaErrorStreamCaptureIsolation),
-     "dependency created on uncaptured work in another stream"},
-    {NAMED(cudaErrorStreamCaptureImplicit),
-     "operation would make the legacy stream depend on a capturing blocking stream"},
-    {NAMED(cudaErrorNotSupported), "operation not supported"},
-    {NAMED(cudaErrorCapturedEvent),
-     "operation not permitted on an event last recorded in a capturing stream"},
-};
-
-static size_t index_of(cudaError_t error)
-{
-    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
-        if (errors[i].error == error)
-            return i;
-    abort(); /* the fake returns no other error */
-}
-
 const char *cudaGetErrorName(cudaError_t error)
 {
-    return errors[index_of(error)].name;
+    static char text[32];
+    snprintf(text, sizeof(text), "CUDA error %d", (int)error);
+    return text;
 }
 
 const char *cudaGetErrorString(cudaError_t error)
 {
-    return errors[index_of(error)].words;
+    return cudaGetErrorName(error);
 }
 
 /* The error of a lost device is never cleared. */
@@ -169,31 +127,20 @@ cudaError_t cudaGetLastError(void)
 
 /* ---- The device ---------------------------------------------------------------------------- */
 
-static bool exists(int ordinal)
-{
-    const char *count = getenv("LB_FAKE_DEVICES");
-    return ordinal >= 0 && ordinal < (count ? atoi(count) : 1);
-}
-
 cudaError_t cudaGetDeviceCount(int *count)
 {
-    struct lb_device_info info;
-    bool any = fake_device.open(0, &info, NULL) == LB_OK;
-    for (*count = 0; any && exists(*count);)
-        ++*count;
-    return answer(*count ? cudaSuccess : cudaErrorNoDevice);
+    *count = 1;
+    return answer(cudaSuccess);
 }
 
 cudaError_t cudaSetDevice(int ordinal)
 {
-    if (exists(ordinal))
-        current = ordinal;
-    return answer(exists(ordinal) ? cudaSuccess : cudaErrorInvalidDevice);
+    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaGetDevice(int *ordinal)
 {
-    *ordinal = current;
+    *ordinal = 0;
     return answer(cudaSuccess);
 }
 
@@ -212,21 +159,17 @@ cudaError_t cudaRuntimeGetVersion(int *version)
 cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int ordinal)
 {
     const struct lb_device_info *info = fake_device_info();
-    if (!exists(ordinal))
-        return answer(cudaErrorInvalidDevice);
     memset(properties, 0, sizeof(*properties));
-    properties->pciBusID = 1 + ordinal;
     memcpy(properties->name, info->name, sizeof(info->name));
     for (int i = 0; i < 16; i++)
         properties->uuid.bytes[i] = (char)(16 * i + 1);
-    properties->uuid.bytes[0] = (char)(properties->uuid.bytes[0] + ordinal);
     properties->major = info->major;
     properties->minor = info->minor;
     properties->multiProcessorCount = info->sm_count;
     properties->totalGlobalMem = (size_t)info->memory_bytes;
     properties->l2CacheSize = (int)info->l2_bytes;
     properties->sharedMemPerBlockOptin = (size_t)info->shared_bytes;
-    return answer(cudaSuccess);
+    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int ordinal)
@@ -235,13 +178,11 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     *value = 0;
     switch ((int)attribute) {
     case cudaDevAttrCooperativeLaunch: *value = 1; break;
-    case cudaDevAttrClusterLaunch: *value = info->major >= 9; break;
     case cudaDevAttrMultiProcessorCount: *value = info->sm_count; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)info->shared_bytes; break;
-    case cudaDevAttrComputeMode: *value = cudaComputeModeDefault; break;
     default: return answer(cudaErrorInvalidValue);
     }
-    return answer(exists(ordinal) ? cudaSuccess : cudaErrorInvalidDevice);
+    return answer(ordinal == 0 ? cudaSuccess : cudaErrorInvalidDevice);
 }
 
 /* ---- Memory -------------------------------------------------------------------------------- */
@@ -555,14 +496,6 @@ static enum lb_status run_kernel(const void *arguments, struct lb_error *err)
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *host,
                                 void **arguments)
 {
-    static const cudaError_t refusals[] = {
-        [FAKE_ACCEPTED] = cudaSuccess,
-        [FAKE_INVALID_CONFIGURATION] = cudaErrorInvalidConfiguration,
-        [FAKE_INVALID_VALUE] = cudaErrorInvalidValue,
-        [FAKE_INVALID_CLUSTER_SIZE] = cudaErrorInvalidClusterSize,
-        [FAKE_COOPERATIVE_TOO_LARGE] = cudaErrorCooperativeLaunchTooLarge,
-        [FAKE_NOT_SUPPORTED] = cudaErrorNotSupported,
-    };
     const struct function *f = find(host);
     (void)arguments;
     if (!f)
@@ -570,9 +503,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *ho
     if (!config->stream && spoils_capture())
         return answer(cudaErrorStreamCaptureImplicit);
     struct fake_launch launch = launch_of(f, config);
-    enum fake_refusal refusal = fake_launch_check(fake_device_info(), &launch);
-    if (refusal != FAKE_ACCEPTED)
-        return answer(refusals[refusal]);
+    int refusal = fake_launch_check(fake_device_info(), &launch);
+    if (refusal != cudaSuccess)
+        return answer((cudaError_t)refusal);
     if (launch.priority > LEAST_PRIORITY || launch.priority < GREATEST_PRIORITY)
         return answer(cudaErrorInvalidValue);
     unsigned stream = 1u << fake_queue_index(config->stream);
@@ -621,30 +554,17 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *clusters, const void *host,
         return answer(cudaErrorInvalidDeviceFunction);
     struct fake_launch launch = launch_of(f, config);
     f->threads_asked = launch.block[0], f->shared_asked = launch.shared;
-    enum fake_refusal refusal = fake_launch_check(fake_device_info(), &launch);
-    if (refusal != FAKE_ACCEPTED)
-        return answer(refusal == FAKE_INVALID_CLUSTER_SIZE ? cudaErrorInvalidClusterSize
-                                                           : cudaErrorInvalidValue);
+    int refusal = fake_launch_check(fake_device_info(), &launch);
+    if (refusal != cudaSuccess)
+        return answer((cudaError_t)refusal);
     *clusters = fake_launch_resident(fake_device_info(), &launch) / (int)launch.cluster;
     return answer(cudaSuccess);
 }
 
-/* ---- Functions that nvcc's code calls
- * ----------------------------------------------------------------- */
+/* ---- Functions that nvcc's code calls ------------------------------------------------------ */
 
-void **__cudaRegisterFatBinary(void *binary);
-void __cudaRegisterFatBinaryEnd(void **handle);
-void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name,
-                            int thread_limit, uint3 *thread, uint3 *block, struct dim3 *block_size,
-                            struct dim3 *grid_size, int *warp_size);
-unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
-                                     void *stream);
-cudaError_t __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared,
-                                       void *stream);
-cudaError_t __cudaGetKernel(cudaKernel_t *kernel, const void *host);
-cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, struct dim3 grid, struct dim3 block,
-                               void **arguments, size_t shared, cudaStream_t stream);
+/* No header declares them. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 void **__cudaRegisterFatBinary(void *binary)
 {
@@ -678,20 +598,17 @@ void __cudaRegisterFunction(void **handle, const char *host, char *device, const
 unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared,
                                      void *stream)
 {
-    if (configuration_count == CONFIGURATIONS_MAX)
-        abort();
-    configurations[configuration_count++] = (struct configuration){grid, block, shared, stream};
+    pushed = (struct configuration){grid, block, shared, stream};
     return 0;
 }
 
 cudaError_t __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared,
                                        void *stream)
 {
-    const struct configuration *c = &configurations[--configuration_count];
-    *grid = c->grid;
-    *block = c->block;
-    *shared = c->shared;
-    memcpy(stream, &c->stream, sizeof(c->stream));
+    *grid = pushed.grid;
+    *block = pushed.block;
+    *shared = pushed.shared;
+    memcpy(stream, &pushed.stream, sizeof(pushed.stream));
     return cudaSuccess;
 }
 

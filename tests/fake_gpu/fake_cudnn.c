@@ -5,20 +5,19 @@
  * before its turn in the stream. */
 #include <cudnn.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "api/impl.h"
+#include "device/weight_packing.h"
 #include "fake_libraries.h"
 #include "queue.h"
+#include "reference/case_tensors.h"
 
 enum {
-    GATE_PARTS = 8, /* per layer and direction: matrices of i f g o for x, then for h */
-    PROJECTION = 8, /* the matrix of a projection, which has no bias */
-    PARTS_MAX = 9,
-    TENSORS_MAX = 5,     /* canonical: w_ih, w_hh, b_ih, b_hh, and w_hr where h is projected */
+    GATE_PARTS = 8,      /* matrices of i f g o for x, then for h, each with a bias */
+    PROJECTION = 8,      /* the matrix of a projection, which has no bias */
     SMALL_HIDDEN = 192,  /* largest of CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H */
     LONGEST = 65535,     /* most steps of a data descriptor */
     LENGTHS_MAX = 256,   /* rows of a batch, a limit of the model */
@@ -41,22 +40,20 @@ struct cudnnDropoutStruct {
 
 struct cudnnTensorStruct {
     cudnnDataType_t type;
-    int count, dims[CUDNN_DIM_MAX], strides[CUDNN_DIM_MAX];
+    int dims[3], strides[3];
 };
 
 struct cudnnRNNDataStruct {
     cudnnDataType_t type;
     int steps, batch, width; /* 0 steps: not set */
     int32_t lengths[LENGTHS_MAX];
-    bool fills;
-    double padding;
+    bool fills; /* the padding */
 };
 
 struct cudnnRNNStruct {
-    bool set;
     cudnnRNNAlgo_t algorithm;
     cudnnDataType_t type;
-    int layers, directions, input, hidden, projection; /* projection: hidden where there is none */
+    struct lb_problem problem; /* what is known of it without x; hidden 0: not set */
     bool padded;
     int built_batch; /* the batch for which cudnnBuildRNNDynamic was called */
 };
@@ -72,6 +69,11 @@ void fake_cudnn_reset(enum fake_cudnn_fault fault)
 {
     memset(&library, 0, sizeof(library));
     library.fault = fault;
+}
+
+static bool has(enum fake_cudnn_fault fault)
+{
+    return library.fault == fault;
 }
 
 void fake_cudnn_set_time(int algorithm, double forward_ns, double backward_ns)
@@ -94,14 +96,9 @@ __attribute__((format(printf, 2, 3))) static cudnnStatus_t refuse(cudnnStatus_t 
 
 const char *cudnnGetErrorString(cudnnStatus_t status)
 {
-    switch ((int)status) {
-    case CUDNN_STATUS_SUCCESS: return "CUDNN_STATUS_SUCCESS";
-    case CUDNN_STATUS_BAD_PARAM: return "CUDNN_STATUS_BAD_PARAM";
-    case CUDNN_STATUS_NOT_SUPPORTED: return "CUDNN_STATUS_NOT_SUPPORTED";
-    case CUDNN_STATUS_INTERNAL_ERROR: return "CUDNN_STATUS_INTERNAL_ERROR";
-    case CUDNN_STATUS_EXECUTION_FAILED: return "CUDNN_STATUS_EXECUTION_FAILED";
-    default: return "CUDNN_STATUS_UNKNOWN";
-    }
+    static char text[32];
+    snprintf(text, sizeof(text), "cuDNN status %d", (int)status);
+    return text;
 }
 
 void cudnnGetLastErrorString(char *message, size_t size)
@@ -182,17 +179,23 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t descriptor, cud
 cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor, cudnnDataType_t type,
                                          int count, const int dims[], const int strides[])
 {
-    if (count < 3 || count > CUDNN_DIM_MAX)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "a tensor of %d dimensions", count);
+    if (count != 3)
+        return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the model has tensors of 3 dimensions only");
     descriptor->type = type;
-    descriptor->count = count;
-    for (int i = 0; i < count; i++) {
-        descriptor->dims[i] = dims[i];
-        descriptor->strides[i] = strides[i];
-        if (dims[i] < 1 || strides[i] < 1)
-            return refuse(CUDNN_STATUS_BAD_PARAM, "dimension %d is %d", i, dims[i]);
-    }
+    memcpy(descriptor->dims, dims, sizeof(descriptor->dims));
+    memcpy(descriptor->strides, strides, sizeof(descriptor->strides));
+    descriptor->dims[2] += has(FAKE_CUDNN_WIDE_STATES);
     return CUDNN_STATUS_SUCCESS;
+}
+
+static enum lb_dtype dtype_of(cudnnDataType_t type)
+{
+    switch ((int)type) {
+    case CUDNN_DATA_DOUBLE: return LB_F64;
+    case CUDNN_DATA_HALF: return LB_F16;
+    case CUDNN_DATA_BFLOAT16: return LB_BF16;
+    default: return LB_F32;
+    }
 }
 
 static bool in_double(cudnnDataType_t type)
@@ -221,8 +224,6 @@ cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t d, cudnnDataTyp
     d->width = width;
     memcpy(d->lengths, lengths, (size_t)batch * sizeof(*lengths));
     d->fills = padding != NULL;
-    if (padding && in_double(type))
-        memcpy(&d->padding, padding, sizeof(d->padding));
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -251,6 +252,9 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
                                        cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
     (void)dropout;
+    flags = has(FAKE_CUDNN_NO_PADDED_IO) ? CUDNN_RNN_PADDED_IO_DISABLED : flags;
+    math = has(FAKE_CUDNN_WRONG_MATH) ? CUDNN_TENSOR_OP_MATH : math;
+    projection_size = has(FAKE_CUDNN_NO_PROJECTION) ? hidden_size : projection_size;
     if (cell != CUDNN_LSTM || bias != CUDNN_RNN_DOUBLE_BIAS || input != CUDNN_LINEAR_INPUT)
         return refuse(CUDNN_STATUS_NOT_SUPPORTED,
                       "the model supports the LSTM with two biases only");
@@ -271,18 +275,20 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
     if (algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H && hidden_size > SMALL_HIDDEN)
         return refuse(CUDNN_STATUS_NOT_SUPPORTED, "hiddenSize %d is too large for small_h",
                       hidden_size);
+    bool projects = projection_size != hidden_size;
     *d = (struct cudnnRNNStruct){
-        .set = true,
         .algorithm = algorithm,
         .type = type,
-        .layers = layers,
-        .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
-        .input = input_size,
-        .hidden = hidden_size,
-        .projection = projection_size,
+        .problem = {.input = input_size,
+                    .hidden = hidden_size,
+                    .layers = layers,
+                    .directions = direction == CUDNN_BIDIRECTIONAL ? 2 : 1,
+                    .dtype = dtype_of(type),
+                    .cell = projects ? LB_CELL_PROJECTION : LB_CELL_STANDARD,
+                    .projection = projects ? projection_size : 0},
         .padded = (flags & CUDNN_RNN_PADDED_IO_ENABLED) != 0,
     };
-    if (layers * d->directions > LAYER_DIRS_MAX)
+    if (lb_layer_dir_count(&d->problem) > LAYER_DIRS_MAX)
         abort();
     return CUDNN_STATUS_SUCCESS;
 }
@@ -290,66 +296,41 @@ cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t d, cudnnRNNAlgo_t al
 cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t d, int batch)
 {
     (void)handle;
-    if (!d->set || d->algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC || batch < 1)
+    if (d->algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC || batch < 1)
         return refuse(CUDNN_STATUS_BAD_PARAM, "building algorithm %d for batch %d",
                       (int)d->algorithm, batch);
-    d->built_batch = batch;
+    d->built_batch = batch + has(FAKE_CUDNN_OTHER_BATCH);
     return CUDNN_STATUS_SUCCESS;
 }
 
 /* ---- Weight space -------------------------------------------------------------------------- */
 
-static enum lb_dtype dtype_of(cudnnDataType_t type)
-{
-    switch ((int)type) {
-    case CUDNN_DATA_DOUBLE: return LB_F64;
-    case CUDNN_DATA_HALF: return LB_F16;
-    case CUDNN_DATA_BFLOAT16: return LB_BF16;
-    default: return LB_F32;
-    }
-}
-
-static bool projects(const struct cudnnRNNStruct *d)
-{
-    return d->projection != d->hidden;
-}
-
-static size_t rows_of(const struct cudnnRNNStruct *d, int part)
-{
-    return (size_t)(part == PROJECTION ? d->projection : d->hidden);
-}
-
-static size_t columns_of(const struct cudnnRNNStruct *d, int layer_dir, int part)
-{
-    if (part >= GATE_PARTS / 2)
-        return (size_t)(part == PROJECTION ? d->hidden : d->projection);
-    return (size_t)(layer_dir < d->directions ? d->input : d->directions * d->projection);
-}
-
-/* Where the parts of each layer and direction lie in the weight space, in bytes. */
+/* Where the parts lie in the weight space, in bytes, by the canonical tensor and its gate. */
 struct layout {
-    size_t matrices[LAYER_DIRS_MAX][PARTS_MAX], biases[LAYER_DIRS_MAX][GATE_PARTS];
+    size_t at[LAYER_DIRS_MAX][LB_WEIGHT_COUNT][4];
 };
 
-/* Moves *at past so many elements and returns where they begin. */
-static size_t place(const struct cudnnRNNStruct *d, size_t elements, size_t *at)
+static int gates_of(int weight)
 {
-    size_t begin = *at, bytes = elements * lb_dtype_size(dtype_of(d->type));
-    *at += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return begin;
+    return weight == LB_W_CELL ? 1 : 4;
 }
 
-/* Lays out each layer and direction with the biases first, then the matrices, each with the last
- * gate first, and before them that of a projection. Returns the bytes of all. */
-static size_t lay_out(const struct cudnnRNNStruct *d, struct layout *to)
+static size_t part_bytes(const struct lb_problem *p, size_t layer_dir, int weight)
+{
+    return lb_weight_elements(p, layer_dir, (enum lb_weight)weight) / (size_t)gates_of(weight) *
+           lb_dtype_size(p->dtype);
+}
+
+/* Lays everything out from the last to the first. Returns the bytes of all. */
+static size_t lay_out(const struct lb_problem *p, struct layout *to)
 {
     size_t at = ALIGNMENT;
-    for (int i = d->layers * d->directions - 1; i >= 0; i--) {
-        for (int part = GATE_PARTS - 1; part >= 0; part--)
-            to->biases[i][part] = place(d, (size_t)d->hidden, &at);
-        for (int part = projects(d) ? PROJECTION : GATE_PARTS - 1; part >= 0; part--)
-            to->matrices[i][part] = place(d, rows_of(d, part) * columns_of(d, i, part), &at);
-    }
+    for (size_t e = lb_layer_dir_count(p); e-- > 0;)
+        for (int w = LB_WEIGHT_COUNT - 1; w >= 0; w--)
+            for (int gate = gates_of(w) - 1; gate >= 0; gate--) {
+                to->at[e][w][gate] = at;
+                at += (part_bytes(p, e, w) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+            }
     return at;
 }
 
@@ -358,14 +339,11 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescripto
 {
     struct layout layout;
     (void)handle;
-    if (!d->set)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptor is not set");
-    *bytes = lay_out(d, &layout);
+    *bytes = lay_out(&d->problem, &layout);
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* Either pair of a descriptor and an address may be NULL. What does not exist, such as the bias of
- * a projection, has a descriptor without dimensions and the address NULL. */
+/* What does not exist, such as the bias of a projection, has the address NULL. */
 cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t d,
                                       int32_t layer_dir, size_t bytes, const void *space,
                                       int32_t part, cudnnTensorDescriptor_t matrix_descriptor,
@@ -373,54 +351,42 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       void **bias)
 {
     struct layout layout;
+    const struct lb_problem *p = &d->problem;
     (void)handle;
-    if (!d->set || layer_dir < 0 || layer_dir >= d->layers * d->directions || part < 0 ||
-        part > PROJECTION || bytes < lay_out(d, &layout) || !matrix || !matrix_descriptor ||
+    if (layer_dir < 0 || layer_dir >= (int32_t)lb_layer_dir_count(p) || part < 0 ||
+        part > PROJECTION || bytes < lay_out(p, &layout) || !matrix || !matrix_descriptor ||
         !bias || !bias_descriptor)
         return refuse(CUDNN_STATUS_BAD_PARAM, "pseudoLayer %d, linLayerID %d, %zu bytes", layer_dir,
                       part, bytes);
-    struct cudnnTensorStruct none = {.type = d->type}, of_matrix = none, of_bias = none;
-    void *at_matrix = NULL, *at_bias = NULL;
-    if (part < GATE_PARTS || projects(d)) {
-        of_matrix.count = 3;
-        of_matrix.dims[0] = 1;
-        of_matrix.dims[1] = (int)rows_of(d, part);
-        of_matrix.dims[2] = (int)columns_of(d, layer_dir, part);
-        at_matrix = (char *)space + layout.matrices[layer_dir][part];
-    }
-    if (part < GATE_PARTS) {
-        of_bias = (struct cudnnTensorStruct){d->type, 3, {1, d->hidden, 1}, {0}};
-        at_bias = (char *)space + layout.biases[layer_dir][part];
-    }
-    if (library.fault == FAKE_CUDNN_MOVES_WEIGHTS && part == 2)
-        at_matrix = (char *)space + bytes - 1;
-    *matrix_descriptor = of_matrix;
-    *matrix = at_matrix;
-    *bias_descriptor = of_bias;
-    *bias = at_bias;
+    if (has(FAKE_CUDNN_OTHER_MATRIX) && part == PROJECTION)
+        part = PROJECTION - 1;
+    int w = part == PROJECTION ? LB_W_CELL : part < GATE_PARTS / 2 ? LB_W_IH : LB_W_HH;
+    const size_t *biases = layout.at[layer_dir][w == LB_W_IH ? LB_B_IH : LB_B_HH];
+    size_t at = layout.at[layer_dir][w][part % 4];
+    if (has(FAKE_CUDNN_MOVES_WEIGHTS) && part == (lb_cell_weight_count(p) ? PROJECTION : 2))
+        at = bytes - 1;
+    *matrix = part_bytes(p, (size_t)layer_dir, w) > 0 ? (char *)space + at : NULL;
+    *bias = part < GATE_PARTS ? (char *)space + biases[part % 4] : NULL;
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- Calls -------------------------------------------------------------------------------- */
-
-enum stage { STAGE_FORWARD = 0x46, STAGE_DATA = 0x44, STAGE_DONE = 0x57 };
-
-/* The head of a reserve space. Behind it lie what cpu_ref reserves and copies of dy, dhy, dcy
- * and cx, from which the weight gradients are computed later. */
-struct reserved {
-    enum stage stage;
-    const void *weights;
-    size_t kept; /* bytes that cpu_ref reserves */
-};
+/* ---- Calls --------------------------------------------------------------------------------- */
 
 struct call {
     struct lb_problem problem;
-    struct cudnnRNNStruct rnn;
-    struct cudnnRNNDataStruct x_data, y_data;
-    const void *x, *hx, *cx, *y_in, *dy, *dhy, *dcy, *weights;
-    void *y, *hy, *cy, *dx, *dhx, *dcx, *dweights, *workspace;
+    cudnnRNNAlgo_t algorithm;
+    int32_t lengths[LENGTHS_MAX];
+    bool fills;                /* the padding of y */
+    void *at[LB_TENSOR_COUNT]; /* NULL: no argument of the call */
+    void *weights, *workspace; /* weights: or their gradients */
     struct reserved *reserve;
-    size_t reserve_bytes, workspace_bytes;
+    size_t weight_bytes, workspace_bytes, reserve_bytes;
+};
+
+/* The head of a reserve space. Behind it lies what cpu_ref reserves. */
+struct reserved {
+    enum { STAGE_FORWARD = 0x46, STAGE_DATA = 0x44, STAGE_DONE = 0x57 } stage;
+    struct call data; /* which has arguments that the weight gradients need */
 };
 
 static bool is_ragged(const struct cudnnRNNDataStruct *data)
@@ -434,37 +400,19 @@ static bool is_ragged(const struct cudnnRNNDataStruct *data)
 static struct lb_problem problem_of(const struct cudnnRNNStruct *d,
                                     const struct cudnnRNNDataStruct *x, bool trains)
 {
-    return (struct lb_problem){.seq_len = x->steps,
-                               .batch = x->batch,
-                               .input = d->input,
-                               .hidden = d->hidden,
-                               .layers = d->layers,
-                               .directions = d->directions,
-                               .dtype = dtype_of(d->type),
-                               .pass = trains ? LB_TRAIN : LB_INFER,
-                               .ragged = is_ragged(x),
-                               .cell = projects(d) ? LB_CELL_PROJECTION : LB_CELL_STANDARD,
-                               .projection = projects(d) ? d->projection : 0};
+    struct lb_problem p = d->problem;
+    p.seq_len = x->steps;
+    p.batch = x->batch;
+    p.pass = trains ? LB_TRAIN : LB_INFER;
+    p.ragged = is_ragged(x);
+    return p;
 }
 
-static size_t y_bytes(const struct lb_problem *p)
+static size_t tensor_bytes(const struct lb_problem *p, int t)
 {
-    return (size_t)(p->seq_len * p->batch * p->directions * lb_h_size(p)) * lb_dtype_size(p->dtype);
-}
-
-static size_t x_bytes(const struct lb_problem *p)
-{
-    return (size_t)(p->seq_len * p->batch * p->input) * lb_dtype_size(p->dtype);
-}
-
-static size_t h_bytes(const struct lb_problem *p)
-{
-    return lb_h_count(p) * lb_dtype_size(p->dtype);
-}
-
-static size_t c_bytes(const struct lb_problem *p)
-{
-    return (size_t)(p->layers * p->directions * p->batch * p->hidden) * lb_dtype_size(p->dtype);
+    size_t steps, width;
+    lb_tensor_shape(p, (enum lb_tensor)t, &steps, &width);
+    return steps * (size_t)p->batch * width * lb_dtype_size(p->dtype);
 }
 
 static struct lb_sizes reference_sizes(const struct lb_problem *p)
@@ -481,26 +429,23 @@ static struct lb_sizes reference_sizes(const struct lb_problem *p)
 
 static size_t workspace_size(void)
 {
-    bool grows = library.fault == FAKE_CUDNN_GROWS && library.lengths_known;
+    bool grows = has(FAKE_CUDNN_GROWS) && library.lengths_known;
     return grows ? 2 * WORKSPACE_BYTES : WORKSPACE_BYTES;
 }
 
 static size_t reserve_size(const struct lb_problem *p)
 {
-    return p->pass != LB_TRAIN ? 0
-                               : sizeof(struct reserved) + reference_sizes(p).reserve + y_bytes(p) +
-                                     h_bytes(p) + 2 * c_bytes(p);
+    return p->pass == LB_TRAIN ? sizeof(struct reserved) + reference_sizes(p).reserve : 0;
 }
 
 /* Checks what is required both for asking for sizes and for the calls. */
 static cudnnStatus_t check_rnn(const struct cudnnRNNStruct *d, const struct cudnnRNNDataStruct *x)
 {
-    if (!d->set || x->steps == 0)
+    if (d->problem.hidden == 0 || x->steps == 0)
         return refuse(CUDNN_STATUS_BAD_PARAM, "a descriptor is not set");
-    if (x->type != d->type || x->width != d->input)
-        return refuse(CUDNN_STATUS_BAD_PARAM,
-                      "x is %d wide and of type %d, not %d wide and of type %d", x->width,
-                      (int)x->type, d->input, (int)d->type);
+    if (x->type != d->type || x->width != d->problem.input)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "x is %d wide and of type %d", x->width,
+                      (int)x->type);
     if (!d->padded)
         return refuse(CUDNN_STATUS_BAD_PARAM, "this layout needs CUDNN_RNN_PADDED_IO_ENABLED");
     if (is_persistent(d->algorithm) && is_ragged(x))
@@ -519,9 +464,9 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
     cudnnStatus_t status = check_rnn(d, x);
     (void)handle;
     if (status == CUDNN_STATUS_SUCCESS && d->algorithm == CUDNN_RNN_ALGO_PERSIST_STATIC) {
-        if (library.fault == FAKE_CUDNN_PROBE_FAILS)
+        if (has(FAKE_CUDNN_PROBE_FAILS))
             return refuse(CUDNN_STATUS_INTERNAL_ERROR, "the probe was made to fail");
-        if (library.fault == FAKE_CUDNN_PROBE_REFUSES)
+        if (has(FAKE_CUDNN_PROBE_REFUSES))
             return refuse(CUDNN_STATUS_NOT_SUPPORTED, "the probe was made to refuse");
     }
     if (status != CUDNN_STATUS_SUCCESS)
@@ -536,112 +481,45 @@ cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor
 static bool is_state(const struct cudnnTensorStruct *t, const struct lb_problem *p, int64_t size,
                      cudnnDataType_t type)
 {
-    return t->count == 3 && t->type == type && t->dims[0] == p->layers * p->directions &&
-           t->dims[1] == p->batch && t->dims[2] == size && t->strides[2] == 1 &&
-           t->strides[1] == size && t->strides[0] == p->batch * size;
+    return t->type == type && t->dims[0] == (int)lb_layer_dir_count(p) && t->dims[1] == p->batch &&
+           t->dims[2] == size && t->strides[2] == 1 && t->strides[1] == size &&
+           t->strides[0] == p->batch * size;
 }
 
-/* Makes the checks that all three calls share, and fills in what each of them needs. */
+/* Makes the checks that all three calls share, and fills in what each of them needs. cell: NULL for
+ * the call that has none. */
 static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool trains,
                                 cudnnRNNDataDescriptor_t x, cudnnRNNDataDescriptor_t y,
-                                cudnnTensorDescriptor_t h, size_t weight_bytes)
+                                cudnnTensorDescriptor_t h, cudnnTensorDescriptor_t cell)
 {
     struct layout layout;
     cudnnStatus_t status = check_rnn(d, x);
     if (status != CUDNN_STATUS_SUCCESS)
         return status;
+    const struct lb_problem *p = &c->problem;
     c->problem = problem_of(d, x, trains);
-    c->rnn = *d;
-    c->x_data = *x;
-    c->y_data = *y;
+    c->algorithm = d->algorithm;
+    c->fills = y->fills;
+    memcpy(c->lengths, x->lengths, sizeof(c->lengths));
+    if (has(FAKE_CUDNN_FULL_LENGTHS))
+        y->lengths[y->batch - 1] = y->steps;
     if (y->type != x->type || y->steps != x->steps || y->batch != x->batch ||
-        y->width != d->directions * d->projection ||
+        y->width != p->directions * lb_h_size(p) ||
         memcmp(y->lengths, x->lengths, (size_t)x->batch * sizeof(*x->lengths)) != 0)
         return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptors of x and y do not match");
-    if (!is_state(h, &c->problem, lb_h_size(&c->problem), d->type))
+    if (!is_state(h, p, lb_h_size(p), d->type) || (cell && !is_state(cell, p, p->hidden, d->type)))
         return refuse(CUDNN_STATUS_BAD_PARAM, "the states' descriptor has other sizes");
-    if (weight_bytes < lay_out(d, &layout))
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of weights are too few", weight_bytes);
-    if (c->workspace_bytes < workspace_size() || !c->workspace)
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of workspace", c->workspace_bytes);
-    if (trains && (c->reserve_bytes < reserve_size(&c->problem) || !c->reserve))
-        return refuse(CUDNN_STATUS_BAD_PARAM, "%zu bytes of reserve space are too few",
-                      c->reserve_bytes);
+    if (c->weight_bytes - has(FAKE_CUDNN_SHORT_WEIGHTS) < lay_out(p, &layout))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the bytes of weights are too few");
+    if (c->workspace_bytes - has(FAKE_CUDNN_SHORT_WORKSPACE) < workspace_size() || !c->workspace)
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the bytes of workspace are too few");
+    if (trains &&
+        (c->reserve_bytes - has(FAKE_CUDNN_SHORT_RESERVE) < reserve_size(p) || !c->reserve))
+        return refuse(CUDNN_STATUS_BAD_PARAM, "the bytes of reserve space are too few");
     return CUDNN_STATUS_SUCCESS;
 }
 
-/* ---- Computing with cpu_ref ------------------------------------------------------------------ */
-
-struct reference {
-    void *self;
-    struct lb_buffers buffers;
-    const void *w[TENSORS_MAX][LAYER_DIRS_MAX]; /* canonical tensors of each layer_dir */
-};
-
-/* Canonical tensors of a layer_dir: the fifth, w_hr, is one part, the others one part per gate. */
-static int tensor_count(const struct cudnnRNNStruct *d)
-{
-    return projects(d) ? TENSORS_MAX : TENSORS_MAX - 1;
-}
-
-static int parts_of(int which)
-{
-    return which == 4 ? 1 : 4;
-}
-
-/* Where the part of a gate (of w_hr: 0) of the canonical tensor number `which` lies. */
-static size_t part_at(const struct cudnnRNNStruct *d, int layer_dir, int which, int gate)
-{
-    struct layout layout;
-    (void)lay_out(d, &layout);
-    if (which == 4)
-        return layout.matrices[layer_dir][PROJECTION];
-    int part = gate + (which % 2 ? 4 : 0);
-    return which >= 2 ? layout.biases[layer_dir][part] : layout.matrices[layer_dir][part];
-}
-
-/* The number of elements of one part of the canonical tensor number `which`. */
-static size_t part_elements(const struct cudnnRNNStruct *d, int layer_dir, int which)
-{
-    static const int first[] = {0, 4, 0, 4, PROJECTION};
-    bool bias = which == 2 || which == 3;
-    return rows_of(d, first[which]) * (bias ? 1 : columns_of(d, layer_dir, first[which]));
-}
-
-/* Bytes of the canonical tensor number `which`. */
-static size_t tensor_bytes(const struct cudnnRNNStruct *d, int layer_dir, int which)
-{
-    return (size_t)parts_of(which) * part_elements(d, layer_dir, which) *
-           lb_dtype_size(dtype_of(d->type));
-}
-
-/* Copies the parts of a layer_dir from the weight space into a canonical tensor. */
-static void gather(const struct cudnnRNNStruct *d, const void *space, int layer_dir, int which,
-                   char *canonical)
-{
-    size_t bytes = part_elements(d, layer_dir, which) * lb_dtype_size(dtype_of(d->type));
-    for (int gate = 0; gate < parts_of(which); gate++)
-        memcpy(canonical + (size_t)gate * bytes,
-               (const char *)space + part_at(d, layer_dir, which, gate), bytes);
-}
-
-/* Adds a canonical tensor to the parts of a layer_dir. */
-static void add_to_space(const struct cudnnRNNStruct *d, void *space, int layer_dir, int which,
-                         const char *canonical)
-{
-    enum lb_dtype dtype = dtype_of(d->type);
-    size_t count = part_elements(d, layer_dir, which), size = lb_dtype_size(dtype);
-    for (int gate = 0; gate < parts_of(which); gate++) {
-        char *to = (char *)space + part_at(d, layer_dir, which, gate);
-        for (size_t i = 0; i < count; i++) {
-            double old, more;
-            lb_load(dtype, to + i * size, &old, 1);
-            lb_load(dtype, canonical + ((size_t)gate * count + i) * size, &more, 1);
-            more += old;
-            lb_store(dtype, to + i * size, &more, 1);
-        }
-    }
-}
+/* ---- Computing with cpu_ref ---------------------------------------------------------------- */
 
 static void *must(void *memory)
 {
@@ -650,60 +528,89 @@ static void *must(void *memory)
     return memory;
 }
 
-static void open_reference(const struct call *c, const void *space, void *reserve,
-                           struct reference *r)
+struct reference {
+    void *self, *packed; /* packed: the canonical weights, of which table has the addresses */
+    void *table[LB_WEIGHT_COUNT * LAYER_DIRS_MAX];
+    struct lb_buffers buffers;
+};
+
+/* Copies the parts of a weight space to the canonical tensors, or adds these to them. */
+static void move_parts(const struct lb_problem *p, void *space, void *const *table, bool add)
+{
+    struct layout layout;
+    size_t count = lb_layer_dir_count(p), size = lb_dtype_size(p->dtype);
+    (void)lay_out(p, &layout);
+    for (size_t e = 0; e < count; e++)
+        for (int w = 0; w < LB_WEIGHT_COUNT; w++)
+            for (int gate = 0; gate < gates_of(w); gate++) {
+                size_t bytes = part_bytes(p, e, w);
+                char *part = (char *)space + layout.at[e][w][gate];
+                char *canonical = (char *)table[(size_t)w * count + e] + (size_t)gate * bytes;
+                if (!add)
+                    memcpy(canonical, part, bytes);
+                for (size_t i = 0; add && i < bytes; i += size) {
+                    double sum, more;
+                    lb_load(p->dtype, part + i, &sum, 1);
+                    lb_load(p->dtype, canonical + i, &more, 1);
+                    sum += more;
+                    lb_store(p->dtype, part + i, &sum, 1);
+                }
+            }
+}
+
+static void open_reference(const struct call *c, void *weights, void *reserve, struct reference *r)
 {
     const struct lb_exec_config config = {.threads = 1};
-    struct lb_sizes sizes = reference_sizes(&c->problem);
-    int count = c->rnn.layers * c->rnn.directions;
-    *r = (struct reference){.self = must(calloc(1, lb_impl_cpu_ref.state_size))};
-    for (int which = 0; which < tensor_count(&c->rnn); which++)
-        for (int i = 0; i < count; i++) {
-            char *tensor = must(malloc(tensor_bytes(&c->rnn, i, which)));
-            gather(&c->rnn, space, i, which, tensor);
-            r->w[which][i] = tensor;
-        }
-    r->buffers.weights = must(malloc(sizes.weights + 1));
-    r->buffers.gradients = must(malloc(sizes.gradients + 1));
-    r->buffers.workspace = must(malloc(sizes.workspace + 1));
-    r->buffers.reserve = reserve;
-    r->buffers.lengths = c->x_data.lengths;
-    const struct lb_weights weights = {r->w[0], r->w[1], r->w[2], r->w[3], r->w[4]};
-    (void)lb_impl_cpu_ref.create(r->self, &c->problem, &config, NULL);
-    (void)lb_impl_cpu_ref.prepare(r->self, &r->buffers, &weights, NULL);
+    const struct lb_problem *p = &c->problem;
+    struct lb_sizes sizes = reference_sizes(p);
+    r->packed = must(malloc(lb_packed_bytes(p, p->dtype)));
+    lb_packed_table(p, p->dtype, r->packed, r->table);
+    move_parts(p, weights, r->table, false);
+    r->self = must(calloc(1, lb_impl_cpu_ref.state_size));
+    r->buffers = (struct lb_buffers){.weights = must(malloc(sizes.weights + 1)),
+                                     .gradients = must(malloc(sizes.gradients + 1)),
+                                     .workspace = must(malloc(sizes.workspace + 1)),
+                                     .reserve = reserve,
+                                     .lengths = c->lengths};
+    const struct lb_weights canonical = lb_weights_of(r->table, lb_layer_dir_count(p));
+    (void)lb_impl_cpu_ref.create(r->self, p, &config, NULL);
+    (void)lb_impl_cpu_ref.prepare(r->self, &r->buffers, &canonical, NULL);
 }
 
 static void close_reference(struct reference *r)
 {
     lb_impl_cpu_ref.destroy(r->self);
-    for (int which = 0; which < TENSORS_MAX; which++)
-        for (int i = 0; i < LAYER_DIRS_MAX; i++)
-            free((void *)r->w[which][i]);
     free(r->buffers.weights);
     free(r->buffers.gradients);
     free(r->buffers.workspace);
+    free(r->packed);
     free(r->self);
 }
 
-/* Fills the padding of a tensor [T, B, width], which lies behind the end of each row's sequence. */
-static void fill_padding(const struct call *c, void *tensor, int width, int byte)
+/* Fills the padding of y or dx, which lies behind the end of each row's sequence. */
+static void fill_padding(const struct call *c, enum lb_tensor t, int byte)
 {
-    size_t row = (size_t)width * lb_dtype_size(c->problem.dtype);
-    for (int64_t t = 0; t < c->problem.seq_len; t++)
-        for (int64_t b = 0; b < c->problem.batch; b++)
-            if (t >= c->x_data.lengths[b])
-                memset((char *)tensor + (size_t)(t * c->problem.batch + b) * row, byte, row);
+    size_t rows = (size_t)(c->problem.seq_len * c->problem.batch);
+    size_t row = tensor_bytes(&c->problem, t) / rows;
+    for (size_t i = 0; i < rows; i++)
+        if ((int64_t)i / c->problem.batch >= c->lengths[(int64_t)i % c->problem.batch])
+            memset((char *)c->at[t] + i * row, byte, row);
 }
 
-static bool reachable(const void *tensor, size_t bytes)
+/* Begins a call when its turn comes. An address outside the device's memory loses the device, as a
+ * planted fault does. The workspace is overwritten, because no caller may keep anything there. */
+static enum lb_status begin(const struct call *c, struct lb_error *err)
 {
-    return fake_device_holds(tensor, bytes);
-}
-
-/* Every call overwrites its workspace, because no caller may keep anything there. */
-static void scribble(const struct call *c)
-{
+    struct layout layout;
+    bool reachable = fake_device_holds(c->weights, lay_out(&c->problem, &layout)) &&
+                     fake_device_holds(c->workspace, workspace_size());
+    for (int t = 0; t < LB_TENSOR_COUNT; t++)
+        if (c->at[t])
+            reachable = reachable && fake_device_holds(c->at[t], tensor_bytes(&c->problem, t));
+    if (!reachable || fake_device_strikes(FAKE_LIBRARY_FAULT))
+        return fake_device_lose(err);
     memset(c->workspace, 0xff, workspace_size());
+    return LB_OK;
 }
 
 /* fake_work */
@@ -712,28 +619,16 @@ static enum lb_status run_forward(const void *arguments, struct lb_error *err)
     struct call c;
     struct reference r;
     memcpy(&c, arguments, sizeof(c));
-    size_t hs = h_bytes(&c.problem), cs = c_bytes(&c.problem);
-    fake_clock_add(library.forward_ns[c.rnn.algorithm]);
-    if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(c.x, x_bytes(&c.problem)) ||
-        !reachable(c.y, y_bytes(&c.problem)) || !reachable(c.hx, hs) || !reachable(c.cx, cs) ||
-        !reachable(c.hy, hs) || !reachable(c.cy, cs))
-        return fake_device_lose(err);
-    const struct lb_forward_io io = {c.x, c.hx, c.cx, c.y, c.hy, c.cy, NULL};
-    scribble(&c);
+    fake_clock_add(library.forward_ns[c.algorithm]);
+    LB_CHECK(begin(&c, err));
+    const struct lb_forward_io io = lb_forward_io(c.at);
     open_reference(&c, c.weights, c.reserve ? c.reserve + 1 : NULL, &r);
     (void)lb_impl_cpu_ref.forward(r.self, &io, NULL);
     close_reference(&r);
-    fill_padding(&c, c.y, c.y_data.width, c.y_data.fills ? 0 : 0xff);
+    fill_padding(&c, LB_Y, c.fills ? 0 : 0xff);
     if (c.problem.pass == LB_TRAIN)
-        *c.reserve = (struct reserved){.stage = STAGE_FORWARD,
-                                       .weights = c.weights,
-                                       .kept = reference_sizes(&c.problem).reserve};
+        c.reserve->stage = STAGE_FORWARD;
     return LB_OK;
-}
-
-static char *copies_of(const struct call *c)
-{
-    return (char *)(c->reserve + 1) + c->reserve->kept;
 }
 
 /* fake_work. Computes the data gradients, which do not depend on x. */
@@ -742,91 +637,55 @@ static enum lb_status run_backward_data(const void *arguments, struct lb_error *
     struct call c;
     struct reference r;
     memcpy(&c, arguments, sizeof(c));
-    size_t hs = h_bytes(&c.problem), cs = c_bytes(&c.problem), ys = y_bytes(&c.problem);
-    fake_clock_add(library.backward_ns[c.rnn.algorithm]);
-    if (fake_device_strikes(FAKE_LIBRARY_FAULT) || !reachable(c.y_in, ys) || !reachable(c.dy, ys) ||
-        !reachable(c.dx, x_bytes(&c.problem)) || !reachable(c.dhx, hs) || !reachable(c.dcx, cs) ||
-        !reachable(c.dhy, hs) || !reachable(c.dcy, cs) || !reachable(c.hx, hs) ||
-        !reachable(c.cx, cs))
-        return fake_device_lose(err);
-    scribble(&c);
+    fake_clock_add(library.backward_ns[c.algorithm]);
+    LB_CHECK(begin(&c, err));
     if (c.reserve->stage != STAGE_FORWARD) { /* used by an earlier backward pass, or never filled */
-        memset(c.dx, 0xff, x_bytes(&c.problem));
+        memset(c.at[LB_DX], 0xff, tensor_bytes(&c.problem, LB_DX));
         return LB_OK;
     }
-    char *copies = copies_of(&c);
-    memcpy(copies, c.dy, ys);
-    memcpy(copies + ys, c.dhy, hs);
-    memcpy(copies + ys + hs, c.dcy, cs);
-    memcpy(copies + ys + hs + cs, c.cx, cs);
-    void *no_x = must(calloc(1, x_bytes(&c.problem)));
-    const struct lb_backward_io io = {no_x,  c.hx, c.cx,  c.y_in, c.dy, c.dhy,
-                                      c.dcy, c.dx, c.dhx, c.dcx,  NULL};
-    void *kept = must(malloc(c.reserve->kept)); /* cpu_ref changes it and is called again */
-    memcpy(kept, c.reserve + 1, c.reserve->kept);
+    c.reserve->data = c;
+    c.at[LB_X] = must(calloc(1, tensor_bytes(&c.problem, LB_X)));
+    const struct lb_backward_io io = lb_backward_io(c.at);
+    size_t bytes = reference_sizes(&c.problem).reserve;
+    void *kept = must(malloc(bytes)); /* cpu_ref changes it and is called again */
+    memcpy(kept, c.reserve + 1, bytes);
     open_reference(&c, c.weights, kept, &r);
     (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
     close_reference(&r);
     free(kept);
-    free(no_x);
-    fill_padding(&c, c.dx, c.x_data.width, 0xff);
+    free(c.at[LB_X]);
+    fill_padding(&c, LB_DX, 0xff);
     c.reserve->stage = STAGE_DATA;
     return LB_OK;
 }
 
-/* Adds the weight gradients, which are canonical tensors, to the weight space. */
-static void add_gradients(const struct call *c, struct reference *r)
-{
-    void *tensors[TENSORS_MAX][LAYER_DIRS_MAX] = {{NULL}};
-    int count = c->rnn.layers * c->rnn.directions;
-    for (int which = 0; which < tensor_count(&c->rnn); which++)
-        for (int i = 0; i < count; i++)
-            tensors[which][i] = must(malloc(tensor_bytes(&c->rnn, i, which)));
-    const struct lb_gradients gradients = {tensors[0], tensors[1], tensors[2], tensors[3],
-                                           tensors[4]};
-    (void)lb_impl_cpu_ref.gradients(r->self, &gradients, NULL);
-    for (int which = 0; which < tensor_count(&c->rnn); which++)
-        for (int i = 0; i < count; i++) {
-            add_to_space(&c->rnn, c->dweights, i, which, tensors[which][i]);
-            free(tensors[which][i]);
-        }
-}
-
-/* fake_work */
+/* fake_work. Adds the weight gradients to the weight space. */
 static enum lb_status run_backward_weights(const void *arguments, struct lb_error *err)
 {
     struct call c;
     struct reference r;
     struct layout layout;
+    static const enum lb_tensor of_data[] = {LB_C0, LB_DY, LB_DHN, LB_DCN},
+                                ignored[] = {LB_DX, LB_DH0, LB_DC0};
     memcpy(&c, arguments, sizeof(c));
-    size_t hs = h_bytes(&c.problem), cs = c_bytes(&c.problem), ys = y_bytes(&c.problem);
-    size_t weights = lay_out(&c.rnn, &layout);
-    if (!reachable(c.x, x_bytes(&c.problem)) || !reachable(c.hx, hs) || !reachable(c.y_in, ys) ||
-        !reachable(c.dweights, weights))
-        return fake_device_lose(err);
-    scribble(&c);
-    if (c.reserve->stage != STAGE_DATA) {
-        memset(c.dweights, 0xff, weights);
+    LB_CHECK(begin(&c, err));
+    if (c.reserve->stage != STAGE_DATA || has(FAKE_CUDNN_DIRTY_GRADIENTS))
+        memset(c.weights, 0xff, lay_out(&c.problem, &layout));
+    if (c.reserve->stage != STAGE_DATA)
         return LB_OK;
-    }
-    const char *copies = copies_of(&c);
-    char *ignored = must(malloc(x_bytes(&c.problem) + hs + cs));
-    const struct lb_backward_io io = {c.x,
-                                      c.hx,
-                                      copies + ys + hs + cs,
-                                      c.y_in,
-                                      copies,
-                                      copies + ys,
-                                      copies + ys + hs,
-                                      ignored,
-                                      ignored + x_bytes(&c.problem),
-                                      ignored + x_bytes(&c.problem) + hs,
-                                      NULL};
-    open_reference(&c, c.reserve->weights, c.reserve + 1, &r);
+    for (int i = 0; i < 4; i++)
+        c.at[of_data[i]] = c.reserve->data.at[of_data[i]];
+    for (int i = 0; i < 3; i++)
+        c.at[ignored[i]] = must(malloc(tensor_bytes(&c.problem, ignored[i])));
+    const struct lb_backward_io io = lb_backward_io(c.at);
+    const struct lb_gradients gradients = lb_gradients_of(r.table, lb_layer_dir_count(&c.problem));
+    open_reference(&c, c.reserve->data.weights, c.reserve + 1, &r);
     (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
-    add_gradients(&c, &r);
+    (void)lb_impl_cpu_ref.gradients(r.self, &gradients, NULL);
+    move_parts(&c.problem, c.weights, r.table, true);
     close_reference(&r);
-    free(ignored);
+    for (int i = 0; i < 3; i++)
+        free(c.at[ignored[i]]);
     c.reserve->stage = STAGE_DONE;
     return LB_OK;
 }
@@ -850,24 +709,23 @@ cudnnStatus_t cudnnRNNForward(cudnnHandle_t handle, cudnnRNNDescriptor_t d, cudn
                               size_t weight_bytes, const void *weights, size_t workspace_bytes,
                               void *workspace, size_t reserve_bytes, void *reserve)
 {
-    struct call c = {.x = x,
-                     .y = y,
-                     .hx = hx,
-                     .hy = hy,
-                     .cx = cx,
-                     .cy = cy,
-                     .weights = weights,
+    struct call c = {.at = {[LB_X] = (void *)x,
+                            [LB_H0] = (void *)hx,
+                            [LB_C0] = (void *)cx,
+                            [LB_Y] = y,
+                            [LB_HN] = hy,
+                            [LB_CN] = cy},
+                     .weights = (void *)weights,
+                     .weight_bytes = weight_bytes,
                      .workspace = workspace,
                      .workspace_bytes = workspace_bytes,
                      .reserve = reserve,
                      .reserve_bytes = reserve_bytes};
     (void)lengths; /* since cuDNN 8.9.1 the lengths of the data descriptors are used */
-    if (library.fault == FAKE_CUDNN_CALL_FAILS)
+    if (has(FAKE_CUDNN_CALL_FAILS))
         return refuse(CUDNN_STATUS_EXECUTION_FAILED, "the call was made to fail");
     cudnnStatus_t status =
-        check_call(&c, d, mode == CUDNN_FWD_MODE_TRAINING, x_data, y_data, h, weight_bytes);
-    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, c.problem.hidden, d->type))
-        status = refuse(CUDNN_STATUS_BAD_PARAM, "the cells' descriptor has other sizes");
+        check_call(&c, d, mode == CUDNN_FWD_MODE_TRAINING, x_data, y_data, h, cell);
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_forward, &c) : status;
 }
 
@@ -881,24 +739,23 @@ cudnnStatus_t cudnnRNNBackwardData_v8(cudnnHandle_t handle, cudnnRNNDescriptor_t
                                       const void *weights, size_t workspace_bytes, void *workspace,
                                       size_t reserve_bytes, void *reserve)
 {
-    struct call c = {.y_in = y,
-                     .dy = dy,
-                     .dx = dx,
-                     .hx = hx,
-                     .dhy = dhy,
-                     .dhx = dhx,
-                     .cx = cx,
-                     .dcy = dcy,
-                     .dcx = dcx,
-                     .weights = weights,
+    struct call c = {.at = {[LB_Y] = (void *)y,
+                            [LB_DY] = (void *)dy,
+                            [LB_DX] = dx,
+                            [LB_H0] = (void *)hx,
+                            [LB_DHN] = (void *)dhy,
+                            [LB_DH0] = dhx,
+                            [LB_C0] = (void *)cx,
+                            [LB_DCN] = (void *)dcy,
+                            [LB_DC0] = dcx},
+                     .weights = (void *)weights,
+                     .weight_bytes = weight_bytes,
                      .workspace = workspace,
                      .workspace_bytes = workspace_bytes,
                      .reserve = reserve,
                      .reserve_bytes = reserve_bytes};
     (void)lengths;
-    cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
-    if (status == CUDNN_STATUS_SUCCESS && !is_state(cell, &c.problem, c.problem.hidden, d->type))
-        status = refuse(CUDNN_STATUS_BAD_PARAM, "the cells' descriptor has other sizes");
+    cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, cell);
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_data, &c) : status;
 }
 
@@ -908,17 +765,16 @@ cudnnStatus_t cudnnRNNBackwardWeights_v8(
     cudnnRNNDataDescriptor_t y_data, const void *y, size_t weight_bytes, void *gradients,
     size_t workspace_bytes, void *workspace, size_t reserve_bytes, void *reserve)
 {
-    struct call c = {.x = x,
-                     .hx = hx,
-                     .y_in = y,
-                     .dweights = gradients,
+    struct call c = {.at = {[LB_X] = (void *)x, [LB_H0] = (void *)hx, [LB_Y] = (void *)y},
+                     .weights = gradients,
+                     .weight_bytes = weight_bytes,
                      .workspace = workspace,
                      .workspace_bytes = workspace_bytes,
                      .reserve = reserve,
                      .reserve_bytes = reserve_bytes};
     (void)lengths;
-    if (mode != CUDNN_WGRAD_MODE_ADD)
+    if (mode != CUDNN_WGRAD_MODE_ADD || has(FAKE_CUDNN_SET_GRADIENTS))
         return refuse(CUDNN_STATUS_NOT_SUPPORTED, "gradients can only be added");
-    cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, weight_bytes);
+    cudnnStatus_t status = check_call(&c, d, true, x_data, y_data, h, NULL);
     return status == CUDNN_STATUS_SUCCESS ? enqueue(handle, run_backward_weights, &c) : status;
 }

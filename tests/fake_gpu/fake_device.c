@@ -73,8 +73,7 @@ static void leave(void)
     protect(PROT_NONE);
 }
 
-/* ---- Work that follows a wrong pointer ---------------------------------------------------------
- */
+/* ---- Work that follows a wrong pointer ------------------------------------------------------ */
 
 static sigjmp_buf before_work;
 
@@ -165,8 +164,7 @@ bool fake_device_holds(const void *memory, size_t bytes)
     return block && bytes <= (size_t)(block->memory + block->bytes - (const char *)memory);
 }
 
-/* ---- Copies and fills within the device's memory ------------------------------------------------
- */
+/* ---- Copies and fills within the device's memory -------------------------------------------- */
 
 struct copy {
     void *to;
@@ -261,8 +259,7 @@ enum lb_status fake_gemm(const struct lb_gemm *g, struct lb_error *err)
     return LB_OK;
 }
 
-/* ---- The device's functions ---------------------------------------------------------------------
- */
+/* ---- The device's functions ----------------------------------------------------------------- */
 
 static enum lb_status fake_open(int ordinal, struct lb_device_info *info, struct lb_error *err)
 {

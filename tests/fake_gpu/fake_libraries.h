@@ -27,15 +27,16 @@ void fake_cudart_set_driver(int version);
 
 /* ---- cuBLAS (fake_cublas.c) ---------------------------------------------------------------- */
 
-struct fake_cublas_counts {
-    int gemms;
-    int without_workspace; /* of these, without the caller's workspace: cuBLAS would allocate one */
-    int with_small_workspace; /* with less of it than the manual recommends: they may be slow */
+/* What the caller gets wrong: its arguments arrive changed. */
+enum fake_cublas_mistake {
+    FAKE_CUBLAS_NONE,
+    FAKE_CUBLAS_NO_WORKSPACE,    /* no handle gets a workspace */
+    FAKE_CUBLAS_SMALL_WORKSPACE, /* it is a byte smaller */
+    FAKE_CUBLAS_SHORT_ROWS       /* a row of a GEMM's a is an element shorter */
 };
 
-/* Resets the counts. refuses_handles: the next handle can't be created. */
-void fake_cublas_reset(bool refuses_handles);
-const struct fake_cublas_counts *fake_cublas_counts(void);
+/* As in a new process. GEMMs are refused without the workspace that the manual recommends. */
+void fake_cublas_reset(enum fake_cublas_mistake mistake);
 
 /* ---- cuDNN (fake_cudnn.c) ------------------------------------------------------------------ */
 
@@ -44,8 +45,21 @@ enum fake_cudnn_fault {
     FAKE_CUDNN_PROBE_FAILS,   /* asking for persist_static's sizes gives an internal error */
     FAKE_CUDNN_PROBE_REFUSES, /* asking for persist_static's sizes gives "not supported" */
     FAKE_CUDNN_CALL_FAILS,    /* each forward call fails */
-    FAKE_CUDNN_MOVES_WEIGHTS, /* it places a part of the weights outside their space */
-    FAKE_CUDNN_GROWS          /* it needs more workspace once the lengths are known */
+    FAKE_CUDNN_MOVES_WEIGHTS, /* it places part 2, or the projection, outside the weights' space */
+    FAKE_CUDNN_GROWS,         /* it needs more workspace once the lengths are known */
+    /* What the caller gets wrong: an argument arrives changed. */
+    FAKE_CUDNN_NO_PADDED_IO,    /* the RNN is described without padded input and output, */
+    FAKE_CUDNN_WRONG_MATH,      /* with tensor cores whatever the dtype, */
+    FAKE_CUDNN_NO_PROJECTION,   /* without its projection, */
+    FAKE_CUDNN_OTHER_BATCH,     /* and built for a row more */
+    FAKE_CUDNN_WIDE_STATES,     /* states are described a column wider */
+    FAKE_CUDNN_OTHER_MATRIX,    /* another matrix is asked for than the projection's */
+    FAKE_CUDNN_FULL_LENGTHS,    /* the last row of y is described as full */
+    FAKE_CUDNN_SET_GRADIENTS,   /* weight gradients are to be set, not added */
+    FAKE_CUDNN_DIRTY_GRADIENTS, /* their space was not zeroed */
+    FAKE_CUDNN_SHORT_WEIGHTS,   /* the space of weights is a byte smaller */
+    FAKE_CUDNN_SHORT_WORKSPACE, /* and so are the workspace */
+    FAKE_CUDNN_SHORT_RESERVE    /* and the reserve space */
 };
 
 void fake_cudnn_reset(enum fake_cudnn_fault fault);

@@ -1,6 +1,7 @@
 /* What a device refuses at a launch. */
 #include "launch_limits.h"
 
+#include <driver_types.h>
 #include <stdint.h>
 
 #include "fake_device.h"
@@ -63,40 +64,30 @@ int fake_launch_resident(const struct lb_device_info *device, const struct fake_
     return device->sm_count / cluster * cluster * (int)per_sm;
 }
 
-enum fake_refusal fake_launch_check(const struct lb_device_info *device,
-                                    const struct fake_launch *l)
+int fake_launch_check(const struct lb_device_info *device, const struct fake_launch *l)
 {
     size_t allowed = l->shared_allowed ? l->shared_allowed : SHARED_UNASKED;
     unsigned widest = l->wide_clusters ? widest_cluster(device) : PORTABLE_CLUSTER;
     if (!valid_sizes(l))
-        return FAKE_INVALID_CONFIGURATION;
+        return cudaErrorInvalidConfiguration;
     if (l->shared > allowed || l->shared > (size_t)device->shared_bytes)
-        return FAKE_INVALID_VALUE;
+        return cudaErrorInvalidValue;
     if (l->cluster > 0 && (device->major < 9 || l->cluster > widest))
-        return FAKE_INVALID_CLUSTER_SIZE;
+        return cudaErrorInvalidClusterSize;
     if (l->follows && device->major < 9)
-        return FAKE_NOT_SUPPORTED;
+        return cudaErrorNotSupported;
     uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
-    if (l->cooperative && blocks > (uint64_t)fake_launch_resident(device, l))
-        return FAKE_COOPERATIVE_TOO_LARGE;
-    return FAKE_ACCEPTED;
+    return l->cooperative && blocks > (uint64_t)fake_launch_resident(device, l)
+               ? cudaErrorCooperativeLaunchTooLarge
+               : cudaSuccess;
 }
 
 enum lb_status fake_launch_allow(const struct fake_launch *launch, const char *what,
                                  struct lb_error *err)
 {
-    static const char *const words[] = {
-        [FAKE_ACCEPTED] = "",
-        [FAKE_INVALID_CONFIGURATION] = "invalid configuration argument",
-        [FAKE_INVALID_VALUE] = "invalid argument",
-        [FAKE_INVALID_CLUSTER_SIZE] = "cluster is misaligned or too large",
-        [FAKE_COOPERATIVE_TOO_LARGE] = "too many blocks in cooperative launch",
-        [FAKE_NOT_SUPPORTED] = "operation not supported",
-    };
-    enum fake_refusal refusal = fake_launch_check(fake_device_info(), launch);
-    return refusal == FAKE_ACCEPTED
-               ? LB_OK
-               : lb_fail(err, LB_FAILED, "launching %s: %s", what, words[refusal]);
+    int error = fake_launch_check(fake_device_info(), launch);
+    return error == cudaSuccess ? LB_OK
+                                : lb_fail(err, LB_FAILED, "launching %s: error %d", what, error);
 }
 
 enum lb_status fake_launch_begin(struct lb_error *err)

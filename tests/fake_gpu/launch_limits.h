@@ -27,26 +27,15 @@ struct fake_launch {
     bool wide_clusters;    /* more than 8 blocks per cluster are allowed */
 };
 
-/* Why a launch is refused. The names are those of the CUDA runtime's errors. */
-enum fake_refusal {
-    FAKE_ACCEPTED,
-    FAKE_INVALID_CONFIGURATION, /* threads, grid, or a cluster that does not divide it */
-    FAKE_INVALID_VALUE,         /* more shared memory than cudaFuncSetAttribute has allowed */
-    FAKE_INVALID_CLUSTER_SIZE,
-    FAKE_COOPERATIVE_TOO_LARGE,
-    FAKE_NOT_SUPPORTED /* programmatic dependent launch before sm_90 */
-};
-
-enum fake_refusal fake_launch_check(const struct lb_device_info *device,
-                                    const struct fake_launch *launch);
+/* Returns the cudaError_t with which the device refuses the launch, or cudaSuccess. */
+int fake_launch_check(const struct lb_device_info *device, const struct fake_launch *launch);
 
 /* How many blocks of the launch the device runs at a time; 0 when none fits. */
 int fake_launch_resident(const struct lb_device_info *device, const struct fake_launch *launch);
 
 /* For kernels that run on the host. fake_launch_allow is called at the launch: LB_FAILED when
- * the fake device refuses it, with the message of the launchers in cuda/, "launching WHAT:
- * words". fake_launch_begin is called when the kernel's turn comes: LB_FAILED when a planted
- * fault makes it touch an illegal address. */
+ * the fake device refuses it. fake_launch_begin is called when the kernel's turn comes: LB_FAILED
+ * when a planted fault makes it touch an illegal address. */
 enum lb_status fake_launch_allow(const struct fake_launch *launch, const char *what,
                                  struct lb_error *err);
 enum lb_status fake_launch_begin(struct lb_error *err);

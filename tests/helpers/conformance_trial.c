@@ -178,15 +178,37 @@ const char *trial_name(const struct lb_problem *problem)
     return text;
 }
 
+/* Aborts unless the text or name was understood. */
+static void must_be(enum lb_status st, const char *text, const struct lb_error *err)
+{
+    if (st == LB_OK)
+        return;
+    fprintf(stderr, "%s: %s\n", text, err->text);
+    abort();
+}
+
 struct lb_case trial_case(const char *text)
 {
     struct lb_case c;
     struct lb_error err;
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK) {
-        fprintf(stderr, "%s: %s\n", text, err.text);
-        abort();
-    }
+    must_be(lb_case_parse(text, &c, NULL, NULL, &err), text, &err);
     return c;
+}
+
+struct lb_machine trial_machine(const char *name)
+{
+    struct lb_machine machine;
+    struct lb_error err;
+    must_be(lb_machine_read(name, &machine, &err), name, &err);
+    return machine;
+}
+
+struct lb_device_info trial_device(const char *name)
+{
+    struct lb_device_info device;
+    struct lb_error err;
+    must_be(lb_device_model(name, &device, &err), name, &err);
+    return device;
 }
 
 struct lb_problem trial_problem(const char *text)

@@ -5,6 +5,7 @@
 
 #include "api/impl.h"
 #include "case/run.h"
+#include "machine/machine.h"
 #include "reference/reference.h"
 
 /* Runs the problem's pass twice between one supports and one destroy, on host memory that is full
@@ -23,9 +24,12 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
                            struct lb_reference_cache *cache, uint64_t seed, struct lb_check *check,
                            struct lb_error *err);
 
-/* The case of a text, and its problem. Aborts when the text is not well-formed. */
+/* The case of a text, and its problem; a machine and a device by name or file. They abort when the
+ * text is not well-formed or nothing has the name. */
 struct lb_case trial_case(const char *text);
 struct lb_problem trial_problem(const char *text);
+struct lb_machine trial_machine(const char *name);
+struct lb_device_info trial_device(const char *name);
 
 /* lb_case_run without an observer; row is the caller's to free. */
 void trial_case_run(const struct lb_impl *impl, const char *text,

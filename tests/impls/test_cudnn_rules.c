@@ -1,22 +1,10 @@
 /* Tests the rules of what cuDNN supports, by variant and problem and against the library where
- * it answers without a device. Also tests the conversion to its weight layout and back. */
+ * it answers without a device. */
 #include <cudnn.h>
 
-#include "impls/cudnn/layout.h"
 #include "impls/cudnn/rnn.h"
-#include "impls/cudnn/rules.h"
-#include "machine/machine.h"
-#include "model/case.h"
-#include "reference/reference.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
-
-static struct lb_device_info h100(void)
-{
-    struct lb_device_info info;
-    assert_int_equal(lb_device_model("h100", &info, NULL), LB_OK);
-    return info;
-}
 
 /* The reason of each variant (standard, persist_static, persist_dynamic, small_h); NULL: it
  * supports the problem. */
@@ -40,7 +28,7 @@ static const struct {
 
 TEST(each_variant_names_its_limit)
 {
-    struct lb_device_info device = h100();
+    struct lb_device_info device = trial_device("h100");
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         struct lb_problem p = trial_problem(limits[i].problem);
         bool any = false;
@@ -203,85 +191,6 @@ TEST(the_librarys_answers_become_verdicts)
     assert_non_null(words);
     assert_true(strlen(words) > 8);
     cudnnDestroyRNNDescriptor(descriptor);
-}
-
-/* Makes a layout that the library might give: biases first, parts in reverse order, with gaps. */
-static size_t make_offsets(const struct lb_problem *p, struct lb_cudnn_offsets *offsets)
-{
-    size_t at = 8, size = lb_dtype_size(p->dtype);
-    for (int64_t e = p->layers * p->directions - 1; e >= 0; e--) {
-        for (int part = lb_cudnn_part_count(p) - 1; part >= 0; part--) {
-            if (part < CUDNN_GATE_PARTS) {
-                offsets[e].bias[part] = at;
-                at += (size_t)p->hidden * size + 16;
-            }
-            offsets[e].matrix[part] = at;
-            at += lb_cudnn_matrix_elements(p, (size_t)e, part) * size + 24;
-        }
-    }
-    return at;
-}
-
-static void weights_survive_packing(const char *problem)
-{
-    struct lb_problem p = trial_problem(problem);
-    struct lb_cudnn_offsets offsets[6];
-    struct lb_reference_cache cache = {.max_bytes = 1 << 20};
-    struct lb_reference *reference;
-    struct lb_results back;
-    size_t h = (size_t)lb_h_size(&p);
-    assert_int_equal(lb_reference_open(&cache, &p, 0, 1, true, &reference, NULL), LB_OK);
-    assert_int_equal(lb_results_create(&p, &back, NULL), LB_OK);
-    const struct lb_weights *weights = &lb_reference_inputs(reference, 0)->weights;
-    size_t bytes = make_offsets(&p, offsets);
-    char *image = calloc(1, bytes);
-
-    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, NULL), LB_OK);
-    lb_cudnn_layout_pack(&p, offsets, weights, image);
-    /* Row 1 of the last entry's recurrent matrix of the forget gate is in its place. */
-    assert_memory_equal(image + offsets[5].matrix[5] + h * 2,
-                        (const char *)weights->w_hh[5] + (4 + 1) * h * 2, h * 2);
-    if (p.cell == LB_CELL_PROJECTION) /* and so is the projection */
-        assert_memory_equal(image + offsets[3].matrix[CUDNN_PROJECTION], weights->w_cell[3],
-                            h * 4 * 2);
-    lb_cudnn_layout_unpack(&p, offsets, image, &back.gradients);
-    for (int e = 0; e < 6; e++) {
-        size_t input = e < 2 ? 5 : 2 * h;
-        assert_memory_equal(back.gradients.dw_ih[e], weights->w_ih[e], 16 * input * 2);
-        assert_memory_equal(back.gradients.dw_hh[e], weights->w_hh[e], 16 * h * 2);
-        assert_memory_equal(back.gradients.db_ih[e], weights->b_ih[e], 16 * 2);
-        assert_memory_equal(back.gradients.db_hh[e], weights->b_hh[e], 16 * 2);
-        if (p.cell == LB_CELL_PROJECTION)
-            assert_memory_equal(back.gradients.dw_cell[e], weights->w_cell[e], h * 4 * 2);
-    }
-    free(image);
-    lb_results_destroy(&back);
-    lb_reference_close(reference);
-    lb_reference_cache_clear(&cache);
-}
-
-TEST(weights_survive_the_way_there_and_back)
-{
-    weights_survive_packing("T3_B2_I5_H4_L3_D2/f16/train");
-    weights_survive_packing("T3_B2_I5_H4_P3_L3_D2/f16/train");
-}
-
-TEST(a_part_outside_the_weight_space_is_found)
-{
-    struct lb_problem p = trial_problem("T3_B2_I5_H4/f32/train");
-    struct lb_cudnn_offsets offsets[1];
-    struct lb_error err = {""};
-    size_t bytes = make_offsets(&p, offsets);
-    offsets[0].matrix[3] = bytes - 4;
-    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
-    assert_non_null(strstr(err.text, "part 3 of layer 0"));
-
-    p = trial_problem("T3_B2_I5_H4_P2/f32/train");
-    bytes = make_offsets(&p, offsets);
-    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_OK);
-    offsets[0].matrix[CUDNN_PROJECTION] = bytes - 4;
-    assert_int_equal(lb_cudnn_layout_check(&p, offsets, bytes, &err), LB_FAILED);
-    assert_non_null(strstr(err.text, "part 8 of layer 0"));
 }
 
 /* The library itself is asked for the words of its answers. */

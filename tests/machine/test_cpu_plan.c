@@ -3,7 +3,7 @@
 #include "impls/common/simd_kernels.h"
 #include "machine/cpu_plan.h"
 #include "machine/lower_bound.h"
-#include "model/case.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
 /* A machine and a problem, with their plan. */
@@ -15,20 +15,11 @@ struct planned {
     struct lb_cpu_plan plan;
 };
 
-static struct lb_machine machine_of(const char *name)
-{
-    struct lb_machine machine;
-    struct lb_error err;
-    if (lb_machine_read(name, &machine, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return machine;
-}
-
 static struct planned *prepared(const struct lb_machine *machine, const char *text)
 {
     static struct planned planned;
     struct planned *p = &planned;
-    assert_int_equal(lb_case_parse(text, &p->c, NULL, NULL, NULL), LB_OK);
+    p->c = trial_case(text);
     p->machine = *machine;
     lb_machine_topology(machine, &p->topology);
     enum lb_dtype dtype = p->c.problem.dtype;
@@ -58,7 +49,7 @@ static void near(double actual, double expected)
  * and L2, 10 from L3; 20 GB/s of memory, 5 per core. */
 static struct lb_machine round_figures(void)
 {
-    struct lb_machine m = machine_of("epyc9654");
+    struct lb_machine m = trial_machine("epyc9654");
     m.cores = 8;
     m.threads_per_core = 1;
     m.domains = 2;
@@ -121,7 +112,7 @@ TEST(small_groups_of_panels_serve_threads_that_had_no_work)
  * impls/cpu_simd/PERFORMANCE.md say. */
 static struct lb_machine measured(void)
 {
-    struct lb_machine m = machine_of("ryzen9950x");
+    struct lb_machine m = trial_machine("ryzen9950x");
     m.cores = 2;
     m.domains = m.threads_per_core = 1;
     m.bytes_clock[LB_CACHE] = 31;
@@ -168,7 +159,7 @@ TEST(plans_do_not_change_unnoticed)
         {NULL, "T50_B1_H16/f32/infer/th2", 1, 1},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_machine m = cases[i].machine ? machine_of(cases[i].machine) : measured();
+        struct lb_machine m = cases[i].machine ? trial_machine(cases[i].machine) : measured();
         struct planned *p = best(&m, cases[i].problem);
         if (p->plan.teams != cases[i].teams || p->plan.team_size != cases[i].size)
             fail_msg("%s on %s: %d teams of %d", cases[i].problem, m.label, p->plan.teams,
@@ -188,7 +179,7 @@ TEST(more_threads_are_never_slower_and_no_plan_is_below_the_lower_bound)
         "T300_B64_I512_H256/f32/infer"};
     for (size_t i = 0; i < sizeof(machines) / sizeof(machines[0]); i++)
         for (size_t k = 0; k < sizeof(problems) / sizeof(problems[0]); k++) {
-            struct lb_machine m = machine_of(machines[i]);
+            struct lb_machine m = trial_machine(machines[i]);
             double before = INFINITY;
             for (int threads = 1; threads <= m.cores; threads *= 2) {
                 char text[128];
@@ -210,7 +201,7 @@ TEST(more_threads_are_never_slower_and_no_plan_is_below_the_lower_bound)
 /* Every row and panel belongs to one thread, and no thread of a plan is without work. */
 TEST(every_row_and_panel_has_one_owner)
 {
-    struct lb_machine m = machine_of("epyc9654x2");
+    struct lb_machine m = trial_machine("epyc9654x2");
     struct planned *p = best(&m, "T9_B100_H1000/f32/train/th192");
     const size_t shares[][2] = {{100, (size_t)p->plan.teams}, {63, (size_t)p->plan.team_size}};
     for (int i = 0; i < 2; i++) {
@@ -227,7 +218,7 @@ TEST(every_row_and_panel_has_one_owner)
 
 TEST(weights_are_in_the_node_of_their_threads)
 {
-    struct lb_machine m = machine_of("epyc9654x2");
+    struct lb_machine m = trial_machine("epyc9654x2");
     struct planned *p = prepared(&m, "T9_B128_H1024/f32/infer/th192");
     lb_cpu_plan_with(&p->task, 24, 8, &p->plan);
     assert_true(p->plan.copies == 2 && p->plan.team_domains == 1);
@@ -242,7 +233,7 @@ TEST(weights_are_in_the_node_of_their_threads)
 
 TEST(hyper_threads_come_after_all_cores)
 {
-    struct lb_machine m = machine_of("epyc9654");
+    struct lb_machine m = trial_machine("epyc9654");
     double cores_alone = best(&m, "T9_B512_H64/f32/infer/th96")->plan.total_ns;
     struct planned *p = best(&m, "T9_B512_H64/f32/infer/th192");
     assert_int_equal(p->topology.cores, 96);

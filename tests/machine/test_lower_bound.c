@@ -2,27 +2,15 @@
 #include "machine/ceilings.h"
 #include "machine/lower_bound.h"
 #include "measure/case_lower_bound.h"
-#include "model/case.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
-
-static struct lb_machine machine_of(const char *name)
-{
-    struct lb_machine machine;
-    struct lb_error err;
-    if (lb_machine_read(name, &machine, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return machine;
-}
 
 /* row_steps: of ragged rows, the sum of their lengths; 0: not known. */
 static struct lb_lower_bound bound_of(const struct lb_machine *machine, const char *text,
                                       double row_steps)
 {
-    struct lb_case c;
-    struct lb_error err;
+    struct lb_case c = trial_case(text);
     struct lb_lower_bound bound;
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
-        fail_msg("%s: %s", text, err.text);
     const struct lb_lower_bound_run run = {.cold = c.cache == LB_COLD,
                                            .row_steps = row_steps,
                                            .threads = machine->cpu ? c.threads : 0};
@@ -33,7 +21,7 @@ static struct lb_lower_bound bound_of(const struct lb_machine *machine, const ch
 static struct lb_lower_bound lower_bound_of_rows(const char *model, const char *text,
                                                  double row_steps)
 {
-    struct lb_machine machine = machine_of(model);
+    struct lb_machine machine = trial_machine(model);
     struct lb_lower_bound bound = bound_of(&machine, text, row_steps);
     assert_true(bound.total_ns >= bound.memory_ns && isfinite(bound.total_ns));
     assert_true(bound.step_ns > 0);
@@ -164,8 +152,7 @@ TEST(more_work_never_takes_less)
     }
 }
 
-/* ---- CPUs -------------------------------------------------------------------------------------
- */
+/* ---- CPUs ----------------------------------------------------------------------------------- */
 
 /* 4 cores of 100 GFLOP/s in f32, 1 MB of L2, and 8 MB of L3 together. */
 static struct lb_machine round_cpu(void)
@@ -225,13 +212,11 @@ TEST(cpus_are_bound_by_gemms_by_weights_and_by_waiting)
     assert_true(isnan(bound_of(&m, "T5_B4_H64/bf16/infer", 0).total_ns));
 }
 
-/* ---- Rows -------------------------------------------------------------------------------------
- */
+/* ---- Rows ----------------------------------------------------------------------------------- */
 
 static struct lb_row row_on(enum lb_memory memory, const char *text, const int32_t *lengths)
 {
-    struct lb_case c;
-    assert_int_equal(lb_case_parse(text, &c, NULL, NULL, NULL), LB_OK);
+    struct lb_case c = trial_case(text);
     struct lb_row row = lb_row_make(&c);
     lb_case_lower_bound(memory, &row, lengths);
     return row;
@@ -241,11 +226,10 @@ TEST(rows_record_the_bound_of_their_device)
 {
     static const char ragged[] = "x/T1000_B4_H2048/f32/infer/ragged";
     static const int32_t lengths[] = {1000, 800, 600, 1};
-    struct lb_device_info device;
+    struct lb_device_info device = trial_device("h100");
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_H512_L3/f16/train");
     lb_device_use(NULL);
     assert_true(isnan(row_on(LB_DEVICE, "x/T100_B16_H512_L3/f16/train", NULL).floor_ns));
-    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     lb_device_assume(&device, NULL);
     struct lb_row row = row_on(LB_DEVICE, "x/T100_B16_H512_L3/f16/train", NULL);
     assert_true(row.floor_ns == f.total_ns && row.chain_steps == 2 * 102);
@@ -258,9 +242,8 @@ TEST(rows_record_the_bound_of_their_device)
 /* NVML's stub reports 1980 MHz for GPU-0, more than an A100's 1410. */
 TEST(the_clock_is_the_highest_that_the_driver_allows)
 {
-    struct lb_device_info device;
+    struct lb_device_info device = trial_device("a100");
     struct lb_machine machine;
-    assert_int_equal(lb_device_model("a100", &device, NULL), LB_OK);
     lb_case_machine(LB_DEVICE, &device, &machine);
     assert_true(machine.clock_max_hz == 1.41e9);
     strcpy(device.uuid, "GPU-0");
@@ -273,9 +256,8 @@ TEST(the_clock_is_the_highest_that_the_driver_allows)
 TEST(measurements_can_only_lower_the_bound_of_a_known_machine)
 {
     static const char problem[] = "x/T100_B16_H512/f16/infer";
-    struct lb_device_info device;
+    struct lb_device_info device = trial_device("h100");
     struct lb_ceilings c;
-    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     strcpy(device.uuid, "GPU-measured");
     lb_device_assume(&device, NULL);
     double published = row_on(LB_DEVICE, problem, NULL).floor_ns;
@@ -312,9 +294,8 @@ TEST(measurements_can_only_lower_the_bound_of_a_known_machine)
 
 TEST(a_call_takes_at_least_what_a_graph_node_takes_and_in_a_stream_a_launch)
 {
-    struct lb_device_info device;
+    struct lb_device_info device = trial_device("h100");
     struct lb_ceilings c;
-    assert_int_equal(lb_device_model("h100", &device, NULL), LB_OK);
     strcpy(device.uuid, "GPU-measured");
     lb_device_assume(&device, NULL);
     lb_ceilings_clear(&c, device.uuid, device.sm_count);

@@ -1,5 +1,5 @@
 /* Descriptions of machines: the known ones against data sheets, names, and files. */
-#include "machine/machine.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
@@ -40,31 +40,13 @@ static void within(const char *name, const char *what, double value, double want
         fail_msg("%s: %s %g is not %g", name, what, value, wanted);
 }
 
-static struct lb_machine machine_of(const char *name)
-{
-    struct lb_machine machine;
-    struct lb_error err;
-    if (lb_machine_read(name, &machine, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return machine;
-}
-
-static struct lb_device_info modelled(const char *name)
-{
-    struct lb_device_info device;
-    struct lb_error err;
-    if (lb_device_model(name, &device, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return device;
-}
-
 /* The largest error is 9 %: at its data sheet's rates an H100 runs at less than its highest clock.
  */
 TEST(figures_give_those_of_the_data_sheets)
 {
     for (int i = 0; i < SHEETS; i++) {
         const struct sheet *s = &sheets[i];
-        struct lb_machine m = machine_of(s->name);
+        struct lb_machine m = trial_machine(s->name);
         double clocks = m.cores * m.clock_max_hz / 1e12;
         double size = m.cpu ? m.bytes[LB_CACHE] * m.domains / (1 << 20) : m.bytes[LB_MEMORY] / 1e9;
         assert_string_equal(m.label, s->name);
@@ -116,10 +98,10 @@ TEST(names_that_only_look_alike_are_other_devices)
         assert_int_equal(machine.cores, 3); /* the sizes are the device's own */
     }
     for (int i = 0; i < SHEETS; i++) {
-        struct lb_machine machine = machine_of(sheets[i].name), of_device;
+        struct lb_machine machine = trial_machine(sheets[i].name), of_device;
         if (machine.cpu)
             continue;
-        struct lb_device_info device = modelled(sheets[i].name);
+        struct lb_device_info device = trial_device(sheets[i].name);
         assert_true(device.modelled);
         assert_int_equal(lb_machine_of(&device, &of_device, NULL), LB_OK);
         assert_string_equal(of_device.label, sheets[i].name);
@@ -143,27 +125,26 @@ TEST(a_name_that_is_not_known_is_answered_with_all_that_are)
     assert_non_null(strstr(by_name.text, "'grace' is a CPU"));
 }
 
-/* ---- Files ------------------------------------------------------------------------------------
- */
+/* ---- Files ---------------------------------------------------------------------------------- */
 
 TEST_WITH(a_file_says_how_a_machine_differs_from_a_known_one, scratch_setup, scratch_teardown)
 {
     struct lb_machine m;
     struct lb_cpu_topology t;
     struct lb_device_info device =
-        modelled(scratch_write("machine.txt", "# a smaller chip\n  like=rtx4090  \n\n"
-                                              "name = My GPU\ncores\t= 76\n"
-                                              "compute_capability = 12.1\n"
-                                              "memory_bytes_s = 717e9"));
+        trial_device(scratch_write("machine.txt", "# a smaller chip\n  like=rtx4090  \n\n"
+                                                  "name = My GPU\ncores\t= 76\n"
+                                                  "compute_capability = 12.1\n"
+                                                  "memory_bytes_s = 717e9"));
     assert_string_equal(device.name, "My GPU");
     assert_int_equal(device.sm_count, 76);
     assert_true(device.major == 12 && device.minor == 1 && device.l2_bytes == 72 << 20);
     assert_int_equal(lb_machine_of(&device, &m, NULL), LB_OK);
     assert_string_equal(m.label, "My GPU");
     assert_true(m.bytes_s[LB_MEMORY] == 717e9 && m.bytes_s[LB_CACHE] == 6e12);
-    m = machine_of(scratch_write("machine.txt",
-                                 "like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n"
-                                 "clock_hz = 3.75e9\nbf16_unit = avx2\n"));
+    m = trial_machine(scratch_write("machine.txt",
+                                    "like = epyc9654\nname = EPYC 9554\ncores = 64\ndomains = 8\n"
+                                    "clock_hz = 3.75e9\nbf16_unit = avx2\n"));
     assert_true(m.cores == 64 && m.cluster == 8 && m.clock_max_hz == 3.75e9);
     assert_int_equal(m.units[LB_BF16], LB_CPU_AVX2);
     lb_machine_topology(&m, &t);

@@ -1,9 +1,10 @@
-/* --ceilings on devices of all speeds: a device whose clock follows a model of a GPU stands for the
- * real one. It has no memory, because nothing that is measured looks at it. */
-#include "device/device.h"
+/* --ceilings on devices of all speeds: a fake device whose clock follows a model of a GPU. It has
+ * no memory, because nothing that is measured looks at it. */
 #include "device/streams.h"
 #include "measure/ceilings_measure.h"
 #include "measure/gpu_latency.h"
+#include "tests/fake_gpu/fake_device.h"
+#include "tests/fake_gpu/queue.h"
 #include "tests/helpers/test.h"
 
 /* A GPU: bytes per second of a copy, flops per second in GEMMs, and how long the first GEMM
@@ -18,105 +19,19 @@ static const struct gpu {
 };
 
 static const struct gpu *gpu;
-static double clock_ns, started_ns, captured_ns;
-static bool capturing, lost;
 static int loaded, refused = -1, fatal = -1; /* dtypes */
-static char memory[64];
 
-static void work(double ns)
+/* fake_work */
+static enum lb_status take(const void *ns, struct lb_error *err)
 {
-    if (capturing)
-        captured_ns += ns;
-    else
-        clock_ns += ns;
-}
-
-/* ---- The device. --------------------------------------------------------------------------- */
-
-static void *no_stream(void)
-{
-    return NULL;
-}
-
-static enum lb_status allocate(size_t bytes, void **out, struct lb_error *err)
-{
-    *out = memory;
+    fake_clock_add(*(const double *)ns - FAKE_WORK_NS);
     return LB_OK;
 }
 
-static void release(void *released)
+static enum lb_status work(double ns, struct lb_error *err)
 {
+    return fake_enqueue(NULL, take, &ns, sizeof(ns), err);
 }
-
-static enum lb_status memory_left(double *free_bytes, double *total_bytes, struct lb_error *err)
-{
-    *free_bytes = *total_bytes = 8e9;
-    return LB_OK;
-}
-
-static enum lb_status upload(void *to, const void *host, size_t bytes, struct lb_error *err)
-{
-    return LB_OK;
-}
-
-static enum lb_status succeed(struct lb_error *err)
-{
-    return LB_OK;
-}
-
-static enum lb_status start(struct lb_error *err)
-{
-    started_ns = clock_ns;
-    return LB_OK;
-}
-
-static enum lb_status stop(double *ns, struct lb_error *err)
-{
-    work(500);
-    *ns = clock_ns - started_ns;
-    return LB_OK;
-}
-
-static enum lb_status capture_begin(struct lb_error *err)
-{
-    capturing = true;
-    captured_ns = 0;
-    return LB_OK;
-}
-
-static enum lb_status capture_end(void **graph, struct lb_error *err)
-{
-    capturing = false;
-    *graph = memory;
-    return LB_OK;
-}
-
-static enum lb_status replay(void *graph, struct lb_error *err)
-{
-    work(captured_ns);
-    return LB_OK;
-}
-
-static bool is_lost(void)
-{
-    return lost;
-}
-
-static const struct lb_device_api device = {
-    .stream = no_stream,
-    .allocate = allocate,
-    .release = release,
-    .memory = memory_left,
-    .upload = upload,
-    .synchronize = succeed,
-    .start = start,
-    .stop = stop,
-    .capture_begin = capture_begin,
-    .capture_end = capture_end,
-    .replay = replay,
-    .graph_release = release,
-    .lost = is_lost,
-};
 
 /* ---- What is enqueued on it: these functions stand for the library's. ------------------------ */
 
@@ -144,35 +59,33 @@ enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *scratc
 
 enum lb_status lb_launch_empty(void *stream, struct lb_error *err)
 {
-    work(2000);
-    return LB_OK;
+    return work(2000, err);
 }
 
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err)
 {
-    work(2 * (double)bytes / gpu->copy_bytes_s * 1e9);
-    return LB_OK;
+    return work(2 * (double)bytes / gpu->copy_bytes_s * 1e9, err);
 }
 
 enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, const struct lb_gemm *g,
                               struct lb_error *err)
 {
-    lost = lost || (int)g->in == fatal;
-    if (lost || (int)g->in == refused)
+    if ((int)g->in == fatal)
+        return fake_device_lose(err);
+    if ((int)g->in == refused)
         return lb_fail(err, LB_FAILED, "the planted failure");
-    if (!(loaded & 1 << g->in))
-        work(gpu->load_ns);
+    double load_ns = loaded & 1 << g->in ? 0 : gpu->load_ns;
     loaded |= 1 << g->in;
-    work(2 * (double)g->m * (double)g->n * (double)g->k / gpu->flops_s[g->in] * 1e9 + 5000);
-    return LB_OK;
+    return work(load_ns + 2.0 * (double)(g->m * g->n * g->k) / gpu->flops_s[g->in] * 1e9 + 5000,
+                err);
 }
 
 enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
                                   struct lb_error *err)
 {
     *latencies = (struct lb_latencies){1500, 300, 200, 700};
-    work(1e8);
+    fake_clock_add(1e8);
     return LB_OK;
 }
 
@@ -196,15 +109,16 @@ static void hear(void *user, const struct lb_ceilings *ceilings, const char *fig
 static enum lb_status measure(const struct gpu *on, struct lb_ceilings *ceilings,
                               struct heard *heard)
 {
-    const struct lb_device_info info = {.name = "made up", .uuid = "GPU-made-up", .sm_count = 30};
+    const struct lb_device_info info = {
+        .name = "made up", .uuid = "GPU-made-up", .sm_count = 30, .memory_bytes = 8e9};
     const struct lb_ceilings_observer observer = {heard, hear};
     struct lb_error err = {""};
     gpu = on;
-    clock_ns = 0;
     loaded = 0;
-    lost = capturing = false;
     *heard = (struct heard){0};
-    lb_device_use(&device);
+    fake_device_install(FAKE_NONE);
+    fake_device_be(&info);
+    fake_device_hollow_out();
     lb_device_assume(&info, NULL);
     return lb_ceilings_measure(20, ceilings, &observer, &err);
 }
@@ -215,8 +129,8 @@ TEST(a_card_of_any_speed_is_measured_within_30_s)
         struct lb_ceilings ceilings;
         struct heard heard;
         assert_int_equal(measure(&gpus[i], &ceilings, &heard), LB_OK);
-        if (clock_ns > 30e9)
-            fail_msg("%s: %.0f s", gpus[i].name, clock_ns / 1e9);
+        if (fake_clock_ns() > 30e9)
+            fail_msg("%s: %.0f s", gpus[i].name, fake_clock_ns() / 1e9);
         assert_string_equal(heard.failed, "");
         assert_true(fabs(ceilings.all[LB_READ + LB_MEMORY] / gpu->copy_bytes_s - 1) < 0.01);
         for (int d = 0; d < LB_INT8; d++) /* for which no implementation on a GPU exists */

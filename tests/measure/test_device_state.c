@@ -1,9 +1,8 @@
 /* The clocks in a row are those of a device at work: between first and last sample by the device's
  * own counters, and by a stub of NVML, which looks whether there is work on the fake device when it
  * is asked. */
-#include "case/run.h"
-#include "device/device.h"
 #include "tests/fake_gpu/fake_device.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
 extern const struct lb_impl lb_impl_cpu_ref;
@@ -30,8 +29,6 @@ static struct lb_row run_case(bool own_clocks)
     struct lb_impl impl = lb_impl_cpu_ref;
     struct lb_device_info info = {.name = "fake", .uuid = "GPU-0", .memory_bytes = 256 << 20};
     struct lb_run_options options = {.seed = 7, .sampler = lb_sampler_defaults(), .loss_scale = 1};
-    const struct lb_run_observer observer = {NULL, NULL};
-    struct lb_case c;
     struct lb_row row;
     impl.memory = LB_DEVICE;
     impl.forward = forward;
@@ -43,8 +40,7 @@ static struct lb_row run_case(bool own_clocks)
     lb_device_use(&api);
     fake_device_share_memory();
     lb_device_assume(&info, NULL);
-    assert_int_equal(lb_case_parse("cpu_ref/T3_B2_I4_H4/f32/train", &c, NULL, NULL, NULL), LB_OK);
-    lb_case_run(&impl, &c, &options, &observer, &row);
+    trial_case_run(&impl, "cpu_ref/T3_B2_I4_H4/f32/train", &options, &row);
     assert_string_equal(row.reason, "");
     lb_device_use(NULL);
     return row;

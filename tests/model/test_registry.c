@@ -1,6 +1,6 @@
 /* A plug-in of this interface loads; one of another number or another size is refused. */
-#include "model/case.h"
 #include "model/registry.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
 /* The plug-in calls it in this program. */
@@ -37,12 +37,11 @@ TEST(cells_that_are_not_named_are_unsupported)
     struct lb_exec_config config = {.threads = 1};
     struct lb_error why = {""};
     struct lb_impl impl = lb_impl_cpu_ref;
-    struct lb_case c;
+    struct lb_problem p = trial_problem("T2_B2_H4_P2");
     impl.cells = 0;
-    assert_int_equal(lb_case_parse("T2_B2_H4_P2", &c, NULL, NULL, NULL), LB_OK);
-    assert_int_equal(lb_impl_supports(&impl, &c.problem, &config, &why), LB_UNSUPPORTED);
+    assert_int_equal(lb_impl_supports(&impl, &p, &config, &why), LB_UNSUPPORTED);
     assert_string_equal(why.text, "cell projection: cpu_ref needs the standard cell");
-    assert_int_equal(lb_impl_supports(&lb_impl_cpu_ref, &c.problem, &config, NULL), LB_OK);
+    assert_int_equal(lb_impl_supports(&lb_impl_cpu_ref, &p, &config, NULL), LB_OK);
 }
 
 /* cpu_ref without a slot, with too many variants, or under a name that is none. */

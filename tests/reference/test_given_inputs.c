@@ -1,9 +1,8 @@
 /* Inputs from a file: set 0 has the file's rows in their order and begins with zeros, set 1
  * differs, and what does not fit is refused. */
 #include "base/given_files.h"
-#include "model/case.h"
 #include "model/tensor_files.h"
-#include "reference/reference.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
 
@@ -23,18 +22,9 @@ static int give_inputs(void **state)
     return lb_sequence_file_write(path, T, B, I, x, NULL) == LB_OK ? 0 : -1;
 }
 
-static struct lb_problem problem_of(const char *text)
-{
-    struct lb_case c;
-    struct lb_error err = {""};
-    if (lb_case_parse(text, &c, NULL, NULL, &err) != LB_OK)
-        fail_msg("%s", err.text);
-    return c.problem;
-}
-
 static void open_inputs(const char *text, struct lb_reference **reference)
 {
-    struct lb_problem problem = problem_of(text);
+    struct lb_problem problem = trial_problem(text);
     struct lb_error err = {""};
     if (lb_reference_open(NULL, &problem, 0, 1, false, reference, &err) != LB_OK)
         fail_msg("%s", err.text);
@@ -74,7 +64,7 @@ TEST(a_problem_of_another_size_is_refused)
     static const char *const texts[] = {"T6_B300_I3_H16/f64/infer", "T5_B299_I3_H16/f64/infer",
                                         "T5_B300_I4_H16/f64/infer"};
     for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
-        struct lb_problem problem = problem_of(texts[k]);
+        struct lb_problem problem = trial_problem(texts[k]);
         struct lb_reference *reference;
         struct lb_error err = {""};
         assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, true, &reference, &err),

@@ -1,6 +1,6 @@
 /* Loss scaling: what counts as an overflow, and the schedule of a dynamic scale. */
-#include "model/case.h"
 #include "reference/loss_scale.h"
+#include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
 TEST(each_gradient_that_is_not_finite_counts)
@@ -9,11 +9,9 @@ TEST(each_gradient_that_is_not_finite_counts)
                                         "T3_B2_I5_H4/f32/train", "T3_B2_I5_H4/f64/train"};
     const double values[] = {0, 1, -65504, NAN, INFINITY, -INFINITY, 0x1p-24};
     for (int i = 0; i < 4; i++) {
-        struct lb_case c;
+        const struct lb_problem problem = trial_problem(texts[i]), *p = &problem;
         struct lb_results results;
-        char name[64] = "x/", text[128];
-        assert_int_equal(lb_case_parse(strcat(name, texts[i]), &c, NULL, NULL, NULL), LB_OK);
-        const struct lb_problem *p = &c.problem;
+        char text[128];
         assert_int_equal(lb_results_create(p, &results, NULL), LB_OK);
         size_t all = results.weight_count;
         for (int t = LB_DX; t <= LB_DC0; t++)
@@ -40,12 +38,11 @@ TEST(each_gradient_that_is_not_finite_counts)
 /* h of the cell projection is smaller than c, and so is its gradient. */
 TEST(the_gradients_of_a_projection_count_with_their_own_sizes)
 {
-    struct lb_case c;
+    struct lb_problem p = trial_problem("T3_B2_I5_H4_P3/f16/train");
     struct lb_results results;
     char text[128];
-    assert_int_equal(lb_case_parse("x/T3_B2_I5_H4_P3/f16/train", &c, NULL, NULL, NULL), LB_OK);
-    assert_int_equal(lb_results_create(&c.problem, &results, NULL), LB_OK);
-    assert_true(lb_loss_overflow(&c.problem, 1024, &results, text, sizeof(text)));
+    assert_int_equal(lb_results_create(&p, &results, NULL), LB_OK);
+    assert_true(lb_loss_overflow(&p, 1024, &results, text, sizeof(text)));
     /* dx, dh0, dc0, and 16 * (5 + 3 + 2) + 3 * 4 weights: all are NaN */
     assert_string_equal(text,
                         "gradients overflow at loss scale 1024: 216 of 216 are infinite or NaN");
