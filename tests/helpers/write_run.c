@@ -7,33 +7,20 @@
 #include "synthetic_run.h"
 
 static const char *const impls[] = {"cpu_ref", "cpu_simd", "cpu_simd:packed", "onednn", NULL};
-static const char *const one_impl[] = {"cpu_simd", NULL};
+static const char *const one_impl[] = {"cpu_simd", NULL}, *const no_impl[] = {NULL};
 static const char *const tails[] = {"f32/infer", "f32/train", "bf16/infer", "bf16/train", NULL};
 static const char *const infer[] = {"f32/infer", NULL};
 static const int t_few[] = {16, 64, 256, 0}, b_few[] = {1, 8, 32, 0}, h_few[] = {64, 128, 256, 0};
 static const int t_many[] = {8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 0};
 static const int b_many[] = {1, 2, 4, 8, 16, 32, 64, 128, 0};
+static const int h_four[] = {64, 128, 200, 256, 0};
 static const int h_nine[] = {32, 64, 96, 128, 192, 256, 384, 512, 768, 0};
-
-/* The kinds that are a plain grid. */
-static const struct {
-    const char *kind;
-    struct synthetic_grid grid;
-} grids[] = {
-    {"usual", {impls, t_few, b_few, h_few, tails, true}},
-    {"whole", {impls, t_few, b_few, h_few, tails, false}},
-    {"one-impl", {one_impl, t_few, b_few, h_few, infer, false}},
-    {"10000", {impls, t_many, b_many, h_nine, tails, true}}, /* 11,520 less the missing */
-};
 
 /* Text that would be markup if it were not escaped. */
 static void make_names(struct lb_run *run)
 {
     static const char nasty[] = "<script>document.title='hit'</script> & \"quotes\" 'n' </table>"
                                 "<!--<script>\xe2\x80\xa8\xe2\x80\xa9"; /* U+2028, U+2029 */
-    const struct synthetic_grid grid = {impls, t_few, b_few, h_few, infer, true};
-    lb_run_free(run);
-    *run = synthetic_run(&grid);
     for (size_t i = 0; i < run->count; i++) {
         struct lb_row *row = &run->rows[i];
         if (row->verdict != LB_VERDICT_OK)
@@ -46,10 +33,6 @@ static void make_names(struct lb_run *run)
 /* Rows of every verdict, of several blocks, of every kind of case. */
 static void make_verdicts(struct lb_run *run)
 {
-    static const int hidden[] = {64, 128, 200, 256, 0};
-    const struct synthetic_grid grid = {impls, t_few, b_few, hidden, tails, true};
-    lb_run_free(run);
-    *run = synthetic_run(&grid);
     for (size_t i = 0; i < run->count; i++)
         if (run->rows[i].c.problem.pass == LB_TRAIN && run->rows[i].verdict == LB_VERDICT_OK)
             run->rows[i].gradient_err_norm = 1e-6 + 1e-9 * (double)i;
@@ -63,29 +46,31 @@ static void make_verdicts(struct lb_run *run)
     }
 }
 
+static const struct {
+    const char *kind;
+    struct synthetic_grid grid;
+    void (*change)(struct lb_run *run); /* NULL: it is the plain grid */
+} kinds[] = {
+    {"usual", {impls, t_few, b_few, h_few, tails, true}, NULL},
+    {"whole", {impls, t_few, b_few, h_few, tails, false}, NULL},
+    {"one-impl", {one_impl, t_few, b_few, h_few, infer, false}, NULL},
+    {"10000", {impls, t_many, b_many, h_nine, tails, true}, NULL}, /* 11,520 less the missing */
+    {"names", {impls, t_few, b_few, h_few, infer, true}, make_names},
+    {"verdicts", {impls, t_few, b_few, h_four, tails, true}, make_verdicts},
+    {"empty", {no_impl, t_few, b_few, h_few, infer, false}, NULL},
+};
+
 static bool make(const char *kind, struct lb_run *run)
 {
-    static const struct {
-        const char *kind;
-        void (*make)(struct lb_run *run);
-    } others[] = {{"names", make_names}, {"verdicts", make_verdicts}};
-    for (size_t i = 0; i < sizeof(grids) / sizeof(grids[0]); i++) {
-        if (strcmp(grids[i].kind, kind) == 0) {
-            *run = synthetic_run(&grids[i].grid);
-            return true;
-        }
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        if (strcmp(kinds[i].kind, kind) != 0)
+            continue;
+        *run = synthetic_run(&kinds[i].grid);
+        if (kinds[i].change)
+            kinds[i].change(run);
+        return true;
     }
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-        if (strcmp(others[i].kind, kind) == 0) {
-            *run = synthetic_empty();
-            others[i].make(run);
-            return true;
-        }
-    }
-    if (strcmp(kind, "empty") != 0)
-        return false;
-    *run = synthetic_empty();
-    return true;
+    return false;
 }
 
 /* Writes the run in two sessions where it is of several verdicts, else in one. */

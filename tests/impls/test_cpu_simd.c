@@ -1,10 +1,8 @@
-/* Checks that cpu_simd gives the same bits on several threads as on one, that pools of pinned
- * threads can be opened and closed again, and that it is right on each SIMD unit for bf16 and
- * f16. */
+/* Checks that cpu_simd gives the same bits on several threads as on one, and that it is right on
+ * each SIMD unit for bf16 and f16. */
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/thread_pool.h"
 #include "machine/cpu_plan.h"
 #include "model/registry.h"
 #include "tests/helpers/conformance_trial.h"
@@ -15,16 +13,6 @@
 #define CELLS(sizes, rest)                                                      \
     sizes "/" rest "/cell-layernorm", sizes "/" rest "/cell-recurrent-dropout", \
         sizes "_P37/" rest, sizes "/" rest "/cell-peephole", sizes "/" rest "/cell-residual"
-
-/* Expected results, which the oracle computes once for all units, divisions and threads. */
-static struct lb_reference_cache cache = {.max_bytes = 256 << 20};
-
-static int close_cache(void **state)
-{
-    (void)state;
-    lb_reference_cache_clear(&cache);
-    return 0;
-}
 
 /* True while cpu_simd gets the AMX kernels that run on a model of the tiles. */
 static bool tiles_are_modelled;
@@ -88,62 +76,17 @@ double __wrap_lb_process_cpu_ns(void)
     return counted_late_ns > 0 ? lb_thread_cpu_ns() + late_ns : __real_lb_process_cpu_ns();
 }
 
-enum { MEETINGS = 2000, MEMBERS = 4 };
-
-struct relay {
-    struct lb_pinned_threads *threads;
-    int at[MEMBERS], missed;
-};
-
-/* Between two barriers, each thread checks that the thread before it has the same count. */
-static void run_relay(void *arg, size_t thread)
+static bool has_two_cpus(void)
 {
-    struct relay *relay = arg;
-    for (int i = 0; i < MEETINGS; i++) {
-        relay->at[thread] = i;
-        lb_pinned_threads_barrier(relay->threads);
-        if (relay->at[thread == 0 ? 1 : 0] != i)
-            relay->missed++;
-        lb_pinned_threads_barrier(relay->threads);
-    }
-}
-
-static int cpus(void)
-{
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    return count < MEMBERS ? (int)count : MEMBERS;
-}
-
-TEST(threads_meet)
-{
-    struct lb_error err;
-    if (cpus() < 2)
-        skip();
-    for (int round = 0; round < 3; round++)
-        for (int threads = 2; threads <= cpus(); threads++) {
-            struct relay relay = {.missed = 0};
-            assert_int_equal(lb_pinned_threads_open(threads, NULL, &relay.threads, &err), LB_OK);
-            lb_pinned_threads_run(relay.threads, run_relay, &relay);
-            lb_pinned_threads_run(relay.threads, run_relay, &relay);
-            assert_int_equal(relay.missed, 0);
-            lb_pinned_threads_close(relay.threads);
-        }
-}
-
-TEST(more_threads_than_cpus_are_refused)
-{
-    struct lb_pinned_threads *threads;
-    struct lb_error err = {""};
-    assert_int_equal(lb_pinned_threads_open(256, NULL, &threads, &err), LB_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "threads 256"));
-    assert_null(threads);
+    return sysconf(_SC_NPROCESSORS_ONLN) >= 2;
 }
 
 /* Runs a case; the caller frees the row. */
 static struct lb_row run(const char *text)
 {
     extern const struct lb_impl lb_impl_cpu_simd;
-    struct lb_run_options options = {.seed = 1, .sampler = lb_sampler_defaults(), .cache = &cache};
+    struct lb_run_options options = {
+        .seed = 1, .sampler = lb_sampler_defaults(), .cache = trial_cache};
     struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 2;
     trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
@@ -184,7 +127,7 @@ TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
         "T9_B13_I37_H100_L2_D2/int8/infer/ragged",
     };
     char one[128], two[128];
-    if (cpus() < 2)
+    if (!has_two_cpus())
         skip();
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         snprintf(one, sizeof(one), "cpu_simd/%s", problems[i]);
@@ -197,7 +140,7 @@ TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
  * 10 ms in all. What is beyond that was used in the calls. */
 TEST(cpu_time_that_is_counted_late_is_no_finding)
 {
-    if (cpus() < 2)
+    if (!has_two_cpus())
         skip();
     counted_late_ns = 4e6;
     hash_of("cpu_simd/T4_B2_I16_H16/f32/infer/th2");
@@ -260,7 +203,7 @@ TEST(training_is_right_beyond_the_caches_and_on_two_threads)
         snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
         hash_of(text);
         snprintf(text, sizeof(text), "cpu_simd/%s/th2", problems[i]);
-        if (cpus() >= 2)
+        if (has_two_cpus())
             hash_of(text);
     }
 }
@@ -312,7 +255,7 @@ TEST(bf16_and_f16_are_right_on_every_unit_of_this_cpu)
     for (enum lb_dtype dtype = LB_F16; dtype <= LB_BF16; dtype++)
         for (skipped_units = 0; a_unit_is_left(dtype); skipped_units++) {
             half_problems_are_right(dtype, "");
-            if (cpus() >= 2)
+            if (has_two_cpus())
                 half_problems_are_right(dtype, "/th2");
         }
     skipped_units = 0;
@@ -347,7 +290,7 @@ TEST(int8_is_the_scheme_on_every_unit_of_this_cpu)
 {
     for (skipped_units = 0; a_unit_is_left(LB_INT8); skipped_units++) {
         int8_is_right("");
-        if (cpus() >= 2)
+        if (has_two_cpus())
             int8_is_right("/th2");
     }
     skipped_units = 0;
@@ -358,7 +301,7 @@ TEST(bf16_f16_and_int8_are_right_on_modelled_tiles)
     tiles_are_modelled = true;
     for (enum lb_dtype dtype = LB_F16; dtype <= LB_BF16; dtype++) {
         half_problems_are_right(dtype, "");
-        if (cpus() >= 2)
+        if (has_two_cpus())
             half_problems_are_right(dtype, "/th2");
     }
     int8_is_right("");
@@ -367,4 +310,4 @@ TEST(bf16_f16_and_int8_are_right_on_modelled_tiles)
     assert_true(amx_model_dot_count() > 1000);
 }
 
-TEST_GROUP(NULL, close_cache)
+TEST_GROUP(NULL, trial_close_cache)

@@ -1,5 +1,6 @@
 /* Simulation: intervals hold what they are about as often as they say, whatever the distribution,
- * for independent draws. */
+ * for independent draws. Those that are exact order statistics have tests of their own:
+ * test_shift.c and test_order_stats.c. */
 #include "stats/comparison.h"
 #include "stats/order_stats.h"
 #include "tests/helpers/random_draws.h"
@@ -18,76 +19,7 @@ static double draw_two_modes(uint64_t *state)
     return draws_uniform(state) < 0.6 ? draws_normal(state) : 10 + draws_normal(state);
 }
 
-/* Medians: 0; 1; and where 0.6 Phi(x) is 0.5, the far mode having no mass there. */
-static const struct law {
-    double (*draw)(uint64_t *state);
-    double median;
-} laws[] = {{draws_normal, 0}, {draw_log_normal, 1}, {draw_two_modes, 0.967421566101701}};
-
-/* P(r <= Binomial(n, 1/2) <= n - r) for the rank r that lb_quantile_interval takes. */
-static double exact_coverage(size_t n)
-{
-    double ranks[256], lo = 0, hi, sum = 0, size = (double)n;
-    for (size_t i = 0; i < n; i++)
-        ranks[i] = (double)(i + 1);
-    assert_int_equal(lb_quantile_interval(ranks, n, 0.5, 0.95, &lo, &hi), LB_OK);
-    for (double k = lo; k <= size - lo; k++)
-        sum += exp(lgamma(size + 1) - lgamma(k + 1) - lgamma(size - k + 1) - size * log(2));
-    return sum;
-}
-
-TEST(median_interval_covers_as_the_binomial_says)
-{
-    static const size_t sizes[] = {20, 35, 50, 100, 151, 200};
-    for (size_t l = 0; l < 3; l++)
-        for (size_t s = 0; s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-            uint64_t random = 1 + l;
-            size_t n = sizes[s];
-            int held = 0;
-            for (int i = 0; i < DRAWS; i++) {
-                double values[200], lo, hi;
-                for (size_t j = 0; j < n; j++)
-                    values[j] = laws[l].draw(&random);
-                lb_sort(values, n);
-                assert_int_equal(lb_quantile_interval(values, n, 0.5, 0.95, &lo, &hi), LB_OK);
-                held += lo <= laws[l].median && laws[l].median <= hi;
-            }
-            double coverage = (double)held / DRAWS;
-            assert_true(fabs(coverage - exact_coverage(n)) < 0.01);
-        }
-}
-
-/* The share of intervals that contain a known shift, and of p-values up to 5 % without a shift. */
-static void check_shift(const struct law *law, size_t n, size_t m)
-{
-    uint64_t random = n + m;
-    int held = 0, held_90 = 0, significant = 0;
-    for (int i = 0; i < DRAWS; i++) {
-        double base[32], changed[32];
-        struct lb_shift shift;
-        for (size_t j = 0; j < n; j++)
-            base[j] = law->draw(&random);
-        for (size_t j = 0; j < m; j++)
-            changed[j] = law->draw(&random);
-        shift = lb_shift(base, n, changed, m);
-        significant += shift.p <= 0.05;
-        held += shift.lo95 <= 0 && 0 <= shift.hi95;
-        held_90 += shift.lo90 <= 0 && 0 <= shift.hi90;
-    }
-    /* Exact for every continuous law: never below the level, above it by the steps of U only. */
-    double level = n == 10 ? 0.95674294745502176 : 0.9682539682539683, error = 4 * 0.0015;
-    assert_true(fabs((double)held / DRAWS - level) < error);
-    assert_int_equal(held + significant, DRAWS);
-    assert_true((double)held_90 / DRAWS > 0.90 - error && held_90 < held);
-}
-
-TEST(shift_interval_covers_as_the_ranks_say)
-{
-    for (size_t l = 0; l < 3; l++) {
-        check_shift(&laws[l], 5, 5);
-        check_shift(&laws[l], 10, 10);
-    }
-}
+static double (*const laws[])(uint64_t *state) = {draws_normal, draw_log_normal, draw_two_modes};
 
 /* Beyond LB_SHIFT_EXACT, and where times tie, the law is the normal form: its intervals too hold
  * what they are about, within a point of what they say, ties making them wider. */
@@ -102,7 +34,7 @@ TEST(shift_interval_covers_in_its_normal_form)
                 double sets[2][N];
                 struct lb_shift shift;
                 for (size_t j = 0; j < 2 * N; j++) {
-                    double value = laws[l].draw(&random);
+                    double value = laws[l](&random);
                     sets[j / N][j % N] = steps ? round(4 * value) / 4 : value;
                 }
                 shift = lb_shift(sets[0], N, sets[1], N);
