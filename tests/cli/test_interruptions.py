@@ -13,7 +13,7 @@ from program import (PROGRAM, ProgramTest, TINY, children_of, plugin, read_lines
 
 # 500 cases, so many that a signal meets one of the first.
 LONG = ["--sweep", "-T", "64:563:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", "--plots", "none",
-        "--case-time", "0.2"]
+        "--case-time", "0.01"]
 
 
 class Innocent(ProgramTest):

@@ -76,17 +76,14 @@ class Shards(MergeTest):
         self.assertEqual({entry["kind"] for entry in read_lines(self.path("run"))},
                          {"header", "canary", "footer"})
 
-    def test_a_killed_and_resumed_shard_and_one_out_of_time_lose_nothing(self):
-        os.mkdir(self.path("shards"))
+    def test_a_killed_and_resumed_shard_loses_nothing(self):
+        shutil.copytree(self.shards + "/2", self.path("shards/2"))
         with started(self.path("shards/1"), "--sweep", *CASES, "--shard", "1/2", lines=7) as process:
             process.kill()
-        done = run("--sweep", *CASES, "--out", self.path("shards/2"), "--shard", "2/2",
-                   "--time-budget", "0.0001")
         merged = self.merge("merged", "shards", exit_code=6)
         self.assertIn("incomplete: 1 of the runs did not end", merged.stdout)
         self.assertTrue(read_lines(self.path("merged"))[-1]["interrupted"])
-        for index in (1, 2):
-            run("--resume", self.path(f"shards/{index}"), exit_code=0)
+        run("--resume", self.path("shards/1"), exit_code=0)
         self.merge("merged", "shards")
         rows = read_rows(self.path("merged"))
         self.assertEqual(set(rows), self.planned())
