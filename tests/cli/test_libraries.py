@@ -123,7 +123,7 @@ class LargePlans(ProgramTest):
 
     def test_memory_of_a_sweep(self):
         grid = ["-T", "1:50:+1", "-B", "1:50:+1", "-H", "1:8:+1", "--impl", "cpu_ref"] # 20,000 cases
-        megabytes, _ = cost("--sweep", *grid, "--time-budget", "0.01", "--plots", "none", "--out",
+        megabytes, _ = cost("--sweep", *grid, "--time-budget", "0.01", "--case-time", "0.001", "--plots", "none", "--out",
                             self.path("run"), env=without_libraries(self.path("libraries")))
         with open(self.path("run/run.jsonl"), encoding="utf-8") as lines:
             self.assertGreater(sum('"verdict":"skipped"' in line for line in lines), 19_000)

@@ -192,7 +192,7 @@ class Resume(ProgramTest):
 
     def test_the_hint_of_an_interrupted_sweep_is_a_command(self):
         out = self.path("a run of mine's")
-        with started(out, "--sweep", "-T", "64:640:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", "--case-time",
+        with started(out, "--sweep", "-T", "64:163:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", "--case-time",
                      "0.01", *NO_PLOTS, lines=1) as process:
             process.send_signal(signal.SIGINT)
             _, err = process.communicate(timeout=500)
