@@ -1,5 +1,5 @@
-/* Chooses the family and the tile of the fused implementation: those with the lowest predicted step
- * time. */
+/* Chooses the family and the tile of the fused implementation: those with the lowest predicted time
+ * of all layers. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -58,60 +58,13 @@ int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool b
     return count;
 }
 
-/* The first of the fastest plans that are not of that family; NULL where there is none. */
-static const struct lb_fused_plan *fastest(const struct lb_fused_plan *plans, int count,
-                                           const struct lb_fused_family *but)
-{
-    const struct lb_fused_plan *best = NULL;
-    for (const struct lb_fused_plan *plan = plans; plan < plans + count; plan++)
-        if (plan->family != but && (!best || plan->step_ns < best->step_ns))
-            best = plan;
-    return best;
-}
-
-enum lb_status lb_fused_choose(const struct lb_problem *problem,
-                               const struct lb_device_info *device, const char *variant,
-                               struct lb_fused_choice *choice, struct lb_error *why)
-{
-    struct lb_fused_view view;
-    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
-    struct lb_fused_refusal refusal = {.family = NULL};
-    *choice = (struct lb_fused_choice){.fitting = 0};
-    if (problem->seq_len >= INT32_MAX || problem->batch > INT32_MAX ||
-        problem->hidden > INT32_MAX / 8)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "seq_len and batch must be below 2^31, hidden below 2^28");
-    LB_CHECK(lb_fused_view_make(problem, device, &view, why));
-    snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
-    choice->fitting = lb_fused_plans(&view, variant, false, plans, &refusal);
-    if (choice->fitting == 0)
-        return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
-    choice->forward = *fastest(plans, choice->fitting, NULL);
-    const struct lb_fused_plan *other = fastest(plans, choice->fitting, choice->forward.family);
-    if (other)
-        snprintf(choice->others, sizeof(choice->others), "%s %.2f us", other->family->name,
-                 other->step_ns / 1e3);
-    else if (refusal.family)
-        snprintf(choice->others, sizeof(choice->others), "not %s: %.*s", refusal.family, 120,
-                 refusal.why.text);
-    if (!lb_has_backward(problem))
-        return LB_OK;
-    int count = lb_fused_plans(&view, variant, true, plans, &refusal);
-    if (count == 0)
-        return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
-    choice->backward = *fastest(plans, count, NULL);
-    return LB_OK;
-}
-
 enum {
     CHUNKS_MAX = 16,  /* a layer waits for one chunk of the layer below, a sixteenth of its work */
     CHUNK_NS = 50000, /* ten times START_NS */
     START_NS = 5000,  /* to start kernels and to load weights anew for a chunk */
 };
 
-/* The share of the peak that cuBLAS reaches in GEMMs over many steps. */
-static const double gemm_share = 0.6;
-
+/* Whether all layers run at once, each on SMs of its own. */
 static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan *plan)
 {
     return !plan->family ||
@@ -125,6 +78,91 @@ static int64_t wavefront_chunks(const struct lb_problem *p, const struct lb_fuse
         return 1;
     return (int64_t)fmin(chunks, CHUNKS_MAX);
 }
+
+/* The first of the fastest plans that are not of that family; NULL where there is none. at_once:
+ * only those of which all layers run at once and need no launches per step, whose rate is that of
+ * the host or of a graph for all layers together. */
+static const struct lb_fused_plan *fastest(const struct lb_problem *p,
+                                           const struct lb_fused_plan *plans, int count,
+                                           const struct lb_fused_family *but, bool at_once)
+{
+    const struct lb_fused_plan *best = NULL;
+    for (const struct lb_fused_plan *plan = plans; plan < plans + count; plan++)
+        if (plan->family != but &&
+            (!at_once || (plan->family != &lb_fused_step && side_by_side(p, plan))) &&
+            (!best || plan->step_ns < best->step_ns))
+            best = plan;
+    return best;
+}
+
+/* Predicted time per step of all layers, both passes. A layer of a wavefront waits for one chunk of
+ * the layer below; without a wavefront it waits for all of them. */
+static double all_layers_ns(const struct lb_problem *p, const struct lb_fused_choice *choice)
+{
+    double layers = (double)p->layers, ns = choice->forward.step_ns + choice->backward.step_ns;
+    double chunks = p->directions == 1 ? (double)wavefront_chunks(p, choice) : 1;
+    return ns * (chunks < 2 ? layers : (chunks + layers - 1) / chunks);
+}
+
+/* Chooses the plans of both passes together, because layers run in a wavefront only where those of
+ * both passes run at once: a plan that is slower and leaves SMs to other layers may be better. */
+static void choose_passes(const struct lb_problem *p, const struct lb_fused_plan *forward,
+                          int forward_count, const struct lb_fused_plan *backward,
+                          int backward_count, struct lb_fused_choice *choice)
+{
+    for (int at_once = 0; at_once < 2; at_once++) {
+        const struct lb_fused_plan *to = fastest(p, forward, forward_count, NULL, at_once);
+        const struct lb_fused_plan *back = fastest(p, backward, backward_count, NULL, at_once);
+        struct lb_fused_choice other = *choice;
+        if (!to || (backward_count > 0 && !back))
+            continue;
+        other.forward = *to;
+        if (back)
+            other.backward = *back;
+        if (!choice->forward.family || all_layers_ns(p, &other) < all_layers_ns(p, choice))
+            *choice = other;
+    }
+}
+
+enum lb_status lb_fused_choose(const struct lb_problem *problem,
+                               const struct lb_device_info *device, const char *variant,
+                               struct lb_fused_choice *choice, struct lb_error *why)
+{
+    struct lb_fused_view view;
+    struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    struct lb_fused_plan backward[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
+    struct lb_fused_refusal refusal = {.family = NULL};
+    int backward_count = 0;
+    *choice = (struct lb_fused_choice){.fitting = 0};
+    if (problem->seq_len >= INT32_MAX || problem->batch > INT32_MAX ||
+        problem->hidden > INT32_MAX / 8)
+        return lb_fail(why, LB_UNSUPPORTED,
+                       "seq_len and batch must be below 2^31, hidden below 2^28");
+    LB_CHECK(lb_fused_view_make(problem, device, &view, why));
+    snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
+    choice->fitting = lb_fused_plans(&view, variant, false, plans, &refusal);
+    if (choice->fitting == 0)
+        return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
+    if (lb_has_backward(problem)) {
+        struct lb_fused_refusal other = {.family = NULL};
+        backward_count = lb_fused_plans(&view, variant, true, backward, &other);
+        if (backward_count == 0)
+            return lb_fail(why, LB_UNSUPPORTED, "%s", other.why.text);
+    }
+    choose_passes(problem, plans, choice->fitting, backward, backward_count, choice);
+    const struct lb_fused_plan *other =
+        fastest(problem, plans, choice->fitting, choice->forward.family, false);
+    if (other)
+        snprintf(choice->others, sizeof(choice->others), "%s %.2f us", other->family->name,
+                 other->step_ns / 1e3);
+    else if (refusal.family)
+        snprintf(choice->others, sizeof(choice->others), "not %s: %.*s", refusal.family, 120,
+                 refusal.why.text);
+    return LB_OK;
+}
+
+/* The share of the peak that cuBLAS reaches in GEMMs over many steps. */
+static const double gemm_share = 0.6;
 
 /* Returns the time in ns on all SMs of the GEMMs over all steps of a pass: the input GEMM; backward
  * dx, dw_ih and dw_hh. */

@@ -49,7 +49,7 @@ static void describe(struct lb_fused *self)
     const struct lb_fused_choice *c = &self->choice;
     self->description[0] = '\0';
     describe_plan(self, &c->forward);
-    lb_append(self->description, TEXT_SIZE, ", the lowest of %d", c->fitting);
+    lb_append(self->description, TEXT_SIZE, ", chosen of %d", c->fitting);
     if (c->others[0] && !c->forward.tuned)
         lb_append(self->description, TEXT_SIZE, " (%s)", c->others);
     if (lb_has_backward(self->problem)) {

@@ -607,4 +607,26 @@ TEST(what_cannot_run_is_refused_with_its_limit)
     assert_non_null(strstr(err.text, "needs compute capability 8.0"));
 }
 
+/* A tile that is slower and leaves SMs to the other layer is taken where a wavefront gains more
+ * than it loses. Single launches per step, whose rate all layers share, are no reason. */
+TEST(layers_run_in_a_wavefront_where_that_is_faster)
+{
+    static const struct {
+        const char *text;
+        bool wavefront;
+    } cases[] = {{"fused/T1024_B16_H256_L2/f16/infer", true},
+                 {"fused/T1024_B16_H256_L2/f16/train", true},
+                 {"fused/T1600_B64_H384_L5/f16/infer", false},
+                 {"fused/T16_B16_H256_L2/f16/infer", false}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct lb_case c = trial_case(cases[i].text);
+        struct lb_fused_view view;
+        struct lb_fused_choice choice;
+        assert_int_equal(lb_fused_view_make(&c.problem, NULL, &view, NULL), LB_OK);
+        assert_int_equal(lb_fused_choose(&c.problem, NULL, "auto", &choice, NULL), LB_OK);
+        assert_ptr_equal(choice.forward.family, &lb_fused_cluster);
+        assert_int_equal(lb_fused_chunk(&view, &choice) < c.problem.seq_len, cases[i].wavefront);
+    }
+}
+
 TEST_GROUP(NULL, trial_close_cache)
