@@ -150,6 +150,19 @@ done:
     return st;
 }
 
+/* A dynamic loss scale is that of the timed inputs. Where new ones overflow at it, which in
+ * training is a step that is skipped, half of it is tried. */
+static enum lb_status lower_loss_scale(struct lb_case_context *context, double *ns,
+                                       struct lb_error *err)
+{
+    while (lb_case_has_dynamic_scale(context) && context->loss_scale >= 2 &&
+           lb_gradients_non_finite(&context->c->problem, &context->results) > 0) {
+        LB_CHECK(lb_case_scale_inputs(context, context->loss_scale / 2, err));
+        LB_CHECK(call_on_new_set(context, ns, err));
+    }
+    return LB_OK;
+}
+
 /* Compares the results on new inputs with the oracle's. *fast: the call clearly took no longer than
  * the samples; or than a call on known inputs, where calls are too long for threads that went to
  * sleep or cold caches to matter, but long enough for the machine to have changed its speed. */
@@ -161,6 +174,7 @@ static enum lb_status check_new_set(struct lb_case_context *context, const struc
     struct call_time known;
     double ns = INFINITY;
     LB_TRY(call_on_new_set(context, &ns, err));
+    LB_TRY(lower_loss_scale(context, &ns, err));
     LB_TRY(check_gaps(context, outputs));
     *fast = ns <= clearly * context->row->median_ns;
     lb_case_phase(context, "oracle");

@@ -262,11 +262,14 @@ static bool is_wide(const struct lb_problem *p)
 
 /* Over how many steps the elements of a row share errors. A unit that forgets slowly carries a
  * rounding error through all steps, and a sharp turn of the state makes it larger for all units at
- * once. In the wide types, where no fault hides in a few roundings, that is allowed for, and in
- * int8, where a row's elements also share the errors of its quantised x and h. */
-static double shared_steps(const struct lb_problem *p)
+ * once. In the wide types, where no fault hides in a few roundings, that is allowed for, in
+ * int8, where a row's elements also share the errors of its quantised x and h, and in streams,
+ * where c is rounded to the dtype as it is carried. */
+static double shared_steps(const struct lb_oracle *net)
 {
-    return is_wide(p) || p->dtype == LB_INT8 ? (double)p->seq_len : 1;
+    const struct lb_problem *p = &net->problem;
+    bool shares = is_wide(p) || p->dtype == LB_INT8 || net->carried_every > 0;
+    return shares ? (double)p->seq_len : 1;
 }
 
 /* How much wider a tolerance is because it follows from the errors of so many elements. */
@@ -386,8 +389,8 @@ static struct tolerance tolerance_of(const struct lb_comparison *c, const struct
     /* In f64 the evaluation is as precise as the oracle, and their distance says less of others. */
     double more = p->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(c, slice), root = sqrt((double)now->count);
-    double few =
-        widening((double)now->count, slice->summed ? 1 : shared_steps(p)) * widening_of_cell(p);
+    double few = widening((double)now->count, slice->summed ? 1 : shared_steps(c->oracle)) *
+                 widening_of_cell(p);
     bool int8 = p->dtype == LB_INT8;
     double max_times = int8 ? int8_max_factor : c->coarse ? coarse_max_factor : max_factor;
     double norm_times = int8 ? int8_norm_factor : c->coarse ? coarse_norm_factor : norm_factor;
@@ -423,20 +426,23 @@ static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double
 }
 
 /* Honest results are within 1.1 times the rounded evaluation's error in bf16 and f16, and
- * within 2 in f32, where the order of sums matters more (TOLERANCES.md).
+ * within 2 in f32, where the order of sums matters more (TOLERANCES.md). It does in streams too,
+ * where it decides to which of two neighbours c is rounded.
  * Those of int8, 1 where they follow int8.h, are up to 1.7 where y is rounded to integers as well.
  */
 static const double usual_ratio_f32 = 3, usual_ratio_half = 1.5, usual_ratio_int8 = 2;
 
-static void judge_precision(const struct lb_problem *p, const struct group_errors groups[2],
+static void judge_precision(const struct lb_oracle *net, const struct group_errors groups[2],
                             struct lb_check *check)
 {
+    const struct lb_problem *p = &net->problem;
+    bool by_order = is_wide(p) || (net->carried_every > 0 && p->dtype != LB_INT8);
     for (int g = 0; g < 2; g++) {
         double ratio = sqrt(groups[g].result / groups[g].rounded);
-        double usual = (is_wide(p)            ? usual_ratio_f32
+        double usual = (by_order              ? usual_ratio_f32
                         : p->dtype == LB_INT8 ? usual_ratio_int8
                                               : usual_ratio_half) *
-                       widening(groups[g].count, shared_steps(p)) * widening_of_cell(p);
+                       widening(groups[g].count, shared_steps(net)) * widening_of_cell(p);
         if (groups[g].count == 0 || ratio / usual <= check->error_ratio / check->usual_error_ratio)
             continue;
         check->error_ratio = ratio;
@@ -545,5 +551,5 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
             explain(&p, &slice, &now, &allowed, check);
         }
     }
-    judge_precision(&p, groups, check);
+    judge_precision(c->oracle, groups, check);
 }

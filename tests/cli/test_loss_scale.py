@@ -36,6 +36,12 @@ class LossScale(ProgramTest):
                                       name=f"{row['impl']}-{verdict}")
                 self.assertEqual(fixed["verdict"], verdict, fixed["reason"])
 
+    def test_new_inputs_may_overflow_where_the_timed_ones_do_not(self):
+        rows, _ = self.sweep("--case", "T40_B7_I64_H5_L2_D2/f16/backward/ragged", "--loss-scale", "dynamic", "--seed", "228899",
+                             "--impl", "cpu_ref", "--case-time", "0.05")
+        row, = rows.values()
+        self.assertEqual((row["verdict"], row["loss_scale"]), ("ok", 8192), row["reason"])
+
     def test_a_low_start_grows(self):
         row, = self.rows_of("dynamic:1", "--pass", "train", "--dtype", "f16", "--impl", "cpu_simd")
         self.assertEqual((row["verdict"], row["loss_scale"], row["overflow_share"]),

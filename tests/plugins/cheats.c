@@ -67,7 +67,7 @@ static struct state {
     struct lb_buffers buffers;
     size_t gradients_bytes, reserve_bytes;
     size_t calls, backwards;
-    double computed_ns;          /* how long the fastest computed call took */
+    double computed_ns;          /* the least CPU time that a computed call took */
     bool unfinished;             /* of finishes_in_check: the last call, `before` */
     struct lb_forward_io before; /* the last call */
     float *weight;               /* a canonical one */
@@ -85,6 +85,14 @@ static struct state {
     void *memory;
     pid_t child;
 } state;
+
+/* The CPU time of this thread in ns, to which other programs add nothing. */
+static double cpu_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
 
 /* Starts a thread on all CPUs but the one that this thread runs on; returns 0, or an error. */
 static int start_elsewhere(pthread_t *thread, void *(*work)(void *))
@@ -420,13 +428,13 @@ static enum lb_status compute(void *self, const struct lb_forward_io *io, struct
     const size_t tail = state.bytes.y / 8 + 1;
     char *end = (char *)io->y + state.bytes.y - tail;
     void *before = fault == y_timer ? memcpy(malloc(tail), end, tail) : NULL;
-    double start = now();
+    double start = cpu_now();
     if (fault == keep_pointers && state.calls == 1)
         lb_impl_cpu_ref.prepare(self, &state.buffers, &state.weights, err);
     enum lb_status st = fault == thread_per_call && state.computed_ns > 0
                             ? forward_with_help(self, io, err)
                             : lb_impl_cpu_ref.forward(self, io, err);
-    double took = now() - start;
+    double took = cpu_now() - start;
     if (state.computed_ns == 0 || took < state.computed_ns)
         state.computed_ns = took;
     if (fault == slow_start && state.calls <= 100)
