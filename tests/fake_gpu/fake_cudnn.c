@@ -321,10 +321,11 @@ static size_t part_bytes(const struct lb_problem *p, size_t layer_dir, int weigh
            lb_dtype_size(p->dtype);
 }
 
-/* Lays everything out from the last to the first. Returns the bytes of all. */
-static size_t lay_out(const struct lb_problem *p, struct layout *to)
+/* Lays everything out from the last to the first, at other places for each algorithm. Returns the
+ * bytes of all. */
+static size_t lay_out(const struct lb_problem *p, cudnnRNNAlgo_t algorithm, struct layout *to)
 {
-    size_t at = ALIGNMENT;
+    size_t at = ALIGNMENT * (1 + (size_t)algorithm);
     for (size_t e = lb_layer_dir_count(p); e-- > 0;)
         for (int w = LB_WEIGHT_COUNT - 1; w >= 0; w--)
             for (int gate = gates_of(w) - 1; gate >= 0; gate--) {
@@ -339,7 +340,7 @@ cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescripto
 {
     struct layout layout;
     (void)handle;
-    *bytes = lay_out(&d->problem, &layout);
+    *bytes = lay_out(&d->problem, d->algorithm, &layout);
     return CUDNN_STATUS_SUCCESS;
 }
 
@@ -354,8 +355,8 @@ cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescriptor_t
     const struct lb_problem *p = &d->problem;
     (void)handle;
     if (layer_dir < 0 || layer_dir >= (int32_t)lb_layer_dir_count(p) || part < 0 ||
-        part > PROJECTION || bytes < lay_out(p, &layout) || !matrix || !matrix_descriptor ||
-        !bias || !bias_descriptor)
+        part > PROJECTION || bytes < lay_out(p, d->algorithm, &layout) || !matrix ||
+        !matrix_descriptor || !bias || !bias_descriptor)
         return refuse(CUDNN_STATUS_BAD_PARAM, "pseudoLayer %d, linLayerID %d, %zu bytes", layer_dir,
                       part, bytes);
     if (has(FAKE_CUDNN_OTHER_MATRIX) && part == PROJECTION)
@@ -509,7 +510,7 @@ static cudnnStatus_t check_call(struct call *c, cudnnRNNDescriptor_t d, bool tra
         return refuse(CUDNN_STATUS_BAD_PARAM, "the descriptors of x and y do not match");
     if (!is_state(h, p, lb_h_size(p), d->type) || (cell && !is_state(cell, p, p->hidden, d->type)))
         return refuse(CUDNN_STATUS_BAD_PARAM, "the states' descriptor has other sizes");
-    if (c->weight_bytes - has(FAKE_CUDNN_SHORT_WEIGHTS) < lay_out(p, &layout))
+    if (c->weight_bytes - has(FAKE_CUDNN_SHORT_WEIGHTS) < lay_out(p, d->algorithm, &layout))
         return refuse(CUDNN_STATUS_BAD_PARAM, "the bytes of weights are too few");
     if (c->workspace_bytes - has(FAKE_CUDNN_SHORT_WORKSPACE) < workspace_size() || !c->workspace)
         return refuse(CUDNN_STATUS_BAD_PARAM, "the bytes of workspace are too few");
@@ -535,11 +536,12 @@ struct reference {
 };
 
 /* Copies the parts of a weight space to the canonical tensors, or adds these to them. */
-static void move_parts(const struct lb_problem *p, void *space, void *const *table, bool add)
+static void move_parts(const struct call *c, void *space, void *const *table, bool add)
 {
     struct layout layout;
+    const struct lb_problem *p = &c->problem;
     size_t count = lb_layer_dir_count(p), size = lb_dtype_size(p->dtype);
-    (void)lay_out(p, &layout);
+    (void)lay_out(p, c->algorithm, &layout);
     for (size_t e = 0; e < count; e++)
         for (int w = 0; w < LB_WEIGHT_COUNT; w++)
             for (int gate = 0; gate < gates_of(w); gate++) {
@@ -565,7 +567,7 @@ static void open_reference(const struct call *c, void *weights, void *reserve, s
     struct lb_sizes sizes = reference_sizes(p);
     r->packed = must(malloc(lb_packed_bytes(p, p->dtype)));
     lb_packed_table(p, p->dtype, r->packed, r->table);
-    move_parts(p, weights, r->table, false);
+    move_parts(c, weights, r->table, false);
     r->self = must(calloc(1, lb_impl_cpu_ref.state_size));
     r->buffers = (struct lb_buffers){.weights = must(malloc(sizes.weights + 1)),
                                      .gradients = must(malloc(sizes.gradients + 1)),
@@ -602,7 +604,7 @@ static void fill_padding(const struct call *c, enum lb_tensor t, int byte)
 static enum lb_status begin(const struct call *c, struct lb_error *err)
 {
     struct layout layout;
-    bool reachable = fake_device_holds(c->weights, lay_out(&c->problem, &layout)) &&
+    bool reachable = fake_device_holds(c->weights, lay_out(&c->problem, c->algorithm, &layout)) &&
                      fake_device_holds(c->workspace, workspace_size());
     for (int t = 0; t < LB_TENSOR_COUNT; t++)
         if (c->at[t])
@@ -670,7 +672,7 @@ static enum lb_status run_backward_weights(const void *arguments, struct lb_erro
     memcpy(&c, arguments, sizeof(c));
     LB_CHECK(begin(&c, err));
     if (c.reserve->stage != STAGE_DATA || has(FAKE_CUDNN_DIRTY_GRADIENTS))
-        memset(c.weights, 0xff, lay_out(&c.problem, &layout));
+        memset(c.weights, 0xff, lay_out(&c.problem, c.algorithm, &layout));
     if (c.reserve->stage != STAGE_DATA)
         return LB_OK;
     for (int i = 0; i < 4; i++)
@@ -682,7 +684,7 @@ static enum lb_status run_backward_weights(const void *arguments, struct lb_erro
     open_reference(&c, c.reserve->data.weights, c.reserve + 1, &r);
     (void)lb_impl_cpu_ref.backward(r.self, &io, NULL);
     (void)lb_impl_cpu_ref.gradients(r.self, &gradients, NULL);
-    move_parts(&c.problem, c.weights, r.table, true);
+    move_parts(&c, c.weights, r.table, true);
     close_reference(&r);
     for (int i = 0; i < 3; i++)
         free(c.at[ignored[i]]);

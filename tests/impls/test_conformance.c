@@ -48,19 +48,7 @@ static bool set_cell(struct lb_problem *problem, uint8_t cell)
 
 struct tally {
     int right, skipped, wrong;
-    char reasons[16][200]; /* distinct reasons for skipping */
-    int reason_count;
 };
-
-static void count_skipped(struct tally *tally, const char *reason)
-{
-    tally->skipped++;
-    for (int i = 0; i < tally->reason_count; i++)
-        if (strcmp(tally->reasons[i], reason) == 0)
-            return;
-    if (tally->reason_count < 16)
-        snprintf(tally->reasons[tally->reason_count++], sizeof(tally->reasons[0]), "%s", reason);
-}
 
 static void try_problem(const struct lb_impl *impl, const struct lb_problem *problem,
                         struct lb_reference_cache *cache, struct tally *tally)
@@ -70,7 +58,7 @@ static void try_problem(const struct lb_impl *impl, const struct lb_problem *pro
     enum lb_status st = trial_check(impl, problem, cache, 3, &check, &err);
     if (st == LB_UNSUPPORTED) {
         assert_true(err.text[0] != '\0'); /* a reason is always given */
-        count_skipped(tally, err.text);
+        tally->skipped++;
     } else if (st != LB_OK || !check.right) {
         print_error("%s/%s: %s\n", impl->name, trial_name(problem),
                     st != LB_OK ? err.text : check.reason);
@@ -117,8 +105,6 @@ static void check_tallies(const struct tally tallies[IMPLS_MAX], int least)
         }
         print_message("%s: %d right, %d wrong, %d skipped\n", row->name, tally->right, tally->wrong,
                       tally->skipped);
-        for (int k = 0; k < tally->reason_count; k++)
-            print_message("    skipped: %s\n", tally->reasons[k]);
         assert_true(tally->right >= least);
         wrong += tally->wrong;
     }

@@ -5,7 +5,7 @@
 #include <xmmintrin.h>
 #endif
 
-#include "device/host_memory.h"
+#include "device/weight_packing.h"
 #include "model/registry.h"
 #include "reference/expected.h"
 #include "reference/input_data.h"
@@ -96,19 +96,16 @@ struct tensor {
 
 static size_t tensors_of(const struct fixture *f, struct tensor out[10])
 {
-    size_t gates = 4 * (size_t)f->problem.hidden;
     const struct lb_results *r = &f->results;
-    out[0] = (struct tensor){r->at[LB_Y], f->n.y};
-    out[1] = (struct tensor){r->at[LB_HN], f->n.state};
-    out[2] = (struct tensor){r->at[LB_CN], f->n.state};
-    out[3] = (struct tensor){r->at[LB_DX], f->n.x};
-    out[4] = (struct tensor){r->at[LB_DH0], f->n.state};
-    out[5] = (struct tensor){r->at[LB_DC0], f->n.state};
-    out[6] = (struct tensor){r->gradients.dw_ih[0], gates * (size_t)f->problem.input};
-    out[7] = (struct tensor){r->gradients.dw_hh[0], gates * (size_t)f->problem.hidden};
-    out[8] = (struct tensor){r->gradients.db_ih[0], gates};
-    out[9] = (struct tensor){r->gradients.db_hh[0], gates};
-    return 10;
+    void *const *const gradients[] = {r->gradients.dw_ih, r->gradients.dw_hh, r->gradients.db_ih,
+                                      r->gradients.db_hh};
+    size_t count = 0;
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        out[count++] = (struct tensor){r->at[t], r->counts[t]};
+    for (int w = LB_W_IH; w <= LB_B_HH; w++)
+        out[count++] =
+            (struct tensor){gradients[w][0], lb_weight_elements(&f->problem, 0, (enum lb_weight)w)};
+    return count;
 }
 
 /* The largest magnitude in a tensor, which is the unit of the errors that tests add. */
