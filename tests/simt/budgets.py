@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Compares every kernel with a row of a table: registers, spills, shared memory, instructions.
+"""Compares every kernel with a row of budgets.csv: registers, spills, shared memory, instructions.
 
-  budgets.py compile --nvcc [CACHE] NVCC --out DIR [--arch ARCH]... [--include DIR]... SOURCE.cu...
-  budgets.py check   --table budgets.csv --reports DIR [--disassembler NVDISASM]
+  budgets.py compile --nvcc [CACHE] NVCC --out DIR [--arch ARCH]...
+  budgets.py check   --out DIR [--disassembler NVDISASM]
   budgets.py hold    --nvcc [CACHE] NVCC --out DIR [--disassembler NVDISASM]
-  budgets.py measure --reports DIR [--disassembler NVDISASM]
+  budgets.py measure --out DIR [--disassembler NVDISASM]
 
-compile writes PTX, the assembler's resource report and the machine code for each source and
-architecture (all that the table has, or those given). check compares these with the table: a kernel
-without a row fails, and so does a row without a kernel. hold does both for all kernels of this tree
-and the table beside this file. measure prints the current rows, for pasting.
+compile writes PTX, the assembler's resource report and the machine code of each source to DIR, for
+all architectures that the table has, or those given. check compares these with the table: a kernel
+without a row fails, and so does a row without a kernel. hold does both. measure prints the current
+rows, for pasting.
 
 The registers and instruction counts of the table are those of one release of nvcc (RECORDED). Kernels
 that another release compiled may have more of them. Everything else holds for each release: no spill, no local memory, registers that fit in the register file, shared memory, and instructions.
@@ -33,6 +33,9 @@ import struct
 import subprocess
 import sys
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+TABLE = os.path.join(HERE, "budgets.csv")
 RECORDED = "13.0"  # the release of nvcc whose registers the table has
 ARCHES = ["sm_80", "sm_90a", "sm_100", "sm_120"]
 
@@ -77,33 +80,40 @@ def device_code(path):
     return found
 
 
-def compile_one(options, source, arch):
+def compile_one(nvcc, out, source, arch):
     """Compiles to an object, which a compiler cache knows, and takes it apart."""
     folder, name = os.path.split(source)  # several folders have files of one name
     stem = "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0])
-    base = os.path.join(options.out, "%s.%s" % (stem, arch))
+    base = os.path.join(out, "%s.%s" % (stem, arch))
     virtual = arch.replace("sm", "compute")
-    includes = [word for path in options.include for word in ("-I", path)]
-    report = run(options.nvcc + [
+    report = run(nvcc + [
         "-std=c++17", "-gencode", "arch=%s,code=[%s,%s]" % (virtual, arch, virtual), "--no-compress",
-        "-Xptxas", "-v", "-c", "-o", base + ".o", source] + includes)
+        "-I" + ROOT, "-I" + os.path.join(ROOT, "harness"),
+        "-Xptxas", "-v", "-c", "-o", base + ".o", source])
     with open(base + ".txt", "w") as file:
-        file.write(run(options.nvcc[-1:] + ["--version"]) + report)
+        file.write(run(nvcc[-1:] + ["--version"]) + report)
     for kind, code in device_code(base + ".o"):
         with open(base + "." + kind, "wb") as file:
             file.write(code)
 
 
 def compile_all(options):
+    sources = [os.path.join(HERE, "ptx_probe.cu")]
+    for folder in ("cuda", "harness"):
+        sources += glob.glob(os.path.join(ROOT, folder, "**", "*.cu"), recursive=True)
+    # These have the kernels of other files, or kernels that only measure.
+    sources = [name for name in sources if not name.endswith(("try_fused.cu", "fused_terms.cu"))]
     os.makedirs(options.out, exist_ok=True)
     arches = options.arch or ARCHES
     for name in os.listdir(options.out):
         if name.endswith(tuple(f".{a}.{kind}" for a in arches for kind in ("o", "ptx", "txt", "cubin"))):
             os.remove(os.path.join(options.out, name))
     with concurrent.futures.ThreadPoolExecutor(max_workers=1 if options.arch else 2) as pool:
-        jobs = [pool.submit(compile_one, options, s, a) for s in options.source for a in arches]
+        jobs = [pool.submit(compile_one, options.nvcc, options.out, source, arch)
+                for source in sources for arch in arches]
         for job in jobs:
             job.result()
+    return 0
 
 
 def without_arguments(name):
@@ -227,11 +237,11 @@ def for_arch(row, arch):
             "after_barrier": int(counts[arch]) if arch in counts else None}
 
 
-def read_rows(path):
-    with open(path, newline="") as file:
+def read_rows():
+    with open(TABLE, newline="") as file:
         reader = csv.DictReader(file)
         if reader.fieldnames != COLUMNS:
-            sys.exit("%s: the columns must be %s" % (path, ",".join(COLUMNS)))
+            sys.exit("%s: the columns must be %s" % (TABLE, ",".join(COLUMNS)))
         return list(reader)
 
 
@@ -256,8 +266,8 @@ def broken_budgets(table, kernels):
 
 
 def check(options):
-    kernels = read_reports(options.reports, options.disassembler)
-    wrong = list(broken_budgets(table_of(read_rows(options.table)), kernels))
+    kernels = read_reports(options.out, options.disassembler)
+    wrong = list(broken_budgets(table_of(read_rows()), kernels))
     for line in wrong:
         print(line)
     machine = "with" if options.disassembler else "without"
@@ -268,26 +278,14 @@ def check(options):
 
 
 def hold(options):
-    here = os.path.dirname(os.path.abspath(__file__))
-    root = os.path.dirname(os.path.dirname(here))
-    options.source = sorted(
-        [name for name in glob.glob(os.path.join(root, "cuda", "**", "*.cu"), recursive=True)
-         if not name.endswith(("try_fused.cu", "fused_terms.cu"))]  # which are for experiments
-        + glob.glob(os.path.join(root, "harness", "**", "*.cu"), recursive=True)
-        + [os.path.join(here, "ptx_probe.cu")])
-    options.include = [root, os.path.join(root, "harness")]
-    options.arch = None
-    options.table = os.path.join(here, "budgets.csv")
-    options.reports = options.out
-    compile_all(options)
-    return check(options)
+    return compile_all(options) or check(options)
 
 
 def measure(options):
     writer = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     rows = {}
-    for kernel in read_reports(options.reports, options.disassembler):
+    for kernel in read_reports(options.out, options.disassembler):
         row = rows.setdefault(kernel["kernel"], {
             "kernel": kernel["kernel"], "threads": 256, "static_shared": 0, "dynamic_shared": 0,
             "after_barrier": {}})
@@ -303,29 +301,17 @@ def measure(options):
 
 
 def main():
+    verbs = {"compile": compile_all, "check": check, "hold": hold, "measure": measure}
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    verb = verbs.add_parser("compile")
-    verb.add_argument("--nvcc", required=True, nargs="+")
-    verb.add_argument("--out", required=True)
-    verb.add_argument("--arch", action="append", choices=ARCHES)
-    verb.add_argument("--include", action="append", default=[])
-    verb.add_argument("source", nargs="+")
-    verb = verbs.add_parser("check")
-    verb.add_argument("--table", required=True)
-    verb.add_argument("--reports", required=True)
-    verb.add_argument("--disassembler")
-    verb = verbs.add_parser("hold")
-    verb.add_argument("--nvcc", required=True, nargs="+")
-    verb.add_argument("--out", required=True)
-    verb.add_argument("--disassembler")
-    verb = verbs.add_parser("measure")
-    verb.add_argument("--reports", required=True)
-    verb.add_argument("--disassembler")
+    parser.add_argument("verb", choices=list(verbs))
+    parser.add_argument("--nvcc", nargs="+")
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--arch", action="append", choices=ARCHES)
+    parser.add_argument("--disassembler")
     options = parser.parse_args()
-    if options.verb == "compile":
-        return compile_all(options) or 0
-    return {"check": check, "hold": hold, "measure": measure}[options.verb](options)
+    if options.verb in ("compile", "hold") and not options.nvcc:
+        parser.error(options.verb + " needs --nvcc")
+    return verbs[options.verb](options)
 
 
 if __name__ == "__main__":

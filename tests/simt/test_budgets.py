@@ -2,10 +2,9 @@
 """Shows that budgets.py fails where it should: each broken table, and each kernel that breaks a
 limit, against reports that the good table passes with.
 
-  test_budgets.py budgets.csv REPORTS [CACHE] NVCC
+  test_budgets.py REPORTS [CACHE] NVCC
 """
 
-import argparse
 import os
 import re
 import sys
@@ -59,7 +58,7 @@ def check_broken_kernels(nvcc, folder):
     report = os.path.join(folder, os.path.basename(folder) + "-broken.sm_90a.txt")
     with open(source, "w") as file:
         file.write(BROKEN_KERNELS)
-    compile_one(argparse.Namespace(nvcc=nvcc, include=[], out=folder), source, "sm_90a")
+    compile_one(nvcc, folder, source, "sm_90a")
     row = dict.fromkeys(COLUMNS, "") | {"threads": "32", "sm_90a": "8", "static_shared": "0",
                                         "dynamic_shared": "0"}
     table = table_of([dict(row, kernel="too_much_shared", static_shared="30000",
@@ -125,8 +124,8 @@ def check_architectures():
 
 
 def main():
-    path, reports, *nvcc = sys.argv[1:]
-    rows = read_rows(path)[:2]
+    reports, *nvcc = sys.argv[1:]
+    rows = read_rows()[:2]
     kernels = [kernel for kernel in read_reports(reports, None)
                if kernel["kernel"] in {row["kernel"] for row in rows}]
     wrong = list(broken_budgets(table_of(rows), kernels))
