@@ -102,17 +102,23 @@ TEST(blocks_that_cannot_all_run_are_refused)
     }
 }
 
-/* Describes the fake device by a file. lb_machine_of knows the file that was read last. */
-static void describe_device(const char *text)
+/* Describes the fake device by a file, and returns its path. lb_machine_of knows the file that was
+ * read last. */
+static const char *describe_device(const char *text)
 {
     struct lb_device_info info;
     struct lb_error err;
-    FILE *file = fopen(scratch_path("device.txt"), "w");
-    assert_non_null(file);
-    fputs(text, file);
-    fclose(file);
-    if (lb_device_model(scratch_path("device.txt"), &info, &err) != LB_OK)
+    const char *path = scratch_write("device.txt", text);
+    if (lb_device_model(path, &info, &err) != LB_OK)
         fail_msg("%s", err.text);
+    return path;
+}
+
+/* Behind a test that describes the device. */
+static int device_teardown(void **state)
+{
+    describe_device("like = h100\nname = no device\n");
+    return scratch_teardown(state);
 }
 
 /* A device with so slow a clock that few steps are long enough for two chunks. */
@@ -121,7 +127,7 @@ static const char slow_clock[] = "like = h100\nname = Fake GPU\nclock_hz = 2e8\n
 /* Layers run in a wavefront where the device has room for all, else one after the other. Both give
  * the same bits, in whichever order streams run. The host's part does not depend on the family, so
  * the cluster kernels, which take longest, run in one order only. */
-TEST_WITH(a_wavefront_gives_the_same_bits, scratch_setup, scratch_teardown)
+TEST_WITH(a_wavefront_gives_the_same_bits, scratch_setup, device_teardown)
 {
     static const struct {
         const char *text;
@@ -149,10 +155,9 @@ TEST_WITH(a_wavefront_gives_the_same_bits, scratch_setup, scratch_teardown)
     }
     expect_ok("fused:step/T8_B3_I4_H5_L2_D2/f16/train"); /* no wavefront: a layer needs both
                                                             directions below it for all times */
-    describe_device("like = h100\nname = no device\n");
 }
 
-TEST_WITH(a_wavefront_without_one_of_its_waits_is_found, scratch_setup, scratch_teardown)
+TEST_WITH(a_wavefront_without_one_of_its_waits_is_found, scratch_setup, device_teardown)
 {
     static const struct gpu_case_waits waits[] = {
         {"fused:step/T6_B1_I1_H2_L3/f32/train", FAKE_WAIT, FAKE_FORWARD, 4},
@@ -163,13 +168,12 @@ TEST_WITH(a_wavefront_without_one_of_its_waits_is_found, scratch_setup, scratch_
     };
     describe_device(slow_clock);
     gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
-    describe_device("like = h100\nname = no device\n");
 }
 
 /* On a device that multiplies so slowly that the GEMMs of few steps take longer than a launch, one
  * layer runs in chunks. GEMMs that add to dw round more often, so that only inference has the same
  * bits as without chunks. */
-TEST_WITH(gemms_beside_the_recurrence_give_the_same_results, scratch_setup, scratch_teardown)
+TEST_WITH(gemms_beside_the_recurrence_give_the_same_results, scratch_setup, device_teardown)
 {
     static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 0.02\n";
     static const char *const cases[] = {"fused:cluster/T8_B2_I80_H6/f16/infer",
@@ -198,14 +202,13 @@ TEST_WITH(gemms_beside_the_recurrence_give_the_same_results, scratch_setup, scra
     gpu_case_expect_waits_needed(&lb_impl_fused, waits, sizeof(waits) / sizeof(waits[0]));
     expect_ok("fused:step/T8_B2_I80_H6/f16/infer"); /* in one piece: steps come and go */
     lb_row_free(&plain);
-    describe_device("like = h100\nname = no device\n");
 }
 
 /* Exchange buffers of grid kernels are cleared once per call and pass, however many chunks there
  * are, and on the stream of the recurrence before that waits for the GEMM of the first chunk. With
  * the clearing behind that wait, GEMMs run in front of it: GCK. With one clearing per chunk, each K
  * has a C. */
-TEST_WITH(exchange_buffers_are_cleared_once_and_before_the_gemms, scratch_setup, scratch_teardown)
+TEST_WITH(exchange_buffers_are_cleared_once_and_before_the_gemms, scratch_setup, device_teardown)
 {
     static const char slow[] = "like = h100\nname = Fake GPU\nf16_flops_clock = 0.02\n";
     describe_device(slow);
@@ -223,18 +226,9 @@ TEST_WITH(exchange_buffers_are_cleared_once_and_before_the_gemms, scratch_setup,
     for (const char *at = lb_host_log; *at; at++)
         clears += *at == 'C', kernels += *at == 'K';
     assert_true(clears > 0 && kernels == clears * (call - 1) / 2);
-    describe_device("like = h100\nname = no device\n");
 }
 
-/* Returns the file that keeps tuned choices during a test. */
-static const char *tuned_file(void)
-{
-    const char *path = scratch_path("tuned.txt");
-    lb_give_files(&(struct lb_given_files){.tuned = path});
-    return path;
-}
-
-/* Whether later cases measure choices that the file lacks. */
+/* Gives a file for tuned choices; whether later cases measure those that it lacks. */
 static void tune(bool on)
 {
     const struct lb_given_files given = {.tuned = scratch_path("tuned.txt"), .tune = on};
@@ -253,7 +247,7 @@ static void expect_description(const char *text, const char *begins, const char 
 TEST_WITH(what_was_measured_is_known_to_later_runs, scratch_setup, scratch_teardown)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/train";
-    tuned_file();
+    tune(false);
     expect_description(text, "step: ", "expected");
     tune(true);
     expect_description(text, "step: ", "tuned, ");
@@ -264,26 +258,23 @@ TEST_WITH(what_was_measured_is_known_to_later_runs, scratch_setup, scratch_teard
 
 /* On the fake device all launches take the same time: one for one or two steps beats one per step.
  */
-TEST_WITH(a_variant_is_tuned_apart_from_auto, scratch_setup, scratch_teardown)
+TEST_WITH(a_variant_is_tuned_apart_from_auto, scratch_setup, device_teardown)
 {
     static const char any[] = "fused/T1_B2_I3_H5/f16/infer";
     static const char step[] = "fused:step/T1_B2_I3_H5/f16/infer";
     describe_device("like = h100\nname = Fake GPU\ncluster = 4\n"); /* wider ones run for long */
-    tuned_file();
     tune(true);
     expect_description(any, "cluster: ", "tuned, ");
     expect_description(step, "step: ", "tuned, ");
     tune(false);
     expect_description(any, "cluster: ", "tuned, ");
     expect_description(step, "step: ", "tuned, ");
-    describe_device("like = h100\nname = no device\n");
 }
 
 /* On the fake device a step costs the same in each of T launches, and the events around them cost
  * something too, which must not be in the time of a step. */
 TEST_WITH(events_and_launches_fall_out_of_what_is_measured, scratch_setup, scratch_teardown)
 {
-    tuned_file();
     tune(true);
     expect_description("fused:step/T2_B1_I2_H3/f64/infer", "step: ", "tuned, 1000.00 us per step");
     tune(false);
@@ -292,7 +283,6 @@ TEST_WITH(events_and_launches_fall_out_of_what_is_measured, scratch_setup, scrat
 /* A plan measured over two steps, where launches dominate, is not used for long sequences. */
 TEST_WITH(few_steps_are_tuned_apart_from_many, scratch_setup, scratch_teardown)
 {
-    tuned_file();
     tune(true);
     expect_ok("fused:step/T2_B1_I2_H3/f64/infer");
     expect_ok("fused:step/T64_B1_I2_H3/f64/infer");
@@ -307,7 +297,6 @@ TEST_WITH(what_was_measured_by_launches_is_not_taken_for_replays, scratch_setup,
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
     static const char replayed[] = "fused/T2_B2_I3_H5/f64/infer/graph";
-    tuned_file();
     tune(true);
     expect_description(text, "step: ", "tuned, ");
     assert_int_equal(fake_device_counts()->captures, 0);
@@ -320,25 +309,20 @@ TEST_WITH(what_was_measured_by_launches_is_not_taken_for_replays, scratch_setup,
 }
 
 /* Replaces the value of a problem's forward pass in the file that --tune wrote. */
-static void write_tuned(const char *path, const char *value)
+static void write_tuned(const char *value)
 {
-    char line[512], key[512] = "";
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    while (fgets(line, sizeof(line), file))
-        if (strncmp(line, "fused forward", 13) == 0)
-            snprintf(key, sizeof(key), "%.*s", (int)strcspn(line, "\t"), line);
-    fclose(file);
-    file = fopen(path, "w");
-    assert_non_null(file);
-    fprintf(file, "bench-lstm tuned choices 1\n%s\t%s\n", key, value);
-    fclose(file);
+    char *text = scratch_read(scratch_path("tuned.txt"), NULL), line[640];
+    const char *key = strstr(text, "fused forward");
+    assert_non_null(key);
+    snprintf(line, sizeof(line), "bench-lstm tuned choices 1\n%.*s\t%s\n", (int)strcspn(key, "\t"),
+             key, value);
+    scratch_write("tuned.txt", line);
+    free(text);
 }
 
 TEST_WITH(a_tuned_choice_is_taken_and_a_damaged_one_is_said, scratch_setup, scratch_teardown)
 {
     static const char text[] = "fused/T2_B2_I3_H5/f64/infer";
-    const char *path = tuned_file();
     struct lb_case c = trial_case(text);
     struct lb_fused_view view;
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
@@ -353,35 +337,37 @@ TEST_WITH(a_tuned_choice_is_taken_and_a_damaged_one_is_said, scratch_setup, scra
         size_t bytes = lb_fused_weight_bytes(&c.problem, &plans[i]);
         char says[200];
         snprintf(value, sizeof(value), "step %d %zu 123400", plans[i].tile, bytes);
-        write_tuned(path, value);
+        write_tuned(value);
         lb_fused_step.describe(&c.problem, &plans[i], says, sizeof(says));
         snprintf(units, sizeof(units), "%.20s", strstr(says, "time, ") + 6);
         expect_description(text, "step: ", "tuned, 123.40 us");
         expect_description(text, "step: ", units);
     }
-    write_tuned(path, "step 0 17 123400"); /* a tile that does not exist any more */
+    write_tuned("step 0 17 123400"); /* a tile that does not exist any more */
     expect_description(text, "step: ", "expected");
-    write_tuned(path, "no plan at all");
+    write_tuned("no plan at all");
     expect_description(text, "step: ", "expected");
-    FILE *file = fopen(path, "w");
-    assert_non_null(file);
-    fputs("something else\n", file);
-    fclose(file);
+    scratch_write("tuned.txt", "something else\n");
     tune(true); /* the file is not overwritten either */
     expect_description(text, "step: ", "not a file of tuned choices");
     expect_description(text, "step: ", "expected");
     tune(false);
 }
 
-static struct lb_fused_choice chosen(const char *model, const char *text)
+static enum lb_status choose(const char *model, const char *text, struct lb_fused_choice *choice,
+                             struct lb_error *err)
 {
     struct lb_case c = trial_case(text);
     struct lb_device_info device;
+    assert_int_equal(lb_device_model(model, &device, err), LB_OK);
+    return lb_fused_choose(&c.problem, &device, c.variant[0] ? c.variant : "auto", choice, err);
+}
+
+static struct lb_fused_choice chosen(const char *model, const char *text)
+{
     struct lb_fused_choice choice;
     struct lb_error err;
-    assert_int_equal(lb_device_model(model, &device, &err), LB_OK);
-    if (lb_fused_choose(&c.problem, &device, c.variant[0] ? c.variant : "auto", &choice, &err) !=
-        LB_OK)
+    if (choose(model, text, &choice, &err) != LB_OK)
         fail_msg("%s: %s", text, err.text);
     assert_true(choice.forward.step_ns > 0);
     return choice;
@@ -423,15 +409,14 @@ TEST(the_choice_follows_size_and_batch)
 
 /* Of a device that forms clusters of at most 8 blocks no tile of 16 is planned, in neither pass.
  * Without the comparison of a tile's blocks with the device's, H = 512 has plans. */
-TEST_WITH(no_cluster_is_wider_than_the_device_forms, scratch_setup, scratch_teardown)
+TEST_WITH(no_cluster_is_wider_than_the_device_forms, scratch_setup, device_teardown)
 {
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     struct lb_fused_refusal refusal;
     struct lb_fused_view view;
     struct lb_device_info device;
     struct lb_case c = trial_case("fused:cluster/T9_B8_H512/f16/train");
-    describe_device("like = h100\nname = no device\ncluster = 8\n");
-    const char *path = scratch_path("device.txt");
+    const char *path = describe_device("like = h100\nname = no device\ncluster = 8\n");
     assert_int_equal(lb_device_model(path, &device, NULL), LB_OK);
     for (int backward = 0; backward < 2; backward++) {
         assert_int_equal(lb_fused_view_make(&c.problem, &device, &view, NULL), LB_OK);
@@ -440,7 +425,6 @@ TEST_WITH(no_cluster_is_wider_than_the_device_forms, scratch_setup, scratch_tear
     }
     assert_int_equal(cluster_tile(path, "fused:cluster/T9_B8_H256/f16/train").blocks, 8);
     assert_ptr_equal(chosen(path, "fused/T9_B8_H512/f16/train").forward.family, &lb_fused_grid);
-    describe_device("like = h100\nname = no device\n");
 }
 
 struct grid_tile {
@@ -495,7 +479,7 @@ TEST(clusters_that_no_gpc_has_room_for_wait_for_a_second_wave)
 }
 
 /* Where a device forms clusters of 4 blocks, they share the tiles of a wide backward step. */
-TEST_WITH(a_cluster_shares_a_backward_step_where_it_fits, scratch_setup, scratch_teardown)
+TEST_WITH(a_cluster_shares_a_backward_step_where_it_fits, scratch_setup, device_teardown)
 {
     static const struct {
         const char *model, *text;
@@ -518,13 +502,11 @@ TEST_WITH(a_cluster_shares_a_backward_step_where_it_fits, scratch_setup, scratch
         choice.forward.family->describe(&c.problem, &choice.forward, says, sizeof(says));
         assert_null(strstr(says, "clusters"));
     }
-    describe_device("like = h100\nname = no device\ncluster = 2\n");
-    const char *path = scratch_path("device.txt");
+    const char *path = describe_device("like = h100\nname = no device\ncluster = 2\n");
     assert_int_equal(chosen(path, "fused:step/T9_B64_H1024/f16/train").backward.tile, 1);
     /* Where an SM reads slowly, they do so at sizes that the emulator runs in a moment. */
     describe_device("like = h100\nname = Fake GPU\ncache_bytes_clock = 0.01\n");
     expect_description("fused:step/T2_B40_I2_H72/f16/train", "step: ", "clusters of 4 blocks");
-    describe_device("like = h100\nname = no device\n");
 }
 
 /* Runs a case and returns the us per step that its description expects. */
@@ -567,14 +549,9 @@ TEST(what_cannot_run_is_refused_with_its_limit)
         {"h100", "fused:grid/T9_B8_H64/f16/infer/act-relu", "relu"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_case c = trial_case(cases[i].text);
-        struct lb_device_info device;
         struct lb_fused_choice choice;
         struct lb_error err;
-        assert_int_equal(lb_device_model(cases[i].model, &device, &err), LB_OK);
-        assert_int_equal(
-            lb_fused_choose(&c.problem, &device, c.variant[0] ? c.variant : "auto", &choice, &err),
-            LB_UNSUPPORTED);
+        assert_int_equal(choose(cases[i].model, cases[i].text, &choice, &err), LB_UNSUPPORTED);
         if (!strstr(err.text, cases[i].says))
             fail_msg("%s: %s", cases[i].text, err.text);
     }
