@@ -7,9 +7,9 @@ The kernels have no test code: a row of the table names the text to find, which 
 source exactly once, and its replacement. Each mutant is a namespace of its own in OUT.CPP, so that all
 are compiled together. The table at the end of OUT.CPP is what its main runs.
 
-Columns: number, kernel (pass and kind), tile (its numbers), shape (T B H D ragged), manner (fields of
-struct manner), the detectors that must catch it in check and in fast mode (as in ../mutants.csv), what it
-breaks, find, replace. Both may contain \\n.
+Columns: number, kernel (pass and kind), tile (its numbers), shape (T B H D ragged), manner (fields
+of struct manner), the detectors that must catch it in check and in fast mode, what it breaks, find,
+replace. Both may contain \\n.
 """
 
 import csv
@@ -17,45 +17,30 @@ import os
 import re
 import sys
 
-# The kinds of kernels of a family: the template argument, and the dtype and the math of the subject.
-HALF = {"f16": ("__half", "LB_F16, LB_IEEE")}
-GRID = {"f16": ("{S}f16_math", "LB_F16, LB_IEEE"), "bf16": ("{S}bf16_math", "LB_BF16, LB_IEEE"),
-        "f32": ("{S}f32_math", "LB_F32, LB_IEEE"), "tf32": ("{S}tf32_math", "LB_F32, LB_TF32")}
-STEP = {"f64": ("{S}plain_product<double>", "LB_F64, LB_IEEE"),
-        "f32": ("{S}plain_product<float>", "LB_F32, LB_IEEE"),
-        "tf32": ("{S}tensor_product<float>", "LB_F32, LB_TF32"),
-        "f16": ("{S}tensor_product<__half>", "LB_F16, LB_IEEE")}
+HEADERS = {"cluster": ["cluster.cuh", "forward.cuh", "backward.cuh"],
+           "grid": ["grid.cuh", "ffma.cuh", "forward.cuh", "backward.cuh"],
+           "step": ["step.cuh", "forward.cuh", "backward.cuh"]}
 
-# How the mutants of a family are made: each pass's subject behind its name. {S} is the scope of a mutant,
-# {kind} and {types} are those of a kind, {tile} is its tile as a type and {figures} as numbers.
-FAMILIES = {
-    "cluster": {
-        "headers": ["../common/recurrence.cuh", "cluster.cuh", "forward.cuh", "backward.cuh"],
-        "kinds": HALF,
-        "forward": "cluster_kernel{{figures}, {S}fused_cluster_forward_kernel<{kind}, {tile}, false>, nullptr}, "
-                   "{types}, false",
-        "train": "cluster_kernel{{figures}, {S}fused_cluster_forward_kernel<{kind}, {tile}, true>, nullptr}, "
-                 "{types}, true",
-        "backward": "cluster_kernel{{figures}, nullptr, {S}fused_cluster_backward_kernel<{kind}, {tile}>}, {types}",
-    },
-    "grid": {
-        "headers": ["../common/recurrence.cuh", "grid.cuh", "ffma.cuh", "forward.cuh", "backward.cuh"],
-        "kinds": GRID,
-        "forward": "grid_kernel{{figures}, {kind}::figure, {S}fused_grid_forward_kernel<{kind}, {tile}>, nullptr}, "
-                   "{types}, true",
-        "backward": "grid_kernel{{figures}, {kind}::figure, nullptr, {S}fused_grid_backward_kernel<{kind}, {tile}>}, "
-                    "{types}",
-    },
-    "step": {
-        "headers": ["../common/recurrence.cuh", "step.cuh", "forward.cuh", "backward.cuh"],
-        "kinds": STEP,
-        "forward": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true",
-        "relu": "step_kernel{{figures}, {S}fused_step_forward_kernel<{kind}, {tile}>, nullptr}, {types}, true, "
-                "LB_ACT_RELU",
-        "backward": "step_kernel{{figures}, nullptr, {S}fused_step_backward_kernel<{kind}, {tile}>}, {types}, "
-                    "false, LB_ACT_RELU",
-    },
-}
+# The kinds of kernels of a family: the template argument, and the dtype and the math of the subject.
+KINDS = {
+    "cluster": {"f16": ("__half", "LB_F16, LB_IEEE")},
+    "grid": {"f16": ("{S}f16_math", "LB_F16, LB_IEEE"),
+             "bf16": ("{S}bf16_math", "LB_BF16, LB_IEEE"),
+             "f32": ("{S}f32_math", "LB_F32, LB_IEEE"),
+             "tf32": ("{S}tf32_math", "LB_F32, LB_TF32")},
+    "step": {"f64": ("{S}plain_product<double>", "LB_F64, LB_IEEE"),
+             "f32": ("{S}plain_product<float>", "LB_F32, LB_IEEE"),
+             "tf32": ("{S}tensor_product<float>", "LB_F32, LB_TF32"),
+             "f16": ("{S}tensor_product<__half>", "LB_F16, LB_IEEE")}}
+
+# The passes that rows name: the kernel's pass, what its template has behind the tile, and what the
+# subject has behind dtype and math.
+PASSES = {
+    "cluster": {"forward": ("forward", ", false", ", false"),
+                "train": ("forward", ", true", ", true"), "backward": ("backward", "", "")},
+    "grid": {"forward": ("forward", "", ", true"), "backward": ("backward", "", "")},
+    "step": {"forward": ("forward", "", ", true"), "relu": ("forward", "", ", true, LB_ACT_RELU"),
+             "backward": ("backward", "", ", false, LB_ACT_RELU")}}
 
 
 def read_source(folder, headers):
@@ -79,14 +64,16 @@ def mutate(source, row):
 
 
 def table_row(name, row):
-    family, scope = FAMILIES[name], "mutant_%s::lb_%s::" % (row["number"], name)
-    figures = row["tile"].replace(" ", ", ")
+    scope, figures = "mutant_%s::lb_%s::" % (row["number"], name), row["tile"].replace(" ", ", ")
     which, _, kind = row["kernel"].partition(" ")
-    kind, types = family["kinds"][kind or "f16"]
-    subject = family[which]
-    for part, value in (("{kind}", kind), ("{types}", types), ("{S}", scope),
-                        ("{tile}", "%stile<%s>" % (scope, figures)), ("{figures}", "{%s}" % figures)):
-        subject = subject.replace(part, value)
+    kind, types = KINDS[name][kind or "f16"]
+    kind = kind.replace("{S}", scope)
+    which, arguments, behind = PASSES[name][which]
+    kernel = "%sfused_%s_%s_kernel<%s, %stile<%s>%s>" % (
+        scope, name, which, kind, scope, figures, arguments)
+    math = kind + "::figure, " if name == "grid" else ""
+    kernels = kernel + ", nullptr" if which == "forward" else "nullptr, " + kernel
+    subject = "%s_kernel{{%s}, %s%s}, %s%s" % (name, figures, math, kernels, types, behind)
     manner = ", ".join("." + word.replace("=", " = ") for word in row["manner"].split())
     return "{%s, \"%s\", \"%s\", \"%s\", {{\"mutant %s\", %s}, {%s}, {%s}}}" % (
         row["number"], row["check"], row["fast"], row["breaks"], row["number"], subject,
@@ -97,17 +84,18 @@ def main():
     name, table, folder, out = sys.argv[1:5]
     with open(table, newline="") as file:
         rows = list(csv.DictReader(file))
-    source = read_source(os.path.join(folder, "fused", name), FAMILIES[name]["headers"])
+    headers = ["../common/recurrence.cuh"] + HEADERS[name]
+    source = read_source(os.path.join(folder, "fused", name), headers)
     includes = [
         "<cuda_bf16.h>", "<cuda_fp16.h>", "<cstdlib>", '"run.h"', '"cuda/common/ptx.cuh"', '"cuda/common/scalar.cuh"']
     with open(out, "w") as file:
         file.write("/* Generated by mutate.py. */\n" + "".join("#include %s\n" % include for include in includes))
         for row in rows:
             file.write("\nnamespace mutant_%s\n{\n%s}\n" % (row["number"], mutate(source, row)))
-        file.write("\nusing namespace simt_fused;\nstatic const mutant mutants[] = {\n    %s};\n"
+        file.write("\nusing namespace simt_fused;\nstatic const std::vector<mutant> mutants = {\n    %s};\n"
                    % ",\n    ".join(table_row(name, row) for row in rows))
         file.write("\nint main(int argc, char **argv)\n{\n"
-                   "    return simt_test::test_mutants(mutants, argc > 1 ? atoi(argv[1]) : 0);\n}\n")
+                   "    return test_mutants(mutants, argc > 1 ? atoi(argv[1]) : 0);\n}\n")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 #ifndef LB_SIMT_FUSED_PATHS_H
 #define LB_SIMT_FUSED_PATHS_H
 
-#include <stdio.h>
-
 #include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
@@ -23,12 +21,11 @@ struct path_shape {
 
 /* Print a line "family pass dtype tile: path" for each path. kernel->split and kernel->beside count
  * in the grid; of the other kernels the tile, the type, and the pass. */
-void print_cluster_paths(FILE *to, const struct lb_cluster_tile *tile, enum lb_dtype dtype,
-                         bool backward, const struct path_shape *shape);
-void print_grid_paths(FILE *to, const struct lb_grid_kernel *kernel,
-                      const struct path_shape *shape);
-void print_step_paths(FILE *to, const struct lb_step_tile *tile, enum lb_dtype dtype,
-                      enum lb_math math, bool backward, const struct path_shape *shape);
+void print_cluster_paths(const struct lb_cluster_tile *tile, enum lb_dtype dtype, bool backward,
+                         const struct path_shape *shape);
+void print_grid_paths(const struct lb_grid_kernel *kernel, const struct path_shape *shape);
+void print_step_paths(const struct lb_step_tile *tile, enum lb_dtype dtype, enum lb_math math,
+                      bool backward, const struct path_shape *shape);
 
 #ifdef __cplusplus
 }

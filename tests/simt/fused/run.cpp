@@ -3,11 +3,12 @@
 
 #include "calls.h"
 #include "cuda/common/ptx.cuh"
-#include "timing.h"
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <set>
 #include <sys/mman.h>
 
 namespace simt_fused
@@ -430,25 +431,51 @@ verdict run(const check_case &c, uint64_t seed)
 {
     simt::device_reset();
     trial t(c, seed);
-    t.result.milliseconds = simt_test::milliseconds_of([&] {
-        if (c.kernel.backward())
-            t.backward();
-        else
-            t.forward();
-    });
+    if (c.kernel.backward())
+        t.backward();
+    else
+        t.forward();
     return t.result;
 }
 
-simt_test::names detectors(const mutant &m, uint64_t seed)
+/* Returns the names of all detectors that catch a mutant under one seed. */
+static std::set<std::string> detectors(const mutant &m, uint64_t seed)
 {
     const manner &how = m.broken.how;
     verdict v = run(m.broken, seed);
-    simt_test::names by = simt_test::caught_by(v.outcome, how.missing >= 0 || v.matches());
+    std::set<std::string> by;
+    for (const simt::finding &f : v.outcome.findings)
+        by.insert(simt::fault_name(f.kind));
+    if (how.missing < 0 && !v.matches())
+        by.insert("mismatch");
     if (how.missing >= 0 && (!v.fault.raised || v.fault.awaited != how.missing))
         by.insert("report");
     if ((how.spoiled >= 0 || how.loud >= 0) && !v.spread)
         by.insert("spread");
     return by;
+}
+
+int test_mutants(const std::vector<mutant> &mutants, int only)
+{
+    const uint64_t seeds = simt::check_mode ? 2 : 8;
+    int failures = 0, looked_at = 0;
+    for (const mutant &m : mutants) {
+        std::string expected = simt::check_mode ? m.check : m.fast, all;
+        if ((only && only != m.number) || expected == "-")
+            continue;
+        std::set<std::string> by;
+        for (uint64_t seed = 1; seed <= seeds && !by.count(expected); seed++)
+            by.merge(detectors(m, seed));
+        for (const std::string &d : by)
+            all += " " + d;
+        bool caught = by.count(expected) != 0;
+        failures += !caught;
+        looked_at++;
+        printf("%s %d (%s): expected %s, caught by%s\n", caught ? "ok" : "FAILED", m.number,
+               m.breaks, expected.c_str(), by.empty() ? " none" : all.c_str());
+    }
+    printf("%d mutants, %d not caught\n", looked_at, failures);
+    return failures || !looked_at;
 }
 
 } // namespace simt_fused

@@ -3,12 +3,13 @@
 #ifndef LB_SIMT_FUSED_RUN_H
 #define LB_SIMT_FUSED_RUN_H
 
-#include "../mutants.h"
 #include "cuda/fused/cluster/cluster.h"
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
+#include "simt.h"
 #include "truth.h"
 
+#include <string>
 #include <variant>
 
 namespace simt_fused
@@ -82,7 +83,6 @@ struct verdict {
     simt::outcome outcome;
     std::string worst; /* the tensor with the largest error relative to its limit */
     double excess = 0; /* that error; above 1 it is wrong, and it is infinite for a NaN */
-    double milliseconds = 0;
     std::vector<unsigned char> bits; /* of results that must not depend on the seed */
     lb_fused_fault fault = {};
     /* All results of the spoiled row that must be NaN are NaN, and those of the loud row that must
@@ -106,7 +106,7 @@ struct verdict {
 
 verdict run(const check_case &c, uint64_t seed);
 
-/* A mutant of a kernel. Beside findings and `mismatch` two detectors can catch it: `report`, when a
+/* A mutant of a kernel. Beside findings three detectors can catch it: `mismatch`; `report`, when a
  * block is missing and no block reports that, or reports another; `spread`, when a spoiled row has
  * numbers where it must have NaN, or a loud row where it must be infinite. */
 struct mutant {
@@ -116,7 +116,9 @@ struct mutant {
     check_case broken;
 };
 
-simt_test::names detectors(const mutant &m, uint64_t seed);
+/* Runs all mutants, or the one with the number `only`, under 2 seeds in check mode and 8 in fast
+ * mode. Each must be caught by the detector that it names. Returns the program's exit code. */
+int test_mutants(const std::vector<mutant> &mutants, int only);
 
 /* ---- What test_cluster.cpp, test_grid.cpp and test_step.cpp define for family.cpp --------------
  */

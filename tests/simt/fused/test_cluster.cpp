@@ -54,7 +54,7 @@ template <int... figures> void add_backward(cases &to)
 template <class Tile> void add_paths(cases &to, const subject &padded, const subject &full)
 {
     to.push_back(
-        {padded, {2, Tile::columns + 1, Tile::units - Tile::own_units - 1, 1, false}, {1}});
+        {padded, {2, Tile::columns + 1, Tile::units - Tile::own_units - 1, 1, false}, {.cut = 1}});
     to.push_back({full, {2, Tile::columns, Tile::units, 2, false}});
 }
 
@@ -78,32 +78,35 @@ template <int... figures> void add_backward_paths(cases &to)
 
 cases clean_cases()
 {
-    const manner three_rows = {0, false, false, 3}, five_rows = {0, false, false, 5};
     return {
         {forward<__half, plain, false>("forward f16"), {5, 9, 29, 1, false}},
-        {forward<__half, plain, true>("forward f16 rows"), {5, 7, 29, 1, false}, three_rows},
-        {forward<__half, shared, false>("forward f16 split rows"), {4, 11, 31, 2, true}, five_rows},
-        {backward<__half, plain>("backward f16 rows"), {5, 7, 29, 1, false}, three_rows},
-        {backward<__half, shared>("backward f16 spilled rows"), {4, 11, 31, 2, true}, five_rows},
+        {forward<__half, plain, true>("forward f16 rows"), {5, 7, 29, 1, false}, {.rows = 3}},
+        {forward<__half, shared, false>("forward f16 split rows"),
+         {4, 11, 31, 2, true},
+         {.rows = 5}},
+        {backward<__half, plain>("backward f16 rows"), {5, 7, 29, 1, false}, {.rows = 3}},
+        {backward<__half, shared>("backward f16 spilled rows"), {4, 11, 31, 2, true}, {.rows = 5}},
         {forward<__half, plain, true>("forward f16 train"), {4, 3, 32, 2, true}},
         {forward<__nv_bfloat16, plain, true>("forward bf16"), {1, 1, 1, 1, false}},
         {forward<__nv_bfloat16, shared, false>("forward bf16 split"), {4, 11, 31, 2, true}},
         {forward<__half, shared, true>("forward f16 split"), {6, 13, 32, 1, true}},
-        {forward<__half, plain, true>("forward f16 saturated"), {9, 5, 29, 1, false}, {0, true}},
+        {forward<__half, plain, true>("forward f16 saturated"),
+         {9, 5, 29, 1, false},
+         {.saturated = true}},
         {forward<__half, groups, true>("forward f16 two groups"), {5, 7, 61, 1, false}},
         {backward<__half, groups>("backward f16 two groups"), {5, 7, 61, 1, false}},
         {forward<__half, wide, false>("forward f16 wide"), {5, 7, 61, 1, false}},
         {forward<__half, plain, false>("forward f16 long"), {12, 5, 29, 1, false}},
-        {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false}, {2}},
-        {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true}, {3}},
+        {forward<__half, plain, true>("forward f16 cut"), {5, 3, 29, 1, false}, {.cut = 2}},
+        {forward<__half, shared, false>("forward f16 split cut"), {6, 11, 31, 2, true}, {.cut = 3}},
         {backward<__half, plain>("backward f16"), {5, 9, 29, 1, false}},
         {backward<__half, plain>("backward f16 ragged"), {4, 3, 32, 2, true}},
         {backward<__nv_bfloat16, plain>("backward bf16"), {1, 1, 1, 1, false}},
         {backward<__nv_bfloat16, shared>("backward bf16 spilled"), {4, 11, 31, 2, true}},
         {backward<__half, shared>("backward f16 spilled"), {6, 13, 32, 1, true}},
         {backward<__half, wide>("backward f16 wide"), {5, 7, 61, 1, false}},
-        {backward<__half, plain>("backward f16 cut"), {5, 3, 29, 1, false}, {2}},
-        {backward<__half, shared>("backward f16 spilled cut"), {6, 11, 31, 2, true}, {3}},
+        {backward<__half, plain>("backward f16 cut"), {5, 3, 29, 1, false}, {.cut = 2}},
+        {backward<__half, shared>("backward f16 spilled cut"), {6, 11, 31, 2, true}, {.cut = 3}},
     };
 }
 

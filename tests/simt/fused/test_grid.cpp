@@ -50,34 +50,13 @@ template <class Math, class Tile> subject backward(const std::string &name)
     return of<Math>(name, {Tile::figures, Math::figure, nullptr, kernel}, false);
 }
 
-manner groups_of(int groups)
-{
-    manner m;
-    m.groups = groups;
-    return m;
-}
-
-manner apart()
-{
-    manner m;
-    m.apart = true;
-    return m;
-}
-
-/* spin_limit is just high enough that no schedule of a complete launch reaches it. */
-manner without_block(int block)
-{
-    manner m;
-    m.missing = block;
-    m.spin_limit = 1000;
-    return m;
-}
-
 /* When a block never runs, a block that waits for it reports that, and the launch ends. */
 int test_waits()
 {
-    manner alone = without_block(2), second = without_block(9);
-    second.groups = 2; /* 4 blocks in each of 2 directions */
+    /* spin_limit is just high enough that no schedule of a complete launch reaches it. In the
+     * second manner there are 4 blocks in each of 2 directions. */
+    const manner alone = {.missing = 2, .spin_limit = 1000};
+    const manner second = {.groups = 2, .missing = 9, .spin_limit = 1000};
     const struct {
         check_case c;
         int first, last; /* blocks of the group of which one must report */
@@ -111,9 +90,8 @@ int test_waits()
 int test_others_gave_up()
 {
     int failures = 0;
-    manner how;
-    how.missing = 2; /* no wait reaches its own limit: only the record of another block ends it */
-    how.given_up = true;
+    /* No wait reaches its own limit: only the record of another block ends it. */
+    const manner how = {.missing = 2, .given_up = true};
     for (const subject &kernel : {forward<f16_math, narrow>("forward f16", false),
                                   backward<f16_math, narrow>("backward f16")}) {
         verdict v = run({kernel, {5, 5, 29, 1, false}, how}, 1);
@@ -142,9 +120,8 @@ int test_numbers()
 /* Infinite sums must arrive as what they are. */
 int test_overflow()
 {
-    manner how;
-    how.loud = 2;
-    verdict v = run({backward<f16_math, narrow>("backward f16"), {1, 5, 13, 1, false}, how}, 3);
+    verdict v =
+        run({backward<f16_math, narrow>("backward f16"), {1, 5, 13, 1, false}, {.loud = 2}}, 3);
     printf("%s infinite sums %s\n%s", v.ok() && v.spread ? "ok" : "FAILED",
            v.spread ? "arrive" : "become something else", v.outcome.text().c_str());
     return !v.ok() || !v.spread;
@@ -233,9 +210,9 @@ template <class Math, class Tile> void add_paths(cases &to)
         auto kernel = [=](bool train) {
             return back ? backward<Math, Tile>("backward") : forward<Math, Tile>("forward", train);
         };
-        to.push_back({kernel(true), {2, columns + 1, small, 2, false}, apart()});
-        to.push_back({kernel(false), {3, 3 * columns + 1, small, 1, false}, {1}});
-        to.push_back({kernel(true), {2, two, 7 * units, 2, false}, groups_of(2)});
+        to.push_back({kernel(true), {2, columns + 1, small, 2, false}, {.apart = true}});
+        to.push_back({kernel(false), {3, 3 * columns + 1, small, 1, false}, {.cut = 1}});
+        to.push_back({kernel(true), {2, two, 7 * units, 2, false}, {.groups = 2}});
         to.push_back({kernel(false), {2, columns, back ? 136 : level + 8, 1, false}});
         bool several = !back || (sixteen && large > window * units); /* chunks as well as windows */
         to.push_back({kernel(false), {back ? 2 : 3, several ? columns + 1 : 3, large, 1, false}});
@@ -363,24 +340,32 @@ cases clean_cases()
         {forward<bf16_math, narrow>("forward bf16", true), {1, 1, 1, 1, false}},
         {forward<bf16_math, spilled>("forward bf16 spilled", true), {4, 3, 37, 2, true}},
         {forward<f16_math, wide>("forward f16 wide", false), {5, 13, 41, 1, false}},
-        {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, groups_of(2)},
-        {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, {3}},
-        {forward<bf16_math, narrow>("forward bf16 apart", false), {5, 9, 20, 2, true}, apart()},
-        {forward<f16_math, narrow>("forward f16 six apart", true), {6, 5, 61, 2, false}, apart()},
+        {forward<f16_math, wide>("forward f16 groups", true), {4, 18, 23, 1, true}, {.groups = 2}},
+        {forward<f16_math, narrow>("forward f16 cut", true), {6, 5, 29, 2, true}, {.cut = 3}},
+        {forward<bf16_math, narrow>("forward bf16 apart", false),
+         {5, 9, 20, 2, true},
+         {.apart = true}},
+        {forward<f16_math, narrow>("forward f16 six apart", true),
+         {6, 5, 61, 2, false},
+         {.apart = true}},
         {forward<f16_math, idle>("forward f16 idle", true), {6, 5, 29, 1, false}},
-        {forward<f16_math, narrow>("forward f16 saturated", true), {9, 5, 29, 1, false}, {0, true}},
+        {forward<f16_math, narrow>("forward f16 saturated", true),
+         {9, 5, 29, 1, false},
+         {.saturated = true}},
         {forward<bf16_math, narrow>("forward bf16 saturated", true),
          {9, 5, 29, 1, false},
-         {0, true}},
-        {forward<f32_math, narrow>("forward f32 saturated", true), {9, 5, 29, 1, false}, {0, true}},
+         {.saturated = true}},
+        {forward<f32_math, narrow>("forward f32 saturated", true),
+         {9, 5, 29, 1, false},
+         {.saturated = true}},
         {forward<f16_math, narrow>("forward f16 four chunks", false), {4, 27, 33, 1, false}},
         {forward<f16_math, deep>("forward f16 three packets", false), {5, 5, 90, 1, false}},
         {forward<f16_math, deep>("forward f16 packets, chunks", true), {5, 19, 90, 1, true}},
         {forward<f32_math, halves>("forward f32 windows, chunks", true), {4, 27, 93, 1, true}},
-        {forward<f16_math, deep>("forward f16 chunks cut", true), {6, 11, 61, 2, true}, {3}},
+        {forward<f16_math, deep>("forward f16 chunks cut", true), {6, 11, 61, 2, true}, {.cut = 3}},
         {forward<f32_math, narrow>("forward f32", true), {6, 5, 29, 1, false}},
         {forward<f32_math, wide>("forward f32 wide", false), {4, 11, 35, 2, true}},
-        {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, {2}},
+        {forward<f32_math, spilled>("forward f32 cut", true), {5, 9, 21, 1, true}, {.cut = 2}},
         {forward<tf32_math, narrow>("forward tf32", true), {6, 5, 29, 1, false}},
         {forward<tf32_math, spilled>("forward tf32 spilled", false), {4, 9, 31, 2, true}},
         {backward<f16_math, narrow>("backward f16"), {6, 5, 29, 1, false}},
@@ -390,15 +375,17 @@ cases clean_cases()
         {backward<f16_math, wide>("backward f16 wide"), {5, 13, 41, 1, false}},
         {backward<f16_math, windows>("backward f16 windows"), {3, 5, 137, 1, false}},
         {backward<f16_math, windows>("backward f16 windows chunks"), {4, 13, 137, 1, true}},
-        {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, groups_of(2)},
-        {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, {3}},
-        {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, apart()},
-        {backward<f16_math, narrow>("backward f16 six apart"), {6, 5, 29, 2, false}, apart()},
+        {backward<f16_math, wide>("backward f16 groups"), {4, 18, 23, 1, true}, {.groups = 2}},
+        {backward<f16_math, narrow>("backward f16 cut"), {6, 5, 29, 2, true}, {.cut = 3}},
+        {backward<bf16_math, narrow>("backward bf16 apart"), {5, 9, 20, 2, true}, {.apart = true}},
+        {backward<f16_math, narrow>("backward f16 six apart"),
+         {6, 5, 29, 2, false},
+         {.apart = true}},
         {backward<f16_math, narrow>("backward f16 one step of chunks"), {1, 11, 33, 1, false}},
         {backward<f16_math, idle>("backward f16 idle"), {6, 5, 29, 1, false}},
         {backward<f32_math, narrow>("backward f32"), {6, 5, 29, 1, false}},
         {backward<f32_math, wide>("backward f32 wide"), {4, 11, 35, 2, true}},
-        {backward<f32_math, spilled>("backward f32 cut"), {5, 9, 21, 1, true}, {2}},
+        {backward<f32_math, spilled>("backward f32 cut"), {5, 9, 21, 1, true}, {.cut = 2}},
         {backward<tf32_math, narrow>("backward tf32"), {6, 5, 29, 1, false}},
         {backward<tf32_math, spilled>("backward tf32 spilled"), {4, 9, 31, 2, true}},
     };
