@@ -77,15 +77,12 @@ struct finding {
 struct access_cost {
     uint64_t instructions = 0;     /* per warp */
     uint64_t units = 0, ideal = 0; /* shared memory: wavefronts; global: sectors of 32 bytes */
-    uint64_t lines = 0,
-             lines_ideal =
-                 0; /* global: lines of 128 bytes per group of lanes that is served at once */
+    /* Global: lines of 128 bytes per group of lanes that is served at once. */
+    uint64_t lines = 0, lines_ideal = 0;
 };
 
 struct outcome {
     std::vector<finding> findings;            /* one for each kind and pair of source lines */
-    uint64_t switches = 0;                    /* fiber switches */
-    uint64_t accesses = 0;                    /* memory accesses checked */
     std::map<std::string, access_cost> costs; /* where counted: "shared load", ... */
     std::map<std::string, uint64_t>
         collectives; /* barriers, shuffles and matrix products per warp */

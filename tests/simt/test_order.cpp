@@ -1,186 +1,89 @@
 /* test_order.cpp: litmus tests that compare the race detector with the memory model. Each
  * correct case has a mutant that must be found, because a detector that finds nothing would
  * pass all correct ones. It runs in check mode. */
-#include "litmus.h"
+#include "check.h"
 
 using namespace simt_test;
 using lb_ptx::scope;
 using simt::fault;
 
-template <class Load> static void spin_then_read(cells *c, Load load)
+static void set(uint32_t *word)
 {
-    while (load(&c->flag[0]) == 0) {
+    lb_ptx::store_relaxed<scope::gpu>(word, 1u);
+}
+
+static void wait_for(const uint32_t *flag)
+{
+    while (lb_ptx::load_relaxed<scope::gpu>(flag) == 0) {
     }
-    CHECK(c->data[0] == 1);
 }
 
-static uint32_t acquire_gpu(const uint32_t *flag)
+/* Kernels know that data have arrived from the data themselves. */
+TEST(relaxed_accesses_order_nothing_and_do_not_race)
 {
-    return lb_ptx::load_acquire<scope::gpu>(flag);
-}
-
-static uint32_t relaxed_gpu(const uint32_t *flag)
-{
-    return lb_ptx::load_relaxed<scope::gpu>(flag);
-}
-
-static void acquiring_consumer(cells *c)
-{
-    spin_then_read(c, acquire_gpu);
-}
-
-TEST(release_and_acquire_order)
-{
-    auto producer = [](cells *c) {
-        c->data[0] = 1;
-        lb_ptx::store_release<scope::gpu>(&c->flag[0], 1u);
-    };
-    CHECK(clean(pair_of(false, producer, acquiring_consumer)));
-    auto relaxed_consumer = [](cells *c) { spin_then_read(c, relaxed_gpu); };
-    CHECK(pair_of(false, producer, relaxed_consumer).has(fault::race));
-    auto relaxed_producer = [](cells *c) {
-        c->data[0] = 1;
-        lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
-    };
-    CHECK(pair_of(false, relaxed_producer, acquiring_consumer).has(fault::race));
-}
-
-TEST(fences_order_on_both_sides)
-{
-    auto producer = [](cells *c) {
-        c->data[0] = 1;
-        lb_ptx::fence_acq_rel<scope::gpu>();
-        lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
+    auto writes = [](auto write) {
+        return [=](cells *c) {
+            write(&c->data[0]);
+            set(&c->flag[0]);
+        };
     };
     auto consumer = [](cells *c) {
-        while (relaxed_gpu(&c->flag[0]) == 0) {
-        }
-        __threadfence();
-        CHECK(c->data[0] == 1);
+        wait_for(&c->flag[0]);
+        wait_for(&c->data[0]);
     };
-    CHECK(clean(pair_of(false, producer, consumer)));
-    auto fence_too_early = [](cells *c) {
-        __threadfence();
-        c->data[0] = 1;
-        lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
-    };
-    CHECK(pair_of(false, fence_too_early, consumer).has(fault::race));
+    CHECK(clean(pair_of(false, writes(set), consumer)));
+    CHECK(pair_of(false, writes([](uint32_t *word) { *word = 1; }), consumer).has(fault::race));
 }
 
-TEST(a_block_fence_orders_one_block_only)
+TEST(a_block_scope_is_strong_in_one_block_only)
 {
-    auto producer = [](cells *c) {
-        c->data[0] = 1;
-        __threadfence_block();
-        lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
-    };
-    CHECK(clean(pair_of(true, producer, acquiring_consumer)));
-    CHECK(pair_of(false, producer, acquiring_consumer).has(fault::race));
+    auto store = [](cells *c) { lb_ptx::store_relaxed<scope::cta>(&c->flag[0], 1u); };
+    CHECK(clean(pair_of(true, store, store)));
+    CHECK(pair_of(false, store, store).has(fault::race));
 }
 
-TEST(a_block_atomic_is_strong_in_one_block_only)
-{
-    auto add = [](cells *c) { atomicAdd_block(&c->flag[0], 1u); };
-    CHECK(clean(pair_of(true, add, add)));
-    CHECK(pair_of(false, add, add).has(fault::race));
-}
-
-TEST(an_acquire_of_block_scope_hears_its_block_only)
-{
-    auto producer = [](cells *c) {
-        c->data[0] = 1;
-        lb_ptx::store_release<scope::gpu>(&c->flag[0], 1u);
-    };
-    auto consumer = [](cells *c) {
-        while (lb_ptx::load_acquire<scope::cta>(&c->flag[0]) == 0) {
-        }
-        CHECK(c->data[0] == 1);
-    };
-    CHECK(clean(pair_of(true, producer, consumer)));
-    CHECK(pair_of(false, producer, consumer).has(fault::race));
-}
-
-TEST(loads_publish_nothing)
-{
-    auto producer = [](cells *c) {
-        lb_ptx::store_relaxed<scope::gpu>(&c->flag[0], 1u);
-        c->data[0] = 1;
-        __threadfence();
-        relaxed_gpu(&c->flag[0]);
-        lb_ptx::load_acquire<scope::sys>(&c->flag[0]);
-    };
-    auto consumer = [](cells *c) {
-        while (acquire_gpu(&c->flag[0]) == 0) {
-        }
-        for (int i = 0; i < 50; i++) /* gives the producer time to finish */
-            acquire_gpu(&c->flag[0]);
-        c->data[0] = 2;
-    };
-    CHECK(pair_of(false, producer, consumer).has(fault::race));
-}
-
-/* Block 0 releases the flag, block 1 changes it, and block 2 acquires the value of block 1. */
-template <class Change> static simt::outcome relay(Change change)
-{
-    simt::outcome all;
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        cells *c = fresh();
-        simt::outcome o = simt::launch(grid_of(3, 1, seed), [=] {
-            if (blockIdx.x == 0) {
-                c->data[0] = 1;
-                lb_ptx::store_release<scope::gpu>(&c->flag[0], 1u);
-            } else if (blockIdx.x == 1) {
-                while (relaxed_gpu(&c->flag[0]) != 1) {
-                }
-                change(&c->flag[0]);
-            } else {
-                while (acquire_gpu(&c->flag[0]) != 2) {
-                }
-                CHECK(c->data[0] == 1);
-            }
-        });
-        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
-    }
-    return all;
-}
-
-TEST(an_atomic_carries_a_release_on_and_a_store_ends_it)
-{
-    CHECK(clean(relay([](uint32_t *flag) { atomicAdd(flag, 1u); })));
-    CHECK(relay([](uint32_t *flag) {
-              lb_ptx::store_relaxed<scope::gpu>(flag, 2u);
-          }).has(fault::race));
-}
-
-/* All threads of block 0 write, and its thread 0 alone signals block 1. */
-template <class Meet> static simt::outcome told_for_others(Meet meet)
-{
-    cells *c = fresh();
-    return simt::launch(grid_of(2, 4, 3), [=] {
-        if (blockIdx.x == 0) {
-            c->data[threadIdx.x] = 1;
-            meet();
-            if (threadIdx.x == 0)
-                lb_ptx::store_release<scope::gpu>(&c->flag[0], 1u);
-        } else {
-            while (acquire_gpu(&c->flag[0]) == 0) {
-            }
-            CHECK(c->data[threadIdx.x] == 1);
-        }
-    });
-}
-
+/* Warp 0 writes and meets warp 1, which may then meet warp 2. */
 TEST(order_is_transitive_through_barriers)
 {
-    CHECK(clean(told_for_others([] { __syncthreads(); })));
-    CHECK(told_for_others([] {}).has(fault::race));
+    auto chain = [](bool meets) {
+        return litmus(grid_of(1, 96), [=](cells *c) {
+            unsigned warp = threadIdx.x / 32;
+            if (threadIdx.x == 0)
+                c->data[0] = 1;
+            if (warp < 2)
+                lb_ptx::barrier_sync(1, 64);
+            if (warp > 0 && meets)
+                lb_ptx::barrier_sync(2, 64);
+            if (warp == 2)
+                CHECK(c->data[0] == 1 || !meets);
+        });
+    };
+    CHECK(clean(chain(true)));
+    CHECK(chain(false).has(fault::race));
+}
+
+TEST(a_cluster_barrier_orders_what_came_before_the_arrival)
+{
+    auto meet = [](bool early) {
+        return litmus(grid_of(2, 32, 0, 2), [=](cells *c) {
+            if (early)
+                lb_ptx::cluster_arrive();
+            if (threadIdx.x == 0)
+                c->data[blockIdx.x] = 1;
+            if (!early)
+                lb_ptx::cluster_arrive();
+            lb_ptx::cluster_wait();
+            CHECK(c->data[1 - blockIdx.x] == 1 || early);
+        });
+    };
+    CHECK(clean(meet(false)));
+    CHECK(meet(true).has(fault::race));
 }
 
 TEST(shuffles_do_not_order_and_syncwarp_does)
 {
     auto exchange = [](auto meet) {
-        cells *c = fresh();
-        return simt::launch(grid_of(1, 32, 4), [=] {
+        return litmus(grid_of(1, 32), [=](cells *c) {
             if (threadIdx.x == 0)
                 c->data[0] = 1;
             meet();
@@ -192,9 +95,9 @@ TEST(shuffles_do_not_order_and_syncwarp_does)
     CHECK(exchange([] { __shfl_sync(~0u, 1, 0); }).has(fault::race));
     auto exit_late = [](auto meet) {
         return [=] {
-            for (int i = 0; threadIdx.x == 31 && i < 300; i++)
-                __nanosleep(1);
-            if (threadIdx.x < 31)
+            if (threadIdx.x == 31)
+                nap(300);
+            else
                 meet();
         };
     };
@@ -290,34 +193,104 @@ TEST(a_weak_access_races_with_an_atomic)
 {
     auto add = [](cells *c) { atomicAdd(&c->flag[0], 1u); };
     auto store = [](cells *c) { c->flag[0] = 5; };
+    CHECK(clean(pair_of(false, add, add)));
     CHECK(pair_of(false, add, store).has(fault::race));
-    auto volatile_store = [](cells *c) { *static_cast<volatile uint32_t *>(&c->flag[0]) = 5; };
-    CHECK(clean(pair_of(false, add, volatile_store)));
 }
 
-/* One block writes into the other's shared memory. */
-template <class Before, class After> static simt::outcome remote_write(Before before, After after)
+/* ---- Strong accesses to a place that other accesses touch too -----------------------------------
+ * Whether a pair of accesses races must not depend on accesses between them. */
+
+/* Block 0 reads the counter, or the word beside it. Later block 1 counts, and then resets the
+ * counter by a plain store. */
+TEST(an_atomic_does_not_hide_a_read_by_another)
 {
-    simt::outcome all;
-    for (uint64_t seed = 0; seed < 6; seed++) {
-        simt::outcome o = simt::launch(grid_of(2, 32, seed, 2, 16), [=] {
-            LB_DYNAMIC_SHARED(float, shared);
-            before();
-            if (blockIdx.x == 0 && threadIdx.x == 0)
-                lb_ptx::store_cluster(lb_ptx::map_shared_address(lb_ptx::shared_address(shared), 1),
-                                      1.0f);
-            after();
+    auto look_at = [](int word) {
+        auto reader = [=](cells *c) {
+            lb_ptx::load_relaxed<scope::gpu>(&c->flag[word]);
+            set(&c->flag[2]);
+        };
+        return pair_of(false, reader, [](cells *c) {
+            wait_for(&c->flag[2]);
+            atomicAdd(&c->flag[0], 1u);
+            c->flag[0] = 0;
         });
-        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
-    }
-    return all;
+    };
+    CHECK(clean(look_at(1)));
+    CHECK(look_at(0).has(fault::race));
 }
 
-TEST(remote_memory_lives_from_start_to_exit)
+/* One thread makes two accesses, first and then, and later another thread makes a third. The second
+ * access must not hide a race of the first with the third. */
+template <class First, class Second, class Third>
+static void check_is_not_hidden(First first, Second second, Third third)
 {
-    auto meet = [] { lb_ptx::cluster_sync(); };
-    auto pass = [] {};
-    CHECK(clean(remote_write(meet, meet)));
-    CHECK(remote_write(pass, meet).has(fault::remote_start));
-    CHECK(remote_write(meet, pass).has(fault::remote_exit));
+    for (bool races : {false, true}) {
+        auto produce = [=](cells *c) {
+            if (races)
+                first(c);
+            second(c);
+            set(&c->flag[0]);
+        };
+        auto consume = [=](cells *c) {
+            wait_for(&c->flag[0]);
+            third(c);
+        };
+        simt::outcome o = pair_of(false, produce, consume);
+        CHECK(races ? o.has(fault::race) : clean(o));
+    }
+}
+
+TEST(a_strong_access_does_not_hide_its_threads_plain_or_narrow_one)
+{
+    auto add = [](cells *c) { atomicAdd(&c->data[0], 1u); };
+    auto store = [](cells *c) { set(&c->data[0]); };
+    check_is_not_hidden([](cells *c) { c->data[0] = 5; }, add, add);
+    check_is_not_hidden([](cells *c) { lb_ptx::store_relaxed<scope::cta>(&c->data[0], 1u); }, add,
+                        add);
+    check_is_not_hidden([](cells *c) { CHECK(c->data[0] == 0); },
+                        [](cells *c) { lb_ptx::load_relaxed<scope::gpu>(&c->data[0]); }, store);
+}
+
+TEST(strong_accesses_of_other_bytes_are_not_morally_strong)
+{
+    auto wide = [](cells *c) { atomicAdd(reinterpret_cast<unsigned long long *>(c->data), 1ull); };
+    auto narrow = [](cells *c) { set(&c->data[0]); };
+    auto beside = [](cells *c) { set(&c->data[2]); };
+    CHECK(clean(pair_of(false, wide, wide)));
+    CHECK(clean(pair_of(false, wide, beside)));
+    CHECK(pair_of(false, wide, narrow).has(fault::race));
+}
+
+/* ---- Read-only loads ----------------------------------------------------------------------------
+ */
+
+/* What a read-only load reads must not change during the launch: by nobody, neither before nor
+ * after the load, and not by a launch that this one follows. */
+TEST(a_read_only_load_needs_memory_that_does_not_change)
+{
+    auto run = [](auto body) { return litmus(grid_of(1, 1), body); };
+    CHECK(clean(run([](cells *c) { c->data[1] = __ldg(&c->data[0]); })));
+    CHECK(run([](cells *c) {
+              c->data[0] = 1;
+              c->data[1] = __ldg(&c->data[0]);
+          }).has(fault::misuse));
+    CHECK(run([](cells *c) { c->data[0] = __ldg(&c->data[0]) + 1; }).has(fault::misuse));
+}
+
+TEST(a_read_only_load_finds_what_an_earlier_launch_has_written_unless_it_may_still_run)
+{
+    for (bool follows : {false, true}) {
+        cells *c = simt::device_copy(std::vector<cells>(1), "cells");
+        simt::written written;
+        simt::launch_config config = grid_of(1, 1);
+        config.leaves = &written;
+        CHECK(clean(simt::launch(config, [=] { c->data[0] = 1; })));
+        config.follows = follows ? &written : nullptr;
+        simt::outcome o = simt::launch(config, [=] {
+            lb_ptx::grid_dependency_wait();
+            c->data[1] = __ldg(&c->data[0]);
+        });
+        CHECK(o.has(fault::misuse) == follows);
+        CHECK(c->data[1] == 1);
+    }
 }

@@ -4,8 +4,6 @@
 
 #include <set>
 
-#include "cuda/common/ptx.cuh"
-
 using namespace simt_test;
 using lb_ptx::scope;
 
@@ -24,28 +22,6 @@ TEST(threads_see_their_indices)
         CHECK(seen[i] == 1);
 }
 
-template <int length> static void reverse(int *values)
-{
-    __shared__ int copy[length];
-    int i = static_cast<int>(threadIdx.x);
-    copy[i] = values[blockIdx.x * length + i];
-    __syncthreads();
-    values[blockIdx.x * length + i] = copy[length - 1 - i];
-}
-
-TEST(each_block_has_its_own_static_shared_memory)
-{
-    for (uint64_t seed = 0; seed < 4; seed++) {
-        std::vector<int> values(4 * 64);
-        for (int i = 0; i < 256; i++)
-            values[i] = i;
-        int *device = simt::device_copy(values, "values");
-        CHECK(clean(simt::launch(grid_of(4, 64, seed), [=] { reverse<64>(device); })));
-        for (int i = 0; i < 256; i++)
-            CHECK(device[i] == i / 64 * 64 + 63 - i % 64);
-    }
-}
-
 TEST(memory_starts_as_poison)
 {
     float *global = simt::device_array<float>(1, "global");
@@ -56,30 +32,6 @@ TEST(memory_starts_as_poison)
         nan_shared = std::isnan(*shared);
     });
     CHECK(nan_global && nan_shared);
-}
-
-TEST(cluster_maps_its_peers_shared_memory)
-{
-    for (uint64_t seed = 0; seed < 8; seed++) {
-        CHECK(clean(simt::launch(grid_of(6, 32, seed, 3, 4 * sizeof(float)), [] {
-            LB_DYNAMIC_SHARED(float, slots);
-            __shared__ float own;
-            unsigned rank = lb_ptx::cluster_rank();
-            auto send = [rank](float *to, unsigned peer, unsigned value) {
-                lb_ptx::store_cluster(lb_ptx::map_shared_address(lb_ptx::shared_address(to), peer),
-                                      static_cast<float>(value));
-            };
-            lb_ptx::cluster_sync();
-            if (threadIdx.x < 3)
-                send(slots + rank, threadIdx.x, blockIdx.x);
-            if (threadIdx.x == 0)
-                send(&own, (rank + 1) % 3, rank);
-            lb_ptx::cluster_sync();
-            for (unsigned r = 0; r < 3; r++)
-                CHECK(slots[r] == blockIdx.x / 3 * 3 + r);
-            CHECK(own == (rank + 2) % 3);
-        })));
-    }
 }
 
 TEST(cluster_arrival_does_not_wait)
@@ -110,8 +62,7 @@ TEST(one_that_arrived_and_exited_does_not_stand_for_another)
 {
     int *log = simt::device_copy(std::vector<int>(1, 0), "log");
     CHECK(clean(in_a_cluster([=](unsigned rank) {
-        for (unsigned nap = 0; nap < 20 * rank; nap++)
-            __nanosleep(1);
+        nap(20 * rank);
         if (rank == 2)
             log[0] = 1;
         lb_ptx::cluster_arrive();
@@ -126,11 +77,11 @@ TEST(a_cluster_arrives_once_and_waits_once)
 {
     auto sync_and = [](auto rest) {
         return in_a_cluster([=](unsigned) {
-            lb_ptx::cluster_sync();
+            cluster_sync();
             rest();
         });
     };
-    CHECK(clean(sync_and([] { lb_ptx::cluster_sync(); })));
+    CHECK(clean(sync_and([] { cluster_sync(); })));
     CHECK(sync_and([] { lb_ptx::cluster_wait(); }).has(simt::fault::misuse));
     CHECK(sync_and([] {
               lb_ptx::cluster_arrive();
@@ -139,94 +90,47 @@ TEST(a_cluster_arrives_once_and_waits_once)
           }).has(simt::fault::misuse));
 }
 
-TEST(named_barrier_takes_the_count_it_is_given)
+TEST(shuffles_and_votes_follow_their_definition)
 {
-    for (uint64_t seed = 0; seed < 8; seed++) {
-        int *handed = simt::device_array<int>(32, "handed");
-        CHECK(clean(simt::launch(grid_of(1, 96, seed), [=] {
-            int lane = threadIdx.x % 32;
-            if (threadIdx.x < 32) { /* warp 0 produces, warp 1 consumes, warp 2 takes no part */
-                handed[lane] = lane;
-                lb_ptx::barrier_sync(1, 64);
-            } else if (threadIdx.x < 64) {
-                lb_ptx::barrier_sync(1, 64);
-                CHECK(handed[31 - lane] == 31 - lane);
-            }
-        })));
-    }
-}
-
-TEST(shuffles_follow_their_definition)
-{
-    for (int width = 4; width <= 32; width *= 2) {
-        CHECK(clean(simt::launch(grid_of(1, 32, 3), [=] {
-            int lane = threadIdx.x, first = lane / width * width;
-            auto inside = [=](int from) { return from >= first && from < first + width; };
-            int value = 100 + lane, got = __shfl_sync(~0u, value, 5, width);
-            CHECK(got == 100 + first + 5 % width);
-            got = __shfl_up_sync(~0u, value, 3, width);
-            CHECK(got == 100 + (inside(lane - 3) ? lane - 3 : lane));
-            got = __shfl_down_sync(~0u, value, 3, width);
-            CHECK(got == 100 + (inside(lane + 3) ? lane + 3 : lane));
-            got = __shfl_xor_sync(~0u, value, 2, width);
-            CHECK(got == 100 + (lane ^ 2));
-            double wide = __shfl_xor_sync(~0u, lane + 0.5, 1);
-            CHECK(wide == (lane ^ 1) + 0.5);
-        })));
-    }
-}
-
-TEST(halves_of_a_warp_shuffle_apart)
-{
-    CHECK(clean(simt::launch(grid_of(1, 32, 5), [] {
-        int lane = threadIdx.x;
-        if (lane < 16)
-            CHECK(__shfl_sync(0x0000ffffu, lane, 3) == 3);
-        else
-            CHECK(__shfl_sync(0xffff0000u, lane, 20) == 20);
+    CHECK(clean(simt::launch(grid_of(1, 32, 3), [] {
+        int lane = threadIdx.x, value = 100 + lane;
+        CHECK(__shfl_sync(~0u, value, 37) == 105);
+        CHECK(__shfl_down_sync(~0u, value, 3) == (lane < 29 ? value + 3 : value));
+        CHECK(__shfl_xor_sync(~0u, value, 2) == 100 + (lane ^ 2));
+        CHECK(__shfl_xor_sync(~0u, lane + 0.5, 1) == (lane ^ 1) + 0.5);
+        CHECK(__all_sync(~0u, lane < 32) == 1 && __all_sync(~0u, lane < 31) == 0);
     })));
 }
 
-/* The lanes of one half of the warp shuffle again and again before some lanes of the other half
- * have read the result of the first shuffle. */
 TEST(a_slow_lane_reads_what_its_own_shuffle_brought)
 {
     for (uint64_t seed = 0; seed < 8; seed++) {
         CHECK(clean(simt::launch(grid_of(1, 32, seed), [] {
             int lane = threadIdx.x;
-            CHECK(__shfl_xor_sync(~0u, 100 + lane, 16) == 100 + (lane ^ 16));
-            for (int i = 0; lane < 16 && i < 4; i++)
-                CHECK(__shfl_sync(0x0000ffffu, 200 + lane, 3) == 203);
+            for (int i = 0; i < 4; i++)
+                CHECK(__shfl_xor_sync(~0u, 100 * i + lane, 16) == 100 * i + (lane ^ 16));
         })));
     }
 }
 
-/* All lanes vote or shuffle, and then all but lane 31, which exits at once or after some sleeps. */
-template <class Meet> static simt::outcome without_the_last_stream(int naps, Meet meet)
+/* All lanes vote, and then all but lane 31 meet, which exits at once or after some naps. */
+template <class Meet> static simt::outcome without_the_last_lane(int naps, Meet meet)
 {
-    simt::outcome all;
-    for (uint64_t seed = 0; seed < 4; seed++) {
-        simt::outcome o = simt::launch(grid_of(1, 32, seed), [=] {
-            CHECK(__all_sync(~0u, 1) == 1);
-            for (int i = 0; threadIdx.x == 31 && i < naps; i++)
-                __nanosleep(1);
-            if (threadIdx.x < 31)
-                meet();
-        });
-        all.findings.insert(all.findings.end(), o.findings.begin(), o.findings.end());
-    }
-    return all;
+    return litmus(grid_of(1, 32), [=](cells *) {
+        CHECK(__all_sync(~0u, 1) == 1);
+        if (threadIdx.x == 31)
+            nap(naps);
+        else
+            meet();
+    });
 }
 
 TEST(lanes_that_exited_do_not_vote)
 {
     for (int naps : {0, 300}) {
-        CHECK(clean(without_the_last_stream(naps, [] {
-            for (int i = 0; i < 2; i++) {
-                CHECK(__ballot_sync(~0u, 1) == 0x7fffffffu);
+        CHECK(clean(without_the_last_lane(naps, [] {
+            for (int i = 0; i < 2; i++)
                 CHECK(__all_sync(~0u, 1) == 1);
-                CHECK(__any_sync(~0u, 0) == 0);
-            }
         })));
     }
 }
@@ -234,11 +138,10 @@ TEST(lanes_that_exited_do_not_vote)
 TEST(a_lane_that_exited_cannot_be_read_from)
 {
     for (int naps : {0, 300}) {
-        CHECK(clean(without_the_last_stream(
+        CHECK(clean(without_the_last_lane(
             naps, [] { CHECK(__shfl_sync(~0u, 7 * threadIdx.x, 5) == 35); })));
-        CHECK(without_the_last_stream(naps, [] {
-                  __shfl_sync(~0u, 1, 31);
-              }).has(simt::fault::misuse));
+        CHECK(
+            without_the_last_lane(naps, [] { __shfl_sync(~0u, 1, 31); }).has(simt::fault::misuse));
     }
 }
 
@@ -252,19 +155,7 @@ TEST(a_matrix_product_needs_all_lanes)
     };
     CHECK(clean(simt::launch(grid_of(1, 32, 1), product)));
     for (int naps : {0, 300})
-        CHECK(without_the_last_stream(naps, product).has(simt::fault::misuse));
-}
-
-TEST(votes_count_the_mask_alone)
-{
-    CHECK(clean(simt::launch(grid_of(1, 32, 2), [] {
-        int lane = threadIdx.x;
-        CHECK(__ballot_sync(~0u, lane % 3 == 0) == 0x49249249u);
-        CHECK(__any_sync(~0u, lane == 31) == 1 && __any_sync(~0u, lane == 32) == 0);
-        CHECK(__all_sync(~0u, lane < 32) == 1 && __all_sync(~0u, lane < 31) == 0);
-        if (lane < 8)
-            CHECK(__ballot_sync(0xffu, 1) == 0xffu);
-    })));
+        CHECK(without_the_last_lane(naps, product).has(simt::fault::misuse));
 }
 
 TEST(atomics_lose_nothing)
@@ -328,19 +219,10 @@ TEST(spinning_for_ever_is_found_out)
 {
     uint32_t *flag = simt::device_copy(std::vector<uint32_t>(1, 0), "flag");
     simt::outcome o = simt::launch(grid_of(1, 1, 1), [=] {
-        while (lb_ptx::load_acquire<scope::gpu>(flag) == 0)
-            __syncwarp(1);
+        while (lb_ptx::load_relaxed<scope::gpu>(flag) == 0)
+            __syncwarp();
     });
     CHECK(o.has(simt::fault::livelock));
-}
-
-TEST(a_lock_that_nobody_frees_is_found_out)
-{
-    uint32_t *lock = simt::device_copy(std::vector<uint32_t>(1, 1), "lock");
-    CHECK(simt::launch(grid_of(2, 32, 1), [=] {
-              while (atomicExch(lock, 1u) != 0) {
-              }
-          }).has(simt::fault::livelock));
 }
 
 TEST(a_divergent_barrier_is_found_out)
@@ -353,7 +235,7 @@ TEST(a_divergent_barrier_is_found_out)
     CHECK(o.has(simt::fault::misuse));
 }
 
-TEST(a_lane_outside_its_mask_is_found_out)
+TEST(a_mask_of_some_lanes_is_refused)
 {
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] { __shfl_sync(0xffffu, 1, 0); });
     CHECK(o.has(simt::fault::misuse));
@@ -390,7 +272,7 @@ TEST(a_peer_that_has_exited_cannot_be_mapped)
     simt::outcome o = simt::launch(grid_of(2, 1, 0, 2, 16), [] {
         LB_DYNAMIC_SHARED(int, shared);
         if (blockIdx.x == 1) {
-            __nanosleep(1); /* block 0 exits in the meantime */
+            nap(1); /* block 0 exits in the meantime */
             lb_ptx::map_shared_address(lb_ptx::shared_address(shared), 0);
         }
     });

@@ -1,8 +1,5 @@
-/* atomics.h: atomic functions, and the strong loads and stores of PTX.
- *
- * Atomic functions are relaxed and of device scope; the suffixes _block and _system name other
- * scopes (CUDA C++ Programming Guide, "Atomic Functions"). The other accesses follow PTX ISA,
- * "ld", "st", "atom" and "red". */
+/* atomics.h: the relaxed loads and stores of PTX ("ld", "st") and CUDA's atomic functions, which
+ * are relaxed and of device scope (CUDA C++ Programming Guide, "Atomic Functions"). */
 #ifndef LB_SIMT_ATOMICS_H
 #define LB_SIMT_ATOMICS_H
 
@@ -11,51 +8,43 @@
 namespace simt
 {
 
-template <class T> SIMT_RUNTIME T strong_load(const T *from, bool acquire, scope s, site at)
+template <class T> SIMT_RUNTIME T strong_load(const T *from, scope s, site at)
 {
-    strong_order order = {strong::load, acquire, false, s};
-    strong_begin(from, sizeof(T), order, at);
+    strong_access(from, sizeof(T), strong::load, s, at);
     return *from;
 }
 
-template <class T> SIMT_RUNTIME void strong_store(T *to, T value, bool release, scope s, site at)
+template <class T> SIMT_RUNTIME void strong_store(T *to, T value, scope s, site at)
 {
-    strong_order order = {strong::store, false, release, s};
-    strong_begin(to, sizeof(T), order, at);
+    strong_access(to, sizeof(T), strong::store, s, at);
     *to = value;
-    strong_end(to, order, true);
+    progress();
 }
 
-/* Performs *place = change(*place) and returns the earlier value. */
-template <class T, class Change>
-SIMT_RUNTIME T strong_update(T *place, Change change, bool acquire, bool release, scope s, site at)
+/* Performs *place = change(*place) and returns the earlier value. A thread that spins on an update
+ * which changes nothing makes no progress. */
+template <class T, class Change> SIMT_RUNTIME T strong_update(T *place, Change change, site at)
 {
-    strong_order order = {strong::update, acquire, release, s};
-    strong_begin(place, sizeof(T), order, at);
+    strong_access(place, sizeof(T), strong::update, scope::gpu, at);
     T before = *place, after = change(before);
     *place = after;
-    strong_end(place, order, before != after);
+    if (before != after)
+        progress();
     return before;
 }
 
 } // namespace simt
 
-/* Defines the CUDA atomic name(place, value). `result` may use `was`, the value found there. */
-#define SIMT_ATOMIC_OF(name, reach, result)                                                 \
-    template <class T> inline T name(T *place, T value, simt::site at = simt::site::here()) \
-    {                                                                                       \
-        auto change = [value](T was) { return static_cast<T>(result); };                    \
-        return simt::strong_update(place, change, false, false, simt::scope::reach, at);    \
-    }
-#define SIMT_ATOMIC(name, result)             \
-    SIMT_ATOMIC_OF(name, gpu, result)         \
-    SIMT_ATOMIC_OF(name##_block, cta, result) \
-    SIMT_ATOMIC_OF(name##_system, sys, result)
+template <class T> inline T atomicAdd(T *place, T value, simt::site at = simt::site::here())
+{
+    return simt::strong_update(
+        place, [value](T was) { return static_cast<T>(was + value); }, at);
+}
 
-SIMT_ATOMIC(atomicAdd, was + value)
-SIMT_ATOMIC(atomicExch, ((void)was, value))
-
-#undef SIMT_ATOMIC
-#undef SIMT_ATOMIC_OF
+template <class T> inline T atomicExch(T *place, T value, simt::site at = simt::site::here())
+{
+    return simt::strong_update(
+        place, [value](T) { return value; }, at);
+}
 
 #endif

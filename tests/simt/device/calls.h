@@ -25,20 +25,19 @@ extern unsigned cluster_size;
 unsigned linear_block();
 unsigned linear_thread();
 
-void yield(site at); /* lets other threads run; for clocks and __nanosleep, which read no memory */
+void yield(site at); /* lets other threads run */
 [[noreturn]] void fail(site at, const char *text, ...) __attribute__((format(printf, 2, 3)));
 
-/* The scopes of PTX ISA, "Scope", from the narrowest to the widest. */
-enum class scope { cta, cluster, gpu, sys };
-constexpr int scope_count = 4;
+/* The scopes of PTX ISA, "Scope", that kernels use, from the narrowest to the widest. */
+enum class scope { cta, cluster, gpu };
 
 /* Barriers. For named ones see PTX ISA, "barrier{.cta}"; a count of 0 means the whole block. */
 void block_barrier(unsigned id, unsigned count, site at);
 void cluster_arrive(site at);
 void cluster_wait(site at);
 
-/* Warp collectives: all lanes of the mask that have not exited pass an operand. When all have
- * arrived, `finish` may compute with the slots, and then all lanes read all slots. */
+/* Warp collectives: all lanes that have not exited pass an operand. When all have arrived, `finish`
+ * may compute with the slots, and then all lanes read all slots. */
 struct alignas(16) lane_slot {
     unsigned char bytes[64];
 };
@@ -51,22 +50,13 @@ struct meeting {
     uint32_t lanes; /* the lanes that passed an operand */
     lane_slot slots[warp_lanes];
 };
-const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
-                             const collective &what, site at);
+const meeting &warp_exchange(const void *operand, size_t bytes, const collective &what, site at);
 
-/* Strong accesses. strong_begin lets other threads run first, acquires, and checks; strong_end
- * releases. The access is made in between, where no other thread runs. */
+/* Announces a strong access: lets other threads run first, and checks. The access follows at once,
+ * and then no other thread runs. */
 enum class strong { load, store, update };
-struct strong_order {
-    strong kind;
-    bool acquire, release;
-    scope reach;
-};
-void strong_begin(const void *address, size_t bytes, strong_order order, site at);
-/* changed: false where the value is the same as before, so that a spinning thread makes no
- * progress. */
-void strong_end(const void *address, strong_order order, bool changed);
-void fence(scope s);
+void strong_access(const void *address, size_t bytes, strong kind, scope s, site at);
+void progress(); /* memory has changed, which may end a spinning loop */
 
 /* Returns when all threads of the launch have called it: see follow.cpp. */
 void grid_dependency_wait(site at);
@@ -74,6 +64,9 @@ void grid_dependency_wait(site at);
 /* A load whose memory nobody may write while the launch runs, nor the launch before if that may
  * still run. The load itself is announced like any other. */
 void load_read_only(const void *address, size_t bytes, site at);
+
+/* Ends the launch where an instruction needs an address that is aligned to so many bytes. */
+void check_alignment(const void *address, size_t bytes, const char *what, site at);
 
 /* A weak access by a wrapper on behalf of the thread, which the compiler does not announce. */
 void weak_access(const void *address, size_t bytes, bool write, site at);
@@ -86,7 +79,6 @@ template <class T> T *dynamic_shared_array()
 }
 uint32_t shared_address(const void *address); /* its 32-bit address, different for each block */
 uint32_t map_shared_address(uint32_t address, unsigned rank, site at);
-void *pointer_of(uint32_t shared); /* valid until another thread runs */
 
 /* Asynchronous copies: see async.cpp. */
 void copy_async(void *to, const void *from, size_t bytes, size_t zero_bytes, site at);
@@ -96,8 +88,7 @@ void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier,
 
 /* mbarriers: see mbarrier.cpp. */
 void mbarrier_init(void *barrier, unsigned count, site at);
-void mbarrier_expect(uint32_t barrier, unsigned bytes, site at);
-void mbarrier_arrive(uint32_t barrier, unsigned count, scope s, site at);
+void mbarrier_arrive_expect(void *barrier, unsigned bytes, site at);
 bool mbarrier_test(const void *barrier, unsigned parity, scope s, site at);
 
 } // namespace simt

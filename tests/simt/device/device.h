@@ -12,7 +12,7 @@
 /* The compiler's instrumentation does not announce these calls, so they are redirected to the
  * runtime by name. */
 extern "C" {
-void *memcpy(void *to, const void *from, size_t n) noexcept __asm__("simt_memcpy");
+void *memcpy(void *to, const void *from, size_t n) noexcept __asm__("simt_memmove");
 void *memmove(void *to, const void *from, size_t n) noexcept __asm__("simt_memmove");
 void *memset(void *to, int value, size_t n) noexcept __asm__("simt_memset");
 }
@@ -26,59 +26,26 @@ void *memset(void *to, int value, size_t n) noexcept __asm__("simt_memset");
 #include <cstdint>
 #include <cstring>
 
-/* Static __shared__ variables lie in the program's thread-local segment: see runtime/memory.cpp.
- * A section of their own does not work, because GCC ignores it for static variables of
- * templates. Without __constinit, GCC would guard a variable whose type has a constructor, even
- * an empty one. Clang is used only to lint this code. */
-#ifdef __clang__
-#define __constinit
-#endif
+/* Kernels have dynamic shared memory only: LB_DYNAMIC_SHARED. Static variables do not compile. */
 #undef __shared__
-#define __shared__ static thread_local __attribute__((used)) __constinit
 #undef __launch_bounds__
 #define __launch_bounds__(...)
-#undef __cluster_dims__
-#define __cluster_dims__(...)
 
 #define threadIdx (::simt::self->thread_index)
 #define blockIdx  (::simt::self->block_index)
 #define blockDim  (::simt::block_size)
 #define gridDim   (::simt::grid_size)
-static constexpr int warpSize = 32;
 
-/* Barriers and fences. CUDA C++ Programming Guide, "Memory Fence Functions", "Synchronization
- * Functions". */
+/* CUDA C++ Programming Guide, "Synchronization Functions". */
 
 inline void __syncthreads(simt::site at = simt::site::here())
 {
     simt::block_barrier(0, 0, at);
 }
 
-inline void __syncwarp(uint32_t mask = ~0u, simt::site at = simt::site::here())
+inline void __syncwarp(simt::site at = simt::site::here())
 {
-    simt::warp_exchange(mask, nullptr, 0, {"__syncwarp", true, nullptr}, at);
-}
-
-inline void __threadfence_block()
-{
-    simt::fence(simt::scope::cta);
-}
-
-inline void __threadfence()
-{
-    simt::fence(simt::scope::gpu);
-}
-
-inline void __nanosleep(unsigned, simt::site at = simt::site::here())
-{
-    simt::yield(at);
-}
-
-inline long long clock64(simt::site at = simt::site::here())
-{
-    static long long ticks;
-    simt::yield(at);
-    return ++ticks;
+    simt::warp_exchange(nullptr, 0, {"__syncwarp", true, nullptr}, at);
 }
 
 /* PTX ISA, "ld.global.nc": the memory must not change while the kernel runs. */

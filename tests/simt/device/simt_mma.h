@@ -89,25 +89,23 @@ SIMT_RUNTIME void mma(float (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)
     __builtin_memcpy(in.b, b, sizeof in.b);
     __builtin_memcpy(in.c, d, sizeof in.c);
     collective what = {name, false, finish_mma<Format>};
-    const meeting &met = warp_exchange(~0u, &in, sizeof in, what, at);
+    const meeting &met = warp_exchange(&in, sizeof in, what, at);
     __builtin_memcpy(d, met.slots[self->lane].bytes, sizeof d);
 }
 
-/* Lane 8i + r passes the address of row r of matrix i. */
-template <int count> SIMT_RUNTIME void finish_ldmatrix(lane_slot *slots)
+/* Lane 8i + r passes the address of row r of matrix i, of four. */
+SIMT_RUNTIME inline void finish_ldmatrix(lane_slot *slots)
 {
-    uint16_t matrix[count][8][8];
-    for (int row = 0; row < 8 * count; row++) {
+    uint16_t matrix[4][8][8];
+    for (unsigned row = 0; row < warp_lanes; row++) {
         const void *address;
         __builtin_memcpy(&address, slots[row].bytes, sizeof address);
         __builtin_memcpy(matrix[row / 8][row % 8], address, sizeof matrix[0][0]);
     }
-    for (int lane = 0; lane < static_cast<int>(warp_lanes); lane++) {
-        uint32_t to[count];
-        for (int m = 0; m < count; m++) {
-            int i = lane / 4, j = lane % 4 * 2;
-            to[m] = uint32_t{matrix[m][i][j + 1]} << 16 | matrix[m][i][j];
-        }
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        uint32_t to[4];
+        for (int m = 0; m < 4; m++)
+            __builtin_memcpy(&to[m], &matrix[m][lane / 4][lane % 4 * 2], sizeof to[m]);
         __builtin_memcpy(slots[lane].bytes, to, sizeof to);
     }
 }
@@ -154,18 +152,13 @@ SIMT_RUNTIME inline uint32_t to_tf32(float x)
     return (finite ? bits + 0x1000u : bits) & 0xffffe000u;
 }
 
-template <int count>
-SIMT_RUNTIME void ldmatrix(uint32_t (&to)[count], const void *row,
-                           simt::site at = simt::site::here())
+SIMT_RUNTIME inline void ldmatrix(uint32_t (&to)[4], const void *row,
+                                  simt::site at = simt::site::here())
 {
-    constexpr uintptr_t row_bytes = 16;
-    if (simt::self->lane < 8 * count) { /* the addresses of the other lanes are not used */
-        if (reinterpret_cast<uintptr_t>(row) % row_bytes)
-            simt::fail(at, "ldmatrix: a row is not aligned to 16 bytes");
-        simt::weak_access(row, row_bytes, false, at);
-    }
-    simt::collective what = {"ldmatrix", false, simt::finish_ldmatrix<count>};
-    const simt::meeting &met = simt::warp_exchange(~0u, &row, sizeof row, what, at);
+    simt::check_alignment(row, 16, "ldmatrix", at);
+    simt::weak_access(row, 16, false, at);
+    simt::collective what = {"ldmatrix", false, simt::finish_ldmatrix};
+    const simt::meeting &met = simt::warp_exchange(&row, sizeof row, what, at);
     __builtin_memcpy(to, met.slots[simt::self->lane].bytes, sizeof to);
 }
 

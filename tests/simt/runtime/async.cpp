@@ -15,8 +15,8 @@ namespace simt
 void check_alignment(const void *address, size_t bytes, const char *what, site at)
 {
     if (reinterpret_cast<uintptr_t>(address) % bytes)
-        fail(at, "%s: address %s is not aligned to %zu bytes", what,
-             address_name(canonical(address)).c_str(), bytes);
+        fail(at, "%s: address %s is not aligned to %zu bytes", what, address_name(address).c_str(),
+             bytes);
 }
 
 namespace
@@ -33,8 +33,7 @@ void take_source(copy &c)
 {
     if (!c.from)
         return;
-    unsigned char *from = live_address(c.from);
-    memcpy(c.value, from, c.bytes);
+    memcpy(c.value, c.from, c.bytes);
     c.from = nullptr;
 }
 
@@ -49,9 +48,8 @@ void move_data(copy &c)
         return;
     }
     take_source(c);
-    unsigned char *to = live_address(c.to);
-    memcpy(to, c.value, c.bytes);
-    memset(to + c.bytes, 0, c.zero_bytes);
+    memcpy(c.to, c.value, c.bytes);
+    memset(c.to + c.bytes, 0, c.zero_bytes);
     if (c.barrier)
         mbarrier_complete(c.barrier, c);
     progress();
@@ -95,8 +93,8 @@ clock signal_clock(const copy &c)
 copy make_copy(void *to, const void *from, size_t bytes)
 {
     copy c;
-    c.to = canonical(to);
-    c.from = canonical(from);
+    c.to = static_cast<unsigned char *>(to);
+    c.from = static_cast<const unsigned char *>(from);
     c.bytes = bytes;
     c.issuer = current();
     return c;
@@ -243,7 +241,6 @@ void store_async(uint32_t to, const void *value, size_t bytes, uint32_t barrier,
 {
     check_alignment(arena + to, bytes, "st.async", at);
     copy c = make_copy(arena + to, nullptr, bytes);
-    c.from = nullptr;
     memcpy(c.value, value, bytes);
     start_tracked(std::move(c), barrier, at);
 }

@@ -1,7 +1,6 @@
 /* barrier.cpp: barriers of block and cluster, and the collectives of a warp. */
 #include "internal.h"
 
-#include <algorithm>
 #include <cstring>
 
 namespace simt
@@ -21,13 +20,8 @@ void wake(std::vector<thread *> &group)
 
 void let_go(barrier &b)
 {
-    if (state.check) {
+    if (state.check)
         order_together(b.waiting);
-        for (thread *t : b.waiting)
-            t->now.join_all(b.gathered);
-        b.gathered = clock();
-    }
-    b.arrived = 0;
     wake(b.waiting);
 }
 
@@ -54,19 +48,6 @@ void shuffle_after_barrier(site at)
         yield(at);
 }
 
-void enter(barrier &b, unsigned expected, const char *name, site at)
-{
-    b.waiting.push_back(current());
-    b.arrived++;
-    current()->waits_at = at;
-    if (b.arrived == expected) {
-        let_go(b);
-        shuffle_after_barrier(at);
-    } else {
-        wait(name, at);
-    }
-}
-
 unsigned live_in_cluster(unsigned cluster)
 {
     unsigned live = 0;
@@ -85,52 +66,23 @@ bool same_site(site a, site b)
     return a.line == b.line && same_text(a.file, b.file);
 }
 
-exchange &exchange_of(warp &w, uint32_t mask)
+bool complete(const warp &w)
 {
-    for (auto &e : w.exchanges)
-        if (e->mask == mask)
-            return *e;
-    for (auto &e : w.exchanges)
-        if (e->waiting.empty() && e->unread == 0) {
-            e->mask = mask;
-            return *e;
-        }
-    w.exchanges.push_back(std::make_unique<exchange>());
-    w.exchanges.back()->mask = mask;
-    return *w.exchanges.back();
+    return !w.waiting.empty() &&
+           w.waiting.size() == static_cast<size_t>(__builtin_popcount(w.alive));
 }
 
-/* Refuses a mask that overlaps another one in use: a lane waits for one mask at a time, so the
- * two could never both complete. */
-void check_mask(const warp &w, uint32_t mask, const char *operation, site at)
+void finish_exchange(warp &w)
 {
-    unsigned lane = current()->lane;
-    if (!(mask >> lane & 1))
-        fail(at, "%s: lane %u is not in its own mask %08x", operation, lane, mask);
-    for (const auto &e : w.exchanges)
-        if (e->mask != mask && !e->waiting.empty() && (e->mask & mask))
-            fail(at, "%s with mask %08x meets %s with mask %08x at %s", operation, mask,
-                 e->what.name, e->mask, place_name(place_of(e->at)).c_str());
-}
-
-bool complete(const warp &w, const exchange &e)
-{
-    return !e.waiting.empty() && e.arrived == (e.mask & w.alive);
-}
-
-void finish_exchange(exchange &e)
-{
-    meeting &met = e.met[e.generation++ & 1];
-    met.lanes = e.arrived;
-    if (e.what.finish && e.arrived != e.mask)
-        fail(e.at, "%s: lanes %08x of its mask have exited", e.what.name, e.mask & ~e.arrived);
-    if (e.what.finish)
-        e.what.finish(met.slots);
-    if (state.check && e.what.orders_memory)
-        order_together(e.waiting);
-    e.arrived = 0;
-    e.unread = static_cast<unsigned>(e.waiting.size());
-    wake(e.waiting);
+    meeting &met = w.met[w.generation++ & 1];
+    met.lanes = w.alive;
+    if (w.what.finish && w.alive != ~0u)
+        fail(w.at, "%s: lanes %08x have exited", w.what.name, ~w.alive);
+    if (w.what.finish)
+        w.what.finish(met.slots);
+    if (state.check && w.what.orders_memory)
+        order_together(w.waiting);
+    wake(w.waiting);
 }
 
 } // namespace
@@ -144,13 +96,19 @@ void block_barrier(unsigned id, unsigned count, site at)
     barrier &b = home->barriers[id];
     if (count % warp_lanes)
         fail(at, "barrier %u: count %u is not a multiple of %u", id, count, warp_lanes);
-    if (b.arrived && b.expected != count)
+    if (!b.waiting.empty() && b.expected != count)
         fail(at, "barrier %u: count %u, but others came with %u", id, count, b.expected);
     if (count == 0 && !b.waiting.empty() && !same_site(b.waiting[0]->waits_at, at))
         fail(at, "__syncthreads diverges: others wait at %s",
              place_name(place_of(b.waiting[0]->waits_at)).c_str());
     b.expected = count;
-    enter(b, count ? count : home->live, "__syncthreads", at);
+    b.waiting.push_back(current());
+    if (b.waiting.size() == (count ? count : home->live)) {
+        let_go(b);
+        shuffle_after_barrier(at);
+    } else {
+        wait("__syncthreads", at);
+    }
 }
 
 void cluster_arrive(site at)
@@ -185,32 +143,27 @@ void cluster_wait(site at)
     shuffle_after_barrier(at);
 }
 
-const meeting &warp_exchange(uint32_t mask, const void *operand, size_t bytes,
-                             const collective &what, site at)
+const meeting &warp_exchange(const void *operand, size_t bytes, const collective &what, site at)
 {
     count_meeting(what.name);
     warp &w = *current()->in_warp;
-    check_mask(w, mask, what.name, at);
-    exchange &e = exchange_of(w, mask);
-    if (e.waiting.empty()) {
-        e.what = what;
-        e.at = at;
-    } else if (!same_text(e.what.name, what.name) || !same_site(e.at, at)) {
-        fail(at, "%s meets %s at %s in one warp", what.name, e.what.name,
-             place_name(place_of(e.at)).c_str());
+    if (w.waiting.empty()) {
+        w.what = what;
+        w.at = at;
+    } else if (!same_text(w.what.name, what.name) || !same_site(w.at, at)) {
+        fail(at, "%s meets %s at %s in one warp", what.name, w.what.name,
+             place_name(place_of(w.at)).c_str());
     }
-    meeting &met = e.met[e.generation & 1];
+    meeting &met = w.met[w.generation & 1];
     if (bytes)
         memcpy(met.slots[current()->lane].bytes, operand, bytes);
-    e.waiting.push_back(current());
-    e.arrived |= 1u << current()->lane;
-    if (complete(w, e)) {
-        finish_exchange(e);
+    w.waiting.push_back(current());
+    if (complete(w)) {
+        finish_exchange(w);
         shuffle_after_barrier(at);
     } else {
         wait(what.name, at);
     }
-    e.unread--;
     return met;
 }
 
@@ -219,16 +172,15 @@ void recheck_barriers(thread *gone)
 {
     block *home = gone->home;
     barrier &whole = home->barriers[0];
-    if (whole.expected == 0 && whole.arrived && whole.arrived == home->live)
+    if (whole.expected == 0 && !whole.waiting.empty() && whole.waiting.size() == home->live)
         let_go(whole);
     barrier &cluster = state.clusters[home->cluster];
     if (gone->cluster_arrived && gone->cluster_generation == cluster.generation)
         cluster.arrived--;
     if (cluster.arrived && cluster.arrived == live_in_cluster(home->cluster))
         let_go_cluster(cluster);
-    for (auto &e : gone->in_warp->exchanges)
-        if (complete(*gone->in_warp, *e))
-            finish_exchange(*e);
+    if (complete(*gone->in_warp))
+        finish_exchange(*gone->in_warp);
 }
 
 } // namespace simt

@@ -141,8 +141,6 @@ bool is_counted()
 void outcome::add(const outcome &more)
 {
     findings.insert(findings.end(), more.findings.begin(), more.findings.end());
-    switches += more.switches;
-    accesses += more.accesses;
     add_costs(costs, more.costs);
     for (const auto &c : more.collectives)
         collectives[c.first] += c.second;
@@ -153,10 +151,15 @@ void count_access(const void *address, size_t bytes, bool write, bool strong, ui
     if (!is_counted())
         return;
     thread &t = *current();
-    unsigned char *at = canonical(address);
-    if (!in_arena(at))
+    if (!in_arena(address))
         return;
-    counted_access a = {at, place, t.meetings, static_cast<unsigned>(bytes), t.lane, write, strong};
+    counted_access a = {static_cast<const unsigned char *>(address),
+                        place,
+                        t.meetings,
+                        static_cast<unsigned>(bytes),
+                        t.lane,
+                        write,
+                        strong};
     if (is_poll(t, a))
         return;
     size_t looked = 0;

@@ -17,17 +17,18 @@ struct block;
 struct thread;
 struct warp;
 
-/* A copy that a thread has started and that has not been waited for. Addresses are canonical. */
+/* A copy that a thread has started and that has not been waited for. */
 struct copy {
     unsigned char *to = nullptr;
-    unsigned char *from = nullptr; /* nullptr: the source has already been read into `value` */
-    size_t bytes = 0;              /* of the source or, where it is nullptr, of `value` */
-    size_t zero_bytes = 0;         /* how many bytes behind them become zero */
-    unsigned char value[16];       /* the longest copy */
+    const unsigned char *from =
+        nullptr;             /* nullptr: the source has already been read into `value` */
+    size_t bytes = 0;        /* of the source or, where it is nullptr, of `value` */
+    size_t zero_bytes = 0;   /* how many bytes behind them become zero */
+    unsigned char value[16]; /* the longest copy */
     thread *issuer = nullptr;
-    unsigned char *barrier = nullptr; /* completes on this mbarrier; nullptr: it is in a group */
-    epoch accesses = {};              /* as an event of the issuer's agents */
-    clock known;                      /* what the mbarrier passes on (signal_clock) */
+    const void *barrier = nullptr; /* completes on this mbarrier; nullptr: it is in a group */
+    epoch accesses = {};           /* as an event of the issuer's agents */
+    clock known;                   /* what the mbarrier passes on (signal_clock) */
 };
 
 /* Copies in program order: those of committed groups, and those still open. */
@@ -42,7 +43,7 @@ enum class agent { copy, tracked, count };
 
 /* One access of a lane, logged when a launch counts accesses. */
 struct counted_access {
-    unsigned char *address; /* canonical */
+    const unsigned char *address;
     uint32_t place, meetings;
     unsigned bytes, lane;
     bool write, strong;
@@ -64,49 +65,38 @@ struct thread : identity {
     unsigned cluster_generation = 0; /* of the cluster barrier when it arrived */
     uint32_t meetings = 0; /* collectives and barriers so far, when accesses are counted */
     std::vector<counted_access> counted;
-    clock now;                   /* everything that happens before the next access */
-    clock released[scope_count]; /* what the last fence of at least this scope releases */
-    clock observed[scope_count]; /* what relaxed reads observed; a fence of the scope adds it to
-                                    `now` */
+    clock now; /* everything that happens before the next access */
 };
 
-/* One collective in progress: the lanes of a mask, their operands and results. There are two
- * generations, because a fast lane may enter the next collective before a slow lane has read this
- * one. */
-struct exchange {
-    uint32_t mask = 0, arrived = 0;
-    unsigned generation = 0;
-    unsigned unread = 0; /* lanes that may continue and have not read the results yet */
-    collective what = {};
-    site at = {};
-    std::vector<thread *> waiting;
-    meeting met[2];
-};
-
+/* A warp, and its collective in progress. There are two meetings, because a fast lane may enter the
+ * next collective before a slow lane has read this one. */
 struct warp {
     uint32_t alive = 0, ready = 0;
     unsigned turn = 0;   /* with seed 0: the lane that is tried first */
     bool queued = false; /* it is in the scheduler's list */
     thread *lanes[warp_lanes] = {};
-    std::vector<std::unique_ptr<exchange>> exchanges;
+    collective what = {};
+    site at = {};
+    std::vector<thread *> waiting;
+    unsigned generation = 0;
+    meeting met[2];
 };
 
 /* A barrier of a block (bar.sync) or a cluster. */
 struct barrier {
     std::vector<thread *> waiting;
-    unsigned arrived = 0;    /* threads in `waiting` and threads that arrived without waiting */
-    unsigned expected = 0;   /* threads that it takes; named barriers only */
-    clock gathered;          /* what the threads knew that arrived without waiting */
-    clock last_gathered;     /* the same of the previous generation; cluster barriers only */
-    unsigned generation = 0; /* cluster barriers only */
+    unsigned expected = 0; /* of a block: threads that it takes; 0: all */
+
+    unsigned arrived = 0, generation = 0; /* of a cluster, whose threads arrive and wait later */
+    clock gathered;                       /* what the threads knew that arrived */
+    clock last_gathered;                  /* the same of the generation before */
 };
 
 constexpr unsigned named_barriers = 16;
 
 struct block {
     unsigned id = 0, cluster = 0, live = 0, first = 0; /* first: id of its first thread */
-    unsigned char *dynamic_shared = nullptr;
-    unsigned char *static_shared = nullptr; /* its copy while another block is resident */
+    unsigned char *shared = nullptr;
     barrier barriers[named_barriers];
     std::vector<std::unique_ptr<warp>> warps;
 };
@@ -138,7 +128,6 @@ inline thread *current()
 uint64_t random_bits();
 void make_ready(thread *t);
 void wait(const char *what, site at); /* returns once somebody makes current ready */
-void progress();                      /* memory has changed, which may end a spinning loop */
 void met();                           /* threads met at a barrier or in a collective */
 [[noreturn]] void abandon(fault kind, const std::string &text); /* ends the launch */
 
@@ -157,27 +146,15 @@ struct allocation {
 extern std::vector<allocation> allocations; /* by ascending address; [0] means none */
 constexpr size_t arena_bytes = size_t{512} << 20;
 extern unsigned char *arena;
-extern unsigned char *static_begin, *static_end; /* the program's thread-local segment */
 inline bool in_arena(const void *address)
 {
     const unsigned char *byte = static_cast<const unsigned char *>(address);
     return byte >= arena && byte < arena + arena_bytes;
 }
-/* Returns an address that is the same for a byte in all blocks. */
-inline unsigned char *canonical(const void *address)
-{
-    const unsigned char *byte = static_cast<const unsigned char *>(address);
-    if (self && byte >= static_begin && byte < static_end)
-        return current()->home->static_shared + (byte - static_begin);
-    return const_cast<unsigned char *>(byte);
-}
-unsigned char *live_address(unsigned char *canonical); /* where the byte lies at present */
-const allocation *find_allocation(const unsigned char *canonical);
-void allocate_shared(block *b, size_t dynamic_bytes);
+const allocation *find_allocation(const void *address);
+void allocate_shared(block *b, size_t bytes);
 void free_shared(size_t mark);
 size_t allocation_mark();
-void make_resident(block *b);
-void restore_static_shared();
 void check_red_zones();
 
 /* order.cpp: which accesses are ordered after which */
@@ -185,17 +162,9 @@ void order_begin();
 void order_together(const std::vector<thread *> &group);
 void tick(thread *t);
 epoch agent_epoch(thread *t, agent kind);
+/* An access of the running thread is about to be made. reach: its scope, or -1 where it is weak. */
+void announce(const void *address, size_t bytes, strong kind, int reach, uint32_t place);
 bool scope_includes(scope s, const block *a, const block *b);
-
-/* What was released at an address, by which block and with which scope. */
-struct release {
-    scope reach;
-    const block *by;
-    clock known;
-};
-void add_release(std::vector<release> &to, scope reach, const block *by, const clock &known);
-void release_at(thread *t, std::vector<release> &to, scope s, bool release);
-void acquire_at(thread *t, const std::vector<release> &from, scope s, bool acquire);
 
 /* shadow.cpp */
 struct actor {
@@ -208,15 +177,14 @@ struct actor {
 };
 void shadow_begin();
 void shadow_end(); /* checks what only the end of a launch can tell */
-void shadow_access(const unsigned char *canonical, size_t bytes, bool write, const actor &by,
-                   uint32_t place);
+void shadow_access(const void *address, size_t bytes, bool write, const actor &by, uint32_t place);
 void shadow_block_exit(block *b);
 void shadow_initialise(const span &bytes, bool initialised); /* what device_allocate returned */
 
 /* mbarrier.cpp */
 void mbarrier_begin();
-void mbarrier_complete(unsigned char *barrier, const copy &done);
-void mbarrier_check_use(unsigned char *barrier, site at);
+void mbarrier_complete(const void *barrier, const copy &done);
+void mbarrier_check_use(const void *barrier, site at);
 
 /* async.cpp */
 void async_begin();
@@ -225,7 +193,6 @@ void deliver_when_idle(); /* when all threads spin */
 void deliver_rest();      /* when the kernel is over */
 void read_all_sources();  /* of all copies that have been started */
 void check_no_copies(thread *leaving);
-void check_alignment(const void *address, size_t bytes, const char *what, site at);
 
 /* follow.cpp: launches that begin before the one before has ended */
 void follow_begin();
@@ -242,7 +209,7 @@ uint32_t place_of(site at);
 uint32_t place_of(const void *program_counter);
 std::string place_name(uint32_t place);
 std::string thread_name(const thread *t);
-std::string address_name(const unsigned char *canonical);
+std::string address_name(const void *address);
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 void report(fault kind, const std::string &text, uint32_t place, uint32_t other);
 void name_places(); /* replaces program counters in all findings by source lines */

@@ -15,6 +15,13 @@ namespace
 
 constexpr int64_t count_limit = (1 << 20) - 1; /* of arrivals and of tx-count, as in the manual */
 
+/* What one block has released, with a scope. */
+struct release {
+    scope reach;
+    const block *by;
+    clock known;
+};
+
 struct mbarrier {
     uint64_t cookie = 0;
     unsigned expected = 0;                     /* arrivals per phase */
@@ -24,28 +31,39 @@ struct mbarrier {
     std::vector<release> gathering, completed; /* by arrivals of this phase and the previous one */
 };
 
-std::unordered_map<unsigned char *, mbarrier> barriers;
+std::unordered_map<const void *, mbarrier> barriers;
 uint64_t cookies;
 
-mbarrier &find(unsigned char *at_byte, site at)
+mbarrier &find(const void *barrier, site at)
 {
     uint64_t stored;
-    memcpy(&stored, live_address(at_byte), sizeof stored);
-    auto found = barriers.find(at_byte);
+    memcpy(&stored, barrier, sizeof stored);
+    auto found = barriers.find(barrier);
     if (found == barriers.end() || found->second.cookie != stored)
         fail(at, "%s is no initialised mbarrier, or was overwritten",
-             address_name(at_byte).c_str());
+             address_name(barrier).c_str());
     return found->second;
 }
 
 /* Every use of the object must be ordered after its initialisation. */
-void check_ordered(unsigned char *at_byte, site at)
+void check_ordered(const void *barrier, site at)
 {
     if (!state.check)
         return;
     thread *t = current();
     actor by = {t->id, t->now.seen.of(t->id), t, false, static_cast<int>(scope::cluster), false};
-    shadow_access(at_byte, sizeof(uint64_t), false, by, place_of(at));
+    shadow_access(barrier, sizeof(uint64_t), false, by, place_of(at));
+}
+
+void add_release(std::vector<release> &to, scope reach, const block *by, const clock &known)
+{
+    for (release &r : to) {
+        if (r.reach == reach && r.by == by) {
+            r.known.join_all(known);
+            return;
+        }
+    }
+    to.push_back({reach, by, known});
 }
 
 void complete_phase_if_due(mbarrier &b)
@@ -70,54 +88,45 @@ void mbarrier_init(void *barrier, unsigned count, site at)
 {
     if (count == 0 || count > count_limit)
         fail(at, "mbarrier.init: count %u", count);
-    if (reinterpret_cast<uintptr_t>(barrier) % sizeof(uint64_t))
-        fail(at, "mbarrier.init: the object is not aligned to 8 bytes");
-    unsigned char *byte = canonical(barrier);
-    if (find_allocation(byte)->owner != current()->home)
+    check_alignment(barrier, sizeof(uint64_t), "mbarrier.init", at);
+    if (find_allocation(barrier)->owner != current()->home)
         fail(at, "mbarrier.init: %s is not shared memory of this block",
-             address_name(byte).c_str());
+             address_name(barrier).c_str());
     weak_access(barrier, sizeof(uint64_t), true, at);
     mbarrier b;
     b.cookie = ++cookies;
     b.expected = count;
     b.pending = count;
     memcpy(barrier, &b.cookie, sizeof b.cookie);
-    barriers[byte] = std::move(b);
+    barriers[barrier] = std::move(b);
 }
 
-void mbarrier_check_use(unsigned char *at_byte, site at)
+void mbarrier_check_use(const void *barrier, site at)
 {
-    find(at_byte, at);
-    check_ordered(at_byte, at);
+    find(barrier, at);
+    check_ordered(barrier, at);
 }
 
-void mbarrier_expect(uint32_t barrier, unsigned bytes, site at)
+void mbarrier_arrive_expect(void *barrier, unsigned bytes, site at)
 {
-    mbarrier &b = find(arena + barrier, at);
-    check_ordered(arena + barrier, at);
+    yield(at);
+    mbarrier &b = find(barrier, at);
+    check_ordered(barrier, at);
     b.bytes += bytes;
     if (b.bytes > count_limit)
         fail(at, "mbarrier: tx-count %lld exceeds its range", static_cast<long long>(b.bytes));
-}
-
-void mbarrier_arrive(uint32_t barrier, unsigned count, scope s, site at)
-{
-    yield(at);
-    mbarrier &b = find(arena + barrier, at);
-    check_ordered(arena + barrier, at);
-    if (count > b.pending)
-        fail(at, "mbarrier: %u arrive, but the phase waits for %lld", count,
-             static_cast<long long>(b.pending));
+    if (b.pending == 0)
+        fail(at, "mbarrier: one arrives, but the phase waits for none");
     if (state.check) {
-        add_release(b.gathering, s, current()->home, current()->now);
+        add_release(b.gathering, scope::cta, current()->home, current()->now);
         tick(current());
     }
-    b.pending -= count;
+    b.pending--;
     complete_phase_if_due(b);
     progress();
 }
 
-void mbarrier_complete(unsigned char *barrier, const copy &done)
+void mbarrier_complete(const void *barrier, const copy &done)
 {
     mbarrier &b = barriers[barrier];
     if (b.expected == 0) {
@@ -136,15 +145,16 @@ void mbarrier_complete(unsigned char *barrier, const copy &done)
 bool mbarrier_test(const void *barrier, unsigned parity, scope s, site at)
 {
     yield(at);
-    unsigned char *byte = canonical(barrier);
-    mbarrier &b = find(byte, at);
-    if (find_allocation(byte)->owner != current()->home)
+    mbarrier &b = find(barrier, at);
+    if (find_allocation(barrier)->owner != current()->home)
         fail(at, "mbarrier wait: a block can wait on its own objects only");
     if ((b.phase & 1) == (parity & 1))
         return false;
-    check_ordered(byte, at); /* checked once per wait, since a wait polls often */
-    if (state.check)
-        acquire_at(current(), b.completed, s, true);
+    check_ordered(barrier, at); /* checked once per wait, since a wait polls often */
+    for (const release &r : b.completed)
+        if (scope_includes(r.reach, r.by, current()->home) &&
+            scope_includes(s, current()->home, r.by))
+            current()->now.join_all(r.known);
     return true;
 }
 

@@ -1,22 +1,17 @@
-/* memory.cpp: the arena that stands for global memory and for all blocks' shared memory.
- *
- * Static __shared__ variables are thread_local variables of the program (device/device.h). As on
- * the device, every block sees its own variables at the same address: when a thread of another
- * block runs, the contents are saved and those of its block are copied there. */
+/* memory.cpp: the arena that stands for global memory and for all blocks' shared memory. */
 #include "internal.h"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <link.h>
 #include <sys/mman.h>
 
 namespace simt
 {
 
 std::vector<allocation> allocations;
-unsigned char *arena, *static_begin, *static_end;
+unsigned char *arena;
 
 namespace
 {
@@ -25,25 +20,11 @@ constexpr size_t red_zone_bytes = 256;
 constexpr size_t alignment = 128;
 constexpr unsigned char poison = 0xff;
 size_t arena_top;
-block *resident;                          /* whose static shared memory lies there at present */
-std::vector<unsigned char> static_before; /* what was there before the launch */
-
-int find_static_shared(dl_phdr_info *program, size_t, void *)
-{
-    for (int i = 0; i < program->dlpi_phnum; i++) {
-        if (program->dlpi_phdr[i].p_type != PT_TLS)
-            continue;
-        static_begin = static_cast<unsigned char *>(program->dlpi_tls_data);
-        static_end = static_begin + program->dlpi_phdr[i].p_memsz;
-    }
-    return 1; /* stops at the first entry, the main program: libraries hold no kernels */
-}
 
 void begin()
 {
     if (arena)
         return;
-    dl_iterate_phdr(find_static_shared, nullptr);
     void *memory = mmap(nullptr, arena_bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) {
@@ -92,19 +73,11 @@ void device_reset()
     arena_top = 0;
 }
 
-unsigned char *live_address(unsigned char *byte)
+const allocation *find_allocation(const void *address)
 {
-    size_t bytes = static_cast<size_t>(static_end - static_begin);
-    if (resident && byte >= resident->static_shared && byte < resident->static_shared + bytes)
-        return static_begin + (byte - resident->static_shared);
-    return byte;
-}
-
-const allocation *find_allocation(const unsigned char *byte)
-{
-    auto above =
-        std::upper_bound(allocations.begin() + 1, allocations.end(), byte,
-                         [](const unsigned char *at, const allocation &a) { return at < a.begin; });
+    auto above = std::upper_bound(
+        allocations.begin() + 1, allocations.end(), address,
+        [](const void *at, const allocation &a) { return at < static_cast<void *>(a.begin); });
     return &above[-1];
 }
 
@@ -114,13 +87,9 @@ size_t allocation_mark()
     return allocations.size();
 }
 
-void allocate_shared(block *b, size_t dynamic_bytes)
+void allocate_shared(block *b, size_t bytes)
 {
-    size_t static_bytes = static_cast<size_t>(static_end - static_begin);
-    b->dynamic_shared =
-        allocate(dynamic_bytes, format("shared memory of block %u", b->id), b, false);
-    b->static_shared =
-        allocate(static_bytes, format("static shared memory of block %u", b->id), b, false);
+    b->shared = allocate(bytes, format("shared memory of block %u", b->id), b, false);
 }
 
 void free_shared(size_t mark)
@@ -128,28 +97,6 @@ void free_shared(size_t mark)
     const allocation &last = allocations[mark - 1];
     arena_top = static_cast<size_t>(last.begin + last.bytes - arena);
     allocations.resize(mark);
-}
-
-void make_resident(block *b)
-{
-    size_t bytes = static_cast<size_t>(static_end - static_begin);
-    if (resident == b || bytes == 0)
-        return;
-    if (resident)
-        memcpy(resident->static_shared, static_begin, bytes);
-    else
-        static_before.assign(static_begin, static_end);
-    memcpy(static_begin, b->static_shared, bytes);
-    resident = b;
-}
-
-void restore_static_shared()
-{
-    if (!resident)
-        return;
-    memcpy(resident->static_shared, static_begin, static_before.size());
-    memcpy(static_begin, static_before.data(), static_before.size());
-    resident = nullptr;
 }
 
 void check_red_zones()
@@ -165,17 +112,12 @@ void check_red_zones()
 
 void *dynamic_shared()
 {
-    return current()->home->dynamic_shared;
-}
-
-void *pointer_of(uint32_t shared)
-{
-    return live_address(arena + shared);
+    return current()->home->shared;
 }
 
 uint32_t shared_address(const void *address)
 {
-    return static_cast<uint32_t>(canonical(address) - arena);
+    return static_cast<uint32_t>(static_cast<const unsigned char *>(address) - arena);
 }
 
 uint32_t map_shared_address(uint32_t address, unsigned rank, site at)
@@ -185,16 +127,13 @@ uint32_t map_shared_address(uint32_t address, unsigned rank, site at)
         fail(at, "rank %u of a cluster of %u", rank, cluster_size);
     block *peer = &state.blocks[home->id - home->id % cluster_size + rank];
     unsigned char *byte = arena + address;
-    const allocation *in = find_allocation(byte);
-    if (in->owner != home)
+    if (find_allocation(byte)->owner != home)
         fail(at, "%s is not shared memory of this block", address_name(byte).c_str());
     if (peer->live == 0)
         abandon(fault::remote_exit,
                 format("block %u has exited when its memory is mapped at ", peer->id) +
                     place_name(place_of(at)));
-    bool is_static = in->begin == home->static_shared;
-    unsigned char *to = is_static ? peer->static_shared : peer->dynamic_shared;
-    return static_cast<uint32_t>(to + (byte - in->begin) - arena);
+    return static_cast<uint32_t>(peer->shared + (byte - home->shared) - arena);
 }
 
 } // namespace simt

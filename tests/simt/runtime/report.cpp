@@ -157,10 +157,11 @@ std::string thread_name(const thread *t)
     return format("block %u thread %u", t->home->id, t->id - t->home->first);
 }
 
-std::string address_name(const unsigned char *byte)
+std::string address_name(const void *address)
 {
-    const allocation *in = find_allocation(byte);
-    return format("%s+%td (of %zu)", in->name.c_str(), byte - in->begin, in->bytes);
+    const allocation *in = find_allocation(address);
+    return format("%s+%td (of %zu)", in->name.c_str(),
+                  static_cast<const unsigned char *>(address) - in->begin, in->bytes);
 }
 
 void report(fault kind, const std::string &text, uint32_t place, uint32_t other)

@@ -66,12 +66,9 @@ thread *choose(bool leave)
 void go(void **save, bool leave)
 {
     thread *next = choose(leave);
-    state.result.switches++;
     if (next && save == &next->stack)
         return;
     self = next;
-    if (next)
-        make_resident(next->home);
     simt_switch(save, next ? next->stack : main_stack);
 }
 
@@ -222,8 +219,6 @@ void met()
 void yield(site at)
 {
     thread *t = current();
-    if (!t)
-        return;
     t->waits_at = at;
     check_livelock();
     deliver_sometimes();
@@ -296,7 +291,6 @@ outcome launch_kernel(const launch_config &config, bool check, const std::functi
         shadow_end();
     follow_end();
     count_finish();
-    restore_static_shared();
     check_red_zones();
     free_shared(mark);
     name_places();

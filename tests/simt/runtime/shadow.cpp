@@ -167,13 +167,6 @@ bool precedes(const mark &old, const visit &v)
            (!v.by.asynchronous && old.time <= v.by.who->now.seen.of(old.agent));
 }
 
-/* An atomic observes the last write and, if that was an atomic, what that one observed. All of
- * these precede what the atomic precedes: PTX ISA, "Observation Order" and "Causality Order". */
-bool observed(const cell &c, const mark &old, const visit &v)
-{
-    return v.by.update && &old == &c.write && both_strong(old, v);
-}
-
 /* Whether every operation that is morally strong with the new access is also morally strong with
  * the old one. If the old one also precedes the new one, then everything that will race with the
  * old access will race with the new one too, so the old mark is not needed. (Between accesses of
@@ -227,17 +220,15 @@ void add_read(cell &c, const visit &v)
 }
 
 /* A weak write races with every access that is not ordered with it, so no earlier mark is
- * needed. Any write removes the mark of an asynchronous copy that is known only to be over. */
+ * needed. */
 void add_write(cell &c, const visit &v)
 {
     if (v.by.strong < 0) {
         forget(c);
     } else {
         drop_reads(c, v);
-        sift(c.write, c.more ? &c.more->writes : nullptr, [&](const mark &old) {
-            bool before = precedes(old, v) || observed(c, old, v);
-            return old.asynchronous ? precedes(old, v) : !before || !as_strong(old, v);
-        });
+        sift(c.write, c.more ? &c.more->writes : nullptr,
+             [&](const mark &old) { return !precedes(old, v) || !as_strong(old, v); });
     }
     add(c, c.write, &more_marks::writes, v.left);
     c.initialised = true;
@@ -362,7 +353,7 @@ void shadow_begin()
 
 void load_read_only(const void *address, size_t bytes, site at)
 {
-    const unsigned char *byte = canonical(address);
+    const auto *byte = static_cast<const unsigned char *>(address);
     if (self && state.check && in_arena(byte))
         read_only_loads.push_back({byte, bytes, place_of(at), current()});
 }
@@ -395,12 +386,11 @@ void shadow_initialise(const span &bytes, bool initialised)
     }
 }
 
-void shadow_access(const unsigned char *address, size_t bytes, bool write, const actor &by,
-                   uint32_t place)
+void shadow_access(const void *begin, size_t bytes, bool write, const actor &by, uint32_t place)
 {
+    const auto *address = static_cast<const unsigned char *>(begin);
     if (!in_arena(address))
         return; /* it is on the thread's stack or in the test's host memory, as arguments are */
-    state.result.accesses++;
     visit v = {by, write, place, address, mark_of(address, bytes, by, place)};
     size_t first = static_cast<size_t>(address - arena), end = first + bytes;
     const allocation &in = allocations[shadow[first / word_bytes].allocation];

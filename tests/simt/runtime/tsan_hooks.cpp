@@ -28,26 +28,11 @@ void preempt()
 
 void plain(void *address, size_t bytes, bool write, const void *program_counter)
 {
-    if (self && state.config.count)
-        count_access(address, bytes, write, false, place_of(program_counter));
-    if (!self || !state.check)
+    if (!self || !in_arena(address))
         return;
-    unsigned char *byte = canonical(address);
-    if (!in_arena(byte))
-        return;
-    preempt();
-    thread *t = current();
-    shadow_access(byte, bytes, write, {t->id, t->now.seen.of(t->id), t, false, -1, false},
-                  place_of(program_counter));
-}
-
-/* Volatile accesses are treated as relaxed ones of system scope (PTX ISA, "Volatile
- * operations"). */
-void is_volatile(void *address, size_t bytes, strong kind)
-{
-    strong_order order = {kind, false, false, scope::sys};
-    strong_begin(address, bytes, order, {"a volatile access", 0});
-    strong_end(address, order, true); /* true, because it may have changed memory */
+    if (state.check)
+        preempt();
+    announce(address, bytes, write ? strong::store : strong::load, -1, place_of(program_counter));
 }
 
 /* What the compiler says of an access, in the layout that GCC and Clang share. */
@@ -66,31 +51,16 @@ struct described_access {
 } // namespace simt
 
 /* GCC and Clang define these names and argument lists. */
-#define HOOKS(n)                                               \
-    void __tsan_read##n(void *p)                               \
+#define HOOK(name, n, write)                                   \
+    void __tsan_##name##n(void *p)                             \
     {                                                          \
-        simt::plain(p, n, false, __builtin_return_address(0)); \
-    }                                                          \
-    void __tsan_write##n(void *p)                              \
-    {                                                          \
-        simt::plain(p, n, true, __builtin_return_address(0));  \
-    }                                                          \
-    void __tsan_unaligned_read##n(void *p)                     \
-    {                                                          \
-        simt::plain(p, n, false, __builtin_return_address(0)); \
-    }                                                          \
-    void __tsan_unaligned_write##n(void *p)                    \
-    {                                                          \
-        simt::plain(p, n, true, __builtin_return_address(0));  \
-    }                                                          \
-    void __tsan_volatile_read##n(void *p)                      \
-    {                                                          \
-        simt::is_volatile(p, n, simt::strong::load);           \
-    }                                                          \
-    void __tsan_volatile_write##n(void *p)                     \
-    {                                                          \
-        simt::is_volatile(p, n, simt::strong::store);          \
+        simt::plain(p, n, write, __builtin_return_address(0)); \
     }
+#define HOOKS(n)                   \
+    HOOK(read, n, false)           \
+    HOOK(write, n, true)           \
+    HOOK(unaligned_read, n, false) \
+    HOOK(unaligned_write, n, true)
 
 extern "C" {
 
@@ -127,13 +97,7 @@ void __tsan_vptr_update(void **, void *)
 {
 }
 
-void *simt_memcpy(void *to, const void *from, size_t n)
-{
-    simt::plain(const_cast<void *>(from), n, false, __builtin_return_address(0));
-    simt::plain(to, n, true, __builtin_return_address(0));
-    return memcpy(to, from, n);
-}
-
+/* memcpy is redirected here too. */
 void *simt_memmove(void *to, const void *from, size_t n)
 {
     simt::plain(const_cast<void *>(from), n, false, __builtin_return_address(0));

@@ -1,6 +1,5 @@
 /* The functions of cuda/common/ptx.cuh for the host, under the same names and the same path, which
- * is found first. That file describes them; comments here say only what differs on the host. Some
- * functions are here alone, because only tests of the race detector use them. */
+ * is found first. That file describes them; comments here say only what differs on the host. */
 #ifndef LB_PTX_CUH
 #define LB_PTX_CUH
 
@@ -20,48 +19,31 @@ using simt::site;
 
 /* ---- Order ----------------------------------------------------------------------------------- */
 
-template <scope S> inline void fence_acq_rel()
-{
-    simt::fence(S);
-}
-
 template <scope S, class T> inline T load_relaxed(const T *from, site at = site::here())
 {
-    return simt::strong_load(from, false, S, at);
-}
-
-template <scope S, class T> inline T load_acquire(const T *from, site at = site::here())
-{
-    return simt::strong_load(from, true, S, at);
+    return simt::strong_load(from, S, at);
 }
 
 template <scope S, class T> inline void store_relaxed(T *to, T value, site at = site::here())
 {
-    simt::strong_store(to, value, false, S, at);
-}
-
-template <scope S, class T> inline void store_release(T *to, T value, site at = site::here())
-{
-    simt::strong_store(to, value, true, S, at);
+    simt::strong_store(to, value, S, at);
 }
 
 /* Reads the words one by one and lets other threads run in between. */
 template <scope S>
 inline void load_relaxed4(uint32_t (&to)[4], const void *from, site at = site::here())
 {
-    if (reinterpret_cast<uintptr_t>(from) % 16)
-        simt::fail(at, "load_relaxed4: the address is not aligned to 16 bytes");
+    simt::check_alignment(from, 16, "load_relaxed4", at);
     for (int i = 0; i < 4; i++)
-        to[i] = simt::strong_load(static_cast<const uint32_t *>(from) + i, false, S, at);
+        to[i] = simt::strong_load(static_cast<const uint32_t *>(from) + i, S, at);
 }
 
 template <scope S>
 inline void store_relaxed4(void *to, const uint32_t (&value)[4], site at = site::here())
 {
-    if (reinterpret_cast<uintptr_t>(to) % 16)
-        simt::fail(at, "store_relaxed4: the address is not aligned to 16 bytes");
+    simt::check_alignment(to, 16, "store_relaxed4", at);
     for (int i = 3; i >= 0; i--)
-        simt::strong_store(static_cast<uint32_t *>(to) + i, value[i], false, S, at);
+        simt::strong_store(static_cast<uint32_t *>(to) + i, value[i], S, at);
 }
 
 /* ---- Barriers -------------------------------------------------------------------------------- */
@@ -99,7 +81,7 @@ template <int bytes>
 inline void copy_async(void *to, const void *from, unsigned from_bytes = bytes,
                        site at = site::here())
 {
-    static_assert(bytes == 4 || bytes == 8 || bytes == 16, "cp.async moves 4, 8 or 16 bytes");
+    static_assert(bytes == 16, "the size that kernels use");
     simt::copy_async(to, from, from_bytes, bytes - from_bytes, at);
 }
 
@@ -147,19 +129,6 @@ inline void cluster_wait(site at = site::here())
     simt::cluster_wait(at);
 }
 
-inline void cluster_sync(site at = site::here())
-{
-    simt::cluster_arrive(at);
-    simt::cluster_wait(at);
-}
-
-SIMT_RUNTIME inline void store_cluster(uint32_t to, float value, site at = site::here())
-{
-    float *place = static_cast<float *>(simt::pointer_of(to));
-    simt::weak_access(place, sizeof *place, true, at);
-    *place = value;
-}
-
 /* ---- mbarrier -------------------------------------------------------------------------------- */
 
 inline void mbarrier_init(uint64_t *barrier, unsigned count, site at = site::here())
@@ -171,20 +140,9 @@ inline void fence_mbarrier_init()
 {
 }
 
-inline void mbarrier_arrive(uint64_t *barrier, site at = site::here())
-{
-    simt::mbarrier_arrive(shared_address(barrier), 1, scope::cta, at);
-}
-
-inline void mbarrier_arrive_cluster(uint32_t barrier, site at = site::here())
-{
-    simt::mbarrier_arrive(barrier, 1, scope::cluster, at);
-}
-
 inline void mbarrier_arrive_expect_bytes(uint64_t *barrier, unsigned bytes, site at = site::here())
 {
-    simt::mbarrier_expect(shared_address(barrier), bytes, at);
-    simt::mbarrier_arrive(shared_address(barrier), 1, scope::cta, at);
+    simt::mbarrier_arrive_expect(barrier, bytes, at);
 }
 
 template <scope S>
@@ -201,11 +159,6 @@ inline void mbarrier_wait(uint64_t *barrier, unsigned parity, site at = site::he
 }
 
 /* ---- Asynchronous stores --------------------------------------------------------------------- */
-
-inline void store_async(uint32_t to, float value, uint32_t barrier, site at = site::here())
-{
-    simt::store_async(to, &value, sizeof value, barrier, at);
-}
 
 inline void store_async(uint32_t to, const float (&value)[4], uint32_t barrier,
                         site at = site::here())
