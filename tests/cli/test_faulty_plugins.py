@@ -20,7 +20,7 @@ class Faults(ProgramTest):
                   "broken_idle_after_first": "is NaN", "cheats_memo_garbage": "off by|that were in no call before"}
         # Of a batch one call is checked, so that a fault in few calls may remain unseen.
         few_calls = ("cheats_same_pointers", "cheats_wrong_in_100", "cheats_changing_bits")
-        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--timing", "batched,stream", "--case-time", "0.3", "--impl",
+        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--timing", "batched,stream", "--case-time", "0.1", "--impl",
                              ",".join(faults), *plugins(faults), exit_code=1)
         self.assertEqual(len(rows), 2 * len(faults))
         for case, row in rows.items():

@@ -59,9 +59,8 @@ const struct lb_impl *lb_plugin(uint32_t abi)
 {
     int again = loaded_before();
     (void)abi;
-    impl = lb_impl_cpu_ref;
-    impl.name = again && fault == other_name ? "renamed" : "reload_" TEXT(FAULT);
-    impl.summary = "cpu_ref that can't be loaded twice";
+    impl = cpu_ref_as(again && fault == other_name ? "renamed" : "reload_" TEXT(FAULT),
+                      "cpu_ref that can't be loaded twice");
     impl.create = create;
     impl.forward = again && fault == refuses ? NULL : forward;
     if (again && fault == crashes)
