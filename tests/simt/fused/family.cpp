@@ -1,11 +1,11 @@
 /* Checks that the fused kernels of one family are right and clean under many schedules.
  *
- *   test_simt_FAMILY_fast clean SEEDS      runs small tiles on odd sizes, and what else the family
- * tests test_simt_FAMILY_fast builtin          runs every built-in tile once test_simt_FAMILY_fast
- * paths [I N]      runs every built-in tile on the paths of bench/cases, or the I-th of N parts of
- * these cases test_simt_FAMILY_fast list             prints which paths the cases of `paths` take
- *   test_simt_FAMILY_check counts TABLE    compares what accesses cost with a table; `print`:
- * prints it
+ *   test_simt_FAMILY_fast clean SEEDS    runs small tiles on odd sizes, and what else is tested
+ *   test_simt_FAMILY_fast builtin        runs every built-in tile once
+ *   test_simt_FAMILY_fast paths [I N]    runs the paths of bench/cases, or the I-th of N parts
+ *   test_simt_FAMILY_fast list           prints which paths the cases of `paths` take
+ *   test_simt_FAMILY_check counts TABLE  compares what accesses cost with a table, or prints it
+ *                                        where TABLE is `print`
  *
  * test_simt_FAMILY_check also takes `clean`, and looks for races there. */
 #include "paths.h"
