@@ -155,7 +155,7 @@ static enum lb_status export_to_folder(const struct lb_run *run, const char *nam
 enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err)
 {
     const char *names = options->subject;
-    const struct lb_export_format *format;
+    const struct lb_export_format *format = NULL;
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
     char folder[4096], name[64];
