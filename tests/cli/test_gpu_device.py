@@ -198,12 +198,6 @@ def has_device():
     return " ok" in done.stdout
 
 
-def chosen(impls, options):
-    """The implementations that --only and --except leave."""
-    return [name for name in impls
-            if (not options.only or name in options.only) and name not in options.omit]
-
-
 def parse(arguments):
     def words(text):
         return set(text.split(","))
@@ -232,7 +226,8 @@ def main(arguments):
     report = Report(options)
     for part in options.part.split(","):
         for cases, impls, axes in sweeps(part, options.impl):
-            left = impls if options.impl else chosen(impls, options)
+            left = [name for name in impls if options.impl or name not in options.omit and
+                    (not options.only or name in options.only)]
             if left:
                 report.sweep(cases, left, axes)
     if not report.failed and not report.present:

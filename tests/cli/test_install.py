@@ -11,9 +11,6 @@ import unittest
 import program
 from program import BUILD, PROGRAM, ProgramTest
 
-PLUGINS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "plugins")
-
-
 def call(*command, **options):
     """Runs the command, which must succeed; returns what it wrote to stdout."""
     return program.call(*command, exit_code=0, **options).stdout
@@ -101,7 +98,7 @@ class Install(ProgramTest):
         flags = call("pkg-config", "--cflags", "bench-lstm", env=environment).split()
         abi = call("pkg-config", "--variable=plugin_abi", "bench-lstm", env=environment).strip()
         self.assertIn(f"#define LB_IMPL_ABI {abi}u", self.read("prefix/include/bench-lstm/impl.h"))
-        source = os.path.join(PLUGINS, "example", "naive.c")
+        source = os.path.join(os.path.dirname(__file__), "../plugins/example/naive.c")
         call("cc", "-shared", "-fPIC", "-O2", *flags, source, "-o", self.path("naive.so"), "-lm")
         self.assert_conforms(self.path("naive.so"))
 

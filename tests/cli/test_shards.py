@@ -16,10 +16,6 @@ PLAN = ["-T", "2,3", "-B", "1,3", "-H", "8,16", "--impl", "cpu_ref,cpu_simd"]
 CASES = [*PLAN, "--case-time", "0.02", "--plots", "none"]  # 16 cases of 8 problems
 
 
-def problem_of(case):
-    return case.split("/", 1)[1]
-
-
 class MergeTest(ProgramTest):
     def merge(self, out, *runs, exit_code=0, said=""):
         return run("--merge", self.path(out), *[self.path(name) for name in runs], exit_code=exit_code, said=said)
@@ -46,7 +42,8 @@ class Shards(MergeTest):
     def test_merged_shards_have_the_cases_of_the_unsharded_plan_each_once(self):
         parts = [set(read_rows(f"{self.shards}/{i}")) for i in (1, 2)]
         self.assertTrue(all(parts))
-        self.assertFalse({problem_of(case) for case in parts[0]} & {problem_of(case) for case in parts[1]})
+        first, second = ({case.split("/", 1)[1] for case in part} for part in parts) # their problems
+        self.assertFalse(first & second)
         done = self.merge("merged", self.shards)
         self.assertIn("16 rows of 2 runs in 1 environment", done.stdout)
         self.assertNotIn("missing", done.stdout)

@@ -20,9 +20,6 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "frameworks"))
 import contract  # pylint: disable=wrong-import-position
 
 SIZES = {"seq_len": 20, "batch": 1, "input": 100, "hidden": 128, "layers": 1, "directions": 1}
-ADAPTERS = {"pytorch": "torch_lstm", "keras": "keras_lstm", "keras_torch": "keras_torch_lstm",
-            "keras_jax": "keras_jax_lstm", "jax": "jax_lstm", "onnxruntime": "onnx_lstm",
-            "openvino": "openvino_lstm"}
 INFER_ONLY = ("onnxruntime", "openvino")
 
 
@@ -35,10 +32,9 @@ class Harness:
     def tensor(self, shape):
         """An array at an address that is a multiple of 256, as all of the harness's are."""
         numbers = self.numbers.normal(0, 0.1, shape).astype("float32")
-        memory = (ctypes.c_char * (numbers.nbytes + 256))()
+        memory = numpy.empty(numbers.nbytes + 256, "uint8")
+        array = memory[-memory.ctypes.data % 256:][:numbers.nbytes].view("float32").reshape(shape)
         self.kept.append(memory)
-        array = numpy.frombuffer(memory, "float32", numbers.size,
-                                 -ctypes.addressof(memory) % 256).reshape(shape)
         array[...] = numbers
         return array
 
@@ -127,9 +123,10 @@ def alone_in_openvino(session, inputs, _given):
     return lambda: request.infer(inputs, share_inputs=True, share_outputs=True)
 
 
-ALONE = {"pytorch": alone_in_pytorch, "keras": alone_in_keras,
-         "keras_torch": alone_in_keras_on_pytorch, "keras_jax": alone_in_jax, "jax": alone_in_jax,
-         "onnxruntime": alone_in_onnxruntime, "openvino": alone_in_openvino}
+FRAMEWORKS = {"pytorch": ("torch_lstm", alone_in_pytorch), "keras": ("keras_lstm", alone_in_keras),
+              "keras_torch": ("keras_torch_lstm", alone_in_keras_on_pytorch),
+              "keras_jax": ("keras_jax_lstm", alone_in_jax), "jax": ("jax_lstm", alone_in_jax),
+              "onnxruntime": ("onnx_lstm", alone_in_onnxruntime), "openvino": ("openvino_lstm", alone_in_openvino)}
 
 
 def time_of(function, calls=20):
@@ -147,11 +144,12 @@ def cost(name, passes, variant):
     case = contract.Case(**SIZES, dtype="f32", passes=passes, math="ieee", act="tanh", ragged=0,
                          threads=1, variant=variant, device="cpu", ordinal=0, cell="standard",
                          projection=0)
-    adapter = importlib.import_module(ADAPTERS[name])
+    file, alone_in = FRAMEWORKS[name]
+    adapter = importlib.import_module(file)
     contract.check(adapter, case)
     harness = Harness(case)  # whose memory the session's tensors are
     session, forward, backward, inputs, given = harness.open(adapter)
-    alone = ALONE[name](session, inputs, given)
+    alone = alone_in(session, inputs, given)
 
     def adapted():
         session.forward(forward)
@@ -166,7 +164,7 @@ def cost(name, passes, variant):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("framework", choices=ADAPTERS)
+    parser.add_argument("framework", choices=FRAMEWORKS)
     parser.add_argument("--pass", dest="passes", default="infer,train")
     parser.add_argument("--variant", default="auto")
     options = parser.parse_args()

@@ -87,7 +87,6 @@ def main():
         import keras as package
     else:
         import tf_keras as package
-    print(f"{module} {package.__version__}, TensorFlow {tf.__version__}", file=sys.stderr)
     for line in sys.stdin:
         layer = json.loads(line)
         gpu(layer["device"] == "gpu")

@@ -50,6 +50,7 @@ struct broken {
     double *dx;           /* [T, B, I] */
     size_t backwards;     /* backward calls so far */
     size_t updated_at;    /* backward calls before the last update */
+    bool updates;         /* an update runs */
     const struct lb_weights *updated; /* of the last update, until they are converted; or NULL */
 };
 
@@ -337,10 +338,11 @@ static enum lb_status broken_gradients(void *self, const struct lb_gradients *gr
                                        struct lb_error *err)
 {
     struct broken *s = self;
+    const size_t gates = fault == update_loses_a_gate && s->updates ? 3 : 4;
     (void)err;
     if (fault == dw_in_gradients)
         sum_gradients(s);
-    store_gradients(s, gradients->dw_ih[0], s->dw_ih, 4 * s->H * s->I);
+    store_gradients(s, gradients->dw_ih[0], s->dw_ih, gates * s->H * s->I);
     store_gradients(s, gradients->dw_hh[0], s->dw_hh, 4 * s->H * s->H);
     store_gradients(s, gradients->db_ih[0], s->db, 4 * s->H);
     store_gradients(s, gradients->db_hh[0], s->db, 4 * s->H);
@@ -350,7 +352,6 @@ static enum lb_status broken_gradients(void *self, const struct lb_gradients *gr
 static enum lb_status broken_update(void *self, const struct lb_update_io *io, struct lb_error *err)
 {
     struct broken *s = self;
-    enum lb_dtype dtype = s->problem.dtype;
     double kept = s->w_hh[0];
     if (fault == idle_update ||
         (fault == update_dirty && s->backwards > 0 && s->updated_at == s->backwards))
@@ -363,14 +364,11 @@ static enum lb_status broken_update(void *self, const struct lb_update_io *io, s
     if (fault == update_keeps_weight)
         s->w_hh[0] = kept;
     if (fault == update_writes_weights)
-        memset((void *)(uintptr_t)io->weights.b_ih[0], 0, lb_dtype_size(dtype));
-    if (fault != update_loses_a_gate)
-        return broken_gradients(self, &io->gradients, err);
-    lb_store(dtype, io->gradients.dw_ih[0], s->dw_ih, 3 * s->H * s->I);
-    lb_store(dtype, io->gradients.dw_hh[0], s->dw_hh, 4 * s->H * s->H);
-    lb_store(dtype, io->gradients.db_ih[0], s->db, 4 * s->H);
-    lb_store(dtype, io->gradients.db_hh[0], s->db, 4 * s->H);
-    return LB_OK;
+        memset((void *)(uintptr_t)io->weights.b_ih[0], 0, lb_dtype_size(s->problem.dtype));
+    s->updates = true;
+    enum lb_status st = broken_gradients(self, &io->gradients, err);
+    s->updates = false;
+    return st;
 }
 
 static void broken_destroy(void *self)

@@ -35,7 +35,7 @@ enum fault {
     policy,        /* another scheduling policy */
     rounding,      /* rounding upward */
     flush,         /* flush-to-zero and denormals-are-zero */
-    handler,       /* a handler of SIGUSR1 */
+    handler,       /* SIGUSR1 ignored */
     blocked,       /* SIGTERM blocked */
     folder,        /* another working directory */
     locale,        /* another locale */
@@ -75,11 +75,6 @@ static void start(void *(*work)(void *))
         pthread_setaffinity_np(thread, sizeof(all), &all);
 }
 
-static void do_nothing(int number)
-{
-    (void)number;
-}
-
 static void start_child(int in_own_session)
 {
     pid_t pid = fork();
@@ -113,7 +108,7 @@ static void leave_settings(void)
         _mm_setcsr(_mm_getcsr() | 0x8040);
 #endif
         break;
-    case handler: signal(SIGUSR1, do_nothing); break;
+    case handler: signal(SIGUSR1, SIG_IGN); break;
     case folder: (void)!chdir("/"); break;
     case locale: setlocale(LC_ALL, "C.UTF-8"); break;
     case limit:

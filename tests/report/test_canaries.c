@@ -15,15 +15,6 @@ struct sweep {
     size_t canaries;            /* in how many of them it is */
 };
 
-/* About normal, by twelve uniform draws. */
-static double normal(uint64_t *state)
-{
-    double sum = -6;
-    for (int i = 0; i < 12; i++)
-        sum += (double)draws_bits(state) * 0x1p-53;
-    return sum;
-}
-
 /* Returns how many nodes are off; *verdict: that of node 1. */
 static size_t judge(const struct sweep *sweep, uint64_t *state, struct lb_canary_verdict *verdict)
 {
@@ -31,12 +22,12 @@ static size_t judge(const struct sweep *sweep, uint64_t *state, struct lb_canary
     struct lb_canary_verdict verdicts[NODES];
     size_t devices[NODES], count = 0, off = 0;
     for (size_t n = 0; n < sweep->nodes; n++) {
-        double speed = exp(sweep->node_spread * normal(state));
+        double speed = exp(sweep->node_spread * draws_normal(state));
         devices[n] = n % sweep->devices;
         for (size_t i = 0; i < 2 * sweep->shards; i++)
             for (size_t k = 0; k < LB_CANARY_COUNT; k++) {
                 double ns = 1e5 * (double)(1 + k) * (double)(1 + 4 * devices[n]) * speed *
-                            exp(sweep->spread * normal(state));
+                            exp(sweep->spread * draws_normal(state));
                 ns *= n == 1 && k < sweep->canaries ? sweep->factor : 1;
                 times[count++] = (struct lb_canary_time){n, ids[k], ns};
             }

@@ -63,7 +63,7 @@ def one_hot(x, dtype=torch.float32):
 
 def train(text, model, gap):
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    for step in range(1, 601):
+    for _ in range(600):
         x, targets = draw(text, 64, 32, gap)
         loss = torch.nn.functional.cross_entropy(
             model(one_hot(x)).flatten(0, 1), targets.flatten(), ignore_index=-1)
@@ -71,15 +71,12 @@ def train(text, model, gap):
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if step % 100 == 0:
-            print(f"  step {step}: {loss.item():.2f} nats per character")
 
 
 def main():
     torch.manual_seed(1)
     text = read_text()
     for name, hidden, layers, gap in (("next", 32, 1, False), ("gap", 16, 2, True)):
-        print(name)
         model = Model(hidden, layers, gap)
         train(text, model, gap)
         lstm = model.lstm
