@@ -425,24 +425,24 @@ static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double
     group->count += count;
 }
 
-/* Honest results are within 1.1 times the rounded evaluation's error in bf16 and f16, and
- * within 2 in f32, where the order of sums matters more (TOLERANCES.md). It does in streams too,
- * where it decides to which of two neighbours c is rounded.
- * Those of int8, 1 where they follow int8.h, are up to 1.7 where y is rounded to integers as well.
- */
-static const double usual_ratio_f32 = 3, usual_ratio_half = 1.5, usual_ratio_int8 = 2;
+/* How many times the rounded evaluation's error results may have before they have less precision
+ * than the dtype gives. Honest ones are within 1.1 in bf16 and f16, and within 2 in f32, where the
+ * order of sums matters more (TOLERANCES.md); in int8 up to 1.7, where y is rounded to integers as
+ * well; in streams up to 1.9, where tiny errors decide to which neighbour c is rounded. */
+static double usual_ratio(const struct lb_oracle *net)
+{
+    if (is_wide(&net->problem))
+        return 3;
+    return net->problem.dtype == LB_INT8 || net->carried_every > 0 ? 2 : 1.5;
+}
 
 static void judge_precision(const struct lb_oracle *net, const struct group_errors groups[2],
                             struct lb_check *check)
 {
-    const struct lb_problem *p = &net->problem;
-    bool by_order = is_wide(p) || (net->carried_every > 0 && p->dtype != LB_INT8);
     for (int g = 0; g < 2; g++) {
         double ratio = sqrt(groups[g].result / groups[g].rounded);
-        double usual = (by_order              ? usual_ratio_f32
-                        : p->dtype == LB_INT8 ? usual_ratio_int8
-                                              : usual_ratio_half) *
-                       widening(groups[g].count, shared_steps(net)) * widening_of_cell(p);
+        double usual = usual_ratio(net) * widening(groups[g].count, shared_steps(net)) *
+                       widening_of_cell(&net->problem);
         if (groups[g].count == 0 || ratio / usual <= check->error_ratio / check->usual_error_ratio)
             continue;
         check->error_ratio = ratio;

@@ -63,6 +63,10 @@ class Healthy(DevicesTest):
         if "fewer cores than devices" not in done.stderr:
             self.assertFalse(used["1"] & used["2"])
 
+    def test_devices_share_a_time_budget(self):
+        rows, _, _ = self.sweep_all("--time-budget", "0.000000001", devices="2,1", grid=GPU_GRID, exit_code=5)
+        self.assertEqual({row["verdict"] for row in rows.values()}, {"skipped"})
+
 
 class Planted(DevicesTest):
     def test_a_slow_device_is_named_and_a_crash_costs_its_row(self):

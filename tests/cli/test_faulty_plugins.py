@@ -30,6 +30,12 @@ class Faults(ProgramTest):
                 self.assertRegex(row["reason"], expected or "^$", case)
                 self.assertEqual(row["samples_ns"] == [], bool(expected), case)
 
+    def test_a_stream_of_less_precision_than_its_type_has_is_suspect(self):
+        names = ["cheats_none", "cheats_f16_as_bf16"]
+        rows, _ = self.sweep("--case", "T6_B18_I33_H40", "--timing", "stream", "--dtype", "f16", "--case-time", "0.05",
+                             "--impl", ",".join(names), *plugins(names))
+        self.assertEqual([rows[f"{name}/T6_B18_I33_H40/f16/infer/stream"]["verdict"] for name in names], ["ok", "suspect"])
+
     def test_a_wrong_output_is_the_reason_before_an_overflow(self):
         names = ["broken_none", "broken_unwritten_tail"]
         rows, _ = self.sweep("--case", "T104_B18_I5_H7", "--pass", "train", "--dtype", "f16", "--loss-scale", "1e6",

@@ -21,8 +21,9 @@ class Install(ProgramTest):
     def setUpClass(cls):
         folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(folder.cleanup)
-        cls.installed = folder.name
-        call("cmake", "--install", BUILD, "--prefix", cls.installed)
+        first, cls.installed = os.path.join(folder.name, "first"), os.path.join(folder.name, "moved")
+        call("cmake", "--install", BUILD, "--prefix", first)
+        os.rename(first, cls.installed)
 
     def setUp(self):
         super().setUp()
@@ -82,13 +83,10 @@ class Install(ProgramTest):
         shutil.rmtree(out)
 
     def test_example_is_built_with_the_installed_cmake_package(self):
-        # The installed tree may be moved: nothing in it names the place where it was.
-        moved = self.path("elsewhere")
-        os.rename(self.prefix, moved)
-        self.program = os.path.join(moved, "bin", "bench-lstm")
-        source = os.path.join(moved, "share/bench-lstm/example-plugin")
+        # The installed tree was moved: nothing in it names the place where it was.
+        source = os.path.join(self.prefix, "share/bench-lstm/example-plugin")
         said = call("cmake", "-G", "Ninja", "-S", source, "-B", self.path("build"),
-                    f"-DCMAKE_PREFIX_PATH={moved}")
+                    f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.assertNotIn("Warning", said)
         call("cmake", "--build", self.path("build"))
         self.assert_conforms(self.path("build/naive.so"))

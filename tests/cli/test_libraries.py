@@ -59,7 +59,7 @@ class Loading(ProgramTest):
     def test_a_worker_loads_what_its_case_needs(self):
         for impl, wanted in (("cpu_ref", set()), ("openblas", {"openblas"})):
             with subprocess.Popen([PROGRAM, "--sweep", "--impl", impl, "-T", "64", "-B", "8",
-                                   "-H", "64", "--plots", "none", "--out", self.path(impl)],
+                                   "-H", "64", "--case-time", "5", "--plots", "none", "--out", self.path(impl)],
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
                 def samples():
                     workers = children_of(process.pid)

@@ -29,10 +29,10 @@ class Wheels(ProgramTest):
             self.assertIn("the driver here runs CUDA 12.4 at most", said)
 
     def test_the_toolkit_is_of_the_version_that_the_driver_runs(self):
-        for title in self.TITLES:
-            fetched, code, said = self.install(title, "13.5")
+        for title, version in zip(self.TITLES, ("13.0", "13.5")):
+            fetched, code, said = self.install(title, version)
             self.assertEqual(code, 0, said)
-            self.assertIn("nvidia-cuda-nvcc==13.5.*", fetched)
+            self.assertIn(f"nvidia-cuda-nvcc=={version}.*", fetched)
             self.assertIn("nvidia-cudnn-cu13", fetched)
 
 

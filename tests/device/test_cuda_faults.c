@@ -111,7 +111,10 @@ static int try_call(enum lb_status (*call)(struct lb_error *), cudaError_t error
     result = error;
     if (lb_device_cuda.lost() || call(&err) != status)
         return 1;
-    return strstr(err.text, cudaGetErrorName(error)) && lb_device_cuda.lost() == lost ? 0 : 2;
+    char says[200];
+    snprintf(says, sizeof(says), "%s (%s, %d)", cudaGetErrorString(error), cudaGetErrorName(error),
+             (int)error);
+    return strstr(err.text, says) && lb_device_cuda.lost() == lost ? 0 : 2;
 }
 
 /* Each call is made in a process of its own, because a lost device stays lost. */

@@ -60,7 +60,8 @@ void fake_cudart_reset(void)
     memset(&runtime, 0, sizeof(runtime));
     for (int i = 0; i < function_count; i++) {
         functions[i].shared_allowed = 0;
-        functions[i].wide_clusters = false;
+        functions[i].wide_clusters = functions[i].carved = false;
+        functions[i].threads_asked = 0;
     }
 }
 

@@ -671,10 +671,10 @@ static enum lb_status run_backward_weights(const void *arguments, struct lb_erro
                                 ignored[] = {LB_DX, LB_DH0, LB_DC0};
     memcpy(&c, arguments, sizeof(c));
     LB_CHECK(begin(&c, err));
-    if (c.reserve->stage != STAGE_DATA || has(FAKE_CUDNN_DIRTY_GRADIENTS))
+    if (c.reserve->stage != STAGE_DATA) {
         memset(c.weights, 0xff, lay_out(&c.problem, c.algorithm, &layout));
-    if (c.reserve->stage != STAGE_DATA)
         return LB_OK;
+    }
     for (int i = 0; i < 4; i++)
         c.at[of_data[i]] = c.reserve->data.at[of_data[i]];
     for (int i = 0; i < 3; i++)

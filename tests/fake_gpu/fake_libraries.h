@@ -56,7 +56,6 @@ enum fake_cudnn_fault {
     FAKE_CUDNN_OTHER_MATRIX,    /* another matrix is asked for than the projection's */
     FAKE_CUDNN_FULL_LENGTHS,    /* the last row of y is described as full */
     FAKE_CUDNN_SET_GRADIENTS,   /* weight gradients are to be set, not added */
-    FAKE_CUDNN_DIRTY_GRADIENTS, /* their space was not zeroed */
     FAKE_CUDNN_SHORT_WEIGHTS,   /* the space of weights is a byte smaller */
     FAKE_CUDNN_SHORT_WORKSPACE, /* and so are the workspace */
     FAKE_CUDNN_SHORT_RESERVE    /* and the reserve space */

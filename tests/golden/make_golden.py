@@ -16,7 +16,7 @@ import os
 import torch
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SEQ_LEN, BATCH, INPUT, HIDDEN = 5, 3, 4, 4
+SEQ_LEN, BATCH, INPUT, HIDDEN = 5, 3, 5, 4
 DTYPES = {"f64": torch.float64, "f32": torch.float32}
 CELL_WEIGHTS = {"layernorm": (10, HIDDEN), "peephole": (3, HIDDEN)}
 

@@ -264,7 +264,6 @@ TEST(faults_of_cudnn_end_in_a_verdict)
         {FAKE_CUDNN_FULL_LENGTHS, "cudnn:standard/T5_B3_H4/f32/infer/ragged", LB_VERDICT_ERROR,
          "the descriptors of x and y do not match"},
         {FAKE_CUDNN_SET_GRADIENTS, train, LB_VERDICT_UNSUPPORTED, "gradients can only be added"},
-        {FAKE_CUDNN_DIRTY_GRADIENTS, train, LB_VERDICT_WRONG, "dw_ih"},
         {FAKE_CUDNN_SHORT_WEIGHTS, train, LB_VERDICT_ERROR, "bytes of weights are too few"},
         {FAKE_CUDNN_SHORT_WORKSPACE, train, LB_VERDICT_ERROR, "bytes of workspace are too few"},
         {FAKE_CUDNN_SHORT_RESERVE, train, LB_VERDICT_ERROR, "bytes of reserve space are too few"},

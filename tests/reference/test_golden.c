@@ -172,12 +172,16 @@ static void all_match(const char *name, int cell)
     struct golden g;
     open_golden(&g, name);
     assert_int_equal(g.problem.cell, cell);
+    assert_true(g.problem.input != g.problem.hidden); /* which their exchange would not show */
+    double most = allowed(g.problem.dtype);
+    if (cell == LB_CELL_LAYERNORM) /* TOLERANCES.md */
+        most *= 1 + 6 / (double)g.problem.hidden;
     for (const struct lb_registration *listed = lb_impl_table; listed->name; listed++) {
         if (!listed->impl || listed->impl->memory != LB_HOST || !listed->impl->backward ||
             lb_impl_supports(listed->impl, &g.problem, &config, NULL) != LB_OK)
             continue;
         double worst = run_golden(listed->impl, &g);
-        if (!(worst <= allowed(g.problem.dtype)))
+        if (!(worst <= most))
             fail_msg("%s, %s: off by %g of a tensor's size", listed->name, name, worst);
         compared++;
     }

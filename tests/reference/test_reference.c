@@ -256,6 +256,11 @@ TEST(the_cache_shares_results_between_batches_passes_and_visits)
     visit(&cache, "T64_B40_H50/f32/train/ragged");
     visit(&cache, "T63_B40_H50/f32/train");
     assert_int_equal(cache.computed, 4);
+    struct lb_problem stream = trial_problem("T64_B40_H50/f32/infer");
+    struct lb_reference *reference;
+    assert_int_equal(lb_reference_open(&cache, &stream, 1, 1, true, &reference, NULL), LB_OK);
+    lb_reference_close(reference);
+    assert_int_equal(cache.computed, 5);
     lb_reference_cache_clear(&cache);
 }
 
