@@ -1,5 +1,6 @@
 /* The step before any timing: one call on each input set, whose results are compared with the
  * oracle's. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,25 +118,31 @@ static enum lb_status keep_gradients(struct lb_case_context *context, struct lb_
 }
 
 /* Where there is no gradients buffer, gradients may take about as long as copies of what it writes
- * take: else it does a part of backward's work, which is not timed. */
+ * take: else it does a part of backward's work, which is not timed. Other programs make a call
+ * longer, so the shortest of several counts. */
 static enum lb_status time_gradients(struct lb_case_context *context, struct lb_error *err)
 {
+    enum { TIMES = 3 };
     static const double copies = 30, noticed_ns = 5e5, share = 0.2; /* share of the call */
+    const double call = fmin(context->verified_ns[0], context->verified_ns[1]);
     const struct lb_results *results = &context->results;
     const size_t bytes = results->weight_count * results->element_bytes;
-    double start = lb_now_ns();
-    LB_CHECK(context->impl->gradients(context->self, &results->gradients, err));
-    double own = lb_now_ns() - start;
+    double own = (double)INFINITY;
+    for (int i = 0; i < TIMES; i++) {
+        double start = lb_now_ns();
+        LB_CHECK(context->impl->gradients(context->self, &results->gradients, err));
+        own = fmin(own, lb_now_ns() - start);
+    }
     void *copy = malloc(bytes);
     if (!copy)
         return lb_fail(err, LB_OOM, "out of memory for a copy of the gradients");
     memset(copy, 1, bytes);
-    start = lb_now_ns();
+    double start = lb_now_ns();
     memcpy(copy, results->gradients.dw_ih[0], bytes);
     double as_copy = lb_now_ns() - start;
     free(copy);
-    if (own > copies * as_copy + noticed_ns && own > share * context->verified_ns[1])
-        context->slow_gradients = own / context->verified_ns[1];
+    if (own > copies * as_copy + noticed_ns && own > share * call)
+        context->slow_gradients = own / call;
     return LB_OK;
 }
 
