@@ -81,6 +81,7 @@ make_base() {
 make_devices() {
   mount -t tmpfs -o mode=755 dev "$1"
   cp -a /dev/{null,zero,full,random,urandom,tty} "$1/"
+  chmod 666 "$1"/{null,zero,full,random,urandom,tty} # as Debian has them, whatever this machine has
   ln -s /proc/self/fd "$1/fd"
   ln -s /proc/self/fd/0 "$1/stdin"
   ln -s /proc/self/fd/1 "$1/stdout"
