@@ -262,9 +262,9 @@ static bool is_wide(const struct lb_problem *p)
 
 /* Over how many steps the elements of a row share errors. A unit that forgets slowly carries a
  * rounding error through all steps, and a sharp turn of the state makes it larger for all units at
- * once. In the wide types, where no fault hides in a few roundings, that is allowed for, in
- * int8, where a row's elements also share the errors of its quantised x and h, and in streams,
- * where c is rounded to the dtype as it is carried. */
+ * once. That is allowed for in the wide types, where no fault hides in a few roundings; in int8,
+ * where a row's elements also share the errors of its quantised x and h; and in streams, where c is
+ * rounded to the dtype as it is carried. */
 static double shared_steps(const struct lb_oracle *net)
 {
     const struct lb_problem *p = &net->problem;

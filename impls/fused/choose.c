@@ -64,11 +64,15 @@ enum {
     START_NS = 5000,  /* to start kernels and to load weights anew for a chunk */
 };
 
-/* Whether all layers run at once, each on SMs of its own. */
+bool lb_fused_layers_fit(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    return problem->layers <= plan->resident / plan->needed;
+}
+
+/* Whether the pass, where there is one, lets layers run in a wavefront. */
 static bool side_by_side(const struct lb_problem *p, const struct lb_fused_plan *plan)
 {
-    return !plan->family ||
-           (!plan->family->cooperative && p->layers <= plan->resident / plan->needed);
+    return !plan->family || (!plan->family->cooperative && lb_fused_layers_fit(p, plan));
 }
 
 static int64_t wavefront_chunks(const struct lb_problem *p, const struct lb_fused_choice *choice)
@@ -110,17 +114,18 @@ static void choose_passes(const struct lb_problem *p, const struct lb_fused_plan
                           int forward_count, const struct lb_fused_plan *backward,
                           int backward_count, struct lb_fused_choice *choice)
 {
-    for (int at_once = 0; at_once < 2; at_once++) {
+    for (int i = 0; i < 2; i++) {
+        const bool at_once = i == 1;
         const struct lb_fused_plan *to = fastest(p, forward, forward_count, NULL, at_once);
         const struct lb_fused_plan *back = fastest(p, backward, backward_count, NULL, at_once);
-        struct lb_fused_choice other = *choice;
+        struct lb_fused_choice candidate = *choice;
         if (!to || (backward_count > 0 && !back))
             continue;
-        other.forward = *to;
+        candidate.forward = *to;
         if (back)
-            other.backward = *back;
-        if (!choice->forward.family || all_layers_ns(p, &other) < all_layers_ns(p, choice))
-            *choice = other;
+            candidate.backward = *back;
+        if (!choice->forward.family || all_layers_ns(p, &candidate) < all_layers_ns(p, choice))
+            *choice = candidate;
     }
 }
 
@@ -144,10 +149,10 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
     if (choice->fitting == 0)
         return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
     if (lb_has_backward(problem)) {
-        struct lb_fused_refusal other = {.family = NULL};
-        backward_count = lb_fused_plans(&view, variant, true, backward, &other);
+        struct lb_fused_refusal of_backward = {.family = NULL};
+        backward_count = lb_fused_plans(&view, variant, true, backward, &of_backward);
         if (backward_count == 0)
-            return lb_fail(why, LB_UNSUPPORTED, "%s", other.why.text);
+            return lb_fail(why, LB_UNSUPPORTED, "%s", of_backward.why.text);
     }
     choose_passes(problem, plans, choice->fitting, backward, backward_count, choice);
     const struct lb_fused_plan *other =

@@ -47,8 +47,9 @@ static int rows_of(const struct lb_fused_plan *plan)
 static size_t shared_least(const struct lb_fused_view *v, const struct lb_fused_plan *plan)
 {
     enum { ALONE_BYTES = 116 << 10 };
-    bool alone = v->problem->layers * plan->needed <= plan->resident;
-    return alone ? (size_t)fmin(ALONE_BYTES, v->device->shared_bytes) : 0;
+    return lb_fused_layers_fit(v->problem, plan)
+               ? (size_t)fmin(ALONE_BYTES, v->device->shared_bytes)
+               : 0;
 }
 
 static double waves_of(const struct lb_fused_plan *plan)

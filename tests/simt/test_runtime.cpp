@@ -225,6 +225,15 @@ TEST(spinning_for_ever_is_found_out)
     CHECK(o.has(simt::fault::livelock));
 }
 
+TEST(a_lock_that_nobody_frees_is_found_out)
+{
+    uint32_t *lock = simt::device_copy(std::vector<uint32_t>(1, 1), "lock");
+    CHECK(simt::launch(grid_of(2, 32, 1), [=] {
+              while (atomicExch(lock, 1u) != 0) {
+              }
+          }).has(simt::fault::livelock));
+}
+
 TEST(a_divergent_barrier_is_found_out)
 {
     simt::outcome o = simt::launch(grid_of(1, 32, 1), [] {

@@ -100,8 +100,8 @@ inline enum lb_status ask_resident(any_kernel function, const shape &s, int *res
     const int shared = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
     if (error == cudaSuccess) /* the maximum, because later launches may need more than this one */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    if (error ==
-        cudaSuccess) /* a step's block must find memory beside the block of the step before */
+    /* A step's block must find shared memory beside the block of the step before. */
+    if (error == cudaSuccess)
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout,
                                      cudaSharedmemCarveoutMaxShared);
     if (error == cudaSuccess && s.cluster > 0)
