@@ -24,8 +24,8 @@ __device__ inline float value_of(int state, int unit, int row)
 /* Returns the h of two neighbouring units as they are sent. */
 __device__ inline uint32_t pair_of(int state, int unit, int row)
 {
-    return lb_recurrence::bits_of<__half>(value_of(state, unit, row)) |
-           lb_recurrence::bits_of<__half>(value_of(state, unit + 1, row)) << 16;
+    return lb_recurrence::bits_of_pair<__half>(value_of(state, unit, row),
+                                               value_of(state, unit + 1, row));
 }
 
 /* ---- Family cluster ----------------------------------------------------------------------------
@@ -170,16 +170,17 @@ __global__ void __launch_bounds__(Tile::threads, 1) grid_exchange_kernel(lb_fuse
             lb_ptx::store_relaxed<scope::cta>(&gave_up[buffer], 1u);
         else if (check && now.step > 0 && !received(t, sum, now.step, now.chunk))
             t.wait.give_up(p.first_block, now.step);
+        lb_grid::prepare_sending<Math, Tile>(a, t, now);
         __syncthreads();
         if (gave_up[buffer])
             return;
         for (int n = 0; n < Tile::cells_thread; n++) {
             int at = threadIdx.x + n * Tile::threads;
-            if (at >= Tile::cells || now.step + 1 == a.to) /* the whole warp */
+            if (at >= Tile::cells) /* the whole warp */
                 break;
             lb_grid::cell_place c = lb_grid::find_cell<Tile>(p, a.hidden, now.chunk, at);
-            lb_grid::send_h<Math, Tile>(t, c, value_of(now.step + 1, c.unit, c.row), now.step + 1,
-                                        now.chunk, t.sent[n]);
+            lb_grid::send_h<Math, Tile>(t, value_of(now.step + 1, c.unit, c.row), now.step + 1,
+                                        t.sent_offset[n], t.sent[n]);
         }
         now = next;
     }

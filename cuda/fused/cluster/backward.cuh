@@ -32,18 +32,18 @@ template <class Tile> struct backward_shared {
 #ifdef LB_PTX_SM90
 
 /* What a thread keeps from step to step. Steps go from to - 1 down to from. */
-template <class Tile> struct backward_thread {
+template <class T, class Tile> struct backward_thread {
     cell_place place;
     int live; /* columns that are batch rows */
     cell_row rows[Tile::cells];
     float dh[Tile::cells], dc[Tile::cells];
-    cell_inputs next[Tile::cells]; /* of the next step, which is earlier in time */
+    cell_inputs<T> next[Tile::cells]; /* of the next step, which is earlier in time */
     stationary<Tile> weights;
     uint32_t sums_at; /* address of sums_of */
 };
 
 template <class T, class Tile>
-__device__ inline void load_gradients(const lb_fused_backward_args &a, backward_thread<Tile> &t)
+__device__ inline void load_gradients(const lb_fused_backward_args &a, backward_thread<T, Tile> &t)
 {
     for (int i = 0; i < Tile::cells; i++) {
         t.rows[i] = find_row(a, t.place, i);
@@ -63,18 +63,18 @@ __device__ inline void load_gradients(const lb_fused_backward_args &a, backward_
 /* Loads the inputs of `step`, one step before they are used. c is the c_prev of the step computed
  * before, except at the end of a row and at the first step of a launch. */
 template <class T, class Tile>
-__device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thread<Tile> &t,
+__device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thread<T, Tile> &t,
                                    int step)
 {
     for (int i = 0; i < Tile::cells; i++) {
         const cell_row &r = t.rows[i];
         const float *cells = static_cast<const float *>(a.cells);
-        cell_inputs &in = t.next[i];
+        cell_inputs<T> &in = t.next[i];
         if (step < a.from || step >= r.length)
             continue;
         size_t at = sequence_index(a, t.place, r, step);
         in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
-        in.dy = convert_to_real(static_cast<const T *>(a.dy)[at]);
+        in.dy = static_cast<const T *>(a.dy)[at];
         in.c = step == min(r.length, a.to) - 1 ? cells[at] : in.c_prev;
         if (step > 0)
             in.c_prev = cells[sequence_index(a, t.place, r, step - 1)];
@@ -85,7 +85,8 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
 }
 
 /* Returns the gradients of a cell's pre-activations i f g o; past a row's end they are zero. */
-template <class Tile> __device__ inline float4 step_back(backward_thread<Tile> &t, int i, int step)
+template <class T, class Tile>
+__device__ inline float4 step_back(backward_thread<T, Tile> &t, int i, int step)
 {
     if (step >= t.rows[i].length)
         return make_float4(0, 0, 0, 0);
@@ -94,12 +95,12 @@ template <class Tile> __device__ inline float4 step_back(backward_thread<Tile> &
 
 /* Stores a cell's four gradients, 8 bytes, to this block's operand and to global memory. */
 template <class T, class Tile>
-__device__ inline void store_dgates(const lb_fused_backward_args &a, const backward_thread<Tile> &t,
-                                    const float4 &d, int i, int step, unsigned char *operand)
+__device__ inline void store_dgates(const lb_fused_backward_args &a,
+                                    const backward_thread<T, Tile> &t, const float4 &d, int i,
+                                    int step, unsigned char *operand)
 {
     const cell_place &p = t.place;
-    uint2 packed = make_uint2(bits_of<T>(d.x) | bits_of<T>(d.y) << 16,
-                              bits_of<T>(d.z) | bits_of<T>(d.w) << 16);
+    uint2 packed = make_uint2(bits_of_pair<T>(d.x, d.y), bits_of_pair<T>(d.z, d.w));
     int offset = (p.warp * Tile::cells + i) * slice_bytes + place_in_slice(p.lane / 8, p.column);
     *reinterpret_cast<uint2 *>(operand + offset) = packed;
     const cell_row &r = t.rows[i];
@@ -111,8 +112,8 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const backw
 
 /* Sends a row tile's sums to the blocks that own its 16 units. Neighbouring lanes first exchange
  * sums, so that each lane has 4 columns of one unit: 16 bytes, one message. */
-template <class Tile>
-__device__ inline void send_sums(const backward_thread<Tile> &t, const float (&sum)[4], int m,
+template <class T, class Tile>
+__device__ inline void send_sums(const backward_thread<T, Tile> &t, const float (&sum)[4], int m,
                                  int i, int slot)
 {
     using shared = backward_shared<Tile>;
@@ -132,8 +133,8 @@ __device__ inline void send_sums(const backward_thread<Tile> &t, const float (&s
 
 /* Adds the parts of dh of this thread's cells from all blocks, always in the same order. A row
  * whose last step is still to come keeps its dhn. */
-template <class Tile>
-__device__ inline void collect_sums(backward_thread<Tile> &t, const float *sums, int step)
+template <class T, class Tile>
+__device__ inline void collect_sums(backward_thread<T, Tile> &t, const float *sums, int step)
 {
     using shared = backward_shared<Tile>;
     const cell_place &p = t.place;
@@ -155,7 +156,7 @@ __device__ inline void collect_sums(backward_thread<Tile> &t, const float *sums,
  * that peers may write there again. The operand has two buffers, because a slow warp may still read
  * one while the next step begins. */
 template <class T, class Tile>
-__device__ inline void backward_step(const lb_fused_backward_args &a, backward_thread<Tile> &t,
+__device__ inline void backward_step(const lb_fused_backward_args &a, backward_thread<T, Tile> &t,
                                      const backward_shared<Tile> &s, int step, int state)
 {
     unsigned char *operand = s.dgates + state % 2 * backward_shared<Tile>::operand_bytes;
@@ -176,7 +177,7 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
 /* Stores dh and dc: as gradients of the initial state, or in carry for the next launch. */
 template <class T, class Tile>
 __device__ inline void store_gradients(const lb_fused_backward_args &a,
-                                       const backward_thread<Tile> &t)
+                                       const backward_thread<T, Tile> &t)
 {
     for (int i = 0; i < Tile::cells; i++) {
         size_t at = state_index(a, t.place, t.rows[i].row);
@@ -195,7 +196,7 @@ template <class T, class Tile> __device__ inline void backward_run(const lb_fuse
     LB_DYNAMIC_SHARED(unsigned char, memory);
     using shared = backward_shared<Tile>;
     shared s(memory);
-    backward_thread<Tile> t;
+    backward_thread<T, Tile> t;
     t.place = find_place<Tile>(a);
     t.live = live_columns(a, t.place);
     t.sums_at = lb_ptx::shared_address(s.sums_of);

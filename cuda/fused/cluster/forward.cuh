@@ -168,7 +168,7 @@ template <class T, class Tile>
 __device__ inline void send_h(const forward_thread<Tile> &t, int i, int slot)
 {
     const cell_place &p = t.place;
-    uint32_t mine = bits_of<T>(t.h[i]);
+    uint32_t mine = bits_of_pair<T>(t.h[i], 0);
     uint32_t next = __shfl_xor_sync(~0u, mine, 8);
     uint32_t two = p.lane & 8 ? next | mine << 16 : mine | next << 16;
     uint32_t other = __shfl_xor_sync(~0u, two, 16);

@@ -5,6 +5,7 @@
 #ifndef LB_FUSED_RECURRENCE_CUH
 #define LB_FUSED_RECURRENCE_CUH
 
+#include <cstring>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -102,15 +103,24 @@ template <class T, class R> __device__ inline R squash(R v, bool relu)
     return functions_of<T>::tangent(v);
 }
 
-/* Returns v, rounded once to T, as 16 bits. */
-template <class T> __device__ inline uint32_t bits_of(float v)
+template <class Pair> __device__ inline uint32_t bits_of(Pair pair)
 {
-    union {
-        T value;
-        uint16_t bits;
-    } u = {};
-    u.value = convert_to_storage<T>(v);
-    return u.bits;
+    uint32_t bits;
+    memcpy(&bits, &pair, sizeof(bits));
+    return bits;
+}
+
+/* Returns two values, each rounded once to T, as the low and the high half of 32 bits. That is one
+ * instruction. To convert a single value to f16 is another one, which takes several times as long.
+ */
+template <class T> __device__ inline uint32_t bits_of_pair(float low, float high);
+template <> __device__ inline uint32_t bits_of_pair<__half>(float low, float high)
+{
+    return bits_of(__floats2half2_rn(low, high));
+}
+template <> __device__ inline uint32_t bits_of_pair<__nv_bfloat16>(float low, float high)
+{
+    return bits_of(__floats2bfloat162_rn(low, high));
 }
 
 /* ---- Indices ----------------------------------------------------------------------------------
@@ -156,11 +166,21 @@ template <class Args> __device__ inline size_t state_size(const Args &a)
  */
 
 /* A warp's weight fragments, which stay in place for the whole sequence: 16 bytes per lane and
- * fragment, the first Tile::resident fragments in registers, the other Tile::spilled in shared
- * memory. */
+ * fragment, Tile::resident fragments in registers and Tile::spilled in shared memory. The spilled
+ * ones lie evenly among the others, so that they are read while the others are multiplied. */
 template <class Tile> struct stationary {
     uint32_t held[Tile::resident][4];
     const uint4 *spilled; /* [spilled, 32]; a lane reads only what it copied itself */
+
+    /* The number of spilled fragments before fragment f, and whether f itself is spilled. */
+    static __device__ constexpr int spilled_before(int f)
+    {
+        return f * Tile::spilled / Tile::fragments;
+    }
+    static __device__ constexpr bool is_spilled(int f)
+    {
+        return spilled_before(f + 1) > spilled_before(f);
+    }
 
     /* Loads the fragments of the warp that has number `warp_of_all` in packed [D, blocks, warps,
      * fragments, 32] in global memory. room [warps, spilled, 32] is in shared memory. */
@@ -171,13 +191,18 @@ template <class Tile> struct stationary {
             static_cast<const uint4 *>(packed) + warp_of_all * Tile::fragments * lanes + lane;
         room += warp * Tile::spilled * lanes + lane;
         spilled = room;
-        for (int f = 0; f < Tile::spilled; f++)
-            lb_ptx::copy_async<16>(room + f * lanes, from + (Tile::resident + f) * lanes);
+#pragma unroll
+        for (int f = 0; f < Tile::fragments; f++)
+            if (is_spilled(f))
+                lb_ptx::copy_async<16>(room + spilled_before(f) * lanes, from + f * lanes);
         lb_ptx::copy_async_commit();
 #pragma unroll
-        for (int f = 0; f < Tile::resident; f++) {
+        for (int f = 0; f < Tile::fragments; f++) {
+            if (is_spilled(f))
+                continue;
             uint4 v = from[f * lanes];
-            held[f][0] = v.x, held[f][1] = v.y, held[f][2] = v.z, held[f][3] = v.w;
+            uint32_t(&a)[4] = held[f - spilled_before(f)];
+            a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
         }
         lb_ptx::copy_async_wait<0>();
     }
@@ -197,11 +222,11 @@ template <class Tile> struct stationary {
      * cannot be indexed. */
     __device__ inline void get(int f, uint32_t (&a)[4]) const
     {
-        if (f < Tile::resident) {
+        if (!is_spilled(f)) {
             for (int r = 0; r < 4; r++)
-                a[r] = held[f][r];
+                a[r] = held[f - spilled_before(f)][r];
         } else {
-            uint4 v = spilled[(f - Tile::resident) * lanes];
+            uint4 v = spilled[spilled_before(f) * lanes];
             a[0] = v.x, a[1] = v.y, a[2] = v.z, a[3] = v.w;
         }
     }
@@ -240,19 +265,20 @@ __device__ inline void gather_columns(const float (&sum)[4], int lane, float (&f
  */
 
 /* What the backward step of one cell reads from global memory. */
-struct cell_inputs {
+template <class T> struct cell_inputs {
     float4 gates; /* i f g o, activated */
-    float c, c_prev, dy;
+    float c, c_prev;
+    T dy; /* as it was loaded: to convert it is to wait for it */
 };
 
 /* Returns the gradients of the pre-activations i f g o. dh and dc are the gradients of the state
  * after the step, dh without dy. On return dc is the gradient of the c before the step. */
-template <class Functions>
-__device__ inline float4 cell_back(const cell_inputs &in, float dh, float &dc)
+template <class Functions, class T>
+__device__ inline float4 cell_back(const cell_inputs<T> &in, float dh, float &dc)
 {
     const float4 &g = in.gates;
     float squashed = Functions::tangent(in.c);
-    dh += in.dy;
+    dh += convert_to_real(in.dy);
     dc += dh * g.w * (1 - squashed * squashed);
     float4 d = make_float4(dc * g.z * g.x * (1 - g.x), dc * in.c_prev * g.y * (1 - g.y),
                            dc * g.x * (1 - g.z * g.z), dh * squashed * g.w * (1 - g.w));

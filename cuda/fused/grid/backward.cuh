@@ -6,8 +6,6 @@
 #ifndef LB_GRID_BACKWARD_CUH
 #define LB_GRID_BACKWARD_CUH
 
-#include <cstring>
-
 #include "cuda/fused/grid/grid.cuh"
 
 namespace lb_grid
@@ -51,28 +49,13 @@ constexpr uint32_t last_bit = 1; /* of a message's word that has an epoch */
  * normal numbers before those do. */
 template <class T> struct sum_format;
 
-template <class Pair> __device__ inline uint32_t bits_of_pair(Pair pair)
-{
-    uint32_t bits;
-    memcpy(&bits, &pair, sizeof(bits));
-    return bits;
-}
-
 template <> struct sum_format<__half> {
     static constexpr int digits = 11;
     static constexpr float smallest = 0x1p-14f, largest = 0x1p16f, scale = 8;
-    static __device__ inline uint32_t pair(float low, float high)
-    {
-        return bits_of_pair(__floats2half2_rn(low, high));
-    }
 };
 template <> struct sum_format<__nv_bfloat16> {
     static constexpr int digits = 8;
     static constexpr float smallest = 0x1p-126f, largest = 0x1p104f, scale = 1;
-    static __device__ inline uint32_t pair(float low, float high)
-    {
-        return bits_of_pair(__floats2bfloat162_rn(low, high));
-    }
 };
 
 /* How sums of 16-bit types travel: rounded to the type, two units of two columns in 8 bytes, which
@@ -113,8 +96,8 @@ template <class T> struct message {
     using packed = uint64_t;
     static __device__ inline packed pack(const float (&four)[4], uint32_t epoch)
     {
-        uint32_t first = format::pair(round_to_even(four[0] * scale), four[1] * scale);
-        uint64_t second = format::pair(four[2] * scale, four[3] * scale);
+        uint32_t first = bits_of_pair<T>(round_to_even(four[0] * scale), four[1] * scale);
+        uint64_t second = bits_of_pair<T>(four[2] * scale, four[3] * scale);
         return second << 32 | ((first & ~last_bit) | epoch); /* a NaN may have its last bit set */
     }
     static __device__ inline void store(unsigned char *to, packed bits)
@@ -194,8 +177,8 @@ template <class Math, class Tile> struct backward_thread {
     waiting wait;
     unsigned char *exchange; /* this group's [2, chunks, to, from, quads] messages */
     stationary<Tile> weights;
-    cell_inputs next[Tile::cells_thread];             /* of the next chunk */
-    requests<window, last_bit, message::words> early; /* of sums */
+    cell_inputs<typename Math::stored> next[Tile::cells_thread]; /* of the next chunk */
+    requests<window, last_bit, message::words> early;            /* of sums */
     bool asked = false; /* whether `early` has been requested for the next chunk */
 
     /* Returns the address of the sums from block `from` to block `to`. */
@@ -337,10 +320,10 @@ __device__ inline void load_inputs(const lb_fused_backward_args &a, backward_thr
         int length = s.lengths[chunk * Tile::cells + cell_at];
         cell_place c = find_cell<Tile>(t.place, a.hidden, chunk, cell_at);
         const float *cells = static_cast<const float *>(a.cells);
-        cell_inputs &in = t.next[n];
+        cell_inputs<T> &in = t.next[n];
         size_t at = sequence_index(a, direction, length, step, c.row, c.unit);
         in.gates = __ldcs(static_cast<const float4 *>(a.gates) + at);
-        in.dy = convert_to_real(static_cast<const T *>(a.dy)[at]);
+        in.dy = static_cast<const T *>(a.dy)[at];
         in.c = cells[at];
         if (step > 0)
             in.c_prev = cells[sequence_index(a, direction, length, step - 1, c.row, c.unit)];
@@ -356,7 +339,8 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const block
                                     const cell_place &c, int length, const float4 &d, int step,
                                     unsigned char *operand)
 {
-    constexpr int gate_bytes = 4 * sizeof(typename Math::stored);
+    using T = typename Math::stored;
+    constexpr int gate_bytes = 4 * sizeof(T);
     int first = 4 * c.own; /* of the depth */
     unsigned char *slice =
         operand + (first / deep<Math> * Tile::eights + c.column / 8) * slice_bytes;
@@ -366,8 +350,7 @@ __device__ inline void store_dgates(const lb_fused_backward_args &a, const block
     if (length > 0)
         at = sequence_index(a, p.direction, length, step, c.row, c.unit);
     if constexpr (Math::word_units == 2) {
-        uint2 packed = make_uint2(Math::bits(d.x) | Math::bits(d.y) << 16,
-                                  Math::bits(d.z) | Math::bits(d.w) << 16);
+        uint2 packed = make_uint2(bits_of_pair<T>(d.x, d.y), bits_of_pair<T>(d.z, d.w));
         *reinterpret_cast<uint2 *>(to) = packed;
         if (length > 0)
             static_cast<uint2 *>(a.dgates)[at] = packed;

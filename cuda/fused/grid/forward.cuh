@@ -45,6 +45,7 @@ template <class Math, class Tile> struct forward_thread {
     float4 pre[Tile::cells_thread];  /* with the bias, where Tile::roomy */
     float4 bias[Tile::cells_thread]; /* of the same cells in all chunks; where Tile::roomy */
     unsigned char *sent[Tile::cells_thread]; /* address of a cell's h, as sent_to returns it */
+    int sent_offset[Tile::cells_thread];     /* as prepare_sending sets it */
 
     __device__ inline int packets() const
     {
@@ -407,25 +408,43 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
     }
 }
 
+/* Sets sent_offset to the bytes from a cell's `sent` to where its h of this turn goes, or to a
+ * negative number where nothing is sent: padding of the batch, the last step, and in 2-byte types
+ * odd units, which the lane of the even one sends. It does so before the barrier: a lane hands the
+ * number to itself, because the compiler would move the computation behind the barrier, to its use,
+ * but moves no shuffle. */
+template <class Math, class Tile>
+__device__ inline void prepare_sending(const lb_fused_forward_args &a,
+                                       forward_thread<Math, Tile> &t, const turn &now)
+{
+    for (int n = 0; n < Tile::cells_thread; n++) {
+        cell_place c =
+            find_cell<Tile>(t.place, a.hidden, now.chunk, threadIdx.x + n * Tile::threads);
+        bool sends = LB_FUSED_EXCHANGE && now.step + 1 < a.seq_len &&
+                     c.column < live_columns<Tile>(t.place, now.chunk) &&
+                     (Math::word_units == 1 || c.own % 2 == 0);
+        int offset = static_cast<int>(t.slice(now.step + 1, now.chunk, 0, 0) - t.exchange);
+        t.sent_offset[n] = __shfl_sync(~0u, sends ? offset : -1, t.place.lane);
+    }
+}
+
 /* Sends h of own cells to the group. h lies in [-1, 1], so that the highest bit of the exponent is
  * free for the epoch; NaN and infinity are sent as a value that no h can have. Words have 32 bits,
  * as the reader reads them: in 2-byte types the lane of the even unit sends both units. Padding is
  * sent too, because packets are read whole. */
 template <class Math, class Tile>
-__device__ inline void send_h(const forward_thread<Math, Tile> &t, const cell_place &c, float h,
-                              int state, int chunk, unsigned char *to)
+__device__ inline void send_h(const forward_thread<Math, Tile> &t, float h, int state,
+                              int sent_offset, unsigned char *to)
 {
-    constexpr bool halves = Math::word_units == 2;
     uint32_t bits = Math::bits(h), size = bits & (Math::spare * 2 - 1);
     if ((size | (size + Math::above_one)) & Math::spare)
         bits = Math::spare - 1;
     bits ^= epoch_of(state) * Math::spare;
-    if (halves)
+    if (Math::word_units == 2)
         bits |= __shfl_xor_sync(~0u, bits, 8) << 16;
-    if (!LB_FUSED_EXCHANGE || c.column >= live_columns<Tile>(t.place, chunk) ||
-        (halves && c.own % 2))
+    if (sent_offset < 0)
         return;
-    to += (t.slice(state, chunk, 0, 0) - t.exchange);
+    to += sent_offset;
     for (int copy = 0; copy < LB_GRID_COPIES; copy++)
         lb_ptx::store_relaxed<scope::gpu>(reinterpret_cast<uint32_t *>(to + copy * t.copy_bytes()),
                                           bits);
@@ -476,9 +495,8 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         g.z = Math::tangent(g.z), g.w = Math::sigmoid(g.w);
         float c = g.y * kept + g.x * g.z;
         float h = step < length ? g.w * Math::tangent(c) : 0.0f;
-        if (step + 1 < a.seq_len)
-            send_h<Math, Tile>(t, cell, h, step + 1, chunk,
-                               Tile::roomy ? t.sent[n] : sent_to(t, cell));
+        send_h<Math, Tile>(t, h, step + 1, t.sent_offset[n],
+                           Tile::roomy ? t.sent[n] : sent_to(t, cell));
         trace(step, part::sent);
         if (length == 0)
             continue;
@@ -556,18 +574,16 @@ __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thre
     float4 *partial = s.partial + buffer * s.sums;
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
     warp_sums<Math, Tile> sum = {};
-    if (multiply<Math, Tile>(a, t, h, now, next, stage, sum))
-        store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
-    else
+    if (!multiply<Math, Tile>(a, t, h, now, next, stage, sum))
         lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
+    store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
     trace(now.step, part::multiplied);
     take_pre<Math, Tile>(t, s);
+    prepare_sending<Math, Tile>(a, t, now);
     __syncthreads(); /* all parts stand, and this block has read all of this state */
     trace(now.step, part::met);
-    if (s.gave_up[buffer])
-        return false;
     step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
-    return true;
+    return !s.gave_up[buffer];
 }
 
 template <class Math, class Tile> __device__ inline void forward_run(const lb_fused_forward_args &a)

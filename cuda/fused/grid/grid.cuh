@@ -112,7 +112,7 @@ template <class T, uint32_t above> struct half_math : fast_functions, tensor_for
 
     static __device__ inline uint32_t bits(float v)
     {
-        return bits_of<T>(v);
+        return bits_of_pair<T>(v, 0);
     }
 };
 
