@@ -317,21 +317,45 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
     }
 }
 
+/* Keeps all SMs busy for so many ns. clocks [2]: the clocks and the ns that it took. */
+__global__ void busy_kernel(uint64_t ns, uint64_t *clocks)
+{
+    uint64_t from, now;
+    long long start = clock64();
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
+    do
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    while (now - from < ns);
+    if (blockIdx.x == 0 && threadIdx.x == 0)
+        clocks[0] = clock64() - start, clocks[1] = now - from;
+}
+
+/* Brings the device to the clock that it has under load, and prints it: steps that are timed on an
+ * idle device are up to a sixth slower. */
+static void warm_up()
+{
+    uint64_t *clocks = upload(std::vector<uint64_t>(2)), took[2];
+    for (uint64_t ms : {200, 10})
+        busy_kernel<<<264, 256>>>(ms * 1000000, clocks);
+    check(cudaMemcpy(took, clocks, sizeof(took), cudaMemcpyDeviceToHost));
+    check(cudaFree(clocks));
+    printf("clock %.3f GHz\n", static_cast<double>(took[0]) / static_cast<double>(took[1]));
+}
+
 int main(int count, char **words)
 try {
     if (count < 6) {
-        fprintf(stderr,
-                "usage: try_fused cluster|grid forward|backward T B H,... [ROWS or DELAY]...\n");
+        fprintf(stderr, "usage: try_fused cluster|grid forward|backward T B H,... [ROWS]...\n");
         return 2;
     }
     bool backward = strcmp(words[2], "backward") == 0;
     for (char *h = strtok(words[5], ","); h; h = strtok(nullptr, ",")) {
         layer l(atoi(words[3]), atoi(words[4]), atoi(h));
         device_layer d(l);
+        warm_up();
         for (int i = 6; i == 6 || i < count; i++) {
-            int knob = i < count ? atoi(words[i]) : 0;
             if (strcmp(words[1], "cluster") == 0)
-                try_cluster(l, d, backward, knob);
+                try_cluster(l, d, backward, i < count ? atoi(words[i]) : 0);
             else
                 try_grid(l, d, backward);
         }
