@@ -46,7 +46,7 @@ __device__ inline void compare_h(const lb_fused_forward_args &a,
         uint32_t b[2];
         if (column >= t.live)
             continue;
-        lb_cluster::load_operand(b, h + slice * lb_cluster::slice_bytes, p.lane);
+        lb_cluster::load_operand(b, h + slice * lb_cluster::slice_bytes, p.lane, true);
         if (b[0] != pair_of(state, unit, row) || b[1] != pair_of(state, unit + 2, row))
             waiting{a.fault, 0}.give_up(unit / Tile::own_units, state);
     }

@@ -16,14 +16,20 @@ enum {
     BACKWARD = sizeof(backward_tiles) / sizeof(*backward_tiles)
 };
 
-/* Clocks of a step that do not depend on its sizes, and per cell of a thread beyond the first:
- * sums, cells, sends and waits. With them the terms below are within 10 % of what an H100 took
- * (cuda/LOG.md, entry 17). */
-enum { FORWARD_CLOCKS = 630, BACKWARD_CLOCKS = 1300, CELL_CLOCKS = 280 };
+/* What a step costs: clocks in any case, per block of the cluster, per cell of a thread beyond the
+ * first, and per warp beyond two that share a depth; how many times the product takes what tensor
+ * cores or shared memory need for it alone; and the bytes per clock that a block receives from its
+ * peers. Fitted to what an H100 took (cuda/LOG.md, entry 23): within 5 % for all plans at H = 256
+ * and above. */
+struct costs {
+    double step, block, cell, third_warp, product, peer_bytes;
+};
+static const struct costs forward_costs = {940, 27, 620, 640, 1.0, 30},
+                          backward_costs = {1250, 49, 520, 0, 1.66, 106};
 
-/* The share of the tensor cores' peak that the products reach, and the bytes per clock that a block
- * receives from its peers. Measured as above. */
-static const double mma_share = 0.55, peer_bytes_clock = 10;
+/* The share of the tensor cores' peak that mma.sync reaches, measured on an H100: an m16n8k16 takes
+ * 6.1 clocks. */
+static const double mma_share = 0.66;
 
 /* plan->tile is ROWS_CHOICES * the index in the list of tiles, plus how often the tile's columns
  * are halved: fewer batch rows per cluster are fewer bytes to exchange, while the device has
@@ -65,32 +71,35 @@ static double sent_columns(const struct lb_problem *p, int rows_each, int messag
     return (double)((rows + message - 1) / message * message);
 }
 
-/* Predicts the time of a step and its parts, with all waves of clusters. Products and reads of
- * shared memory add up: a warp's operands come from there, one multiplication after the other. */
+/* Predicts the time of a step and its parts, with all waves of clusters. While products are
+ * computed, shared memory delivers the operands of the next ones: the slower of both counts. */
 static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
 {
     const struct lb_machine *m = &v->machine;
     const struct lb_cluster_tile *t = tile_of(plan);
     double warps = t->warps, cells = t->columns / 8, own = 4 * warps;
     double spilled = warps * (lb_cluster_fragments(t) - t->resident) * 512;
-    double moved, read, other = CELL_CLOCKS * (cells - 1);
+    const struct costs *costs = plan->backward ? &backward_costs : &forward_costs;
+    double moved, read, other = costs->step + costs->block * t->blocks + costs->cell * (cells - 1);
     if (plan->backward) { /* sums from all blocks for own units; own gate gradients, read by all
                              warps */
         moved = t->blocks * own * sent_columns(v->problem, rows_of(plan), 4) * 4;
         read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
-        other += BACKWARD_CLOCKS;
-    } else { /* h of all units, of which each warp reads its part of the depth */
+    } else { /* h of all units, of which each warp reads its part of the depth; with spilled weights
+                without the columns that have no row, four at a time */
+        bool all = spilled == 0 || cells > 1;
+        double columns = all ? t->columns : sent_columns(v->problem, rows_of(plan), 4);
         moved = lb_cluster_reach(t) * sent_columns(v->problem, rows_of(plan), 2) * 2;
-        read = warps * lb_cluster_reach(t) * t->columns * 2 / t->split +
+        read = warps * lb_cluster_reach(t) * columns * 2 / t->split +
                2 * warps * (t->split - 1) * cells * 512;
-        other += FORWARD_CLOCKS;
+        other += costs->third_warp * fmax(t->split - 2, 0);
     }
     double flops = warps * lb_cluster_fragments(t) * cells * 2 * 16 * 16 * 8;
     double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);
     double reading = (read + spilled) / m->bytes_clock[LB_OWN];
-    double exchange = moved * (t->blocks - 1) / t->blocks / peer_bytes_clock;
+    double exchange = moved * (t->blocks - 1) / t->blocks / costs->peer_bytes;
     double clock_ns = waves_of(plan) / m->clock_hz * 1e9;
-    plan->product_ns = (product + reading) * clock_ns;
+    plan->product_ns = costs->product * fmax(product, reading) * clock_ns;
     plan->exchange_ns = exchange * clock_ns;
     plan->step_ns = plan->product_ns + plan->exchange_ns + other * clock_ns;
 }

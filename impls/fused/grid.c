@@ -21,15 +21,16 @@ enum {
 static const double mma_share = 0.62, fma_share = 0.5;
 
 /* Clocks of a step: in any case, per chunk, per byte that a block moves through the second-level
- * cache, and per cell of a block; the product comes on top. Fitted to what an H100 took in f16.
- * Forward, 33 of 40 plans are within 10 %, all within 17 % (results/h100/try_fused.txt, lines 1 to
- * 20 and 31 to 50; its other lines of grid repeat sizes). Backward, only three plans were measured
- * as the kernel is today, and are within 5 %. */
+ * cache, per cell of a block, and per clock that shared memory needs to deliver a chunk's spilled
+ * weights; the product comes on top. Fitted to what an H100 took in f16
+ * (results/h100/try_fused.txt): forward 29 of 30 plans are within 10 % and all within 16 %,
+ * backward 23 of 30 and all within 18 %.
+ */
 struct costs {
-    double step, chunk, byte, cell;
+    double step, chunk, byte, cell, spilled;
 };
-static const struct costs forward_costs = {1900, 900, 1 / 41.0, 5},
-                          backward_costs = {2070, 840, 1 / 29.0, 1.1};
+static const struct costs forward_costs = {1820, 760, 1 / 28.0, 4.1, 0.65},
+                          backward_costs = {1100, 1470, 1 / 27.6, 1.05, 0};
 
 /* Returns the kernel of a plan whose tile is set, for at most `room` groups per direction.
  * plan->tile is 2 * the index in the list of tiles, plus 1 where one direction runs after the
@@ -73,7 +74,10 @@ static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     double bytes = columns * units * (double)lb_grid_element_bytes(k->math);
     double product = 8 * units * cells / flops_clock(&v->machine, k->math);
     double moved = k->backward ? 2 * bytes : bytes;
-    double other = costs->step + k->split.chunks * (costs->chunk + costs->cell * cells);
+    double spilled = (lb_grid_fragments(&k->tile) - k->tile.resident) * 512.0 * k->tile.warps;
+    double other =
+        costs->step + k->split.chunks * (costs->chunk + costs->cell * cells +
+                                         costs->spilled * spilled / v->machine.bytes_clock[LB_OWN]);
     double launches = k->beside ? 1 : (double)v->problem->directions;
     double clock_ns = launches / v->machine.clock_hz * 1e9;
     plan->product_ns = k->split.chunks * product * clock_ns;

@@ -166,7 +166,7 @@ __device__ inline void backward_step(const lb_fused_backward_args &a, backward_t
     __syncthreads();
     trace(step, part::met);
     float sum[Tile::blocks / 4][Tile::cells][4];
-    multiply_slices<T, Tile::warps>(sum, t.weights, operand, t.place.lane);
+    multiply_slices<T, Tile::warps>(sum, t.weights, operand, t.place.lane, true);
     for (int m = 0; m < Tile::blocks / 4; m++)
         for (int i = 0; i < Tile::cells; i++)
             if (LB_FUSED_EXCHANGE)

@@ -22,6 +22,7 @@ template <int blocks_, int warps_, int split_, int resident_, int columns_> stru
     static constexpr int units = own_units * blocks;     /* per cluster: the largest H */
     static constexpr int fragments = units / 16;         /* per warp */
     static constexpr int spilled = fragments - resident; /* of these in shared memory */
+    static constexpr bool spread = true;
     static constexpr int cells = columns / 8; /* per thread: one in each block of 8 columns */
     static_assert(warps % split == 0 && fragments % split == 0, "a depth is shared evenly");
     static_assert(blocks % 4 == 0, "each warp gets as many backward row tiles as the others");
@@ -114,17 +115,22 @@ __device__ inline int place_in_slice(int t, int column)
     return t * 64 + (column ^ (t & 2) * 2) * 8;
 }
 
-__device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice, int lane)
+/* A lane that does not read has zeros. */
+__device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice, int lane,
+                                    bool reads)
 {
-    uint2 v = *reinterpret_cast<const uint2 *>(slice + place_in_slice(lane % 4, lane / 4));
+    uint2 v = make_uint2(0, 0);
+    if (reads)
+        v = *reinterpret_cast<const uint2 *>(slice + place_in_slice(lane % 4, lane / 4));
     b[0] = v.x, b[1] = v.y;
 }
 
-/* sum = the warp's row tiles times an operand of `slices` slices. Fragments are ordered by slice,
+/* sum = the warp's row tiles times an operand of `slices` slices, of which this lane reads its
+ * column, or takes zeros for it. Fragments are ordered by slice,
  * then by row tile. Several independent sums, the chains, hide the latency of the tensor cores. */
 template <class T, int slices, int rows, int cells, class Weights>
 __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weights &weights,
-                                       const unsigned char *operand, int lane)
+                                       const unsigned char *operand, int lane, bool reads)
 {
     constexpr int chains = rows * cells >= 4 ? 1 : 4 / (rows * cells);
     float part[chains][rows][cells][4] = {};
@@ -132,7 +138,7 @@ __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weigh
     for (int k = 0; k < slices; k++) {
         uint32_t b[cells][2];
         for (int i = 0; i < cells; i++)
-            load_operand(b[i], operand + (k * cells + i) * slice_bytes, lane);
+            load_operand(b[i], operand + (k * cells + i) * slice_bytes, lane, reads);
         for (int m = 0; m < rows; m++) {
             uint32_t w[4];
             weights.get(k * rows + m, w);

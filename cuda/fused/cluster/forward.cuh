@@ -234,8 +234,10 @@ __device__ inline void forward_step(const lb_fused_forward_args &a, forward_thre
     constexpr int slices = Tile::fragments / Tile::split;
     int first = t.place.warp % Tile::split * slices * Tile::cells * slice_bytes;
     int state = step - a.from;
+    /* Where spilled weights keep shared memory busy, columns without a batch row are not read. */
+    bool reads = Tile::spilled == 0 || Tile::cells > 1 || t.place.lane / 4 < t.live;
     multiply_slices<T, slices>(sum, t.weights, s.h + state % 2 * shared::h_bytes + first,
-                               t.place.lane);
+                               t.place.lane, reads);
     trace(step, part::multiplied);
     swap_sums<Tile>(own, sum, s.swapped, t.place);
     trace(step, part::met);

@@ -166,8 +166,9 @@ template <class Args> __device__ inline size_t state_size(const Args &a)
  */
 
 /* A warp's weight fragments, which stay in place for the whole sequence: 16 bytes per lane and
- * fragment, Tile::resident fragments in registers and Tile::spilled in shared memory. The spilled
- * ones lie evenly among the others, so that they are read while the others are multiplied. */
+ * fragment, Tile::resident fragments in registers and Tile::spilled in shared memory. With
+ * Tile::spread the spilled ones lie evenly among the others, so that they are read while the others
+ * are multiplied; without it they are the last. */
 template <class Tile> struct stationary {
     uint32_t held[Tile::resident][4];
     const uint4 *spilled; /* [spilled, 32]; a lane reads only what it copied itself */
@@ -175,7 +176,9 @@ template <class Tile> struct stationary {
     /* The number of spilled fragments before fragment f, and whether f itself is spilled. */
     static __device__ constexpr int spilled_before(int f)
     {
-        return f * Tile::spilled / Tile::fragments;
+        return Tile::spread         ? f * Tile::spilled / Tile::fragments
+               : f > Tile::resident ? f - Tile::resident
+                                    : 0;
     }
     static __device__ constexpr bool is_spilled(int f)
     {

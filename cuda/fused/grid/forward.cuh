@@ -410,9 +410,9 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
 
 /* Sets sent_offset to the bytes from a cell's `sent` to where its h of this turn goes, or to a
  * negative number where nothing is sent: padding of the batch, the last step, and in 2-byte types
- * odd units, which the lane of the even one sends. It does so before the barrier: a lane hands the
- * number to itself, because the compiler would move the computation behind the barrier, to its use,
- * but moves no shuffle. */
+ * odd units, which the lane of the even one sends. A lane hands the number to itself where there
+ * are registers for it, because the compiler would move the computation to its use, behind the
+ * barrier, but moves no shuffle. */
 template <class Math, class Tile>
 __device__ inline void prepare_sending(const lb_fused_forward_args &a,
                                        forward_thread<Math, Tile> &t, const turn &now)
@@ -424,7 +424,9 @@ __device__ inline void prepare_sending(const lb_fused_forward_args &a,
                      c.column < live_columns<Tile>(t.place, now.chunk) &&
                      (Math::word_units == 1 || c.own % 2 == 0);
         int offset = static_cast<int>(t.slice(now.step + 1, now.chunk, 0, 0) - t.exchange);
-        t.sent_offset[n] = __shfl_sync(~0u, sends ? offset : -1, t.place.lane);
+        t.sent_offset[n] = sends ? offset : -1;
+        if (Tile::roomy)
+            t.sent_offset[n] = __shfl_sync(~0u, t.sent_offset[n], t.place.lane);
     }
 }
 
@@ -574,14 +576,17 @@ __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thre
     float4 *partial = s.partial + buffer * s.sums;
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
     warp_sums<Math, Tile> sum = {};
+    if (Tile::roomy) /* while h is on its way */
+        prepare_sending<Math, Tile>(a, t, now);
     if (!multiply<Math, Tile>(a, t, h, now, next, stage, sum))
         lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
     store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
     trace(now.step, part::multiplied);
     take_pre<Math, Tile>(t, s);
-    prepare_sending<Math, Tile>(a, t, now);
     __syncthreads(); /* all parts stand, and this block has read all of this state */
     trace(now.step, part::met);
+    if (!Tile::roomy)
+        prepare_sending<Math, Tile>(a, t, now);
     step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
     return !s.gave_up[buffer];
 }

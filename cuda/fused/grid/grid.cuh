@@ -25,6 +25,7 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static constexpr int eights = columns / 8; /* blocks of 8 columns per chunk */
     static constexpr int fragments = 2 * packets * rows;
     static constexpr int spilled = fragments - resident; /* in shared memory */
+    static constexpr bool spread = false;         /* no register is left to read ahead into */
     static constexpr bool roomy = spilled == 0;   /* there are registers left beside the weights */
     static constexpr int cells = units * columns; /* per block and chunk */
     static constexpr int cells_thread = (cells + threads - 1) / threads;
