@@ -170,7 +170,6 @@ __global__ void __launch_bounds__(Tile::threads, 1) grid_exchange_kernel(lb_fuse
             lb_ptx::store_relaxed<scope::cta>(&gave_up[buffer], 1u);
         else if (check && now.step > 0 && !received(t, sum, now.step, now.chunk))
             t.wait.give_up(p.first_block, now.step);
-        lb_grid::prepare_sending<Math, Tile>(a, t, now);
         __syncthreads();
         if (gave_up[buffer])
             return;
@@ -179,8 +178,11 @@ __global__ void __launch_bounds__(Tile::threads, 1) grid_exchange_kernel(lb_fuse
             if (at >= Tile::cells) /* the whole warp */
                 break;
             lb_grid::cell_place c = lb_grid::find_cell<Tile>(p, a.hidden, now.chunk, at);
-            lb_grid::send_h<Math, Tile>(t, value_of(now.step + 1, c.unit, c.row), now.step + 1,
-                                        t.sent_offset[n], t.sent[n]);
+            uint32_t word =
+                lb_grid::word_of<Math>(value_of(now.step + 1, c.unit, c.row), now.step + 1);
+            if (lb_grid::is_sent(a, t, c, now.step, now.chunk))
+                lb_grid::send_word(t, t.sent[n] + lb_grid::sent_offset(t, now.step + 1, now.chunk),
+                                   word);
         }
         now = next;
     }

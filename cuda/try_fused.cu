@@ -317,29 +317,21 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
     }
 }
 
-/* Keeps all SMs busy for so many ns. clocks [2]: the clocks and the ns that it took. */
-__global__ void busy_kernel(uint64_t ns, uint64_t *clocks)
+/* Keeps all SMs busy for so many of their clocks. */
+__global__ void busy_kernel(long long clocks)
 {
-    uint64_t from, now;
     long long start = clock64();
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(from));
-    do
-        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
-    while (now - from < ns);
-    if (blockIdx.x == 0 && threadIdx.x == 0)
-        clocks[0] = clock64() - start, clocks[1] = now - from;
+    while (clock64() - start < clocks) {
+    }
 }
 
 /* Brings the device to the clock that it has under load, and prints it: steps that are timed on an
  * idle device are up to a sixth slower. */
 static void warm_up()
 {
-    uint64_t *clocks = upload(std::vector<uint64_t>(2)), took[2];
-    for (uint64_t ms : {200, 10})
-        busy_kernel<<<264, 256>>>(ms * 1000000, clocks);
-    check(cudaMemcpy(took, clocks, sizeof(took), cudaMemcpyDeviceToHost));
-    check(cudaFree(clocks));
-    printf("clock %.3f GHz\n", static_cast<double>(took[0]) / static_cast<double>(took[1]));
+    constexpr long long clocks = 80000000;
+    float us = step_us(1, [] { busy_kernel<<<264, 256>>>(clocks); });
+    printf("clock %.3f GHz\n", static_cast<double>(clocks) / us / 1e3);
 }
 
 int main(int count, char **words)

@@ -108,6 +108,14 @@ static double all_layers_ns(const struct lb_problem *p, const struct lb_fused_ch
     return ns * (chunks < 2 ? layers : (chunks + layers - 1) / chunks);
 }
 
+double lb_fused_layers_ns(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    const struct lb_fused_choice alone = {.forward = *plan};
+    if (plan->family == &lb_fused_step) /* all layers share the rate of launches */
+        return (double)problem->layers * plan->step_ns;
+    return all_layers_ns(problem, &alone);
+}
+
 /* Chooses the plans of both passes together, because layers run in a wavefront only where those of
  * both passes run at once: a plan that is slower and leaves SMs to other layers may be better. */
 static void choose_passes(const struct lb_problem *p, const struct lb_fused_plan *forward,

@@ -19,13 +19,14 @@ enum {
 /* What a step costs: clocks in any case, per block of the cluster, per cell of a thread beyond the
  * first, and per warp beyond two that share a depth; how many times the product takes what tensor
  * cores or shared memory need for it alone; and the bytes per clock that a block receives from its
- * peers. Fitted to what an H100 took (cuda/LOG.md, entry 23): within 5 % for all plans at H = 256
- * and above. */
+ * peers, of the first 8 columns and of those beyond. Fitted to what an H100 took. In
+ * results/h100/try_fused.txt, all plans of H = 256 and above whose clusters run at the same time
+ * are within 8 %; where they do not, within 21 %. */
 struct costs {
-    double step, block, cell, third_warp, product, peer_bytes;
+    double step, block, cell, third_warp, product, peer_bytes, peer_bytes_beyond;
 };
-static const struct costs forward_costs = {940, 27, 620, 640, 1.0, 30},
-                          backward_costs = {1250, 49, 520, 0, 1.66, 106};
+static const struct costs forward_costs = {940, 27, 620, 640, 1.0, 30, 8.3},
+                          backward_costs = {1250, 49, 520, 0, 1.66, 106, 6.5};
 
 /* The share of the tensor cores' peak that mma.sync reaches, measured on an H100: an m16n8k16 takes
  * 6.1 clocks. */
@@ -80,24 +81,29 @@ static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     double warps = t->warps, cells = t->columns / 8, own = 4 * warps;
     double spilled = warps * (lb_cluster_fragments(t) - t->resident) * 512;
     const struct costs *costs = plan->backward ? &backward_costs : &forward_costs;
-    double moved, read, other = costs->step + costs->block * t->blocks + costs->cell * (cells - 1);
+    double column, columns, read,
+        other = costs->step + costs->block * t->blocks + costs->cell * (cells - 1);
     if (plan->backward) { /* sums from all blocks for own units; own gate gradients, read by all
                              warps */
-        moved = t->blocks * own * sent_columns(v->problem, rows_of(plan), 4) * 4;
+        column = t->blocks * own * 4;
+        columns = sent_columns(v->problem, rows_of(plan), 4);
         read = t->blocks * own * t->columns * 4 + warps * own * 4 * t->columns * 2;
     } else { /* h of all units, of which each warp reads its part of the depth; with spilled weights
                 without the columns that have no row, four at a time */
         bool all = spilled == 0 || cells > 1;
-        double columns = all ? t->columns : sent_columns(v->problem, rows_of(plan), 4);
-        moved = lb_cluster_reach(t) * sent_columns(v->problem, rows_of(plan), 2) * 2;
-        read = warps * lb_cluster_reach(t) * columns * 2 / t->split +
+        double operand = all ? t->columns : sent_columns(v->problem, rows_of(plan), 4);
+        column = lb_cluster_reach(t) * 2;
+        columns = sent_columns(v->problem, rows_of(plan), 2);
+        read = warps * lb_cluster_reach(t) * operand * 2 / t->split +
                2 * warps * (t->split - 1) * cells * 512;
         other += costs->third_warp * fmax(t->split - 2, 0);
     }
     double flops = warps * lb_cluster_fragments(t) * cells * 2 * 16 * 16 * 8;
     double product = flops / (m->flops_clock[v->problem->dtype] * mma_share);
     double reading = (read + spilled) / m->bytes_clock[LB_OWN];
-    double exchange = moved * (t->blocks - 1) / t->blocks / costs->peer_bytes;
+    double exchange =
+        column * (t->blocks - 1) / t->blocks *
+        (fmin(columns, 8) / costs->peer_bytes + fmax(columns - 8, 0) / costs->peer_bytes_beyond);
     double clock_ns = waves_of(plan) / m->clock_hz * 1e9;
     plan->product_ns = costs->product * fmax(product, reading) * clock_ns;
     plan->exchange_ns = exchange * clock_ns;

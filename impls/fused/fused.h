@@ -56,6 +56,9 @@ struct lb_fused_plan {
 /* Whether all layers of the problem run at once, each on SMs of its own. */
 bool lb_fused_layers_fit(const struct lb_problem *problem, const struct lb_fused_plan *plan);
 
+/* Returns the ns per step of all layers with this plan: in a wavefront, where they can. */
+double lb_fused_layers_ns(const struct lb_problem *problem, const struct lb_fused_plan *plan);
+
 enum { LB_FUSED_PLANS_MAX = 32, LB_FUSED_FAMILIES_MAX = 4 };
 
 struct lb_fused_family {

@@ -22,10 +22,9 @@ static const double mma_share = 0.62, fma_share = 0.5;
 
 /* Clocks of a step: in any case, per chunk, per byte that a block moves through the second-level
  * cache, per cell of a block, and per clock that shared memory needs to deliver a chunk's spilled
- * weights; the product comes on top. Fitted to what an H100 took in f16
- * (results/h100/try_fused.txt): forward 29 of 30 plans are within 10 % and all within 16 %,
- * backward 23 of 30 and all within 18 %.
- */
+ * weights; the product comes on top. Fitted to what an H100 took in f16. In
+ * results/h100/try_fused.txt, forward 27 of 30 plans are within 10 % and all within 14 %, backward
+ * 22 of 30 and all within 23 %. */
 struct costs {
     double step, chunk, byte, cell, spilled;
 };

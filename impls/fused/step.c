@@ -39,7 +39,7 @@ enum {
 };
 
 /* An H100 took measured_factor times what the terms predict, less MEASURED_NS: launches cost less
- * than they say, and bytes more (cuda/LOG.md, entry 17). */
+ * than they say, and bytes more. */
 enum { MEASURED_NS = 1800 };
 static const double measured_factor = 2.2;
 

@@ -1,5 +1,6 @@
 /* Chooses plans of the fused implementation by measurement, and keeps the results for later runs.
  */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,18 +19,22 @@ static int64_t timed_steps(const struct lb_problem *p)
 
 /* Writes the key, which names everything that the choice depends on. The variant determines which
  * plans are compared. T up to STEPS and replaying a graph are part of the key, because the cost of
- * a launch weighs more in few steps and where the host makes each launch. Longer T and other layers
- * do not matter. */
+ * a launch weighs more in few steps and where the host makes each launch. Longer T does not matter,
+ * but for several layers, whose wavefront depends on it. */
 static void make_key(const struct lb_fused_view *v, const char *variant, bool backward, char *key,
                      size_t size)
 {
     const struct lb_problem *p = v->problem;
-    snprintf(key, size, "fused %s, %s, %s, %d SMs, T%lld_B%lld_H%lld_D%lld/%s/%s/%s%s",
+    char layers[64] = "";
+    if (p->layers > 1)
+        snprintf(layers, sizeof(layers), "_L%lld of T%lld", (long long)p->layers,
+                 (long long)p->seq_len);
+    snprintf(key, size, "fused %s, %s, %s, %d SMs, T%lld_B%lld_H%lld_D%lld%s/%s/%s/%s%s",
              backward       ? "backward"
              : lb_trains(p) ? "forward in training"
                             : "forward",
              variant, v->device->name, v->device->sm_count, (long long)timed_steps(p),
-             (long long)p->batch, (long long)p->hidden, (long long)p->directions,
+             (long long)p->batch, (long long)p->hidden, (long long)p->directions, layers,
              lb_dtype_name(p->dtype), lb_math_name(p->math), lb_act_name(p->act),
              v->graph ? "/graph" : "");
 }
@@ -219,21 +224,26 @@ done:
     return st;
 }
 
-/* Measures all plans and keeps the fastest. A plan that cannot be launched or needs too much memory
- * is skipped, whatever the error, as long as the device still works. */
+/* Measures all plans on one layer and keeps the one with which all layers are the fastest. A plan
+ * that cannot be launched or needs too much memory is skipped, whatever the error, as long as the
+ * device still works. */
 static enum lb_status tune(const struct lb_fused_view *view, const char *key,
                            struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan,
                            struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_fused_plan *best = NULL;
+    double best_ns = INFINITY;
     char value[128];
     for (int i = 0; i < count; i++) {
+        struct lb_fused_plan apart = plans[i]; /* with as many at once as have SMs of their own */
         st = measure(view, &plans[i], err);
         if (st != LB_OK && lb_device()->lost && lb_device()->lost())
             return st;
-        if (st == LB_OK && (!best || plans[i].step_ns < best->step_ns))
-            best = &plans[i];
+        apart.step_ns = plans[i].step_ns;
+        double ns = st == LB_OK ? lb_fused_layers_ns(view->problem, &apart) : INFINITY;
+        if (ns < best_ns)
+            best = &plans[i], best_ns = ns;
     }
     if (!best)
         return st;

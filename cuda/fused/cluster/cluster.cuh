@@ -22,7 +22,7 @@ template <int blocks_, int warps_, int split_, int resident_, int columns_> stru
     static constexpr int units = own_units * blocks;     /* per cluster: the largest H */
     static constexpr int fragments = units / 16;         /* per warp */
     static constexpr int spilled = fragments - resident; /* of these in shared memory */
-    static constexpr bool spread = true;
+    static constexpr bool spread = true; /* steps are faster where shared memory is read evenly */
     static constexpr int cells = columns / 8; /* per thread: one in each block of 8 columns */
     static_assert(warps % split == 0 && fragments % split == 0, "a depth is shared evenly");
     static_assert(blocks % 4 == 0, "each warp gets as many backward row tiles as the others");

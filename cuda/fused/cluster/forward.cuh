@@ -296,9 +296,10 @@ __device__ inline void forward_run(const lb_fused_forward_args &a)
  *   grid (blocks * ceil(B / columns), D) in clusters of (blocks), block (32 * warps).
  *   Dynamic shared memory: lb_cluster_shared.
  *   Cost per step and block: 2 * 16 * units * columns * warps flops on the tensor cores; it reads
- *   units * columns * 2 * warps / split bytes of h from shared memory and sends 8 * warps * columns
- *   bytes to each peer, fewer where columns have no batch row. Per cell it reads 16 bytes of global
- *   memory and writes 2, with `train` 20 more.
+ *   units * columns * 2 * warps / split bytes of h and 512 * warps * spilled bytes of weights from
+ *   shared memory, and sends 8 * warps * columns bytes to each peer; h and what is sent are fewer
+ *   where columns have no batch row. Per cell it reads 16 bytes of global memory and writes 2, with
+ *   `train` 20 more.
  * It is compiled for every architecture, because host code names it. Before sm_90, and where shared
  * memory is too small, its body is empty. */
 template <class T, class Tile, bool train>

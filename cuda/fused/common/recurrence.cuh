@@ -103,6 +103,7 @@ template <class T, class R> __device__ inline R squash(R v, bool relu)
     return functions_of<T>::tangent(v);
 }
 
+/* Returns the 32 bits of two 16-bit numbers. */
 template <class Pair> __device__ inline uint32_t bits_of(Pair pair)
 {
     uint32_t bits;
@@ -194,10 +195,11 @@ template <class Tile> struct stationary {
             static_cast<const uint4 *>(packed) + warp_of_all * Tile::fragments * lanes + lane;
         room += warp * Tile::spilled * lanes + lane;
         spilled = room;
-#pragma unroll
-        for (int f = 0; f < Tile::fragments; f++)
-            if (is_spilled(f))
-                lb_ptx::copy_async<16>(room + spilled_before(f) * lanes, from + f * lanes);
+        constexpr int parts = Tile::spilled > 0 ? Tile::spilled : 1; /* no division by 0 */
+        for (int n = 0; n < Tile::spilled; n++) {
+            int f = Tile::spread ? ((n + 1) * Tile::fragments - 1) / parts : Tile::resident + n;
+            lb_ptx::copy_async<16>(room + n * lanes, from + f * lanes);
+        }
         lb_ptx::copy_async_commit();
 #pragma unroll
         for (int f = 0; f < Tile::fragments; f++) {

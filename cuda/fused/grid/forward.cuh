@@ -45,7 +45,7 @@ template <class Math, class Tile> struct forward_thread {
     float4 pre[Tile::cells_thread];  /* with the bias, where Tile::roomy */
     float4 bias[Tile::cells_thread]; /* of the same cells in all chunks; where Tile::roomy */
     unsigned char *sent[Tile::cells_thread]; /* address of a cell's h, as sent_to returns it */
-    int sent_offset[Tile::cells_thread];     /* as prepare_sending sets it */
+    int sent_offset[Tile::cells_thread];     /* where Tile::roomy; negative: h is not sent */
 
     __device__ inline int packets() const
     {
@@ -224,9 +224,9 @@ template <class Math, class Tile> struct window_of_h {
         return __all_sync(~0u, came);
     }
 
-    /* Returns word w of slice n, which came with `epoch`, as it was before send_h. Where h was NaN
-     * or infinite, this sets the highest bit of the exponent, which makes it NaN again. The first
-     * state was not sent. */
+    /* Returns word w of slice n, which came with `epoch`, as it was before it was sent. Where h was
+     * NaN or infinite, this sets the highest bit of the exponent, which makes it NaN again. The
+     * first state was not sent. */
     __device__ inline uint32_t take(int n, int w, uint32_t epoch, bool sent) const
     {
         uint32_t word = slices.words[n][w] ^ epoch;
@@ -408,35 +408,45 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
     }
 }
 
-/* Sets sent_offset to the bytes from a cell's `sent` to where its h of this turn goes, or to a
- * negative number where nothing is sent: padding of the batch, the last step, and in 2-byte types
- * odd units, which the lane of the even one sends. A lane hands the number to itself where there
- * are registers for it, because the compiler would move the computation to its use, behind the
- * barrier, but moves no shuffle. */
+/* Whether h of a cell is sent after a step: not that of columns without a batch row, nor after the
+ * last step, nor in 2-byte types that of odd units, which the lane of the even one sends. Units
+ * that are padding are sent, because packets are read whole. */
+template <class Math, class Tile>
+__device__ inline bool is_sent(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
+                               const cell_place &c, int step, int chunk)
+{
+    return LB_FUSED_EXCHANGE && step + 1 < a.seq_len &&
+           c.column < live_columns<Tile>(t.place, chunk) &&
+           (Math::word_units == 1 || c.own % 2 == 0);
+}
+
+/* Returns the bytes from the address that sent_to returns to that of a state and chunk. */
+template <class Math, class Tile>
+__device__ inline ptrdiff_t sent_offset(const forward_thread<Math, Tile> &t, int state, int chunk)
+{
+    return t.slice(state, chunk, 0, 0) - t.exchange;
+}
+
+/* Finds where h goes while that of other blocks is on its way, if registers are left for it. A lane
+ * hands the number to itself, because the compiler would move the computation to its use, behind
+ * the barrier, but moves no shuffle. */
 template <class Math, class Tile>
 __device__ inline void prepare_sending(const lb_fused_forward_args &a,
                                        forward_thread<Math, Tile> &t, const turn &now)
 {
-    for (int n = 0; n < Tile::cells_thread; n++) {
+    for (int n = 0; n < Tile::cells_thread && Tile::roomy; n++) {
         cell_place c =
             find_cell<Tile>(t.place, a.hidden, now.chunk, threadIdx.x + n * Tile::threads);
-        bool sends = LB_FUSED_EXCHANGE && now.step + 1 < a.seq_len &&
-                     c.column < live_columns<Tile>(t.place, now.chunk) &&
-                     (Math::word_units == 1 || c.own % 2 == 0);
-        int offset = static_cast<int>(t.slice(now.step + 1, now.chunk, 0, 0) - t.exchange);
-        t.sent_offset[n] = sends ? offset : -1;
-        if (Tile::roomy)
-            t.sent_offset[n] = __shfl_sync(~0u, t.sent_offset[n], t.place.lane);
+        bool sends = is_sent(a, t, c, now.step, now.chunk);
+        auto offset = static_cast<int>(sent_offset(t, now.step + 1, now.chunk)); /* below 2^31 */
+        t.sent_offset[n] = __shfl_sync(~0u, sends ? offset : -1, t.place.lane);
     }
 }
 
-/* Sends h of own cells to the group. h lies in [-1, 1], so that the highest bit of the exponent is
- * free for the epoch; NaN and infinity are sent as a value that no h can have. Words have 32 bits,
- * as the reader reads them: in 2-byte types the lane of the even unit sends both units. Padding is
- * sent too, because packets are read whole. */
-template <class Math, class Tile>
-__device__ inline void send_h(const forward_thread<Math, Tile> &t, float h, int state,
-                              int sent_offset, unsigned char *to)
+/* Returns h as it is sent, in words of 32 bits, as the reader reads them; in 2-byte types with that
+ * of the next unit. h lies in [-1, 1], so that the highest bit of the exponent is free for the
+ * epoch; NaN and infinity are sent as a value that no h can have. */
+template <class Math> __device__ inline uint32_t word_of(float h, int state)
 {
     uint32_t bits = Math::bits(h), size = bits & (Math::spare * 2 - 1);
     if ((size | (size + Math::above_one)) & Math::spare)
@@ -444,12 +454,17 @@ __device__ inline void send_h(const forward_thread<Math, Tile> &t, float h, int 
     bits ^= epoch_of(state) * Math::spare;
     if (Math::word_units == 2)
         bits |= __shfl_xor_sync(~0u, bits, 8) << 16;
-    if (sent_offset < 0)
-        return;
-    to += sent_offset;
+    return bits;
+}
+
+/* Sends a word to the same place of all copies. */
+template <class Math, class Tile>
+__device__ inline void send_word(const forward_thread<Math, Tile> &t, unsigned char *to,
+                                 uint32_t word)
+{
     for (int copy = 0; copy < LB_GRID_COPIES; copy++)
         lb_ptx::store_relaxed<scope::gpu>(reinterpret_cast<uint32_t *>(to + copy * t.copy_bytes()),
-                                          bits);
+                                          word);
 }
 
 template <class Math, class Tile>
@@ -497,8 +512,11 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
         g.z = Math::tangent(g.z), g.w = Math::sigmoid(g.w);
         float c = g.y * kept + g.x * g.z;
         float h = step < length ? g.w * Math::tangent(c) : 0.0f;
-        send_h<Math, Tile>(t, h, step + 1, t.sent_offset[n],
-                           Tile::roomy ? t.sent[n] : sent_to(t, cell));
+        uint32_t word = word_of<Math>(h, step + 1);
+        if (Tile::roomy && t.sent_offset[n] >= 0)
+            send_word(t, t.sent[n] + t.sent_offset[n], word);
+        if (!Tile::roomy && is_sent(a, t, cell, step, chunk))
+            send_word(t, sent_to(t, cell) + sent_offset(t, step + 1, chunk), word);
         trace(step, part::sent);
         if (length == 0)
             continue;
@@ -566,7 +584,9 @@ __device__ inline void begin(const lb_fused_forward_args &a, forward_thread<Math
 
 /* Computes one chunk of one step: the matrix product with h, which it waits for, then the cells. It
  * sends the new h before it stores anything else. Parts are written before the barrier and read
- * after it, in two buffers in turn. False, for the whole block, when a wait gave up. */
+ * after it, in two buffers in turn. False, for the whole block, when a wait gave up: that is asked
+ * last, because nothing may hold up the cells, so that such a block sends one wrong h. The fault
+ * record makes the call fail. */
 template <class Math, class Tile>
 __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
                                     const forward_shared<Math, Tile> &s, window_of_h<Math, Tile> &h,
@@ -576,8 +596,7 @@ __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thre
     float4 *partial = s.partial + buffer * s.sums;
     unsigned char *stage = s.stage + p.warp * Tile::window * Tile::eights * slice_bytes;
     warp_sums<Math, Tile> sum = {};
-    if (Tile::roomy) /* while h is on its way */
-        prepare_sending<Math, Tile>(a, t, now);
+    prepare_sending<Math, Tile>(a, t, now);
     if (!multiply<Math, Tile>(a, t, h, now, next, stage, sum))
         lb_ptx::store_relaxed<scope::cta>(&s.gave_up[buffer], 1u);
     store_part<Math, Tile>(t, sum, partial + p.warp * Tile::cells);
@@ -585,8 +604,6 @@ __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thre
     take_pre<Math, Tile>(t, s);
     __syncthreads(); /* all parts stand, and this block has read all of this state */
     trace(now.step, part::met);
-    if (!Tile::roomy)
-        prepare_sending<Math, Tile>(a, t, now);
     step_cells<Math, Tile>(a, t, s, partial, now.step, now.chunk);
     return !s.gave_up[buffer];
 }

@@ -3,13 +3,13 @@
 reset session
 name = 'time-h_f16_infer_graph'
 machine = 'NVIDIA H100 80GB HBM3; Intel(R) Xeon(R) Processor, 16 threads, 126 GiB, Linux 6.18.44-fc-v657-gpu x86_64'
-program = 'bench-lstm 0.1.0 (ab834833bd52), run of 2026-11-26'
+program = 'bench-lstm 0.1.0 (28f12d31b3fa), run of 2026-11-27'
 heading = 'LSTM inference, f16, CUDA graph: time per step over hidden size H'
 reading_more = 'A gap is a case without a time.'
 reading = 'Lower is better. The median time of a call divided by T; bars show its 95 % interval.'
-panels = 4
-columns = 2
-array panel_title[4]
+panels = 6
+columns = 3
+array panel_title[6]
 array series_name[9]
 array series_color[9]
 array series_mark[9]
@@ -36,16 +36,19 @@ x_label = 'hidden size H'
 y_label = 'time per step'
 unit = 'time'
 lines = 1
+instances = 0
 x_values = '128 256 512 768 1024 '
 x_labels = x_values
 precision_names = ''
 precision_errors = ''
-array panel_first[4]
-array panel_series[4]
-panel_title[1] = 'T = 128, B = 1'; panel_first[1] = 0; panel_series[1] = '2 3 5 6 7 8 9 '
-panel_title[2] = 'T = 128, B = 16'; panel_first[2] = 7; panel_series[2] = '1 2 3 5 6 7 8 9 '
-panel_title[3] = 'T = 128, B = 64'; panel_first[3] = 15; panel_series[3] = '2 3 5 6 7 8 9 '
-panel_title[4] = 'T = 1024, B = 16'; panel_first[4] = 22; panel_series[4] = '2 3 6 7 8 9 '
+array panel_first[6]
+array panel_series[6]
+panel_title[1] = 'T = 128, B = 1'; panel_first[1] = 0; panel_series[1] = '3 4 5 6 '
+panel_title[2] = 'T = 128, B = 8'; panel_first[2] = 4; panel_series[2] = '3 5 6 '
+panel_title[3] = 'T = 128, B = 16'; panel_first[3] = 7; panel_series[3] = '2 3 5 6 7 8 9 '
+panel_title[4] = 'T = 128, B = 32'; panel_first[4] = 14; panel_series[4] = '3 5 6 '
+panel_title[5] = 'T = 128, B = 64'; panel_first[5] = 17; panel_series[5] = '2 3 5 6 7 8 9 '
+panel_title[6] = 'T = 1024, B = 16'; panel_first[6] = 24; panel_series[6] = '3 6 '
 
 # What all pictures share: colours, marks, terminals, and positions on the canvas.
 
@@ -130,8 +133,8 @@ put_legend = "do for [k = 1 : words(legend)] {" \
 
 # Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
 # lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at the best rate or at
-# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
-# in units of unit_size.
+# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound, and
+# instances, which are written beside the marks where x is their throughput. y is drawn in units of unit_size.
 
 panel_width = lines ? 285 : 560
 panel_height = lines ? 190 : 300
@@ -200,6 +203,14 @@ do for [format in 'svg png'] {
     unset key
 
     if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
+    if (instances) { # calls per second, as round numbers
+        do for [d = int(floor(log10(x_low))) : int(ceil(log10(x_high)))] {
+            do for [m in (x_high / x_low > 8 ? '1' : x_high / x_low > 3 ? '1 2 3 5 7' : '1 1.2 1.5 2 2.5 3 4 5 6 8')] {
+                v = m * 10.0 ** d
+                set xtics add ((v < 1e4 ? sprintf('%g', v) : v < 1e7 ? sprintf('%gk', v / 1e3) : sprintf('%gM', v / 1e6)) v)
+            }
+        }
+    }
     do for [k = 1 : words(x_values)] { set xtics add (word(x_labels, k) real(word(x_values, k))) }
 
     do for [panel = 1 : panels] {
@@ -255,7 +266,10 @@ do for [format in 'svg png'] {
              for [k = 1 : words(list)] '' index first + k - 1 using 1:($2 / unit_size) \
                  with linespoints lc rgb line_color[series_color[int(word(list, k))]] \
                  lw (lines ? 1.8 : 1.4) dt line_dash[series_dash[int(word(list, k))]] \
-                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8
+                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8, \
+             for [k = 1 : words(list)] '' index first + k - 1 \
+                 using 1:($2 / unit_size):(instances ? sprintf('%d', $7) : '') \
+                 with labels offset 0.9, 0.7 font small_font tc rgb ink
         unset label
         unset arrow
     }

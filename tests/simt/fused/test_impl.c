@@ -606,4 +606,20 @@ TEST(layers_run_in_a_wavefront_where_that_is_faster)
     }
 }
 
+/* --tune measures one layer: 8 clusters are faster there, but two layers of them have no SMs of
+ * their own on an H100. Layers of `step` share the rate of launches. */
+TEST(a_tuned_plan_leaves_room_for_other_layers)
+{
+    const struct lb_fused_plan faster = {
+        .family = &lb_fused_cluster, .step_ns = 710, .needed = 8, .resident = 14};
+    struct lb_fused_plan slower = faster;
+    slower.needed = 4, slower.step_ns = 780;
+    const struct lb_problem two = trial_case("fused/T1024_B16_H256_L2/f16/infer").problem,
+                            one = trial_case("fused/T1024_B16_H256/f16/infer").problem;
+    assert_true(lb_fused_layers_ns(&one, &faster) < lb_fused_layers_ns(&one, &slower));
+    assert_true(lb_fused_layers_ns(&two, &faster) > 1.5 * lb_fused_layers_ns(&two, &slower));
+    slower.family = &lb_fused_step;
+    assert_true(lb_fused_layers_ns(&two, &faster) < lb_fused_layers_ns(&two, &slower));
+}
+
 TEST_GROUP(NULL, trial_close_cache)
