@@ -15,7 +15,7 @@ set palette defined (-1 '#8c3b00', -0.6 '#d8701c', -0.3 '#f6bf8c', 0 '#ffffff', 
 bounded(v) = v > range ? range : v < -range ? -range : v
 speed_color(v) = abs(bounded(log2(v))) > 0.55 * range ? 0xffffff : 0x1b1b1b
 
-# States of a cell, column 6 of the data: 0 speed-up, 1 did not run, 2 failed, 3 no baseline,
+# States of a cell, column 6 of the data: 0 speed-up, 1 no time that counts, 2 failed, 3 no baseline,
 # 4 no row.
 array state_fill[4] = ['#e4e4e4', '#555555', '#ffffff', '#ffffff']
 state_color(s) = s == 2 ? 0xffffff : 0x6a6a6a
@@ -78,7 +78,7 @@ do for [format in 'svg png'] {
                     set cbtics add (beyond.(e < 0 ? sprintf('1/%d', 2 ** -e) : sprintf('%d', 2 ** e)).'x' e)
                 }
             }
-            set label '= tied: intervals overlap     × failed     grey: did not run     – not in this run' \
+            set label '= tied: intervals overlap     × failed     grey: no time that counts     – not in this run' \
                 at screen across(left), down(height - 50) left font small_font tc rgb faint
         }
         plot name.'.dat' index panel - 1 using 3:($6 == 0 ? $4 : NaN):(0.49):(0.48):(bounded(log2($5))) \
