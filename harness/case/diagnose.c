@@ -13,16 +13,19 @@
 #include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
 
-/* Enqueues calls of the pass, or of the stream, for about 5 ms, without waiting for them. */
-static enum lb_status keep_busy(struct lb_case_context *context, double call_ns)
+/* Makes calls of the pass, or of the stream, for about `ns`, and 1 to 200; on a device it enqueues
+ * them, without waiting for them. Returns how many. What fails here fails again in the check of the
+ * last call, which reports it. */
+static int go_on(struct lb_case_context *context, double ns)
 {
-    int calls = (int)fmin(fmax(5e6 / fmax(call_ns, 1), 1), 200);
+    int calls = (int)fmin(fmax(ns / fmax(context->row->median_ns, 1), 1), 200);
     for (int i = 0; i < calls; i++) {
-        LB_CHECK(lb_case_next_calls(context, 0, 1, NULL));
-        LB_CHECK(lb_case_call_before(context, false, NULL));
-        LB_CHECK(lb_case_call(context, NULL));
+        if (lb_case_next_calls(context, 0, 1, NULL) != LB_OK ||
+            lb_case_call_before(context, false, NULL) != LB_OK ||
+            lb_case_call(context, NULL) != LB_OK)
+            break;
     }
-    return LB_OK;
+    return calls;
 }
 
 /* Notes clocks, temperature and what held clocks down. mhz: the clock during the samples, for which
@@ -44,9 +47,18 @@ static void note_device_state(struct lb_row *row, double mhz)
         lb_row_warn(row, "clocks were held down: %s", why);
 }
 
+/* Whether memory goes on growing in more calls, by half of so many bytes per call. What was taken
+ * once does not, such as the code that CUDA loads when it first needs it. */
+static bool goes_on_growing(struct lb_case_context *context, double bytes_call)
+{
+    double before = lb_holdings_read().memory_bytes;
+    int calls = go_on(context, 2e8);
+    return lb_holdings_read().memory_bytes - before >= bytes_call / 2 * calls;
+}
+
 /* Warns of what the timed calls left behind: memory that grew by at least 16 MiB and by 1 KiB per
- * call, file descriptors that grew by at least 8 and by one in ten calls, threads that grew by at
- * least 8. */
+ * call and that goes on growing, file descriptors that grew by at least 8 and by one in ten calls,
+ * threads that grew by at least 8. */
 static void note_leaks(struct lb_case_context *context)
 {
     const double least_bytes = 16 << 20, least_bytes_call = 1024, least = 8;
@@ -58,7 +70,8 @@ static void note_leaks(struct lb_case_context *context)
                    {"threads", now.threads - before.threads, 0}};
     double n = (double)(context->calls_made - context->calls_before);
     double bytes = now.memory_bytes - before.memory_bytes;
-    if (bytes >= least_bytes && bytes >= least_bytes_call * n) {
+    if (bytes >= least_bytes && bytes >= least_bytes_call * n &&
+        goes_on_growing(context, bytes / n)) {
         char each[32], all[32];
         lb_format_bytes(bytes / n, each);
         lb_format_bytes(bytes, all);
@@ -208,14 +221,13 @@ static void time_overflow_check(struct lb_case_context *context)
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err)
 {
     bool profiles = context->options->profile != NULL; /* which may slow one time or another down */
-    if (context->on_device) { /* which lowers its clocks at once when it is idle */
-        /* What fails here fails again in the check of the last call, which reports it. */
-        (void)keep_busy(context, context->row->median_ns);
-        note_device_state(context->row, context->sm_mhz);
-    }
     if (!profiles) {
-        note_leaks(context);
         judge_cpus(context);
+        note_leaks(context);
+    }
+    if (context->on_device) { /* which lowers its clocks at once when it is idle */
+        go_on(context, 5e6);
+        note_device_state(context->row, context->sm_mhz);
     }
     if (context->timer.hold_expired)
         lb_row_warn(context->row, "launching the graph takes longer than the stream can be held: "
