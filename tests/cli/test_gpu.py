@@ -44,7 +44,7 @@ class DeviceFaults(ProgramTest):
     def test_what_goes_on_hanging_is_left_alone(self):
         rows, _ = self.sweep("-T", "5,7", "-B", "2,3,4", "-H", "4", "--impl",
                              "gpu_fault_hang,cpu_ref", "--plugin", plugin("gpu_fault_hang"),
-                             "--case-time", "0.02", "--call-limit", "1", "--hang-limit", "2",
+                             "--case-time", "0.02", "--call-limit", "3", "--hang-limit", "2",
                              exit_code=1)
         hung = [row for row in rows.values() if row["impl"] != "cpu_ref" and row["seq_len"] == 7]
         self.assertEqual([row["verdict"] for row in hung], ["timeout", "timeout", "skipped"])
@@ -58,7 +58,7 @@ class DeviceFaults(ProgramTest):
         # Rounds come in any order: when the third case hangs, some cases of T = 5 are half done.
         rows, _ = self.sweep("-T", "5,7", "-B", "2:20:+1", "-H", "4", "--where", "T==5 || B<=4",
                              "--impl", "gpu_fault_hang", "--plugin", plugin("gpu_fault_hang"),
-                             "--case-time", "0.02", "--call-limit", "1", "--hang-limit", "3",
+                             "--case-time", "0.02", "--call-limit", "3", "--hang-limit", "3",
                              "--processes", "3", exit_code=1)
         cut = [row for row in rows.values()
                if row["verdict"] == "ok" and len(row["processes"]) < 3]
