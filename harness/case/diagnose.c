@@ -13,19 +13,16 @@
 #include "stats/order_stats.h"
 #include "trace/kernel_trace.h"
 
-/* Makes calls of the pass, or of the stream, for about `ns`, and 1 to 200; on a device it enqueues
- * them, without waiting for them. Returns how many. What fails here fails again in the check of the
- * last call, which reports it. */
+/* Makes 1 to 200 more calls of the pass, or of the stream, which take about `ns` together, and
+ * returns how many it made until one failed. On a device it enqueues them without waiting. */
 static int go_on(struct lb_case_context *context, double ns)
 {
-    int calls = (int)fmin(fmax(ns / fmax(context->row->median_ns, 1), 1), 200);
-    for (int i = 0; i < calls; i++) {
-        if (lb_case_next_calls(context, 0, 1, NULL) != LB_OK ||
-            lb_case_call_before(context, false, NULL) != LB_OK ||
-            lb_case_call(context, NULL) != LB_OK)
-            break;
-    }
-    return calls;
+    int made = 0, calls = (int)fmin(fmax(ns / fmax(context->row->median_ns, 1), 1), 200);
+    while (made < calls && lb_case_next_calls(context, 0, 1, NULL) == LB_OK &&
+           lb_case_call_before(context, false, NULL) == LB_OK &&
+           lb_case_call(context, NULL) == LB_OK)
+        made++;
+    return made;
 }
 
 /* Notes clocks, temperature and what held clocks down. mhz: the clock during the samples, for which
@@ -56,19 +53,19 @@ static bool goes_on_growing(struct lb_case_context *context, double bytes_call)
     return lb_holdings_read().memory_bytes - before >= bytes_call / 2 * calls;
 }
 
-/* Warns of what the timed calls left behind: memory that grew by at least 16 MiB and by 1 KiB per
- * call and that goes on growing, file descriptors that grew by at least 8 and by one in ten calls,
- * threads that grew by at least 8. */
-static void note_leaks(struct lb_case_context *context)
+/* Warns of what n timed calls left behind; `held` is what the process held after them. Named are
+ * memory that grew by at least 16 MiB and by 1 KiB per call and that goes on growing, file
+ * descriptors that grew by at least 8 and by one in ten calls, and threads that grew by at least 8.
+ */
+static void note_leaks(struct lb_case_context *context, const struct lb_holdings *held, double n)
 {
     const double least_bytes = 16 << 20, least_bytes_call = 1024, least = 8;
-    const struct lb_holdings before = context->holdings, now = lb_holdings_read();
+    const struct lb_holdings before = context->holdings, now = *held;
     const struct {
         const char *name;
         double grown, least_call;
     } counted[] = {{"file descriptors", now.descriptors - before.descriptors, 0.1},
                    {"threads", now.threads - before.threads, 0}};
-    double n = (double)(context->calls_made - context->calls_before);
     double bytes = now.memory_bytes - before.memory_bytes;
     if (bytes >= least_bytes && bytes >= least_bytes_call * n &&
         goes_on_growing(context, bytes / n)) {
@@ -221,18 +218,22 @@ static void time_overflow_check(struct lb_case_context *context)
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err)
 {
     bool profiles = context->options->profile != NULL; /* which may slow one time or another down */
-    if (!profiles) {
+    const double timed_calls = (double)(context->calls_made - context->calls_before);
+    const struct lb_holdings held = lb_holdings_read();
+    if (!profiles)
         judge_cpus(context);
-        note_leaks(context);
-    }
     if (context->on_device) { /* which lowers its clocks at once when it is idle */
-        go_on(context, 5e6);
+        /* What fails here fails again in the check of the last call, which reports it. */
+        (void)go_on(context, 5e6);
         note_device_state(context->row, context->sm_mhz);
     }
     if (context->timer.hold_expired)
         lb_row_warn(context->row, "launching the graph takes longer than the stream can be held: "
                                   "times include the launch");
-    LB_CHECK(check_last_call(context, err));
+    enum lb_status st = check_last_call(context, err);
+    if (!profiles) /* which may make more calls, of which none is to be checked for the last */
+        note_leaks(context, &held, timed_calls);
+    LB_CHECK(st);
     if (!profiles)
         LB_CHECK(check_rate(context));
     if (lb_case_updates(context))

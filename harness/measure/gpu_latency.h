@@ -1,5 +1,5 @@
-/* How long SMs wait for each other: latencies of barriers and stores, measured by small kernels; and
- * a kernel that does nothing, whose launch can be timed. */
+/* Small kernels measure how long SMs wait for each other: the latencies of barriers and stores. One
+ * kernel does nothing, so that its launch can be timed. */
 #ifndef LB_GPU_LATENCY_H
 #define LB_GPU_LATENCY_H
 

@@ -115,7 +115,7 @@ __device__ inline int place_in_slice(int t, int column)
     return t * 64 + (column ^ (t & 2) * 2) * 8;
 }
 
-/* A lane that does not read has zeros. */
+/* Reads this lane's part of a slice, or takes zeros without `reads`. */
 __device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice, int lane,
                                     bool reads)
 {
@@ -125,9 +125,9 @@ __device__ inline void load_operand(uint32_t (&b)[2], const unsigned char *slice
     b[0] = v.x, b[1] = v.y;
 }
 
-/* sum = the warp's row tiles times an operand of `slices` slices, of which this lane reads its
- * column, or takes zeros for it. Fragments are ordered by slice,
- * then by row tile. Several independent sums, the chains, hide the latency of the tensor cores. */
+/* sum = the warp's row tiles times an operand of `slices` slices. Without `reads` this lane takes
+ * zeros for its column. Fragments are ordered by slice, then by row tile. Several independent sums,
+ * the chains, hide the latency of the tensor cores. */
 template <class T, int slices, int rows, int cells, class Weights>
 __device__ inline void multiply_slices(float (&sum)[rows][cells][4], const Weights &weights,
                                        const unsigned char *operand, int lane, bool reads)

@@ -45,7 +45,8 @@ template <class Math, class Tile> struct forward_thread {
     float4 pre[Tile::cells_thread];  /* with the bias, where Tile::roomy */
     float4 bias[Tile::cells_thread]; /* of the same cells in all chunks; where Tile::roomy */
     unsigned char *sent[Tile::cells_thread]; /* address of a cell's h, as sent_to returns it */
-    int sent_offset[Tile::cells_thread];     /* where Tile::roomy; negative: h is not sent */
+    /* Where Tile::roomy: bytes from `sent` to where h goes next; negative: h is not sent. */
+    int sent_offset[Tile::cells_thread];
 
     __device__ inline int packets() const
     {
