@@ -138,20 +138,14 @@ void lb_lstm_free(void *net)
     }
 }
 
-/* from [rows, columns] -> matrix [rows, columns] and transpose [columns, rows], by tiles that fit
- * the cache. */
+/* from [rows, columns] -> matrix [rows, columns] and transpose [columns, rows], both in strips. */
 static void pack_matrix(const double *from, size_t rows, size_t columns, double *matrix,
                         double *transpose)
 {
-    enum { TILE = 32 };
-    memcpy(matrix, from, rows * columns * sizeof(double));
-    for (size_t top = 0; top < rows; top += TILE)
-        for (size_t left = 0; left < columns; left += TILE) {
-            size_t bottom = rows - top < TILE ? rows : top + TILE;
-            size_t right = columns - left < TILE ? columns : left + TILE;
-            for (size_t i = top; i < bottom; i++)
-                for (size_t j = left; j < right; j++)
-                    transpose[j * rows + i] = from[i * columns + j];
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0; j < columns; j++) {
+            matrix[in_strips(rows, columns, i, j)] = from[i * columns + j];
+            transpose[in_strips(columns, rows, j, i)] = from[i * columns + j];
         }
 }
 

@@ -40,25 +40,26 @@ static void quantise_weights(const struct rounded *net, const double *from, size
                              float x_max)
 {
     struct weights w = weights_of(net, layer_dir);
-    const double *w_ih = from + (w.w_ih - net->weights), *w_hh = from + (w.w_hh - net->weights);
+    const double *w_ih_t = from + (w.w_ih_t - net->weights);
+    const double *w_hh_t = from + (w.w_hh_t - net->weights);
     size_t H = (size_t)net->problem.hidden, input = input_of(net, layer_dir), gates = 4 * H;
     float *row = lb_needed(malloc((input + H) * sizeof(*row))), largest = 0;
     for (size_t i = 0; i < gates * input; i++)
-        largest = fmaxf(largest, fabsf((float)w_ih[i] * x_max));
+        largest = fmaxf(largest, fabsf((float)w_ih_t[i] * x_max));
     for (size_t i = 0; i < gates * H; i++)
-        largest = fmaxf(largest, fabsf((float)w_hh[i]));
+        largest = fmaxf(largest, fabsf((float)w_hh_t[i]));
     for (size_t g = 0; g < gates; g++) {
         for (size_t k = 0; k < input; k++)
-            row[k] = (float)w_ih[g * input + k];
+            row[k] = (float)w_ih_t[in_strips(input, gates, k, g)];
         for (size_t k = 0; k < H; k++)
-            row[input + k] = (float)w_hh[g * H + k];
+            row[input + k] = (float)w_hh_t[in_strips(H, gates, k, g)];
         float most = net->coarse ? largest : lb_int8_channel(row, input, x_max, row + input, H);
         float factor = lb_int8_factor(most);
         for (size_t k = 0; k < input; k++)
-            w.w_ih[g * input + k] = w.w_ih_t[k * gates + g] =
+            w.w_ih_t[in_strips(input, gates, k, g)] =
                 lb_int8_round(row[k] * x_max, factor) * (double)most / 127;
         for (size_t k = 0; k < H; k++)
-            w.w_hh[g * H + k] = w.w_hh_t[k * gates + g] =
+            w.w_hh_t[in_strips(H, gates, k, g)] =
                 lb_int8_round(row[input + k], factor) * (double)most / 127;
     }
     free(row);
