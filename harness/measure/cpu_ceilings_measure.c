@@ -126,10 +126,15 @@ static double peak_amx_int8(float *sink)
     return 2 * peak_amx_int8_halves(sink);
 }
 
-#define DOT_INT8(s) \
-    (__m512) _mm512_dpbusd_epi32((__m512i)s, _mm512_set1_epi32(0x7f017f01), _mm512_set1_epi32(1))
-PEAK_LOOP(peak_dot_int8, TARGET("avx512f,avx512vnni"), __m512, _mm512_setzero_ps(), DOT_INT8, 24,
-          128)
+/* In assembly, since of _mm512_dpbusd_epi32 GCC 12 makes a store of each sum as well. */
+TARGET("avx512f,avx512vnni") static inline __m512i dot_int8(__m512i sum)
+{
+    __m512i a = _mm512_set1_epi32(0x7f017f01), b = _mm512_set1_epi32(1);
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+PEAK_LOOP(peak_dot_int8, TARGET("avx512f,avx512vnni"), __m512i, _mm512_setzero_si512(), dot_int8,
+          24, 128)
 
 /* f16 without tiles, bf16 without dot products and int8 on AVX2 are converted to f32, whose rate is
  * theirs. */

@@ -7,13 +7,9 @@
  * another, so GEMMs over all steps read and write memory in order:
  *
  *     gates              [panels, T*B, 4, simd_width]: i f g o, and later gradients of a
- *
  *     forward weights    [panels, k, 4, simd_width]; k: inputs, or hidden units of the step before
- *
  *     weight gradients   [panels, k, 4, simd_width]
- *
- *     backward weights   [groups, gates, vectors, simd_width]: a group has the columns of up to
- * four vectors
+ *     backward weights   [groups, gates, vectors, simd_width]; a group: up to four vectors
  *
  * One call computes one panel, or one group of columns, for all rows. Sizes and strides are in
  * elements, not bytes.
@@ -128,16 +124,17 @@ struct lb_cpu_outer {
 };
 
 /* What follows is for units that multiply tiles of 16 rows of 64 bytes (AMX), and for int8, whose
- * kernels for other units read the same arrays. These consist
- * of whole tiles, in the order in which they are read, so that every load is of adjacent lines:
+ * kernels for other units read the same arrays. These consist of whole tiles, in the order in which
+ * they are read, so that every load is of adjacent lines:
  *
- *     operand    [row groups, k tiles] tiles [group_rows, depth]. A row group is group_rows (at
- * most 16) rows of a matrix; rows beyond its last one may have any value weights    [panels, pairs,
- * k tiles, 2] tiles [16 pairs of k, 16 columns, 2], of int8 [16 fours of k, 16 columns, 4]. A panel
- * is one or two pairs of column tiles: the four gates of 16 units, or up to 64 columns
+ *     operand    [row groups, k tiles] tiles [group_rows, depth]
+ *     weights    [panels, pairs, k tiles, 2] tiles [16 pairs of k, 16 columns, 2],
+ *                of int8 [16 fours of k, 16 columns, 4]
  *
- * k is padded with zeros to whole tiles of depth k_multiple: 32, and 64 for int8, whose sums and
- * starts are s32 in the arrays of floats below. */
+ * A row group is group_rows (at most 16) rows of a matrix; rows beyond its last one may have any
+ * value. A panel is one or two pairs of column tiles: the four gates of 16 units, or up to 64
+ * columns. k is padded with zeros to whole tiles of depth k_multiple: 32, and 64 for int8, whose
+ * sums and starts are s32 in the arrays of floats below. */
 
 enum {
     LB_TILE_ROWS = 16,
