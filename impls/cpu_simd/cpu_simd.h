@@ -136,6 +136,14 @@ static inline size_t lb_cpu_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Number i of the panels, or groups of them, that step t computes with so many rows. Every second
+ * step takes them backwards, and so begins with the weights that were read last. With more than two
+ * rows, kernels prefetch the panel that follows. */
+static inline size_t lb_cpu_zigzag(struct lb_cpu_range panels, size_t i, size_t t, size_t rows)
+{
+    return t % 2 == 1 && rows <= 2 ? panels.to - 1 - i : panels.from + i;
+}
+
 /* The hidden units of some panels, and of one. */
 static inline struct lb_cpu_range lb_cpu_units(const struct lb_cpu_simd *simd,
                                                struct lb_cpu_range panels)

@@ -213,7 +213,8 @@ static void step(const struct layer_dir *ld, size_t t, size_t from)
     struct lb_cpu_rows h_before = lb_cpu_operand(
         simd, ld->part.thread, (struct lb_cpu_rows){.at = ld->part.h_before + first_row},
         to - first_row, s->P);
-    for (size_t p = ld->panels.from; p < ld->panels.to; p++) {
+    for (size_t i = 0; i < ld->panels.to - ld->panels.from; i++) {
+        size_t p = lb_cpu_zigzag(ld->panels, i, t, to - first_row);
         struct lb_cpu_range of = lb_cpu_panel_units(simd, p);
         size_t first = of.from, units = of.to - of.from;
         char *h = lb_cpu_at(simd, ld->cell_h, t * ld->h_step + first);
