@@ -8,24 +8,26 @@ newest_cuda() {
 
 # install_cuda PREFIX: fetches nvcc, the runtime, cuBLAS, cuDNN, NVTX and CUPTI as NVIDIA's Python
 # wheels into PREFIX, unless they are there, and sets the variables by which CMake finds them.
-# All of CUDA gets one minor version, the newest that the driver can run; that must be 13 or newer,
-# since the wheels of CUDA 12 have no nvcc. Without a driver it is the newest version there is.
+# CUDA is the newest 13 that the driver can run, since the wheels of 12 have no nvcc.
 install_cuda() {
-  local newest pinned=() name
+  local newest below=14 wheels=() name
   newest=$(newest_cuda)
   if [ -n "$newest" ] && [ "${newest%%.*}" -lt 13 ]; then
     echo "the driver here runs CUDA $newest at most, and the wheels are of 13: get a newer driver," \
       "or install a CUDA toolkit of that version and run this without --cuda" >&2
     return 1
   fi
+  if [ "${newest%%.*}" = 13 ]; then
+    below=13.$((${newest#*.} + 1))
+  fi
   if [ ! -x "$1/nvidia/cu13/bin/nvcc" ]; then
     for name in nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-cupti \
       nvidia-cuda-nvrtc nvidia-nvtx; do
-      pinned+=("$name${newest:+==$newest.*}")
+      wheels+=("$name>=13,<$below")
     done
-    echo "fetching a CUDA toolkit${newest:+, version $newest,} into $1 (about 2 GB)" >&2
+    echo "fetching a CUDA toolkit of a version below $below into $1 (about 2 GB)" >&2
     python3 -m pip install --quiet --target "$1" --no-compile \
-      "${pinned[@]}" nvidia-cublas nvidia-cudnn-cu13
+      "${wheels[@]}" "nvidia-cublas>=13,<14" nvidia-cudnn-cu13
     chmod +x "$1"/nvidia/cu13/bin/* "$1"/nvidia/cu13/nvvm/bin/* 2>/dev/null || true
   fi
   export CUDACXX=$1/nvidia/cu13/bin/nvcc

@@ -1,5 +1,5 @@
 /* One file that measures terms of the cost model alone: the exchange of family cluster, that of
- * family grid, the way of a word through the second-level cache, and the launch of a step. From the
+ * family grid, the way of a word through the L2 cache, and the launch of a step. From the
  * top of the repository:
  *
  *   nvcc -O3 -arch=sm_90a -I. -Iharness -o fused_terms cuda/fused_terms.cu cuda/fused/grid/pack.c \

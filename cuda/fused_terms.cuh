@@ -140,7 +140,7 @@ __device__ inline bool received(const lb_grid::forward_thread<Math, Tile> &t,
 
 /* grid_exchange_kernel: steps [0, to) of family grid without product and cells: each block
  * waits for h of all units and sends that of its own. It isolates the all-gather through the
- * second-level cache, with its order of listening, requests, barrier and stores.
+ * L2 cache, with its order of listening, requests, barrier and stores.
  *   h0 [B, H] of any values, scratch zeros of lb_grid_exchange bytes; grid and block
  * are those of fused_grid_forward_kernel; all blocks must be resident. */
 template <class Tile, bool check>
@@ -193,7 +193,7 @@ __global__ void __launch_bounds__(Tile::threads, 1) grid_exchange_kernel(lb_fuse
 
 /* pair_kernel: blocks `first` and `second` store 1, 2, ... `rounds` for each other in turn, and
  * each polls for what the other stores. It isolates the way of one word from one SM to another
- * through the second-level cache; a round is two of them. words: *to_first and *to_second are zero
+ * through the L2 cache; a round is two of them. words: *to_first and *to_second are zero
  * and in lines of their own.  grid (SMs), block (32) with so much shared memory that a block has an
  * SM for itself; all other blocks end at once. */
 __global__ void pair_kernel(uint32_t *to_first, uint32_t *to_second, int first, int second,

@@ -280,13 +280,21 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
     }
 }
 
+static int sm_count()
+{
+    int device, count;
+    check(cudaGetDevice(&device));
+    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
+    return count;
+}
+
 static void try_grid(const layer &l, device_layer &d, bool backward)
 {
     static const lb_grid_tile tiles[] = {LB_GRID_HALF_TILES(FIGURES)};
     for (const lb_grid_tile &tile : tiles) {
         lb_grid_kernel k = {};
         lb_error err = {};
-        int resident = 0, blocks = lb_grid_blocks(&tile, l.hidden), room = 132 / blocks;
+        int resident = 0, blocks = lb_grid_blocks(&tile, l.hidden), room = sm_count() / blocks;
         if (l.hidden > lb_grid_reach(&tile, LB_GRID_F16) || room < 1)
             continue;
         k.tile = tile, k.math = LB_GRID_F16, k.backward = backward, k.beside = true;
@@ -294,8 +302,11 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
         lb_weight_layout layout = lb_grid_layout(&tile, LB_GRID_F16, backward, l.hidden);
         d.take_weights(l, layout);
         if (lb_grid_exchange(&tile, LB_GRID_F16, backward, l.hidden, &k.split, 1) >
-                d.scratch_bytes ||
-            lb_grid_ready(&k, blocks * k.split.groups, &resident, &err) != LB_OK) {
+            d.scratch_bytes) {
+            printf("  %d units: no room for the exchange\n", tile.units);
+            continue;
+        }
+        if (lb_grid_ready(&k, blocks * k.split.groups, &resident, &err) != LB_OK) {
             printf("  %s\n", err.text);
             continue;
         }

@@ -70,9 +70,6 @@ function groupBy(items, key) {
     }
     return groups;
 }
-// One word of a shell's command line.
-const shellWord = (text) =>
-    (/^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replace(/'/g, "'\\''") + "'");
 
 // Records
 
@@ -882,7 +879,7 @@ function detailsOf(c, all) {
     fact("case", h("code", {}, idOf(c)));
     if (data.run.repeat !== null)
         fact("repeat with", h("code", {class: "repeat"},
-            "bench-lstm --sweep --case " + shellWord(idOf(c)) + data.run.repeat));
+            "bench-lstm --sweep --case " + idOf(c) + data.run.repeat));
     return list;
 }
 function showCard(node) {

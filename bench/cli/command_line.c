@@ -26,9 +26,8 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
                    option->argument);
 }
 
-/* Takes the next word for the option. LB_INVALID: there is none, it is empty, or it is the next
- * option, because a value was forgotten. A folder that is called like an option can be given behind
- * '='. */
+/* Takes the next word for the option. LB_INVALID: there is none, it is empty, or it is an
+ * option. A value that looks like an option can be given after '='. */
 static enum lb_status take_word(struct reader *reader, const struct lb_option *option,
                                 const char **word, struct lb_error *err)
 {
@@ -135,7 +134,7 @@ enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
     return fail_no_effect(word, option->commands, command, err);
 }
 
-/* Of the settings of Google Benchmark, --resume takes outputs and --ab repetitions. */
+/* Of Google Benchmark's flags, --resume takes only outputs, --ab only repetitions. */
 static enum lb_status check_benchmark(const struct lb_options *options, struct lb_error *err)
 {
     static const unsigned sweeps = LB_CMD_SWEEP | LB_CMD_PLAN;
@@ -299,9 +298,9 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
 }
 
 /* --cross-check takes every precision where none is given.
- * Without sizes, a command on cases means the quick grid: inference and training, in f32 and where
- * the machine may multiply bf16 faster in bf16; for --ab in f32, and for the self-test inference
- * alone. With --shard it is in f32 alone, because all machines must cut the same plan. */
+ * Without sizes, a command on cases takes the quick grid: inference and training, in f32 and, where
+ * it may be faster, bf16. --ab takes f32 alone; so does --shard, because all machines must cut the
+ * same plan. The self-test takes inference alone. */
 static enum lb_status choose_defaults(struct lb_options *options, struct lb_error *err)
 {
     bool tests = options->command == LB_CMD_SELF_TEST;

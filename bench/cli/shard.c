@@ -13,7 +13,7 @@
 #include "model/case_set.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
- * floating-point sums differ compute the same totals. */
+ * floating-point sums differ in the last bits compute the same totals. */
 struct problem {
     char text[LB_CASE_ID_SIZE]; /* its case text without the parts that differ between its cases */
     uint64_t hash;              /* of the text */
@@ -25,12 +25,13 @@ double lb_predict_seconds(const struct lb_case *c, double rate,
                           const struct lb_sampler_options *sampler)
 {
     double call = lb_problem_flops(&c->problem) / rate + 1e-6 * (double)c->problem.seq_len;
-    /* The sampler (sampler.h) takes 50 ms or more, at most max_ns, but six calls in any case. Half
-     * more than the fewest samples is usual. */
+    /* The sampler takes 50 ms to max_ns, or up to 3 max_ns until it has six samples. Usual are 1.5
+     * times min_samples. */
+    const double most = sampler->max_ns / 1e9;
     double sampling = fmax(1.5 * (double)sampler->min_samples * call, 0.05);
     if (c->timing == LB_STREAMING)
         sampling = (double)sampler->max_samples * fmax(call, c->rate > 0 ? 1.0 / c->rate : 0);
-    sampling = fmax(fmin(sampling, sampler->max_ns / 1e9), 6 * call);
+    sampling = fmax(fmin(sampling, most), fmin(6 * call, 3 * most + call));
     int chunks;
     lb_case_whole(c, &chunks);
     double preparation = 2 * chunks * call + 0.02; /* verified calls; a guess for the rest */
@@ -85,7 +86,7 @@ static void find_problems(const struct lb_case *cases, size_t case_count,
             problem->hash = lb_hash_bytes(0, problem->text, lb_case_print(&plain, problem->text));
         }
         double seconds = lb_predict_seconds(c, LB_CPU_FLOPS_S * c->threads, sampler);
-        problem->work_ms += (int64_t)ceil(1e3 * seconds);
+        problem->work_ms += (int64_t)ceil(1e3 * seconds - 1e-6); /* 853.0000000000001 is 853 */
     }
     lb_case_set_free(&seen);
 }

@@ -268,7 +268,7 @@ static void expand(const struct criteria *criteria, const char *key, bool in_com
 {
     const json_t *called = json_object_get(criteria->file, in_command ? "called" : "");
     text[0] = '\0';
-    for (const char *at = json_string_value(json_object_get(criteria->file, key)); *at;) {
+    for (const char *at = text_of(criteria->file, key); *at;) {
         char name[64] = "";
         int plain = (int)strcspn(at, "{"), length = 0;
         lb_append(text, size, "%.*s", plain, at);

@@ -99,7 +99,7 @@ static int by_start(const void *a, const void *b)
     return strcmp(header_text(p, "started"), header_text(q, "started"));
 }
 
-/* Removes the runs of another environment than the latest, and prints how they differ. */
+/* Removes runs whose environment is not the latest one's, and prints how the last differs. */
 static void keep_one_environment(struct lb_run *runs, size_t *count)
 {
     size_t kept = 0, dropped = 0;
@@ -236,7 +236,7 @@ static void print_history(const struct lb_run *runs, size_t count, const struct 
     printf("\n");
     for (size_t i = 0; i < line_count; i++)
         print_changes(runs, &lines[i]);
-    printf("%zu change points\n", changes);
+    printf("%zu change point%s\n", changes, changes == 1 ? "" : "s");
     fflush(stdout);
 }
 

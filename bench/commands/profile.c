@@ -63,8 +63,8 @@ static char hung[256]; /* what to say when the limit of the present phase is rea
 static void end_hung(int number)
 {
     (void)number;
-    if (write(STDERR_FILENO, hung, strlen(hung)) < 0)
-        _exit(LB_EXIT_FAILED); /* nobody listens */
+    ssize_t written = write(STDERR_FILENO, hung, strlen(hung));
+    (void)written; /* where nobody listens, nothing helps */
     _exit(LB_EXIT_FAILED);
 }
 

@@ -257,11 +257,17 @@ static const struct setting {
     const char *key, *flag;
     double usual;
 } settings[] = {
-    {"seed", "--seed ", 1},           {"repetitions", "--benchmark_repetitions=", 1},
-    {"processes", "--processes ", 1}, {"call_limit_s", "--call-limit ", 120},
-    {"memory_bytes", "--memory ", 0}, {"device", "--device ", 0},
-    {"kernels", "--kernels", 0},      {"tune", "--tune", 0},
-    {"tuned", "--tuned ", 0},         {"plugins", "--plugin ", 0},
+    {"seed", "--seed ", 1},
+    {"repetitions", "--benchmark_repetitions=", 1},
+    {"processes", "--processes ", 1},
+    {"call_limit_s", "--call-limit ", 120},
+    {"deadline_s", "--deadline ", 0},
+    {"memory_bytes", "--memory ", 0},
+    {"device", "--device ", 0},
+    {"kernels", "--kernels", 0},
+    {"tune", "--tune", 0},
+    {"tuned", "--tuned ", 0},
+    {"plugins", "--plugin ", 0},
 };
 
 /* Appends the flag with the value, which is a number, true, a text, or an array of texts. */
@@ -295,13 +301,14 @@ static void format_flags(FILE *out, const json_t *header)
         fprintf(out, " --loss-scale %s%.17g", dynamic ? "dynamic:" : "", loss_scale);
 }
 
-/* The flags as a string, or null where no sweep repeats the run: another program made it, or --ab
- * measured it beside another implementation. */
+/* The flags as a string, or null where no sweep of one case repeats a row: another program made the
+ * run, --ab measured it beside another implementation, or sizes come from a file. */
 static json_t *repeat_json(const json_t *header)
 {
     char *text = NULL;
     size_t size = 0;
-    bool repeats = json_object_get(header, "sampler") && !json_object_get(header, "interleaved");
+    bool repeats = json_object_get(header, "sampler") && !json_object_get(header, "interleaved") &&
+                   !json_object_get(header, "weights") && !json_object_get(header, "inputs");
     FILE *memory = repeats ? open_memstream(&text, &size) : NULL;
     if (!memory)
         return json_null();

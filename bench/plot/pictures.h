@@ -32,7 +32,7 @@ void lb_drawing_free(struct lb_drawing *drawing); /* accepts a zeroed one */
 enum lb_status lb_picture_open(struct lb_drawing *drawing, const char *name, struct lb_error *err);
 
 /* Ends the script with style.gp and the body of that file name, and closes both files. LB_IO,
- * LB_OOM. */
+ */
 enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body,
                                  struct lb_error *err);
 
@@ -45,7 +45,7 @@ void lb_picture_number(struct lb_drawing *drawing, double value);
 /* Draws all finished pictures, whose earlier files are removed first. After a failure none is left,
  * so that every picture in the folder is complete and shows the data beside it. LB_ABSENT: gnuplot
  * is not installed. LB_FAILED: it failed, and the text quotes its last line; it exceeded the time
- * limit; or a picture is missing or empty. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO, LB_OOM.
+ * limit; or a picture is missing or empty. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO.
  */
 enum lb_status lb_drawing_draw(struct lb_drawing *drawing, double time_limit_s,
                                struct lb_error *err);
@@ -66,7 +66,7 @@ enum lb_status lb_pictures_check_kinds(const char *flag, const char *kinds, stru
 /* Draws every picture of these kinds (NULL: all) that has something to show into run_folder/plots:
  * an axis with at least two values. A run without such a picture, and the kinds "none", are no
  * error: report->notes says why there are none. LB_INVALID: there is no such kind. LB_ABSENT:
- * gnuplot is not installed; the .gp and .dat files are written. LB_IO, LB_OOM, LB_FAILED,
+ * gnuplot is not installed; the .gp and .dat files are written. LB_IO, LB_FAILED,
  * LB_INTERRUPTED: see lb_drawing_draw. */
 enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char *run_folder,
                                 const char *kinds, double time_limit_s,
@@ -81,7 +81,7 @@ struct lb_picture_job {
 
 /* Opens the picture KIND_PAGE and writes the settings that all kinds have: where the numbers come
  * from, its heading and how to read it, the looks of all series, and the number of panels and of
- * their columns. LB_IO, LB_OOM. */
+ * their columns. LB_IO. */
 struct lb_picture_words {
     const char *kind, *page, *heading;
     const char *reading; /* in one or two lines */
@@ -90,7 +90,7 @@ struct lb_picture_words {
 enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_picture_words *words,
                                 struct lb_error *err);
 
-/* Each writes all pictures of its kind or, when it has none, job->missing. LB_IO, LB_OOM. */
+/* Each writes all pictures of its kind or, when it has none, job->missing. LB_IO. */
 enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, struct lb_error *err);
 enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind,
                                  struct lb_error *err);

@@ -339,6 +339,14 @@ static void compare_times(struct lb_run_comparison *comparison,
     free(cases);
 }
 
+static bool assumes_spread(const struct lb_run_comparison *comparison)
+{
+    for (size_t i = 0; i < comparison->count; i++)
+        if (comparison->pairs[i].assumed_spread > 0)
+            return true;
+    return false;
+}
+
 /* Says which units are compared. */
 static void note_basis(struct lb_run_comparison *comparison, const struct lb_compare_options *how)
 {
@@ -351,7 +359,7 @@ static void note_basis(struct lb_run_comparison *comparison, const struct lb_com
                   "Runs of the same code differ by %.2g %% (standard deviation, from %zu runs of "
                   "the base), which is allowed for.",
                   100 * comparison->spread.deviation, how->base_count + 1);
-    else if (comparison->pairs[0].assumed_spread == 0)
+    else if (!assumes_spread(comparison))
         lb_append(text, size,
                   "Runs of the same code may differ by more than their processes show, which is "
                   "not allowed for: give --compare three or more runs of the base.");

@@ -1,4 +1,4 @@
-/* What every command works with that runs implementations or asks them what they support. */
+/* What commands share that run implementations or ask them what they support. */
 #ifndef LB_SESSION_H
 #define LB_SESSION_H
 

@@ -333,8 +333,8 @@ static void end_exchange(struct exchange *exchange)
     json_decref(exchange->reply);
 }
 
-/* Takes a message. The status of the last one, with its reason. LB_FAILED with the fault: it is
- * none of a worker's. */
+/* Takes a message; returns the status of the last one, with its reason. LB_FAILED with the fault:
+ * it is no message of a worker. */
 static enum lb_status take_message(struct exchange *exchange, const json_t *message,
                                    struct lb_error *err)
 {
@@ -375,8 +375,8 @@ static json_t *pack_given(void)
 
 /* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
  * LB_FAILED with exchange->fault: the worker was lost, or a message can't be read, so that it is
- * not to be trusted with the next request. It then has left the pool, as one that is unfit for
- * another. LB_INTERRUPTED. */
+ * not to be trusted with the next request. Such a worker, or an unfit one, has left the
+ * pool. LB_INTERRUPTED. */
 static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
                           struct lb_error *err)
 {
@@ -626,8 +626,8 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
     }
 }
 
-/* A new reference, or NULL. Requests of jobs that a worker does in place of sampling have kernels
- * or outputs. */
+/* A new reference, or NULL. With kernels or outputs the worker does that
+ * instead of sampling. */
 static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, const char *path,
                         bool kernels)
 {
@@ -669,7 +669,9 @@ static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
         lb_fail(err, st, "%s", why.text);
     } else if (st != LB_INTERRUPTED) {
         fault->verdict = LB_VERDICT_ERROR;
-        st = lb_fail(err, LB_FAILED, "its row can't be read: %.360s", why.text);
+        st = lb_fail(err, LB_FAILED, "%s: %.360s",
+                     st == LB_OK ? "its row can't be read" : "its worker refuses the case",
+                     why.text);
         drop(pool, worker);
     }
     end_exchange(&exchange);
@@ -751,7 +753,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
         trace_kernels(pool, impl_entry, job, row);
     if (fault.verdict != LB_VERDICT_OK) {
-        /* A fault replaces a row that came before it: destroy belongs to the case too. */
+        /* A fault discards even a finished row, because `destroy` is part of the case. */
         lb_row_free(row);
         *row = lb_row_make(job->c);
         row->verdict = fault.verdict;

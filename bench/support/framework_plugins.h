@@ -7,8 +7,8 @@
 
 #include "api/status.h"
 
-/* The path of the plug-in of the framework of that name, which is its implementation's too: beside
- * the program in a build folder, or where installed programs have it. LB_INVALID: there is no such
+/* Finds the plug-in of a framework, whose implementation has the same name: beside the program in a
+ * build folder, or where it was installed. LB_INVALID: there is no such
  * framework; err suggests one or lists all. LB_ABSENT: its plug-in was not built. */
 enum lb_status lb_framework_find(const char *name, char *path, size_t size, struct lb_error *err);
 

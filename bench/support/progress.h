@@ -22,7 +22,7 @@ void lb_progress_case(struct lb_progress *progress, const char *id);
 /* Counts a finished case or round. failed, skipped: the case ended so. */
 void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped);
 
-/* Prints a line of its own above the progress: one that stays. */
+/* Prints a permanent line above the progress. */
 void lb_progress_say(const struct lb_progress *progress, const char *text);
 
 /* Clears the line. */

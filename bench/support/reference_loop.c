@@ -9,7 +9,7 @@ enum { COUNT = 32768 /* of floats: 256 KiB in all */, ROUNDS = 50, PARTS = 10, T
 
 static float sums[COUNT], terms[COUNT];
 
-/* Multiplies and adds over memory that the second-level cache holds. start_ns receives the time
+/* Multiplies and adds over memory that the L2 cache holds. start_ns receives the time
  * until the first round begins, and part_ns [PARTS] those of every ROUNDS / PARTS rounds. */
 static void work(double *start_ns, double *part_ns)
 {

@@ -12,8 +12,8 @@
 /* What holds data, from near to far. */
 enum lb_level {
     LB_INNER,  /* registers of a GPU's core, first-level cache of a CPU's */
-    LB_OWN,    /* the core's own: shared memory, or the second-level cache */
-    LB_CACHE,  /* the second-level cache of a GPU, the third-level caches of a CPU */
+    LB_OWN,    /* the core's own: shared memory, or the L2 cache */
+    LB_CACHE,  /* the L2 cache of a GPU, the third-level caches of a CPU */
     LB_MEMORY, /* of the GPU, or of all NUMA nodes */
     LB_LEVEL_COUNT
 };

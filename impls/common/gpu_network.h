@@ -67,8 +67,8 @@ const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir,
 struct lb_gpu_weights {
     const void *w_ih, *w_hh; /* [4H, I_l], [4H, P] T, where P is the size of h */
     const void *w_cell;      /* T; NULL where the cell has none */
-    void *
-        dweights[LB_WEIGHT_COUNT]; /* in the order of enum lb_weight; NULL in passes without them */
+    /* In the order of enum lb_weight; NULL in passes without them. */
+    void *dweights[LB_WEIGHT_COUNT];
 };
 
 struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_t layer_dir);

@@ -55,13 +55,13 @@ struct openblas {
     size_t units, gates;           /* H padded to whole vectors; four times that */
 
     /* In the harness's buffers; NULL where the pass needs none. */
-    char *gate_rows; /* [L*D, T*B, 4, units], later gradients of a; infer: of one layer_dir */
+    char *gate_rows; /* [L*D, T*B, 4, units], later their gradients; infer: of one layer_dir */
     char *cells;     /* [L*D, T + 1, B, units], see cells_at; infer: two steps of one
                       * layer_dir */
     char *lower;     /* outputs of all layers but the last, each [T, B, D*H]; infer: two */
     char *tanh_c;    /* [B, units] */
     char *dh, *dc;   /* [B, units] */
-    char *first;     /* [B, 4, units] gradients of a at each row's first step */
+    char *first;     /* [B, 4, units] gate gradients at each row's first step */
     char *between;   /* [T, B, D*H] gradient of a lower layer's output */
     char description[160];
 };
@@ -600,7 +600,7 @@ static void step_backward(const struct layer_dir *ld, size_t t, const void *dhn,
            (n - going) * row_bytes);
 }
 
-/* Gradients of a, and y, are zero where a row has no step. So one GEMM covers all steps, with y of
+/* Gate gradients and y are zero where a row has no step. So one GEMM covers all steps, with y of
  * the step before as the state h before each step; another covers h0 at each row's first step. */
 static void weight_gradients(const struct layer_dir *ld)
 {

@@ -175,7 +175,7 @@ class Report(ProgramTest):
     def repeat_a_row(self, scale):
         self.sweep(*TINY, "--impl", "cpu_ref", "--pass", "train", "--seed", "7", "--processes", "2",
                    "--benchmark_repetitions=3", "--loss-scale", scale, "--kernels", "--call-limit",
-                   "60.5", "--memory", "3G", "--tune", "--tuned", self.path("it's tuned"))
+                   "60.5", "--deadline", "0.25", "--memory", "3G", "--tune", "--tuned", self.path("it's tuned"))
         repeat = self.report(self.path("run")).data["run"]["repeat"]
         case = read_lines(self.path("run"))[0]["cases"][0]
         words = shlex.split("--sweep --case " + shlex.quote(case) + repeat)
@@ -190,7 +190,8 @@ class Report(ProgramTest):
         header, *rows = read_lines(self.path("run"))
         peers = {key: value for key, value in header.items() if key != "sampler"}
         for made_by, first, named in (("sweep", header, True), ("bench/peers.py", peers, False),
-                                      ("ab", header | {"interleaved": "1", "side": "a"}, False)):
+                                      ("ab", header | {"interleaved": "1", "side": "a"}, False),
+                                      ("weights", header | {"weights": {"file": "w"}}, False)):
             write_lines(self.path("run"), [first, *rows])
             repeat = self.report(self.path("run")).data["run"]["repeat"]
             self.assertEqual(repeat is not None, named, made_by)

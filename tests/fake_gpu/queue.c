@@ -7,7 +7,7 @@
 #include "base/random.h"
 #include "device/streams.h"
 
-/* A piece of work or, when there is none, a wait until so many items of another stream are done. */
+/* A piece of work; where it is NULL, a wait until `until` items of stream `awaited` are done. */
 struct item {
     fake_work *work;
     void *arguments;
@@ -241,7 +241,7 @@ enum lb_status fake_capture_close(void **graph, struct lb_error *err)
     if (!forked || !all_done(q)) {
         fake_graph_free(q);
         return lb_fail(err, LB_FAILED, "capturing a graph: a stream was not %s",
-                       forked ? "joined to the stream" : "forked from the stream");
+                       forked ? "joined to stream 0" : "forked from stream 0");
     }
     *graph = q;
     return LB_OK;

@@ -96,7 +96,7 @@ class Criteria(ProgramTest):
         for layer in layers:
             if name == "keras":
                 layer["backend"] = backend
-            if backend == "jax": # which refuses other dtypes behind the point where the stand-in is
+            if backend == "jax": # refuses other dtypes only after the stand-in's place
                 layer["dtype"] = "float32"
         answers = decisions("keras_decisions.py", [module], layers, os.environ | {"KERAS_BACKEND": backend})
         self.compare(name, layers, answers)
@@ -123,7 +123,7 @@ class Criteria(ProgramTest):
         numbers, settings = random.Random(1), read_settings("pytorch_cpu")
         layers = [draw(numbers, settings, 0.2) for _ in range(COUNT)]
         for layer in layers:
-            layer["hidden_size"], layer["proj_size"] = "5", layer["proj_size"]
+            layer["hidden_size"] = "5"
             layer["packed"] = "true" if numbers.random() < 0.15 else "false"
         cpu, *answers = decisions("pytorch_decisions.py", [], layers)
         self.assertFalse(cpu["bf16_flattened"], "the note on flatten_parameters no longer holds")

@@ -4,7 +4,7 @@
 #include "tests/helpers/test.h"
 
 /* What the data sheets say of whole machines: TFLOP/s of f32 and dense of f16 of a GPU, with the
- * sums that give most (of CPUs at the clock in machines.txt); GB/s of the memory; GB of a GPU's
+ * faster accumulator (of CPUs at the clock in machines.txt); GB/s of the memory; GB of a GPU's
  * memory, and MiB of all third-level caches of a CPU. */
 static const struct sheet {
     const char *name;

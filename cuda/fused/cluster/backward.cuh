@@ -31,7 +31,7 @@ template <class Tile> struct backward_shared {
 
 #ifdef LB_PTX_SM90
 
-/* What a thread keeps from step to step. Steps go from to - 1 down to from. */
+/* What a thread keeps from step to step. Steps run from a.to - 1 down to a.from. */
 template <class T, class Tile> struct backward_thread {
     cell_place place;
     int live; /* columns that are batch rows */

@@ -254,9 +254,8 @@ __device__ inline float4 gather_gates(const float (&sum)[4], int lane)
 
 /* Gathers four columns of one unit in `four`, which may be sum. A lane's four sums are two units
  * (rows g and g + 8) of two columns, and lane ^ 1 has the same units of the two neighbouring
- * columns. Two shuffles exchange them, so that an even lane has all four columns of row g, an odd
- * lane those of row g
- * + 8. */
+ * columns. Two shuffles exchange them, so that an even lane has all four columns of row g and an
+ * odd lane those of row g + 8. */
 __device__ inline void gather_columns(const float (&sum)[4], int lane, float (&four)[4])
 {
     bool odd = lane % 2;

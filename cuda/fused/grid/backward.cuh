@@ -1,6 +1,6 @@
 /* The backward grid kernel: the gradients of the pre-activations of a layer's whole sequence in one
  * launch. Transposed weights stay in registers and shared memory, and blocks exchange partial sums
- * of dh through the second-level cache. Matrix products over all steps compute dW, dx and db
+ * of dh through the L2 cache. Matrix products over all steps compute dW, dx and db
  * afterwards.
  */
 #ifndef LB_GRID_BACKWARD_CUH
@@ -617,9 +617,9 @@ __device__ inline void backward_run(const lb_fused_backward_args &a)
  *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
  *   Dynamic shared memory: lb_grid_shared.
  *   Cost per step, block and chunk: the flops of the forward kernel; it sends 4 * H * columns bytes
- *   through the second-level cache, half as many in 16-bit types, and receives as many. Per cell it
- * reads 26 bytes of global memory and writes 8. Where shared memory is too small for one chunk, its
- * body is empty. */
+ *   through the L2 cache, half as many in 16-bit types, and receives as many. Per cell it reads 26
+ *   bytes of global memory and writes 8.
+ * Where shared memory is too small for one chunk, its body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
     fused_grid_backward_kernel(lb_fused_backward_args a)

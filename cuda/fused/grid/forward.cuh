@@ -1,5 +1,5 @@
 /* The forward grid kernel: the recurrence of a layer's whole sequence in one launch. Weights stay
- * in registers and shared memory, and blocks exchange h through the second-level cache. */
+ * in registers and shared memory, and blocks exchange h through the L2 cache. */
 #ifndef LB_GRID_FORWARD_CUH
 #define LB_GRID_FORWARD_CUH
 
@@ -123,8 +123,8 @@ template <class Math, class Tile> struct window_of_h {
     {
     }
 
-    /* Turns to packets `first` to first + Tile::window - 1 of this warp, of the state before the
-     * first step, which nobody sends. */
+    /* Turns to packets `first` to first + Tile::window - 1 of this warp, of the state before
+     * the launch's first step, which is not read from the exchange. */
     __device__ inline void begin(const lb_fused_forward_args &a, int chunk, int first_packet)
     {
         first = first_packet;
@@ -151,8 +151,8 @@ template <class Math, class Tile> struct window_of_h {
     }
 
     /* Waits until each block that sends packets of the window has sent one of its words. The
-     * packets are requested after that: requests that come too early take the place of those that
-     * find something, and of the stores that they wait for. False when the wait gave up. */
+     * packets are requested only then: earlier requests would find nothing and delay later ones and
+     * the stores that they wait for. False when the wait gave up. */
     __device__ inline bool listen(int step, int chunk) const
     {
         constexpr int senders =
@@ -226,8 +226,8 @@ template <class Math, class Tile> struct window_of_h {
     }
 
     /* Returns word w of slice n, which came with `epoch`, as it was before it was sent. Where h was
-     * NaN or infinite, this sets the highest bit of the exponent, which makes it NaN again. The
-     * first state was not sent. */
+     * NaN or infinite, this sets the highest bit of the exponent, which makes it NaN again. sent:
+     * false for a launch's first state. */
     __device__ inline uint32_t take(int n, int w, uint32_t epoch, bool sent) const
     {
         uint32_t word = slices.words[n][w] ^ epoch;
@@ -282,8 +282,8 @@ multiply_packet(const forward_thread<Math, Tile> &t, const window_of_h<Math, Til
     }
 }
 
-/* Computes a warp's part of the sums, and requests the first window of the next chunk where that is
- * early: into the registers of packets that have been multiplied. No test of a packet may follow
+/* Computes a warp's part of the sums, and requests the next chunk's first window if next.early,
+ * into the registers of packets that have been multiplied. No test of a packet may follow
  * such a request, because the compiler makes it wait for all loads under way. False when a wait
  * gave up. */
 template <class Math, class Tile>
@@ -379,8 +379,9 @@ __device__ inline void take_pre(forward_thread<Math, Tile> &t, const forward_sha
     lb_ptx::copy_async_wait<0>();
     for (int n = 0; n < Tile::cells_thread; n++) {
         int at = threadIdx.x + n * Tile::threads;
-        if (at < Tile::cells)
-            t.pre[n] = s.pre[at];
+        if (at >= Tile::cells)
+            break;
+        t.pre[n] = s.pre[at];
         if (Tile::roomy)
             add(t.pre[n], t.bias[n]);
     }
@@ -409,8 +410,8 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
     }
 }
 
-/* Whether h of a cell is sent after a step: not that of columns without a batch row, nor after the
- * last step, nor in 2-byte types that of odd units, which the lane of the even one sends. Units
+/* Whether h of a cell is sent after a step. Columns without a batch row are not, nor the sequence's
+ * last step, nor in 2-byte types odd units, which the even unit's lane sends. Units
  * that are padding are sent, because packets are read whole. */
 template <class Math, class Tile>
 __device__ inline bool is_sent(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
@@ -546,8 +547,8 @@ __device__ inline void load_state(const lb_fused_forward_args &a, const block_pl
     }
 }
 
-/* Stores c for the next launch. Not by the threads that computed it, which would take more
- * registers: hence the barrier. */
+/* Stores c for the next launch. Other threads store it than computed it, which saves
+ * registers but needs a barrier. */
 template <class Math, class Tile>
 __device__ inline void store_carry(const lb_fused_forward_args &a, const block_place &p,
                                    const forward_shared<Math, Tile> &s)
@@ -585,8 +586,8 @@ __device__ inline void begin(const lb_fused_forward_args &a, forward_thread<Math
 
 /* Computes one chunk of one step: the matrix product with h, which it waits for, then the cells. It
  * sends the new h before it stores anything else. Parts are written before the barrier and read
- * after it, in two buffers in turn. False, for the whole block, when a wait gave up: that is asked
- * last, because nothing may hold up the cells, so that such a block sends one wrong h. The fault
+ * after it, in two buffers in turn. False, for the whole block, when a wait gave up. That is tested
+ * last, to not delay the cells: such a block sends one wrong h. The fault
  * record makes the call fail. */
 template <class Math, class Tile>
 __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
@@ -637,7 +638,7 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_fu
  *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
  *   Dynamic shared memory: lb_grid_shared.
  *   Cost per step, block and chunk: 8 * H * units * columns flops; it reads H * columns values of h
- *   through the second-level cache, and it writes 16 * cells * warps bytes of partial sums to
+ *   through the L2 cache, and it writes 16 * cells * warps bytes of partial sums to
  *   shared memory and reads them. Per cell it reads 16 bytes of global memory and writes 2 or 4,
  *   with `cells` 20 more.
  * Where shared memory is too small for one chunk, its body is empty. */

@@ -95,7 +95,7 @@ struct lb_grid_split {
 struct lb_grid_split lb_grid_split_of(const struct lb_grid_tile *tile, int batch, int room);
 
 /* Number of copies of h. Block b of a group reads copy b % LB_GRID_COPIES. With a single copy, the
- * few slices of the second-level cache that hold the most of its lines would serve all blocks. */
+ * few slices of the L2 cache that hold the most of its lines would serve all blocks. */
 enum { LB_GRID_COPIES = 4 };
 
 /* Returns the bytes of the exchange buffers of all directions and groups. */
@@ -149,7 +149,7 @@ struct lb_weight_layout lb_grid_layout(const struct lb_grid_tile *tile, enum lb_
 /* ---- Launches --------------------------------------------------------------------------------
  * A launcher only enqueues on the stream (cudaStream_t). */
 
-/* About two seconds, as a read from the second-level cache takes about half a microsecond. */
+/* About two seconds, as a read from the L2 cache takes about half a microsecond. */
 enum { LB_GRID_SPIN_LIMIT = 1 << 22 };
 
 /* One of the built kernels, and how it is launched. */
