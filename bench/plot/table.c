@@ -112,7 +112,7 @@ static void print_times(FILE *out, const struct lb_grouped_run *grouped,
     describe(row, notes, sizeof(notes));
     double half = half_interval(row);
     if (isfinite(half))
-        snprintf(spread, sizeof(spread), "%.1f %%", 100 * half);
+        snprintf(spread, sizeof(spread), half < 0.9995 ? "%.1f %%" : "%.0f %%", 100 * half);
     if (isfinite(base))
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
     lb_format_ns(row->update_ns, update);

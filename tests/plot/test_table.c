@@ -82,6 +82,24 @@ TEST(ranks_follow_the_intervals_of_the_times)
     }
 }
 
+/* On a busy machine an interval may be wider than its median. */
+TEST(wide_intervals_fit_a_line)
+{
+    static const char *const ids[] = {"cpu_ref/T16_B1_H64/f32/infer",
+                                      "cpu_simd/T16_B1_H64/f32/infer"};
+    struct lb_run run = synthetic_empty();
+    for (size_t i = 0; i < 2; i++) {
+        struct lb_row row = synthetic_row(ids[i], LB_VERDICT_OK, 1e6, 1, 40);
+        row.median_lo_ns = 1, row.median_hi_ns = 4.586e6;
+        synthetic_add(&run, row);
+    }
+    char *table = print_and_free(&run, "cpu_ref");
+    assert_rank(table, "cpu_simd", " +-  229 %");
+    for (const char *line = table; *line; line += strcspn(line, "\n"), line += *line == '\n')
+        assert_true(strcspn(line, "\n") <= 80);
+    free(table);
+}
+
 /* Notes stand in a line of their own below the row. */
 TEST(a_near_miss_and_an_error_larger_than_the_dtype_gives_are_said)
 {
