@@ -119,10 +119,10 @@ static void print_times(FILE *out, const struct lb_grouped_run *grouped,
     if (row->c.timing == LB_STREAMING)
         append_latencies(line, sizeof(line), name, row, lb_row_deadline(grouped->run, row));
     else if (updates)
-        lb_append(line, sizeof(line), "  %-20s %9s  +-%6s %8s %10s  ", name, median, spread, ratio,
+        lb_append(line, sizeof(line), "  %-19s %9s  +-%6s %8s %10s  ", name, median, spread, ratio,
                   update);
     else
-        lb_append(line, sizeof(line), "  %-28s %10s  +-%7s %9s  ", name, median, spread, ratio);
+        lb_append(line, sizeof(line), "  %-27s %10s  +-%7s %9s  ", name, median, spread, ratio);
     lb_append(line, sizeof(line), "%s%s", rank_words(it), half > NOISY ? " ~" : "");
     fprintf(out, "%s%s%s\n", bold ? "\033[1m" : "", line, bold ? "\033[0m" : "");
     if (notes[0]) {
@@ -140,7 +140,7 @@ static void print_verdict(FILE *out, const char *name, const struct lb_row *row)
     snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
     if (suspect)
         lb_format_ns(row->median_ns, median);
-    int column = fprintf(out, suspect ? "  %-28s %10s  " : "  %-28s %s", name, median);
+    int column = fprintf(out, suspect ? "  %-27s %10s  " : "  %-27s %s", name, median);
     lb_print_wrapped(out, column, text);
     fputc('\n', out);
 }

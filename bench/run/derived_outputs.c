@@ -16,7 +16,7 @@
 #include "report/export.h"
 #include "support/terminal.h"
 
-enum { GNUPLOT_LIMIT_S = 60 };
+enum { GNUPLOT_LIMIT_S = 300 };
 
 /* A format and the run to write in it. */
 struct export

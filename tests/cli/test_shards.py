@@ -84,7 +84,7 @@ class Shards(MergeTest):
         self.merge("merged", "shards")
         rows = read_rows(self.path("merged"))
         self.assertEqual(set(rows), self.planned())
-        self.assertEqual({row["verdict"] for row in rows.values()}, {"ok"})
+        self.assertEqual({(row["verdict"], row["reason"]) for row in rows.values()}, {("ok", "")})
         run("--resume", self.path("merged"), exit_code=2, said="merged from others")
 
     def test_lines_have_the_schema(self):
