@@ -58,7 +58,7 @@ static void catch_signals(void)
 static enum lb_status run_explain(struct lb_session *session, struct lb_error *err)
 {
     struct lb_case c;
-    bool read = lb_case_parse(session->options->subject, &c, NULL, NULL, NULL) == LB_OK;
+    bool read = lb_case_parse(session->options->words[0], &c, NULL, NULL, NULL) == LB_OK;
     bool gpu = read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL);
     LB_CHECK(lb_machine_find(session, gpu, err));
     return lb_explain_print(session, err);
@@ -154,7 +154,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
         LB_TRY(lb_pool_add_plugin(session.pool, options->plugins[i], &registry, err));
     LB_TRY(add_absent(options, &registry, err));
     LB_TRY(lb_pool_libraries(session.pool, &registry, &session.libraries, err));
-    if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->subject))
+    if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->words[0]))
         LB_TRY(lb_devices_sweep(&session, exit_code, err));
     else if (options->command == LB_CMD_RESUME)
         LB_TRY(lb_sweep_resume(&session, exit_code, err));
@@ -197,8 +197,8 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
                                   struct lb_error *err)
 {
     LB_CHECK(options->command == LB_CMD_RESUME ? LB_OK : give(options, err));
-    if (options->command == LB_CMD_EXPLAIN && options->run)
-        return lb_explain_layer(options->subject, options->run, options->measured, err);
+    if (options->command == LB_CMD_EXPLAIN && options->word_count > 1)
+        return lb_explain_layer(options->words[0], options->words[1], options->measured, err);
     switch (options->command) {
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: print_version(); return LB_OK;

@@ -15,7 +15,7 @@
 #include "record/run_file.h"
 
 struct reader {
-    char **argv; /* [argc] */
+    char **argv; /* [argc + 1] the last is NULL */
     int argc, at;
     struct lb_options *options;
 };
@@ -26,20 +26,33 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
                    option->argument);
 }
 
-/* Takes the next word for the option. LB_INVALID: there is none, it is empty, or it is an
- * option. A value that looks like an option can be given after '='. */
-static enum lb_status take_word(struct reader *reader, const struct lb_option *option,
-                                const char **word, struct lb_error *err)
+/* Takes the words behind the option, after the one that use may have from behind the '='.
+ * LB_INVALID: one is missing, empty or an option, or there is one too many. A value that looks like
+ * an option can be given after '='. */
+static enum lb_status take_words(struct reader *reader, struct lb_option_use *use,
+                                 struct lb_error *err)
 {
-    const char *next = reader->at + 1 < reader->argc ? reader->argv[reader->at + 1] : NULL, *value;
-    if (!next || (lb_option_match(next, &value) && !value))
-        return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
-                       option->argument, next ? next : "nothing");
-    if (!next[0])
-        return fail_empty(option, err);
-    reader->at++;
-    *word = next;
-    return LB_OK;
+    const struct lb_option *option = use->option;
+    size_t least = option->least ? (size_t)option->least : 1;
+    size_t most = option->most ? (size_t)option->most : least;
+    for (;; reader->at++) {
+        const char *next = reader->argv[reader->at + 1], *value;
+        bool needed = use->word_count < least;
+        if (!needed && (!next || next[0] == '-' || least == most))
+            return LB_OK;
+        if (use->word_count == most)
+            return lb_fail(err, LB_INVALID,
+                           "%s %s: at most %s: '%s' is one word too many; put a layer into quotes",
+                           option->name, use->words[0], option->argument, next);
+        if (!next || (lb_option_match(next, &value) && (!value || use->word_count > 0)))
+            return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
+                           option->argument, next ? next : "nothing");
+        if (!next[0] && most == LB_WORDS_MANY && use->word_count > 0)
+            return lb_fail(err, LB_INVALID, "%s: a run has an empty name", option->name);
+        if (!next[0] && needed)
+            return fail_empty(option, err);
+        use->words[use->word_count++] = next;
+    }
 }
 
 /* LB_INVALID, with the name that was probably meant. */
@@ -67,29 +80,13 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
     return lb_fail(err, LB_INVALID, "%s: there is no such option; see --help", word);
 }
 
-/* The words behind the first one, which the option takes too. Moves reader->at past them. */
-static enum lb_status take_more(struct reader *reader, struct lb_option_use *use,
-                                struct lb_error *err)
-{
-    const struct lb_option *option = use->option;
-    use->more = &reader->argv[reader->at + 1];
-    if (option->extra_words == LB_WORDS_MANY) {
-        while (reader->at + 1 < reader->argc && reader->argv[reader->at + 1][0] != '-') {
-            use->more_count++;
-            reader->at++;
-        }
-        return LB_OK;
-    }
-    for (const char *word; use->more_count < (size_t)option->extra_words; use->more_count++)
-        LB_CHECK(take_word(reader, option, &word, err));
-    return LB_OK;
-}
-
 /* Reads the option at reader->at with the words that it takes. */
 static enum lb_status take_option(struct reader *reader, struct lb_error *err)
 {
-    struct lb_option_use use = {
-        .options = reader->options, .word = reader->argv[reader->at], .value = ""};
+    struct lb_option_use use = {.options = reader->options,
+                                .word = reader->argv[reader->at],
+                                .words = &reader->options->word_pool[reader->at],
+                                .value = ""};
     const char *value;
     const struct lb_option *option = lb_option_match(use.word, &value);
     if (!option)
@@ -101,12 +98,12 @@ static enum lb_status take_option(struct reader *reader, struct lb_error *err)
     if (!option->argument)
         return value ? lb_fail(err, LB_INVALID, "%s: it takes no value", option->name)
                      : option->set(&use, err);
-    use.value = value;
-    if (!value)
-        LB_CHECK(take_word(reader, option, &use.value, err));
-    else if (!value[0])
+    if (value && !value[0])
         return fail_empty(option, err);
-    LB_CHECK(take_more(reader, &use, err));
+    if (value)
+        use.words[use.word_count++] = value;
+    LB_CHECK(take_words(reader, &use, err));
+    use.value = use.words[0];
     return option->set(&use, err);
 }
 
@@ -331,6 +328,7 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
     options->argv = argv;
     options->argc = argc;
     options->given = lb_needed(calloc(lb_option_count, sizeof(*options->given)));
+    options->word_pool = lb_needed(calloc((size_t)argc + 1, sizeof(*options->word_pool)));
     for (; reader.at < argc; reader.at++)
         LB_TRY(take_option(&reader, err));
     LB_TRY(check_options(options, err));

@@ -104,61 +104,9 @@ static enum lb_status set_command(const struct lb_option_use *use, struct lb_err
                        option->name);
     else if (option->argument && !informed)
         return lb_fail(err, LB_INVALID, "%s: given twice; give it once", option->name);
+    use->options->words = use->words;
+    use->options->word_count = use->word_count;
     return LB_OK;
-}
-
-/* A command on a subject, with a run behind it or without. */
-static enum lb_status set_subject(const struct lb_option_use *use, struct lb_error *err)
-{
-    use->options->subject = use->value;
-    if (use->more_count > 0)
-        use->options->run = use->more[0];
-    return set_command(use, err);
-}
-
-/* A case, or the name of criteria and a layer. */
-static enum lb_status set_explain(const struct lb_option_use *use, struct lb_error *err)
-{
-    if (use->more_count > 1)
-        return lb_fail(err, LB_INVALID,
-                       "%s %s: at most %s: '%s' is one word too many; put a layer "
-                       "into quotes",
-                       use->option->name, use->value, use->option->argument, use->more[1]);
-    return set_subject(use, err);
-}
-
-/* A command on several runs: those behind the first word. */
-static enum lb_status set_runs(const struct lb_option_use *use, struct lb_error *err)
-{
-    use->options->runs = use->more;
-    use->options->run_count = use->more_count;
-    return set_command(use, err);
-}
-
-static enum lb_status set_report(const struct lb_option_use *use, struct lb_error *err)
-{
-    use->options->run = use->value;
-    return set_runs(use, err);
-}
-
-static enum lb_status set_merge(const struct lb_option_use *use, struct lb_error *err)
-{
-    use->options->subject = use->value;
-    for (size_t i = 0; i < use->more_count; i++)
-        if (!use->more[i][0])
-            return lb_fail(err, LB_INVALID, "%s: a run has an empty name", use->option->name);
-    return use->more_count > 0 ? set_runs(use, err)
-                               : lb_fail(err, LB_INVALID, "%s: it takes %s", use->option->name,
-                                         use->option->argument);
-}
-
-/* The last run is NEW, those between it and the first one are further runs of the base. */
-static enum lb_status set_compare(const struct lb_option_use *use, struct lb_error *err)
-{
-    enum lb_status st = set_merge(use, err);
-    if (st == LB_OK)
-        use->options->run = use->more[--use->options->run_count];
-    return st;
 }
 
 static enum lb_status set_shard(const struct lb_option_use *use, struct lb_error *err)
@@ -391,7 +339,7 @@ const struct lb_option lb_option_table[] = {
     {"--sweep", NULL, NULL, COMMANDS, LB_CMD_SWEEP, set_command, 0,
      .help = "Runs the cases; without sizes, those of the quick grid, in inference and training, "
              "and also in bf16 where the machine has a unit for it."},
-    {"--resume", "the folder of a run", "DIR", COMMANDS, LB_CMD_RESUME, set_subject, 0,
+    {"--resume", "the folder of a run", "DIR", COMMANDS, LB_CMD_RESUME, set_command, 0,
      .help = "Continues a sweep that was interrupted, with the settings it began with. Only "
              "--time-budget, --hang-limit, --plots, --benchmark_out, --plugin and --framework "
              "have to be given again, and --tuned when the sweep tunes into a file."},
@@ -401,40 +349,40 @@ const struct lb_option lb_option_table[] = {
      .help = "Says what --sweep would run with the same settings: how many cases, how much memory "
              "they need and about how long they take."},
     {"--explain", "a case such as T25_B16_I512_H512/f32/train, or a framework and a layer", "CASE",
-     COMMANDS, LB_CMD_EXPLAIN, set_explain, 0,
+     COMMANDS, LB_CMD_EXPLAIN, set_command, 0,
      .help = "Says why a case can or can't run, and how much it computes, moves and needs. Given "
              "keras 'units=512, activation=relu' (also keras2, tensorflow1, pytorch, pytorch_cpu), "
              "says whether the framework runs its fast kernel for that layer.",
-     .extra_words = LB_WORDS_MANY},
-    {"--export", "a format and a run", "FORMAT[,...] RUN", COMMANDS, LB_CMD_EXPORT, set_subject, 0,
+     .most = 2},
+    {"--export", "a format and a run", "FORMAT[,...] RUN", COMMANDS, LB_CMD_EXPORT, set_command, 0,
      .help = "Prints a run in another format: gbench, gbench-repetitions, csv, bmf, github, "
              "hyperfine, junit, markdown. Several are written into the run's folder.",
-     .extra_words = 1},
-    {"--profile", "a case", "CASE", COMMANDS, LB_CMD_PROFILE, set_subject, 0,
+     .least = 2},
+    {"--profile", "a case", "CASE", COMMANDS, LB_CMD_PROFILE, set_command, 0,
      .help = "Checks one case in this process and calls it a few times, for a profiler."},
-    {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, LB_CMD_PLOT, set_subject, 0,
+    {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, LB_CMD_PLOT, set_command, 0,
      .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
              "roofline, training, precision, error, memory, scaling, latency, "
              "throughput.",
-     .extra_words = 1},
-    {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, LB_CMD_REPORT, set_report, 0,
+     .least = 2},
+    {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, LB_CMD_REPORT, set_command, 0,
      .help = "Writes one HTML page: which implementation wins where, what changed, pictures and "
              "all cases.",
-     .extra_words = LB_WORDS_MANY},
+     .most = LB_WORDS_MANY},
     {"--compare", "two runs, the base first", "BASE [BASE...] NEW", COMMANDS, LB_CMD_COMPARE,
-     set_compare, 0,
+     set_command, 0,
      .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
              "first. Several runs of the base show how much runs differ by chance, and the "
              "verdicts allow for that.",
-     .extra_words = LB_WORDS_MANY},
+     .least = 2, .most = LB_WORDS_MANY},
     {"--merge", "a folder for the result and the runs to merge", "OUT RUN...", COMMANDS,
-     LB_CMD_MERGE, set_merge, 0,
+     LB_CMD_MERGE, set_command, 0,
      .help = "Merges runs, such as the shards of a sweep, into one run in the folder OUT; RUN may "
              "also be a folder that holds runs. Names the nodes that were slow.",
-     .extra_words = LB_WORDS_MANY},
-    {"--ab", "two implementations or plug-ins", "A B", COMMANDS, LB_CMD_AB, set_subject, 0,
-     .help = "Compares two implementations or plug-ins in one process, in turn.", .extra_words = 1},
-    {"--history", "a folder of runs", "DIR", COMMANDS, LB_CMD_HISTORY, set_subject, 0,
+     .least = 2, .most = LB_WORDS_MANY},
+    {"--ab", "two implementations or plug-ins", "A B", COMMANDS, LB_CMD_AB, set_command, 0,
+     .help = "Compares two implementations or plug-ins in one process, in turn.", .least = 2},
+    {"--history", "a folder of runs", "DIR", COMMANDS, LB_CMD_HISTORY, set_command, 0,
      .help = "Finds change points over all runs in the folder."},
     {"--self-test", NULL, NULL, COMMANDS, LB_CMD_SELF_TEST, set_command, 0,
      .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
@@ -713,6 +661,7 @@ void lb_options_free(struct lb_options *options)
 {
     lb_selection_free(&options->selection);
     free(options->given);
+    free(options->word_pool);
     free_texts(options->plugins, options->plugin_count);
     free_texts(options->absent, options->absent_count);
     free_texts(options->benchmark, options->benchmark_count);

@@ -7,6 +7,7 @@
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "base/given_files.h"
@@ -42,13 +43,12 @@ struct lb_options {
     enum lb_command command;
     char *const *argv; /* [argc] the whole command line, kept in the record */
     int argc;
-    const char **given;  /* [lb_option_count] of each row of the table the word that first used it,
-                            NULL where none did; owned */
-    const char *subject; /* the command's first word: folder, case, format or kind */
-    const char *run;     /* its second word, or the first run of --report */
-    char *const *runs; /* [run_count] the runs of --report behind the first, the further runs of the
-                          base of --compare, or those of --merge */
-    size_t run_count;
+    const char **given; /* [lb_option_count] of each row of the table the word that first used it,
+                           NULL where none did; owned */
+    const char **words; /* [word_count] what the command takes: folders, cases, ...; in word_pool */
+    size_t word_count;
+    const char **word_pool; /* [argc + 1] the words of each option, from its own place in argv on;
+                               owned */
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
     const char *shard;             /* "I/N"; NULL: the whole plan */
@@ -102,10 +102,10 @@ struct lb_option;
 struct lb_option_use {
     struct lb_options *options;
     const struct lb_option *option;
-    const char *word;  /* the option's own word as it was written: "--out=run" */
-    const char *value; /* its first word, never empty; "" when it takes none */
-    char *const *more; /* [more_count] the words behind the first */
-    size_t more_count;
+    const char *word;   /* the option's own word as it was written: "--out=run" */
+    const char **words; /* [word_count] what it takes */
+    size_t word_count;
+    const char *value; /* the first of them, never empty; "" when it takes none */
 };
 
 /* Checks and stores what an option was given. LB_INVALID names the option and what is allowed. */
@@ -114,7 +114,7 @@ typedef enum lb_status lb_option_setter(const struct lb_option_use *use, struct 
 /* The headings of --help, in their order. */
 enum lb_option_group { LB_GROUP_COMMANDS, LB_GROUP_CASES, LB_GROUP_SETTINGS, LB_GROUP_COUNT };
 
-enum { LB_WORDS_MANY = -1 };
+enum { LB_WORDS_MANY = INT_MAX };
 
 /* One option, which may be a command. Zeroed fields: it takes no argument, has no short name. */
 struct lb_option {
@@ -130,7 +130,8 @@ struct lb_option {
     const char *short_name; /* "-o"; NULL: none */
     bool joined;            /* matches every word that begins with name; the value is what follows
                                in that word */
-    int extra_words;        /* words behind the first; LB_WORDS_MANY: all up to the next option */
+    int least, most;        /* how many words an option with an argument takes, LB_WORDS_MANY: all
+                               up to the next option; 0 stands for 1 and for the least */
     int min, max;           /* of setters that read a whole number: what is allowed */
 };
 
@@ -160,8 +161,8 @@ struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 
 /* Reading the command line by the table of options. */
 
-/* Reads argv into *options, which the caller frees with lb_options_free. A command on cases that is
- * given no sizes gets the quick grid. After a failure *options is zeroed.
+/* Reads argv, which a NULL ends, into *options, which the caller frees with lb_options_free. A
+ * command on cases that is given no sizes gets the quick grid. After a failure *options is zeroed.
  * LB_INVALID: one line that names the option, what is wrong and what is allowed. */
 enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *options,
                                     struct lb_error *err);

@@ -77,7 +77,7 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     bool fresh = ab->sides[side].pool != NULL;
     const struct lb_sampler_options sampler =
         fresh ? lb_options_sampler(&options) : lb_block_sampler();
-    const char *word = fresh ? "" : side == 0 ? options.subject : options.run;
+    const char *word = fresh ? "" : options.words[side];
     char **plugins = lb_needed(calloc(options.plugin_count + 1, sizeof(*plugins)));
     for (size_t i = 0; i < options.plugin_count; i++)
         plugins[i] = options.plugins[i];
@@ -175,7 +175,7 @@ static enum lb_status compare(const struct ab *ab, int *exit_code, struct lb_err
         snprintf(names[s], sizeof(names[s]), "%.4100s (%.250s)", ab->folders[s],
                  ab->sides[s].label);
     }
-    st = lb_compare_print(runs, names[0], names[1], ab->session->options, exit_code, err);
+    st = lb_compare_print(runs, 2, names[0], names[1], ab->session->options, exit_code, err);
 done:
     for (int s = 0; s < 2; s++)
         lb_run_free(&runs[s]);
@@ -205,9 +205,9 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     ab->names[0] = "a";
     ab->names[1] = "b";
     LB_TRY(lb_registry_create(lb_impl_table, &ab->others, err));
-    LB_TRY(find_side(ab, options->subject, session->registry, &ab->sides[0], err));
-    bool second_plugin = is_plugin(options->run);
-    LB_TRY(find_side(ab, options->run, second_plugin ? &ab->others : session->registry,
+    LB_TRY(find_side(ab, options->words[0], session->registry, &ab->sides[0], err));
+    bool second_plugin = is_plugin(options->words[1]);
+    LB_TRY(find_side(ab, options->words[1], second_plugin ? &ab->others : session->registry,
                      &ab->sides[1], err));
     LB_TRY(plan_problems(ab, err));
     if (ab->plan.count == 0) {

@@ -6,9 +6,9 @@
 #include "cli/plan.h"
 #include "run/session.h"
 
-/* --ab: measures options->subject against options->run, each an impl[:variant] or the path of a
- * plug-in, stores the runs in a/ and b/ of the output folder, and compares them as --compare does.
- */
+/* --ab: measures the two words of the options against each other, each an impl[:variant] or the
+ * path of a plug-in, stores the runs in a/ and b/ of the output folder, and compares them as
+ * --compare does. */
 enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error *err);
 
 /* --against: the same with the workers of options->against, the base, and those of this program, in
@@ -16,9 +16,9 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
 enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,
                           struct lb_error *err);
 
-/* --compare: compares the run options->run with the base options->subject and prints the result in
- * options->format. With options->confirm, a second run of the new side, only slowdowns that this
- * run shows too are kept. *exit_code is the first of these that applies:
+/* --compare: compares the last run of options->words with the others, which are its base, and
+ * prints the result in options->format. With options->confirm, a second run of the new side, only
+ * slowdowns that this run shows too are kept. *exit_code is the first of these that applies:
  * - LB_EXIT_REGRESSION: a case is slower or broken.
  * - LB_EXIT_NOTHING: no case has a time in both runs.
  * - LB_EXIT_INCONCLUSIVE: no case could be judged, since all times are suspect or too few, or, with
@@ -27,9 +27,9 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err);
 
-/* The same for runs that are in memory: the base, the new run, then the further runs of the base
- * and the one that confirms, where the options have them. */
-enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name,
+/* The same for runs [count] that are in memory, the new one last; behind it the run that confirms,
+ * where the options have it. */
+enum lb_status lb_compare_print(const struct lb_run *runs, size_t count, const char *base_name,
                                 const char *now_name, const struct lb_options *options,
                                 int *exit_code, struct lb_error *err);
 
@@ -41,7 +41,7 @@ enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name
 enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_plan *plan,
                               int *exit_code, struct lb_error *err);
 
-/* --explain: explains the case options->subject, on every implementation when it names none. */
+/* --explain: explains the case options->words[0], on every implementation when it names none. */
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);
 
 /* Whether there are criteria of that name, as of a framework. */
@@ -53,7 +53,7 @@ bool lb_has_criteria(const char *name);
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
                                 struct lb_error *err);
 
-/* --history: finds change points over the runs in the folder options->subject (sub-folders with a
+/* --history: finds change points over the runs in the folder options->words[0] (sub-folders with a
  * run.jsonl, and files that end in .jsonl) that have the environment of the latest, prints them,
  * and draws them in the folder's plots/. *exit_code is LB_EXIT_NOTHING when fewer than six runs are
  * left: the fewest that can show a change. */
@@ -80,15 +80,15 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 /* Prints on stderr why the plan has no case. */
 void lb_plan_print_empty(const struct lb_plan *plan);
 
-/* --profile: runs the case options->subject, which must name an implementation, in this process: it
- * is checked, warmed up, and then called options->profile_calls times while profilers collect
+/* --profile: runs the case options->words[0], which must name an implementation, in this process:
+ * it is checked, warmed up, and then called options->profile_calls times while profilers collect
  * (sampler.h). */
 enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                struct lb_error *err);
 
 /* --report: writes one HTML file, options->out, which is replaced only if all went well, about the
- * last of options->run and options->runs, compared with each of the others. LB_INTERRUPTED: *stop
- * is nonzero. */
+ * last run of options->words, compared with each of the others. LB_INTERRUPTED: *stop is nonzero.
+ */
 enum lb_status lb_html_report(const struct lb_options *options, const volatile sig_atomic_t *stop,
                               struct lb_error *err);
 

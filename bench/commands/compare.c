@@ -94,7 +94,7 @@ static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
     return strict && open > 0 ? LB_EXIT_INCONCLUSIVE : LB_EXIT_FINE;
 }
 
-enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name,
+enum lb_status lb_compare_print(const struct lb_run *runs, size_t count, const char *base_name,
                                 const char *now_name, const struct lb_options *options,
                                 int *exit_code, struct lb_error *err)
 {
@@ -106,10 +106,10 @@ enum lb_status lb_compare_print(const struct lb_run *runs, const char *base_name
     lb_report_name(base_name, named[0], sizeof(named[0]));
     lb_report_name(now_name, named[1], sizeof(named[1]));
     how.judgement.margin = options->margin;
-    how.bases = runs + 2;
-    how.base_count = options->run_count;
-    how.again = options->confirm ? &runs[2 + options->run_count] : NULL;
-    LB_TRY(lb_compare_runs(&runs[0], &runs[1], &how, &comparison, err));
+    how.bases = runs + 1;
+    how.base_count = count - 2;
+    how.again = options->confirm ? &runs[count] : NULL;
+    LB_TRY(lb_compare_runs(&runs[0], &runs[count - 1], &how, &comparison, err));
     LB_TRY(print_as(options->format, &comparison, &names, options->strict, err));
     if (strcmp(options->format, "table") != 0) {
         lb_report_verdict(&comparison, verdict, sizeof(verdict));
@@ -126,17 +126,13 @@ enum lb_status lb_compare_command(const struct lb_options *options, int *exit_co
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t bases = options->run_count, count = 2 + bases + (options->confirm ? 1 : 0);
+    size_t named = options->word_count, count = named + (options->confirm ? 1 : 0);
     struct lb_run *runs = lb_needed(calloc(count, sizeof(*runs)));
-    for (size_t i = 0; i < count; i++) {
-        const char *path = i == 0          ? options->subject
-                           : i == 1        ? options->run
-                           : i < 2 + bases ? options->runs[i - 2]
-                                           : options->confirm;
-        LB_TRY(lb_run_read(path, &runs[i], err));
-    }
+    for (size_t i = 0; i < count; i++)
+        LB_TRY(lb_run_read(i < named ? options->words[i] : options->confirm, &runs[i], err));
     lb_run_arrange(runs, count, options->by); /* the same labels in all of them */
-    st = lb_compare_print(runs, options->subject, options->run, options, exit_code, err);
+    st = lb_compare_print(runs, named, options->words[0], options->words[named - 1], options,
+                          exit_code, err);
 done:
     for (size_t i = 0; i < count; i++)
         lb_run_free(&runs[i]);

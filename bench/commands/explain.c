@@ -335,7 +335,7 @@ static enum lb_status refuse_subject(const char *text, int column, const struct 
 enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
-    const char *text = session->options->subject, *from = session->options->measured;
+    const char *text = session->options->words[0], *from = session->options->measured;
     struct lb_case c;
     struct lb_error why;
     unsigned given;

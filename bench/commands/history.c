@@ -330,7 +330,7 @@ static void show(const struct lb_options *options, const struct lb_run *runs, si
     for (size_t i = 0; i < all.count; i++)
         find_changes(&all.lines[i], options->margin);
     print_history(runs, count, all.lines, all.count);
-    if (draw(options->subject, all.lines, all.count, &why) != LB_OK)
+    if (draw(options->words[0], all.lines, all.count, &why) != LB_OK)
         fprintf(stderr, "no pictures: %s\n", why.text);
     for (size_t i = 0; i < all.count; i++) {
         free(all.lines[i].run);
@@ -346,7 +346,7 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
     enum lb_status st = LB_OK;
     struct lb_run *runs = NULL;
     size_t count = 0;
-    LB_TRY(read_all(options->subject, &runs, &count, err));
+    LB_TRY(read_all(options->words[0], &runs, &count, err));
     if (count > 1)
         qsort(runs, count, sizeof(*runs), by_start);
     keep_one_environment(runs, &count);
@@ -354,7 +354,7 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         fprintf(
             stderr,
             "%s: it has only %zu run%s of one environment, and a change point needs %d or more\n",
-            options->subject, count, count == 1 ? "" : "s", LEAST_RUNS);
+            options->words[0], count, count == 1 ? "" : "s", LEAST_RUNS);
         *exit_code = LB_EXIT_NOTHING;
         goto done;
     }

@@ -42,7 +42,7 @@ static enum lb_status read_case(const struct lb_options *options,
                                 const struct lb_registry *registry, struct lb_case *c,
                                 const struct lb_impl_entry **impl_entry, struct lb_error *err)
 {
-    const char *text = options->subject;
+    const char *text = options->words[0];
     struct lb_error why;
     int column;
     if (lb_case_parse(text, c, NULL, &column, &why) != LB_OK)
@@ -91,7 +91,7 @@ static void limit_phase(void *user, const char *phase)
     double limit = options->call_limit_s * calls;
     limit_time(0); /* the handler must not read a text that is half written */
     snprintf(hung, sizeof(hung), "bench-lstm: --profile %.150s: %.20s did not return within %g s\n",
-             options->subject, phase, limit);
+             options->words[0], phase, limit);
     limit_time(own ? 0 : limit);
 }
 

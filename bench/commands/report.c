@@ -494,16 +494,12 @@ done:
     return st;
 }
 
-/* Reads the runs [count + 1] that are named, of which the last is reported. */
+/* Reads the runs [options->word_count] that are named. */
 static enum lb_status read_runs(const struct lb_options *options, struct lb_run *runs,
-                                const char **paths, const volatile sig_atomic_t *stop,
-                                struct lb_error *err)
+                                const volatile sig_atomic_t *stop, struct lb_error *err)
 {
-    for (size_t i = 0; i <= options->run_count; i++) {
-        paths[i] = i == 0 ? options->run : options->runs[i - 1];
-        enum lb_status st = lb_run_read_by(paths[i], options->by, &runs[i], err);
-        if (st != LB_OK)
-            return st;
+    for (size_t i = 0; i < options->word_count; i++) {
+        LB_CHECK(lb_run_read_by(options->words[i], options->by, &runs[i], err));
         lb_warn(runs[i].doubt);
         if (*stop)
             return lb_fail(err, LB_INTERRUPTED, "interrupted before the page was written");
@@ -515,19 +511,18 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
                               struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    size_t last = options->run_count;
+    size_t last = options->word_count - 1;
     struct lb_grouped_run grouped = {0};
     struct lb_run *runs = lb_needed(calloc(last + 1, sizeof(*runs)));
-    const char **paths = lb_needed(calloc(last + 1, sizeof(*paths)));
-    LB_TRY(read_runs(options, runs, paths, stop, err));
+    LB_TRY(read_runs(options, runs, stop, err));
     lb_group_run(&runs[last], options->baseline, &grouped);
     struct page page = {.grouped = &grouped,
                         .runs = runs,
-                        .paths = paths,
+                        .paths = options->words,
                         .base_count = last,
                         .margin = options->margin,
                         .stop = stop};
-    lb_report_name(paths[last], page.path, sizeof(page.path));
+    lb_report_name(options->words[last], page.path, sizeof(page.path));
     LB_TRY(lb_share_path("plots", page.folder, sizeof(page.folder), err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &page, err));
 done:
@@ -535,6 +530,5 @@ done:
     for (size_t i = 0; i <= last; i++)
         lb_run_free(&runs[i]);
     free(runs);
-    free(paths);
     return st;
 }

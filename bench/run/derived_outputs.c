@@ -154,16 +154,16 @@ static enum lb_status export_to_folder(const struct lb_run *run, const char *nam
 
 enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err)
 {
-    const char *names = options->subject;
+    const char *names = options->words[0], *path = options->words[1];
     const struct lb_export_format *format = NULL;
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
     char folder[4096], name[64];
     for (const char *list = names; lb_next_item(&list, name, sizeof(name));)
         LB_TRY(find_format(name, &format, err));
-    LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
+    LB_TRY(lb_run_read_by(path, options->by, &run, err));
     lb_warn(run.doubt);
-    lb_run_folder(options->run, folder, sizeof(folder));
+    lb_run_folder(path, folder, sizeof(folder));
     if (strchr(names, ','))
         st = export_to_folder(&run, names, folder, err);
     else
@@ -175,16 +175,17 @@ done:
 
 enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err)
 {
+    const char *kind = options->words[0], *path = options->words[1];
     struct lb_run run = {0};
     enum lb_status st = LB_OK;
     struct lb_grouped_run grouped = {0};
     char folder[4096];
     struct lb_picture_report report = {0};
-    LB_TRY(lb_run_read_by(options->run, options->by, &run, err));
+    LB_TRY(lb_run_read_by(path, options->by, &run, err));
     lb_warn(run.doubt);
     lb_group_run(&run, options->baseline, &grouped);
-    lb_run_folder(options->run, folder, sizeof(folder));
-    LB_TRY(lb_pictures_draw(&grouped, folder, options->subject, GNUPLOT_LIMIT_S, &report, err));
+    lb_run_folder(path, folder, sizeof(folder));
+    LB_TRY(lb_pictures_draw(&grouped, folder, kind, GNUPLOT_LIMIT_S, &report, err));
     if (report.pictures > 0)
         fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pictures,
                 report.pictures == 1 ? "" : "s");

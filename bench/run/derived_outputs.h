@@ -18,8 +18,8 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
  * of the check. LB_INVALID with the reason. */
 enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct lb_error *err);
 
-/* --export: prints the run options->run in the format options->subject on stdout. Several formats
- * with commas between are written into the run's folder instead, each into the file that
+/* --export: prints the run options->words[1] in the format options->words[0] on stdout. Several
+ * formats with commas between are written into the run's folder instead, each into the file that
  * results/README.md names. LB_INVALID lists the formats. LB_IO. */
 enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err);
 

@@ -319,7 +319,7 @@ static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
 static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
 {
     char path[4200];
-    snprintf(launch->folder, sizeof(launch->folder), "%s", launch->session->options->subject);
+    snprintf(launch->folder, sizeof(launch->folder), "%s", launch->session->options->words[0]);
     for (int device = 0; device <= LB_MAX_DEVICE && launch->count < LB_MAX_DEVICES; device++) {
         snprintf(path, sizeof(path), "%s/devices/%d", launch->folder, device);
         if (access(path, F_OK) == 0)

@@ -630,6 +630,6 @@ done:
 enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
                                 struct lb_error *err)
 {
-    return lb_merge_runs((const char *const *)options->runs, options->run_count, options->subject,
-                         stdout, exit_code, err);
+    return lb_merge_runs(options->words + 1, options->word_count - 1, options->words[0], stdout,
+                         exit_code, err);
 }

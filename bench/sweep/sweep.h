@@ -25,7 +25,7 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
  * one. */
 enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err);
 
-/* Continues the run in the folder options->subject with the run's own settings. It runs the cases
+/* Continues the run in the folder options->words[0] with the run's own settings. It runs the cases
  * that have no row, and those whose row has the verdict "skipped" or is one that --retry or
  * --retry noisy names. From the record it takes only data to read: no plug-ins, and no files to
  * write. It writes to the run's file only after everything has been checked. */
@@ -36,7 +36,7 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
  * number of their GPU, and are merged into DIR/run.jsonl. */
 
 /* --sweep: sweeps on the GPUs of options->devices. --resume: continues every unfinished run in
- * options->subject, and merges all again. *exit_code: the program's, 1 also when one of the
+ * options->words[0], and merges all again. *exit_code: the program's, 1 also when one of the
  * processes failed. LB_INVALID: one of the GPUs can't be used. Other errors are those of lb_sweep.
  */
 enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err);
@@ -54,7 +54,7 @@ bool lb_is_devices_run(const char *folder);
 enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
                              int *exit_code, struct lb_error *err);
 
-/* --merge: the same for options->runs and the folder options->subject, reported on stdout. */
+/* --merge: the same for the words of the options, the folder first, reported on stdout. */
 enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
                                 struct lb_error *err);
 

@@ -242,7 +242,7 @@ enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *
     json_t *details = NULL;
     size_t done_count = 0;
     LB_TRY(lb_check_derived_outputs(options, err));
-    lb_run_folder(options->subject, sweep->folder, sizeof(sweep->folder));
+    lb_run_folder(options->words[0], sweep->folder, sizeof(sweep->folder));
     LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
     LB_TRY(check_resumable(&run, sweep->folder, err));
     sweep->header = json_incref(run.header);

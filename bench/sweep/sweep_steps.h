@@ -51,7 +51,7 @@ int lb_sweep_rounds(const struct lb_options *options);
 enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *plan,
                               struct lb_error *err);
 
-/* Plans the rest of the run in the folder options->subject, as lb_sweep_resume says. Its settings
+/* Plans the rest of the run in the folder options->words[0], as lb_sweep_resume says. Its settings
  * become those of the options. */
 enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *session,
                                  struct lb_options *options, struct lb_error *err);
