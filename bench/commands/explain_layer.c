@@ -36,12 +36,6 @@ static const struct {
                        {"above", "above "},
                        {"multiple-of", "multiple of "}};
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
 /* Words of a condition: the setting, the test, and what follows. "" behind the last. */
 static const char *word_of(const json_t *condition, size_t index)
 {
@@ -245,7 +239,7 @@ static const char *algorithm_of(const struct criteria *criteria)
     json_array_foreach(json_object_get(criteria->file, "algorithms"), i, rule)
     {
         if (rule_holds(criteria, rule))
-            return text_of(rule, "name");
+            return lb_json_text(rule, "name", "");
     }
     return NULL;
 }
@@ -268,7 +262,7 @@ static void expand(const struct criteria *criteria, const char *key, bool in_com
 {
     const json_t *called = json_object_get(criteria->file, in_command ? "called" : "");
     text[0] = '\0';
-    for (const char *at = text_of(criteria->file, key); *at;) {
+    for (const char *at = lb_json_text(criteria->file, key, ""); *at;) {
         char name[64] = "";
         int plain = (int)strcspn(at, "{"), length = 0;
         lb_append(text, size, "%.*s", plain, at);
@@ -320,17 +314,17 @@ static void print_slow(const struct criteria *criteria)
 {
     size_t i;
     json_t *rule;
-    printf("runs      not %s\n", text_of(criteria->file, "fast"));
-    lb_print_labelled("instead   ", text_of(criteria->file, "instead"));
+    printf("runs      not %s\n", lb_json_text(criteria->file, "fast", ""));
+    lb_print_labelled("instead   ", lb_json_text(criteria->file, "instead", ""));
     json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
     {
         if (rule_holds(criteria, rule))
             continue;
         const char *setting = json_string_value(json_array_get(json_object_get(rule, "needs"), 0));
         printf("\n%s=%s\n", setting, value_of(criteria, setting));
-        lb_print_labelled("  then    ", text_of(rule, "unmet"));
-        lb_print_labelled("  suggest ", text_of(rule, "suggest"));
-        lb_print_labelled("  changes ", text_of(rule, "changes"));
+        lb_print_labelled("  then    ", lb_json_text(rule, "unmet", ""));
+        lb_print_labelled("  suggest ", lb_json_text(rule, "suggest", ""));
+        lb_print_labelled("  changes ", lb_json_text(rule, "changes", ""));
     }
 }
 
@@ -439,14 +433,14 @@ static void print_layer(const struct criteria *criteria)
     if (!is_met(criteria))
         print_slow(criteria);
     else
-        printf("runs      %s\n", text_of(criteria->file, "fast"));
+        printf("runs      %s\n", lb_json_text(criteria->file, "fast", ""));
     if (algorithm && is_met(criteria))
         printf("algorithm %s\n", algorithm);
     putchar('\n');
     json_array_foreach(json_object_get(criteria->file, "notes"), i, note)
     {
         if (rule_holds(criteria, note))
-            lb_print_labelled("note      ", text_of(note, "text"));
+            lb_print_labelled("note      ", lb_json_text(note, "text", ""));
     }
 }
 
@@ -475,8 +469,8 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
         print_measured(&run, from, price);
         print_cell(&criteria, &run);
     }
-    lb_print_labelled("version   ", text_of(criteria.file, "version"));
-    lb_print_labelled("source    ", text_of(criteria.file, "source"));
+    lb_print_labelled("version   ", lb_json_text(criteria.file, "version", ""));
+    lb_print_labelled("source    ", lb_json_text(criteria.file, "source", ""));
 done:
     lb_run_free(&run);
     free_criteria(&criteria);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
 #include "record/run_file.h"
@@ -36,18 +37,11 @@ struct line {
     size_t point_count;
 };
 
-static const char *header_text(const struct lb_run *run, const char *key)
-{
-    const char *text = json_string_value(json_object_get(run->header, key));
-    return text ? text : "";
-}
-
 /* The commit that a run was built from; "+changes" marks a tree with uncommitted changes. */
 static void format_commit(const struct lb_run *run, char text[64])
 {
     const json_t *environment = json_object_get(run->header, "environment");
-    const char *commit = json_string_value(json_object_get(environment, "commit"));
-    snprintf(text, 64, "%.48s%s", commit ? commit : "unknown",
+    snprintf(text, 64, "%.48s%s", lb_json_text(environment, "commit", "unknown"),
              json_is_true(json_object_get(environment, "dirty")) ? "+changes" : "");
 }
 
@@ -96,7 +90,7 @@ static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t 
 static int by_start(const void *a, const void *b)
 {
     const struct lb_run *p = a, *q = b;
-    return strcmp(header_text(p, "started"), header_text(q, "started"));
+    return strcmp(lb_json_text(p->header, "started", ""), lb_json_text(q->header, "started", ""));
 }
 
 /* Removes runs whose environment is not the latest one's, and prints how the last differs. */
@@ -218,7 +212,8 @@ static void print_changes(const struct lb_run *runs, const struct line *line)
         format_commit(last, last_commit);
         printf("%-7s %+.1f %%  %s to %s  at run %zu, %s, commit %s (last before: %s)  %s\n",
                after > before ? "slower" : "faster", 100 * (after / before - 1), was, is,
-               line->run[at] + 1, header_text(run, "started"), commit, last_commit, line->id);
+               line->run[at] + 1, lb_json_text(run->header, "started", ""), commit, last_commit,
+               line->id);
     }
 }
 
@@ -227,7 +222,8 @@ static void print_history(const struct lb_run *runs, size_t count, const struct 
 {
     size_t changes = 0;
     printf("%zu run%s, %s to %s, %zu case%s; | is a change point\n\n", count, count == 1 ? "" : "s",
-           header_text(&runs[0], "started"), header_text(&runs[count - 1], "started"), line_count,
+           lb_json_text(runs[0].header, "started", ""),
+           lb_json_text(runs[count - 1].header, "started", ""), line_count,
            line_count == 1 ? "" : "s");
     for (size_t i = 0; i < line_count; i++) {
         print_line(&lines[i]);

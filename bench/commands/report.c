@@ -342,16 +342,15 @@ static json_t *run_json(const struct page *page)
     const struct lb_run *run = page->grouped->run;
     const json_t *header = run->header;
     char machine[1024];
-    const char *started = json_string_value(json_object_get(header, "started"));
     lb_run_machine_line(run, machine, sizeof(machine));
-    return json_pack("{s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:i, s:O?, s:O?, s:O?, s:o, s:o}", "path",
-                     page->path, "machine", machine, "started", started ? started : "", "finished",
-                     run->finished, "interrupted", run->interrupted, "doubt", run->doubt, "planned",
-                     (json_int_t)json_array_size(json_object_get(header, "cases")), "sessions",
-                     (int)json_array_size(run->resumes) + 1, "command",
-                     json_object_get(header, "command"), "seed", json_object_get(header, "seed"),
-                     "sampler", json_object_get(header, "sampler"), "machines", machines_json(run),
-                     "repeat", repeat_json(header));
+    return json_pack(
+        "{s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:i, s:O?, s:O?, s:O?, s:o, s:o}", "path", page->path,
+        "machine", machine, "started", lb_json_text(header, "started", ""), "finished",
+        run->finished, "interrupted", run->interrupted, "doubt", run->doubt, "planned",
+        (json_int_t)json_array_size(json_object_get(header, "cases")), "sessions",
+        (int)json_array_size(run->resumes) + 1, "command", json_object_get(header, "command"),
+        "seed", json_object_get(header, "seed"), "sampler", json_object_get(header, "sampler"),
+        "machines", machines_json(run), "repeat", repeat_json(header));
 }
 
 /* The run's records and what was found in them, as one new JSON object. Texts that repeat are

@@ -292,13 +292,12 @@ static void write_source(struct lb_picture_job *job)
 {
     const json_t *header = job->grouped->run->header;
     const json_t *environment = json_object_get(header, "environment");
-    const char *version = json_string_value(json_object_get(environment, "version"));
     const char *commit = json_string_value(json_object_get(environment, "commit"));
     const char *started = json_string_value(json_object_get(header, "started"));
     char text[512];
     lb_run_machine_line(job->grouped->run, text, sizeof(text));
     lb_picture_text(&job->drawing, "machine", text);
-    snprintf(text, sizeof(text), "bench-lstm %s", version ? version : "");
+    snprintf(text, sizeof(text), "bench-lstm %s", lb_json_text(environment, "version", ""));
     if (commit)
         lb_append(text, sizeof(text), " (%s)", commit);
     if (started)

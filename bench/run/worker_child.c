@@ -121,17 +121,11 @@ static json_t *pack_plugin(const struct lb_impl *impl)
                      "traits", (json_int_t)impl->traits);
 }
 
-/* The text of the request under that key; NULL: it has none. */
-static const char *text_of(const json_t *request, const char *key)
-{
-    return json_string_value(json_object_get(request, key));
-}
-
 /* Each serves one kind of request: *reply becomes what the reply has beside the status. */
 static enum lb_status serve_plugin(struct server *server, const json_t *request, json_t **reply,
                                    struct lb_error *err)
 {
-    enum lb_status st = lb_plugin_load(text_of(request, "path"), &server->plugin, err);
+    enum lb_status st = lb_plugin_load(lb_json_text(request, "path", NULL), &server->plugin, err);
     *reply = st == LB_OK ? pack_plugin(server->plugin) : NULL;
     return st;
 }
@@ -141,7 +135,7 @@ static enum lb_status serve_library(struct server *server, const json_t *request
 {
     char version[512] = "";
     const struct lb_impl_entry *impl_entry =
-        lb_registry_find(&server->registry, text_of(request, "implementation"));
+        lb_registry_find(&server->registry, lb_json_text(request, "implementation", NULL));
     LB_CHECK(lb_shared_library_load(impl_entry->library, err));
     impl_entry->library->print_version(version, sizeof(version));
     lb_clean_text(version);
@@ -157,8 +151,8 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     const struct lb_impl *impl;
     struct lb_probe probe = {0};
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
-    LB_CHECK(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
-    bool probes = strcmp(text_of(request, "op"), "probe") == 0;
+    LB_CHECK(lb_case_parse(lb_json_text(request, "case", NULL), &c, NULL, NULL, err));
+    bool probes = strcmp(lb_json_text(request, "op", NULL), "probe") == 0;
     LB_CHECK(find_impl(server, NULL, &c, probes, &impl, err));
     if (!probes) {
         send_phase(server, "supports");
@@ -325,12 +319,13 @@ static enum lb_status serve_run(struct server *server, const json_t *request, js
     struct lb_case c;
     const struct lb_impl *impl;
     struct lb_run_options options = {.cache = &server->cache};
-    LB_CHECK(lb_case_parse(text_of(request, "case"), &c, NULL, NULL, err));
+    LB_CHECK(lb_case_parse(lb_json_text(request, "case", NULL), &c, NULL, NULL, err));
     LB_CHECK(read_options(request, &options, err));
     lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
     lb_ceilings_assume_all(json_object_get(request, "ceilings"));
     struct lb_row row = lb_row_make(&c);
-    enum lb_status loaded = find_impl(server, text_of(request, "path"), &c, true, &impl, err);
+    enum lb_status loaded =
+        find_impl(server, lb_json_text(request, "path", NULL), &c, true, &impl, err);
     if (loaded == LB_OK) {
         run_case(server, impl, &c, &options, &row);
     } else {
@@ -381,10 +376,10 @@ static void take_given(const json_t *request)
 {
     const json_t *given = json_object_get(request, "given");
     const struct lb_given_files files = {
-        .weights = text_of(given, "weights"),
-        .prefix = text_of(given, "prefix"),
-        .inputs = text_of(given, "inputs"),
-        .tuned = text_of(given, "tuned"),
+        .weights = lb_json_text(given, "weights", NULL),
+        .prefix = lb_json_text(given, "prefix", NULL),
+        .inputs = lb_json_text(given, "inputs", NULL),
+        .tuned = lb_json_text(given, "tuned", NULL),
         .batch_first = json_is_true(json_object_get(given, "batch_first")),
         .tune = json_is_true(json_object_get(given, "tune")),
     };
@@ -406,7 +401,7 @@ static void serve(struct server *server, const json_t *request)
     enum lb_status st = LB_OK;
     take_given(request);
     for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
-        if (strcmp(services[i].op, text_of(request, "op")) == 0)
+        if (strcmp(services[i].op, lb_json_text(request, "op", NULL)) == 0)
             st = services[i].function(server, request, &reply, &err);
     bool lost = lb_device()->lost && lb_device()->lost();
     lb_channel_send(&server->channel, json_pack("{s:i, s:o, s:b, s:o*}", "status", (int)st, "why",

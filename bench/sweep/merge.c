@@ -101,8 +101,7 @@ static void add_line(void *user, const struct lb_row *row, json_t *object, bool 
 /* When the session of a line began; "" where that is unknown. */
 static const char *started(const struct line *line)
 {
-    const char *text = json_string_value(json_object_get(line->object, "started"));
-    return text ? text : "";
+    return lb_json_text(line->object, "started", "");
 }
 
 /* Gives the lines from `first` on the numbers that their environments have in the result. */
@@ -148,11 +147,10 @@ static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_e
 static void print_source(const json_t *header, const char *key, char text[32])
 {
     const json_t *value = json_object_get(header, key);
-    const char *hash = json_string_value(json_object_get(value, "hash"));
     if (json_is_integer(value))
         snprintf(text, 32, "%lld", (long long)json_integer_value(value));
     else
-        snprintf(text, 32, "%.20s", hash ? hash : "none");
+        snprintf(text, 32, "%.20s", lb_json_text(value, "hash", "none"));
 }
 
 /* Keeps the header of the first run, and when the earliest began. Runs whose inputs differ are not

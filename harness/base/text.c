@@ -1,6 +1,7 @@
 /* Texts in buffers, and the small files in which the system describes itself. */
 #include "base/text.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -79,6 +80,12 @@ void lb_clean_text(char *text)
         }
     }
     *to = '\0';
+}
+
+const char *lb_json_text(const json_t *object, const char *key, const char *fallback)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : fallback;
 }
 
 bool lb_read_line(const char *path, char *line, size_t size)

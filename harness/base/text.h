@@ -1,10 +1,12 @@
-/* Building texts in buffers, cleaning texts that come from outside the program, and reading the
- * small files in which the system describes itself. */
+/* Building texts in buffers, cleaning texts that come from outside the program, taking them from
+ * JSON, and reading the small files in which the system describes itself. */
 #ifndef LB_TEXT_H
 #define LB_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+
+struct json_t;
 
 /* Appends formatted text to the string in a buffer of that size. What does not fit is cut off
  * between two UTF-8 characters. */
@@ -19,6 +21,9 @@ bool lb_next_item(const char **list, char *item, size_t size);
  * not part of a character becomes '?', and a control character (C0, DEL, C1) becomes a space. The
  * text never grows. */
 void lb_clean_text(char *text);
+
+/* The text under a key of a JSON object; fallback, which may be NULL, where there is none. */
+const char *lb_json_text(const struct json_t *object, const char *key, const char *fallback);
 
 /* Reads the first line of the file, without its newline. False, and line "", where there is none.
  */

@@ -99,12 +99,6 @@ json_t *lb_environment(json_t *libraries)
         libraries);
 }
 
-static const char *text_of(const json_t *environment, const char *key)
-{
-    const char *text = json_string_value(json_object_get(environment, key));
-    return text ? text : "unknown";
-}
-
 void lb_environment_line(const json_t *environment, char *line, size_t size)
 {
     char memory[40] = "", size_text[32];
@@ -114,10 +108,11 @@ void lb_environment_line(const json_t *environment, char *line, size_t size)
         snprintf(memory, sizeof(memory), ", %s", size_text);
     }
     const json_t *gpu = json_object_get(environment, "gpu");
-    snprintf(line, size, "%s%s%s, %d threads%s, %s", gpu ? text_of(gpu, "name") : "",
-             gpu ? "; " : "", text_of(environment, "cpu"),
+    snprintf(line, size, "%s%s%s, %d threads%s, %s",
+             gpu ? lb_json_text(gpu, "name", "unknown") : "", gpu ? "; " : "",
+             lb_json_text(environment, "cpu", "unknown"),
              (int)json_integer_value(json_object_get(environment, "threads")), memory,
-             text_of(environment, "system"));
+             lb_json_text(environment, "system", "unknown"));
 }
 
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)
@@ -173,17 +168,17 @@ void lb_environment_device(const json_t *environment, char *name, size_t size)
     const json_t *gpu = json_object_get(environment, "gpu");
     json_int_t threads = json_integer_value(json_object_get(environment, "threads"));
     if (gpu)
-        snprintf(name, size, "%s", text_of(gpu, "name"));
+        snprintf(name, size, "%s", lb_json_text(gpu, "name", "unknown"));
     else
-        snprintf(name, size, "%s, %d threads", text_of(environment, "cpu"), (int)threads);
+        snprintf(name, size, "%s, %d threads", lb_json_text(environment, "cpu", "unknown"),
+                 (int)threads);
 }
 
 void lb_environment_node(const json_t *environment, char *name, size_t size)
 {
-    const char *uuid =
-        json_string_value(json_object_get(json_object_get(environment, "gpu"), "uuid"));
-    snprintf(name, size, "%s%s%.12s", text_of(environment, "host"), uuid ? " " : "",
-             uuid ? uuid : "");
+    const char *uuid = lb_json_text(json_object_get(environment, "gpu"), "uuid", "");
+    snprintf(name, size, "%s%s%.12s", lb_json_text(environment, "host", "unknown"),
+             uuid[0] ? " " : "", uuid);
 }
 
 bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size)
@@ -197,8 +192,8 @@ bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t si
     {
         const json_t *was = json_object_get(before, name);
         if (was && !json_equal(was, version))
-            lb_append(what, size, "%s%s %s to %s", what[0] ? ", " : "", name, text_of(before, name),
-                      text_of(after, name));
+            lb_append(what, size, "%s%s %s to %s", what[0] ? ", " : "", name,
+                      lb_json_text(before, name, "unknown"), lb_json_text(after, name, "unknown"));
     }
     return what[0] != '\0';
 }

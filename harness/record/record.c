@@ -553,10 +553,8 @@ static enum lb_status get_numbers(const json_t *object, struct lb_row *row, stru
 
 static void get_texts(const json_t *object, struct lb_row *row)
 {
-    for (size_t i = 0; i < TEXT_KEYS; i++) {
-        const char *text = json_string_value(json_object_get(object, text_keys[i].key));
-        lb_row_print(text_of(row, i), "%s", text ? text : "");
-    }
+    for (size_t i = 0; i < TEXT_KEYS; i++)
+        lb_row_print(text_of(row, i), "%s", lb_json_text(object, text_keys[i].key, ""));
     const char *node = json_string_value(json_object_get(object, "node_warning"));
     const char *digits = json_string_value(json_object_get(object, "hash"));
     if (node) /* added by --merge */
