@@ -137,11 +137,12 @@ static void read_files(struct lb_process_reading *reading)
         closedir(folder);
 }
 
-static struct setting *add_setting(struct lb_process_reading *reading, const char *name, int number)
+static struct setting *add_setting(struct lb_process_reading *reading, const char *name,
+                                   bool only_name)
 {
     struct setting *setting = &reading->settings[reading->setting_count++];
-    *setting = (struct setting){.only_name = strncmp(name, "another", 7) == 0};
-    snprintf(setting->name, sizeof(setting->name), name, number);
+    *setting = (struct setting){.only_name = only_name};
+    snprintf(setting->name, sizeof(setting->name), "%s", name);
     return setting;
 }
 
@@ -157,10 +158,13 @@ static void read_signals(struct lb_process_reading *reading)
     sigprocmask(SIG_SETMASK, NULL, &blocked);
     for (int i = 1; i < SIGNALS; i++) {
         struct sigaction action = {.sa_handler = SIG_DFL};
+        char name[40], handler[40];
+        snprintf(name, sizeof(name), "signal %d", i);
+        snprintf(handler, sizeof(handler), "another handler of signal %d", i);
         sigaction(i, NULL, &action);
-        SET(add_setting(reading, "another handler of signal %d", i), "%" PRIxPTR " %x",
-            (uintptr_t)action.sa_handler, (unsigned)(action.sa_flags & ~RESTORER));
-        SET(add_setting(reading, "signal %d", i), "%s",
+        SET(add_setting(reading, handler, true), "%" PRIxPTR " %x", (uintptr_t)action.sa_handler,
+            (unsigned)(action.sa_flags & ~RESTORER));
+        SET(add_setting(reading, name, false), "%s",
             sigismember(&blocked, i) ? "blocked" : "unblocked");
     }
 }
@@ -172,13 +176,12 @@ static void read_limits(struct lb_process_reading *reading)
     char line[256];
     FILE *file = fopen("/proc/self/limits", "r");
     while (file && fgets(line, sizeof(line), file)) {
-        char *end = strstr(line, "  ");
+        char name[40], *end = strstr(line, "  ");
         if (strncmp(line, "Max ", 4) != 0 || !end)
             continue;
         *end = '\0';
-        struct setting *setting = add_setting(reading, "another limit", 0);
-        snprintf(setting->name, sizeof(setting->name), "another limit on %.20s", line + 4);
-        SET(setting, "%s", end + 1);
+        snprintf(name, sizeof(name), "another limit on %.20s", line + 4);
+        SET(add_setting(reading, name, true), "%s", end + 1);
     }
     if (file)
         fclose(file);
@@ -204,16 +207,16 @@ void lb_process_read_settings(struct lb_process_reading *reading)
     CPU_ZERO(&affinity);
     sched_getaffinity(0, sizeof(affinity), &affinity);
     reading->setting_count = 0;
-    SET(add_setting(reading, "another CPU affinity", 0), "%" PRIx64,
+    SET(add_setting(reading, "another CPU affinity", true), "%" PRIx64,
         lb_hash_bytes(0, &affinity, sizeof(affinity)));
-    SET(add_setting(reading, "priority", 0), "%d", getpriority(PRIO_PROCESS, 0));
-    SET(add_setting(reading, "scheduling policy", 0), "%d", sched_getscheduler(0));
-    SET(add_setting(reading, "rounding", 0), "%s", rounding_name(fegetround()));
-    SET(add_setting(reading, "flush-to-zero", 0), "%s", flushes_to_zero() ? "on" : "off");
-    SET(add_setting(reading, "the working directory", 0), "%s",
+    SET(add_setting(reading, "priority", false), "%d", getpriority(PRIO_PROCESS, 0));
+    SET(add_setting(reading, "scheduling policy", false), "%d", sched_getscheduler(0));
+    SET(add_setting(reading, "rounding", false), "%s", rounding_name(fegetround()));
+    SET(add_setting(reading, "flush-to-zero", false), "%s", flushes_to_zero() ? "on" : "off");
+    SET(add_setting(reading, "the working directory", false), "%s",
         getcwd(folder, sizeof(folder)) ? folder : "?");
-    SET(add_setting(reading, "the locale", 0), "%.400s", locale ? locale : "");
-    SET(add_setting(reading, "umask", 0), "%03o", (unsigned)mask);
+    SET(add_setting(reading, "the locale", false), "%.400s", locale ? locale : "");
+    SET(add_setting(reading, "umask", false), "%03o", (unsigned)mask);
     read_signals(reading);
     read_limits(reading);
 }
