@@ -107,46 +107,21 @@ static enum lb_status take_option(struct reader *reader, struct lb_error *err)
     return option->set(&use, err);
 }
 
-/* The word of a setting that has no effect with the command. */
-static enum lb_status fail_no_effect(const char *word, unsigned commands, enum lb_command command,
-                                     struct lb_error *err)
+enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
+                               enum lb_command command, struct lb_error *err)
 {
     char works_with[256] = "";
+    if (option->group == LB_GROUP_COMMANDS || option->commands & command ||
+        command == LB_CMD_HELP || command == LB_CMD_VERSION)
+        return LB_OK;
     for (size_t i = 0; i < lb_option_count; i++)
-        if (commands & lb_option_command(&lb_option_table[i]))
+        if (option->commands & lb_option_command(&lb_option_table[i]))
             lb_append(works_with, sizeof(works_with), "%s%s", works_with[0] ? ", " : "",
                       lb_option_table[i].name);
     return lb_fail(err, LB_INVALID, "%s: it has no effect with %s%s; use it with %s", word,
                    lb_command_name(command),
                    command == LB_CMD_RESUME ? ", because a run goes on as it began" : "",
                    works_with);
-}
-
-enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
-                               enum lb_command command, struct lb_error *err)
-{
-    if (option->group == LB_GROUP_COMMANDS || option->commands & command ||
-        command == LB_CMD_HELP || command == LB_CMD_VERSION)
-        return LB_OK;
-    return fail_no_effect(word, option->commands, command, err);
-}
-
-/* Of Google Benchmark's flags, --resume takes only outputs, --ab only repetitions. */
-static enum lb_status check_benchmark(const struct lb_options *options, struct lb_error *err)
-{
-    static const unsigned sweeps = LB_CMD_SWEEP | LB_CMD_PLAN;
-    static const char repetitions[] = "--benchmark_repetitions=";
-    bool is_ab = options->command == LB_CMD_AB;
-    for (size_t i = 0; i < options->benchmark_count; i++) {
-        const char *word = options->benchmark[i];
-        bool repeats = strncmp(word, repetitions, strlen(repetitions)) == 0;
-        if (options->command == LB_CMD_RESUME || (is_ab && !repeats))
-            return fail_no_effect(word, sweeps, options->command, err);
-    }
-    if (is_ab && (options->benchmark_out || options->benchmark_json))
-        return fail_no_effect(options->benchmark_out ? "--benchmark_out" : "--benchmark_format",
-                              sweeps | LB_CMD_RESUME, options->command, err);
-    return LB_OK;
 }
 
 /* LB_INVALID for an output file that would replace the records of a run, which nothing could bring
@@ -216,7 +191,6 @@ static enum lb_status check_options(const struct lb_options *options, struct lb_
     for (size_t i = 0; i < lb_option_count; i++)
         if (options->given[i])
             LB_CHECK(lb_check_effect(&lb_option_table[i], options->given[i], command, err));
-    LB_CHECK(check_benchmark(options, err));
     LB_CHECK(check_combinations(options, err));
     if (command == LB_CMD_REPORT)
         LB_CHECK(check_output_file("--out", options->out, err));

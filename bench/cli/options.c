@@ -258,65 +258,43 @@ static enum lb_status set_format(const struct lb_option_use *use, struct lb_erro
                    use->option->argument);
 }
 
-/* --benchmark_format and --benchmark_out_format. The file of --benchmark_out is always JSON. */
-static enum lb_status read_benchmark_format(const struct lb_option_use *use, const char *value,
-                                            bool *json, struct lb_error *err)
+/* The file of --benchmark_out is always JSON, so the row of its format has no field. */
+static enum lb_status set_benchmark_format(const struct lb_option_use *use, struct lb_error *err)
 {
-    *json = strcmp(value, "json") == 0;
-    return *json || strcmp(value, "console") == 0
-               ? LB_OK
-               : lb_fail(err, LB_INVALID, "%s: allowed are json and console; for CSV see --export",
-                         use->word);
+    bool json = strcmp(use->value, "json") == 0;
+    if (!json && strcmp(use->value, "console") != 0)
+        return refuse(use, "allowed are json and console; for CSV see --export", err);
+    if (use->option->field)
+        *(bool *)field_of(use) = json;
+    return LB_OK;
 }
 
-/* Hands the word to Google Benchmark, unless it is an output, which the program writes itself.
- * Settings whose work the program does itself are refused: it takes the samples, and warms up
- * before them; to Google Benchmark a case is one iteration. */
+/* Whether the word is the name, alone or with "=value". */
+static bool is_named(const char *word, const char *name, const char **value)
+{
+    size_t length = name ? strlen(name) : 0;
+    if (!name || strncmp(word, name, length) != 0 || (word[length] && word[length] != '='))
+        return false;
+    *value = word[length] ? word + length + 1 : NULL;
+    return true;
+}
+
+/* Hands the word to Google Benchmark. Settings whose work the program does itself are refused: it
+ * takes the samples, and warms up before them; to Google Benchmark a case is one iteration. */
 static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_error *err)
 {
     static const struct {
-        const char *name, *instead; /* NULL: it is heeded */
-    } known[] = {
-        {"filter", NULL},
-        {"repetitions", NULL},
-        {"out", NULL},
-        {"out_format", NULL},
-        {"format", NULL},
+        const char *name, *instead;
+    } refused[] = {
         {"list_tests", "use --list"},
         {"min_time", "use --case-time, the longest time that a case is sampled"},
         {"min_warmup_time", "each case is warmed up until its calls get no faster"},
     };
-    struct lb_options *options = use->options;
-    size_t length = strcspn(use->value, "=");
-    const char *value = use->value + length + (use->value[length] == '=');
-    char name[64];
-    int64_t repetitions;
-    bool json;
-    snprintf(name, sizeof(name), "%.*s", (int)length, use->value);
-    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        bool is_it = strcmp(name, known[i].name) == 0;
-        if (is_it && known[i].instead)
-            return lb_fail(err, LB_INVALID, "%s: %s", use->word, known[i].instead);
-        if (is_it && !*value)
-            return lb_fail(err, LB_INVALID, "%s: it takes a value directly behind the '='",
-                           use->word);
-    }
-    if (strcmp(name, "format") == 0)
-        return read_benchmark_format(use, value, &options->benchmark_json, err);
-    if (strcmp(name, "out_format") == 0)
-        return read_benchmark_format(use, value, &json, err);
-    if (strcmp(name, "out") == 0) {
-        options->benchmark_out = value;
-        return LB_OK;
-    }
-    if (strcmp(name, "repetitions") == 0) {
-        if (lb_parse_int(value, strlen(value), 1, &repetitions, NULL) != LB_OK ||
-            repetitions > 10000)
-            return lb_fail(err, LB_INVALID, "%.80s: allowed are 1 to 10000", use->word);
-        options->repetitions = (int)repetitions;
-    }
-    options->benchmark_filter |= strcmp(name, "filter") == 0;
-    append(&options->benchmark, &options->benchmark_count, use->word);
+    const char *value;
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
+        if (is_named(use->value, refused[i].name, &value))
+            return lb_fail(err, LB_INVALID, "%s: %s", use->word, refused[i].instead);
+    append(&use->options->benchmark, &use->options->benchmark_count, use->word);
     return LB_OK;
 }
 
@@ -572,27 +550,27 @@ const struct lb_option lb_option_table[] = {
      .help = "Plans for a GPU or a CPU that this machine does not have: by a name such as h100 or "
              "epyc9654, or by the path of a file that describes it "
              "(harness/machine/MACHINES.md)."},
-    {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS | LB_CMD_RESUME | LB_CMD_AB, set_benchmark,
-     0,
-     .help = "Settings of Google Benchmark: --benchmark_filter=REGEX runs only the cases whose "
-             "name matches, --benchmark_repetitions=N measures N blocks of samples of each case "
-             "(1), --benchmark_format=json prints Google Benchmark's JSON instead of the table, "
-             "--benchmark_out=FILE writes it to a file, and others are handed on, such as "
+    {"--benchmark_filter", "a regular expression", "REGEX", SETTINGS, SWEEPS, set_text,
+     FIELD(benchmark_filter),
+     .help = "Runs only the cases whose name matches, as Google Benchmark does."},
+    {"--benchmark_repetitions", "a number", "N", SETTINGS, SWEEPS | LB_CMD_AB, set_int,
+     FIELD(repetitions), .help = "Measures N blocks of samples of each case (1).", .min = 1,
+     .max = 10000},
+    {"--benchmark_format", "json or console", "F", SETTINGS, SWEEPS | LB_CMD_RESUME,
+     set_benchmark_format, FIELD(benchmark_json),
+     .help = "json prints Google Benchmark's JSON instead of the table."},
+    {"--benchmark_out", "a file", "FILE", SETTINGS, SWEEPS | LB_CMD_RESUME, set_text,
+     FIELD(benchmark_out), .help = "Writes Google Benchmark's JSON to a file."},
+    {"--benchmark_out_format", "json or console", "F", SETTINGS, SWEEPS | LB_CMD_RESUME,
+     set_benchmark_format, 0,
+     .help = "Is there for scripts of Google Benchmark: the file is JSON in any case."},
+    {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS, set_benchmark, 0,
+     .help = "Other settings of Google Benchmark are handed on, such as "
              "--benchmark_enable_random_interleaving=true.",
      .joined = true},
 };
 
 const size_t lb_option_count = sizeof(lb_option_table) / sizeof(lb_option_table[0]);
-
-/* Whether the word is the name, alone or with "=value". */
-static bool is_named(const char *word, const char *name, const char **value)
-{
-    size_t length = name ? strlen(name) : 0;
-    if (!name || strncmp(word, name, length) != 0 || (word[length] && word[length] != '='))
-        return false;
-    *value = word[length] ? word + length + 1 : NULL;
-    return true;
-}
 
 /* Whether the word is a one-letter name with its value behind it. */
 static bool is_glued(const char *word, const struct lb_option *option, const char **value)

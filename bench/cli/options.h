@@ -59,9 +59,9 @@ struct lb_options {
     bool quiet;       /* of a sweep: nothing on stderr but warnings and errors */
     bool verbose;     /* of a sweep: a line on stderr for each case that ends */
     bool strict;      /* an inconclusive comparison is a failure */
-    bool benchmark_json;   /* print Google Benchmark JSON instead of the table */
-    bool benchmark_filter; /* a --benchmark_filter is among the benchmark arguments */
-    const char *measured;  /* run that --explain takes the measured ratio from; NULL: none */
+    bool benchmark_json;          /* print Google Benchmark JSON instead of the table */
+    const char *benchmark_filter; /* regular expression that names of cases match; NULL: none */
+    const char *measured;         /* run that --explain takes the measured ratio from; NULL: none */
     struct lb_given_files given_files; /* for all cases; its batch_first holds of outputs too */
     const char *outputs;  /* .npy file with y that was computed elsewhere; NULL: none */
     const char *out;      /* folder, of --report a file; NULL: named after the time */

@@ -58,15 +58,15 @@ struct words {
 static void begin_words(const struct lb_options *options, enum lb_command command,
                         struct words *words)
 {
-    static const char *const dropped[] = {"--devices", "--device", "--time-budget", "--verbose"};
+    static const char *const dropped[] = {"--devices", "--device",        "--time-budget",
+                                          "--verbose", "--benchmark_out", "--benchmark_out_format"};
     words->count = 0;
     words->items = lb_needed(calloc((size_t)options->argc + 18, sizeof(*words->items)));
     words->items[words->count++] = "bench-lstm";
     for (int i = 1, next; i < options->argc; i = next) {
         const char *value;
         const struct lb_option *option = lb_option_match(options->argv[i], &value);
-        bool kept = option && option->group != LB_GROUP_COMMANDS && option->commands & command &&
-                    strncmp(options->argv[i], "--benchmark_out", 15) != 0;
+        bool kept = option && option->group != LB_GROUP_COMMANDS && option->commands & command;
         next = i + 1 + (option && option->argument && !value);
         for (size_t k = 0; k < sizeof(dropped) / sizeof(dropped[0]); k++)
             kept = kept && strcmp(option->name, dropped[k]) != 0;

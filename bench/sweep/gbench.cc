@@ -71,12 +71,14 @@ template <typename Body> lb_status guarded(lb_error *err, Body body)
 
 } // namespace
 
-enum lb_status lb_gbench_configure(size_t argc, char *const *argv, int repetitions, bool shuffled,
-                                   struct lb_error *err)
+enum lb_status lb_gbench_configure(size_t argc, char *const *argv, const char *filter,
+                                   int repetitions, bool shuffled, struct lb_error *err)
 {
     return guarded(err, [&] {
         std::vector<std::string> arguments(argv, argv + argc);
         arguments.push_back("--benchmark_repetitions=" + std::to_string(repetitions));
+        if (filter)
+            arguments.push_back(std::string("--benchmark_filter=") + filter);
         if (shuffled)
             arguments.push_back("--benchmark_enable_random_interleaving=true");
         initialize(defaults());

@@ -12,10 +12,11 @@
 extern "C" {
 #endif
 
-/* Hands the arguments that start with --benchmark_ to Google Benchmark, and how often it repeats
- * each case; shuffled: in random order. LB_INVALID names the first argument that it refuses. */
-enum lb_status lb_gbench_configure(size_t argc, char *const *argv, int repetitions, bool shuffled,
-                                   struct lb_error *err);
+/* Hands the arguments that start with --benchmark_ to Google Benchmark, the filter (NULL: none),
+ * and how often it repeats each case; shuffled: in random order. LB_INVALID names the first
+ * argument that it refuses. */
+enum lb_status lb_gbench_configure(size_t argc, char *const *argv, const char *filter,
+                                   int repetitions, bool shuffled, struct lb_error *err);
 
 enum { LB_GBENCH_MAX = 256 }; /* cases at a time: registration is quadratic */
 

@@ -44,7 +44,8 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
 static enum lb_status configure_gbench(const struct lb_options *options, struct lb_error *err)
 {
     return lb_gbench_configure(options->benchmark_count, options->benchmark,
-                               lb_sweep_rounds(options), options->processes > 1, err);
+                               options->benchmark_filter, lb_sweep_rounds(options),
+                               options->processes > 1, err);
 }
 
 /* Keeps the cases that Google Benchmark's filter matches, in place. */

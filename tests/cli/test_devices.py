@@ -63,6 +63,12 @@ class Healthy(DevicesTest):
         if "fewer cores than devices" not in done.stderr:
             self.assertFalse(used["1"] & used["2"])
 
+    def test_filter_and_repetitions_reach_every_device(self):
+        rows, lines, _ = self.sweep_all("--benchmark_filter=fake_gpu/T2_", "--benchmark_repetitions", "2",
+                                        devices="0,1")
+        self.assertEqual(lines[0]["repetitions"], 2)
+        self.assertEqual([(row["verdict"], len(row["blocks"])) for row in rows.values()], [("ok", 2)] * 3)
+
     def test_devices_share_a_time_budget(self):
         rows, _, _ = self.sweep_all("--time-budget", "0.000000001", devices="2,1", grid=GPU_GRID, exit_code=5)
         self.assertEqual({row["verdict"] for row in rows.values()}, {"skipped"})

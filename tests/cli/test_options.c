@@ -180,8 +180,7 @@ TEST(every_plain_option_sets_its_own_field)
     lb_options_free(&o);
 }
 
-/* Outputs are the program's own, filters and repetitions go to Google Benchmark too; --resume and
- * --ab take what they heed. */
+/* What the program has a row for is read as any option; --resume and --ab take what they heed. */
 TEST(settings_of_google_benchmark_go_where_they_are_heeded)
 {
     static const struct {
@@ -194,10 +193,12 @@ TEST(settings_of_google_benchmark_go_where_they_are_heeded)
         {"--sweep --benchmark_format=console", LB_OK, false, 0},
         {"--sweep --benchmark_out_format=json", LB_OK, false, 0},
         {"--sweep --benchmark_format=json --benchmark_out_format=console", LB_OK, true, 0},
-        {"--sweep --benchmark_filter=x --benchmark_repetitions=2", LB_OK, false, 2},
+        {"--sweep --benchmark_filter=x --benchmark_repetitions=2", LB_OK, false, 0},
+        {"--sweep --benchmark_enable_random_interleaving=true", LB_OK, false, 1},
         {"--resume x --benchmark_format=json", LB_OK, true, 0},
         {"--resume x --benchmark_filter=x", LB_INVALID, false, 0},
-        {"--ab x y --benchmark_repetitions=2", LB_OK, false, 1},
+        {"--ab x y --benchmark_repetitions=2", LB_OK, false, 0},
+        {"--ab x y --benchmark_enable_random_interleaving=true", LB_INVALID, false, 0},
         {"--ab x y --benchmark_filter=x", LB_INVALID, false, 0},
         {"--ab x y --benchmark_out=x", LB_INVALID, false, 0},
     };

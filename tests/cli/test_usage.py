@@ -20,7 +20,7 @@ BAD = [
     (["--sweep", "--benchmark_out=run.jsonl"], ["--benchmark_out run.jsonl: ", "records of a run"]),
     (["--report", "-o", "page.html", "x"], ["--report: it takes a run, but -o follows it"]),
     (["--export", "csv", "-T", "3"], ["--export: it takes a format and a run, but -T follows it"]),
-    (["--sweep", "--benchmark_filter", "x"], ["--benchmark_filter: ", "directly behind the '='"]),
+    (["--sweep", "--benchmark_filter="], ["--benchmark_filter: it takes a regular expression, and was given nothing"]),
     (["--sweep", "--where", "T*"], ["--where"]),
     (["--sweep", "--case", "T3_B2_H4/"], ["--case"]),
     (["--sweep", "--cases", "no-such-file"], ["no-such-file", "no such file or set; there are", "deepbench"]),
@@ -43,7 +43,7 @@ BAD = [
       ("0", "-1", "nan", "dynamic:0.5", "dynamic:", "dynamic:x", "dynamics", "1e39", "dynamic:1e39")),
     (["--sweep", "--seed", "-1"], ["--seed", "-1"]),
     (["--sweep", "--list"], ["one at a time"]),
-    (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions=0"]),
+    (["--sweep", "--benchmark_repetitions=0"], ["--benchmark_repetitions 0: allowed are 1 to 10000"]),
     (["--sweep", "--benchmark_nonsense=1"], ["--benchmark_nonsense=1"]),
     (["--sweep", "--benchmark_format=yaml"], ["json"]),
     (["--sweep", "--benchmark_min_time=1"], ["--benchmark_min_time=1", "--case-time"]),
@@ -150,9 +150,7 @@ class BadInput(ProgramTest):
         self.assertGreater(len(options), 50)
         words = set(re.findall(r"(?<![-\w])-[-\w]*\w", said))
         self.assertEqual(set(options) - words, set())
-        self.assertEqual(words - set(options), {"--benchmark_" + name for name in
-                                                ("enable_random_interleaving", "filter", "format", "out",
-                                                 "repetitions")})
+        self.assertEqual(words - set(options), {"--benchmark_enable_random_interleaving"})
         sets = re.search(r"--cases FILE.*?builtin\s+one: ([\w\s]+)\.\n\n", said, re.S).group(1).split()
         files = [name for name in os.listdir(bench + "/cases") if name.endswith(".txt")]
         self.assertEqual(sorted(name + ".txt" for name in sets), sorted(files))
