@@ -258,14 +258,12 @@ static enum lb_status set_format(const struct lb_option_use *use, struct lb_erro
                    use->option->argument);
 }
 
-/* The file of --benchmark_out is always JSON, so the row of its format has no field. */
 static enum lb_status set_benchmark_format(const struct lb_option_use *use, struct lb_error *err)
 {
     bool json = strcmp(use->value, "json") == 0;
     if (!json && strcmp(use->value, "console") != 0)
         return refuse(use, "allowed are json and console; for CSV see --export", err);
-    if (use->option->field)
-        *(bool *)field_of(use) = json;
+    *(bool *)field_of(use) = json;
     return LB_OK;
 }
 
@@ -287,10 +285,13 @@ static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_e
         const char *name, *instead;
     } refused[] = {
         {"list_tests", "use --list"},
+        {"out_format", "--benchmark_out writes JSON; for CSV see --export"},
         {"min_time", "use --case-time, the longest time that a case is sampled"},
         {"min_warmup_time", "each case is warmed up until its calls get no faster"},
     };
     const char *value;
+    if (strcmp(use->value, "out_format=json") == 0)
+        return LB_OK; /* that is how --benchmark_out writes */
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         if (is_named(use->value, refused[i].name, &value))
             return lb_fail(err, LB_INVALID, "%s: %s", use->word, refused[i].instead);
@@ -561,9 +562,6 @@ const struct lb_option lb_option_table[] = {
      .help = "json prints Google Benchmark's JSON instead of the table."},
     {"--benchmark_out", "a file", "FILE", SETTINGS, SWEEPS | LB_CMD_RESUME, set_text,
      FIELD(benchmark_out), .help = "Writes Google Benchmark's JSON to a file."},
-    {"--benchmark_out_format", "json or console", "F", SETTINGS, SWEEPS | LB_CMD_RESUME,
-     set_benchmark_format, 0,
-     .help = "Is there for scripts of Google Benchmark: the file is JSON in any case."},
     {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS, set_benchmark, 0,
      .help = "Other settings of Google Benchmark are handed on, such as "
              "--benchmark_enable_random_interleaving=true.",

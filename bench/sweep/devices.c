@@ -58,8 +58,8 @@ struct words {
 static void begin_words(const struct lb_options *options, enum lb_command command,
                         struct words *words)
 {
-    static const char *const dropped[] = {"--devices", "--device",        "--time-budget",
-                                          "--verbose", "--benchmark_out", "--benchmark_out_format"};
+    static const char *const dropped[] = {"--devices", "--device", "--time-budget", "--verbose",
+                                          "--benchmark_out"};
     words->count = 0;
     words->items = lb_needed(calloc((size_t)options->argc + 18, sizeof(*words->items)));
     words->items[words->count++] = "bench-lstm";

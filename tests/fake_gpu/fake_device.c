@@ -40,7 +40,11 @@ static struct {
     struct lb_device_info info;
 } fake;
 
-enum { ALIGNMENT = 256 /* and no more, which is what cudaMalloc guarantees */ };
+enum {
+    ALIGNMENT = 256, /* and no more, which is what cudaMalloc guarantees */
+    LARGE = 8 << 20  /* bytes of a block from which on only its ends are written when it is
+                      * allocated: protecting pages that were written is what takes time */
+};
 
 static const struct lb_device_info usual = {.name = "Fake GPU",
                                             .uuid = "GPU-fake",
@@ -318,7 +322,9 @@ static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *e
     *block = (struct block){mapping + mapped - room, mapping, bytes, mapped, fake.blocks};
     if (!fake.hollow) {
         (void)mprotect(mapping, mapped, PROT_READ | PROT_WRITE);
-        memset(mapping, 0xff, mapped); /* unwritten memory is NaN */
+        size_t ends = mapped < LARGE ? mapped : LARGE / 2;
+        memset(mapping, 0xff, ends); /* unwritten memory is NaN */
+        memset(mapping + mapped - ends, 0xff, ends);
     }
     fake.blocks = block;
     protect_block(block, PROT_NONE);
