@@ -192,27 +192,28 @@ enum lb_status lb_case_check_repeats(struct lb_case_context *context)
 enum lb_status lb_case_check_guards(struct lb_case_context *context)
 {
     const struct lb_gradients *gradients = &context->results.gradients;
+    const struct lb_space *space = context->space;
     const struct {
         const char *name;
+        const struct lb_space *space;
         const void *memory;
     } blocks[] = {
-        {"the packed weights", context->buffers.weights},
-        {"its gradients", context->buffers.gradients},
-        {"the reserve", context->buffers.reserve},
-        {"the workspace", context->buffers.workspace},
-        {"the updated weights", context->update.weights},
-        {"the updated gradients", context->update.gradients},
-        {"the weight gradients", gradients->dw_ih ? gradients->dw_ih[0] : NULL},
+        {"the packed weights", space, context->buffers.weights},
+        {"its gradients", space, context->buffers.gradients},
+        {"the reserve", space, context->buffers.reserve},
+        {"the workspace", space, context->buffers.workspace},
+        {"the updated weights", space, context->update.weights},
+        {"the updated gradients", space, context->update.gradients},
+        {"the weight gradients", &lb_host_space, gradients->dw_ih ? gradients->dw_ih[0] : NULL},
     };
     const char *side, *name = NULL;
-    if (!context->space->overrun)
-        return LB_OK;
     enum lb_tensor tensor = lb_tensors_overrun(&context->tensors, &side);
     if (side)
         name = lb_tensor_name(tensor);
     for (size_t i = 0; !side && i < sizeof(blocks) / sizeof(blocks[0]); i++) {
         name = blocks[i].name;
-        side = context->space->overrun(blocks[i].memory);
+        if (blocks[i].space->overrun)
+            side = blocks[i].space->overrun(blocks[i].memory);
     }
     return side ? lb_case_wrong(context, "%s was written %s", name, side) : LB_OK;
 }

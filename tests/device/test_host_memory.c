@@ -7,6 +7,7 @@
 #include "host/cgroup.h"
 #include "model/registry.h"
 #include "reference/case_tensors.h"
+#include "tests/fake_gpu/fake_device.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/scratch_folder.h"
 #include "tests/helpers/test.h"
@@ -60,6 +61,41 @@ TEST(weight_gradients_have_guard_bands)
     last[4 * 3] = 0;
     assert_non_null(lb_host_space.overrun(results.gradients.dw_ih[0]));
     lb_results_destroy(&results);
+}
+
+static size_t weight_bytes; /* of all weight gradients of the case */
+
+static enum lb_status write_past_gradients(void *self, const struct lb_gradients *out,
+                                           struct lb_error *err)
+{
+    LB_CHECK(lb_impl_cpu_ref.gradients(self, out, err));
+    ((char *)out->dw_ih[0])[weight_bytes] ^= 1;
+    return LB_OK;
+}
+
+/* They are on the host also where the implementation's memory is a device's. */
+TEST(a_write_past_the_weight_gradients_makes_a_row_wrong)
+{
+    static const char text[] = "cpu_ref/T2_B1_H3/f32/train";
+    const struct lb_problem p = trial_problem(text);
+    struct lb_run_options options = {.seed = 7, .sampler = lb_sampler_defaults(), .loss_scale = 1};
+    struct lb_impl impl = lb_impl_cpu_ref;
+    struct lb_counts counts;
+    if (!lb_host_space.overrun)
+        skip();
+    assert_int_equal(lb_problem_counts(&p, &counts, NULL), LB_OK);
+    weight_bytes = counts.weights * sizeof(float);
+    impl.gradients = write_past_gradients;
+    fake_device_install(FAKE_NONE);
+    fake_device_share_memory();
+    assert_int_equal(lb_device_open(0, NULL), LB_OK);
+    for (int on_device = 0; on_device < 2; on_device++) {
+        struct lb_row row;
+        impl.memory = on_device ? LB_DEVICE : LB_HOST;
+        trial_case_run(&impl, text, &options, &row);
+        assert_string_equal(row.reason, "the weight gradients was written past its end");
+        lb_row_free(&row);
+    }
 }
 
 /* The buffer that flushes the caches before each sample counts as memory that a case needs. */
