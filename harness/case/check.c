@@ -52,13 +52,15 @@ static enum lb_status fetch_gradients_alone(struct lb_case_context *context, str
 enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_source source,
                              struct lb_error *err)
 {
+    const struct lb_problem *p = &context->c->problem;
     LB_CHECK(context->space->synchronize(err));
     if (context->impl->check)
         LB_CHECK(context->impl->check(context->self, err));
     lb_results_poison(&context->results);
     LB_CHECK(lb_tensors_download(&context->tensors, &context->results, err));
     if (source == LB_BY_UPDATE)
-        LB_CHECK(lb_case_update_download(&context->update, &context->results.gradients, err));
+        LB_CHECK(lb_packed_download(p, context->space, p->dtype, context->update.gradients,
+                                    &context->results.gradients, err));
     else if (lb_case_checks_gradients(context) && source == LB_BY_GRADIENTS_ALONE)
         LB_CHECK(fetch_gradients_alone(context, err));
     else if (lb_case_checks_gradients(context))
@@ -220,15 +222,16 @@ enum lb_status lb_case_check_guards(struct lb_case_context *context)
 
 enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_error *err)
 {
-    bool intact = true;
+    const struct lb_case_update *update = &context->update;
+    uint64_t weights = 0;
     LB_CHECK(lb_case_fetch(context, LB_BY_UPDATE, err));
-    LB_CHECK(lb_case_update_intact(&context->update, &intact, err));
+    LB_CHECK(context->space->hash(update->weights, update->bytes, &weights, err));
     if (lb_case_check_results(context) != LB_OK) {
         char found[LB_ROW_TEXT_SIZE];
         snprintf(found, sizeof(found), "%s", context->row->reason);
         return lb_case_wrong(context, "after update: %s", found);
     }
-    if (!intact)
+    if (weights != update->drawn)
         return lb_case_wrong(context, "it wrote to the weights of update, which it may only read");
     return LB_OK;
 }

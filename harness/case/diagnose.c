@@ -160,6 +160,8 @@ static enum lb_status time_update(struct lb_case_context *context, struct lb_err
     enum lb_status st = LB_OK;
     struct lb_timer timer = {.memory = context->impl->memory};
     double ns[MOST], spent = 0;
+    const struct lb_case_update *update = &context->update;
+    uint64_t *random = &context->checks.state;
     int count = 0;
     lb_case_phase(context, "update");
     LB_TRY(lb_timer_create(context->impl->memory, false, &timer, err));
@@ -167,10 +169,12 @@ static enum lb_status time_update(struct lb_case_context *context, struct lb_err
     if (context->c->launch == LB_GRAPH)
         LB_TRY(lb_timer_capture(&timer, lb_case_call_update, context, err));
     while (count < FEWEST || (count < MOST && spent < enough_ns) || count % 2 == 0) {
-        if (count % 2 == 0)
-            LB_TRY(lb_case_update_renew(&context->update, &context->inputs[0].weights, err));
-        else
-            LB_TRY(lb_case_update_poison_some(&context->update, &context->checks.state, err));
+        if (count % 2 == 0) {
+            LB_TRY(lb_case_update_renew(update, &context->inputs[0].weights, err));
+        } else {
+            LB_TRY(lb_poison_some(context->space, update->weights, update->bytes, random, err));
+            LB_TRY(lb_poison_some(context->space, update->gradients, update->bytes, random, err));
+        }
         LB_TRY(lb_timer_measure(&timer, lb_case_call_update, context, 1, &ns[count], err));
         spent += ns[count++];
     }

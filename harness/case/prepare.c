@@ -168,48 +168,46 @@ bool lb_case_updates(const struct lb_case_context *context)
     return context->plan.calls_updates && !context->options->kernels && !context->options->profile;
 }
 
-/* Calls prepare with a copy of the weights that is NaN afterwards: an implementation that converts
- * them in a later call, where prepare_ns does not include that, then computes NaN. The copy stays
- * allocated until the case is closed. */
-static enum lb_status prepare_from_copy(struct lb_case_context *context,
-                                        const struct lb_weights *weights, struct lb_error *err)
+/* Calls the implementation's prepare with a copy of the weights. Where it has update, the copy is
+ * NaN and update gets the weights: what it does not convert, or converts to the wrong place, makes
+ * the results of all later calls wrong. What either has read is NaN afterwards: an implementation
+ * that converts it in a later call, where prepare_ns does not include that, computes NaN. The copy
+ * stays allocated until the case is closed. */
+static enum lb_status convert_weights(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_problem *p = &context->c->problem;
+    const struct lb_weights *weights = &context->inputs[0].weights;
     const size_t layer_dirs = lb_layer_dir_count(p), bytes = lb_packed_bytes(p, p->dtype);
+    const bool updates = lb_case_updates(context);
+    struct lb_case_update *update = &context->update;
     enum lb_status st = LB_OK;
     void **table = lb_needed(calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*table)));
     context->weights_copy = malloc(bytes);
     if (!context->weights_copy)
         LB_TRY(lb_fail(err, LB_OOM, "out of memory for a copy of the weights"));
-    memcpy(context->weights_copy, weights->w_ih[0], bytes);
+    if (updates) {
+        lb_poison(context->weights_copy, bytes);
+        LB_TRY(lb_case_update_open(p, context->space, weights, update, err));
+    } else {
+        memcpy(context->weights_copy, weights->w_ih[0], bytes);
+    }
     lb_packed_table(p, p->dtype, context->weights_copy, table);
     const struct lb_weights copy = lb_weights_of(table, layer_dirs);
     double start = lb_now_ns();
     LB_TRY(context->impl->prepare(context->self, &context->buffers, &copy, err));
+    if (updates)
+        LB_TRY(context->impl->update(context->self, &update->io, err));
     LB_TRY(context->space->synchronize(err));
     context->row->prepare_ns += lb_now_ns() - start;
-    if (memcmp(context->weights_copy, weights->w_ih[0], bytes) != 0)
+    if (updates)
+        LB_TRY(context->space->poison(update->weights, update->bytes, err));
+    else if (memcmp(context->weights_copy, weights->w_ih[0], bytes) != 0)
         st = lb_case_wrong(context, "it wrote to the canonical weights, which it may only read");
-    lb_poison(context->weights_copy, bytes);
+    else
+        lb_poison(context->weights_copy, bytes);
 done:
     free(table);
     return st;
-}
-
-/* Calls the implementation's prepare, and update where it has one. */
-static enum lb_status convert_weights(struct lb_case_context *context, struct lb_error *err)
-{
-    const struct lb_weights *weights = &context->inputs[0].weights;
-    const struct lb_impl *impl = context->impl;
-    if (!lb_case_updates(context))
-        return prepare_from_copy(context, weights, err);
-    LB_CHECK(
-        lb_case_update_open(&context->c->problem, context->space, weights, &context->update, err));
-    double start = lb_now_ns();
-    LB_CHECK(lb_case_update_prepare(impl, context->self, &context->buffers, &context->update, err));
-    LB_CHECK(context->space->synchronize(err));
-    context->row->prepare_ns += lb_now_ns() - start;
-    return lb_case_update_poison_weights(&context->update, err);
 }
 
 enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err)

@@ -5,7 +5,6 @@
 
 #include "base/memory.h"
 #include "device/weight_packing.h"
-#include "reference/case_tensors.h"
 
 double lb_case_update_bytes(const struct lb_problem *problem)
 {
@@ -27,7 +26,7 @@ enum lb_status lb_case_update_open(const struct lb_problem *problem, const struc
     update->io = (struct lb_update_io){lb_weights_of(update->tables, layer_dirs),
                                        lb_gradients_of(update->tables + count, layer_dirs)};
     /* The gaps between tensors then are what they are after all later poison. */
-    LB_CHECK(lb_case_update_poison_weights(update, err));
+    LB_CHECK(space->poison(update->weights, bytes, err));
     LB_CHECK(lb_case_update_renew(update, weights, err));
     return space->hash(update->weights, update->bytes, &update->drawn, err);
 }
@@ -47,55 +46,4 @@ enum lb_status lb_case_update_renew(const struct lb_case_update *update,
 {
     LB_CHECK(lb_packed_upload(update->problem, update->space, update->weights, weights, err));
     return update->space->poison(update->gradients, update->bytes, err);
-}
-
-enum lb_status lb_case_update_poison_some(const struct lb_case_update *update, uint64_t *random,
-                                          struct lb_error *err)
-{
-    LB_CHECK(lb_poison_some(update->space, update->weights, update->bytes, random, err));
-    return lb_poison_some(update->space, update->gradients, update->bytes, random, err);
-}
-
-enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,
-                                             struct lb_error *err)
-{
-    return update->space->poison(update->weights, update->bytes, err);
-}
-
-enum lb_status lb_case_update_download(const struct lb_case_update *update,
-                                       const struct lb_gradients *gradients, struct lb_error *err)
-{
-    return lb_packed_download(update->problem, update->space, update->problem->dtype,
-                              update->gradients, gradients, err);
-}
-
-enum lb_status lb_case_update_intact(const struct lb_case_update *update, bool *intact,
-                                     struct lb_error *err)
-{
-    uint64_t now = 0;
-    LB_CHECK(update->space->hash(update->weights, update->bytes, &now, err));
-    *intact = now == update->drawn;
-    return LB_OK;
-}
-
-enum lb_status lb_case_update_prepare(const struct lb_impl *impl, void *self,
-                                      const struct lb_buffers *buffers,
-                                      const struct lb_case_update *update, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    const struct lb_problem *p = update->problem;
-    size_t layer_dirs = lb_layer_dir_count(p), bytes = lb_packed_bytes(p, p->dtype);
-    void *poison = malloc(bytes);
-    void **table = lb_needed(calloc(LB_WEIGHT_COUNT * layer_dirs, sizeof(*table)));
-    if (!poison)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory for weights that an update replaces"));
-    lb_poison(poison, bytes);
-    lb_packed_table(p, p->dtype, poison, table);
-    const struct lb_weights none = lb_weights_of(table, layer_dirs);
-    LB_TRY(impl->prepare(self, buffers, &none, err));
-    LB_TRY(impl->update(self, &update->io, err));
-done:
-    free(table);
-    free(poison);
-    return st;
 }

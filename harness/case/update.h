@@ -31,27 +31,4 @@ void lb_case_update_close(struct lb_case_update *update); /* accepts a zeroed on
 enum lb_status lb_case_update_renew(const struct lb_case_update *update,
                                     const struct lb_weights *weights, struct lb_error *err);
 
-/* Fills a few places of the weights and of the gradients with NaN. random: lb_random_next. */
-enum lb_status lb_case_update_poison_some(const struct lb_case_update *update, uint64_t *random,
-                                          struct lb_error *err);
-
-/* Fills the weights with NaN, after an update. An implementation that reads them in a later call,
- * where the time of an update does not include that, then computes NaN. */
-enum lb_status lb_case_update_poison_weights(const struct lb_case_update *update,
-                                             struct lb_error *err);
-
-/* Copies the gradients that update wrote to the host. */
-enum lb_status lb_case_update_download(const struct lb_case_update *update,
-                                       const struct lb_gradients *gradients, struct lb_error *err);
-
-/* Sets *intact to whether the weights are still those of open: update may only read them. */
-enum lb_status lb_case_update_intact(const struct lb_case_update *update, bool *intact,
-                                     struct lb_error *err);
-
-/* Calls prepare with NaN for all weights, then update with the right ones. What update does not
- * convert, or converts to the wrong place, makes the results of all later calls wrong. */
-enum lb_status lb_case_update_prepare(const struct lb_impl *impl, void *self,
-                                      const struct lb_buffers *buffers,
-                                      const struct lb_case_update *update, struct lb_error *err);
-
 #endif

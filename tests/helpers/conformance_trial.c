@@ -7,6 +7,7 @@
 
 #include "case/update.h"
 #include "device/host_memory.h"
+#include "device/weight_packing.h"
 #include "model/case.h"
 #include "model/registry.h"
 
@@ -72,7 +73,8 @@ static enum lb_status update_gradients(const struct lb_impl *impl, void *self,
     enum lb_status st = LB_OK;
     LB_TRY(lb_case_update_renew(update, weights, err));
     LB_TRY(impl->update(self, &update->io, err));
-    LB_TRY(lb_case_update_download(update, &results->gradients, err));
+    LB_TRY(lb_packed_download(update->problem, update->space, update->problem->dtype,
+                              update->gradients, &results->gradients, err));
     if (lb_host_space.overrun && lb_host_space.overrun(update->gradients))
         st = lb_fail(err, LB_FAILED, "%s wrote beside the gradients of update", impl->name);
 done:
@@ -98,8 +100,11 @@ enum lb_status trial_run(const struct lb_impl *impl, const struct lb_problem *pr
     LB_TRY(allocate(&sizes, &buffers, err));
     if (updates) {
         LB_TRY(lb_case_update_open(problem, &lb_host_space, &inputs->weights, &update, err));
-        LB_TRY(lb_case_update_prepare(impl, self, &buffers, &update, err));
-        LB_TRY(lb_case_update_poison_weights(&update, err));
+        lb_poison(update.weights, update.bytes);
+        LB_TRY(impl->prepare(self, &buffers, &update.io.weights, err));
+        LB_TRY(lb_case_update_renew(&update, &inputs->weights, err));
+        LB_TRY(impl->update(self, &update.io, err));
+        lb_poison(update.weights, update.bytes);
     } else {
         LB_TRY(impl->prepare(self, &buffers, &inputs->weights, err));
     }
