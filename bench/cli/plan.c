@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "model/case_set.h"
+#include "record/json.h"
 
 /* The values that an axis takes for the current line. */
 struct span {
@@ -26,7 +26,7 @@ struct planner {
     struct lb_case c; /* with the current value of each span */
     size_t combinations;
     struct lb_plan *plan;
-    struct lb_case_set seen;
+    json_t *seen; /* its keys are the texts of the plan's cases; owned */
     struct lb_error *err;
 };
 
@@ -133,6 +133,7 @@ static enum lb_status choose_impls(struct planner *p)
 static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
 {
     struct lb_plan *plan = p->plan;
+    char text[LB_CASE_ID_SIZE];
     if (plan->count == LB_PLAN_MAX_CASES)
         return lb_fail(p->err, LB_INVALID,
                        "more than %d cases: narrow an axis, or use --where or --impl",
@@ -142,8 +143,11 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
     *c = p->c;
     snprintf(c->impl, sizeof(c->impl), "%s", impl.name);
     snprintf(c->variant, sizeof(c->variant), "%s", impl.variant);
-    if (lb_case_set_add(&p->seen, plan->cases, plan->count) == plan->count)
+    lb_case_print(c, text);
+    if (!json_object_get(p->seen, text)) {
+        json_object_set_new(p->seen, text, json_true());
         plan->count++;
+    }
     return LB_OK;
 }
 
@@ -311,18 +315,27 @@ static enum lb_status expand_grid(struct planner *p)
     return expand(p, p->impls, p->impl_count);
 }
 
+size_t lb_plan_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
+{
+    struct lb_case plain = lb_case_defaults();
+    plain.problem = c->problem;
+    return lb_case_print(&plain, text);
+}
+
 /* Moves the cases of one problem together, to where the first of them stood; otherwise the order
  * stays. */
 static void group_problems(struct lb_plan *plan)
 {
-    struct lb_case_set problems = {.by_problem = true};
+    json_t *problems = json_object(); /* from their texts to the indices of their first cases */
     size_t n = plan->count;
     /* [n] index of the problem's first case; [n] of a group, at its first case */
     size_t *group = lb_needed(calloc(n, sizeof(*group)));
     size_t *next_index = lb_needed(calloc(n, sizeof(*next_index)));
     struct lb_case *sorted = lb_needed(calloc(n, sizeof(*sorted)));
     for (size_t i = 0; i < n; i++) {
-        group[i] = lb_case_set_add(&problems, plan->cases, i);
+        char text[LB_CASE_ID_SIZE];
+        lb_plan_print_problem(&plan->cases[i], text);
+        group[i] = lb_json_number(problems, text, i);
         next_index[group[i]]++;
     }
     for (size_t i = 0, next = 0; i < n; i++) { /* from group sizes to group starts */
@@ -334,7 +347,7 @@ static void group_problems(struct lb_plan *plan)
         sorted[next_index[group[i]]++] = plan->cases[i];
     struct lb_case *unsorted = plan->cases;
     plan->cases = sorted;
-    lb_case_set_free(&problems);
+    json_decref(problems);
     free(unsorted);
     free(next_index);
     free(group);
@@ -349,6 +362,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
         .selection = selection,
         .registry = registry,
         .plan = plan,
+        .seen = json_object(),
         .err = err,
     };
     *plan = (struct lb_plan){0};
@@ -361,7 +375,7 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
     if (selection->cases.count > 1 && plan->count > 1)
         group_problems(plan);
 done:
-    lb_case_set_free(&p.seen);
+    json_decref(p.seen);
     free(p.impls);
     if (st != LB_OK)
         lb_plan_free(plan);

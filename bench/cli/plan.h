@@ -6,7 +6,7 @@
 #include "measure/sampler.h"
 #include "model/registry.h"
 
-#define LB_PLAN_MAX_CASES        1000000   /* in a plan, 160 bytes each */
+#define LB_PLAN_MAX_CASES        1000000   /* in a plan, 160 bytes each, 280 while it is made */
 #define LB_PLAN_MAX_COMBINATIONS 100000000 /* examined while planning */
 
 /* Which part of a plan is left, and of what. Times are predicted ones, in seconds, before
@@ -49,6 +49,10 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
                              struct lb_error *err);
 
 void lb_plan_free(struct lb_plan *plan); /* accepts a zeroed one */
+
+/* Prints the text that all cases of the problem (lb_case_same_problem) have in common, which has
+ * no implementation and no way of running it. Returns its length. */
+size_t lb_plan_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 
 /* Names of implementations and variants: from what a user writes to what the program has. */
 

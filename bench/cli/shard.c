@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "case/probe.h"
-#include "model/case_set.h"
+#include "record/json.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
  * floating-point sums differ in the last bits compute the same totals. */
@@ -73,22 +73,23 @@ static void find_problems(const struct lb_case *cases, size_t case_count,
                           const struct lb_sampler_options *sampler, struct problem *problems,
                           size_t *count, size_t *problem_of)
 {
-    struct lb_case_set seen = {.by_problem = true};
+    json_t *seen = json_object(); /* from the texts of problems to their numbers */
     *count = 0;
     for (size_t i = 0; i < case_count; i++) {
         const struct lb_case *c = &cases[i];
-        size_t first = lb_case_set_add(&seen, cases, i);
-        problem_of[i] = first == i ? (*count)++ : problem_of[first];
+        char text[LB_CASE_ID_SIZE];
+        size_t length = lb_plan_print_problem(c, text);
+        problem_of[i] = lb_json_number(seen, text, *count);
         struct problem *problem = &problems[problem_of[i]];
-        if (first == i) {
-            struct lb_case plain = lb_case_defaults();
-            plain.problem = c->problem;
-            problem->hash = lb_hash_bytes(0, problem->text, lb_case_print(&plain, problem->text));
+        if (problem_of[i] == *count) {
+            memcpy(problem->text, text, length + 1);
+            problem->hash = lb_hash_bytes(0, text, length);
+            ++*count;
         }
         double seconds = lb_predict_seconds(c, LB_CPU_FLOPS_S * c->threads, sampler);
         problem->work_ms += (int64_t)ceil(1e3 * seconds - 1e-6); /* 853.0000000000001 is 853 */
     }
-    lb_case_set_free(&seen);
+    json_decref(seen);
 }
 
 /* Gives each problem to the shard with the least work so far, and to the first such shard when

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
+#include "record/json.h"
 #include "record/run_file.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
@@ -139,10 +140,9 @@ struct collection {
 /* The line of that text, which is added if it is new. */
 static struct line *find_line(struct collection *all, const char *id)
 {
-    const json_t *known = json_object_get(all->index, id);
-    if (known)
-        return &all->lines[json_integer_value(known)];
-    json_object_set_new(all->index, id, json_integer((json_int_t)all->count));
+    size_t number = lb_json_number(all->index, id, all->count);
+    if (number < all->count)
+        return &all->lines[number];
     all->lines = lb_room(all->lines, all->count, sizeof(*all->lines));
     struct line *line = &all->lines[all->count++];
     *line = (struct line){.run = lb_needed(calloc(all->runs, sizeof(size_t))),

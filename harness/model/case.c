@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/text.h"
 
 /* ---- Fields. -------------------------------------------------------------------------------- */
@@ -147,23 +146,13 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
     return LB_OK;
 }
 
-/* The first fields of a case in the order of its text. */
-struct key {
-    int64_t fields[LB_AXIS_COUNT];
-};
-
-static struct key key_of(const struct lb_case *c, size_t count)
-{
-    struct key key = {{0}};
-    for (size_t i = 0; i < count; i++)
-        key.fields[i] = lb_axis_get(c, text_order[i]);
-    return key;
-}
-
+/* Whether the first fields in the order of a case text are the same. */
 static bool same_fields(const struct lb_case *a, const struct lb_case *b, size_t count)
 {
-    struct key x = key_of(a, count), y = key_of(b, count);
-    return memcmp(&x, &y, sizeof(x)) == 0;
+    for (size_t i = 0; i < count; i++)
+        if (lb_axis_get(a, text_order[i]) != lb_axis_get(b, text_order[i]))
+            return false;
+    return true;
 }
 
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b)
@@ -175,20 +164,6 @@ bool lb_case_same(const struct lb_case *a, const struct lb_case *b)
 {
     return same_fields(a, b, LB_AXIS_COUNT) && strcmp(a->impl, b->impl) == 0 &&
            strcmp(a->variant, b->variant) == 0;
-}
-
-uint64_t lb_case_hash_problem(const struct lb_case *c)
-{
-    struct key key = key_of(c, PROBLEM_FIELDS);
-    return lb_hash_bytes(0, &key, sizeof(key));
-}
-
-uint64_t lb_case_hash(const struct lb_case *c)
-{
-    struct key key = key_of(c, LB_AXIS_COUNT);
-    uint64_t hash = lb_hash_bytes(0, &key, sizeof(key));
-    hash = lb_hash_bytes(hash, c->impl, strlen(c->impl));
-    return lb_hash_bytes(hash, c->variant, strlen(c->variant));
 }
 
 /* ---- Reading. ------------------------------------------------------------------------------- */
@@ -445,11 +420,11 @@ static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
         bool always = i < ALWAYS_PRINTED || axis == LB_AXIS_DTYPE || axis == LB_AXIS_PASS;
         if ((!always && value == lb_axis_get(&defaults, axis)) || !has_word(axis, value))
             continue;
-        lb_append(text, LB_CASE_ID_SIZE, "%s%s", i == 0 ? "" : i < SIZES ? "_" : "/", info->text);
+        const char *separator = i == 0 ? "" : i < SIZES ? "_" : "/";
         if (info->words)
-            lb_append(text, LB_CASE_ID_SIZE, "%s", info->words[value]);
+            lb_append(text, LB_CASE_ID_SIZE, "%s%s%s", separator, info->text, info->words[value]);
         else
-            lb_append(text, LB_CASE_ID_SIZE, "%" PRId64, value);
+            lb_append(text, LB_CASE_ID_SIZE, "%s%s%" PRId64, separator, info->text, value);
     }
 }
 

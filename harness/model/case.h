@@ -124,11 +124,6 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err);
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b);
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b);
 
-/* Hashes that are equal for cases that are the same in those two senses. They are for tables in
- * memory only and may change between releases. */
-uint64_t lb_case_hash(const struct lb_case *c);
-uint64_t lb_case_hash_problem(const struct lb_case *c);
-
 /* Reads the decimal number text[0..length) into *value. LB_INVALID, with what is allowed, unless it
  * is a whole number from min to 2^63 - 1. */
 enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "record/environment.h"
+#include "record/json.h"
 
 bool lb_by_parse(const char *word, enum lb_by *by)
 {
@@ -111,13 +112,12 @@ static void pool_rows(struct lb_run *run)
         char id[LB_ROW_ID_SIZE];
         struct lb_row *row = &run->rows[i];
         lb_row_print_id(row, id);
-        const json_t *there = json_object_get(first, id);
-        if (there) {
-            lb_row_pool(&run->rows[json_integer_value(there)], row);
+        size_t number = lb_json_number(first, id, kept);
+        if (number < kept) {
+            lb_row_pool(&run->rows[number], row);
             lb_row_free(row);
             continue;
         }
-        json_object_set_new(first, id, json_integer((json_int_t)kept));
         if (kept != i)
             run->rows[kept] = *row;
         kept++;

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "record/environment.h"
+#include "record/json.h"
 
 static json_t *now_json(void)
 {
@@ -380,17 +381,15 @@ static enum lb_status read_environment(const struct reader *reader, const json_t
 /* Returns the number of an earlier row of the same case, or else the next one. */
 static size_t number_row(struct reader *reader, struct lb_run *run, const char *id)
 {
-    const json_t *earlier = json_object_get(reader->index, id);
+    size_t number = lb_json_number(reader->index, id, run->count);
     reader->repeated += json_object_get(reader->seen, id) != NULL;
     json_object_set_new(reader->seen, id, json_true());
-    if (earlier)
-        return (size_t)json_integer_value(earlier);
-    json_object_set_new(reader->index, id, json_integer((json_int_t)run->count));
-    if (!reader->visit) {
+    if (number == run->count && !reader->visit) {
         run->rows = lb_room(run->rows, run->count, sizeof(*run->rows));
         run->rows[run->count] = (struct lb_row){0};
     }
-    return run->count++;
+    run->count += number == run->count;
+    return number;
 }
 
 /* Takes a row, which replaces an earlier one of the same case, or a canary. */

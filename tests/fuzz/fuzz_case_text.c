@@ -17,7 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_require(lb_case_parse(printed, &second, NULL, NULL, &err) == LB_OK,
                      "a printed case text is refused");
         fuzz_require(lb_case_same(&first, &second), "a printed case text means another case");
-        fuzz_require(lb_case_hash(&first) == lb_case_hash(&second), "equal cases hash differently");
         lb_case_print(&second, again);
         fuzz_require(strcmp(printed, again) == 0, "a case is printed in two ways");
     } else {
