@@ -215,7 +215,7 @@ static struct lb_leftovers_allowed allow(struct server *server, const struct lb_
 static void describe_leftovers(struct server *server, const struct lb_impl *impl,
                                const struct lb_case *c, char *text, size_t size)
 {
-    double spinning = lb_await_idle_threads(0.3);
+    double spinning = lb_await_idle_threads(1, 0.3);
     int children = lb_end_children(0.2);
     lb_process_read_resources(server->after);
     size_t before = lb_process_threads(server->before);
@@ -274,7 +274,7 @@ static void run_case(struct server *server, const struct lb_impl *impl, const st
     char left[256];
     const struct lb_run_observer observer = {server, send_phase};
     if (find_served(server, impl) == server->served_count)
-        lb_await_idle_threads(0.3); /* a library's threads may spin when it was loaded */
+        lb_await_idle_threads(1, 0.3); /* a library's threads may spin when it was loaded */
     double before = time_reference(server, impl, c);
     lb_nvtx_attach();
     lb_process_read_resources(server->before);

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE /* cpu_set_t, mallinfo2 */
 #include "support/leftovers.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fenv.h>
 #include <inttypes.h>
@@ -61,42 +60,17 @@ static bool flushes_to_zero(void)
 #endif
 }
 
-/* Whether something holds of a process or a thread. stat: its line of /proc behind the name, which
- * may hold anything: " S 1 ...", the state and the parent first. */
-typedef bool stat_test(long id, const char *stat);
-
-/* Counts the processes of /proc, or the threads of /proc/PID/task, for which the test holds. */
-static size_t count_in(const char *folder, stat_test *holds)
-{
-    char path[400], line[512];
-    size_t count = 0;
-    DIR *entries = opendir(folder);
-    for (struct dirent *entry; entries && (entry = readdir(entries));) {
-        if (!isdigit((unsigned char)entry->d_name[0]))
-            continue;
-        snprintf(path, sizeof(path), "%.100s/%.255s/stat", folder, entry->d_name);
-        FILE *file = fopen(path, "r");
-        size_t length = file ? fread(line, 1, sizeof(line) - 1, file) : 0;
-        line[length] = '\0';
-        if (file)
-            fclose(file);
-        const char *end = strrchr(line, ')');
-        count += end && strlen(end) > 4 && holds(strtol(entry->d_name, NULL, 10), end + 1);
-    }
-    if (entries)
-        closedir(entries);
-    return count;
-}
-
 /* Whether the thread is not about to end: pthread_join returns a moment before /proc forgets a
  * thread. PF_EXITING is in the kernel's include/linux/sched.h; the flags are the ninth field of
  * stat. */
-static bool stays(long id, const char *stat)
+static double stays(const char *thread)
 {
     enum { PF_EXITING = 0x4 };
+    char text[LB_PROC_STAT_SIZE];
     unsigned flags = 0;
-    (void)id;
-    return sscanf(stat, " %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || !(flags & PF_EXITING);
+    const char *stat = lb_proc_stat(thread, text);
+    return stat &&
+           (sscanf(stat, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || !(flags & PF_EXITING));
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -223,7 +197,7 @@ void lb_process_read_settings(struct lb_process_reading *reading)
 
 void lb_process_read_resources(struct lb_process_reading *reading)
 {
-    size_t threads = count_in("/proc/self/task", stays);
+    size_t threads = (size_t)lb_proc_sum("/proc/self/task", stays);
     reading->threads = threads > 0 ? threads : 1;
     reading->bytes = count_bytes();
     read_files(reading);
@@ -293,25 +267,15 @@ void lb_leftovers_append(const struct lb_process_reading *before,
     }
 }
 
-double lb_await_idle_threads(double limit_s)
-{
-    double start = lb_now_ns();
-    double others = lb_process_cpu_ns() - lb_thread_cpu_ns();
-    while (lb_threads_running(getpid()) > 1) {
-        double elapsed = lb_now_ns() - start;
-        if (elapsed > limit_s * 1e9)
-            return (lb_process_cpu_ns() - lb_thread_cpu_ns() - others) / elapsed;
-        usleep(1000);
-    }
-    return 0;
-}
-
 /* Kills the process if it is a child of this one. */
-static bool kill_own(long id, const char *stat)
+static double kill_own(const char *process)
 {
-    bool own = strtol(stat + 3, NULL, 10) == getpid();
+    char text[LB_PROC_STAT_SIZE];
+    int parent = 0;
+    const char *stat = lb_proc_stat(process, text);
+    bool own = stat && sscanf(stat, ") %*c %d", &parent) == 1 && parent == getpid();
     if (own)
-        kill((pid_t)id, SIGKILL);
+        kill((pid_t)strtol(text, NULL, 10), SIGKILL);
     return own;
 }
 
@@ -328,7 +292,7 @@ int lb_end_children(double limit_s)
         } else if (lb_now_ns() < end) {
             usleep(1000);
         } else if (rounds++ < MOST_ROUNDS) {
-            count_in("/proc", kill_own);
+            lb_proc_sum("/proc", kill_own);
             end = lb_now_ns() + 20e6; /* for them to end, and for their children to become ours */
         } else {
             return killed + 1; /* at least one does not end */

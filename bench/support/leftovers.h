@@ -34,10 +34,6 @@ void lb_leftovers_append(const struct lb_process_reading *before,
                          const struct lb_process_reading *after,
                          const struct lb_leftovers_allowed *allowed, char *text, size_t size);
 
-/* Waits until all threads but the calling one are idle, at most limit_s. Returns 0 when they are,
- * else the share of a CPU that they used meanwhile: about 2 when two of them spin. */
-double lb_await_idle_threads(double limit_s);
-
 /* Waits up to limit_s for the child processes of this one to end, and kills those that remain.
  * Returns how many those were. */
 int lb_end_children(double limit_s);

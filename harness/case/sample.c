@@ -2,8 +2,6 @@
  * checked (TIMING.md). */
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "case/context.h"
@@ -192,19 +190,6 @@ static enum lb_status capture(struct lb_case_context *context, struct lb_error *
     return LB_OK;
 }
 
-/* Waits until no more threads of this process run than the case may use. Those of a library's pool
- * spin for a while after they were created or had work, as OpenBLAS's do for 27 ms and libgomp's
- * longer; that would count as CPUs which the case used. Those that never stop do count. */
-static void let_threads_rest(const struct lb_case_context *context)
-{
-    static const double longest_ns = 5e8;
-    const struct timespec nap = {.tv_nsec = 1000000};
-    double start = lb_now_ns();
-    while (lb_threads_running(getpid()) > context->plan.config.threads &&
-           lb_now_ns() < start + longest_ns)
-        nanosleep(&nap, NULL);
-}
-
 /* lb_call: nothing. */
 static enum lb_status make_no_call(void *user, struct lb_error *err)
 {
@@ -253,8 +238,11 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
     if (context->c->launch == LB_GRAPH)
         LB_TRY(capture(context, err));
     LB_TRY(choose_calls(context, err));
+    /* The threads of a library's pool spin for a while after they were created or had work, as
+     * OpenBLAS's do for 27 ms and libgomp's longer; that would count as CPUs which the case used.
+     * Those that never stop do count. */
     if (!context->on_device)
-        let_threads_rest(context);
+        lb_await_idle_threads(context->plan.config.threads, 0.5);
     sampler.warm = samples_begin;
     sampler.done = samples_end;
     sampler.calls = context->calls;

@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "host/cgroup.h"
@@ -163,6 +164,33 @@ static double meminfo(const char *name)
     return fmax(0, 1024 * lb_read_number("/proc/meminfo", name)); /* fmax passes over NaN */
 }
 
+double lb_proc_sum(const char *folder, double (*figure)(const char *path))
+{
+    char path[400];
+    double sum = 0;
+    DIR *entries = opendir(folder);
+    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
+        snprintf(path, sizeof(path), "%.100s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.')
+            sum += figure ? figure(path) : 1;
+    }
+    if (entries)
+        closedir(entries);
+    return sum;
+}
+
+const char *lb_proc_stat(const char *folder, char text[LB_PROC_STAT_SIZE])
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%.300s/stat", folder);
+    FILE *file = fopen(path, "r");
+    size_t length = file ? fread(text, 1, LB_PROC_STAT_SIZE - 1, file) : 0;
+    text[length] = '\0';
+    if (file)
+        fclose(file);
+    return strrchr(text, ')');
+}
+
 double lb_resident_bytes(long pid)
 {
     char path[64], line[128];
@@ -186,72 +214,60 @@ void lb_restart_peak(void)
     fclose(file);
 }
 
-/* Reads a file stat of /proc; the fields from the end of the program's name on, which may hold
- * anything, or NULL where there is no such file. */
-static const char *read_stat(const char *path, char line[1024])
-{
-    lb_read_line(path, line, 1024);
-    return strrchr(line, ')');
-}
-
-/* CPU time of the children of one thread that still run. folder: the thread's in /proc. */
-static double running_children_ns(const char *folder)
+/* CPU time of the children of one thread that still run. thread: its folder in /proc. */
+static double running_children_ns(const char *thread)
 {
     char path[400], line[1024], *next = line;
     double ticks = 0;
-    snprintf(path, sizeof(path), "%.300s/children", folder);
+    snprintf(path, sizeof(path), "%.300s/children", thread);
     lb_read_line(path, line, sizeof(line));
     for (long child; (child = strtol(next, &next, 10)) > 0;) {
         double user, system;
-        char status[1024];
-        snprintf(path, sizeof(path), "/proc/%ld/stat", child);
-        const char *fields = read_stat(path, status);
-        if (fields && sscanf(fields, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf", &user,
-                             &system) == 2)
+        char text[LB_PROC_STAT_SIZE];
+        snprintf(path, sizeof(path), "/proc/%ld", child);
+        const char *stat = lb_proc_stat(path, text);
+        if (stat && sscanf(stat, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lf %lf", &user,
+                           &system) == 2)
             ticks += user + system;
     }
     return ticks * 1e9 / (double)sysconf(_SC_CLK_TCK);
 }
 
-/* Sums a figure of the entries of a folder of /proc, by their paths; NULL: counts them. */
-static double over_entries(const char *folder, double (*figure)(const char *path))
+double lb_children_cpu_ns(void)
 {
-    char path[400];
-    double sum = 0;
-    DIR *entries = opendir(folder);
-    for (const struct dirent *entry; entries && (entry = readdir(entries));) {
-        snprintf(path, sizeof(path), "%.100s/%s", folder, entry->d_name);
-        if (entry->d_name[0] != '.')
-            sum += figure ? figure(path) : 1;
-    }
-    if (entries)
-        closedir(entries);
-    return sum;
+    struct rusage ended;
+    double ns = lb_proc_sum("/proc/self/task", running_children_ns);
+    if (getrusage(RUSAGE_CHILDREN, &ended) == 0)
+        ns += 1e9 * (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
+              1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
+    return ns;
 }
 
-static double is_running(const char *folder)
+static double is_running(const char *thread)
 {
-    char path[400], line[1024];
-    snprintf(path, sizeof(path), "%.300s/stat", folder);
-    const char *fields = read_stat(path, line);
-    return fields && strncmp(fields, ") R", 3) == 0;
+    char text[LB_PROC_STAT_SIZE];
+    const char *stat = lb_proc_stat(thread, text);
+    return stat && strncmp(stat, ") R", 3) == 0;
 }
 
 double lb_threads_running(long pid)
 {
     char threads[64];
     snprintf(threads, sizeof(threads), "/proc/%ld/task", pid);
-    return over_entries(threads, is_running);
+    return lb_proc_sum(threads, is_running);
 }
 
-double lb_children_cpu_ns(void)
+double lb_await_idle_threads(int most, double limit_s)
 {
-    struct rusage ended;
-    double ns = over_entries("/proc/self/task", running_children_ns);
-    if (getrusage(RUSAGE_CHILDREN, &ended) == 0)
-        ns += 1e9 * (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) +
-              1e3 * (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec);
-    return ns;
+    double start = lb_now_ns();
+    double others = lb_process_cpu_ns() - lb_thread_cpu_ns();
+    while (lb_threads_running(getpid()) > most) {
+        double elapsed = lb_now_ns() - start;
+        if (elapsed > limit_s * 1e9)
+            return (lb_process_cpu_ns() - lb_thread_cpu_ns() - others) / elapsed;
+        usleep(1000);
+    }
+    return 0;
 }
 
 static double limit_bytes; /* of this process; 0: none */
@@ -300,6 +316,6 @@ void lb_format_bytes(double bytes, char text[32])
 struct lb_holdings lb_holdings_read(void)
 {
     return (struct lb_holdings){.memory_bytes = lb_resident_bytes(getpid()),
-                                .descriptors = over_entries("/proc/self/fd", NULL),
-                                .threads = over_entries("/proc/self/task", NULL)};
+                                .descriptors = lb_proc_sum("/proc/self/fd", NULL),
+                                .threads = lb_proc_sum("/proc/self/task", NULL)};
 }
