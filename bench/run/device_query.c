@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "base/tuned_choices.h"
 #include "cli/plan.h"
 #include "machine/ceilings.h"

@@ -17,6 +17,7 @@
 #include "case/run.h"
 #include "device/host_memory.h"
 #include "host/cpu_affinity.h"
+#include "host/process.h"
 #include "host/shared_library.h"
 #include "measure/ceilings_measure.h"
 #include "model/registry.h"

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "device/host_memory.h"
+#include "host/process.h"
 
 /* The time of all but idle and iowait of a line of /proc/stat, "cpu3 user nice system idle iowait
  * irq softirq steal ...", in ticks. */

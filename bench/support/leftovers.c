@@ -23,7 +23,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "device/host_memory.h"
+#include "host/process.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>

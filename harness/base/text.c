@@ -62,6 +62,17 @@ bool lb_next_item(const char **list, char *item, size_t size)
     return true;
 }
 
+void lb_format_bytes(double bytes, char text[32])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    size_t unit = 0;
+    while (bytes >= 1024 && unit + 1 < sizeof(units) / sizeof(units[0])) {
+        bytes /= 1024;
+        unit++;
+    }
+    snprintf(text, 32, "%.*f %s", unit == 0 || bytes >= 100 ? 0 : 1, bytes, units[unit]);
+}
+
 void lb_clean_text(char *text)
 {
     unsigned char *to = (unsigned char *)text;

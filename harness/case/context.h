@@ -11,6 +11,7 @@
 #include "case/update.h"
 #include "device/host_memory.h"
 #include "device/timer.h"
+#include "host/process.h"
 #include "measure/sampler.h"
 #include "record/record.h"
 #include "reference/case_tensors.h"

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "case/context.h"
 #include "device/device.h"
 #include "device/nvml.h"

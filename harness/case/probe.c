@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "case/update.h"
 #include "device/device.h"
 #include "device/timer.h"

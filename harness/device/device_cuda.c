@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "device/device.h"
 #include "device/device_kernels.h"
 #include "device/nvml.h"

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "device/device.h"
 #include "host/cpu_affinity.h"
+#include "host/cpu_topology.h"
 
 static const struct lb_space *space_of(enum lb_memory memory)
 {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX])
 {
@@ -190,6 +191,18 @@ void lb_cpu_topology_here(struct lb_cpu_topology *topology)
             topology->places[topology->count++] = place;
     }
     finish(topology);
+}
+
+size_t lb_host_cache_bytes(void)
+{
+    static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
+                                 _SC_LEVEL2_CACHE_SIZE};
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        long bytes = sysconf(levels[i]);
+        if (bytes > 0)
+            return (size_t)bytes;
+    }
+    return (size_t)32 << 20;
 }
 
 void lb_cpu_topology_make(size_t cpus, size_t cores, size_t domains, size_t nodes,

@@ -47,6 +47,9 @@ void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_
  * LB_CPU_MAX. The first call reads the system: no other thread may call this at the same time. */
 void lb_cpu_topology_here(struct lb_cpu_topology *topology);
 
+/* Size of the largest CPU cache in bytes; 32 MiB where the system does not say. */
+size_t lb_host_cache_bytes(void);
+
 /* A made-up topology for planning: all counts are totals of the machine, each a multiple of the one
  * after it: CPUs, cores, domains and nodes. */
 void lb_cpu_topology_make(size_t cpus, size_t cores, size_t domains, size_t nodes,
