@@ -66,7 +66,7 @@ void lb_cpu_load_read(struct lb_cpu_load *load)
     char line[128];
     *load = (struct lb_cpu_load){.busy_ns = NAN, .delay_ns = NAN, .cpus = 1, .at_ns = lb_now_ns()};
     load->own_ns = lb_process_cpu_ns() + lb_children_cpu_ns();
-    if (lb_read_line("/proc/thread-self/schedstat", line, sizeof(line)) &&
+    if (lb_read_line("/proc/thread-self/schedstat", "", line, sizeof(line)) &&
         sscanf(line, "%*s %lf", &load->delay_ns) != 1)
         load->delay_ns = NAN;
     load->throttled_ns = read_throttled();

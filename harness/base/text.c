@@ -99,13 +99,17 @@ const char *lb_json_text(const json_t *object, const char *key, const char *fall
     return text ? text : fallback;
 }
 
-bool lb_read_line(const char *path, char *line, size_t size)
+bool lb_read_line(const char *path, const char *word, char *text, size_t size)
 {
+    char *line = NULL;
+    size_t capacity = 0, length = strlen(word);
+    bool found = false;
     FILE *file = fopen(path, "r");
-    bool found = file && fgets(line, (int)size, file);
-    if (!found)
-        line[0] = '\0';
-    line[strcspn(line, "\n")] = '\0';
+    while (file && !found && getline(&line, &capacity, file) > 0)
+        found = strncmp(line, word, length) == 0;
+    snprintf(text, size, "%s", found ? line + length : "");
+    text[strcspn(text, "\n")] = '\0';
+    free(line);
     if (file)
         fclose(file);
     return found;
@@ -113,21 +117,8 @@ bool lb_read_line(const char *path, char *line, size_t size)
 
 double lb_read_number(const char *path, const char *word)
 {
-    char *line = NULL;
-    size_t capacity = 0, length = strlen(word);
-    double value = (double)NAN;
-    FILE *file = fopen(path, "r");
-    for (bool first = true; file && isnan(value) && (length > 0 || first); first = false) {
-        char *end;
-        if (getline(&line, &capacity, file) <= 0)
-            break;
-        if (strncmp(line, word, length) != 0)
-            continue;
-        double number = strtod(line + length, &end);
-        value = end != line + length ? number : value;
-    }
-    free(line);
-    if (file)
-        fclose(file);
-    return value;
+    char text[64], *end;
+    lb_read_line(path, word, text, sizeof(text));
+    double number = strtod(text, &end);
+    return end != text ? number : (double)NAN;
 }

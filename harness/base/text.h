@@ -28,11 +28,11 @@ void lb_clean_text(char *text);
 /* The text under a key of a JSON object; fallback, which may be NULL, where there is none. */
 const char *lb_json_text(const struct json_t *object, const char *key, const char *fallback);
 
-/* Reads the first line of the file, without its newline. False, and line "", where there is none.
- */
-bool lb_read_line(const char *path, char *line, size_t size);
+/* Reads the rest of the first line of the file that begins with `word`, without its newline; with
+ * "" the first line. False, and text "", where there is none. */
+bool lb_read_line(const char *path, const char *word, char *text, size_t size);
 
-/* The number behind `word`, which begins a line of the file; with "" that of the first line. NaN
- * where there is no such line or no number in it. */
+/* The number at the start of what lb_read_line reads. NaN where there is no such line or no number
+ * in it. */
 double lb_read_number(const char *path, const char *word);
 #endif

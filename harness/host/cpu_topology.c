@@ -41,7 +41,7 @@ static void read_line(const char *folder, const char *kind, size_t number, const
 {
     char path[512];
     snprintf(path, sizeof(path), "%.300s/%s/%s%zu/%.100s", folder, kind, kind, number, name);
-    lb_read_line(path, line, LB_CPU_LIST_SIZE);
+    lb_read_line(path, "", line, LB_CPU_LIST_SIZE);
 }
 
 /* The first number of a list, which names this CPU's peers; -1: it has none. */
@@ -65,7 +65,7 @@ static size_t count_possible(const char *folder, const char *kind)
     bool listed[LB_CPU_MAX];
     size_t count = LB_CPU_MAX;
     snprintf(path, sizeof(path), "%.300s/%s/possible", folder, kind);
-    lb_read_line(path, line, sizeof(line));
+    lb_read_line(path, "", line, sizeof(line));
     if (lb_cpu_list_read(line, listed))
         while (!listed[count - 1])
             count--;

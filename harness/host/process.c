@@ -43,7 +43,7 @@ double lb_resident_bytes(long pid)
 {
     char path[64], line[128];
     snprintf(path, sizeof(path), "/proc/%ld/statm", pid);
-    lb_read_line(path, line, sizeof(line));
+    lb_read_line(path, "", line, sizeof(line));
     const char *second = strchr(line, ' '); /* size resident ... in pages */
     return second ? strtod(second, NULL) * (double)sysconf(_SC_PAGESIZE) : 0;
 }
@@ -68,7 +68,7 @@ static double running_children_ns(const char *thread)
     char path[400], line[1024], *next = line;
     double ticks = 0;
     snprintf(path, sizeof(path), "%.300s/children", thread);
-    lb_read_line(path, line, sizeof(line));
+    lb_read_line(path, "", line, sizeof(line));
     for (long child; (child = strtol(next, &next, 10)) > 0;) {
         double user, system;
         char text[LB_PROC_STAT_SIZE];

@@ -70,7 +70,7 @@ static void check_steal(struct lb_noise_check *noise)
     enum { STEAL = 7 };
     char line[512];
     double all = 0, steal = NAN;
-    (void)lb_read_line("/proc/stat", line, sizeof(line));
+    (void)lb_read_line("/proc/stat", "", line, sizeof(line));
     char *at = line + strcspn(line, " ");
     for (int i = 0; i <= STEAL; i++) {
         steal = strtod(at, &at);
@@ -81,7 +81,7 @@ static void check_steal(struct lb_noise_check *noise)
 
 static void check_governor(struct lb_noise_check *noise)
 {
-    (void)lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", noise->governor,
+    (void)lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", noise->governor,
                        sizeof(noise->governor));
     double no_turbo = lb_read_number("/sys/devices/system/cpu/intel_pstate/no_turbo", "");
     double boost = lb_read_number("/sys/devices/system/cpu/cpufreq/boost", "");

@@ -25,24 +25,11 @@ const char *lb_commit(void)
 }
 
 /* The value of the first "key : value" line of /proc/cpuinfo with that key; "" when there is none.
- */
-static void cpuinfo(const char *key, char *value, size_t size)
+ * text: room for the line. */
+static char *cpuinfo(const char *key, char *text, size_t size)
 {
-    char *line = NULL;
-    size_t capacity = 0, length = strlen(key);
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    value[0] = '\0';
-    while (file && !value[0] && getline(&line, &capacity, file) > 0) {
-        char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, key, length) != 0)
-            continue;
-        char *text = colon + 1 + strspn(colon + 1, " \t");
-        text[strcspn(text, "\n")] = '\0';
-        snprintf(value, size, "%s", text);
-    }
-    free(line);
-    if (file)
-        fclose(file);
+    lb_read_line("/proc/cpuinfo", key, text, size);
+    return text + strspn(text, " \t:");
 }
 
 /* The SIMD instruction sets that matter for LSTMs, from the CPU's flags, in the system's order. */
@@ -55,10 +42,9 @@ static void simd_names(char *names, size_t size)
         {"f16c", "f16c"},         {"avx512f", "avx512f"}, {"avx512_bf16", "avx512-bf16"},
         {"amx_bf16", "amx-bf16"}, {"asimd", "neon"},      {"sve", "sve"},
     };
-    char flags[8192];
-    cpuinfo("flags", flags, sizeof(flags));
+    char text[8192], *flags = cpuinfo("flags", text, sizeof(text));
     if (!flags[0])
-        cpuinfo("Features", flags, sizeof(flags));
+        flags = cpuinfo("Features", text, sizeof(text));
     names[0] = '\0';
     for (char *flag = strtok(flags, " "); flag; flag = strtok(NULL, " "))
         for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
@@ -77,10 +63,9 @@ json_t *lb_environment(json_t *libraries)
     char cpu[256], simd[256], governor[64], system[512], host[256] = "";
     struct utsname name;
     struct lb_cpu_topology topology;
-    lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", governor,
+    lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
                  sizeof(governor));
     lb_cpu_topology_here(&topology);
-    cpuinfo("model name", cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));
     gethostname(host, sizeof(host) - 1);
     system[0] = '\0';
@@ -89,8 +74,8 @@ json_t *lb_environment(json_t *libraries)
 
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:O}",
-        "host", text_or_null(host), "cpu", text_or_null(cpu), "cores",
-        (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
+        "host", text_or_null(host), "cpu", text_or_null(cpuinfo("model name", cpu, sizeof(cpu))),
+        "cores", (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
         (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "topology", lb_cpu_topology_to_json(&topology),
         "simd", text_or_null(simd), "governor", text_or_null(governor), "cache_bytes",
         (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
