@@ -141,14 +141,7 @@ enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_e
     return lb_fail(err, LB_OOM, "noting what ends with a thread failed: %s", strerror(error));
 }
 
-/* ---- Device memory as a space. ------------------------------------------------------------ */
-
-/* A living block, whose size is needed to find the band behind it. */
-struct block {
-    const char *memory;
-    size_t bytes;
-    struct block *next;
-};
+/* ---- The clock of multiprocessors. -------------------------------------------------------- */
 
 double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_clock_reading *to,
                          size_t count)
@@ -163,6 +156,15 @@ double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_cl
     }
     return read > 0 ? sum / (double)read : (double)NAN;
 }
+
+/* ---- Device memory as a space. ------------------------------------------------------------ */
+
+/* A living block, whose size is needed to find the band behind it. */
+struct block {
+    const char *memory;
+    size_t bytes;
+    struct block *next;
+};
 
 static struct block *blocks;
 
