@@ -143,15 +143,13 @@ static enum lb_status spawn_worker(const struct lb_pool *pool, int fd, pid_t *pi
     return LB_OK;
 }
 
-/* The living worker of that name, started when there is none. *started says which. LB_FAILED with
- * the system's reason. */
+/* The worker of that name, started when none is alive. LB_FAILED with the system's reason. */
 static enum lb_status find_or_start(struct lb_pool *pool, const char *name, struct worker **worker,
-                                    bool *started, struct lb_error *err)
+                                    struct lb_error *err)
 {
     int ends[2];
     pid_t pid;
     *worker = find_named(pool, name);
-    *started = !*worker;
     if (*worker)
         return LB_OK;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
@@ -407,22 +405,17 @@ static bool is_utf8(const char *path)
     return fine;
 }
 
-/* Has a worker load the plug-in at the path and describe it, for lb_registry_add. variants
- * [LB_VARIANTS_MAX + 1] holds impl_entry->variants; the strings lie in the exchange. */
-static enum lb_status load_plugin(struct lb_pool *pool, struct worker *worker, const char *path,
-                                  struct exchange *exchange, struct lb_impl_entry *impl_entry,
+/* Reads what the worker says of a plug-in, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
+ * holds impl_entry->variants; the strings lie in the reply. */
+static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *impl_entry,
                                   char **variants, struct lb_error *err)
 {
     int memory = 0;
     json_int_t traits = 0;
-    *exchange = (struct exchange){.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
-                                  .phase = "loading"};
-    LB_CHECK(ask(pool, worker, exchange, err));
-    const json_t *list = json_object_get(exchange->reply, "variants");
+    const json_t *list = json_object_get(reply, "variants");
     size_t count = json_array_size(list);
-    *impl_entry = (struct lb_impl_entry){0};
     if (count > LB_VARIANTS_MAX ||
-        json_unpack(exchange->reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry->name, "summary",
+        json_unpack((json_t *)reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry->name, "summary",
                     &impl_entry->summary, "memory", &memory, "traits", &traits) != 0)
         return lb_fail(err, LB_INVALID, "the worker's reply is no plug-in");
     for (size_t i = 0; i < count; i++)
@@ -438,55 +431,25 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err)
 {
     struct worker *worker;
-    struct exchange exchange = {0};
-    struct lb_impl_entry impl_entry;
+    struct lb_impl_entry impl_entry = {.plugin = (char *)path};
     struct lb_error why = {""};
     char *variants[LB_VARIANTS_MAX + 1];
-    bool started;
     if (!is_utf8(path))
         return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
-    LB_CHECK(find_or_start(pool, path, &worker, &started, err));
-    enum lb_status st = load_plugin(pool, worker, path, &exchange, &impl_entry, variants, &why);
+    LB_CHECK(find_or_start(pool, path, &worker, err));
+    struct exchange exchange = {.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
+                                .phase = "loading"};
+    enum lb_status st = ask(pool, worker, &exchange, &why);
+    if (st == LB_OK)
+        st = read_plugin(exchange.reply, &impl_entry, variants, &why);
     if (exchange.fault.verdict != LB_VERDICT_OK)
         st = lb_fail(err, LB_INVALID, "--plugin %s: %s", path, why.text);
     else if (st != LB_OK)
         lb_fail(err, st, "%s", why.text);
-    impl_entry.plugin = (char *)path;
-    if (st == LB_OK && (st = lb_registry_add(registry, &impl_entry, &why)) != LB_OK)
+    else if ((st = lb_registry_add(registry, &impl_entry, &why)) != LB_OK)
         lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
     end_exchange(&exchange);
     return st;
-}
-
-/* Finds the worker of an implementation, or the worker of the built-in ones when impl_entry is
- * NULL. LB_FAILED, with *fault, when a worker was started anew and can't load the plug-in any more,
- * or loads another one, because its file was replaced. That costs the case that wanted it, and no
- * other. */
-static enum lb_status find_worker(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                                  struct worker **worker, struct fault *fault, struct lb_error *err)
-{
-    const char *plugin = impl_entry ? impl_entry->plugin : NULL;
-    struct exchange exchange = {0};
-    struct lb_impl_entry now;
-    struct lb_error why = {""};
-    char *variants[LB_VARIANTS_MAX + 1];
-    bool started;
-    enum lb_status st = find_or_start(pool, plugin ? plugin : "", worker, &started, err);
-    if (st != LB_OK || !started || !plugin)
-        return st;
-    st = load_plugin(pool, *worker, plugin, &exchange, &now, variants, &why);
-    if (st == LB_OK && strcmp(now.name, impl_entry->name) != 0)
-        st = lb_fail(&why, LB_INVALID, "its name is %s now", now.name);
-    *fault = exchange.fault;
-    end_exchange(&exchange);
-    if (st == LB_OK || st == LB_INTERRUPTED)
-        return st;
-    if (fault->verdict != LB_VERDICT_OK)
-        return lb_fail(err, LB_FAILED, "%s", why.text);
-    fault->verdict = LB_VERDICT_ERROR;
-    drop(pool, *worker);
-    return lb_fail(err, LB_FAILED, "its worker was replaced, and it can't be loaded again: %.330s",
-                   why.text);
 }
 
 /* Finds the worker of the implementation (NULL: of the built-in ones) and asks it. */
@@ -494,7 +457,8 @@ static enum lb_status ask_worker_of(struct lb_pool *pool, const struct lb_impl_e
                                     struct exchange *exchange, struct lb_error *why)
 {
     struct worker *worker;
-    LB_CHECK(find_worker(pool, impl_entry, &worker, &exchange->fault, why));
+    const char *plugin = impl_entry ? impl_entry->plugin : NULL;
+    LB_CHECK(find_or_start(pool, plugin ? plugin : "", &worker, why));
     return ask(pool, worker, exchange, why);
 }
 
@@ -519,7 +483,8 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
     char id[LB_CASE_ID_SIZE];
     struct exchange exchange = {.phase = "the question"};
     lb_case_print(c, id);
-    exchange.request = json_pack("{s:s, s:s}", "op", probe ? "probe" : "supports", "case", id);
+    exchange.request = json_pack("{s:s, s:s, s:s*}", "op", probe ? "probe" : "supports", "case", id,
+                                 "path", impl_entry->plugin);
     enum lb_status st = ask_worker_of(pool, impl_entry, &exchange, why);
     if (st == LB_OK && probe)
         st = read_probe(exchange.reply, probe, why);
@@ -534,8 +499,7 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
 {
     struct worker *worker;
     struct lb_error why = {""};
-    bool started;
-    LB_CHECK(find_or_start(pool, "libraries", &worker, &started, err));
+    LB_CHECK(find_or_start(pool, "libraries", &worker, err));
     struct exchange exchange = {
         .request = json_pack("{s:s, s:s}", "op", "library", "implementation", impl_entry->name),
         .phase = "loading"};
@@ -628,8 +592,8 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
     }
 }
 
-/* A new reference, or NULL. With kernels or outputs the worker does that
- * instead of sampling. */
+/* A new reference, or NULL. path: of the implementation's plug-in, or NULL. With kernels or outputs
+ * the worker does that instead of sampling. */
 static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, const char *path,
                         bool kernels)
 {
@@ -647,17 +611,16 @@ static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, co
 }
 
 /* Has the worker run the job, and replaces the row by its own; with kernels, trace it instead.
- * by_path: a plug-in is loaded by that run, because the worker serves several implementations.
  * LB_FAILED with *fault: the worker was lost. */
 static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
                               const struct lb_impl_entry *impl_entry, const struct lb_job *job,
-                              bool by_path, bool kernels, struct lb_row *row, struct fault *fault,
+                              bool kernels, struct lb_row *row, struct fault *fault,
                               struct lb_error *err)
 {
     struct lb_row measured;
     struct lb_error why;
     struct exchange exchange = {
-        .request = pack_job(pool, job, by_path ? impl_entry->plugin : NULL, kernels),
+        .request = pack_job(pool, job, impl_entry->plugin, kernels),
         .phase = "start",
         .sampling_s = job->sampler.max_ns / 1e9,
     };
@@ -699,14 +662,13 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
     struct lb_row traced = lb_row_make(job->c);
     struct fault fault;
     struct lb_error why = {""};
-    bool started;
     enum lb_status st = LB_ABSENT;
     if (impl_entry->memory != LB_DEVICE)
         lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels");
     else
-        st = find_or_start(pool, "kernel trace", &worker, &started, &why);
+        st = find_or_start(pool, "kernel trace", &worker, &why);
     if (st == LB_OK)
-        st = run_job(pool, worker, impl_entry, job, true, true, &traced, &fault, &why);
+        st = run_job(pool, worker, impl_entry, job, true, &traced, &fault, &why);
     if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
         traced.kernels = (struct lb_kernels){0};
@@ -727,15 +689,14 @@ static enum lb_status try_job(struct lb_pool *pool, const struct lb_impl_entry *
                               struct lb_error *err)
 {
     struct worker *worker;
-    bool started;
+    const char *usual = impl_entry->plugin ? impl_entry->plugin : "";
     *fault = (struct fault){.verdict = LB_VERDICT_OK};
     *row = lb_row_make(job->c);
     if (impl_entry->traits & LB_THREADS_ONCE)
         renew_for_threads(pool, impl_entry, job->c->threads);
-    LB_CHECK(job->process ? find_or_start(pool, job->process, &worker, &started, err)
-                          : find_worker(pool, impl_entry, &worker, fault, err));
+    LB_CHECK(find_or_start(pool, job->process ? job->process : usual, &worker, err));
     worker->threads = job->c->threads;
-    return run_job(pool, worker, impl_entry, job, job->process != NULL, false, row, fault, err);
+    return run_job(pool, worker, impl_entry, job, false, row, fault, err);
 }
 
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,

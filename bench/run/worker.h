@@ -15,7 +15,7 @@
 
 /* Number of the messages between the program and its workers, which are described at the end and
  * which --version prints. Programs of the same number can use each other's workers. */
-#define LB_WORKER_PROTOCOL 1
+#define LB_WORKER_PROTOCOL 2
 
 /* Keeps the workers that are alive. A worker ends with the thread that started it. */
 struct lb_pool;
@@ -47,7 +47,7 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
 
 /* Asks a worker, which can call the implementation, whether the case can run (lb_case_supported)
  * or, when probe is not NULL, also what it would need (lb_case_probe). LB_FAILED when the worker
- * was lost while it answered. */
+ * was lost while it answered, or can't load the plug-in any more. */
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why);
 
@@ -55,8 +55,8 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    const char *process;     /* name of a worker that serves several implementations and loads their
-                                plug-ins itself; NULL: the implementation's usual worker */
+    const char *process;     /* name of a worker that serves several implementations; NULL: the
+                                implementation's usual worker */
     bool kernels;            /* trace the GPU kernels of one more call, in a worker of its own: what
                                 happens there sets the row's kernels_reason alone */
     double loss_scale;       /* factor on incoming gradients; 0: unchanged */
@@ -88,10 +88,12 @@ void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings);
 /* The worker's side. A worker is the same program, started to run cases for it.
  *
  * Messages travel as JSON, one per line (support/channel.h). Each request has its "op" and "given",
- * the files of base/given_files.h. The worker answers with events, of which the last is the reply:
+ * the files of base/given_files.h. A request about a case has the path of the plug-in that runs it,
+ * if one does: the worker loads it before its first case, and its file may have been replaced since
+ * the program started. The worker answers with events, of which the last is the reply:
  *
  *     op        what the request also has           events before the reply   "reply"
- *     plugin    path: serve that plug-in            -                         the plug-in itself
+ *     plugin    path: load that plug-in             -                         the plug-in itself
  *     library   implementation: load its library    -                         version
  *     supports  case: can it run?                   phase...                  -
  *     probe     case: and what would it need?       phase...                  bytes by kind, texts

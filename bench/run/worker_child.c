@@ -39,8 +39,7 @@ struct server {
     struct lb_channel channel;
     struct lb_registry registry;
     struct lb_reference_cache cache;
-    const struct lb_impl *plugin; /* the one that this worker serves; NULL: the built-in ones */
-    int device;                   /* ordinal of the GPU to use */
+    int device;                                /* ordinal of the GPU to use */
     struct lb_process_reading *before, *after; /* of a case: what was found, what is left */
     struct lb_cpu_load load;                   /* as the case's samples began; at_ns 0: none did */
     double others_share;                       /* of its CPUs, from then until destroy */
@@ -85,22 +84,36 @@ static void send_phase(void *user, const char *phase)
     }
 }
 
-/* Finds what runs the case: the plug-in at that path or, where it is NULL, what this worker serves.
- * Opens the device that it may need; whether that worked is known to the device layer from then on.
+/* Loads the plug-in of a request, unless this worker has it. LB_FAILED: its file was replaced since
+ * the program added it. The worker then serves no other request, as the file may change again. */
+static enum lb_status load_plugin(struct server *server, const char *path, const char *name,
+                                  const struct lb_impl **impl, struct lb_error *err)
+{
+    struct lb_error why;
+    send_phase(server, "loading");
+    enum lb_status st = lb_plugin_load(path, impl, &why);
+    if (st == LB_OK && strcmp((*impl)->name, name) != 0)
+        st = lb_fail(&why, LB_INVALID, "its name is %s now", (*impl)->name);
+    if (st == LB_OK)
+        return LB_OK;
+    server->spoiled = true;
+    return lb_fail(err, LB_FAILED, "its worker was replaced, and it can't be loaded again: %.330s",
+                   why.text);
+}
+
+/* Finds what runs the case: the plug-in at that path or, where it is NULL, a built-in one. Opens
+ * the device that it may need; whether that worked is known to the device layer from then on.
  * loads: also loads the library that a built-in implementation needs, before anything is timed.
  * LB_ABSENT: it is not built, or its library is missing; LB_FAILED: the plug-in can't be loaded. */
-static enum lb_status find_impl(const struct server *server, const char *path,
-                                const struct lb_case *c, bool loads, const struct lb_impl **impl,
-                                struct lb_error *err)
+static enum lb_status find_impl(struct server *server, const char *path, const struct lb_case *c,
+                                bool loads, const struct lb_impl **impl, struct lb_error *err)
 {
     const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, c->impl);
     *impl = impl_entry ? impl_entry->impl : NULL;
-    if (server->plugin)
-        *impl = server->plugin;
+    if (path)
+        LB_CHECK(load_plugin(server, path, c->impl, impl, err));
     else if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
         *impl = lb_planted_slowdown();
-    if (path && lb_plugin_load(path, impl, err) != LB_OK)
-        return LB_FAILED;
     if (!*impl)
         return lb_fail(err, LB_ABSENT, "%s is not built", c->impl);
     if ((*impl)->memory == LB_DEVICE)
@@ -126,9 +139,11 @@ static json_t *pack_plugin(const struct lb_impl *impl)
 static enum lb_status serve_plugin(struct server *server, const json_t *request, json_t **reply,
                                    struct lb_error *err)
 {
-    enum lb_status st = lb_plugin_load(lb_json_text(request, "path", NULL), &server->plugin, err);
-    *reply = st == LB_OK ? pack_plugin(server->plugin) : NULL;
-    return st;
+    const struct lb_impl *plugin;
+    (void)server;
+    LB_CHECK(lb_plugin_load(lb_json_text(request, "path", NULL), &plugin, err));
+    *reply = pack_plugin(plugin);
+    return LB_OK;
 }
 
 static enum lb_status serve_library(struct server *server, const json_t *request, json_t **reply,
@@ -154,7 +169,7 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
     LB_CHECK(lb_case_parse(lb_json_text(request, "case", NULL), &c, NULL, NULL, err));
     bool probes = strcmp(lb_json_text(request, "op", NULL), "probe") == 0;
-    LB_CHECK(find_impl(server, NULL, &c, probes, &impl, err));
+    LB_CHECK(find_impl(server, lb_json_text(request, "path", NULL), &c, probes, &impl, err));
     if (!probes) {
         send_phase(server, "supports");
         return lb_case_supported(impl, &c, lb_host_available(), err);

@@ -5,7 +5,7 @@
  *
  * The same struct is the plug-in interface. A shared object exports
  *     const struct lb_impl *lb_plugin(uint32_t abi);
- * which returns NULL when the plug-in was built for another abi.
+ * which returns NULL when it was built for another abi, and may be called several times.
  */
 #ifndef LB_IMPL_H
 #define LB_IMPL_H

@@ -19,7 +19,7 @@ SWEEP = ["--sweep", "--plugin", plugin("slow_0"), *CASES, "--case-time", "0.02"]
 
 
 class Compare(ProgramTest):
-    def other_program(self, protocol=1, **environment):
+    def other_program(self, protocol=2, **environment):
         """Another build of the program: its workers have these variables, and its commit is abc."""
         self.write("other", "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; " +
                    f"echo worker protocol {protocol}; exit; }}\n" +
@@ -55,7 +55,7 @@ class Compare(ProgramTest):
     def test_what_takes_no_turns_is_refused(self):
         for words, said in ((["--against", "/bin/true"], "/bin/true: it is no bench-lstm"),
                             (["--against", "/no/such"], "/no/such: it is no bench-lstm"),
-                            (["--against", self.other_program(protocol=0)], "(protocol 0, and 1 here)"),
+                            (["--against", self.other_program(protocol=0)], "(protocol 0, and 2 here)"),
                             (["--against", PROGRAM, "--shard", "1/2"], "excludes --devices and --shard"),
                             (["--margin", "3"], "--margin: a sweep compares only --against another program")):
             run(*SWEEP, *words, "--out", self.path("run"), exit_code=2, said=said)
