@@ -145,63 +145,40 @@ static void print_verdict(FILE *out, const char *name, const struct lb_row *row)
     fputc('\n', out);
 }
 
-enum { MOST_LABELS = 64 };
-
-/* Lists the labels of rows that are absent for this reason, each once and at most MOST_LABELS. */
-static size_t absent_labels(const struct lb_run *run, const char *reason,
-                            char labels[MOST_LABELS][2 * LB_NAME_SIZE])
+/* The object under the key, which is added when there is none. */
+static json_t *member(json_t *object, const char *key)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < run->count && count < MOST_LABELS; i++) {
-        const struct lb_row *row = &run->rows[i];
-        if (row->verdict != LB_VERDICT_ABSENT || strcmp(row->reason, reason) != 0)
-            continue;
-        size_t k = 0;
-        lb_impl_label(&row->c, labels[count]);
-        while (strcmp(labels[k], labels[count]) != 0)
-            k++;
-        count += k == count;
-    }
-    return count;
+    json_t *found = json_object_get(object, key);
+    if (!found)
+        json_object_set_new(object, key, found = json_object());
+    return found;
 }
 
-/* "cudnn (5 variants), cuda_naive". The variants of an implementation are adjacent. */
-static void list_names(char labels[MOST_LABELS][2 * LB_NAME_SIZE], size_t count, char *text,
-                       size_t size)
-{
-    text[0] = '\0';
-    for (size_t i = 0, end; i < count; i = end) {
-        size_t length = strcspn(labels[i], ":");
-        for (end = i + 1; end < count; end++)
-            if (strcspn(labels[end], ":") != length || strncmp(labels[i], labels[end], length) != 0)
-                break;
-        lb_append(text, size, "%s%.*s", i > 0 ? ", " : "", (int)length, labels[i]);
-        if (end > i + 1)
-            lb_append(text, size, " (%zu variants)", end - i);
-    }
-}
-
-/* Prints one line per reason: which implementations are absent, and why. */
+/* Prints one line per reason: "absent: cudnn (5 variants), cuda_naive: the reason". */
 static void print_absent(FILE *out, const struct lb_run *run)
 {
-    char labels[MOST_LABELS][2 * LB_NAME_SIZE];
-    const char *printed[8];
-    size_t reasons = 0;
-    for (size_t i = 0; i < run->count && reasons < sizeof(printed) / sizeof(printed[0]); i++) {
-        const char *reason = run->rows[i].reason;
-        size_t k = 0;
-        while (k < reasons && strcmp(printed[k], reason) != 0)
-            k++;
-        if (run->rows[i].verdict != LB_VERDICT_ABSENT || k < reasons)
-            continue;
-        char text[MOST_LABELS * LB_NAME_SIZE + LB_ROW_TEXT_SIZE];
-        list_names(labels, absent_labels(run, reason, labels), text, sizeof(text));
+    json_t *reasons = json_object(), *impls, *variants;
+    const char *reason, *impl;
+    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++)
+        if (row->verdict == LB_VERDICT_ABSENT)
+            json_object_set_new(member(member(reasons, row->reason), row->c.impl), row->c.variant,
+                                json_true());
+    if (json_object_size(reasons) > 0)
+        fprintf(out, "\n");
+    json_object_foreach(reasons, reason, impls)
+    {
+        char text[4096 + LB_ROW_TEXT_SIZE] = "";
+        json_object_foreach(impls, impl, variants)
+        {
+            lb_append(text, sizeof(text), "%s%s", text[0] ? ", " : "", impl);
+            if (json_object_size(variants) > 1)
+                lb_append(text, sizeof(text), " (%zu variants)", json_object_size(variants));
+        }
         lb_append(text, sizeof(text), ": %s", reason);
-        int column = fprintf(out, "%sabsent: ", reasons == 0 ? "\n" : "") - (reasons == 0);
-        lb_print_wrapped(out, column, text);
+        lb_print_wrapped(out, fprintf(out, "absent: "), text);
         fputc('\n', out);
-        printed[reasons++] = reason;
     }
+    json_decref(reasons);
 }
 
 /* Explains the marks that the table has. */
@@ -279,59 +256,54 @@ void lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped, ch
     free(groups);
 }
 
-/* The row if it is the same case but for its instances, and has a time. */
-static bool is_split(const struct lb_row *row, const struct lb_row *other)
+/* Prints the throughput and p99 of all splits of a case's threads, and names that with most calls
+ * per second, of those whose p99 is within the deadline where there is one. splits: from the number
+ * of instances to the index of the row. */
+static void print_splits(FILE *out, const struct lb_run *run, const char *id, json_t *splits)
 {
-    struct lb_case a = row->c, b = other->c;
-    a.instances = b.instances = 1;
-    return lb_row_is_timed(other) && row->label == other->label && lb_case_same(&a, &b);
-}
-
-/* Prints the throughput and p99 of all splits of a row's threads, and names that with most calls
- * per second, of those whose p99 is within the deadline where there is one. */
-static void print_splits(FILE *out, const struct lb_run *run, const struct lb_row *first)
-{
-    const double deadline = lb_row_deadline(run, first);
     const struct lb_row *best = NULL;
-    struct lb_row alone = *first;
-    char id[LB_ROW_ID_SIZE], p99[32];
-    size_t count = 0;
-    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++) {
-        if (!is_split(first, row))
-            continue;
-        const bool late = lb_row_time(row, LB_P99).ns > deadline;
+    const char *instances;
+    char p99[32];
+    json_t *index;
+    json_object_foreach(splits, instances, index)
+    {
+        const struct lb_row *row = &run->rows[json_integer_value(index)];
+        const bool late = lb_row_time(row, LB_P99).ns > lb_row_deadline(run, row);
         if (!late && (!best || lb_row_calls_per_s(row) > lb_row_calls_per_s(best)))
             best = row;
-        count++;
     }
-    if (count < 2)
-        return;
-    alone.c.instances = 1;
-    lb_row_print_id(&alone, id);
     fprintf(out, "\n%s by instances\n  %9s %8s %15s %10s\n", id, "instances", "threads", "calls/s",
             "p99");
-    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++) {
-        if (!is_split(first, row))
-            continue;
+    json_object_foreach(splits, instances, index)
+    {
+        const struct lb_row *row = &run->rows[json_integer_value(index)];
         lb_format_ns(lb_row_time(row, LB_P99).ns, p99);
-        fprintf(out, "  %9d %8d %15.4g %10s%s\n", row->c.instances,
-                row->c.threads / row->c.instances, lb_row_calls_per_s(row), p99,
-                row == best ? "  * best split" : "");
+        fprintf(out, "  %9s %8d %15.4g %10s%s\n", instances, row->c.threads / row->c.instances,
+                lb_row_calls_per_s(row), p99, row == best ? "  * best split" : "");
     }
 }
 
 /* The splits of each case that ran with several numbers of instances. */
 static void print_all_splits(FILE *out, const struct lb_run *run)
 {
-    for (const struct lb_row *row = run->rows; row < run->rows + run->count; row++) {
-        const struct lb_row *other = run->rows;
-        if (row->c.instances == 1 || !lb_row_is_timed(row))
+    json_t *cases = json_object(), *splits;
+    const char *id;
+    for (size_t i = 0; i < run->count; i++) {
+        struct lb_row alone = run->rows[i];
+        char text[LB_ROW_ID_SIZE], instances[16];
+        if (alone.c.timing != LB_STREAMING || !lb_row_is_timed(&alone))
             continue;
-        while (other < row && !(other->c.instances > 1 && is_split(row, other)))
-            other++;
-        if (other == row)
-            print_splits(out, run, row);
+        snprintf(instances, sizeof(instances), "%d", alone.c.instances);
+        alone.c.instances = 1;
+        lb_row_print_id(&alone, text);
+        json_object_set_new(member(cases, text), instances, json_integer((json_int_t)i));
     }
+    json_object_foreach(cases, id, splits)
+    {
+        if (json_object_size(splits) > 1)
+            print_splits(out, run, id, splits);
+    }
+    json_decref(cases);
 }
 
 void lb_table_print_summary(FILE *out, const struct lb_grouped_run *grouped)

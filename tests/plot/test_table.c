@@ -196,6 +196,26 @@ TEST(the_best_split_of_the_threads_is_named)
     }
 }
 
+/* The variants of an implementation count once per reason. The ninth reason once had no line. */
+TEST(every_reason_of_an_absence_is_said)
+{
+    struct lb_run run = synthetic_empty();
+    char id[LB_CASE_ID_SIZE], line[64];
+    for (int i = 0; i < 27; i++) {
+        static const char *const impls[] = {"cudnn", "cudnn:standard", "fused"};
+        snprintf(id, sizeof(id), "%s/T%d_B1_H64/f32/infer", impls[i % 3], i / 3 + 1);
+        struct lb_row row = synthetic_row(id, LB_VERDICT_ABSENT, 1e6, 0, 0);
+        lb_row_print(&row.reason, "reason %d", i / 3 + 1);
+        synthetic_add(&run, row);
+    }
+    char *text = print_and_free(&run, NULL);
+    for (int i = 1; i <= 9; i++) {
+        snprintf(line, sizeof(line), "\nabsent: cudnn (2 variants), fused: reason %d\n", i);
+        assert_non_null(strstr(text, line));
+    }
+    free(text);
+}
+
 /* A suspect row that was the fastest has no speed-up and no star, and is no baseline. */
 TEST(a_suspect_row_has_a_time_and_no_rank)
 {
