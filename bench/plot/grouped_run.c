@@ -96,20 +96,10 @@ static size_t index_of(const struct lb_grouped_run *grouped, const struct lb_row
     return (size_t)(found - grouped->series);
 }
 
-static bool has_ok_row(const struct lb_run *run, const char *label)
-{
-    for (size_t i = 0; i < run->count; i++) {
-        char of_row[2 * LB_NAME_SIZE];
-        lb_impl_label(&run->rows[i].c, of_row);
-        if (run->rows[i].verdict == LB_VERDICT_OK && strcmp(of_row, label) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
 {
-    static const char *const usual[] = {"cudnn", "onednn", "cpu_ref"};
+    enum { USUAL = 3 };
+    static const char *const usual[USUAL] = {"cudnn", "onednn", "cpu_ref"};
     const struct lb_run *run = grouped->run;
     char *baseline = grouped->baseline;
     if (!name)
@@ -120,12 +110,18 @@ static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
         if (length > 5 && strcmp(baseline + length - 5, ":auto") == 0)
             baseline[length - 5] = '\0';
     }
-    for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]) && !baseline[0]; i++)
-        if (has_ok_row(run, usual[i]))
-            snprintf(baseline, sizeof(grouped->baseline), "%s", usual[i]);
-    for (size_t i = 0; i < run->count && !baseline[0]; i++)
-        if (run->rows[i].verdict == LB_VERDICT_OK)
-            lb_impl_label(&run->rows[i].c, baseline);
+    size_t best = baseline[0] ? 0 : USUAL + 1; /* the place in usual of what is chosen */
+    for (size_t i = 0; i < run->count; i++) {
+        char label[2 * LB_NAME_SIZE];
+        size_t place = 0;
+        lb_impl_label(&run->rows[i].c, label);
+        while (place < USUAL && strcmp(usual[place], label) != 0)
+            place++;
+        if (run->rows[i].verdict != LB_VERDICT_OK || place >= best)
+            continue;
+        best = place;
+        memcpy(baseline, label, sizeof(label));
+    }
     grouped->baseline_series = grouped->series_count;
     for (size_t i = grouped->series_count; i-- > 0;) {
         char label[2 * LB_NAME_SIZE];
@@ -153,35 +149,23 @@ static void append_label(const char *label, char page[LB_PAGE_NAME_SIZE])
     page[used] = '\0';
 }
 
-/* The part of a picture's name that its rows determine: dtype, pass and everything else but sizes
- * and implementation; where devices are apart, the device: "f32_infer", "f32_train_L2_th2". */
+/* The part of a picture's name that its rows determine: the text of the case without sizes T, B, I
+ * and H and implementation, dtype and pass first; where devices are apart, the device: "f32_infer",
+ * "f32_train_L2_th2". */
 static void print_page(const struct lb_row *row, char page[LB_PAGE_NAME_SIZE])
 {
-    enum { SIZE = LB_PAGE_NAME_SIZE };
-    const struct lb_case *c = &row->c;
-    const struct lb_problem *p = &c->problem;
-    snprintf(page, SIZE, "%s_%s", lb_dtype_name(p->dtype), lb_pass_name(p->pass));
-    if (p->math != LB_IEEE)
-        lb_append(page, SIZE, "_%s", lb_math_name(p->math));
-    if (p->layers > 1)
-        lb_append(page, SIZE, "_L%" PRId64, p->layers);
-    if (p->directions > 1)
-        lb_append(page, SIZE, "_D%" PRId64, p->directions);
-    if (p->cell == LB_CELL_PROJECTION)
-        lb_append(page, SIZE, "_P%" PRId32, p->projection);
-    else if (p->cell != LB_CELL_STANDARD)
-        lb_append(page, SIZE, "_%s", lb_cell_name((enum lb_cell_kind)p->cell));
-    lb_append(page, SIZE, "%s%s%s%s", p->ragged ? "_ragged" : "",
-              p->act == LB_ACT_RELU ? "_act-relu" : "", c->launch == LB_GRAPH ? "_graph" : "",
-              c->cache == LB_COLD ? "_cold" : "");
-    if (c->timing != LB_ISOLATED)
-        lb_append(page, SIZE, "_%s", lb_timing_name(c->timing));
-    if (c->rate > 0)
-        lb_append(page, SIZE, "_rate%d", c->rate);
-    if (c->instances > 1)
-        lb_append(page, SIZE, "_x%d", c->instances);
-    if (c->threads > 1)
-        lb_append(page, SIZE, "_th%d", c->threads);
+    struct lb_case c = row->c;
+    struct lb_problem *p = &c.problem;
+    char text[LB_CASE_ID_SIZE];
+    p->seq_len = p->batch = p->input = p->hidden = 1;
+    lb_case_print_problem(&c, text); /* "T1_B1_I1_H1_L2/f32/train/th2" */
+    char *sizes = text + strlen("T1_B1_I1_H1"), *words = strchr(sizes, '/');
+    *words++ = '\0';
+    char *others = strchr(words, '/') + 1 + strlen(lb_pass_name(p->pass));
+    page[0] = '\0';
+    lb_append(page, LB_PAGE_NAME_SIZE, "%.*s%s%s", (int)(others - words), words, sizes, others);
+    for (char *at = page; *at; at++)
+        *at = *at == '/' ? '_' : *at;
     if (label_of(row, false))
         append_label(row->label, page);
 }

@@ -232,6 +232,27 @@ TEST(a_suspect_row_has_a_time_and_no_rank)
     free(text);
 }
 
+TEST(the_baseline_is_the_first_usual_implementation_with_an_ok_row)
+{
+    static const char *const impls[] = {"fused", "cpu_ref", "onednn", "cudnn"};
+    static const struct {
+        int ok; /* so many of the implementations have an ok row */
+        const char *baseline;
+    } trials[] = {{1, " over fused."}, {2, " over cpu_ref."}, {3, " over onednn."}};
+    for (size_t t = 0; t < sizeof(trials) / sizeof(trials[0]); t++) {
+        struct lb_run run = synthetic_empty();
+        char id[LB_CASE_ID_SIZE];
+        for (int i = 0; i < 4; i++) {
+            snprintf(id, sizeof(id), "%s/T16_B1_H64/f32/infer", impls[i]);
+            enum lb_verdict verdict = i < trials[t].ok ? LB_VERDICT_OK : LB_VERDICT_WRONG;
+            synthetic_add(&run, synthetic_row(id, verdict, 1e6, 1, 40));
+        }
+        char *text = print_and_free(&run, NULL);
+        assert_non_null(strstr(text, trials[t].baseline));
+        free(text);
+    }
+}
+
 /* Rows of 3 processes with many samples were once called tied although none had an interval. */
 TEST(rows_with_too_few_processes_are_neither_fastest_nor_tied)
 {
