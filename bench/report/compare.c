@@ -60,22 +60,32 @@ static void print_key(const struct lb_row *row, bool sides, char id[LB_ROW_ID_SI
 /* Fills the pairs with the cases of both runs: those of base in their order, then those that only
  * the new run has. */
 static void match(const struct lb_run *base, const struct lb_run *now,
-                  struct lb_run_comparison *comparison)
+                  const struct lb_compare_options *options, struct lb_run_comparison *comparison)
 {
     bool sides = comparison->unit == LB_UNIT_BLOCK && json_object_get(base->header, "side");
     json_t *index = json_object();
+    char id[LB_ROW_ID_SIZE];
     const size_t each = LB_PERCENTILES - LB_P99 + 1; /* the median and two percentiles */
     struct lb_pair *pairs =
         lb_needed(calloc((base->count + now->count) * each + 1, sizeof(*pairs)));
     comparison->pairs = pairs;
+    comparison->further =
+        lb_needed(calloc(base->count * options->base_count + 1, sizeof(*comparison->further)));
     for (size_t i = 0; i < base->count; i++) {
         struct lb_pair *pair = &pairs[comparison->count++];
         pair->base = &base->rows[i];
+        pair->further = &comparison->further[i * options->base_count];
         print_key(pair->base, sides, pair->id);
         json_object_set_new(index, pair->id, json_integer((json_int_t)i));
     }
+    for (size_t r = 0; r < options->base_count; r++)
+        for (size_t i = 0; i < options->bases[r].count; i++) {
+            print_key(&options->bases[r].rows[i], sides, id);
+            const json_t *found = json_object_get(index, id);
+            if (found)
+                pairs[json_integer_value(found)].further[r] = &options->bases[r].rows[i];
+        }
     for (size_t i = 0; i < now->count; i++) {
-        char id[LB_ROW_ID_SIZE];
         print_key(&now->rows[i], sides, id);
         const json_t *found = json_object_get(index, id);
         size_t at = found ? (size_t)json_integer_value(found) : comparison->count++;
@@ -127,20 +137,6 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     return had ? LB_CHANGE_GONE : LB_CHANGE_NOT_RUN;
 }
 
-/* The row of the pair's case in the further run of the base; NULL when it has no time there. */
-static const struct lb_row *find_row(const struct lb_run *run, const struct lb_pair *pair)
-{
-    for (size_t i = 0; i < run->count; i++) {
-        const struct lb_row *row = &run->rows[i];
-        bool same_label = row->label && pair->base->label
-                              ? strcmp(row->label, pair->base->label) == 0
-                              : row->label == pair->base->label;
-        if (same_label && lb_case_same(&row->c, &pair->base->c))
-            return lb_row_is_timed(row) ? row : NULL;
-    }
-    return NULL;
-}
-
 /* Writes the logarithms of the case's times in all runs of the base to logs [base_count + 1].
  * Returns how many runs have one. */
 static size_t base_times(const struct lb_pair *pair, const struct lb_compare_options *options,
@@ -149,8 +145,8 @@ static size_t base_times(const struct lb_pair *pair, const struct lb_compare_opt
     size_t count = 0;
     logs[count++] = log(lb_row_time(pair->base, pair->percentile).ns);
     for (size_t r = 0; r < options->base_count; r++) {
-        const struct lb_row *row = find_row(&options->bases[r], pair);
-        if (row)
+        const struct lb_row *row = pair->further[r];
+        if (row && lb_row_is_timed(row))
             logs[count++] = log(lb_row_time(row, pair->percentile).ns);
     }
     return count;
@@ -472,15 +468,6 @@ static enum lb_status check_sound(const struct lb_run *run, struct lb_error *err
     return run->doubt[0] ? lb_fail(err, LB_INVALID, "%s: it can't be compared", run->doubt) : LB_OK;
 }
 
-/* The pair with that text; NULL when there is none. */
-static const struct lb_pair *find_pair(const struct lb_run_comparison *comparison, const char *id)
-{
-    for (size_t i = 0; i < comparison->count; i++)
-        if (strcmp(comparison->pairs[i].id, id) == 0)
-            return &comparison->pairs[i];
-    return NULL;
-}
-
 /* Takes back the slowdowns that options->again does not show. */
 static enum lb_status confirm(const struct lb_run *base, const struct lb_compare_options *options,
                               struct lb_run_comparison *comparison, struct lb_error *err)
@@ -488,11 +475,14 @@ static enum lb_status confirm(const struct lb_run *base, const struct lb_compare
     struct lb_run_comparison second;
     struct lb_compare_options once = *options;
     once.again = NULL;
+    json_t *index = json_object();
     enum lb_status st = lb_compare_runs(base, options->again, &once, &second, err);
+    for (size_t i = 0; st == LB_OK && i < second.count; i++)
+        json_object_set_new(index, second.pairs[i].id, json_integer((json_int_t)i));
     for (size_t i = 0; st == LB_OK && i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
-        const struct lb_pair *other =
-            pair->change == LB_CHANGE_SLOWER ? find_pair(&second, pair->id) : NULL;
+        const json_t *found = json_object_get(index, pair->id);
+        const struct lb_pair *other = found ? &second.pairs[json_integer_value(found)] : NULL;
         if (pair->change != LB_CHANGE_SLOWER || (other && lb_change_is_regression(other->change)))
             continue;
         pair->change = LB_CHANGE_INCONCLUSIVE;
@@ -500,6 +490,7 @@ static enum lb_status confirm(const struct lb_run *base, const struct lb_compare
                  other ? lb_change_name(other->change) : "no row");
     }
     lb_run_comparison_free(&second);
+    json_decref(index);
     return st;
 }
 
@@ -516,7 +507,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     LB_TRY(check_sound(now, err));
     for (size_t i = 0; i < options->base_count; i++)
         LB_TRY(check_sound(&options->bases[i], err));
-    match(base, now, comparison);
+    match(base, now, options, comparison);
     compare_times(comparison, options);
     for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
@@ -544,5 +535,6 @@ done:
 void lb_run_comparison_free(struct lb_run_comparison *comparison)
 {
     free(comparison->pairs);
+    free(comparison->further);
     *comparison = (struct lb_run_comparison){0};
 }

@@ -48,6 +48,8 @@ struct lb_pair {
                                         implementation if interleaved; and " p99" of a percentile */
     int percentile;                  /* LB_MEDIAN, or the percentile whose times are compared */
     const struct lb_row *base, *now; /* the rows of the base run and the new run; NULL: no row */
+    const struct lb_row **further; /* [base_count] those of the further runs of the base, likewise;
+                                      NULL without a row of the base run */
     enum lb_change change;
     size_t base_units, now_units;
     double assumed_spread; /* the deviation between processes that was assumed, because a side has
@@ -65,6 +67,7 @@ enum lb_unit { LB_UNIT_PROCESS, LB_UNIT_RUN, LB_UNIT_BLOCK };
 struct lb_run_comparison {
     struct lb_pair *pairs; /* [count] in order of severity, the worst first */
     size_t count;
+    const struct lb_row **further;  /* of all pairs; owned */
     size_t counts[LB_CHANGE_COUNT]; /* of pairs by their change */
     size_t compared;                /* pairs with a p-value */
     size_t common;                  /* cases with a time in both runs */
