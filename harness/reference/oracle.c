@@ -177,9 +177,7 @@ void lb_oracle_pack(const struct lb_oracle *oracle, size_t layer_dir, const doub
 
 void lb_oracle_forward(const struct lb_oracle *oracle)
 {
-    size_t layer_dirs = lb_layer_dir_count(&oracle->problem);
-    for (size_t layer_dir = 0; layer_dir < layer_dirs; layer_dir++)
-        forward_layer_dir(oracle, layer_dir);
+    forward_layers(oracle);
 }
 
 void lb_oracle_backward(const struct lb_oracle *oracle)

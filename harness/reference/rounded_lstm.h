@@ -33,7 +33,17 @@ enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
  * is none. */
 const char *lb_coarse_arithmetic(const struct lb_problem *problem);
 
-/* The same in one floating type; lb_rounded_evaluate chooses between them by dtype. */
+/* int8 on the oracle's own arrays, in the arithmetic above.
+ *
+ * Pack, once after lb_oracle_pack of every layer and direction: quantises the matrices that forward
+ * reads, w_ih [4H, I_l] times x_max and w_hh [4H, H], in place, to multiples of m / 127.
+ *
+ * Forward, in place of lb_oracle_forward: rounds x [T, R, I] in its array, to multiples of 1 / 127
+ * where 1 stands for x_max, and computes y, hn and cn from it. */
+void lb_int8_pack(const struct lb_oracle *oracle);
+void lb_int8_forward(const struct lb_oracle *oracle);
+
+/* lb_rounded_evaluate in one floating type; it chooses between them by dtype. */
 enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
                               const struct lb_results *results, struct lb_error *err);
 enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, bool coarse,

@@ -57,7 +57,7 @@ static float sigmoid(float v)
 #define STORED(net, v)  stored((net)->problem.dtype, v)
 #define OPERAND(net, v) operand(&(net)->problem, (net)->coarse, v)
 #define CELL(net, v)    ((net)->coarse ? stored((net)->problem.dtype, v) : (v))
-#define QUANTISE(net, oracle)
+#define QUANTISE(net, weights)
 #define GIVEN_H(oracle) NULL
 #include "reference/rounded_lstm.inc"
 

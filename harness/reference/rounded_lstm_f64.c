@@ -14,7 +14,7 @@ static double sigmoid(double v)
     return 0.5 + 0.5 * tanh(0.5 * v);
 }
 
-/* What a product of int8 reads: of x, which quantise has rounded, the same value, and of h in +-1
+/* What a product of int8 reads: of x, which quantise_x has rounded, the same value, and of h in +-1
  * the nearest 127th. */
 static double operand(const struct lb_problem *p, double v)
 {
@@ -22,22 +22,23 @@ static double operand(const struct lb_problem *p, double v)
 }
 
 struct rounded;
-static void quantise(const struct rounded *net, const struct lb_oracle *oracle);
+static void quantise(const struct rounded *net, const double *weights);
 
-#define EVALUATE              lb_rounded_f64
-#define real                  double
-#define SIGMOID(v)            sigmoid(v)
-#define STORED(net, v)        (v)
-#define OPERAND(net, v)       operand(&(net)->problem, v)
-#define CELL(net, v)          (v)
-#define QUANTISE(net, oracle) quantise(net, oracle)
-#define GIVEN_H(oracle)       (oracle)->given_h
+#define EVALUATE               lb_rounded_f64
+#define real                   double
+#define SIGMOID(v)             sigmoid(v)
+#define STORED(net, v)         (v)
+#define OPERAND(net, v)        operand(&(net)->problem, v)
+#define CELL(net, v)           (v)
+#define QUANTISE(net, weights) quantise(net, weights)
+#define GIVEN_H(oracle)        (oracle)->given_h
 #include "reference/rounded_lstm.inc"
 
-/* Rounds x, and the weights of one layer and direction, to the integers of int8.h over 127. The
- * factor x_max of a product goes from x to w_ih. Coarse: with the largest m for all channels. */
-static void quantise_weights(const struct rounded *net, const double *from, size_t layer_dir,
-                             float x_max)
+/* Sets the weights of one layer and direction to those of `from` rounded to the integers of int8.h,
+ * times m / 127. The factor x_max of a product goes from x to w_ih. Coarse: with the largest m for
+ * all channels. `from` may be the weights of net: each row is read before it is written. */
+static void quantise_layer_dir(const struct rounded *net, const double *from, size_t layer_dir,
+                               float x_max)
 {
     struct weights w = weights_of(net, layer_dir);
     const double *w_ih_t = from + (w.w_ih_t - net->weights);
@@ -65,16 +66,47 @@ static void quantise_weights(const struct rounded *net, const double *from, size
     free(row);
 }
 
-static void quantise(const struct rounded *net, const struct lb_oracle *oracle)
+static void quantise_weights(const struct rounded *net, const double *from)
 {
-    const struct lb_problem *p = &net->problem;
-    float factor = lb_int8_factor(oracle->x_max);
+    for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(&net->problem); layer_dir++)
+        quantise_layer_dir(net, from, layer_dir,
+                           layer_dir < (size_t)net->problem.directions ? net->x_max : 1);
+}
+
+/* Rounds x to the integers of int8.h over 127. */
+static void quantise_x(const struct rounded *net)
+{
+    float factor = lb_int8_factor(net->x_max);
     double *x = (double *)(uintptr_t)net->x;
-    if (p->dtype != LB_INT8)
-        return;
-    for (size_t i = 0; i < lb_lstm_counts(p).x; i++)
+    for (size_t i = 0; i < lb_lstm_counts(&net->problem).x; i++)
         x[i] = lb_int8_round((float)x[i], factor) / 127.0;
-    for (size_t layer_dir = 0; layer_dir < lb_layer_dir_count(p); layer_dir++)
-        quantise_weights(net, oracle->weights, layer_dir,
-                         layer_dir < (size_t)p->directions ? oracle->x_max : 1);
+}
+
+static void quantise(const struct rounded *net, const double *weights)
+{
+    if (net->problem.dtype != LB_INT8)
+        return;
+    quantise_x(net);
+    quantise_weights(net, weights);
+}
+
+/* The rounded evaluation on the oracle's own arrays. */
+static struct rounded in_place(const struct lb_oracle *oracle)
+{
+    struct rounded net;
+    memcpy(&net, oracle, sizeof(net)); /* both have the same members */
+    return net;
+}
+
+void lb_int8_pack(const struct lb_oracle *oracle)
+{
+    struct rounded net = in_place(oracle);
+    quantise_weights(&net, oracle->weights);
+}
+
+void lb_int8_forward(const struct lb_oracle *oracle)
+{
+    struct rounded net = in_place(oracle);
+    quantise_x(&net);
+    forward_layers(&net);
 }

@@ -1,159 +1,20 @@
 /* cpu_ref: the oracle behind the interface of an implementation. It takes any size and dtype,
- * computes in double, and runs on one thread. int8 has code of its own. */
-#include <math.h>
+ * computes in double, and runs on one thread. int8 is the harness's evaluation of its scheme. */
 #include <stddef.h>
 #include <string.h>
 
 #include "api/impl.h"
-#include "api/int8.h"
 #include "device/weight_packing.h"
-#include "reference/oracle.h"
+#include "reference/rounded_lstm.h"
 
 /* The oracle's arrays lie in the harness's buffers: the weights in `weights`, the results of
  * forward that backward reads in `reserve`, and everything else in `workspace`. */
 struct cpu_ref {
     struct lb_problem problem;
     struct lb_oracle oracle;
-    struct lb_buffers buffers; /* for int8 */
-    double *staging;           /* the canonical weights of one layer_dir, in the workspace */
-    double *gradients;         /* of all layer_dirs: see lb_gradient_offset */
+    double *staging;   /* the canonical weights of one layer_dir, in the workspace */
+    double *gradients; /* of all layer_dirs: see lb_gradient_offset */
 };
-
-/* ---- int8, by the scheme of api/int8.h: quantised operands, sums in whole numbers, the cell in
- * f32 */
-
-/* The quantised weights of one layer and direction, one after the other in the buffer of weights.
- * A row of w is a row of w_ih beside the same row of w_hh. */
-struct quantised {
-    size_t input;
-    float *scale; /* [4H] of a sum */
-    float *bias;  /* [4H] */
-    int8_t *w;    /* [4H, I_l + H] */
-};
-
-static size_t bytes_of(const struct lb_problem *p, size_t input)
-{
-    size_t gates = 4 * (size_t)p->hidden, row = input + (size_t)p->hidden;
-    return gates * (2 * sizeof(float) + row);
-}
-
-static struct quantised quantised_of(const struct lb_problem *p, void *base, size_t layer_dir)
-{
-    size_t D = (size_t)p->directions, H = (size_t)p->hidden, I = (size_t)p->input;
-    size_t first = layer_dir < D ? layer_dir : D;
-    struct quantised q = {.input = layer_dir < D ? I : D * H};
-    char *at = (char *)base + first * bytes_of(p, I) + (layer_dir - first) * bytes_of(p, D * H);
-    q.scale = (float *)(void *)at;
-    q.bias = q.scale + 4 * H;
-    q.w = (int8_t *)(q.bias + 4 * H);
-    return q;
-}
-
-static size_t int8_weight_bytes(const struct lb_problem *p)
-{
-    size_t D = (size_t)p->directions, later = (size_t)(p->layers - 1) * D;
-    return D * bytes_of(p, (size_t)p->input) + later * bytes_of(p, D * (size_t)p->hidden);
-}
-
-/* The outputs of two layers, and one row of operands. */
-static size_t int8_workspace_bytes(const struct lb_problem *p)
-{
-    size_t wide = (size_t)(p->directions * p->hidden), I = (size_t)p->input;
-    size_t y = (size_t)(p->seq_len * p->batch) * wide;
-    return (p->layers > 1 ? 2 * y * sizeof(float) : 0) + (wide > I ? wide : I) + (size_t)p->hidden;
-}
-
-/* Quantises the weights of all layers and directions into buffers->weights. */
-static void int8_prepare(const struct lb_problem *p, const struct lb_buffers *buffers,
-                         const struct lb_weights *weights)
-{
-    size_t H = (size_t)p->hidden;
-    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
-        struct quantised q = quantised_of(p, buffers->weights, ld);
-        float x_max = ld < (size_t)p->directions ? buffers->x_max : 1;
-        const float *b_ih = weights->b_ih[ld], *b_hh = weights->b_hh[ld];
-        for (size_t g = 0; g < 4 * H; g++) {
-            const float *w_ih = (const float *)weights->w_ih[ld] + g * q.input;
-            const float *w_hh = (const float *)weights->w_hh[ld] + g * H;
-            float most = lb_int8_channel(w_ih, q.input, x_max, w_hh, H);
-            float factor = lb_int8_factor(most);
-            int8_t *row = q.w + g * (q.input + H);
-            for (size_t i = 0; i < q.input; i++)
-                row[i] = lb_int8_round(w_ih[i] * x_max, factor);
-            for (size_t i = 0; i < H; i++)
-                row[q.input + i] = lb_int8_round(w_hh[i], factor);
-            q.scale[g] = most / (127 * 127);
-            q.bias[g] = b_ih[g] + b_hh[g];
-        }
-    }
-}
-
-static float sigmoid(float v)
-{
-    return 1 / (1 + expf(-v));
-}
-
-/* One row of one step: operand [I_l + H] is [x_q h_q]; h and c [H] become those of the step. */
-static void step(const struct quantised *q, size_t H, const int8_t *operand, float *h, float *c)
-{
-    for (size_t j = 0; j < H; j++) {
-        float a[4];
-        for (size_t gate = 0; gate < 4; gate++) {
-            size_t g = gate * H + j, row = q->input + H;
-            int32_t sum = 0;
-            for (size_t k = 0; k < row; k++)
-                sum += operand[k] * q->w[g * row + k];
-            a[gate] = (float)sum * q->scale[g] + q->bias[g];
-        }
-        c[j] = sigmoid(a[1]) * c[j] + sigmoid(a[0]) * tanhf(a[2]);
-        h[j] = sigmoid(a[3]) * tanhf(c[j]);
-    }
-}
-
-/* All steps of a layer and direction. in [T, B, I_l]; y [T, B, D*H] from this direction's first
- * unit on; h and c [B, H] begin as h0 and c0, and end as hn and cn. */
-static void run_layer_dir(const struct lb_problem *p, const struct quantised *q, float x_factor,
-                          size_t d, const int32_t *lengths, const float *in, float *y, float *h,
-                          float *c, int8_t *operand)
-{
-    size_t T = (size_t)p->seq_len, B = (size_t)p->batch, H = (size_t)p->hidden;
-    size_t wide = (size_t)p->directions * H;
-    for (size_t i = 0; i < T; i++)
-        for (size_t b = 0; b < B; b++) {
-            size_t t = d == 0 ? i : T - 1 - i, row = t * B + b;
-            if (lengths && t >= (size_t)lengths[b]) {
-                memset(y + row * wide, 0, H * sizeof(*y));
-                continue;
-            }
-            for (size_t k = 0; k < q->input; k++)
-                operand[k] = lb_int8_round(in[row * q->input + k], x_factor);
-            for (size_t k = 0; k < H; k++)
-                operand[q->input + k] = lb_int8_round(h[b * H + k], 127);
-            step(q, H, operand, h + b * H, c + b * H);
-            memcpy(y + row * wide, h + b * H, H * sizeof(*y));
-        }
-}
-
-static void int8_forward(const struct lb_problem *p, const struct lb_buffers *buffers,
-                         const struct lb_forward_io *io)
-{
-    size_t D = (size_t)p->directions, L = (size_t)p->layers, H = (size_t)p->hidden;
-    size_t state = (size_t)p->batch * H, count = (size_t)(p->seq_len * p->batch) * D * H;
-    float *outputs[2] = {buffers->workspace, (float *)buffers->workspace + count};
-    int8_t *operand = (int8_t *)(outputs[0] + (L > 1 ? 2 * count : 0));
-    memcpy(io->hn, io->h0, L * D * state * sizeof(float));
-    memcpy(io->cn, io->c0, L * D * state * sizeof(float));
-    for (size_t ld = 0; ld < L * D; ld++) {
-        struct quantised q = quantised_of(p, buffers->weights, ld);
-        size_t l = ld / D;
-        float *y = l == L - 1 ? io->y : outputs[l % 2];
-        run_layer_dir(p, &q, lb_int8_factor(l == 0 ? buffers->x_max : 1), ld % D, buffers->lengths,
-                      l == 0 ? io->x : outputs[(l - 1) % 2], y + ld % D * H,
-                      (float *)io->hn + ld * state, (float *)io->cn + ld * state, operand);
-    }
-}
-
-/* ---- The other types ---------------------------------------------------------------------- */
 
 /* Number of weights of one layer_dir, with both biases. */
 static size_t weights_count(const struct lb_problem *p, size_t layer_dir)
@@ -227,11 +88,6 @@ static enum lb_status cpu_ref_sizes(void *self, struct lb_sizes *sizes, struct l
     size_t gradients = lb_has_backward(p) ? lb_gradient_offset(p, lb_layer_dir_count(p)) : 0;
     size_t reserve, workspace;
     (void)err;
-    if (p->dtype == LB_INT8) {
-        sizes->weights = int8_weight_bytes(p);
-        sizes->workspace = int8_workspace_bytes(p);
-        return LB_OK;
-    }
     lay_out(ref, &(struct lb_buffers){0}, &reserve, &workspace);
     sizes->weights = lb_lstm_counts(p).weights * sizeof(double);
     sizes->gradients = gradients * sizeof(double);
@@ -249,13 +105,10 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
                                          weights->w_cell};
     size_t reserve, workspace;
     (void)err;
-    ref->buffers = *buffers;
-    if (p->dtype == LB_INT8) {
-        int8_prepare(p, buffers, weights);
-        return LB_OK;
-    }
-    ref->oracle =
-        (struct lb_oracle){.problem = *p, .lengths = buffers->lengths, .weights = buffers->weights};
+    ref->oracle = (struct lb_oracle){.problem = *p,
+                                     .lengths = buffers->lengths,
+                                     .x_max = buffers->x_max,
+                                     .weights = buffers->weights};
     ref->gradients = buffers->gradients;
     lay_out(ref, buffers, &reserve, &workspace);
 
@@ -269,6 +122,8 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
         }
         lb_oracle_pack(&ref->oracle, ld, ref->staging);
     }
+    if (p->dtype == LB_INT8)
+        lb_int8_pack(&ref->oracle);
     return LB_OK;
 }
 
@@ -287,15 +142,14 @@ static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io
     struct lb_lstm_counts n = lb_lstm_counts(p);
     size_t last = n.y / (size_t)p->layers;
     (void)err;
-    if (p->dtype == LB_INT8) {
-        int8_forward(p, &ref->buffers, io);
-        return LB_OK;
-    }
     load(ref, io->x, ref->oracle.x, n.x);
     load(ref, io->h0, ref->oracle.h0, n.h);
     load(ref, io->c0, ref->oracle.c0, n.state);
     load(ref, io->mask, ref->oracle.mask, n.mask);
-    lb_oracle_forward(&ref->oracle);
+    if (p->dtype == LB_INT8)
+        lb_int8_forward(&ref->oracle);
+    else
+        lb_oracle_forward(&ref->oracle);
     lb_store(p->dtype, io->y, ref->oracle.y + n.y - last, last);
     lb_store(p->dtype, io->hn, ref->oracle.hn, n.h);
     lb_store(p->dtype, io->cn, ref->oracle.cn, n.state);
@@ -349,8 +203,9 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
 static const char *cpu_ref_describe(const void *self)
 {
     const struct cpu_ref *ref = self;
-    return ref->problem.dtype == LB_INT8 ? "plain C, s8 weights per channel, s8 activations static"
-                                         : "plain C, computed in double";
+    return ref->problem.dtype == LB_INT8
+               ? "plain C, computed in double, s8 weights per channel, s8 activations static"
+               : "plain C, computed in double";
 }
 
 static void cpu_ref_destroy(void *self)
