@@ -7,6 +7,7 @@
 
 #include "cuda/common/cell.h"
 #include "device/device.h"
+#include "device/weight_packing.h"
 
 struct lb_cudnn lb_cudnn;
 
@@ -234,6 +235,32 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
     *rnn = (struct lb_cudnn_rnn){0};
 }
 
+/* ---- Weights -------------------------------------------------------------------------------- */
+
+/* The projection is the last part where there is one. */
+static int part_count(const struct lb_problem *p)
+{
+    return p->cell == LB_CELL_PROJECTION ? CUDNN_PROJECTION + 1 : CUDNN_GATE_PARTS;
+}
+
+/* Also of the projection, whose matrix [P, H] has as many elements as a recurrent one [H, P]. */
+static size_t matrix_bytes(const struct lb_problem *p, size_t layer_dir, int part)
+{
+    int64_t layer = (int64_t)layer_dir / p->directions;
+    int64_t columns = part < 4 ? lb_layer_input(p, layer) : lb_h_size(p);
+    return (size_t)(p->hidden * columns) * lb_dtype_size(p->dtype);
+}
+
+static size_t bias_bytes(const struct lb_problem *p)
+{
+    return (size_t)p->hidden * lb_dtype_size(p->dtype);
+}
+
+static bool lies_within(size_t offset, size_t size, size_t bytes)
+{
+    return offset <= bytes && size <= bytes - offset;
+}
+
 /* Asks where one part lies: the library gives its address in the weight space at base. A projection
  * has no bias, and what the library says of it is ignored. */
 static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t layer_dir,
@@ -241,15 +268,21 @@ static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, siz
                                  cudnnTensorDescriptor_t bias, struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
+    struct lb_cudnn_offsets *at = &rnn->offsets[layer_dir];
     void *m = NULL, *b = NULL;
     bool has_bias = part < CUDNN_GATE_PARTS;
     LB_CHECK(CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir,
                    rnn->weights, base, part, matrix, &m, bias, &b));
     if (!m || (has_bias && !b))
         return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir);
-    rnn->offsets[layer_dir].matrix[part] = (size_t)((const char *)m - base);
+    at->matrix[part] = (size_t)((const char *)m - base);
     if (has_bias)
-        rnn->offsets[layer_dir].bias[part] = (size_t)((const char *)b - base);
+        at->bias[part] = (size_t)((const char *)b - base);
+    if (!lies_within(at->matrix[part], matrix_bytes(s->problem, layer_dir, part), rnn->weights) ||
+        (has_bias && !lies_within(at->bias[part], bias_bytes(s->problem), rnn->weights)))
+        return lb_fail(err, LB_FAILED,
+                       "cuDNN places part %d of layer %zu outside its %zu bytes of weights", part,
+                       layer_dir / (size_t)s->problem->directions, rnn->weights);
     return LB_OK;
 }
 
@@ -261,9 +294,8 @@ static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, st
     LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &matrix));
     LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &bias));
     for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
-        for (int part = 0; part < lb_cudnn_part_count(p); part++)
+        for (int part = 0; part < part_count(p); part++)
             LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
-    LB_TRY(lb_cudnn_layout_check(p, rnn->offsets, rnn->weights, err));
 done:
     if (bias)
         lb_cudnn.cudnnDestroyTensorDescriptor(bias);
@@ -272,42 +304,62 @@ done:
     return st;
 }
 
+/* Copies from a canonical tensor to a place in the weight space or, where `from` is NULL, from
+ * there to the canonical tensor `to`. */
+static enum lb_status copy_part(char *space, const void *from, void *to, size_t offset,
+                                size_t bytes, struct lb_error *err)
+{
+    return from ? lb_device_space.upload(space, (const char *)from + offset, bytes, err)
+                : lb_device_space.download((char *)to + offset, space, bytes, err);
+}
+
+/* The same of all parts, with the tensors of enum lb_weight [L*D]; `from` or `to` is NULL. In both
+ * layouts the rows of a gate are together. */
+static enum lb_status copy_parts(const struct lb_cudnn_rnn *rnn, char *space,
+                                 const void *const *const *from, void *const *const *to,
+                                 struct lb_error *err)
+{
+    const struct lb_problem *p = rnn->shapes->problem;
+    for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
+        for (int part = 0; part < part_count(p); part++) {
+            bool is_gate = part < CUDNN_GATE_PARTS;
+            enum lb_weight w = part < 4 ? LB_W_IH : is_gate ? LB_W_HH : LB_W_CELL;
+            enum lb_weight b = part < 4 ? LB_B_IH : LB_B_HH;
+            size_t gate = (size_t)part % 4, matrix = matrix_bytes(p, e, part), bias = bias_bytes(p);
+            LB_CHECK(copy_part(space + rnn->offsets[e].matrix[part], from ? from[w][e] : NULL,
+                               to ? to[w][e] : NULL, gate * matrix, matrix, err));
+            if (is_gate)
+                LB_CHECK(copy_part(space + rnn->offsets[e].bias[part], from ? from[b][e] : NULL,
+                                   to ? to[b][e] : NULL, gate * bias, bias, err));
+        }
+    return LB_OK;
+}
+
 enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                  const struct lb_weights *weights, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
+    const void *const *const tables[] = {weights->w_ih, weights->w_hh, weights->b_ih, weights->b_hh,
+                                         weights->w_cell};
     size_t given = rnn->workspace, kept = rnn->reserve;
-    void *image = calloc(1, rnn->weights);
-    if (!image)
-        return lb_fail(err, LB_OOM, "out of memory for cuDNN's weights");
     /* The sizes were asked for with made-up lengths; the real ones may need more. */
-    LB_TRY(ask_sizes(rnn, err));
+    LB_CHECK(ask_sizes(rnn, err));
     if (rnn->workspace > given || rnn->reserve > kept)
-        LB_TRY(
-            lb_fail(err, LB_FAILED,
-                    "for these lengths cuDNN needs %zu bytes of workspace and %zu of reserve, more "
-                    "than the %zu and %zu that it asked for",
-                    rnn->workspace, rnn->reserve, given, kept));
-    LB_TRY(ask_offsets(rnn, memory->weights, err));
-    lb_cudnn_layout_pack(rnn->shapes->problem, rnn->offsets, weights, image);
-    LB_TRY(lb_device_space.upload(memory->weights, image, rnn->weights, err));
-done:
-    free(image);
-    return st;
+        return lb_fail(err, LB_FAILED,
+                       "for these lengths cuDNN needs %zu bytes of workspace and %zu of reserve, "
+                       "more than the %zu and %zu that it asked for",
+                       rnn->workspace, rnn->reserve, given, kept);
+    LB_CHECK(ask_offsets(rnn, memory->weights, err));
+    /* What lies between the parts is zero. */
+    LB_CHECK(lb_device()->fill(memory->weights, 0, rnn->weights, err));
+    return copy_parts(rnn, memory->weights, tables, NULL, err);
 }
 
 enum lb_status lb_cudnn_rnn_fetch(const struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
                                   const struct lb_gradients *gradients, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    void *image = malloc(rnn->weights);
-    if (!image)
-        return lb_fail(err, LB_OOM, "out of memory for cuDNN's weight gradients");
-    LB_TRY(lb_device_space.download(image, memory->gradients, rnn->weights, err));
-    lb_cudnn_layout_unpack(rnn->shapes->problem, rnn->offsets, image, gradients);
-done:
-    free(image);
-    return st;
+    void *const *const tables[] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
+                                   gradients->db_hh, gradients->dw_cell};
+    return copy_parts(rnn, memory->gradients, NULL, tables, err);
 }
 
 /* ---- Calls -----------------------------------------------------------------------------------

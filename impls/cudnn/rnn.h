@@ -4,8 +4,8 @@
 
 #include <cudnn.h>
 
+#include "api/impl.h"
 #include "host/shared_library.h"
-#include "impls/cudnn/layout.h"
 #include "impls/cudnn/rules.h"
 
 /* The functions of cuDNN that are called: lb_cudnn has them once lb_cudnn_library is loaded. */
@@ -52,6 +52,19 @@ struct lb_cudnn_shapes {
     cudnnTensorDescriptor_t h, c;  /* [L*D, B, P], where P is the size of h, and [L*D, B, H] */
     int32_t *lengths;              /* [B] on the host */
     const int32_t *device_lengths; /* [B]; NULL when not ragged */
+};
+
+/* The parts of a layer_dir, as cuDNN numbers its linear layers. */
+enum {
+    CUDNN_GATE_PARTS = 8, /* input products of i f g o, then recurrent ones */
+    CUDNN_PROJECTION = 8, /* w_hr of the cell projection, which has no bias */
+    CUDNN_PARTS_MAX
+};
+
+/* Where one layer_dir lies in the weight space, in bytes: its matrices ([H, I_l], recurrent [H, P],
+ * projection [P, H], all row-major; P is H but for the cell projection) and biases ([H]). */
+struct lb_cudnn_offsets {
+    size_t matrix[CUDNN_PARTS_MAX], bias[CUDNN_GATE_PARTS];
 };
 
 struct lb_cudnn_rnn {
