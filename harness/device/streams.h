@@ -28,8 +28,7 @@ enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **ou
                                  struct lb_error *err);
 void lb_streams_destroy(struct lb_streams *streams); /* accepts NULL; the work must be done */
 
-/* The number of streams, and stream number stream_index as a cudaStream_t. */
-int lb_streams_count(const struct lb_streams *streams);
+/* Stream number stream_index as a cudaStream_t. */
 void *lb_stream_handle(const struct lb_streams *streams, int stream_index);
 
 /* Gives the streams' handles their scratch: memory [count * lb_stream_scratch_bytes()] bytes.

@@ -118,11 +118,6 @@ size_t lb_stream_scratch_bytes(void)
     return (size_t)32 << 20;
 }
 
-int lb_streams_count(const struct lb_streams *streams)
-{
-    return streams->count;
-}
-
 void *lb_stream_handle(const struct lb_streams *streams, int stream_index)
 {
     return streams->handles[stream_index];

@@ -1,4 +1,4 @@
-/* What the GPU implementations on canonical weights have in common. */
+/* What the GPU implementations have in common. */
 #include "impls/common/gpu_network.h"
 
 #include "cuda/common/cell.h"
@@ -12,14 +12,17 @@ enum lb_status lb_gpu_network_supports(const struct lb_problem *problem,
 }
 
 struct lb_gpu_network lb_gpu_network_make(const struct lb_problem *problem,
-                                          const struct lb_exec_config *config, int stream_count)
+                                          const struct lb_exec_config *config, int stream_count,
+                                          lb_gpu_carve *carve)
 {
     return (struct lb_gpu_network){
         .problem = problem,
         .stream = config->stream,
         .stream_count = stream_count,
+        .carve = carve,
         .real = problem->dtype == LB_F64 ? LB_F64 : LB_F32,
         .gradients_dtype = problem->dtype,
+        .canonical = true,
     };
 }
 
@@ -28,33 +31,29 @@ void lb_gpu_network_destroy(struct lb_gpu_network *net)
     lb_streams_destroy(net->streams);
 }
 
-struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers)
+enum lb_status lb_gpu_network_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
 {
-    return (struct lb_gpu_parts){.weights = {.base = buffers->weights},
-                                 .gradients = {.base = buffers->gradients},
-                                 .reserve = {.base = buffers->reserve},
-                                 .workspace = {.base = buffers->workspace}};
-}
-
-struct lb_sizes lb_gpu_network_sizes(void *self, lb_gpu_carve *carve)
-{
+    const struct lb_gpu_network *net = state;
     struct lb_gpu_parts parts = {{0}, {0}, {0}, {0}};
-    carve(self, &parts);
-    return (struct lb_sizes){
+    (void)err;
+    net->carve(state, &parts);
+    *sizes = (struct lb_sizes){
         .weights = parts.weights.used,
         .gradients = parts.gradients.used,
         .reserve = parts.reserve.used,
         .workspace = parts.workspace.used,
     };
+    return LB_OK;
 }
 
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts)
 {
     const struct lb_problem *p = net->problem;
-    net->weights = lb_arena_take(&parts->weights, lb_packed_bytes(p, p->dtype));
+    if (net->canonical)
+        net->weights = lb_arena_take(&parts->weights, lb_packed_bytes(p, p->dtype));
     if (p->ragged)
         net->lengths = lb_arena_take(&parts->weights, (size_t)p->batch * sizeof(*net->lengths));
-    if (lb_has_backward(p))
+    if (net->canonical && lb_has_backward(p))
         net->gradients = lb_arena_take(&parts->gradients, lb_packed_bytes(p, net->gradients_dtype));
     return lb_arena_take(&parts->workspace, (size_t)net->stream_count * lb_stream_scratch_bytes());
 }
@@ -69,16 +68,20 @@ void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from,
     return lb_arena_take(from, lb_gpu_real(net, count));
 }
 
-enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb_gpu_carve *carve,
-                                      const struct lb_buffers *buffers,
+enum lb_status lb_gpu_network_prepare(void *state, const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err)
 {
+    struct lb_gpu_network *net = state;
     const struct lb_problem *p = net->problem;
-    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
-    void *scratch = carve(self, &parts);
+    struct lb_gpu_parts parts = {.weights = {.base = buffers->weights},
+                                 .gradients = {.base = buffers->gradients},
+                                 .reserve = {.base = buffers->reserve},
+                                 .workspace = {.base = buffers->workspace}};
+    void *scratch = net->carve(state, &parts);
     LB_CHECK(lb_streams_create(net->stream_count, net->stream, &net->streams, err));
     LB_CHECK(lb_streams_set_workspace(net->streams, scratch, err));
-    LB_CHECK(lb_packed_upload(p, &lb_device_space, net->weights, weights, err));
+    if (net->canonical)
+        LB_CHECK(lb_packed_upload(p, &lb_device_space, net->weights, weights, err));
     if (p->ragged)
         LB_CHECK(lb_device_space.upload(net->lengths, buffers->lengths,
                                         (size_t)p->batch * sizeof(*net->lengths), err));

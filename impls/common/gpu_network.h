@@ -1,6 +1,5 @@
-/* What the GPU implementations that work on canonical weights, with cuBLAS and pointwise kernels,
- * have in common: streams, weights and their gradients on the device, lengths, and how the
- * harness's buffers are cut into parts. */
+/* What the GPU implementations that use cuBLAS have in common: streams, lengths, canonical weights
+ * and their gradients on the device, and how the harness's buffers are cut into parts. */
 #ifndef LB_GPU_NETWORK_H
 #define LB_GPU_NETWORK_H
 
@@ -8,16 +7,28 @@
 #include "device/streams.h"
 #include "device/weight_packing.h"
 
-/* T is the storage type, R the type of sums: f64 for f64, else f32. */
+/* The four buffers of an implementation while they are carved into arrays. Zeroed ones only add up
+ * sizes. */
+struct lb_gpu_parts {
+    struct lb_arena weights, gradients, reserve, workspace;
+};
+
+/* An implementation's own carving. It calls lb_gpu_network_carve first and returns its result. */
+typedef void *lb_gpu_carve(void *state, struct lb_gpu_parts *parts);
+
+/* The first member of an implementation's state. T is the storage type, R the type of sums: f64 for
+ * f64, else f32. */
 struct lb_gpu_network {
     const struct lb_problem *problem;
     void *stream; /* of stream 0 */
     int stream_count;
+    lb_gpu_carve *carve;
     struct lb_streams *streams;    /* from prepare on */
     enum lb_dtype real;            /* R */
     enum lb_dtype gradients_dtype; /* of the weight gradients below */
-    char *weights;                 /* T, packed; NULL until prepare */
-    char *gradients;               /* packed; NULL in passes without them */
+    bool canonical;                /* the implementation works on the packed tensors below */
+    char *weights;                 /* T, packed; NULL until prepare, or where not canonical */
+    char *gradients;               /* packed; NULL in passes without them, or where not canonical */
     int32_t *lengths;              /* [B] on the device; NULL when not ragged */
 };
 
@@ -25,19 +36,12 @@ struct lb_gpu_network {
 enum lb_status lb_gpu_network_supports(const struct lb_problem *problem,
                                        const struct lb_exec_config *config, struct lb_error *why);
 
-/* Uses no device. gradients_dtype is T; the caller may set it to R before the buffers are carved.
- */
+/* Uses no device. The network is canonical and gradients_dtype is T; the caller may change this and
+ * the number of streams before the buffers are carved. */
 struct lb_gpu_network lb_gpu_network_make(const struct lb_problem *problem,
-                                          const struct lb_exec_config *config, int stream_count);
+                                          const struct lb_exec_config *config, int stream_count,
+                                          lb_gpu_carve *carve);
 void lb_gpu_network_destroy(struct lb_gpu_network *net); /* accepts a zeroed one */
-
-/* The four buffers of an implementation while they are carved into arrays. Zeroed ones only add up
- * sizes. */
-struct lb_gpu_parts {
-    struct lb_arena weights, gradients, reserve, workspace;
-};
-
-struct lb_gpu_parts lb_gpu_parts_of(const struct lb_buffers *buffers);
 
 /* Carves the network's own arrays: weights, gradients and lengths. Returns the address of cuBLAS'
  * scratch for all streams, which is first in the workspace. */
@@ -47,16 +51,12 @@ void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *part
 void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
 void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
 
-/* An implementation's own carving. It calls lb_gpu_network_carve first and returns its result. */
-typedef void *lb_gpu_carve(void *self, struct lb_gpu_parts *parts);
+/* lb_impl.sizes: what the carving adds up. Uses no device. */
+enum lb_status lb_gpu_network_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err);
 
-/* Returns the sizes that `carve` adds up. Uses no device. */
-struct lb_sizes lb_gpu_network_sizes(void *self, lb_gpu_carve *carve);
-
-/* Carves the buffers, opens the streams with their scratch, and uploads weights and lengths. net is
- * a part of self. */
-enum lb_status lb_gpu_network_prepare(struct lb_gpu_network *net, void *self, lb_gpu_carve *carve,
-                                      const struct lb_buffers *buffers,
+/* Carves the buffers, opens the streams with their scratch, and uploads lengths and canonical
+ * weights. */
+enum lb_status lb_gpu_network_prepare(void *state, const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err);
 
 /* Returns weight tensor `which` T of layer_dir l*D + d. */
@@ -93,8 +93,8 @@ enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int str
                                        int64_t layer_dir, const struct lb_backward_io *io,
                                        const void *dh, const void *dc, struct lb_error *err);
 
-/* lb_impl.gradients of a state that begins with its network: downloads the gradients of the last
- * backward in the canonical layout. Those in R are rounded once. */
+/* lb_impl.gradients of a canonical network: downloads the gradients of the last backward. Those in
+ * R are rounded once. */
 enum lb_status lb_gpu_network_gradients(void *state, const struct lb_gradients *gradients,
                                         struct lb_error *err);
 

@@ -53,11 +53,13 @@ struct naive {
     void *averages; /* [H] R, layernorm: 1/H each, by which a GEMM computes means */
 };
 
+static lb_gpu_carve carve;
+
 static enum lb_status naive_create(void *state, const struct lb_problem *problem,
                                    const struct lb_exec_config *config, struct lb_error *err)
 {
     struct naive *self = state;
-    self->net = lb_gpu_network_make(problem, config, 1);
+    self->net = lb_gpu_network_make(problem, config, 1, carve);
     self->net.gradients_dtype = self->net.real;
     self->layer_dirs =
         calloc((size_t)(problem->layers * problem->directions), sizeof(*self->layer_dirs));
@@ -148,13 +150,6 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
     return scratch;
 }
 
-static enum lb_status naive_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
-{
-    (void)err;
-    *sizes = lb_gpu_network_sizes(state, carve);
-    return LB_OK;
-}
-
 /* Sets the vector of numbers 1/H. */
 static enum lb_status upload_averages(const struct naive *self, struct lb_error *err)
 {
@@ -177,7 +172,7 @@ static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffer
     struct naive *self = state;
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    LB_CHECK(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
+    LB_CHECK(lb_gpu_network_prepare(self, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
         const struct layer_dir *e = &self->layer_dirs[i];
         LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
@@ -833,7 +828,7 @@ const struct lb_impl lb_impl_cuda_naive = {
     .state_size = sizeof(struct naive),
     .supports = lb_gpu_network_supports,
     .create = naive_create,
-    .sizes = naive_sizes,
+    .sizes = lb_gpu_network_sizes,
     .prepare = naive_prepare,
     .forward = naive_forward,
     .backward = naive_backward,

@@ -39,6 +39,8 @@ enum {
                   eighth */
 };
 
+static lb_gpu_carve carve;
+
 static enum lb_status step_create(void *state, const struct lb_problem *problem,
                                   const struct lb_exec_config *config, struct lb_error *err)
 {
@@ -46,8 +48,8 @@ static enum lb_status step_create(void *state, const struct lb_problem *problem,
     const struct lb_problem *p = problem;
     bool wavefront = p->directions == 1 && p->layers > 1;
     int64_t streams = wavefront ? p->layers : p->directions;
-    self->net =
-        lb_gpu_network_make(p, config, streams < LB_STREAMS_MAX ? (int)streams : LB_STREAMS_MAX);
+    self->net = lb_gpu_network_make(
+        p, config, streams < LB_STREAMS_MAX ? (int)streams : LB_STREAMS_MAX, carve);
     self->chunk = wavefront ? (p->seq_len + CHUNKS - 1) / CHUNKS : p->seq_len;
     self->layer_dirs = calloc((size_t)(p->layers * p->directions), sizeof(*self->layer_dirs));
     self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
@@ -107,20 +109,13 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
     return scratch;
 }
 
-static enum lb_status step_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
-{
-    (void)err;
-    *sizes = lb_gpu_network_sizes(state, carve);
-    return LB_OK;
-}
-
 static enum lb_status step_prepare(void *state, const struct lb_buffers *buffers,
                                    const struct lb_weights *weights, struct lb_error *err)
 {
     struct step *self = state;
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
-    LB_CHECK(lb_gpu_network_prepare(&self->net, self, carve, buffers, weights, err));
+    LB_CHECK(lb_gpu_network_prepare(self, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++)
         LB_CHECK(lb_cell_add(p->dtype, self->layer_dirs[i].bias, lb_gpu_weight(net, i, LB_B_IH),
                              lb_gpu_weight(net, i, LB_B_HH), 4 * p->hidden, net->stream, err));
@@ -478,7 +473,7 @@ const struct lb_impl lb_impl_cuda_step = {
     .state_size = sizeof(struct step),
     .supports = lb_gpu_network_supports,
     .create = step_create,
-    .sizes = step_sizes,
+    .sizes = lb_gpu_network_sizes,
     .prepare = step_prepare,
     .forward = cuda_step_forward,
     .backward = cuda_step_backward,

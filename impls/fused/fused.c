@@ -7,8 +7,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "cuda/common/cell.h"
-#include "device/weight_packing.h"
-#include "impls/common/gpu_network.h"
 #include "impls/fused/fused.h"
 
 static const char *variant_of(const struct lb_exec_config *config)
@@ -23,11 +21,6 @@ static enum lb_status fused_supports(const struct lb_problem *problem,
     return lb_fused_choose(problem, lb_device_known(NULL), variant_of(config), &choice, why);
 }
 
-enum lb_dtype lb_fused_real(const struct lb_problem *problem)
-{
-    return problem->dtype == LB_F64 ? LB_F64 : LB_F32;
-}
-
 size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
 {
     return plan->family->layout(problem, plan).elements * lb_dtype_size(problem->dtype);
@@ -38,7 +31,7 @@ enum { TEXT_SIZE = sizeof(((struct lb_fused *)0)->description) };
 static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *plan)
 {
     char tiles[200];
-    plan->family->describe(self->problem, plan, tiles, sizeof(tiles));
+    plan->family->describe(self->net.problem, plan, tiles, sizeof(tiles));
     lb_append(self->description, TEXT_SIZE, "%s: %s; %s %.2f us per step%s%s", plan->family->name,
               tiles, plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3,
               plan->tuned ? "" : " on ", plan->tuned ? "" : self->choice.machine);
@@ -52,13 +45,13 @@ static void describe(struct lb_fused *self)
     lb_append(self->description, TEXT_SIZE, ", chosen of %d", c->fitting);
     if (c->others[0] && !c->forward.tuned)
         lb_append(self->description, TEXT_SIZE, " (%s)", c->others);
-    if (lb_has_backward(self->problem)) {
+    if (lb_has_backward(self->net.problem)) {
         lb_append(self->description, TEXT_SIZE, "; backward ");
         describe_plan(self, &c->backward);
     }
-    if (self->chunk < self->problem->seq_len)
+    if (self->chunk < self->net.problem->seq_len)
         lb_append(self->description, TEXT_SIZE,
-                  self->problem->layers > 1
+                  self->net.problem->layers > 1
                       ? "; layers in a wavefront, %lld steps apart"
                       : "; GEMMs beside the recurrence, in chunks of %lld steps",
                   (long long)self->chunk);
@@ -92,7 +85,7 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     const struct lb_fused_family *refused = plan->family;
     struct lb_error ignored;
-    enum lb_status st = plan->family->ready(self->problem, plan, err);
+    enum lb_status st = plan->family->ready(self->net.problem, plan, err);
     int count = st == LB_UNSUPPORTED ? lb_fused_plans(view, variant, backward, plans, NULL) : 0;
     for (; st == LB_UNSUPPORTED && count > 0; count--) {
         int best = 0;
@@ -100,7 +93,7 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
             best = plans[i].step_ns < plans[best].step_ns ? i : best;
         *plan = plans[best];
         plans[best] = plans[count - 1];
-        st = plan->family->ready(self->problem, plan, &ignored);
+        st = plan->family->ready(self->net.problem, plan, &ignored);
         if (st == LB_OK)
             snprintf(c->note, sizeof(c->note), "%s was refused: %.150s", refused->name, err->text);
         else if (st != LB_UNSUPPORTED)
@@ -108,6 +101,18 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
     }
     return st;
 }
+
+static int stream_count(const struct lb_fused *self)
+{
+    const struct lb_problem *p = self->net.problem;
+    if (self->chunk == p->seq_len)
+        return 1;
+    if (p->layers == 1)
+        return 2; /* GEMMs and the recurrence */
+    return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
+}
+
+static lb_gpu_carve carve;
 
 /* Works without a device too, for --explain. Where a device is known, only plans that it can run
  * are kept. */
@@ -120,8 +125,8 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     int passes = lb_has_backward(problem) ? 2 : 1;
     bool present = device && !device->modelled;
     struct lb_fused_view view;
-    self->problem = problem;
-    self->stream = config->stream;
+    self->net = lb_gpu_network_make(problem, config, 1, carve);
+    self->net.canonical = false;
     LB_CHECK(lb_fused_choose(problem, device, variant, &self->choice, err));
     LB_CHECK(lb_fused_view_make(problem, device, &view, err));
     view.graph = config->graph;
@@ -130,6 +135,7 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     for (int pass = 0; present && pass < passes; pass++)
         LB_CHECK(ready_best(self, &view, variant, pass == 1, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
+    self->net.stream_count = stream_count(self);
     self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
     if (!self->layers)
         return lb_fail(err, LB_OOM, "out of memory");
@@ -146,12 +152,12 @@ static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_pl
 
 static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64_t i)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     struct lb_fused_layer *l = &self->layers[i];
     bool trains = lb_trains(p), top = i + 1 == p->layers, apart = self->chunk < p->seq_len;
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
-    size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(lb_fused_real(p));
+    size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(self->net.real);
     size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
     l->w_ih = lb_arena_take(&parts->weights, rows * (size_t)l->input * storage);
     l->bias = lb_arena_take(&parts->weights, rows * real);
@@ -186,37 +192,15 @@ static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64
     l->db = lb_arena_take(&parts->gradients, rows * storage);
 }
 
-static int stream_count(const struct lb_fused *self)
-{
-    const struct lb_problem *p = self->problem;
-    if (self->chunk == p->seq_len)
-        return 1;
-    if (p->layers == 1)
-        return 2; /* GEMMs and the recurrence */
-    return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
-}
-
 /* lb_gpu_carve */
 static void *carve(void *state, struct lb_gpu_parts *parts)
 {
     struct lb_fused *self = state;
-    const struct lb_problem *p = self->problem;
-    void *scratch =
-        lb_arena_take(&parts->workspace, (size_t)stream_count(self) * lb_stream_scratch_bytes());
+    void *scratch = lb_gpu_network_carve(&self->net, parts);
     self->fault = lb_arena_take(&parts->weights, sizeof(*self->fault));
-    if (p->ragged)
-        self->device_lengths =
-            lb_arena_take(&parts->weights, (size_t)p->batch * sizeof(*self->device_lengths));
-    for (int64_t i = 0; i < p->layers; i++)
+    for (int64_t i = 0; i < self->net.problem->layers; i++)
         carve_layer(self, parts, i);
     return scratch;
-}
-
-static enum lb_status fused_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err)
-{
-    (void)err;
-    *sizes = lb_gpu_network_sizes(state, carve);
-    return LB_OK;
 }
 
 /* ---- Weights: between the canonical layout, [4H, columns] with gate after gate, and those of the
@@ -227,10 +211,10 @@ static enum lb_status pack_recurrent(const struct lb_fused *self, const struct l
                                      const void *w_hh, size_t direction, void *to,
                                      struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     const struct lb_weight_layout layout = plan->family->layout(p, plan);
     return lb_fused_pack(p->dtype, &layout, w_hh,
-                         (char *)to + direction * lb_fused_weight_bytes(p, plan), self->stream,
+                         (char *)to + direction * lb_fused_weight_bytes(p, plan), self->net.stream,
                          err);
 }
 
@@ -238,17 +222,18 @@ static enum lb_status pack_recurrent(const struct lb_fused *self, const struct l
 static enum lb_status pack(const struct lb_fused *self, const struct lb_weights *weights,
                            struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     const struct lb_weight_layout biases = lb_weight_layout_by_unit(p->hidden, 1);
-    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(lb_fused_real(p));
+    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(self->net.real);
     for (size_t e = 0; e < lb_layer_dir_count(p); e++) {
         const struct lb_fused_layer *l = &self->layers[e / (size_t)p->directions];
         const struct lb_weight_layout input = lb_weight_layout_by_unit(p->hidden, l->input);
         size_t d = e % (size_t)p->directions, row = d * 4 * (size_t)p->hidden;
         LB_CHECK(lb_fused_pack(p->dtype, &input, weights->w_ih[e],
-                               (char *)l->w_ih + row * (size_t)l->input * size, self->stream, err));
+                               (char *)l->w_ih + row * (size_t)l->input * size, self->net.stream,
+                               err));
         LB_CHECK(lb_fused_pack_biases(p->dtype, &biases, weights->b_ih[e], weights->b_hh[e],
-                                      (char *)l->bias + row * real, self->stream, err));
+                                      (char *)l->bias + row * real, self->net.stream, err));
         LB_CHECK(pack_recurrent(self, &self->choice.forward, weights->w_hh[e], d, l->w_hh, err));
         if (l->w_hh_t)
             LB_CHECK(
@@ -261,10 +246,10 @@ static enum lb_status pack(const struct lb_fused *self, const struct lb_weights 
 static enum lb_status unpack(const struct lb_fused *self, const struct lb_gradients *gradients,
                              struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     const struct lb_weight_layout recurrent = lb_weight_layout_by_unit(p->hidden, p->hidden);
     const struct lb_weight_layout biases = lb_weight_layout_by_unit(p->hidden, 1);
-    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(lb_fused_real(p));
+    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(self->net.real);
     for (size_t e = 0; e < lb_layer_dir_count(p); e++) {
         const struct lb_fused_layer *l = &self->layers[e / (size_t)p->directions];
         const struct lb_weight_layout input = lb_weight_layout_by_unit(p->hidden, l->input);
@@ -273,11 +258,11 @@ static enum lb_status unpack(const struct lb_fused *self, const struct lb_gradie
         const char *dw_hh = (char *)l->dw_hh + row * (size_t)p->hidden * real;
         const char *db = (char *)l->db + row * size;
         LB_CHECK(lb_fused_unpack(p->dtype, true, &input, dw_ih, gradients->dw_ih[e], NULL,
-                                 self->stream, err));
+                                 self->net.stream, err));
         LB_CHECK(lb_fused_unpack(p->dtype, true, &recurrent, dw_hh, gradients->dw_hh[e], NULL,
-                                 self->stream, err));
+                                 self->net.stream, err));
         LB_CHECK(lb_fused_unpack(p->dtype, false, &biases, db, gradients->db_ih[e],
-                                 gradients->db_hh[e], self->stream, err));
+                                 gradients->db_hh[e], self->net.stream, err));
     }
     return LB_OK;
 }
@@ -293,7 +278,7 @@ static enum lb_status fused_update(void *state, const struct lb_update_io *io, s
 static enum lb_status exchange(const struct lb_fused *self, const struct lb_weights *weights,
                                const struct lb_gradients *gradients, struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
     size_t layer_dirs = lb_layer_dir_count(p);
     void *buffer = NULL, **table = lb_needed(malloc(LB_WEIGHT_COUNT * layer_dirs * sizeof(*table)));
@@ -325,40 +310,14 @@ static enum lb_status fused_prepare(void *state, const struct lb_buffers *buffer
                                     const struct lb_weights *weights, struct lb_error *err)
 {
     struct lb_fused *self = state;
-    const struct lb_problem *p = self->problem;
     const struct lb_fused_fault none = {0};
-    struct lb_fused_view view;
-    struct lb_gpu_parts parts = lb_gpu_parts_of(buffers);
-    LB_CHECK(self->choice.forward.family->ready(p, &self->choice.forward, err));
-    if (lb_has_backward(p))
-        LB_CHECK(self->choice.backward.family->ready(p, &self->choice.backward, err));
-    void *scratch = carve(self, &parts);
-    LB_CHECK(lb_fused_view_make(p, lb_device_known(NULL), &view, err));
-    if (lb_fused_chunk(&view, &self->choice) == p->seq_len)
-        self->chunk = p->seq_len; /* the device has less room than was expected */
-    describe(self);
-    LB_CHECK(lb_streams_create(stream_count(self), self->stream, &self->streams, err));
-    LB_CHECK(lb_streams_set_workspace(self->streams, scratch, err));
-    LB_CHECK(exchange(self, weights, NULL, err));
-    LB_CHECK(lb_device_space.upload(self->fault, &none, sizeof(none), err));
     self->lengths = buffers->lengths;
-    if (p->ragged)
-        LB_CHECK(lb_device_space.upload(self->device_lengths, buffers->lengths,
-                                        (size_t)p->batch * sizeof(*self->lengths), err));
-    return LB_OK;
+    LB_CHECK(lb_gpu_network_prepare(self, buffers, weights, err));
+    LB_CHECK(exchange(self, weights, NULL, err));
+    return lb_device_space.upload(self->fault, &none, sizeof(none), err);
 }
 
 /* ---- Calls --------------------------------------------------------------------------------- */
-
-static char *at(const struct lb_fused *self, const void *base, int64_t elements)
-{
-    return (char *)(uintptr_t)base + (size_t)elements * lb_dtype_size(self->problem->dtype);
-}
-
-static char *real_at(const struct lb_fused *self, void *base, int64_t elements)
-{
-    return (char *)base + (size_t)elements * lb_dtype_size(lb_fused_real(self->problem));
-}
 
 static const void *layer_input(const struct lb_fused *self, int64_t layer, const void *x)
 {
@@ -369,18 +328,18 @@ static const void *layer_input(const struct lb_fused *self, int64_t layer, const
  * that runs in chunks has its GEMMs on stream 0 and its recurrence on stream 1. */
 static int stream_index_of(const struct lb_fused *self, int64_t layer)
 {
-    return (int)(layer % lb_streams_count(self->streams));
+    return (int)(layer % self->net.stream_count);
 }
 
 static int recurrence_stream(const struct lb_fused *self, int64_t layer)
 {
-    bool beside = self->problem->layers == 1 && lb_streams_count(self->streams) > 1;
+    bool beside = self->net.problem->layers == 1 && self->net.stream_count > 1;
     return beside ? 1 : stream_index_of(self, layer);
 }
 
 static void *stream_of(const struct lb_fused *self, int stream_index)
 {
-    return lb_stream_handle(self->streams, stream_index);
+    return lb_stream_handle(self->net.streams, stream_index);
 }
 
 /* Enqueues the clearing of a layer's scratch, on the stream of its recurrence and before this
@@ -388,7 +347,7 @@ static void *stream_of(const struct lb_fused *self, int stream_index)
 static enum lb_status clear_scratch(struct lb_fused *self, int64_t layer,
                                     const struct lb_fused_plan *plan, struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     if (!plan->family->clear)
         return LB_OK;
     return plan->family->clear(&plan->kernel, (int)p->hidden, (int)p->directions,
@@ -402,25 +361,21 @@ static enum lb_status clear_scratch(struct lb_fused *self, int64_t layer,
 static enum lb_status input_gemm(struct lb_fused *self, int64_t layer, const void *x, int64_t first,
                                  int64_t end, struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
     const struct lb_gemm g = {
-        .in = p->dtype,
-        .out = lb_fused_real(p),
-        .math = p->math,
+        .out = net->real,
         .transpose_b = true,
         .m = (end - first) * p->batch,
         .n = gates,
         .k = l->input,
-        .a = at(self, layer_input(self, layer, x), row * l->input),
-        .lda = l->input,
+        .a = lb_gpu_storage_at(net, layer_input(self, layer, x), row * l->input),
         .b = l->w_ih,
-        .ldb = l->input,
-        .c = real_at(self, l->gates, row * gates),
-        .ldc = gates,
+        .c = lb_gpu_real_at(net, l->gates, row * gates),
     };
-    return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
+    return lb_gpu_gemm(net, stream_index_of(self, layer), g, err);
 }
 
 /* Computes steps [first, end) of a layer. */
@@ -428,7 +383,8 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
                                     const struct lb_forward_io *io, int64_t first, int64_t end,
                                     struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     const struct lb_fused_plan *plan = &self->choice.forward;
     int64_t state = layer * p->directions * p->batch * p->hidden;
@@ -436,20 +392,20 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
         .pre = l->gates,
         .weights = l->w_hh,
         .bias = l->bias,
-        .h0 = at(self, io->h0, state),
-        .c0 = at(self, io->c0, state),
+        .h0 = lb_gpu_storage_at(net, io->h0, state),
+        .c0 = lb_gpu_storage_at(net, io->c0, state),
         .y = l->y ? l->y : io->y,
-        .hn = at(self, io->hn, state),
-        .cn = at(self, io->cn, state),
+        .hn = lb_gpu_storage_at(net, io->hn, state),
+        .cn = lb_gpu_storage_at(net, io->cn, state),
         .gates = l->gates,
         .cells = l->cells,
-        .lengths = self->device_lengths,
+        .lengths = net->lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
     if (first == 0)
         LB_CHECK(clear_scratch(self, layer, plan, err));
     LB_CHECK(input_gemm(self, layer, io->x, first, end, err));
-    LB_CHECK(lb_stream_wait(self->streams, recurrence_stream(self, layer),
+    LB_CHECK(lb_stream_wait(net->streams, recurrence_stream(self, layer),
                             stream_index_of(self, layer), err));
     return plan->family->forward(&plan->kernel, &args,
                                  stream_of(self, recurrence_stream(self, layer)), err);
@@ -461,18 +417,18 @@ static enum lb_status fused_forward(void *state, const struct lb_forward_io *io,
                                     struct lb_error *err)
 {
     struct lb_fused *self = state;
-    const struct lb_problem *p = self->problem;
-    LB_CHECK(lb_streams_fork(self->streams, err));
+    const struct lb_problem *p = self->net.problem;
+    LB_CHECK(lb_streams_fork(self->net.streams, err));
     for (int64_t first = 0; first < p->seq_len; first += self->chunk) {
         int64_t end = first + self->chunk < p->seq_len ? first + self->chunk : p->seq_len;
         for (int64_t i = 0; i < p->layers; i++) {
             if (i > 0)
-                LB_CHECK(lb_stream_wait(self->streams, stream_index_of(self, i),
+                LB_CHECK(lb_stream_wait(self->net.streams, stream_index_of(self, i),
                                         stream_index_of(self, i - 1), err));
             LB_CHECK(forward_chunk(self, i, io, first, end, err));
         }
     }
-    return lb_streams_join(self->streams, err);
+    return lb_streams_join(self->net.streams, err);
 }
 
 /* ---- Backward ----------------------------------------------------------------------------- */
@@ -481,10 +437,10 @@ static enum lb_status fused_forward(void *state, const struct lb_forward_io *io,
 static struct lb_gemm over_rows(const struct lb_fused *self, const void *dgates, int64_t m,
                                 const void *b, int64_t n, int64_t ldb, int64_t rows, void *c)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     return (struct lb_gemm){
         .in = p->dtype,
-        .out = lb_fused_real(p),
+        .out = self->net.real,
         .math = p->math,
         .transpose_a = true,
         .m = m,
@@ -505,32 +461,28 @@ static enum lb_status input_gradient(struct lb_fused *self, int64_t layer,
                                      const struct lb_backward_io *io, int64_t first, int64_t end,
                                      struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
     void *dx = layer > 0 ? self->layers[layer - 1].dy : io->dx;
     const struct lb_gemm g = {
-        .in = p->dtype,
         .out = p->dtype,
-        .math = p->math,
         .m = (end - first) * p->batch,
         .n = l->input,
         .k = gates,
-        .a = at(self, l->dgates, row * gates),
-        .lda = gates,
+        .a = lb_gpu_storage_at(net, l->dgates, row * gates),
         .b = l->w_ih,
-        .ldb = l->input,
-        .c = at(self, dx, row * l->input),
-        .ldc = l->input,
+        .c = lb_gpu_storage_at(net, dx, row * l->input),
     };
-    return lb_stream_gemm(self->streams, stream_index_of(self, layer), &g, err);
+    return lb_gpu_gemm(net, stream_index_of(self, layer), g, err);
 }
 
 /* Returns the first batch row after `row` that is shorter, or the batch size. */
 static int64_t same_length(const struct lb_fused *self, int64_t row)
 {
     int64_t end = row + 1;
-    while (end < self->problem->batch &&
+    while (end < self->net.problem->batch &&
            (!self->lengths || self->lengths[end] == self->lengths[row]))
         end++;
     return end;
@@ -544,31 +496,34 @@ static enum lb_status recurrent_gradient(struct lb_fused *self, int64_t layer, i
                                          const struct lb_backward_io *io, int64_t first,
                                          int64_t end, struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     int stream_index = stream_index_of(self, layer);
     int64_t h = p->hidden, width = p->directions * h, batch = p->batch;
-    const void *y = at(self, l->y ? l->y : io->y, direction * h);
-    const void *h0 = at(self, io->h0, (layer * p->directions + direction) * batch * h);
-    const void *dgates = at(self, l->dgates, direction * 4 * h);
-    void *dw = real_at(self, l->dw_hh, direction * 4 * h * h);
+    const void *y = lb_gpu_storage_at(net, l->y ? l->y : io->y, direction * h);
+    const void *h0 =
+        lb_gpu_storage_at(net, io->h0, (layer * p->directions + direction) * batch * h);
+    const void *dgates = lb_gpu_storage_at(net, l->dgates, direction * 4 * h);
+    void *dw = lb_gpu_real_at(net, l->dw_hh, direction * 4 * h * h);
     bool begun = end < p->seq_len;
     for (int64_t row = 0, next; first == 0 && row < batch; row = next) {
         next = direction == 0 ? batch : same_length(self, row);
         int64_t length = self->lengths ? self->lengths[row] : p->seq_len;
         int64_t time = direction == 0 ? 0 : length - 1;
-        struct lb_gemm g = over_rows(self, at(self, dgates, (time * batch + row) * 4 * width),
-                                     4 * h, at(self, h0, row * h), h, h, next - row, dw);
+        struct lb_gemm g =
+            over_rows(self, lb_gpu_storage_at(net, dgates, (time * batch + row) * 4 * width), 4 * h,
+                      lb_gpu_storage_at(net, h0, row * h), h, h, next - row, dw);
         g.accumulate = begun || row > 0;
-        LB_CHECK(lb_stream_gemm(self->streams, stream_index, &g, err));
+        LB_CHECK(lb_stream_gemm(net->streams, stream_index, &g, err));
     }
     int64_t time = first > 0 ? first : 1; /* the later of two neighbouring times */
     int64_t of_dgates = direction == 0 ? time : time - 1, of_y = 2 * time - 1 - of_dgates;
-    struct lb_gemm g =
-        over_rows(self, at(self, dgates, of_dgates * batch * 4 * width), 4 * h,
-                  at(self, y, of_y * batch * width), h, width, (end - time) * batch, dw);
+    struct lb_gemm g = over_rows(
+        self, lb_gpu_storage_at(net, dgates, of_dgates * batch * 4 * width), 4 * h,
+        lb_gpu_storage_at(net, y, of_y * batch * width), h, width, (end - time) * batch, dw);
     g.accumulate = begun || first == 0;
-    return lb_stream_gemm(self->streams, stream_index, &g, err);
+    return lb_stream_gemm(net->streams, stream_index, &g, err);
 }
 
 /* Computes what is summed over all steps: dw_ih and dw_hh by adding times [first, end), of which
@@ -577,15 +532,17 @@ static enum lb_status weight_gradients(struct lb_fused *self, int64_t layer,
                                        const struct lb_backward_io *io, int64_t first, int64_t end,
                                        struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     int64_t gates = 4 * p->directions * p->hidden, row = first * p->batch;
     int stream_index = stream_index_of(self, layer);
-    struct lb_gemm dw = over_rows(self, at(self, l->dgates, row * gates), gates,
-                                  at(self, layer_input(self, layer, io->x), row * l->input),
-                                  l->input, l->input, (end - first) * p->batch, l->dw_ih);
+    struct lb_gemm dw =
+        over_rows(self, lb_gpu_storage_at(net, l->dgates, row * gates), gates,
+                  lb_gpu_storage_at(net, layer_input(self, layer, io->x), row * l->input), l->input,
+                  l->input, (end - first) * p->batch, l->dw_ih);
     dw.accumulate = end < p->seq_len;
-    LB_CHECK(lb_stream_gemm(self->streams, stream_index, &dw, err));
+    LB_CHECK(lb_stream_gemm(net->streams, stream_index, &dw, err));
     if (first == 0)
         LB_CHECK(lb_cell_column_sums(p->dtype, l->db, NULL, l->dgates, p->seq_len * p->batch, gates,
                                      l->sums, stream_of(self, stream_index), err));
@@ -599,7 +556,8 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
                                      const struct lb_backward_io *io, int64_t first, int64_t end,
                                      struct lb_error *err)
 {
-    const struct lb_problem *p = self->problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_fused_layer *l = &self->layers[layer];
     const struct lb_fused_plan *plan = &self->choice.backward;
     int64_t state = layer * p->directions * p->batch * p->hidden;
@@ -607,21 +565,21 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
         .gates = l->gates,
         .cells = l->cells,
         .weights = l->w_hh_t,
-        .c0 = at(self, io->c0, state),
+        .c0 = lb_gpu_storage_at(net, io->c0, state),
         .dy = l->dy ? l->dy : io->dy,
-        .dhn = at(self, io->dhn, state),
-        .dcn = at(self, io->dcn, state),
+        .dhn = lb_gpu_storage_at(net, io->dhn, state),
+        .dcn = lb_gpu_storage_at(net, io->dcn, state),
         .dgates = l->dgates,
-        .dh0 = at(self, io->dh0, state),
-        .dc0 = at(self, io->dc0, state),
-        .lengths = self->device_lengths,
+        .dh0 = lb_gpu_storage_at(net, io->dh0, state),
+        .dc0 = lb_gpu_storage_at(net, io->dc0, state),
+        .lengths = net->lengths,
         LB_FUSED_COMMON_ARGS(p, l->carry, l->scratch, self->fault, first, end),
     };
     if (end == p->seq_len)
         LB_CHECK(clear_scratch(self, layer, plan, err));
     LB_CHECK(plan->family->backward(&plan->kernel, &args,
                                     stream_of(self, recurrence_stream(self, layer)), err));
-    LB_CHECK(lb_stream_wait(self->streams, stream_index_of(self, layer),
+    LB_CHECK(lb_stream_wait(net->streams, stream_index_of(self, layer),
                             recurrence_stream(self, layer), err));
     return input_gradient(self, layer, io, first, end, err);
 }
@@ -630,15 +588,15 @@ static enum lb_status fused_backward(void *state, const struct lb_backward_io *i
                                      struct lb_error *err)
 {
     struct lb_fused *self = state;
-    const struct lb_problem *p = self->problem;
+    const struct lb_problem *p = self->net.problem;
     bool wavefront = p->layers > 1 && self->chunk < p->seq_len;
     int64_t first = (p->seq_len - 1) / self->chunk * self->chunk;
-    LB_CHECK(lb_streams_fork(self->streams, err));
+    LB_CHECK(lb_streams_fork(self->net.streams, err));
     for (; first >= 0; first -= self->chunk) {
         int64_t end = first + self->chunk < p->seq_len ? first + self->chunk : p->seq_len;
         for (int64_t i = p->layers - 1; i >= 0; i--) {
             if (i + 1 < p->layers)
-                LB_CHECK(lb_stream_wait(self->streams, stream_index_of(self, i),
+                LB_CHECK(lb_stream_wait(self->net.streams, stream_index_of(self, i),
                                         stream_index_of(self, i + 1), err));
             LB_CHECK(backward_chunk(self, i, io, first, end, err));
             if (!wavefront) /* layers share dgates */
@@ -647,7 +605,7 @@ static enum lb_status fused_backward(void *state, const struct lb_backward_io *i
     }
     for (int64_t i = p->layers - 1; wavefront && i >= 0; i--)
         LB_CHECK(weight_gradients(self, i, io, 0, p->seq_len, err));
-    return lb_streams_join(self->streams, err);
+    return lb_streams_join(self->net.streams, err);
 }
 
 /* ---- The implementation -------------------------------------------------------------------- */
@@ -674,7 +632,7 @@ static const char *fused_describe(const void *state)
 static void fused_destroy(void *state)
 {
     struct lb_fused *self = state;
-    lb_streams_destroy(self->streams);
+    lb_gpu_network_destroy(&self->net);
     free(self->layers);
 }
 
@@ -689,7 +647,7 @@ const struct lb_impl lb_impl_fused = {
     .variants = lb_fused_variants,
     .supports = fused_supports,
     .create = fused_create,
-    .sizes = fused_sizes,
+    .sizes = lb_gpu_network_sizes,
     .prepare = fused_prepare,
     .forward = fused_forward,
     .backward = fused_backward,

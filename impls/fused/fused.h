@@ -8,7 +8,7 @@
 #include "cuda/fused/grid/grid.h"
 #include "cuda/fused/step/step.h"
 #include "device/device.h"
-#include "device/streams.h"
+#include "impls/common/gpu_network.h"
 #include "machine/lower_bound.h"
 
 /* The fields that lb_fused_forward_args and lb_fused_backward_args share, for steps [first, end).
@@ -172,11 +172,9 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
 /* ---- A case ------------------------------------------------------------------------------------
  */
 
-/* R, the type of pre-activations, gates, cells and sums: f64 for f64, else f32. */
-enum lb_dtype lb_fused_real(const struct lb_problem *problem);
-
-/* Buffers of one layer, both directions together, and its sizes. The gates of a unit are
- * neighbours: row 4 u + q of a direction's matrices is row q H + u of the canonical ones. */
+/* Buffers of one layer, both directions together, and its sizes. T and R as in gpu_network.h: R is
+ * the type of pre-activations, gates, cells and sums. The gates of a unit are neighbours: row 4 u +
+ * q of a direction's matrices is row q H + u of the canonical ones. */
 struct lb_fused_layer {
     int64_t input;       /* I_l */
     void *w_ih;          /* [D, H, 4, I_l] T */
@@ -195,14 +193,11 @@ struct lb_fused_layer {
 };
 
 struct lb_fused {
-    const struct lb_problem *problem;
-    void *stream;
-    struct lb_streams *streams;
+    struct lb_gpu_network net; /* not canonical: see struct lb_fused_layer */
     struct lb_fused_choice choice;
     int64_t chunk; /* steps of a chunk, see lb_fused_chunk; T: the sequence is not cut */
     struct lb_fused_layer *layers; /* [L] */
     const int32_t *lengths;        /* [B] on the host; NULL when not ragged */
-    int32_t *device_lengths;       /* the same on the device */
     struct lb_fused_fault *fault;  /* on the device, zero until a wait ends without success */
     char description[512];
 };

@@ -76,7 +76,7 @@ static size_t lay_out(struct trial *t, char *base)
 {
     const struct lb_problem *p = &t->problem;
     struct lb_arena c = {.base = base};
-    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(lb_fused_real(p));
+    size_t size = lb_dtype_size(p->dtype), real = p->dtype == LB_F64 ? size : sizeof(float);
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t cells = (size_t)p->seq_len * states;
     const struct lb_fused_family *family = t->plan.family;

@@ -57,11 +57,6 @@ size_t lb_stream_scratch_bytes(void)
     return 64;
 }
 
-int lb_streams_count(const struct lb_streams *streams)
-{
-    return streams->count;
-}
-
 void *lb_stream_handle(const struct lb_streams *streams, int stream_index)
 {
     (void)streams;
