@@ -30,6 +30,7 @@ __device__ inline void trace(int step, part done);
 #include <vector>
 
 #include "cuda/fused/cluster/launch.cu"
+#include "cuda/fused/common/weights.cu"
 #include "cuda/fused/grid/launch.cu"
 
 using half = __half;
@@ -136,7 +137,7 @@ struct layer {
 struct device_layer {
     lb_fused_forward_args forward = {};
     lb_fused_backward_args backward = {};
-    half *y;
+    half *w, *y, *packed = nullptr;
     void *scratch;
     static constexpr size_t scratch_bytes = 64 << 20;
 
@@ -144,7 +145,7 @@ struct device_layer {
     {
         size_t cells = static_cast<size_t>(l.seq_len) * l.batch * l.hidden;
         size_t states = static_cast<size_t>(l.batch) * l.hidden;
-        y = upload(std::vector<half>(cells));
+        w = upload(l.w), y = upload(std::vector<half>(cells));
         check(cudaMalloc(&scratch, scratch_bytes));
         half *in = upload(l.h0), *also = upload(l.c0);
         half *out = upload(std::vector<half>(states)), *more = upload(std::vector<half>(states));
@@ -165,11 +166,14 @@ struct device_layer {
         backward.hidden = l.hidden, backward.directions = 1;
     }
 
-    void take_weights(const layer &l, const lb_weight_layout &layout)
+    void take_weights(const lb_weight_layout &layout)
     {
-        std::vector<half> packed(layout.elements);
-        lb_weight_pack(&layout, sizeof(half), l.w.data(), packed.data());
-        forward.weights = backward.weights = upload(packed);
+        lb_error err = {};
+        check(cudaFree(packed));
+        check(cudaMalloc(&packed, layout.elements * sizeof(half)));
+        if (lb_fused_pack(LB_F16, &layout, w, packed, nullptr, &err) != LB_OK)
+            throw std::runtime_error(err.text);
+        forward.weights = backward.weights = packed;
     }
 };
 
@@ -259,7 +263,7 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
         if (lb_cluster_reach(&tile) < l.hidden || lb_cluster_reach(&tile) >= 2 * l.hidden)
             continue;
         lb_weight_layout layout = lb_cluster_layout(&tile, backward, l.hidden);
-        d.take_weights(l, layout);
+        d.take_weights(layout);
         if (lb_cluster_ready(&k, &clusters, &err) != LB_OK) {
             printf("  %s\n", err.text);
             continue;
@@ -300,7 +304,7 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
         k.tile = tile, k.math = LB_GRID_F16, k.backward = backward, k.beside = true;
         k.split = lb_grid_split_of(&tile, l.batch, room);
         lb_weight_layout layout = lb_grid_layout(&tile, LB_GRID_F16, backward, l.hidden);
-        d.take_weights(l, layout);
+        d.take_weights(layout);
         if (lb_grid_exchange(&tile, LB_GRID_F16, backward, l.hidden, &k.split, 1) >
             d.scratch_bytes) {
             printf("  %d units: no room for the exchange\n", tile.units);

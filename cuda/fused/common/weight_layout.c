@@ -1,7 +1,5 @@
-/* Layouts of packed weights, and packing on the host. */
+/* Layouts of packed weights. */
 #include "cuda/fused/common/weight_layout.h"
-
-#include <string.h>
 
 struct lb_weight_layout lb_weight_layout_begin(int64_t hidden, int64_t columns)
 {
@@ -35,24 +33,4 @@ struct lb_weight_layout lb_weight_layout_by_unit(int64_t hidden, int64_t columns
     lb_weight_layout_add(&layout, 4, 1, 0, 0);
     lb_weight_layout_add(&layout, hidden, 0, 1, 0);
     return layout;
-}
-
-void lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
-                    void *packed)
-{
-    char *to = packed;
-    for (uint64_t i = 0; i < layout->elements; i++, to += size) {
-        int64_t source = lb_weight_source(layout, i);
-        uint32_t bits;
-        if (source < 0) {
-            memset(to, 0, size);
-            continue;
-        }
-        memcpy(to, (const char *)matrix + (size_t)source * size, size);
-        if (!layout->tf32)
-            continue;
-        memcpy(&bits, to, sizeof(bits));
-        bits = lb_weight_tf32(bits);
-        memcpy(to, &bits, sizeof(bits));
-    }
 }

@@ -53,10 +53,6 @@ void lb_weight_layout_add(struct lb_weight_layout *layout, int64_t count, int64_
 /* The layout [H, 4, columns], in which the four gates of a unit are neighbours. */
 struct lb_weight_layout lb_weight_layout_by_unit(int64_t hidden, int64_t columns);
 
-/* Packs a matrix in host memory into packed [elements] of `size` bytes: 2, 4 or 8. */
-void lb_weight_pack(const struct lb_weight_layout *layout, size_t size, const void *matrix,
-                    void *packed);
-
 /* Rounds the bits of an f32 to the nearest TF32, ties away from zero, as cvt.rna does; infinities
  * and NaN stay. */
 LB_HOST_DEVICE static inline uint32_t lb_weight_tf32(uint32_t bits)
@@ -89,7 +85,7 @@ LB_HOST_DEVICE static inline int64_t lb_weight_source(const struct lb_weight_lay
  * They pack weights and unpack weight gradients, and only enqueue on the stream (cudaStream_t).
  * LB_FAILED with CUDA's message. */
 
-/* packed [elements] = matrix [4, H, columns], both of dtype, as lb_weight_pack on the host. */
+/* packed [elements] = matrix [4, H, columns], both of dtype. */
 enum lb_status lb_fused_pack(enum lb_dtype dtype, const struct lb_weight_layout *layout,
                              const void *matrix, void *packed, void *stream, struct lb_error *err);
 

@@ -157,7 +157,7 @@ void *trial::weights(const lb_weight_layout &layout) const
     bytes w_hh(r_.w_hh.size() * size), packed(directions * each);
     lb_store(s_.dtype, w_hh.data(), r_.w_hh.data(), r_.w_hh.size());
     for (size_t d = 0; d < directions; d++)
-        lb_weight_pack(&layout, size, w_hh.data() + d * matrix, packed.data() + d * each);
+        pack_weights(layout, size, w_hh.data() + d * matrix, packed.data() + d * each);
     return simt::device_copy(packed, "weights");
 }
 
@@ -424,6 +424,25 @@ void verdict::compare(const char *name, const doubles &got, const doubles &expec
     if (most / (limit * largest) >= excess) {
         excess = most / (limit * largest);
         worst = name;
+    }
+}
+
+void pack_weights(const lb_weight_layout &layout, size_t size, const void *matrix, void *packed)
+{
+    char *to = static_cast<char *>(packed);
+    for (uint64_t i = 0; i < layout.elements; i++, to += size) {
+        int64_t source = lb_weight_source(&layout, i);
+        uint32_t bits;
+        if (source < 0) {
+            memset(to, 0, size);
+            continue;
+        }
+        memcpy(to, static_cast<const char *>(matrix) + static_cast<size_t>(source) * size, size);
+        if (!layout.tf32)
+            continue;
+        memcpy(&bits, to, sizeof(bits));
+        bits = lb_weight_tf32(bits);
+        memcpy(to, &bits, sizeof(bits));
     }
 }
 

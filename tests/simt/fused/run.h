@@ -106,6 +106,9 @@ struct verdict {
 
 verdict run(const check_case &c, uint64_t seed);
 
+/* Packs a matrix on the host into packed [elements] of `size` bytes: 2, 4 or 8. */
+void pack_weights(const lb_weight_layout &layout, size_t size, const void *matrix, void *packed);
+
 /* A mutant of a kernel. Beside findings three detectors can catch it: `mismatch`; `report`, when a
  * block is missing and no block reports that, or reports another; `spread`, when a spoiled row has
  * numbers where it must have NaN, or a loud row where it must be infinite. */

@@ -246,7 +246,7 @@ int test_round_trip(bool backward, lb_grid_math math, int hidden)
     }
     const lb_weight_layout layout = lb_grid_layout(&tile, math, backward, hidden);
     std::vector<unsigned char> packed(layout.elements * element);
-    lb_weight_pack(&layout, element, w_hh.data(), packed.data());
+    pack_weights(layout, element, w_hh.data(), packed.data());
     for (size_t i = 0; i < packed.size(); i += element) {
         uint32_t bits = 0;
         memcpy(&bits, &packed[i], element);
@@ -293,7 +293,7 @@ template <class Bits> int test_pack_kernel(bool backward, lb_grid_math math, int
     std::vector<Bits> w_hh(4 * static_cast<size_t>(hidden * hidden)), expected(layout.elements);
     for (size_t i = 0; i < w_hh.size(); i++)
         w_hh[i] = static_cast<Bits>(0x3f812345u + 97 * i);
-    lb_weight_pack(&layout, sizeof(Bits), w_hh.data(), expected.data());
+    pack_weights(layout, sizeof(Bits), w_hh.data(), expected.data());
     simt::device_reset();
     const Bits *matrix = simt::device_copy(w_hh, "matrix");
     Bits *packed = simt::device_array<Bits>(expected.size(), "packed");
