@@ -47,17 +47,13 @@ static enum lb_status cudnn_supports(const struct lb_problem *problem,
 static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_config *config,
                        char *text, size_t size)
 {
-    const struct lb_device_info *device = lb_device_known(NULL);
-    struct lb_error why = {""}, left = {""};
+    struct lb_error why = {""};
     enum lb_cudnn_variant variant = lb_cudnn_variant_of(config->variant);
-    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &why);
-    const char *name = lb_cudnn_variant_names[usual];
-    if (variant == CUDNN_AUTO)
-        snprintf(text, size, "PyTorch's rule picks %s: %.200s", name, why.text);
-    else if (lb_cudnn_rules_left_out(variant, problem, device, &left))
-        snprintf(text, size, "PyTorch's rule picks %s, not this: %.200s", name, left.text);
-    else
-        snprintf(text, size, "PyTorch's rule picks this: %.200s", why.text);
+    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, lb_device_known(NULL), &why);
+    snprintf(text, size, "PyTorch's rule picks %s%s: %.200s%s",
+             variant == usual ? "this" : lb_cudnn_variant_names[usual],
+             variant == usual || variant == CUDNN_AUTO ? "" : ", not this", why.text,
+             variant == CUDNN_PERSIST_DYNAMIC ? "; it never picks persist_dynamic" : "");
 }
 
 /* Asks the library about one algorithm, after the rules. */

@@ -166,20 +166,3 @@ enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
     note(why, "f16, one layer, one direction, and sizes within its gate");
     return CUDNN_PERSIST_STATIC;
 }
-
-bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_error *why)
-{
-    struct lb_error reason = {""};
-    enum lb_cudnn_variant usual = lb_cudnn_rules_usual(problem, device, &reason);
-    if (variant == usual)
-        return false;
-    if (variant == CUDNN_PERSIST_DYNAMIC)
-        note(why, "%.200s; it never picks persist_dynamic", reason.text);
-    else if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_BACKWARD)
-        note(why, "hidden %lld is above %d", (long long)problem->hidden,
-             lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX);
-    else if (variant != CUDNN_PERSIST_STATIC || check_persist_gate(problem, device, why) == LB_OK)
-        note(why, "%.200s", reason.text);
-    return true;
-}

@@ -39,9 +39,4 @@ enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            const struct lb_device_info *device,
                                            struct lb_error *why);
 
-/* Why PyTorch would not choose the variant (not AUTO): why gets the criterion that fails. False,
- * and nothing said, where it would. */
-bool lb_cudnn_rules_left_out(enum lb_cudnn_variant variant, const struct lb_problem *problem,
-                             const struct lb_device_info *device, struct lb_error *why);
-
 #endif
