@@ -17,6 +17,7 @@
 #include "api/impl.h"
 #include "api/int8.h"
 #include "base/arena.h"
+#include "impls/common/simd_kernels.h"
 #include "impls/onednn/compat.h"
 
 struct lb_dnnl lb_dnnl;
@@ -111,6 +112,7 @@ struct onednn {
     dnnl_stream_t stream;
     struct layer *layers; /* [L]; owned */
     struct counts n;
+    const struct lb_simd_kernels *bf16; /* whose conversions are used */
 
     /* In the harness's buffers; NULL where the pass or the dtype needs none. */
     char *lower;               /* outputs of all layers but the last, each [T, B, D*P]; dtype */
@@ -141,26 +143,6 @@ static struct counts counts_of(const struct lb_problem *p)
         .slice = (size_t)p->batch * wide,
         .size = lb_dtype_size(p->dtype),
     };
-}
-
-/* Converts bf16 [count] to f32, which is exact. */
-static void bf16_to_f32(const uint16_t *from, float *to, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits = (uint32_t)from[i] << 16;
-        memcpy(to + i, &bits, sizeof(bits));
-    }
-}
-
-/* Converts f32 [count] to bf16, rounding to nearest even. NaN stays NaN. */
-static void f32_to_bf16(const float *from, uint16_t *to, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, from + i, sizeof(bits));
-        uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-        to[i] = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16) | 0x40 : rounded);
-    }
 }
 
 static enum lb_status onednn_supports(const struct lb_problem *p,
@@ -460,6 +442,7 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     if (!net->layers)
         return lb_fail(err, LB_OOM, "out of memory");
     net->n = counts_of(problem);
+    net->bf16 = lb_simd_kernels_best(LB_BF16);
     LB_TRY(set_threads(config->threads, err));
     if (!engine)
         LB_TRY(DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0)));
@@ -791,7 +774,7 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
     struct counts n = net->n;
     const void *x = net->x ? net->x : io->x;
     if (net->c0)
-        bf16_to_f32(io->c0, net->c0, n.state);
+        net->bf16->to_f32(io->c0, net->c0, n.state);
     if (net->x) {
         const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, net->from}, {DNNL_ARG_TO, net->to}};
         LB_CHECK(DNNL(dnnl_memory_set_data_handle(net->from, (void *)(uintptr_t)io->x)));
@@ -804,7 +787,7 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
     if (net->hn)
         memcpy(io->hn, net->hn, n.h * n.size);
     if (net->cn && net->problem.dtype == LB_BF16)
-        f32_to_bf16(net->cn, io->cn, n.state);
+        net->bf16->from_f32(net->cn, io->cn, n.state);
     else if (net->cn)
         memcpy(io->cn, net->cn, n.state * sizeof(float));
     return LB_OK;
@@ -851,16 +834,16 @@ static enum lb_status onednn_backward(void *self, const struct lb_backward_io *i
     struct counts n = net->n;
     clear_gradients(net);
     if (net->dy) {
-        bf16_to_f32(io->dy, net->dy, n.y);
-        bf16_to_f32(io->dhn, net->dhn, n.state);
-        bf16_to_f32(io->dcn, net->dcn, n.state);
+        net->bf16->to_f32(io->dy, net->dy, n.y);
+        net->bf16->to_f32(io->dhn, net->dhn, n.state);
+        net->bf16->to_f32(io->dcn, net->dcn, n.state);
     }
     for (size_t l = n.L; l-- > 0;)
         LB_CHECK(backward_layer(net, l, io, err));
     if (net->dy) {
-        f32_to_bf16(net->dx, io->dx, n.x);
-        f32_to_bf16(net->dh0, io->dh0, n.state);
-        f32_to_bf16(net->dc0, io->dc0, n.state);
+        net->bf16->from_f32(net->dx, io->dx, n.x);
+        net->bf16->from_f32(net->dh0, io->dh0, n.state);
+        net->bf16->from_f32(net->dc0, io->dc0, n.state);
     }
     return LB_OK;
 }
@@ -873,7 +856,7 @@ static void copy_gradient(const struct onednn *net, size_t l, const float *stagi
     size_t D = (size_t)net->problem.directions;
     for (size_t d = 0; d < D; d++)
         if (net->problem.dtype == LB_BF16)
-            f32_to_bf16(staging + d * count, to[l * D + d], count);
+            net->bf16->from_f32(staging + d * count, to[l * D + d], count);
         else
             memcpy(to[l * D + d], staging + d * count, count * sizeof(float));
 }
