@@ -249,10 +249,9 @@ struct lb_simd_kernels {
     void (*to_f32)(const void *from, float *to, size_t count);
     void (*from_f32)(const float *from, void *to, size_t count);
     const struct lb_tile_kernels *tiles; /* where not NULL, it replaces pack_operand to pack */
-    /* Elementwise on v [count]; count is a multiple of simd_width, and out may be v. f64 calls
-     * libm. bf16 and f16 take and return f32. The error in f32 is at most LB_CPU_SIGMOID_ULP and
-     * LB_CPU_TANH_ULP, for bf16 LB_CPU_BF16_ULP, for any finite v, except that sigmoids below
-     * 2^-125 are returned as 2^-125.5. NaN gives NaN. */
+    /* Elementwise on v [count]; out may be v. f64 calls libm. bf16 and f16 take and return f32. The
+     * error in f32 is at most LB_CPU_SIGMOID_ULP and LB_CPU_TANH_ULP, for bf16 LB_CPU_BF16_ULP, for
+     * any finite v, except that sigmoids below 2^-125 are returned as 2^-125.5. NaN gives NaN. */
     void (*sigmoid)(const void *v, void *out, size_t count);
     void (*tanh)(const void *v, void *out, size_t count);
 };

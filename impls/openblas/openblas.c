@@ -9,6 +9,7 @@
 
 #include "api/impl.h"
 #include "base/arena.h"
+#include "device/weight_packing.h"
 #include "host/shared_library.h"
 #include "impls/common/simd_kernels.h"
 
@@ -52,16 +53,15 @@ struct openblas {
     size_t T, B, H, D, L;
     size_t layer_dirs, rows, wide; /* L*D, T*B, D*H */
     size_t elem;                   /* bytes of an element */
-    size_t units, gates;           /* H padded to whole vectors; four times that */
+    size_t gates;                  /* 4H */
 
     /* In the harness's buffers; NULL where the pass needs none. */
-    char *gate_rows; /* [L*D, T*B, 4, units], later their gradients; infer: of one layer_dir */
-    char *cells;     /* [L*D, T + 1, B, units], see cells_at; infer: two steps of one
-                      * layer_dir */
+    char *gate_rows; /* [L*D, T*B, 4H], later their gradients; infer: of one layer_dir */
+    char *cells;     /* [L*D, T + 1, B, H], see cells_at; infer: two steps of one layer_dir */
     char *lower;     /* outputs of all layers but the last, each [T, B, D*H]; infer: two */
-    char *tanh_c;    /* [B, units] */
-    char *dh, *dc;   /* [B, units] */
-    char *first;     /* [B, 4, units] gate gradients at each row's first step */
+    char *tanh_c;    /* [B, H] */
+    char *dh, *dc;   /* [B, H] */
+    char *first;     /* [B, 4H] gate gradients at each row's first step */
     char *between;   /* [T, B, D*H] gradient of a lower layer's output */
     char description[160];
 };
@@ -85,9 +85,8 @@ static enum lb_status openblas_supports(const struct lb_problem *p,
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "act-%s: the cell of openblas has tanh only",
                        lb_act_name(p->act));
-    double filled = (double)p->hidden + (double)lb_simd_kernels_best(p->dtype)->simd_width;
-    const double sides[] = {(double)p->seq_len * (double)p->batch, 4 * filled, (double)p->input,
-                            (double)p->directions * (double)p->hidden};
+    const double sides[] = {(double)p->seq_len * (double)p->batch, 4 * (double)p->hidden,
+                            (double)p->input, (double)p->directions * (double)p->hidden};
     for (size_t i = 0; i < sizeof(sides) / sizeof(sides[0]); i++)
         if (sides[i] > INT_MAX)
             return lb_fail(why, LB_UNSUPPORTED, "a matrix side of %.0f: OpenBLAS takes at most %d",
@@ -148,9 +147,7 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
     blas->rows = blas->T * blas->B;
     blas->wide = blas->D * blas->H;
     blas->elem = lb_dtype_size(p->dtype);
-    blas->units = (blas->H + blas->kernels->simd_width - 1) / blas->kernels->simd_width *
-                  blas->kernels->simd_width;
-    blas->gates = 4 * blas->units;
+    blas->gates = 4 * blas->H;
     describe(blas);
     return LB_OK;
 }
@@ -161,8 +158,7 @@ static void lay_out(struct openblas *blas, size_t *reserve, size_t *workspace)
     bool trains = lb_trains(&blas->problem);
     size_t layer_dirs = trains ? blas->layer_dirs : 1;
     size_t lower = !trains && blas->L > 2 ? 2 : blas->L - 1, steps = trains ? blas->T + 1 : 2;
-    size_t state = blas->B * blas->units * blas->elem,
-           output = blas->rows * blas->wide * blas->elem;
+    size_t state = blas->B * blas->H * blas->elem, output = blas->rows * blas->wide * blas->elem;
     struct lb_arena scratch = {.base = blas->buffers.workspace};
     struct lb_arena kept = {.base = blas->buffers.reserve};
     struct lb_arena *passes = trains ? &kept : &scratch;
@@ -185,59 +181,32 @@ static size_t input_of(const struct openblas *blas, size_t layer_dir)
     return layer_dir < blas->D ? (size_t)blas->problem.input : blas->wide;
 }
 
-/* Number of weights of all layer_dirs before this one; layer_dir L*D gives the total. */
-static size_t weights_before(const struct openblas *blas, size_t layer_dir)
-{
-    size_t first = layer_dir < blas->D ? layer_dir : blas->D, later = layer_dir - first;
-    return blas->gates * (first * ((size_t)blas->problem.input + blas->H + 1) +
-                          later * (blas->wide + blas->H + 1));
-}
-
 static enum lb_status openblas_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct openblas *blas = self;
     double gates = (double)blas->layer_dirs * (double)blas->gates;
-    double columns = (double)blas->problem.input + (double)blas->wide + (double)blas->H + 1;
+    double columns = (double)blas->problem.input + (double)blas->wide + (double)blas->H + 2;
     if (gates * (double)blas->rows > 0x1p58 || gates * columns > 0x1p58)
         return lb_fail(err, LB_OOM, "%.3g gates of all layers: more than any memory", gates);
-    sizes->weights = weights_before(blas, blas->layer_dirs) * blas->elem;
+    sizes->weights = lb_packed_bytes(&blas->problem, blas->problem.dtype);
     sizes->gradients = lb_has_backward(&blas->problem) ? sizes->weights : 0;
     lay_out(blas, &sizes->reserve, &sizes->workspace);
     return LB_OK;
 }
 
-/* The weights of one layer_dir or their gradients, [4, units, columns]: rows past H are zero. */
+/* The weights of one layer_dir or their gradients. */
 struct parts {
-    char *ih, *hh, *bias; /* of I_l, H and 1 columns */
+    char *ih, *hh, *b_ih, *b_hh; /* [4H, I_l], [4H, H], [4H], [4H] */
 };
 
-/* Those of a layer_dir in `base`, which is the buffer of weights or of gradients. */
+/* Those of a layer_dir in `base`, which is the packed buffer of weights or of gradients. */
 static struct parts parts_of(const struct openblas *blas, void *base, size_t layer_dir)
 {
-    struct parts parts;
-    parts.ih = at(blas, base, weights_before(blas, layer_dir));
-    parts.hh = at(blas, parts.ih, blas->gates * input_of(blas, layer_dir));
-    parts.bias = at(blas, parts.hh, blas->gates * blas->H);
-    return parts;
-}
-
-/* from [4, H, columns] -> to [4, units, columns] */
-static void copy_padded(const struct openblas *blas, char *to, const void *from, size_t columns)
-{
-    size_t part = blas->H * columns;
-    memset(to, 0, blas->gates * columns * blas->elem);
-    for (size_t g = 0; g < 4; g++)
-        memcpy(at(blas, to, g * blas->units * columns), at(blas, from, g * part),
-               part * blas->elem);
-}
-
-/* from [4, units, columns] -> to [4, H, columns] */
-static void copy_unpadded(const struct openblas *blas, void *to, const char *from, size_t columns)
-{
-    size_t part = blas->H * columns;
-    for (size_t g = 0; g < 4; g++)
-        memcpy(at(blas, to, g * part), at(blas, from, g * blas->units * columns),
-               part * blas->elem);
+    char *of[LB_WEIGHT_COUNT];
+    for (int w = 0; w < LB_WEIGHT_COUNT; w++)
+        of[w] = (char *)base +
+                lb_packed_offset(&blas->problem, blas->problem.dtype, layer_dir, (enum lb_weight)w);
+    return (struct parts){of[LB_W_IH], of[LB_W_HH], of[LB_B_IH], of[LB_B_HH]};
 }
 
 /* sum [count] += values */
@@ -249,18 +218,15 @@ static void add(const struct openblas *blas, size_t count, const void *values, v
         library.cblas_daxpy((blasint)count, 1, values, 1, sum, 1);
 }
 
-/* Writes the padded weights of all layers, with one bias for two. */
-static void pack(const struct openblas *blas, const struct lb_weights *weights)
+/* Writes the weights of all layers. b_ih becomes the sum of both biases. */
+static enum lb_status pack(const struct openblas *blas, const struct lb_weights *weights,
+                           struct lb_error *err)
 {
-    for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
-        struct parts w = parts_of(blas, blas->buffers.weights, ld);
-        copy_padded(blas, w.ih, weights->w_ih[ld], input_of(blas, ld));
-        copy_padded(blas, w.hh, weights->w_hh[ld], blas->H);
-        copy_padded(blas, w.bias, weights->b_ih[ld], 1);
-        for (size_t g = 0; g < 4; g++)
-            add(blas, blas->H, at(blas, weights->b_hh[ld], g * blas->H),
-                at(blas, w.bias, g * blas->units));
-    }
+    void *packed = blas->buffers.weights;
+    LB_CHECK(lb_packed_upload(&blas->problem, &lb_host_space, packed, weights, err));
+    for (size_t ld = 0; ld < blas->layer_dirs; ld++)
+        add(blas, blas->gates, weights->b_hh[ld], parts_of(blas, packed, ld).b_ih);
+    return LB_OK;
 }
 
 static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buffers,
@@ -268,11 +234,9 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
 {
     struct openblas *blas = self;
     size_t reserve, workspace;
-    (void)err;
     blas->buffers = *buffers;
     lay_out(blas, &reserve, &workspace);
-    pack(blas, weights);
-    return LB_OK;
+    return pack(blas, weights, err);
 }
 
 /* The cell's arithmetic is compiled for several instruction sets, as are its sigmoid and tanh. */
@@ -291,10 +255,9 @@ struct row_backward {
 };
 
 struct cell {
-    void (*new_cells)(const void *gates, const void *c_before, void *c, size_t stride);
-    void (*new_outputs)(const void *gates, const void *tanh_c, void *h, size_t stride,
-                        size_t units);
-    void (*backward)(const struct row_backward *row, size_t stride, size_t units);
+    void (*new_cells)(const void *gates, const void *c_before, void *c, size_t H);
+    void (*new_outputs)(const void *gates, const void *tanh_c, void *h, size_t H);
+    void (*backward)(const struct row_backward *row, size_t H);
 };
 
 #define real        float
@@ -416,7 +379,7 @@ struct layer_dir {
     const void *in; /* [T, B, I_l] */
     char *y;        /* [T, B, D*H], at this direction's first unit */
     const void *h0; /* [B, H] */
-    char *gates;    /* [T, B, 4, units] */
+    char *gates;    /* [T, B, 4H] */
     size_t state;   /* elements of [L*D, B, H] before this layer_dir's */
 };
 
@@ -440,14 +403,14 @@ static struct layer_dir open_layer_dir(const struct openblas *blas, size_t index
     };
 }
 
-/* Cell states [B, units] between steps: slot s is before step s and after step s - 1 in time. A row
+/* Cell states [B, H] between steps: slot s is before step s and after step s - 1 in time. A row
  * of n steps goes from slot 0 to n, or from n to 0 in reverse. Infer alternates between two slots.
  */
 static char *cells_at(const struct layer_dir *ld, size_t s)
 {
     const struct openblas *blas = ld->blas;
     size_t slot = lb_trains(&blas->problem) ? ld->index * (blas->T + 1) + s : s % 2;
-    return at(blas, blas->cells, slot * blas->B * blas->units);
+    return at(blas, blas->cells, slot * blas->B * blas->H);
 }
 
 static char *cells_before(const struct layer_dir *ld, size_t t)
@@ -482,9 +445,8 @@ static void read_cells(const struct layer_dir *ld, const void *c0)
 {
     const struct openblas *blas = ld->blas;
     for (size_t b = 0; b < blas->B; b++) {
-        char *row = cells_at(ld, ld->d == 0 ? 0 : length_of(blas, b));
-        memset(at(blas, row, b * blas->units), 0, blas->units * blas->elem);
-        memcpy(at(blas, row, b * blas->units), at(blas, c0, ld->state + b * blas->H),
+        char *cells = cells_at(ld, ld->d == 0 ? 0 : length_of(blas, b));
+        memcpy(at(blas, cells, b * blas->H), at(blas, c0, ld->state + b * blas->H),
                blas->H * blas->elem);
     }
 }
@@ -497,8 +459,7 @@ static void write_states(const struct layer_dir *ld, void *hn, void *cn)
         memcpy(at(blas, hn, ld->state + b * blas->H),
                at(blas, ld->y, (last * blas->B + b) * blas->wide), blas->H * blas->elem);
         memcpy(at(blas, cn, ld->state + b * blas->H),
-               at(blas, cells_at(ld, ld->d == 0 ? length : 0), b * blas->units),
-               blas->H * blas->elem);
+               at(blas, cells_at(ld, ld->d == 0 ? length : 0), b * blas->H), blas->H * blas->elem);
     }
 }
 
@@ -518,26 +479,24 @@ static void step_forward(const struct layer_dir *ld, size_t t)
 {
     const struct openblas *blas = ld->blas;
     const struct lb_simd_kernels *k = blas->kernels;
-    size_t n = active(blas, t), units = blas->units;
+    size_t n = active(blas, t), H = blas->H;
     char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
     char *y = at(blas, ld->y, t * blas->B * blas->wide);
     char *before = cells_before(ld, t), *after = cells_after(ld, t);
     add_recurrent(ld, t, gates);
     for (size_t b = 0; b < n; b++) {
         char *row = at(blas, gates, b * blas->gates);
-        k->sigmoid(row, row, 2 * units);
-        k->tanh(at(blas, row, 2 * units), at(blas, row, 2 * units), units);
-        k->sigmoid(at(blas, row, 3 * units), at(blas, row, 3 * units), units);
-        cell_of(blas)->new_cells(row, at(blas, before, b * units), at(blas, after, b * units),
-                                 units);
+        k->sigmoid(row, row, 2 * H);
+        k->tanh(at(blas, row, 2 * H), at(blas, row, 2 * H), H);
+        k->sigmoid(at(blas, row, 3 * H), at(blas, row, 3 * H), H);
+        cell_of(blas)->new_cells(row, at(blas, before, b * H), at(blas, after, b * H), H);
     }
-    k->tanh(after, blas->tanh_c, n * units);
+    k->tanh(after, blas->tanh_c, n * H);
     for (size_t b = 0; b < n; b++)
-        cell_of(blas)->new_outputs(at(blas, gates, b * blas->gates),
-                                   at(blas, blas->tanh_c, b * units), at(blas, y, b * blas->wide),
-                                   units, blas->H);
+        cell_of(blas)->new_outputs(at(blas, gates, b * blas->gates), at(blas, blas->tanh_c, b * H),
+                                   at(blas, y, b * blas->wide), H);
     for (size_t b = n; b < blas->B; b++)
-        memset(at(blas, y, b * blas->wide), 0, blas->H * blas->elem);
+        memset(at(blas, y, b * blas->wide), 0, H * blas->elem);
 }
 
 static enum lb_status openblas_forward(void *self, const struct lb_forward_io *io,
@@ -551,7 +510,7 @@ static enum lb_status openblas_forward(void *self, const struct lb_forward_io *i
         struct layer_dir ld = open_layer_dir(blas, index, io->x, io->y, io->h0);
         read_cells(&ld, io->c0);
         for (size_t row = 0; row < blas->rows; row++)
-            memcpy(at(blas, ld.gates, row * blas->gates), ld.w.bias, blas->gates * blas->elem);
+            memcpy(at(blas, ld.gates, row * blas->gates), ld.w.b_ih, blas->gates * blas->elem);
         add_to_gates(blas, (struct matrix){ld.in, blas->rows, ld.input}, ld.input, ld.w.ih,
                      ld.gates);
         for (size_t i = 0; i < blas->T; i++)
@@ -561,39 +520,38 @@ static enum lb_status openblas_forward(void *self, const struct lb_forward_io *i
     return LB_OK;
 }
 
-/* dh [B, units] of the rows that have step t: from the step after it, or dhn at a row's last step.
+/* dh [B, H] of the rows that have step t: from the step after it, or dhn at a row's last step.
  */
 static void output_gradients(const struct layer_dir *ld, size_t t, const void *dhn)
 {
     const struct openblas *blas = ld->blas;
     size_t after = step_after(ld, t), going = both_active(blas, t, after), H = blas->H;
     const char *da = at(blas, ld->gates, after * blas->B * blas->gates);
-    input_gradient(blas, da, going, ld->w.hh, H, 0, blas->dh, blas->units);
-    for (size_t b = going; b < active(blas, t); b++)
-        memcpy(at(blas, blas->dh, b * blas->units), at(blas, dhn, ld->state + b * H),
-               H * blas->elem);
+    input_gradient(blas, da, going, ld->w.hh, H, 0, blas->dh, H);
+    memcpy(at(blas, blas->dh, going * H), at(blas, dhn, ld->state + going * H),
+           (active(blas, t) - going) * H * blas->elem);
 }
 
 /* dy [T, B, D*H], at this direction's first unit. */
 static void step_backward(const struct layer_dir *ld, size_t t, const void *dhn, const void *dy)
 {
     const struct openblas *blas = ld->blas;
-    size_t n = active(blas, t), units = blas->units, row_bytes = blas->gates * blas->elem;
+    size_t n = active(blas, t), H = blas->H, row_bytes = blas->gates * blas->elem;
     size_t going = both_active(blas, t, step_before(ld, t)); /* the other active rows start here */
     char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
     const char *before = cells_before(ld, t);
     output_gradients(ld, t, dhn);
-    blas->kernels->tanh(cells_after(ld, t), blas->tanh_c, n * units);
+    blas->kernels->tanh(cells_after(ld, t), blas->tanh_c, n * H);
     for (size_t b = 0; b < n; b++) {
         struct row_backward row = {
             .gates = at(blas, gates, b * blas->gates),
-            .c_before = at(blas, before, b * units),
-            .tanh_c = at(blas, blas->tanh_c, b * units),
-            .dh = at(blas, blas->dh, b * units),
+            .c_before = at(blas, before, b * H),
+            .tanh_c = at(blas, blas->tanh_c, b * H),
+            .dh = at(blas, blas->dh, b * H),
             .dy = at(blas, dy, (t * blas->B + b) * blas->wide),
-            .dc = at(blas, blas->dc, b * units),
+            .dc = at(blas, blas->dc, b * H),
         };
-        cell_of(blas)->backward(&row, units, blas->H);
+        cell_of(blas)->backward(&row, H);
     }
     memset(at(blas, gates, n * blas->gates), 0, (blas->B - n) * row_bytes);
     memcpy(at(blas, blas->first, going * blas->gates), at(blas, gates, going * blas->gates),
@@ -614,25 +572,23 @@ static void weight_gradients(const struct layer_dir *ld)
     weight_gradient(blas, blas->first, (struct matrix){ld->h0, blas->B, blas->H}, blas->H, 0,
                     dw.hh);
     weight_gradient(blas, da, (struct matrix){h, later, blas->wide}, blas->H, 1, dw.hh);
-    memset(dw.bias, 0, blas->gates * blas->elem);
+    memset(dw.b_ih, 0, blas->gates * blas->elem);
     for (size_t row = 0; row < blas->rows; row++)
-        add(blas, blas->gates, at(blas, ld->gates, row * blas->gates), dw.bias);
+        add(blas, blas->gates, at(blas, ld->gates, row * blas->gates), dw.b_ih);
+    memcpy(dw.b_hh, dw.b_ih, blas->gates * blas->elem);
 }
 
 static void backward_layer_dir(const struct layer_dir *ld, const struct lb_backward_io *io)
 {
     const struct openblas *blas = ld->blas;
     const void *dy = ld->l == blas->L - 1 ? io->dy : blas->between;
-    for (size_t b = 0; b < blas->B; b++)
-        memcpy(at(blas, blas->dc, b * blas->units), at(blas, io->dcn, ld->state + b * blas->H),
-               blas->H * blas->elem);
+    size_t bytes = blas->B * blas->H * blas->elem;
+    memcpy(blas->dc, at(blas, io->dcn, ld->state), bytes);
     for (size_t i = 0; i < blas->T; i++)
         step_backward(ld, ld->d == 0 ? blas->T - 1 - i : i, io->dhn, at(blas, dy, ld->d * blas->H));
     input_gradient(blas, blas->first, blas->B, ld->w.hh, blas->H, 0, at(blas, io->dh0, ld->state),
                    blas->H);
-    for (size_t b = 0; b < blas->B; b++)
-        memcpy(at(blas, io->dc0, ld->state + b * blas->H), at(blas, blas->dc, b * blas->units),
-               blas->H * blas->elem);
+    memcpy(at(blas, io->dc0, ld->state), blas->dc, bytes);
     weight_gradients(ld);
 }
 
@@ -659,21 +615,14 @@ static enum lb_status openblas_gradients(void *self, const struct lb_gradients *
                                          struct lb_error *err)
 {
     const struct openblas *blas = self;
-    (void)err;
-    for (size_t ld = 0; ld < blas->layer_dirs; ld++) {
-        struct parts from = parts_of(blas, blas->buffers.gradients, ld);
-        copy_unpadded(blas, gradients->dw_ih[ld], from.ih, input_of(blas, ld));
-        copy_unpadded(blas, gradients->dw_hh[ld], from.hh, blas->H);
-        copy_unpadded(blas, gradients->db_ih[ld], from.bias, 1);
-        copy_unpadded(blas, gradients->db_hh[ld], from.bias, 1);
-    }
-    return LB_OK;
+    return lb_packed_download(&blas->problem, &lb_host_space, blas->problem.dtype,
+                              blas->buffers.gradients, gradients, err);
 }
 
 static enum lb_status openblas_update(void *self, const struct lb_update_io *io,
                                       struct lb_error *err)
 {
-    pack(self, &io->weights);
+    LB_CHECK(pack(self, &io->weights, err));
     return openblas_gradients(self, &io->gradients, err);
 }
 

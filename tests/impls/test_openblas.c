@@ -68,7 +68,7 @@ TEST(sides_beyond_an_int_are_refused)
     assert_string_equal(why.text, "a matrix side of 2147483648: OpenBLAS takes at most 2147483647");
     problem.seq_len--;
     assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_OK);
-    problem.hidden = INT32_MAX / 4 - 1; /* padded to whole vectors, it becomes too large */
+    problem.hidden = INT32_MAX / 4 + 1; /* four gates of which are too many */
     assert_int_equal(lb_impl_openblas.supports(&problem, &config, &why), LB_UNSUPPORTED);
 }
 

@@ -144,6 +144,29 @@ static double get(enum lb_dtype dtype, const void *array, size_t index)
     return value;
 }
 
+/* Results do not depend on how many there are, and nothing is written behind the last. */
+static void try_counts(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
+{
+    enum { MOST = 40 };
+    void (*const functions[])(const void *v, void *out, size_t count) = {kernels->sigmoid,
+                                                                         kernels->tanh};
+    size_t size = lb_dtype_size(dtype);
+    double v[MOST], all[MOST], some[MOST], untouched[MOST];
+    unsigned seed = 1;
+    memset(untouched, 0x5a, sizeof(untouched));
+    for (size_t i = 0; i < MOST; i++)
+        put(dtype, v, i, 8 * draw(&seed));
+    for (size_t f = 0; f < 2; f++) {
+        functions[f](v, all, MOST);
+        for (size_t count = 0; count < MOST; count++) {
+            memcpy(some, untouched, sizeof(some));
+            functions[f](v, some, count);
+            assert_memory_equal(some, all, count * size);
+            assert_memory_equal((char *)some + count * size, untouched, (MOST - count) * size);
+        }
+    }
+}
+
 static void *all_drawn[16]; /* the arrays of one check */
 static size_t drawn_count;
 
@@ -502,6 +525,7 @@ static void try_half_outers(const struct lb_simd_kernels *kernels, enum lb_dtype
 static struct check checks[] = {
     {"sigmoid_and_tanh_keep_their_bounds", F32 | BF16 | F16, hold_functions, false},
     {"tanh_is_never_beyond_one", F32, try_tanh_near_one, false},
+    {"sigmoid_and_tanh_take_any_count", F32 | F64, try_counts, false},
     {"gemms_are_those_of_plain_loops", F32 | F64, try_gemms, false},
     {"nothing_is_written_beyond_the_columns", F32 | F64, try_columns, false},
     {"weight_gradients_are_those_of_plain_loops", F32 | F64, try_outers, false},
