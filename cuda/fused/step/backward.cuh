@@ -13,10 +13,10 @@ template <class T>
 __device__ inline const T *gradient_row(const lb_fused_backward_args &a, int direction, int row,
                                         int step)
 {
-    int length = length_of(a, row);
+    int length = length_or_zero(a, row);
     if (step + 1 >= length)
         return nullptr;
-    size_t index = sequence_index(a, direction, row, length, step + 1);
+    size_t index = row_in_sequence(a, direction, length, step + 1, row);
     return static_cast<const T *>(a.dgates) + 4 * index * a.hidden;
 }
 
@@ -140,9 +140,9 @@ __device__ inline void find_gradient(const lb_fused_backward_args &a, const bloc
 {
     int unit = p.first_unit + index % Tile::rows;
     int row = p.first_row + index / Tile::rows * Tile::blocks + p.rank;
-    cell.length = unit < a.hidden ? length_of(a, row) : 0;
-    cell.at = sequence_index(a, p.direction, row, cell.length, step) * a.hidden + unit;
-    cell.state = state_index(a, p.direction, row) * a.hidden + unit;
+    cell.length = unit < a.hidden ? length_or_zero(a, row) : 0;
+    cell.at = row_in_sequence(a, p.direction, cell.length, step, row) * a.hidden + unit;
+    cell.state = row_in_state(a, p.direction, row) * a.hidden + unit;
 }
 
 /* Returns where carry has dc of a cell. */
@@ -231,7 +231,9 @@ __device__ inline void backward_block(const lb_fused_backward_args &a, int step,
         a.weights, p, a.hidden, p.first_unit, 4l * a.hidden * static_cast<long>(sizeof(T)),
         [&](int row) { return gradient_row<T>(a, p.direction, p.first_row + row, step); });
     const tile_sums<Product, Tile> sums(memory, p.rank, a.batch - p.first_row);
-    bool lives = step + 1 < length_of(a, p.first_row); /* lengths descend; equal in a cluster */
+    /* Lengths descend: when the tile's first row has no such step, none of its rows has. All blocks
+     * of a cluster have the same tile. */
+    bool lives = step + 1 < length_or_zero(a, p.first_row);
     if (lives) {
         prefetch_weights(from, memory);
         sums.open();

@@ -13,12 +13,12 @@ template <class T>
 __device__ inline const T *state_row(const lb_fused_forward_args &a, int direction, int row,
                                      int step)
 {
-    int length = length_of(a, row);
+    int length = length_or_zero(a, row);
     if (step >= length)
         return nullptr;
     const T *from = static_cast<const T *>(step == 0 ? a.h0 : a.y);
-    size_t index = step == 0 ? state_index(a, direction, row)
-                             : sequence_index(a, direction, row, length, step - 1);
+    size_t index = step == 0 ? row_in_state(a, direction, row)
+                             : row_in_sequence(a, direction, length, step - 1, row);
     return from + index * a.hidden;
 }
 
@@ -64,10 +64,10 @@ __device__ inline void load_cell(const lb_fused_forward_args &a, const forward_t
 {
     int column = t.column + n * t.apart;
     cell.row = t.place.first_row + column;
-    cell.length = column < Tile::columns && t.unit < a.hidden ? length_of(a, cell.row) : 0;
+    cell.length = column < Tile::columns && t.unit < a.hidden ? length_or_zero(a, cell.row) : 0;
     if (step >= cell.length)
         return;
-    size_t at = sequence_index(a, t.place.direction, cell.row, cell.length, step);
+    size_t at = row_in_sequence(a, t.place.direction, cell.length, step, cell.row);
     cell.pre = static_cast<const four<R> *>(a.pre)[at * a.hidden + t.unit];
     for (int q = 0; q < 4; q++)
         cell.pre.of[q] += bias.of[q];
@@ -79,7 +79,7 @@ __device__ inline void load_c(const lb_fused_forward_args &a, const forward_thre
 {
     if (step >= cell.length)
         return;
-    size_t state = state_index(a, t.place.direction, cell.row) * a.hidden + t.unit;
+    size_t state = row_in_state(a, t.place.direction, cell.row) * a.hidden + t.unit;
     cell.c = step == 0 ? R(convert_to_real(static_cast<const T *>(a.c0)[state]))
                        : static_cast<const R *>(a.carry)[state];
 }
@@ -96,7 +96,7 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const forward
     if (cell.length == 0)
         return;
     const int direction = t.place.direction;
-    size_t at = sequence_index(a, direction, cell.row, cell.length, step) * a.hidden + t.unit;
+    size_t at = row_in_sequence(a, direction, cell.length, step, cell.row) * a.hidden + t.unit;
     if (step >= cell.length) {
         static_cast<T *>(a.y)[at] = convert_to_storage<T>(R(0));
         return;
@@ -107,7 +107,7 @@ __device__ inline void finish_cell(const lb_fused_forward_args &a, const forward
         gates.of[q] = q == 2 ? squash<T>(sum, relu) : functions_of<T>::sigmoid(sum);
     }
     R c = gates.of[1] * cell.c + gates.of[0] * gates.of[2], h = gates.of[3] * squash<T>(c, relu);
-    size_t state = state_index(a, direction, cell.row) * a.hidden + t.unit;
+    size_t state = row_in_state(a, direction, cell.row) * a.hidden + t.unit;
     static_cast<T *>(a.y)[at] = convert_to_storage<T>(h);
     static_cast<R *>(a.carry)[state] = c;
     if (a.cells) {
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(Tile::threads, (blocks_per_sm<Product, Tile>))
         a.weights, p, 4l * a.hidden, 4l * p.first_unit, a.hidden * static_cast<long>(sizeof(T)),
         [&](int row) { return state_row<T>(a, p.direction, p.first_row + row, step); });
     /* Lengths descend: when the block's first row has ended, all its rows have. */
-    bool lives = step < length_of(a, p.first_row);
+    bool lives = step < length_or_zero(a, p.first_row);
     if (lives)
         prefetch_weights(from, memory);
     forward_cell<R> cells[t.cells];

@@ -176,22 +176,22 @@ __device__ inline void follow_previous_step()
 }
 
 /* Returns the steps of a batch row, or 0 where there is no such row. */
-template <class Args> __device__ inline int length_of(const Args &a, int row)
+template <class Args> __device__ inline int length_or_zero(const Args &a, int row)
 {
     return row < a.batch ? lb_recurrence::length_of(a, row) : 0;
 }
 
-/* Returns the index in [T, B, D] of what a row reads at step `step`. Direction 1 starts at the
- * row's own end. Past the end, time is equal to step in both directions. */
+/* Returns the index in [T, B, D] of what a row of that length reads at step `step`. */
 template <class Args>
-__device__ inline size_t sequence_index(const Args &a, int direction, int row, int length, int step)
+__device__ inline size_t row_in_sequence(const Args &a, int direction, int length, int step,
+                                         int row)
 {
-    int time = direction == 1 && step < length ? length - 1 - step : step;
+    int time = lb_recurrence::time_of(length, direction, step);
     return (static_cast<size_t>(time) * a.batch + row) * a.directions + direction;
 }
 
 /* Returns an index in [D, B]. */
-template <class Args> __device__ inline size_t state_index(const Args &a, int direction, int row)
+template <class Args> __device__ inline size_t row_in_state(const Args &a, int direction, int row)
 {
     return static_cast<size_t>(direction) * a.batch + row;
 }
