@@ -14,8 +14,8 @@ template <class Tile> struct forward_shared {
     static constexpr int sums = Tile::warps * (Tile::split - 1) * Tile::cells * lanes;
     uint4 *weights;   /* [warps, spilled, 32] */
     unsigned char *h; /* [2, units / 16, cells] slices; states use the two buffers in turn */
-    float4
-        *swapped;   /* [warps, split - 1, cells, 32] sums for a warp from the others of its group */
+    /* [warps, split - 1, cells, 32] sums for a warp from the others of its group */
+    float4 *swapped;
     uint64_t *full; /* [2] */
 
     __device__ inline explicit forward_shared(unsigned char *at)
@@ -37,8 +37,8 @@ template <class Tile> struct forward_thread {
     float c[Tile::cells], h[Tile::cells];
     float4 bias, pre[Tile::cells]; /* pre: of the next step */
     stationary<Tile> weights;
-    uint32_t
-        peer[(Tile::blocks + 7) / 8]; /* addresses of h in the blocks that this lane sends to */
+    /* Addresses of h in the blocks that this lane sends to. */
+    uint32_t peer[(Tile::blocks + 7) / 8];
 };
 
 /* Returns h before the first step: h0, or y as the previous launch wrote it. For a row that has
@@ -117,10 +117,8 @@ __device__ inline void swap_sums(float (&own)[Tile::cells][4],
 {
     int member = p.warp % Tile::split;
     for (int m = 0; m < Tile::split; m++) {
-        int from =
-            member < m
-                ? member
-                : member - 1; /* this warp's number among the others of the receiver's group */
+        /* This warp's number among the others of the receiver's group. */
+        int from = member < m ? member : member - 1;
         float4 *to =
             sums + ((p.warp - member + m) * (Tile::split - 1) + from) * Tile::cells * lanes;
         for (int i = 0; i < Tile::cells; i++) {

@@ -430,8 +430,8 @@ template <class Math, class Tile> struct tile_group {
  * their 16 units. Rows g and g + 8, of which a lane has sums, are units 2 g and 2 g + 1. */
 template <class Math, class Tile> struct sending {
     using message = lb_grid::message<typename Math::stored>;
-    static constexpr int apart =
-        Tile::warps * 16; /* units from one row tile of a warp to the next */
+    /* Units from one row tile of a warp to the next. */
+    static constexpr int apart = Tile::warps * 16;
     static constexpr int eight_bytes = 2 * Tile::units * 4 * message::words; /* of 8 columns */
     static_assert(apart % Tile::units == 0, "all row tiles of a warp have the same slots");
     unsigned char *to;

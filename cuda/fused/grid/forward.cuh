@@ -38,8 +38,8 @@ template <class Math, class Tile> constexpr int ahead = lb_grid_ahead(&Tile::fig
 template <class Math, class Tile> struct forward_thread {
     block_place place;
     waiting wait;
-    unsigned char
-        *exchange;  /* [2, chunks, packets, eights] slices: the copy that this block reads */
+    /* [2, chunks, packets, eights] slices: the copy that this block reads. */
+    unsigned char *exchange;
     int units_sent; /* units of the group, with padding */
     stationary<Tile> weights;
     float4 pre[Tile::cells_thread];  /* with the bias, where Tile::roomy */
@@ -155,8 +155,8 @@ template <class Math, class Tile> struct window_of_h {
      * the stores that they wait for. False when the wait gave up. */
     __device__ inline bool listen(int step, int chunk) const
     {
-        constexpr int senders =
-            Tile::units < deep<Math> ? deep<Math> / Tile::units : 1; /* per packet */
+        /* Blocks that send parts of one packet. */
+        constexpr int senders = Tile::units < deep<Math> ? deep<Math> / Tile::units : 1;
         static_assert(Tile::window * senders <= lanes, "a lane listens to one block");
         const block_place &p = t.place;
         int packet = (first + p.lane / senders) * Tile::warps + p.warp;
@@ -242,9 +242,8 @@ template <class Math, class Tile> struct window_of_h {
  */
 template <class Math, class Tile> struct warp_sums {
     static constexpr int tiles = Tile::rows * Tile::eights;
-    static constexpr int chains = tiles < 4 && !Math::staged
-                                      ? 4 / tiles
-                                      : 1; /* independent, which hides the products' latency */
+    /* Independent sums of the same tile, which hide the products' latency. */
+    static constexpr int chains = tiles < 4 && !Math::staged ? 4 / tiles : 1;
     typename Math::sums of[chains][Tile::rows][Tile::eights];
 };
 
@@ -309,8 +308,8 @@ __device__ inline bool multiply(const lb_fused_forward_args &a, const forward_th
                 return false;
             if (q == 1)
                 trace(now.step, part::arrived);
-            if (LB_FUSED_PRODUCT &&
-                (first + q) * Tile::warps + t.place.warp < t.packets()) /* the whole warp */
+            /* All lanes of the warp take the same branch. */
+            if (LB_FUSED_PRODUCT && (first + q) * Tile::warps + t.place.warp < t.packets())
                 multiply_packet(t, h, first, q, epoch, now.step > a.from, stage, sum);
             int done = q + 1; /* packets whose registers are free */
             if (!next.early || first + Tile::window < Tile::packets || done < ahead<Math, Tile>)

@@ -108,8 +108,8 @@ template <class T, uint32_t above> struct half_math : fast_functions, tensor_for
     static constexpr int lane_units = 8;       /* units of a column in 16 bytes */
     static constexpr int word_units = 2;       /* units in 32 bits */
     static constexpr uint32_t spare = 0x4000u; /* the bit that is 0 in all of [-1, 1] */
-    static constexpr uint32_t above_one =
-        above; /* added to a value above 1, carries into that bit */
+    /* Added to a value above 1, carries into that bit. */
+    static constexpr uint32_t above_one = above;
 
     static __device__ inline uint32_t bits(float v)
     {
