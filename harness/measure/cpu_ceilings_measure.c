@@ -127,7 +127,8 @@ static double peak_amx_int8(float *sink)
 }
 
 /* In assembly, since of _mm512_dpbusd_epi32 GCC 12 makes a store of each sum as well. */
-TARGET("avx512f,avx512vnni") static inline __m512i dot_int8(__m512i sum)
+UNINSTRUMENTED TARGET("avx512f,avx512vnni") static inline __attribute__((always_inline)) __m512i
+    dot_int8(__m512i sum)
 {
     __m512i a = _mm512_set1_epi32(0x7f017f01), b = _mm512_set1_epi32(1);
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
