@@ -26,9 +26,9 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
                    option->argument);
 }
 
-/* Takes the words behind the option, after the one that use may have from behind the '='.
- * LB_INVALID: one is missing, empty or an option, or there is one too many. A value that looks like
- * an option can be given after '='. */
+/* Takes the words that follow the option. `use` may already have one, which stood after '='; a
+ * value that looks like an option can be given there. LB_INVALID: a word is missing, empty or an
+ * option, or there is one too many. */
 static enum lb_status take_words(struct reader *reader, struct lb_option_use *use,
                                  struct lb_error *err)
 {

@@ -130,8 +130,8 @@ struct lb_option {
     const char *short_name; /* "-o"; NULL: none */
     bool joined;            /* matches every word that begins with name; the value is what follows
                                in that word */
-    int least, most;        /* how many words an option with an argument takes, LB_WORDS_MANY: all
-                               up to the next option; 0 stands for 1 and for the least */
+    int least, most;        /* number of words of an option with an argument. least 0: one; most 0:
+                               as many as least; LB_WORDS_MANY: all up to the next option */
     int min, max;           /* of setters that read a whole number: what is allowed */
 };
 

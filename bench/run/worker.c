@@ -375,8 +375,8 @@ static json_t *pack_given(void)
 
 /* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
  * LB_FAILED with exchange->fault: the worker was lost, or a message can't be read, so that it is
- * not to be trusted with the next request. Such a worker, or an unfit one, has left the
- * pool. LB_INTERRUPTED. */
+ * not to be trusted with the next request. Such a worker, or an unfit one, has left the pool.
+ * LB_INTERRUPTED. */
 static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
                           struct lb_error *err)
 {

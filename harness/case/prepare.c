@@ -169,10 +169,10 @@ bool lb_case_updates(const struct lb_case_context *context)
 }
 
 /* Calls the implementation's prepare with a copy of the weights. Where it has update, the copy is
- * NaN and update gets the weights: what it does not convert, or converts to the wrong place, makes
- * the results of all later calls wrong. What either has read is NaN afterwards: an implementation
- * that converts it in a later call, where prepare_ns does not include that, computes NaN. The copy
- * stays allocated until the case is closed. */
+ * NaN and update gets the weights: what update does not convert, or converts to the wrong place,
+ * makes the results of all later calls wrong. Afterwards the copy, or what update read, is NaN: an
+ * implementation that converts weights in a later call, which prepare_ns does not include, computes
+ * NaN. The copy stays allocated until the case is closed. */
 static enum lb_status convert_weights(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_problem *p = &context->c->problem;
