@@ -10,8 +10,8 @@ extern const struct lb_impl lb_impl_cpu_ref;
 
 double lb_planted_percent;
 
-/* The fraction of the shortest call so far that is added to each call. A fraction of each call's own
- * time would multiply what other programs or new inputs add to that time. */
+/* The fraction of the shortest call so far that is added to each call. A fraction of each call's
+ * own time would multiply what other programs or new inputs add to that time. */
 static double slowdown, shortest_ns;
 
 static enum lb_status planted_create(void *self, const struct lb_problem *problem,
