@@ -253,12 +253,18 @@ void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), voi
                         size_t parts)
 {
     static struct pool pool = {.spin_limit = SPIN_LIMIT};
+    static atomic_flag taken = ATOMIC_FLAG_INIT;
     struct parts all = {.work = work, .user = user, .count = parts};
+    if (atomic_flag_test_and_set(&taken)) {
+        take_parts(&all, 0);
+        return;
+    }
     size_t threads = parts < MAX_THREADS ? parts : MAX_THREADS - 1;
     start_threads(&pool, threads);
     threads = threads < pool.started + 1 ? threads : pool.started + 1;
     form_group(&pool.barriers[ALL], 0, threads, NULL);
     run_on(&pool, threads, take_parts, &all);
+    atomic_flag_clear(&taken);
 }
 
 /* Pinned threads. */

@@ -14,7 +14,8 @@ size_t lb_thread_pool_size(void);
 
 /* Calls work(user, i, parts) once for every i below parts, on up to `parts` threads, the caller's
  * among them, and returns when all have returned. Which thread gets which part is left to chance.
- * Where the system gives fewer threads, those do all parts. One call at a time. */
+ * Where the system gives fewer threads, those do all parts; while another call has them, the caller
+ * alone does. */
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts);
 

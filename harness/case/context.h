@@ -84,6 +84,8 @@ struct lb_case_context {
     double cpus_used;    /* CPUs that the process and its children used in the timed calls */
     double sm_mhz;       /* of the multiprocessors from first to last sample, or NaN */
     double verified_ns[LB_TIMED_SETS]; /* times of the calls that were verified first */
+    int until_new_inputs;              /* samples until the one on new inputs; 0: none is due */
+    double new_inputs_ns;              /* the time of that sample; 0: there was none */
     bool verified;                     /* both timed sets gave right results once */
     char low_precision[160];           /* a finding of check_results; "" when there is none */
     double slow_gradients; /* the time of gradients over that of a call; 0: no finding */
@@ -110,8 +112,15 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
  * used, the time of an update and of the check for overflow (diagnose.c). */
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err);
 
-/* Checks and times calls on inputs that were in no call before (new_inputs.c). */
+/* Checks and times calls on inputs that were in no call before (new_inputs.c). The first of them is
+ * a sample of its own where calls are long: lb_case_sample_new_inputs takes it, and what it takes
+ * beyond the call, *ns, is verification. */
 enum lb_status lb_case_surprise(struct lb_case_context *context, struct lb_error *err);
+enum lb_status lb_case_sample_new_inputs(struct lb_case_context *context, double *ns,
+                                         struct lb_error *err);
+
+/* Calls this long are: neither cold caches nor threads that went to sleep matter to their time. */
+enum { LB_LONG_CALL_NS = 10000000 };
 
 /* In place of verification and samples: traces the GPU kernels of one call into the row, and warns
  * when they contradict the case's name. */

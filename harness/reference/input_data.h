@@ -37,7 +37,7 @@ void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor tensor, si
                      size_t *width);
 
 /* The timed calls of a case read one of two sets of inputs, so that no call can know the results of
- * the call before it. The third set, LB_NEW_SET, is read by no timed call: an implementation that
+ * the call before it. The third set, LB_NEW_SET, is read by one call alone: an implementation that
  * looks up what it remembers does not know it. The sets share weights and lengths. */
 enum { LB_TIMED_SETS = 2, LB_NEW_SET = LB_TIMED_SETS, LB_INPUT_SETS };
 

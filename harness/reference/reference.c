@@ -4,12 +4,14 @@
 #include "reference/reference.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/memory.h"
 #include "device/weight_packing.h"
+#include "host/cpu_affinity.h"
 #include "host/fp_environment.h"
 #include "model/case.h"
 #include "model/tensor_files.h"
@@ -170,21 +172,66 @@ done:
     return st;
 }
 
-/* Measures a rounded evaluation of `inputs`, the problem's inputs and weights, as if it were an
- * implementation's result. dw: the oracle's weight gradients of each row once; NULL: no backward.
- */
-static enum lb_status measure_rounded(const struct lb_expected *expected,
-                                      const struct lb_oracle *inputs, bool coarse, const double *dw,
-                                      struct lb_deviation *deviations, struct lb_error *err)
+/* A rounded evaluation, on a thread of its own: the oracle is computed meanwhile. */
+struct evaluation {
+    struct lb_oracle inputs; /* a copy: the oracle releases arrays of its own */
+    bool coarse, started;
+    pthread_t thread;
+    struct lb_results results;
+    enum lb_status status;
+    struct lb_error err;
+};
+
+static void *evaluate(void *user)
 {
-    enum lb_status st = LB_OK;
-    struct lb_results results = {0};
-    LB_TRY(lb_results_create(&expected->problem, &results, err));
-    LB_TRY(lb_rounded_evaluate(inputs, coarse, &results, err));
-    lb_measure_results(&expected->net, dw, &results, deviations);
-done:
-    lb_results_destroy(&results);
-    return st;
+    struct evaluation *evaluation = user;
+    fenv_t environment;
+    lb_fp_enter(&environment);
+    evaluation->status = lb_rounded_evaluate(&evaluation->inputs, evaluation->coarse,
+                                             &evaluation->results, &evaluation->err);
+    fesetenv(&environment);
+    return NULL;
+}
+
+/* lb_while_unpinned: a case of one thread leaves the other CPUs idle. */
+static void start_thread(void *user)
+{
+    struct evaluation *evaluation = user;
+    evaluation->started = pthread_create(&evaluation->thread, NULL, evaluate, evaluation) == 0;
+}
+
+/* Begins the rounded evaluation of `inputs`, the problem's inputs and weights. */
+static enum lb_status begin_evaluation(const struct lb_oracle *inputs, bool coarse,
+                                       struct evaluation *evaluation, struct lb_error *err)
+{
+    *evaluation = (struct evaluation){.inputs = *inputs, .coarse = coarse};
+    LB_CHECK(lb_results_create(&inputs->problem, &evaluation->results, err));
+    lb_while_unpinned(start_thread, evaluation);
+    return LB_OK;
+}
+
+/* Measures the evaluation as if it were an implementation's result. dw: the oracle's weight
+ * gradients of each row once; NULL: no backward. */
+static enum lb_status measure_evaluation(const struct lb_expected *expected,
+                                         struct evaluation *evaluation, const double *dw,
+                                         struct lb_deviation *deviations, struct lb_error *err)
+{
+    if (evaluation->started)
+        pthread_join(evaluation->thread, NULL);
+    else
+        evaluate(evaluation);
+    evaluation->started = false;
+    if (evaluation->status != LB_OK)
+        return lb_fail(err, evaluation->status, "%s", evaluation->err.text);
+    lb_measure_results(&expected->net, dw, &evaluation->results, deviations);
+    return LB_OK;
+}
+
+static void end_evaluation(struct evaluation *evaluation)
+{
+    if (evaluation->started)
+        pthread_join(evaluation->thread, NULL);
+    lb_results_destroy(&evaluation->results);
 }
 
 /* Draws the inputs and weights alone: results, deviations and gradients stay unset. */
@@ -243,11 +290,13 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, size_t carri
     enum lb_status st = LB_OK;
     const double *once = NULL;
     fenv_t environment;
+    struct evaluation evaluation = {.started = false};
     struct lb_expected *expected = NULL;
     *out = NULL;
     lb_fp_enter(&environment);
     LB_TRY(draw_expected(problem, seed, rows, &expected, err));
     expected->net.carried_every = carried_every;
+    LB_TRY(begin_evaluation(&expected->net, false, &evaluation, err));
     lb_oracle_forward(&expected->net);
     if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
@@ -261,12 +310,13 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, size_t carri
     } else {
         free_array(&expected->net.gates);
     }
-    LB_TRY(measure_rounded(expected, &expected->net, false, once, expected->deviations, err));
+    LB_TRY(measure_evaluation(expected, &evaluation, once, expected->deviations, err));
     if (problem->dtype != LB_INT8) /* lb_reference_scheme_error evaluates again */
         free_array(&expected->net.weights);
     *out = expected;
     expected = NULL;
 done:
+    end_evaluation(&evaluation);
     fesetenv(&environment);
     lb_expected_destroy(expected);
     return st;
@@ -574,20 +624,23 @@ double lb_reference_bytes(const struct lb_problem *problem)
 static enum lb_status measure_coarse(struct lb_expected *expected, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    struct evaluation evaluation = {.started = false};
     struct lb_expected *drawn = NULL;
     double *once = NULL;
     struct lb_deviation *coarse =
         lb_needed(calloc(lb_slice_count(&expected->problem), sizeof(*coarse)));
     LB_TRY(draw_expected(&expected->problem, expected->seed, expected->rows, &drawn, err));
+    drawn->net.carried_every = expected->net.carried_every;
+    LB_TRY(begin_evaluation(&drawn->net, true, &evaluation, err));
     if (lb_has_backward(&expected->problem)) {
         once = lb_needed(malloc(gradient_count(expected) * sizeof(*once)));
         LB_TRY(lb_expected_gradients(expected, NULL, 0, once, err));
     }
-    drawn->net.carried_every = expected->net.carried_every;
-    LB_TRY(measure_rounded(expected, &drawn->net, true, once, coarse, err));
+    LB_TRY(measure_evaluation(expected, &evaluation, once, coarse, err));
     expected->coarse = coarse;
     coarse = NULL;
 done:
+    end_evaluation(&evaluation);
     free(once);
     free(coarse);
     lb_expected_destroy(drawn);

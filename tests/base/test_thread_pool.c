@@ -92,6 +92,25 @@ TEST(parts_and_pinned_threads_take_turns)
         assert_int_equal(atomic_load(&counts[i]), 50);
 }
 
+static void *count_all_parts(void *counts)
+{
+    for (int round = 0; round < 500; round++)
+        lb_thread_pool_run(count_part, counts, PARTS);
+    return NULL;
+}
+
+TEST(two_callers_at_once_have_all_their_parts_done)
+{
+    static atomic_int counts[2][PARTS];
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, count_all_parts, counts[0]), 0);
+    count_all_parts(counts[1]);
+    pthread_join(other, NULL);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t part = 0; part < PARTS; part++)
+            assert_int_equal(atomic_load(&counts[i][part]), 500);
+}
+
 /* Each on a thread of its own: opens threads, works, and closes them. */
 static void *work_apart(void *arg)
 {
