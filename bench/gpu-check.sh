@@ -14,9 +14,9 @@
 #   frameworks times cudnn and PyTorch's nn.LSTM on the same cases, as far as they are installed
 #   tune       measures every kernel family of fused on the grid, and writes tuned.txt
 #   ncu        profiles one kernel of cluster and one of grid by Nsight Compute, into test.log
-#   parts      times exchanges and launches alone, by cuda/fused_terms.cu, and steps of cluster and grid
-#              whole, without the product, and without the exchange, and when each warp has done each
-#              part, by cuda/try_fused.cu, and compares that with the model, into test.log
+#   parts      times steps of cluster and grid whole, without the product, and without the exchange, and
+#              when each warp has done each part, by cuda/try_fused.cu, and compares that with the
+#              model, into test.log
 #   tests-own  checks every variant, dtype and pass of the project's GPU implementations by the oracle
 #   twice      runs graph, train and backward cases twice in one worker: the bits must be the same
 #              where an implementation says that it is deterministic, and are compared elsewhere too
@@ -480,15 +480,6 @@ profiled() {
     "${fake[@]:0:2}"
 }
 
-# terms: what exchanges and launches cost alone.
-terms() {
-  echo fused_terms
-  [ -z "$dry" ] || return 0
-  nvcc -O3 -arch=native -I. -Iharness -o "$scratch/fused_terms" cuda/fused_terms.cu \
-    cuda/fused/grid/pack.c cuda/fused/common/weight_layout.c &&
-    timeout -k 20 "$allowed" "$scratch/fused_terms"
-}
-
 # parts: what each part of a step costs. Four programs are compiled, side by side. Without a device, what an
 # H100 printed stands for them.
 parts() {
@@ -532,7 +523,6 @@ fi
 if [ -z "$dry" ] && ! command -v nvcc >/dev/null; then
   note "no nvcc here"
 else
-  step parts 60 0 terms of the model alone -- terms
   step parts 120 0 parts of a step -- parts
   step parts 10 0 parts against the model -- python3 cuda/predictions.py "$log"
 fi

@@ -7,9 +7,8 @@ steps, plus the time of the GEMMs over all steps, which is that of the predicted
 steps.
 
 Of any other file (the test.log of bench/gpu-check.sh) it reads what try_fused printed of whole steps, steps
-without the product and steps without the exchange, and what fused_terms printed, for the tiles that are
-predicted. A part costs what a step saves without it; the rest is what remains without both. An exchange
-alone has its latency too, which the model counts among the rest."""
+without the product and steps without the exchange, for the tiles that are predicted. A part costs what a
+step saves without it; the rest is what remains without both."""
 
 import collections
 import csv
@@ -25,9 +24,8 @@ CASE = re.compile(rf"fused:(\w+)/T{STEPS}_B(\d+)_I(\d+)_H\3/f16/(infer|train)/gr
 PASSES = {"infer": ("forward",), "train": ("forward", "backward")}
 # What precedes the lines of a program, and what these measure.
 PROGRAMS = {"try_fused whole steps": "whole", "try_fused -DLB_FUSED_PRODUCT=0": "no product",
-            "try_fused -DLB_FUSED_EXCHANGE=0": "no exchange", "fused_terms": "alone"}
-LINE = re.compile(r"((\w+) (?:forward|backward|store to poll))(?: H(\d+) B(\d+))?: (.*?): "
-                  r"([\d.]+) us(?:, [\d.]+ to ([\d.]+))?")
+            "try_fused -DLB_FUSED_EXCHANGE=0": "no exchange"}
+LINE = re.compile(r"(\w+ (?:forward|backward)) H(\d+) B(\d+): (.*?): ([\d.]+) us")
 
 
 def expected(cell, family, kind):
@@ -61,27 +59,17 @@ def rows_of(path):
                 yield entry
 
 
-def store_to_poll_us():
-    """What the model expects of the way of a word through the second-level cache of an H100."""
-    machines = (HERE / "../harness/machine/machines.txt").read_text(encoding="utf-8")
-    keys = dict(re.findall(r"^(\w+) = (.*)$", re.split(
-        r"\nknown_as = ", machines.split("known_as = h100\n")[1])[0], re.M))
-    return float(keys["far_clocks"]) / float(keys["clock_hz"]) * 1e6
-
-
 def lines_of(path):
-    """{(family and pass, H, B, plan): {what was measured: us}}; H and B are None where no size is named. A
-    plan is the numbers by which a line describes a tile, or its words where it has none."""
+    """{(family and pass, H, B, plan): {what was measured: us}}. A plan is the numbers by which a line
+    describes a tile."""
     found, program = collections.defaultdict(dict), None
     for line in pathlib.Path(path).read_text(encoding="utf-8", errors="replace").splitlines():
         if line in PROGRAMS or line.startswith("try_fused "):
             program = PROGRAMS.get(line)
         match = LINE.match(line)
         if match and program:
-            plan = " ".join(re.findall(r"\d+", match[5])) or match[5]
-            found[match[1], match[3], match[4], plan][program] = float(match[6])
-            if match[2] == "cache":
-                found[match[1], None, None, plan]["slowest quarter"] = float(match[7])
+            plan = " ".join(re.findall(r"\d+", match[4]))
+            found[match[1], match[2], match[3], plan][program] = float(match[5])
     return found
 
 
@@ -89,9 +77,7 @@ def parts_of(name, cell, us):
     """(part, expected us, measured us) of a tile's lines; cell is its prediction."""
     step, product, exchange = (float(cell[f"{name.replace(' ', '_')}_{part}_us"])
                                for part in ("step", "product", "exchange"))
-    whole, no_product, no_exchange, alone = map(us.get, PROGRAMS.values())
-    if alone:
-        yield "exchange alone", exchange, alone
+    whole, no_product, no_exchange = map(us.get, PROGRAMS.values())
     if whole:
         yield "step", step, whole
     if whole and no_product:
@@ -103,19 +89,12 @@ def parts_of(name, cell, us):
 
 
 def terms(path, cells):
-    """(term and size, term, expected us, measured us) of each term that there is a prediction for."""
+    """(part and size, part, expected us, measured us) of each part that there is a prediction for."""
     for (name, hidden, batch, plan), us in lines_of(path).items():
-        if name == "cache store to poll":
-            for kind, measured in us.items():
-                yield f"{name}, {kind}", name, store_to_poll_us(), measured
-            continue
-        size = f"H{hidden} B{batch}" if hidden else plan
         for cell in cells:
-            if cell[name.replace(" ", "_") + "_plan"] == plan and (
-                    not hidden or (hidden, batch) == (cell["hidden"], cell["batch"])):
+            if (hidden, batch, plan) == (cell["hidden"], cell["batch"], cell[name.replace(" ", "_") + "_plan"]):
                 for part, expect, measured in parts_of(name, cell, us):
-                    yield f"{name} {part}, {size}", f"{name} {part}", expect, measured
-                break
+                    yield f"{name} {part}, H{hidden} B{batch}", f"{name} {part}", expect, measured
 
 
 def main(paths):

@@ -73,7 +73,7 @@ def may_include(path, target):
     if folder == other == "impls":
         return there in (module, "common")
     if folder == other == "cuda":
-        return module == "" or there in (module, "common", "fused/common") # "": try_fused.cu, fused_terms.*
+        return module == "" or there in (module, "common", "fused/common") # "": try_fused.cu
     if other == "harness":
         return folder == "bench" or (folder == "impls" and there in HARNESS_FOR_IMPLS) or \
             (folder == "cuda" and there == "api")

@@ -189,26 +189,18 @@ class Predictions(ProgramTest):
         step, product, exchange = (float(cell[f"cluster_forward_{part}_us"])
                                    for part in ("step", "product", "exchange"))
         plan, rest = cell["cluster_forward_plan"], step - product - exchange
-        launch = float(cell["step_forward_exchange_us"])
         # Each term is another multiple of what is expected: 2, 3, and 1.5 for what remains.
         whole = 2 * product + 3 * exchange + 1.5 * rest
         said = self.compare("test.log", [
-            line % (plan, 9 * step), "cache store to poll: 2 pairs of SMs: 9 us, 9 to 9",
-            "try_fused whole steps", line % (plan, whole), line % ("16 blocks", 9 * step),
+            line % (plan, 9 * step), "try_fused whole steps", line % (plan, whole), line % ("16 blocks", 9 * step),
             line.replace("B16", "B2") % (plan, 9 * step),
             "try_fused -DLB_FUSED_PRODUCT=0", line % (plan, whole - 2 * product) + ", 1 of",
             "try_fused -DLB_FUSED_EXCHANGE=0", line % (plan, whole - 3 * exchange),
-            "try_fused -DLB_FUSED_TRACE", line % (plan, 9 * step),
-            "fused_terms", line % (plan, 4 * exchange) + ", 0.001 to 9.000",
-            "cache store to poll: 2 pairs of SMs: 0.4160 us, 0.312 to 0.832",
-            f"step forward: dependent: {5 * launch:.4f} us", "step forward: node: 9 us"])
+            "try_fused -DLB_FUSED_TRACE", line % (plan, 9 * step)])
         ratios = re.findall(r"^(.*?) +expected .*, +([\d.]+)$", said, re.M)
         self.assertEqual(ratios, [
             (f"cluster forward {part}, H256 B16", ratio) for part, ratio in (
-                ("exchange alone", "4.00"), ("step", f"{whole / step:.2f}"), ("product", "2.00"),
-                ("exchange", "3.00"), ("rest", "1.50"))] + [
-            ("cache store to poll, alone", "1.00"), ("cache store to poll, slowest quarter", "2.00"),
-            ("step forward exchange alone, dependent", "5.00")])
+                ("step", f"{whole / step:.2f}"), ("product", "2.00"), ("exchange", "3.00"), ("rest", "1.50"))])
 
 
 if __name__ == "__main__":

@@ -102,7 +102,7 @@ def compile_all(options):
     for folder in ("cuda", "harness"):
         sources += glob.glob(os.path.join(ROOT, folder, "**", "*.cu"), recursive=True)
     # These have the kernels of other files, or kernels that only measure.
-    sources = [name for name in sources if not name.endswith(("try_fused.cu", "fused_terms.cu"))]
+    sources = [name for name in sources if not name.endswith("try_fused.cu")]
     os.makedirs(options.out, exist_ok=True)
     arches = options.arch or ARCHES
     for name in os.listdir(options.out):
