@@ -23,6 +23,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/thread_pool.h"
 #include "host/process.h"
 
 #if defined(__x86_64__)
@@ -197,8 +198,8 @@ void lb_process_read_settings(struct lb_process_reading *reading)
 
 void lb_process_read_resources(struct lb_process_reading *reading)
 {
-    size_t threads = (size_t)lb_proc_sum("/proc/self/task", stays);
-    reading->threads = threads > 0 ? threads : 1;
+    size_t threads = (size_t)lb_proc_sum("/proc/self/task", stays), own = lb_thread_pool_started();
+    reading->threads = threads > own ? threads - own : 1; /* the oracle's stay */
     reading->bytes = count_bytes();
     read_files(reading);
 }

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 
-enum { END_LIMIT_S = 5 /* for a killed child to end */ };
+enum { END_LIMIT_S = 5 /* for a killed child to end */, STRAYS_LIMIT_S = 2 /* for strays */ };
 
 extern char **environ;
 
@@ -82,9 +82,9 @@ static bool is_known(pid_t child)
  * killed with it. */
 static void end_strays(pid_t child)
 {
-    enum { ROUNDS = 20 };
     size_t ended = 0;
-    for (int round = 0, strays = 1; round < ROUNDS && strays > 0; round++) {
+    double start = lb_now_ns();
+    for (int strays = 1; strays > 0 && lb_now_ns() - start < STRAYS_LIMIT_S * 1e9;) {
         pid_t stray;
         FILE *children = open_children();
         strays = 0;

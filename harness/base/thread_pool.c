@@ -249,10 +249,17 @@ static void take_parts(void *arg, size_t thread)
         parts->work(parts->user, part, parts->count);
 }
 
+static struct pool parts_pool = {.spin_limit = SPIN_LIMIT};
+
+size_t lb_thread_pool_started(void)
+{
+    return parts_pool.started;
+}
+
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts)
 {
-    static struct pool pool = {.spin_limit = SPIN_LIMIT};
+    struct pool *pool = &parts_pool;
     static atomic_flag taken = ATOMIC_FLAG_INIT;
     struct parts all = {.work = work, .user = user, .count = parts};
     if (atomic_flag_test_and_set(&taken)) {
@@ -260,10 +267,10 @@ void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), voi
         return;
     }
     size_t threads = parts < MAX_THREADS ? parts : MAX_THREADS - 1;
-    start_threads(&pool, threads);
-    threads = threads < pool.started + 1 ? threads : pool.started + 1;
-    form_group(&pool.barriers[ALL], 0, threads, NULL);
-    run_on(&pool, threads, take_parts, &all);
+    start_threads(pool, threads);
+    threads = threads < pool->started + 1 ? threads : pool->started + 1;
+    form_group(&pool->barriers[ALL], 0, threads, NULL);
+    run_on(pool, threads, take_parts, &all);
     atomic_flag_clear(&taken);
 }
 

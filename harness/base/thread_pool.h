@@ -19,6 +19,9 @@ size_t lb_thread_pool_size(void);
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts);
 
+/* How many threads were started for that. */
+size_t lb_thread_pool_started(void);
+
 /* Threads that are pinned to one CPU each. */
 struct lb_pinned_threads;
 

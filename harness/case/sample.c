@@ -23,16 +23,22 @@ static enum lb_status swap_inputs(struct lb_case_context *context, struct lb_err
     return LB_OK;
 }
 
+/* Begins to measure: the clock is read before the CPU times, and by clocks_since after them. So a
+ * thread that is alone never seems to use more than one CPU in a call, however short that is. */
 static struct lb_case_clocks read_clocks(void)
 {
-    return (struct lb_case_clocks){lb_process_cpu_ns(), lb_thread_cpu_ns(), lb_now_ns()};
+    struct lb_case_clocks now = {.clock_ns = lb_now_ns()};
+    now.own_cpu_ns = lb_thread_cpu_ns();
+    now.cpu_ns = lb_process_cpu_ns();
+    return now;
 }
 
 static struct lb_case_clocks clocks_since(const struct lb_case_clocks *start)
 {
-    const struct lb_case_clocks now = read_clocks();
-    return (struct lb_case_clocks){now.cpu_ns - start->cpu_ns, now.own_cpu_ns - start->own_cpu_ns,
-                                   now.clock_ns - start->clock_ns};
+    struct lb_case_clocks since = {.cpu_ns = lb_process_cpu_ns() - start->cpu_ns};
+    since.own_cpu_ns = lb_thread_cpu_ns() - start->own_cpu_ns;
+    since.clock_ns = lb_now_ns() - start->clock_ns;
+    return since;
 }
 
 /* Makes as many calls as one sample times. Before the first one some results become NaN, whether

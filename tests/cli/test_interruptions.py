@@ -23,7 +23,7 @@ class Innocent(ProgramTest):
         """A sweep of one case, which is disturbed in its first call. Returns its row and stderr."""
         env = {**os.environ, "LB_NAP": self.path("nap")}
         with subprocess.Popen([PROGRAM, "--sweep", *TINY, "--impl", "misbehave_nap", "--plugin",
-                               plugin("misbehave_nap"), "--call-limit", "1.5", "--out",
+                               plugin("misbehave_nap"), "--call-limit", "5", "--out",
                                self.path("run")], env=env, stderr=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, text=True, **options) as process:
             wait_until(lambda: os.path.exists(self.path("nap")))
@@ -42,7 +42,7 @@ class Innocent(ProgramTest):
         def stand_still(program, workers):
             for one in (program, *workers):
                 os.kill(one, signal.SIGSTOP)
-            time.sleep(2)
+            time.sleep(6)
             for one in (program, *workers):
                 os.kill(one, signal.SIGCONT)
         row, err = self.nap(stand_still)
