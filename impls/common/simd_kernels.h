@@ -160,6 +160,7 @@ struct lb_tile_rows {
 struct lb_tile_terms {
     const void *a, *w;
     size_t tiles; /* of k */
+    size_t depth; /* k without its padding, which int8 on vectors leaves out */
 };
 
 /* A GEMM: for each panel, sums [rows, columns] = start + terms[0] + terms[1]. Strides are in

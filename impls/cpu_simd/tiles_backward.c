@@ -172,7 +172,7 @@ static void multiply(const struct lb_cpu_simd *simd, const struct factor *f, siz
     size_t row = panel * lb_cpu_gradient_columns(simd, f->dw_columns) + f->columns.from;
     float *dw = (float *)(void *)lb_cpu_sum_at(simd, f->dw, row * s->width);
     simd->kernels->tiles->gemm(&(struct lb_tile_gemm){
-        .terms = {{f->operand, weights, tiles}},
+        .terms = {{.a = f->operand, .w = weights, .tiles = tiles}},
         .start = add ? dw : zeros,
         .start_column = add ? s->simd_width : 0,
         .start_row = add ? s->width : 0,
@@ -345,8 +345,9 @@ static void input_gradients(const struct lb_cpu_call *call, size_t l, size_t thr
                 gradient_rows(simd, lb_cpu_gates(simd, index, 0, row), simd->gate_rows, count, a);
             simd->kernels->tiles->pack(&da, 0, count);
             pass.gemm.terms[1 - d] = (struct lb_tile_terms){
-                a, lb_cpu_weights_of(simd, simd->copy_of[thread], index).back_ih,
-                s->gates / LB_TILE_DEPTH};
+                .a = a,
+                .w = lb_cpu_weights_of(simd, simd->copy_of[thread], index).back_ih,
+                .tiles = s->gates / LB_TILE_DEPTH};
         }
         simd->kernels->tiles->product(&pass);
     }

@@ -199,7 +199,7 @@ static void input_gemm(const struct layer_dir *ld, size_t steps)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     simd->kernels->tiles->gemm(&(struct lb_tile_gemm){
-        .terms = {{ld->x, ld->part.w.w_ih, ld->plan.x_tiles}},
+        .terms = {{ld->x, ld->part.w.w_ih, ld->plan.x_tiles, ld->part.input}},
         .start = ld->start,
         .start_panel = simd->s.width,
         .start_column = simd->s.simd_width,
@@ -230,8 +230,8 @@ static struct lb_tile_gemm step_gemm(const struct layer_dir *ld, size_t at, size
 {
     const struct lb_cpu_sizes *s = &ld->part.simd->s;
     struct lb_tile_gemm gemm = {
-        .terms = {{ld->x + at * step_bytes(ld), ld->part.w.w_ih, ld->plan.x_tiles},
-                  {ld->h[number % 2], ld->part.w.w_hh, ld->plan.h_tiles}},
+        .terms = {{ld->x + at * step_bytes(ld), ld->part.w.w_ih, ld->plan.x_tiles, ld->part.input},
+                  {ld->h[number % 2], ld->part.w.w_hh, ld->plan.h_tiles, s->H}},
         .start = ld->start,
         .start_panel = s->width,
         .start_column = s->simd_width,

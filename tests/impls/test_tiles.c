@@ -112,7 +112,8 @@ static void try_product(const struct lb_simd_kernels *kernels, enum lb_dtype dty
         w[t] = drawn(dtype, k * WIDTH + 1, (unsigned)t + 7);
         operand[t] = operand_of(kernels, a[t], s->rows, k, group_rows, s->segments);
         weights[t] = weights_of(kernels, w[t], k);
-        pass.gemm.terms[t] = (struct lb_tile_terms){operand[t], weights[t], cover(k, 32)};
+        pass.gemm.terms[t] =
+            (struct lb_tile_terms){.a = operand[t], .w = weights[t], .tiles = cover(k, 32)};
     }
     memset(out, 0xee, s->rows * stride * 2 + 64);
     kernels->tiles->product(&pass);
@@ -174,16 +175,17 @@ static void try_weight_gradient(const struct lb_simd_kernels *kernels, enum lb_d
     for (size_t i = 0; i < whole * WIDTH; i++)
         dw[i] = (float)i / 1024;
     kernels->tiles->transpose(&o, ROWS, operand);
-    kernels->tiles->gemm(&(struct lb_tile_gemm){.terms = {{operand, weights, tiles}},
-                                                .start = add ? dw : zeros,
-                                                .start_column = add ? UNITS : 0,
-                                                .start_row = add ? WIDTH : 0,
-                                                .rows = columns,
-                                                .pairs = 2,
-                                                .panels_to = 1,
-                                                .sums = dw,
-                                                .sums_column = UNITS,
-                                                .sums_row = WIDTH});
+    kernels->tiles->gemm(
+        &(struct lb_tile_gemm){.terms = {{.a = operand, .w = weights, .tiles = tiles}},
+                               .start = add ? dw : zeros,
+                               .start_column = add ? UNITS : 0,
+                               .start_row = add ? WIDTH : 0,
+                               .rows = columns,
+                               .pairs = 2,
+                               .panels_to = 1,
+                               .sums = dw,
+                               .sums_column = UNITS,
+                               .sums_row = WIDTH});
     kernels->tiles->sum_rows(&(struct lb_cpu_outer){.rows = ROWS, .da = da, .db = db});
     for (size_t j = 0; j < WIDTH; j++) {
         double sum = 0;
