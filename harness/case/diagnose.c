@@ -18,10 +18,11 @@
  * returns how many it made until one failed. On a device it enqueues them without waiting. */
 static int go_on(struct lb_case_context *context, double ns)
 {
+    struct lb_error why;
     int made = 0, calls = (int)fmin(fmax(ns / fmax(context->row->median_ns, 1), 1), 200);
-    while (made < calls && lb_case_next_calls(context, 0, 1, NULL) == LB_OK &&
-           lb_case_call_before(context, false, NULL) == LB_OK &&
-           lb_case_call(context, NULL) == LB_OK)
+    while (made < calls && lb_case_next_calls(context, 0, 1, &why) == LB_OK &&
+           lb_case_call_before(context, false, &why) == LB_OK &&
+           lb_case_call(context, &why) == LB_OK)
         made++;
     return made;
 }

@@ -256,13 +256,15 @@ static bool has_impossible(const struct lb_case_context *context, enum lb_tensor
 }
 
 /* Makes one forward on an x that is 30 times as large, where gates saturate: activations must not
- * leave their range. relu has none. In a training step that one function computes, the results of
- * forward may be there only when backward has returned. */
+ * leave their range. f16 can't hold that much of a large x. relu has no range. In a training step
+ * that one function computes, the results of forward may be there only when backward has returned.
+ */
 static enum lb_status check_large_x(struct lb_case_context *context, struct lb_error *err)
 {
-    static const double larger = 30;
     enum lb_status st = LB_OK;
     const struct lb_problem *p = &context->c->problem;
+    const double most = p->dtype == LB_F16 ? 65504 : FLT_MAX;
+    const double larger = fmin(30, most / context->inputs[LB_NEW_SET].x_max);
     enum lb_tensor tensor;
     struct lb_inputs inputs;
     void *memory = NULL;

@@ -116,6 +116,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
 {
     const bool on_device = impl->memory == LB_DEVICE;
     struct lb_case_plan plan;
+    struct lb_error why;
     struct lb_case_context context = {.impl = impl,
                                       .c = c,
                                       .options = options,
@@ -126,7 +127,7 @@ void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
                                       .all_threads = c->threads};
     *row = lb_row_make(c);
     if (c->instances > 1 && !options->profile &&
-        lb_case_plan(impl, c, lb_host_available(), &plan, NULL) == LB_OK)
+        lb_case_plan(impl, c, lb_host_available(), &plan, &why) == LB_OK)
         lb_case_run_together(&context);
     else
         lb_case_go_through(&context);

@@ -217,6 +217,27 @@ static struct slice_element worst_element(const struct slice *slice, enum lb_dty
     return worst;
 }
 
+/* That of h in int8. */
+static const double int8_step = 1 / 127.0;
+
+/* Whether all results of a slice of int8 are multiples of it: then the implementation also rounds
+ * what it gives, as oneDNN and OpenVINO do with y and hn. */
+static bool are_whole_steps(const struct slice *slice)
+{
+    for (size_t s = 0; s < slice->steps; s++)
+        for (size_t b = 0; b < slice->batch; b++) {
+            const char *row = result_row(slice, s, b, sizeof(float));
+            for (size_t j = 0; j < slice->width; j++) {
+                float value;
+                memcpy(&value, row + j * sizeof(value), sizeof(value));
+                double steps = (double)value / int8_step;
+                if (!(fabs(steps - nearbyint(steps)) < 1e-3))
+                    return false;
+            }
+        }
+    return true;
+}
+
 void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
                         const struct lb_results *results, struct lb_deviation *deviations)
 {
@@ -392,16 +413,19 @@ static struct tolerance tolerance_of(const struct lb_comparison *c, const struct
     double few = widening((double)now->count, slice->summed ? 1 : shared_steps(c->oracle)) *
                  widening_of_cell(p);
     bool int8 = p->dtype == LB_INT8;
+    /* What rounding the results to such steps adds, which is much where h is small. */
+    double step = int8 && are_whole_steps(slice) ? int8_step : 0,
+           steps_norm = step / sqrt(12) * root;
     double max_times = int8 ? int8_max_factor : c->coarse ? coarse_max_factor : max_factor;
     double norm_times = int8 ? int8_norm_factor : c->coarse ? coarse_norm_factor : norm_factor;
     double in_max = int8 ? int8_max_roundings : more * max_roundings;
     double in_norm = int8 ? int8_norm_roundings : more * norm_roundings;
     return (struct tolerance){
-        .max_abs = few * (max_times * times * rounded->max_abs +
+        .max_abs = few * (max_times * times * rounded->max_abs + step / 2 +
                           (in_max * roundoff + sum_rounding) * fmax(now->expected_max, size)),
-        .norm = few * (norm_times * rounded_norm +
+        .norm = few * (hypot(norm_times * rounded_norm, steps_norm) +
                        (in_norm * roundoff + sum_rounding) * fmax(norm, size * root)),
-        .usual_norm = hypot(rounded_norm, walk),
+        .usual_norm = hypot(hypot(rounded_norm, steps_norm), walk),
     };
 }
 
@@ -411,13 +435,16 @@ struct group_errors {
     double count;           /* elements */
 };
 
-static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double norm,
-                         const struct lb_deviation *now, const struct tolerance *allowed)
+static void add_to_group(struct group_errors *group, const struct lb_comparison *c,
+                         const struct slice *slice, double norm, const struct lb_deviation *now,
+                         const struct tolerance *allowed)
 {
-    double size = sqrt(now->expected_squares), count = (double)now->count;
+    const enum lb_dtype dtype = c->oracle->problem.dtype;
+    double count = (double)now->count, size = natural_size(c, slice);
     if (dtype == LB_INT8) /* steps of integers are not relative to the values */
-        size = fmax(size, unit_size * sqrt(count));
-    double least = lb_dtype_roundoff(dtype) / 2; /* of values that are exact by chance */
+        size *= sqrt(count);
+    size = fmax(size, sqrt(now->expected_squares)); /* one element may be small by chance */
+    double least = lb_dtype_roundoff(dtype) / 2;    /* of values that are exact by chance */
     if (!(size > 0))
         return;
     group->result += count * pow(norm / size, 2);
@@ -427,8 +454,8 @@ static void add_to_group(struct group_errors *group, enum lb_dtype dtype, double
 
 /* How many times the rounded evaluation's error results may have before they have less precision
  * than the dtype gives. Honest ones are within 1.1 in bf16 and f16, and within 2 in f32, where the
- * order of sums matters more (TOLERANCES.md); in int8 up to 1.7, where y is rounded to integers as
- * well; in streams up to 1.9, where tiny errors decide to which neighbour c is rounded. */
+ * order of sums matters more (TOLERANCES.md); in int8 up to 1.1, but libraries quantise in ways of
+ * their own; in streams up to 1.9, where tiny errors decide to which neighbour c is rounded. */
 static double usual_ratio(const struct lb_oracle *net)
 {
     if (is_wide(&net->problem))
@@ -542,7 +569,7 @@ void lb_compare(const struct lb_comparison *c, struct lb_check *check)
             if (slice.gradient)
                 check->gradient_err_norm = larger(check->gradient_err_norm, relative);
         }
-        add_to_group(&groups[slice.gradient], p.dtype, norm, &now, &allowed);
+        add_to_group(&groups[slice.gradient], c, &slice, norm, &now, &allowed);
         check->tolerance_used = larger(check->tolerance_used, share(error, allowed.max_abs));
         check->tolerance_used = larger(check->tolerance_used, share(norm, allowed.norm));
         if (check->right && !(error <= allowed.max_abs && norm <= allowed.norm)) {
