@@ -210,6 +210,14 @@ done:
     return st;
 }
 
+/* lb_while_unpinned: the lower bound of ragged rows. create may have bound this thread to one CPU,
+ * and the machine consists of those that it may use. */
+static void find_lower_bound(void *user)
+{
+    const struct lb_case_context *context = user;
+    lb_case_lower_bound(context->impl->memory, context->row, context->buffers.lengths);
+}
+
 enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error *err)
 {
     const struct lb_run_options *options = context->options;
@@ -233,7 +241,7 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
     context->buffers.lengths = context->inputs[0].lengths;
     context->buffers.x_max = context->inputs[0].x_max;
     if (context->buffers.lengths)
-        lb_case_lower_bound(context->impl->memory, context->row, context->buffers.lengths);
+        lb_while_unpinned(find_lower_bound, context);
 
     lb_restart_peak();
     context->resident_prepared = lb_resident_bytes(getpid());

@@ -97,7 +97,8 @@ void lb_machine_measured(struct lb_machine *machine, const struct lb_ceilings *c
     }
     raise_to(&machine->tf32_flops_clock, all[LB_TF32_FLOPS] / machine->cores / clock);
     for (int level = 0; level < LB_LEVEL_COUNT; level++) {
-        raise_to(&machine->bytes_s[level], fmax(all[LB_READ + level], core[LB_READ + level]));
+        if (isfinite(all[LB_READ + level])) /* one core's rate is no limit for all of them */
+            raise_to(&machine->bytes_s[level], fmax(all[LB_READ + level], core[LB_READ + level]));
         raise_to(&machine->bytes_clock[level], core[LB_READ + level] / clock);
     }
     lower_to(&machine->peer_clocks, all[LB_PEER_NS], clock);

@@ -96,7 +96,8 @@ static int count_places(const struct lb_cpu_topology *topology, int first, int c
 static double barrier_ns(const struct lb_cpu_task *task, int count, int domains)
 {
     const struct lb_machine *m = task->machine;
-    int size = (m->cores + m->domains - 1) / m->domains, per_node = m->domains / m->nodes;
+    int size = (m->cores + m->domains - 1) / m->domains;
+    int per_node = m->domains > m->nodes ? m->domains / m->nodes : 1; /* nodes may share an L3 */
     int near = domains < per_node ? domains : per_node;
     double out = domains > per_node ? m->remote_clocks
                  : domains > 1      ? m->far_clocks

@@ -167,7 +167,8 @@ static void call_bytes(const struct lb_problem *p, double share, double *read, d
     if (lb_problem_counts(p, &n, NULL) != LB_OK)
         return;
     double x = (double)n.x * share, y = (double)n.y * share;
-    double states = (double)n.state + (double)lb_h_count(p), weights = (double)n.weights;
+    double states = (double)n.state + (double)lb_h_count(p);
+    double weights = (double)n.weights * (p->dtype == LB_INT8 ? 1 / size : 1); /* of one byte */
     *read = (x + states + weights) * size;
     *written = (y + states) * size;
     if (p->pass == LB_BACKWARD) /* reads y too */

@@ -61,6 +61,11 @@ TEST(a_machine_takes_what_is_better)
     lb_machine_measured(&m, &c);
     assert_true(lb_machine_flops_s(&m, &p, 1) == 100e9);
     assert_true(lb_machine_read_s(&m, LB_CACHE, 1, 1e9) == 20e9);
+    /* Nor does one core limit what all do where only it was measured. */
+    m = (struct lb_machine){.cpu = true, .cores = 4, .clock_hz = 1e9, .clock_max_hz = 1e9};
+    c.all[LB_READ + LB_CACHE] = NAN;
+    lb_machine_measured(&m, &c);
+    assert_true(lb_machine_read_s(&m, LB_CACHE, 4, 1e9) == 80e9);
 }
 
 /* The lowest rate that is taken for one of a machine's, in floating point operations per second. */

@@ -82,6 +82,15 @@ TEST(weights_stay_where_they_fit)
             fail_msg("%s on %s", cases[i].problem, cases[i].machine);
 }
 
+/* Weights of 128 MiB in int8 and 512 MiB in f32, which memory delivers. */
+TEST(int8_reads_a_byte_per_weight)
+{
+    double f32 = lower_bound_on("xeon8480", "x/T1_B1_H4096/f32/infer/cold").memory_ns;
+    double int8 = lower_bound_on("xeon8480", "x/T1_B1_H4096/int8/infer/cold").memory_ns;
+    if (!(int8 > 0.24 * f32 && int8 < 0.26 * f32))
+        fail_msg("%.3g of %.3g", int8, f32);
+}
+
 TEST(the_bound_is_its_longest_part)
 {
     struct lb_lower_bound f = lower_bound_on("h100", "x/T100_B16_I64_H512/f16/infer");
