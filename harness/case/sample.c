@@ -275,9 +275,11 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
         st = lb_profile(measure, context, &sampler, context->options->profile, &samples, err);
     else
         st = lb_sample(measure, context, &sampler, &samples, err);
-    bool due = false;
+    /* The next steps look at what a call on a timed set wrote. Where there are few samples, all may
+     * be verified calls, whose results are poisoned, or the last is that on new inputs. */
+    bool due = false, none = context->calls_made == context->calls_before;
     double ns;
-    if (st == LB_OK && context->last_set == LB_NEW_SET) /* where there were few samples */
+    if (st == LB_OK && (none || context->last_set == LB_NEW_SET))
         st = time_calls(context, &due, &ns, err);
     lb_case_end_samples(context, samples.stop_reason);
     if (st != LB_OK)

@@ -111,6 +111,13 @@ TEST_WITH(both_are_compared_with_the_oracle, begin, NULL)
 }
 
 /* The steps after the samples look at what a call on a timed set wrote. */
+TEST_WITH(all_samples_may_be_verified_calls, begin, NULL)
+{
+    struct lb_row row = run(1e6, 1);
+    assert_int_equal(row.samples, 1);
+    expect_ok(&row);
+}
+
 TEST_WITH(it_may_be_the_last_sample, begin, NULL)
 {
     for (int i = 0; i < 12; i++) {
