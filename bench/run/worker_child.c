@@ -47,9 +47,11 @@ struct server {
     bool spoiled;                              /* a case left something behind */
     struct {
         const struct lb_impl *impl;
+        char variant[LB_NAME_SIZE];
+        bool backward;    /* with a backward, for which a library may have threads of its own */
         int threads;      /* the most that a case of it was given */
         size_t kept;      /* threads that its cases have left behind */
-    } served[SERVED_MAX]; /* the implementations that have run a case in this process */
+    } served[SERVED_MAX]; /* what has run a case in this process */
     size_t served_count;
 };
 
@@ -185,11 +187,14 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     return LB_OK;
 }
 
-/* The index of the implementation among those served; of the next one when it is new. */
-static size_t find_served(const struct server *server, const struct lb_impl *impl)
+/* The index of the case's implementation among those served; of the next one when it is new. */
+static size_t find_served(const struct server *server, const struct lb_impl *impl,
+                          const struct lb_case *c)
 {
     size_t i = 0;
-    while (i < server->served_count && server->served[i].impl != impl)
+    while (i < server->served_count &&
+           (server->served[i].impl != impl || strcmp(server->served[i].variant, c->variant) != 0 ||
+            server->served[i].backward != lb_has_backward(&c->problem)))
         i++;
     return i;
 }
@@ -205,7 +210,7 @@ static struct lb_leftovers_allowed allow(struct server *server, const struct lb_
 {
     enum { FIRST_BYTES = 1 << 30, BYTES = 16 << 20 };
     const size_t any = SIZE_MAX / 2; /* a count can be added to it */
-    size_t i = find_served(server, impl), most = (size_t)c->threads - 1;
+    size_t i = find_served(server, impl, c), most = (size_t)c->threads - 1;
     bool on_device = impl->memory == LB_DEVICE, first = i == server->served_count;
     int chunks;
     const struct lb_problem whole = lb_case_whole(c, &chunks);
@@ -218,8 +223,12 @@ static struct lb_leftovers_allowed allow(struct server *server, const struct lb_
     };
     if (i == SERVED_MAX)
         return allowed;
-    if (first)
-        server->served[server->served_count++].impl = impl;
+    if (first) {
+        server->served[i].impl = impl;
+        snprintf(server->served[i].variant, sizeof(server->served[i].variant), "%s", c->variant);
+        server->served[i].backward = lb_has_backward(&c->problem);
+        server->served_count++;
+    }
     if (server->served[i].threads < c->threads)
         server->served[i].threads = c->threads;
     else if (!on_device)
@@ -290,7 +299,7 @@ static void run_case(struct server *server, const struct lb_impl *impl, const st
 {
     char left[256];
     const struct lb_run_observer observer = {server, send_phase};
-    if (find_served(server, impl) == server->served_count)
+    if (find_served(server, impl, c) == server->served_count)
         lb_await_idle_threads(1, 0.3); /* a library's threads may spin when it was loaded */
     double before = time_reference(server, impl, c);
     lb_nvtx_attach();

@@ -58,10 +58,10 @@ class Faults(ProgramTest):
         self.assertEqual(len({row["order_seed"] for row in rows.values()}), len(rows))
 
     def test_threads_of_the_first_case_that_has_so_many_are_no_leftover(self):
-        rows, _ = self.sweep(*CASE, "--impl", "cpu_simd,leftovers_idle_threads",
-                             "--plugin", plugin("leftovers_idle_threads"), "--threads", "1,2",
-                             "--pass", "infer,train")
-        self.assertEqual(len(rows), 8)
+        rows, _ = self.sweep("-T", "20,21", "-B", "3", "-I", "5", "-H", "16", "--case-time", "0.05",
+                             "--impl", "cpu_simd,leftovers_idle_threads", "--plugin",
+                             plugin("leftovers_idle_threads"), "--threads", "1,2", "--pass", "infer,train")
+        self.assertEqual(len(rows), 16)
         for case, row in rows.items():
             if row["impl"] == "cpu_simd":
                 self.assertNotIn("more thread", row["warning"], case)
