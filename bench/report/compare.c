@@ -137,17 +137,17 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     return had ? LB_CHANGE_GONE : LB_CHANGE_NOT_RUN;
 }
 
-/* Writes the logarithms of the case's times in all runs of the base to logs [base_count + 1].
+/* Writes the logarithms of the case's medians in all runs of the base to logs [base_count + 1].
  * Returns how many runs have one. */
 static size_t base_times(const struct lb_pair *pair, const struct lb_compare_options *options,
                          double *logs)
 {
     size_t count = 0;
-    logs[count++] = log(lb_row_time(pair->base, pair->percentile).ns);
+    logs[count++] = log(pair->base->median_ns);
     for (size_t r = 0; r < options->base_count; r++) {
         const struct lb_row *row = pair->further[r];
         if (row && lb_row_is_timed(row))
-            logs[count++] = log(lb_row_time(row, pair->percentile).ns);
+            logs[count++] = log(row->median_ns);
     }
     return count;
 }
@@ -237,8 +237,10 @@ static void find_units(const struct lb_run_comparison *comparison, struct lb_pai
                        const struct lb_compare_options *options, struct lb_contrast *c)
 {
     enum lb_unit unit = comparison->unit;
-    /* The time of fewer processes scatters more than that of the runs of the base. */
-    if (unit == LB_UNIT_RUN && pair->now->process_count < pair->base->process_count)
+    /* The runs of the base do not show how much a percentile scatters, and the time of fewer
+     * processes scatters more than theirs. */
+    if (unit == LB_UNIT_RUN &&
+        (pair->percentile != LB_MEDIAN || pair->now->process_count < pair->base->process_count))
         unit = LB_UNIT_PROCESS;
     c->paired = unit == LB_UNIT_BLOCK;
     c->base = unit_times(pair, pair->base, unit, options, &c->base_count);
@@ -250,7 +252,7 @@ static void find_units(const struct lb_run_comparison *comparison, struct lb_pai
         c->spread = assume_spread(pair);
         pair->assumed_spread = c->spread.deviation;
     }
-    if (unit == LB_UNIT_RUN && c->base_count > 2)
+    if (unit == LB_UNIT_RUN && c->base_count >= 2)
         c->spread.deviation =
             fmax(c->spread.deviation,
                  sqrt(sum_of_squares(c->base, c->base_count) / (double)(c->base_count - 1)));
@@ -406,8 +408,10 @@ static void note_assumed(struct lb_run_comparison *comparison)
         lb_append(comparison->notes, sizeof(comparison->notes),
                   "%zu case%s too few processes to show how much they differ: a deviation of %.0f "
                   "to %.0f %% is assumed, so that only large changes can be told from chance. Add "
-                  "--processes 15 to both sweeps, or give --compare several runs of the base.\n",
-                  assumed, assumed == 1 ? " has" : "s have", 100 * LB_PROCESS_SPREAD, 100 * most);
+                  "--processes 15 to both sweeps%s.\n",
+                  assumed, assumed == 1 ? " has" : "s have", 100 * LB_PROCESS_SPREAD, 100 * most,
+                  comparison->unit == LB_UNIT_RUN ? ""
+                                                  : ", or give --compare several runs of the base");
 }
 
 /* The smallest p-value that so many units per side, or so many pairs, can reach after the
