@@ -9,7 +9,8 @@
 
 #define HALF_PI 1.57079632679489661923
 
-/* The probability that |T| of Student's distribution with df degrees of freedom is at least |t|. */
+/* The probability that |T| of Student's distribution with df degrees of freedom is at least |t|; of
+ * a t that is not known (NaN), 1. */
 static double student_p(double t, size_t df)
 {
     double angle = atan2(fabs(t), sqrt((double)df)), cosine = cos(angle);
@@ -19,7 +20,7 @@ static double student_p(double t, size_t df)
         term *= cosine * cosine * (double)(i - 1) / (double)i;
     }
     double inside = df % 2 == 1 ? (angle + sin(angle) * sum) / HALF_PI : sin(angle) * sum;
-    return fmax(0, 1 - inside);
+    return isnan(t) ? 1 : fmax(0, 1 - inside);
 }
 
 /* The t above 0 for which student_p is p, with 0 < p < 1. */

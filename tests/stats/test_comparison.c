@@ -70,6 +70,17 @@ TEST(pairs_cancel_what_they_share)
     assert_false(c.tested);
 }
 
+/* A time that is not known is no evidence. */
+TEST(unknown_shift_shows_nothing)
+{
+    const double base = 0, now = NAN;
+    struct lb_contrast c = {.base = &base, .now = &now, .base_count = 1, .now_count = 1};
+    c.spread = (struct lb_spread){0.01, 5};
+    lb_judge_cases(&c, 1, &defaults);
+    assert_true(c.shift.p == 1 && c.adjusted_p == 1);
+    assert_int_equal(c.outcome, LB_OUTCOME_UNDECIDED);
+}
+
 /* Values of tables: Abramowitz & Stegun, 26.10. One unit against one with a standard deviation of
  * sqrt(1/2) has an error of 1. */
 TEST(known_spread_is_held_against_students_distribution)
