@@ -15,6 +15,8 @@
 #include "measure/sampler.h"
 #include "record/run_file.h"
 
+#define LB_QUICK_DTYPES "f32,bf16" /* of the quick grid, where bf16 may be faster */
+
 /* Bits, because a setting has an effect on several. */
 enum lb_command {
     LB_CMD_NONE = 0, /* no command was given */

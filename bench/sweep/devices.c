@@ -187,6 +187,9 @@ static enum lb_status start_part(struct launch *launch, struct part *part, bool 
     if (plans) {
         add_words(&words, "--sweep", "--quiet");
         add_words(&words, "--shard", shard);
+        if (options->selection.axes[LB_AXIS_DTYPE].count > 0 &&
+            !lb_option_given(options, "--dtype")) /* a shard of its own has f32 alone */
+            add_words(&words, "--dtype", LB_QUICK_DTYPES);
         add_words(&words, "--device", device);
         add_words(&words, "--out", part->folder);
     } else {

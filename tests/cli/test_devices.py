@@ -1,6 +1,7 @@
 """--devices on fake devices: one process per device, whose runs are merged; every case once."""
 
 import collections
+import json
 import os
 import re
 import signal
@@ -68,6 +69,13 @@ class Healthy(DevicesTest):
                                         devices="0,1")
         self.assertEqual(lines[0]["repetitions"], 2)
         self.assertEqual([(row["verdict"], len(row["blocks"])) for row in rows.values()], [("ok", 2)] * 3)
+
+    def test_without_sizes_the_devices_have_the_plan_of_one(self):
+        words = ["--impl", "fake_gpu", "--where", "T*B*H<=16384"]
+        listed = self.fake("--list", *PLUGIN[:2], *words, "--format", "json").stdout
+        planned = {case["case"] for case in json.loads(listed)["cases"]}
+        rows, _, _ = self.sweep_all("--time-budget", "0.000000001", devices="0,1", grid=words, exit_code=5)
+        self.assertEqual(set(rows), planned)
 
     def test_devices_share_a_time_budget(self):
         rows, _, _ = self.sweep_all("--time-budget", "0.000000001", devices="2,1", grid=GPU_GRID, exit_code=5)
