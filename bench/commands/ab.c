@@ -32,6 +32,7 @@ struct ab {
     char commit[64];      /* of the other program; "": both sides are this one */
     char folders[2][4200];
     struct lb_run_file files[2];
+    bool failed; /* a case of the new side */
 };
 
 static bool is_plugin(const char *word)
@@ -148,8 +149,9 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
         lb_progress_case(&progress, id);
         LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, ab->pairs, &random, rows,
                                 err));
-        bool failed =
-            lb_verdict_is_failure(rows[0].verdict) || lb_verdict_is_failure(rows[1].verdict);
+        bool fails = lb_verdict_is_failure(rows[1].verdict);
+        bool failed = fails || lb_verdict_is_failure(rows[0].verdict);
+        ab->failed |= fails;
         for (int s = 0; s < 2; s++) {
             LB_TRY(lb_run_append(&ab->files[s], &rows[s], err));
             lb_row_free(&rows[s]);
@@ -189,6 +191,8 @@ static enum lb_status run(struct ab *ab, int *exit_code, struct lb_error *err)
     LB_TRY(open_files(ab, err));
     LB_TRY(measure_all(ab, err));
     LB_TRY(compare(ab, exit_code, err));
+    if (*exit_code == LB_EXIT_FINE && ab->failed) /* it failed before, too */
+        *exit_code = LB_EXIT_FAILED;
 done:
     for (int s = 0; s < 2; s++)
         lb_run_close(&ab->files[s]);

@@ -52,6 +52,11 @@ class Compare(ProgramTest):
         run(*SWEEP, "--against", PROGRAM, "--processes", "6", "--margin", "200", "--out", self.path("same"),
             exit_code=0, printed="--processes 9 would do")
 
+    def test_a_case_that_always_failed_is_no_pass(self):
+        crash = ["--plugin", plugin("misbehave_crash"), "--case", "misbehave_crash/T8_B1_H64"]
+        run(*SWEEP, *crash, "--against", self.other_program(), "--processes", "6", "--margin", "500",
+            "--out", self.path("turns"), exit_code=1, printed="still failing")
+
     def test_what_takes_no_turns_is_refused(self):
         for words, said in ((["--against", "/bin/true"], "/bin/true: it is no bench-lstm"),
                             (["--against", "/no/such"], "/no/such: it is no bench-lstm"),
