@@ -30,6 +30,7 @@ struct ab {
     struct lb_plan plan;
     const char *names[2]; /* of the sides' folders */
     char commit[64];      /* of the other program; "": both sides are this one */
+    bool dirty;           /* it was built with changes that the commit lacks */
     char folders[2][4200];
     struct lb_run_file files[2];
     bool failed; /* a case of the new side */
@@ -117,7 +118,8 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
         json_t *environment = json_object_get(header, "environment");
         lb_gpu_annotate(ab->session, environment);
         if (s == 0 && ab->commit[0])
-            json_object_set_new(environment, "commit", json_string(ab->commit));
+            json_object_update_new(
+                environment, json_pack("{s:s, s:b}", "commit", ab->commit, "dirty", ab->dirty));
         json_object_set_new(header, "interleaved", json_string(pair_id));
         json_object_set_new(header, side->pool ? "program" : "side", json_string(side->label));
         snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%s", folder, ab->names[s]);
@@ -230,22 +232,22 @@ done:
     return st;
 }
 
-/* Asks the program which commit it was built from. LB_INVALID: it is no bench-lstm, or this program
- * can't use its workers. */
-static enum lb_status ask_commit(const char *program, char commit[64], struct lb_error *err)
+/* Asks the program which commit it was built from, and whether with changes. LB_INVALID: it is no
+ * bench-lstm, or this program can't use its workers. */
+static enum lb_status ask_commit(const char *program, struct ab *ab, struct lb_error *err)
 {
-    char line[256] = "", word[4 * 4096 + 4], command[sizeof(word) + 16];
+    char line[256] = "", plus[2], word[4 * 4096 + 4], command[sizeof(word) + 16];
     int protocol = 0;
     lb_shell_word(program, word, sizeof(word));
     snprintf(command, sizeof(command), "%s --version", word);
     FILE *answer = popen(command, "r");
     while (answer && fgets(line, sizeof(line), answer)) {
-        sscanf(line, "bench-lstm %*s (commit %63[0-9a-z])", commit);
+        ab->dirty |= sscanf(line, "bench-lstm %*s (commit %63[0-9a-z]%1[+]", ab->commit, plus) == 2;
         sscanf(line, "worker protocol %d", &protocol);
     }
     if (answer)
         pclose(answer);
-    if (!commit[0])
+    if (!ab->commit[0])
         return lb_fail(err, LB_INVALID, "--against %s: it is no bench-lstm, or can't be started",
                        program);
     return protocol == LB_WORKER_PROTOCOL
@@ -268,7 +270,7 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
     ab->plan = *plan;
     ab->names[0] = "base";
     ab->names[1] = "new";
-    LB_TRY(ask_commit(options->against, ab->commit, err));
+    LB_TRY(ask_commit(options->against, ab, err));
     ab->sides[0].pool = lb_pool_create(options, options->against, session->stop);
     ab->sides[1].pool = session->pool;
     snprintf(ab->sides[0].label, sizeof(ab->sides[0].label), "%s", options->against);

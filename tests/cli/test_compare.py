@@ -19,9 +19,9 @@ SWEEP = ["--sweep", "--plugin", plugin("slow_0"), *CASES, "--case-time", "0.02"]
 
 
 class Compare(ProgramTest):
-    def other_program(self, protocol=2, **environment):
-        """Another build of the program: its workers have these variables, and its commit is abc."""
-        self.write("other", "#!/bin/sh\n[ \"$1\" != --version ] || { echo 'bench-lstm 0 (commit abc)'; " +
+    def other_program(self, protocol=2, commit="abc+changes", **environment):
+        """Another build of the program: its workers have these variables."""
+        self.write("other", f"#!/bin/sh\n[ \"$1\" != --version ] || {{ echo 'bench-lstm 0 (commit {commit})'; " +
                    f"echo worker protocol {protocol}; exit; }}\n" +
                    "".join(f"export {name}={value}\n" for name, value in environment.items()) +
                    f"exec {PROGRAM} \"$@\"\n", 0o755)
@@ -37,6 +37,7 @@ class Compare(ProgramTest):
             header = read_lines(self.path("turns/" + side))[0]
             self.assertEqual(header["program"], program)
             self.assertEqual(header["environment"]["commit"] == "abc", commit == "abc")
+            self.assertTrue(header["environment"]["dirty"] or commit != "abc")
             self.assertEqual({row["processes"] == 15 * [1] for row in read_rows(self.path("turns/" + side)).values()},
                              {True})
         base, new = self.path("turns/base"), self.path("turns/new")
@@ -54,8 +55,9 @@ class Compare(ProgramTest):
 
     def test_a_case_that_always_failed_is_no_pass(self):
         crash = ["--plugin", plugin("misbehave_crash"), "--case", "misbehave_crash/T8_B1_H64"]
-        run(*SWEEP, *crash, "--against", self.other_program(), "--processes", "6", "--margin", "500",
+        run(*SWEEP, *crash, "--against", self.other_program(commit="abc"), "--processes", "6", "--margin", "500",
             "--out", self.path("turns"), exit_code=1, printed="still failing")
+        self.assertFalse(read_lines(self.path("turns/base"))[0]["environment"]["dirty"])
 
     def test_what_takes_no_turns_is_refused(self):
         for words, said in ((["--against", "/bin/true"], "/bin/true: it is no bench-lstm"),
