@@ -31,7 +31,7 @@ status=0 failed=0 second= old=$base new=$out
 # sweep FOLDER [flags...]: 1 is a case that failed, and 3 to 5 come from programs in turns: both are for the
 # comparison to judge. Any other failure ends the job.
 sweep() {
-    local code=0
+    code=0
     "$program" --sweep --out "$@" --processes "${LB_PROCESSES:-15}" \
         --case-time "${LB_CASE_TIME:-0.1}" || code=$?
     [[ $code -le 1 || $code =~ ^[345]$ ]] || exit "$code"
@@ -74,6 +74,11 @@ else
 fi
 "$program" --export junit,markdown "$out"
 : > "$out/verdict.md"
+if [[ $code -eq 5 && $new == "$out" ]]; then
+    say "No case ran: this run is no baseline."
+    rm "$out/run.jsonl"
+    exit 5
+fi
 if [[ ! -f $old/run.jsonl ]]; then
     say "No earlier run in $base: nothing to compare to, this one is the baseline."
     cat "$out/run.md" >> "$summary"

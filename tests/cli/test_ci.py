@@ -167,6 +167,11 @@ class GateVerdicts(Gate):
         done, _ = self.gate("still", "base", *flags, exit_code=None)
         self.assertIn(done.returncode, (1, 5), done.stdout)
 
+    def test_sweep_in_which_no_case_ran_is_no_baseline(self):
+        done, summary = self.gate("new", "none", "--impl", "cpu_ref", "--time-budget", "0.000000001", exit_code=5)
+        self.assertTrue(summary.startswith("### No case ran"), summary)
+        self.assertFalse(os.path.exists(self.path("new/run.jsonl")))
+
     def test_nothing_in_common_is_no_pass(self):
         self.make_base()
         done, summary = self.gate("new", "base", "--impl", "cpu_ref", exit_code=5)
