@@ -61,12 +61,13 @@ commit_run() {
     local started commit target
     rm -rf "$3"
     git worktree prune
+    git branch -D --quiet "$branch-new" 2> /dev/null || true # of an attempt that failed
     if has_branch; then
         git worktree add --quiet --detach "$3" "$remote/$branch"
     else
         git worktree add --quiet --detach "$3"
         git -C "$3" checkout --quiet --orphan "$branch-new"
-        git -C "$3" rm -rq --force .
+        git -C "$3" rm -rq --force --ignore-unmatch .
     fi
     commit=$(git rev-parse --short=12 HEAD)
     started=$(sed -n '1s/.*"started":"\([^"]*\)".*/\1/p' "$2/run.jsonl" | tr ':' '-')
@@ -84,9 +85,10 @@ publish() {
     local program tree attempt status=1
     program=$(realpath "$1")
     tree=$(mktemp -d)/store
-    # Another job may push in between: its run is then fetched first.
+    # Another job may push in between: its run is then fetched first. An attempt is a program of its
+    # own, because in a condition set -e does not end a function at the first command that fails.
     for attempt in 1 2 3; do
-        commit_run "$program" "$2" "$tree" && status=0 && break
+        bash "$0" attempt "$program" "$2" "$tree" && status=0 && break
         echo "store.sh: attempt $attempt to push to $branch failed" >&2
     done
     git worktree remove --force "$tree"
@@ -107,6 +109,7 @@ comment() {
 case ${1-} in
 fetch) fetch "$2" ;;
 publish) publish "$2" "$3" ;;
+attempt) commit_run "$2" "$3" "$4" ;;
 comment) comment "$2" "${3-}" ;;
 *)
     sed -n '6,11p' "$0" | sed 's/^# *//' >&2

@@ -244,11 +244,31 @@ class Loop(Gate):
         self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
         self.assertEqual(self.git("status", "--porcelain"), "")
 
-    def test_a_push_in_between_is_not_lost(self):
-        """A hook of the forge refuses the first push, after another job has pushed."""
+    def refuse_a_push(self):
+        """A hook of the forge refuses the next push."""
+        self.write("forge.git/hooks/pre-receive", '#!/bin/sh\n[ -e refused ] && exit 0\ntouch refused\nexit 1\n', 0o755)
+
+    def test_refused_first_push_leaves_a_branch_of_runs_alone(self):
+        self.write("clone/code.c", "")
+        self.git("add", "code.c")
+        self.commit("code")
+        self.make_base("main")
+        self.refuse_a_push()
+        self.publish("main", LB_MACHINE="a")
+        self.assertIn("## a\n", self.on_branch("README.md"))
+        self.assertEqual(self.git("log", "--format=%s", "FETCH_HEAD", "--", "code.c"), "")
+
+    def test_run_that_cannot_be_committed_is_not_published(self):
         self.make_base("main")
         self.publish("main", LB_MACHINE="a")
-        self.write("forge.git/hooks/pre-receive", '#!/bin/sh\n[ -e refused ] && exit 0\ntouch refused\nexit 1\n', 0o755)
+        self.write("clone/.git/hooks/pre-commit", "#!/bin/sh\nexit 1\n", 0o755)
+        call(STORE, "publish", PROGRAM, self.path("main"), cwd=self.path("clone"), exit_code=1)
+
+    def test_a_push_in_between_is_not_lost(self):
+        """The first push is refused, after another job has pushed."""
+        self.make_base("main")
+        self.publish("main", LB_MACHINE="a")
+        self.refuse_a_push()
         self.publish("main", LB_MACHINE="b")
         page = self.on_branch("README.md")
         self.assertIn("## a\n", page)
