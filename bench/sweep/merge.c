@@ -265,6 +265,8 @@ static enum lb_status add_folder(struct merge *merge, const char *folder, const 
     if (depth == DEPTH_MAX)
         goto done;
     count = scandir(folder, &entries, leave_out_dots, alphasort);
+    if (count < 0)
+        LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", folder, strerror(errno)));
     for (int i = 0; i < count; i++) {
         char below[4096];
         snprintf(below, sizeof(below), "%.3800s/%.255s", folder, entries[i]->d_name);

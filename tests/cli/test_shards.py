@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import unittest
 
-from program import ProgramTest, read_lines, read_rows, run, started, validator_of_lines, write_lines
+from program import PROGRAM, ProgramTest, call, read_lines, read_rows, run, started, validator_of_lines, write_lines
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLAN = ["-T", "2,3", "-B", "1,3", "-H", "8,16", "--impl", "cpu_ref,cpu_simd"]
@@ -202,6 +202,13 @@ class Merging(MergeTest):
         self.make("other", host="b", cases=[(24, 1000, "ok")],
                   shard={"index": 3, "count": 4, "plan": "00000000000000aa"})
         self.assertIn("3 rows of 3 runs in 2 environments", self.merge("merged", "runs", "other", exit_code=6).stdout)
+
+    def test_folder_that_cannot_be_read_is_a_failure(self):
+        self.make("runs/1", cases=[(8, 1000, "ok")])
+        os.mkdir(self.path("runs/closed"), 0)
+        limits = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+        call(*limits, PROGRAM, "--merge", self.path("merged"), self.path("runs"), exit_code=2,
+             said="runs/closed: Permission denied")
 
     def change(self, name, change):
         """Changes the lines of a made-up run."""
