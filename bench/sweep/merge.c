@@ -51,15 +51,21 @@ struct merge {
     size_t rows;          /* of the result */
     size_t cases;         /* of the result, each counted once for all environments */
     size_t replaced;      /* rows that a later row of the same case and environment replaced */
-    size_t unfinished;    /* runs without a footer, or interrupted */
+    size_t unfinished;    /* runs without a footer or interrupted, and merged ones of such */
     size_t doubtful;      /* runs that have a doubt */
     size_t empty;         /* files without a line, which are left out */
 };
 
+/* Whether runs in the result are cut short, which further shards do not mend. */
+static bool is_cut_short(const struct merge *merge)
+{
+    return merge->unfinished + merge->doubtful + merge->empty > 0;
+}
+
 /* Whether a part of what was planned is not in the result. */
 static bool is_incomplete(const struct merge *merge)
 {
-    return merge->unfinished + merge->doubtful + merge->empty + merge->missing > 0 ||
+    return is_cut_short(merge) || merge->missing > 0 ||
            (merge->plan[0] && merge->cases < merge->plan_cases);
 }
 
@@ -194,7 +200,8 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
         LB_CHECK(take_shard(merge, shard, err));
     json_array_foreach(shards, i, shard) LB_CHECK(take_shard(merge, shard, err));
     merge->doubtful += run->doubt[0] != '\0';
-    merge->unfinished += !run->finished || run->interrupted;
+    json_t *cut_short = json_object_get(run->footer, "cut_short"); /* of a merged run */
+    merge->unfinished += !run->finished || (cut_short ? json_is_true(cut_short) : run->interrupted);
     const char *finished = json_string_value(json_object_get(run->footer, "finished"));
     if (finished && strcmp(finished, merge->finished) > 0)
         snprintf(merge->finished, sizeof(merge->finished), "%s", finished);
@@ -492,9 +499,10 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
     for (size_t i = 0; i < merge->count; i++)
         if (!merge->lines[i].dropped)
             write_line(merge, &merge->lines[i], out);
-    write_object(json_pack("{s:s, s:s, s:I, s:b}", "kind", "footer", "finished",
+    write_object(json_pack("{s:s, s:s, s:I, s:b, s:b}", "kind", "footer", "finished",
                            merge->finished[0] ? merge->finished : started, "rows",
-                           (json_int_t)merge->rows, "interrupted", is_incomplete(merge)),
+                           (json_int_t)merge->rows, "interrupted", is_incomplete(merge),
+                           "cut_short", is_cut_short(merge)),
                  out);
     return LB_OK;
 }

@@ -203,6 +203,16 @@ class Merging(MergeTest):
                   shard={"index": 3, "count": 4, "plan": "00000000000000aa"})
         self.assertIn("3 rows of 3 runs in 2 environments", self.merge("merged", "runs", "other", exit_code=6).stdout)
 
+    def test_the_missing_shard_completes_a_merged_run_unless_another_did_not_end(self):
+        for index in (1, 2):
+            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")],
+                      shard={"index": index, "count": 2, "plan": "00000000000000aa", "plan_cases": 2})
+        for end, code in ((False, 0), (True, 6)):
+            self.change("runs/1", lambda lines: lines[-1].update(interrupted=end))
+            self.merge("part", "runs/1", exit_code=6)
+            self.merge("whole", "part", "runs/2", exit_code=code)
+            self.assertEqual(read_lines(self.path("whole"))[-1]["interrupted"], end)
+
     def test_folder_that_cannot_be_read_is_a_failure(self):
         self.make("runs/1", cases=[(8, 1000, "ok")])
         os.mkdir(self.path("runs/closed"), 0)
