@@ -142,6 +142,7 @@ static enum lb_status check_combinations(const struct lb_options *options, struc
 {
     const struct lb_given_files *files = &options->given_files;
     const char *devices = options->devices;
+    bool draws = options->plots && strcmp(options->plots, "none") != 0;
     bool lists = options->command == LB_CMD_LIST && !options->shard;
     bool sweeps_alone = options->command == LB_CMD_SWEEP && !options->against;
     const struct {
@@ -163,6 +164,12 @@ static enum lb_status check_combinations(const struct lb_options *options, struc
          "on one device first, with --device"},
         {options->against && (devices || options->shard),
          "--against excludes --devices and --shard"},
+        {options->against &&
+             (draws || options->hang_limit || options->kernels || options->verbose ||
+              options->repetitions > 1 || options->benchmark_json || options->benchmark_out ||
+              options->benchmark_count > 0),
+         "--against compares pairs of processes and prints that alone: it excludes --hang-limit, "
+         "--kernels, --verbose, --plots but none, and --benchmark_ options but the filter"},
         {sweeps_alone && lb_option_given(options, "--margin"),
          "--margin: a sweep compares only --against another program"},
         {sweeps_alone && options->strict,

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "run/device_query.h"
 #include "run/interleaved_blocks.h"
@@ -139,6 +140,7 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
     struct lb_progress progress;
     struct lb_row rows[2];
     uint64_t random = session->options->seed ^ (uint64_t)time(NULL);
+    double start_ns = lb_now_ns(), budget_s = session->options->time_budget_s;
     memset(rows, 0, sizeof(rows));
     lb_progress_start(&progress, ab->plan.count);
     progress.quiet = session->options->quiet;
@@ -149,8 +151,15 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
         else
             lb_case_print(&ab->plan.cases[i], id);
         lb_progress_case(&progress, id);
-        LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, ab->pairs, &random, rows,
-                                err));
+        bool skipped = (lb_now_ns() - start_ns) / 1e9 > budget_s;
+        for (int s = 0; s < 2 && skipped; s++) {
+            rows[s] = lb_row_make(&ab->plan.cases[i]);
+            rows[s].verdict = LB_VERDICT_SKIPPED;
+            lb_row_print(&rows[s].reason, "the time budget of %.3g s ran out", budget_s);
+        }
+        if (!skipped)
+            LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, ab->pairs, &random,
+                                    rows, err));
         bool fails = lb_verdict_is_failure(rows[1].verdict);
         bool failed = fails || lb_verdict_is_failure(rows[0].verdict);
         ab->failed |= fails;
@@ -158,7 +167,7 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
             LB_TRY(lb_run_append(&ab->files[s], &rows[s], err));
             lb_row_free(&rows[s]);
         }
-        lb_progress_done(&progress, failed, false);
+        lb_progress_done(&progress, failed, skipped);
     }
     for (int s = 0; s < 2; s++)
         LB_TRY(lb_run_finish(&ab->files[s], false, err));

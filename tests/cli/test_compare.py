@@ -67,6 +67,15 @@ class Compare(ProgramTest):
                             (["--margin", "3"], "--margin: a sweep compares only --against another program")):
             run(*SWEEP, *words, "--out", self.path("run"), exit_code=2, said=said)
             self.assertFalse(os.path.exists(self.path("run")))
+        for word in ("--hang-limit=2", "--benchmark_out=x", "--benchmark_format=json", "--benchmark_repetitions=2",
+                     "--kernels", "--plots=time-h", "--verbose", "--benchmark_enable_random_interleaving=true"):
+            run(*SWEEP, word, "--against", PROGRAM, exit_code=2, said="--against compares pairs of processes and")
+
+    def test_no_case_begins_after_the_time_budget(self):
+        run(*SWEEP, "--against", PROGRAM, "--time-budget", "0.000000001", "--plots", "none", "--out", self.path("run"),
+            exit_code=5)
+        for side in ("base", "new"):
+            self.assertEqual({row["verdict"] for row in read_rows(self.path("run/" + side)).values()}, {"skipped"})
 
     def test_several_runs_of_the_base_tell_how_much_runs_differ(self):
         base, slow = self.at("base", 1), self.at("slow", 1.05)
