@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -295,6 +296,10 @@ static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_e
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         if (is_named(use->value, refused[i].name, &value))
             return lb_fail(err, LB_INVALID, "%s: %s", use->word, refused[i].instead);
+    /* Its value is read as Google Benchmark does. */
+    if (is_named(use->value, "enable_random_interleaving", &value))
+        use->options->shuffled =
+            !value || !(strchr("0fFnN", value[0]) || strcasecmp(value, "off") == 0);
     append(&use->options->benchmark, &use->options->benchmark_count, use->word);
     return LB_OK;
 }

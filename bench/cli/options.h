@@ -75,6 +75,7 @@ struct lb_options {
     size_t absent_count;
     char **benchmark; /* [benchmark_count] words for Google Benchmark; owned */
     size_t benchmark_count;
+    bool shuffled;             /* cases in random order, as one of these words says */
     const char *benchmark_out; /* file for Google Benchmark JSON; NULL: none */
     int repetitions;           /* blocks of samples per process, from --benchmark_repetitions */
     int processes;             /* fresh processes per case; 1: not given */

@@ -29,6 +29,7 @@ static const struct field {
     {"memory_bytes", "--memory", DOUBLE, FIELD(memory_bytes)},
     {"device", "--device", INT, FIELD(device)},
     {"kernels", NULL, BOOL, FIELD(kernels)},
+    {"shuffled", NULL, BOOL, FIELD(shuffled)},
     {"loss_scale_dynamic", NULL, BOOL, FIELD(dynamic_loss_scale)},
     {"tune", "--tune", BOOL, FIELD(given_files.tune)},
 };

@@ -45,7 +45,7 @@ static enum lb_status configure_gbench(const struct lb_options *options, struct 
 {
     return lb_gbench_configure(options->benchmark_count, options->benchmark,
                                options->benchmark_filter, lb_sweep_rounds(options),
-                               options->processes > 1, err);
+                               options->shuffled || options->processes > 1, err);
 }
 
 /* Keeps the cases that Google Benchmark's filter matches, in place. */

@@ -196,6 +196,7 @@ TEST(settings_of_google_benchmark_go_where_they_are_heeded)
         {"--sweep --benchmark_out_format=console", LB_INVALID, false, 0},
         {"--sweep --benchmark_filter=x --benchmark_repetitions=2", LB_OK, false, 0},
         {"--sweep --benchmark_enable_random_interleaving=true", LB_OK, false, 1},
+        {"--sweep --benchmark_enable_random_interleaving=off", LB_OK, false, 1},
         {"--resume x --benchmark_format=json", LB_OK, true, 0},
         {"--resume x --benchmark_filter=x", LB_INVALID, false, 0},
         {"--ab x y --benchmark_repetitions=2", LB_OK, false, 0},
@@ -209,6 +210,8 @@ TEST(settings_of_google_benchmark_go_where_they_are_heeded)
         assert_int_equal(read_line(cases[i].line, &options, &err), cases[i].st);
         assert_int_equal(options.benchmark_json, cases[i].json);
         assert_int_equal(options.benchmark_count, cases[i].handed_on);
+        assert_int_equal(options.shuffled,
+                         options.benchmark_count > 0 && strstr(cases[i].line, "=true"));
         lb_options_free(&options);
     }
 }

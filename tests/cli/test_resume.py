@@ -100,6 +100,14 @@ class Resume(ProgramTest):
         self.assertRegex(done.stderr, said)
         return done
 
+    def test_a_random_order_stays_random(self):
+        self.sweep("-T", "1:20:+1", "-B", "1", "-H", "2", "--impl", "cpu_ref", "--case-time", "0.001",
+                   "--time-budget", "0.000000001", "--benchmark_enable_random_interleaving=true", exit_code=5)
+        self.resume(said="20 cases are left to run")
+        again = [line["case"] for line in self.entries() if line.get("verdict") == "ok"]
+        self.assertEqual(set(again), set(self.entries()[0]["cases"]))
+        self.assertNotEqual(again, self.entries()[0]["cases"])
+
     def test_every_line_of_a_resumed_run_is_of_the_schema(self):
         validator = validator_of_lines()
         self.sweep("-T", "2:5:+1", *CASES[2:6], "--impl", "cpu_ref", "--case-time", "0.02",
