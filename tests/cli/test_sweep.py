@@ -159,6 +159,16 @@ class Sweep(ProgramTest):
             names = [row["name"] for row in json.loads(text)["benchmarks"]]
             self.assertEqual(names, ["cpu_ref/T3_B2_I4_H4/f32/infer"])
 
+    def test_benchmark_json_goes_through_pipes_and_links(self):
+        os.mkfifo(self.path("pipe"))
+        os.symlink(self.path("target.json"), self.path("link"))
+        with subprocess.Popen(["cat", self.path("pipe")], stdout=subprocess.PIPE, text=True) as reader:
+            self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_out=" + self.path("pipe"), timeout=60)
+            self.assertEqual(len(json.loads(reader.communicate()[0])["benchmarks"]), 1)
+        self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_out=" + self.path("link"), name="linked")
+        self.assertEqual(os.readlink(self.path("link")), self.path("target.json"))
+        self.assertEqual(len(json.loads(self.read("target.json"))["benchmarks"]), 1)
+
     def test_pictures_parse_and_the_table_names_the_fastest(self):
         _, done = self.sweep("-T", "4,8", "-B", "1,2", "-H", "4,8", "--impl", "cpu_ref,cpu_simd",
                              "--case-time", "0.05", plots=True)
