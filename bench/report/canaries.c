@@ -55,8 +55,9 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Compares a node with the others of its device by the times of one canary [count], which are
- * sorted by node. scratch [2 * count] */
-static void compare_node(const struct lb_canary_time *times, size_t count, const size_t *devices,
+ * sorted by node, and adds its shift. Returns whether there is something to compare. scratch
+ * [2 * count] */
+static bool compare_node(const struct lb_canary_time *times, size_t count, const size_t *devices,
                          size_t node, double *scratch, struct lb_canary_verdict *verdict)
 {
     double *own = scratch, *others = scratch + count;
@@ -70,18 +71,19 @@ static void compare_node(const struct lb_canary_time *times, size_t count, const
         }
     }
     if (own_count == 0)
-        return;
+        return false;
     verdict->nodes = nodes > verdict->nodes ? nodes : verdict->nodes;
     if (nodes < LB_CANARY_NODES)
-        return;
+        return false;
     lb_sort(own, own_count);
     lb_sort(others, other_count);
     double shift = lb_median(own, own_count) - lb_median(others, other_count);
     double spread = 1.4826 * fmax(lb_mad(own, own_count), lb_mad(others, other_count));
-    verdict->shift += shift / LB_CANARY_COUNT;
+    verdict->shift += shift;
     verdict->spread = fmax(verdict->spread, spread);
     if (fabs(shift) > fmax(LB_CANARY_SPREADS * spread, log1p(LB_CANARY_LEAST)))
         verdict->balance += shift > 0 ? 1 : -1;
+    return true;
 }
 
 void lb_canaries_judge(const struct lb_canary_time *times, size_t count, const size_t *devices,
@@ -93,12 +95,14 @@ void lb_canaries_judge(const struct lb_canary_time *times, size_t count, const s
         sorted[i] = times[i];
     qsort(sorted, count, sizeof(*sorted), by_id);
     for (size_t n = 0; n < nodes; n++) {
+        size_t compared = 0;
         verdicts[n] = (struct lb_canary_verdict){0};
         for (size_t i = 0, end; i < count; i = end) {
             for (end = i; end < count && strcmp(sorted[end].id, sorted[i].id) == 0; end++)
                 ;
-            compare_node(sorted + i, end - i, devices, n, scratch, &verdicts[n]);
+            compared += compare_node(sorted + i, end - i, devices, n, scratch, &verdicts[n]);
         }
+        verdicts[n].shift /= (double)(compared > 0 ? compared : 1);
         verdicts[n].off = abs(verdicts[n].balance) >= 2;
     }
     free(scratch);
