@@ -100,19 +100,6 @@ void lb_environment_line(const json_t *environment, char *line, size_t size)
              lb_json_text(environment, "system", "unknown"));
 }
 
-bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)
-{
-    static const char *const keys[] = {"host",     "cpu",        "threads", "simd", "governor",
-                                       "compiler", "build_type", "flags",   "gpu"};
-    what[0] = '\0';
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
-        if (x != y && !json_equal(x, y)) /* equal pointers: both lack the key */
-            lb_append(what, size, "%s%s", what[0] ? ", " : "", keys[i]);
-    }
-    return what[0] != '\0';
-}
-
 /* The keys, up to a NULL, that the object has, in a new object. */
 static json_t *pick(const json_t *object, const char *const *keys)
 {
@@ -121,6 +108,28 @@ static json_t *pick(const json_t *object, const char *const *keys)
         if (json_object_get(object, *keys))
             json_object_set(picked, *keys, json_object_get(object, *keys));
     return picked;
+}
+
+bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size)
+{
+    static const char *const keys[] = {"host",     "cpu",      "threads",    "simd",
+                                       "governor", "compiler", "build_type", "flags"};
+    /* Another GPU of the same kind is as good. */
+    static const char *const of_gpu[] = {
+        "name", "compute", "memory_bytes", "driver", "cuda_driver", "cuda_runtime", NULL};
+    json_t *gpu = pick(json_object_get(a, "gpu"), of_gpu);
+    json_t *other_gpu = pick(json_object_get(b, "gpu"), of_gpu);
+    what[0] = '\0';
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const json_t *x = json_object_get(a, keys[i]), *y = json_object_get(b, keys[i]);
+        if (x != y && !json_equal(x, y)) /* equal pointers: both lack the key */
+            lb_append(what, size, "%s%s", what[0] ? ", " : "", keys[i]);
+    }
+    if (!json_equal(gpu, other_gpu))
+        lb_append(what, size, "%sgpu", what[0] ? ", " : "");
+    json_decref(gpu);
+    json_decref(other_gpu);
+    return what[0] != '\0';
 }
 
 json_t *lb_environment_identity(const json_t *environment)

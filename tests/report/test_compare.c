@@ -187,6 +187,12 @@ TEST(second_sweep_must_show_a_slowdown_too)
     synthetic_free(&comparison, &base, &now);
 }
 
+static void set_gpu(struct lb_run *run, const char *uuid, const char *name)
+{
+    json_object_set_new(json_object_get(run->header, "environment"), "gpu",
+                        json_pack("{s:s, s:s}", "uuid", uuid, "name", name));
+}
+
 TEST(what_a_reader_must_know_is_said)
 {
     struct lb_run base = make_run(1000, 10, 2), now = synthetic_empty();
@@ -207,6 +213,15 @@ TEST(what_a_reader_must_know_is_said)
     synthetic_free(&comparison, &base, &now);
 
     base = make_run(1000, 10, 2), now = make_run(1000, 10, 2);
+    set_gpu(&base, "GPU-1", "Made-up GPU");
+    set_gpu(&now, "GPU-2", "Other GPU");
+    comparison = synthetic_compare(&base, &now);
+    assert_string_equal(comparison.environments, "gpu");
+    synthetic_free(&comparison, &base, &now);
+
+    base = make_run(1000, 10, 2), now = make_run(1000, 10, 2);
+    set_gpu(&base, "GPU-1", "Made-up GPU");
+    set_gpu(&now, "GPU-2", "Made-up GPU"); /* another GPU, but of the same kind */
     base.rows[0].flags = now.rows[0].flags = now.rows[1].flags = LB_ANOMALY_DRIFT;
     comparison = synthetic_compare(&base, &now);
     assert_string_equal(comparison.notes, "");
