@@ -58,6 +58,12 @@ static enum lb_status set_text(const struct lb_option_use *use, struct lb_error 
     return LB_OK;
 }
 
+/* Sets a const char * that workers are told, and that records keep, both as JSON. */
+static enum lb_status set_utf8(const struct lb_option_use *use, struct lb_error *err)
+{
+    return lb_is_utf8(use->value) ? set_text(use, err) : refuse(use, "it must be UTF-8", err);
+}
+
 /* Sets a bool. */
 static enum lb_status set_true(const struct lb_option_use *use, struct lb_error *err)
 {
@@ -430,13 +436,13 @@ const struct lb_option lb_option_table[] = {
     {"--shard", "I/N, part I of N", "I/N", CASES, SWEEPS | LB_CMD_LIST, set_shard, 0,
      .help = "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are "
              "in one part, and the parts take about the same time (results/README.md)."},
-    {"--weights", "a safetensors file", "FILE", CASES, GIVES, set_text, FIELD(given_files.weights),
+    {"--weights", "a safetensors file", "FILE", CASES, GIVES, set_utf8, FIELD(given_files.weights),
      .help = "Takes the weights of a trained LSTM, and its sizes, in place of random ones; the "
              "names are those of a PyTorch state dict (bench/frameworks/README.md)."},
-    {"--prefix", "the beginning of tensor names", "TEXT", CASES, GIVES, set_text,
+    {"--prefix", "the beginning of tensor names", "TEXT", CASES, GIVES, set_utf8,
      FIELD(given_files.prefix),
      .help = "Beginning of the names of the tensors of --weights, such as encoder.lstm."},
-    {"--inputs", "a .npy file", "FILE", CASES, GIVES, set_text, FIELD(given_files.inputs),
+    {"--inputs", "a .npy file", "FILE", CASES, GIVES, set_utf8, FIELD(given_files.inputs),
      .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a random "
              "one; the layer then begins with states of zero."},
     {"--outputs", "a .npy file", "FILE", CASES, LB_CMD_CROSS_CHECK, set_text, FIELD(outputs),
@@ -548,7 +554,7 @@ const struct lb_option lb_option_table[] = {
     {"--tune", NULL, NULL, SETTINGS, WORKERS | LB_CMD_PROFILE, set_true, FIELD(given_files.tune),
      .help = "Measures the kernel families of the implementation fused for each problem that has "
              "no stored choice yet; later runs use the fastest."},
-    {"--tuned", "a file", "FILE", SETTINGS, WORKERS | LB_CMD_PROFILE, set_text,
+    {"--tuned", "a file", "FILE", SETTINGS, WORKERS | LB_CMD_PROFILE, set_utf8,
      FIELD(given_files.tuned),
      .help = "File that keeps tuned choices (default: one in the cache folder)."},
     {"--device-model", "the name of a GPU or a CPU, or a file", "NAME|FILE", SETTINGS,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "model/tensor_files.h"
 #include "support/progress.h"
 
@@ -343,11 +344,13 @@ done:
     return st;
 }
 
-/* Makes the file that workers write y to, in $TMPDIR or else /tmp. LB_IO. */
+/* Makes the file that workers write y to, in $TMPDIR or else /tmp. LB_IO, LB_INVALID. */
 static enum lb_status make_file(char *path, size_t size, struct lb_error *err)
 {
     const char *named = getenv("TMPDIR");
     snprintf(path, size, "%s/bench-lstm-XXXXXX", named && named[0] ? named : "/tmp");
+    if (!lb_is_utf8(path))
+        return lb_fail(err, LB_INVALID, "TMPDIR %s: the path must be UTF-8", named);
     int file = mkstemp(path);
     if (file < 0)
         return lb_fail(err, LB_IO, "%s: %s; set TMPDIR to a folder that can be written", path,

@@ -376,12 +376,13 @@ static json_t *pack_given(void)
 /* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
  * LB_FAILED with exchange->fault: the worker was lost, or a message can't be read, so that it is
  * not to be trusted with the next request. Such a worker, or an unfit one, has left the pool.
- * LB_INTERRUPTED. */
+ * LB_INVALID: the request is NULL, as of a path that is not UTF-8. LB_INTERRUPTED. */
 static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
                           struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    json_object_set_new(exchange->request, "given", pack_given());
+    if (json_object_set_new(exchange->request, "given", pack_given()) != 0)
+        return lb_fail(err, LB_INVALID, "a path of the request to the worker is not UTF-8");
     worker->oom_kills = lb_oom_kills("");
     lb_channel_send(&worker->channel, json_incref(exchange->request));
     while (st == LB_OK && !exchange->ended) {
@@ -394,15 +395,6 @@ static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct ex
     if (exchange->fault.verdict != LB_VERDICT_OK || exchange->unfit)
         drop(pool, worker);
     return st;
-}
-
-/* Whether the path can be sent, and kept in records: both are JSON. */
-static bool is_utf8(const char *path)
-{
-    json_t *text = json_string(path);
-    bool fine = text != NULL;
-    json_decref(text);
-    return fine;
 }
 
 /* Reads what the worker says of a plug-in, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
@@ -434,7 +426,7 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     struct lb_impl_entry impl_entry = {.plugin = (char *)path};
     struct lb_error why = {""};
     char *variants[LB_VARIANTS_MAX + 1];
-    if (!is_utf8(path))
+    if (!lb_is_utf8(path)) /* requests and records are JSON */
         return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
     LB_CHECK(find_or_start(pool, path, &worker, err));
     struct exchange exchange = {.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),

@@ -93,6 +93,13 @@ void lb_clean_text(char *text)
     *to = '\0';
 }
 
+bool lb_is_utf8(const char *text)
+{
+    for (size_t length; (length = character_bytes(text)) > 0;)
+        text += length;
+    return !*text;
+}
+
 const char *lb_json_text(const json_t *object, const char *key, const char *fallback)
 {
     const char *text = json_string_value(json_object_get(object, key));

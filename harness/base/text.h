@@ -25,6 +25,8 @@ void lb_format_bytes(double bytes, char text[32]);
  * text never grows. */
 void lb_clean_text(char *text);
 
+bool lb_is_utf8(const char *text);
+
 /* The text under a key of a JSON object; fallback, which may be NULL, where there is none. */
 const char *lb_json_text(const struct json_t *object, const char *key, const char *fallback);
 

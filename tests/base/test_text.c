@@ -7,6 +7,7 @@ static void text_becomes(const char *from, const char *to)
 {
     char text[64];
     snprintf(text, sizeof(text), "%s", from);
+    assert_int_equal(lb_is_utf8(text), !strchr(to, '?'));
     lb_clean_text(text);
     assert_string_equal(text, to);
 }

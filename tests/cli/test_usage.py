@@ -64,7 +64,8 @@ BAD = [
     (["--sweep", *TINY, "--benchmark_out=/no/such/file"], ["--benchmark_out=/no/such/file"]),
     (["--sweep", *TINY, "--benchmark_out=/"], ["--benchmark_out=/", "directory"]),
     (["--sweep", "--plugin", b"caf\xe9.so"], ["--plugin", "UTF-8"]),
-    (["--sweep", *TINY, "--tune", "--tuned", b"caf\xe9"], ["--tuned", "UTF-8"]),
+    *((["--list", "--weights", "w", option, b"caf\xe9"], [f"{option} caf?: it must be UTF-8"]) for option in
+      ("--weights", "--prefix", "--inputs", "--tuned")),
     (["--export", "yaml", "x"], ["yaml", "csv"]),
     (["--export", "csv"], ["--export"]),
     (["--export", "csv", "no-such-run"], ["no-such-run"]),
@@ -105,6 +106,10 @@ class BadInput(ProgramTest):
         done = run("--cross-check", *TINY[:-2], "--impl", "cpu_ref,cpu_simd", env={**os.environ, "TMPDIR": "/proc/no"},
                    exit_code=2)
         self.assertRegex(done.stderr, "^bench-lstm: /proc/no/.*; set TMPDIR")
+        folder = os.fsencode(self.path("")) + b"caf\xe9"
+        os.mkdir(folder)
+        run("--cross-check", *TINY[:-2], "--impl", "cpu_ref,cpu_simd", env={**os.environ, "TMPDIR": folder}, exit_code=2,
+            said="/caf?: the path must be UTF-8")
 
     def test_unwritable_benchmark_out_is_said_before_a_resume_runs(self):
         self.sweep(*TINY, "--impl", "cpu_ref")
