@@ -95,7 +95,7 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     row.verdict = LB_VERDICT_ABSENT;
     if (!impl_entry->absent)
         st = lb_pool_run(check->session->pool, impl_entry, &job, &row, err);
-    if (st == LB_OK && row.verdict == LB_VERDICT_OK) {
+    if (st == LB_OK && lb_verdict_has_samples(row.verdict)) { /* a suspect y counts as well */
         st = lb_sequence_file_read(check->path, false, &output->y, err);
         check->count += st == LB_OK;
     } else if (st == LB_OK &&

@@ -171,6 +171,9 @@ class Trained(ProgramTest):
         sizes = ["-T", "3", "-B", "2", "-H", "4", "--dtype", "f32"]
         _, done = self.cross_check(*sizes, "--impl", "cpu_ref", exit_code=5)
         self.assertIn("fewer than two cases run here", done.stderr)
+        low = "cheats_f16_as_bf16"  # suspect: --cross-check is to show such a precision
+        pairs, done = self.cross_check(*sizes[:-1], "f16", "--impl", f"cpu_ref,{low}", "--plugin", plugin(low))
+        self.assertGreater(pairs["cpu_ref/f16", low + "/f16"], 1e-3)
         broken, crash = "broken_swapped_gates", "misbehave_crash"
         pairs, done = self.cross_check(*sizes, "--impl", f"cpu_ref,cpu_simd,{broken},{crash}", "--plugin",
                                        plugin(broken), "--plugin", plugin(crash), exit_code=1)
