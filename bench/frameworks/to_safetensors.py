@@ -199,27 +199,47 @@ def read_keras(path, chosen):
             for name, directions in layers.items()}
 
 
-def read_onnx(path):
-    """{layer: [weights of each direction]} of an ONNX file, as from_lstm returns them."""
+def check_node(name, node, stored):
+    """Refuses an LSTM node that is no standard LSTM, or whose weights are not among those stored."""
+    bias, peepholes = (node.input[at] if len(node.input) > at else "" for at in (3, 7))
+    functions = [text.decode() for setting in node.attribute for text in setting.strings]
+    # The names of a state dict have no place for these; left out, they would make another network.
+    for wrong, what in (
+            (not {*node.input[1:3], bias or node.input[1]} <= set(stored), "its weights are computed, not stored"),
+            (any(setting.s == b"reverse" for setting in node.attribute),
+             "it runs in reverse alone, which a state dict cannot say"),
+            (peepholes, "it has peepholes, which a state dict cannot hold"),
+            (any(text.lower() != ("sigmoid", "tanh", "tanh")[at % 3] for at, text in enumerate(functions)),
+             f"its activations are {', '.join(functions)}, and not Sigmoid, Tanh, Tanh"),
+            (any(setting.name == "clip" or setting.name == "input_forget" and setting.i for setting in node.attribute),
+             "it has clip or input_forget, which a state dict cannot say")):
+        if wrong:
+            raise Problem(f"node {name}: {what}")
+
+
+def read_onnx(path, chosen):
+    """{layer: [weights of each direction]} of an ONNX file, as from_keras returns them. chosen: the text of
+    --layers, or None."""
     import onnx  # pylint: disable=import-outside-toplevel
     from onnx import numpy_helper  # pylint: disable=import-outside-toplevel
     graph = onnx.load(path).graph
     values = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
-    layers = {}
+    layers, source, last = {}, {}, None # source: of a tensor the one that it is in another layout
     for node in graph.node:
+        if node.op_type in ("Transpose", "Squeeze", "Reshape", "Identity"):
+            source[node.output[0]] = source.get(node.input[0], node.input[0])
         if node.op_type != "LSTM":
             continue
-        if not set(node.input[1:3]) <= set(values):
-            raise Problem(f"node {node.name}: its weights are computed, not stored")
-        # The names of a state dict have no place for either; left out, they would make another network.
-        if any(attribute.s == b"reverse" for attribute in node.attribute):
-            raise Problem(f"node {node.name}: it runs in reverse alone, which a state dict cannot say")
-        if len(node.input) > 7 and node.input[7]:
-            raise Problem(f"node {node.name}: it has peepholes, which a state dict cannot hold")
+        name = node.name or node.output[0]
+        check_node(name, node, values)
+        if layers and not chosen and source.get(node.input[0], node.input[0]) != last:
+            raise Problem(f"node {name}: it does not take the output of {list(layers)[-1]}: name the nodes that follow "
+                          "each other with --layers")
+        last = node.output[0]
         w, r = values[node.input[1]], values[node.input[2]]
         b = values.get(node.input[3] if len(node.input) > 3 else "",
                        numpy.zeros((len(w), 2 * w.shape[1]), w.dtype))
-        layers[node.name or node.output[0]] = [
+        layers[name] = [
             tuple(reorder(part) for part in (w[d], r[d], *numpy.split(b[d], 2)))
             for d in range(len(w))]
     return layers
@@ -275,7 +295,7 @@ def read(path, chosen):
     if path.endswith((".pt", ".pth")):
         return read_pytorch(path)
     if path.endswith(".onnx"):
-        return stack(read_onnx(path), chosen)
+        return stack(read_onnx(path, chosen), chosen)
     if path.endswith((".h5", ".hdf5", ".keras")):
         return stack(read_keras(path, chosen), chosen)
     raise Problem("allowed are .h5, .hdf5, .keras, .pt, .pth and .onnx")

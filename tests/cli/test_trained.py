@@ -185,7 +185,7 @@ class Trained(ProgramTest):
 
 class Converter(ProgramTest):
     """to_safetensors.py with a stand-in for PyTorch, which reads one tensor or finds the file damaged, and
-    one for ONNX, which reads one LSTM. tests/frameworks converts real models."""
+    one for ONNX, which reads one LSTM or two. tests/frameworks converts real models."""
 
     STAND_IN = """
 import numpy
@@ -218,15 +218,25 @@ class numpy_helper:
     to_array = staticmethod(lambda tensor: tensor.array)
 
 def load(path):
-    shapes = {"w": (1, 16, 5), "r": (1, 16, 4), "b": (1, 32), "p": (1, 12)}
-    node = types.SimpleNamespace(name="lstm", op_type="LSTM", output=["y"],
-        input=["x", "w", "r", "b", "", "", "", "p" if "peephole" in path else ""],
-        attribute=[types.SimpleNamespace(name="hidden_size", s=b"")])
-    if "reverse" in path:
-        node.attribute.append(types.SimpleNamespace(name="direction", s=b"reverse"))
+    shapes = {"w": (1, 16, 5), "w2": (1, 16, 4), "r": (1, 16, 4), "b": (1, 32), "p": (1, 12)}
+    settings = {"hidden_size": 4, "activations": [b"Sigmoid", b"tanh", b"Relu" if "relu" in path else b"Tanh"]}
+    settings |= {"direction": b"reverse"} if "reverse" in path else {}
+    settings |= {"clip": 3.0} if "clip" in path else {}
+    settings["input_forget"] = int("forget" in path)
+    node = types.SimpleNamespace(name="lstm", op_type="LSTM", output=["y", "h"],
+        input=["x", "w", "r", "computed" if "bias" in path else "b", "", "", "", "p" if "peephole" in path else ""],
+        attribute=[types.SimpleNamespace(name=name, s=value, i=value, f=value,
+                                         strings=value if name == "activations" else [])
+                   for name, value in settings.items()])
+    nodes = [node]
+    if "two" in path: # the second one takes y or h of the first, or what an Add makes of it
+        turned = types.SimpleNamespace(name="", op_type="Add" if "add" in path else "Squeeze", output=["z"],
+                                       input=["h" if "last" in path else "y"])
+        nodes += [turned, types.SimpleNamespace(name="next", op_type="LSTM", output=["y2"],
+                                                input=["z", "w2", "r", "b"], attribute=[])]
     values = [types.SimpleNamespace(name=name, array=numpy.ones(shape, "f4"))
               for name, shape in shapes.items()]
-    return types.SimpleNamespace(graph=types.SimpleNamespace(initializer=values, node=[node]))
+    return types.SimpleNamespace(graph=types.SimpleNamespace(initializer=values, node=nodes))
 """
 
     def convert(self, name, out, exit_code=0, said=""):
@@ -236,13 +246,20 @@ def load(path):
                     env=os.environ | {"PYTHONPATH": self.scratch})
 
     def test_what_goes_wrong_is_one_line_that_names_the_file(self):
-        self.convert("forward.onnx", "out")
+        for name in ("forward.onnx", "two.onnx"):
+            self.convert(name, "out")
         for name, out, said in (("damaged.pt", "out", "damaged.pt: RuntimeError: not a ZIP archive"),
                                 ("complex.pt", "out", "weight is complex64"),
                                 ("nested.pt", "out", "save what is under one of ['model'] as a file of its own"),
                                 ("model.pt", "none/out", "No such file or directory"),
                                 # What a state dict cannot hold is not left out.
                                 ("reverse.onnx", "out", "node lstm: it runs in reverse alone"),
+                                ("relu.onnx", "out", "node lstm: its activations are Sigmoid, tanh, Relu"),
+                                ("clip.onnx", "out", "node lstm: it has clip or input_forget"),
+                                ("forget.onnx", "out", "node lstm: it has clip or input_forget"),
+                                ("bias.onnx", "out", "node lstm: its weights are computed"),
+                                ("two_add.onnx", "out", "node next: it does not take the output of lstm"),
+                                ("two_last.onnx", "out", "node next: it does not take the output of lstm"),
                                 ("peephole.onnx", "out", "node lstm: it has peepholes")):
             done = self.convert(name, out, 1, said)
             self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
