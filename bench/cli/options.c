@@ -507,7 +507,7 @@ const struct lb_option lb_option_table[] = {
     {"--from", "a run", "RUN", SETTINGS, LB_CMD_EXPLAIN, set_text, FIELD(measured),
      .help = "Run from which --explain takes the measured price of a framework's layer or of a "
              "cell other than the standard one, what precisions gain over f32 at which error, and "
-             "what this machine reaches at best."},
+             "what this machine reaches at best, if the run has the same CPU or GPU."},
     {"--kernels", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_EXPLAIN | LB_CMD_PROFILE, set_true,
      FIELD(kernels), .help = "Records the GPU kernels of one more, untimed call of each case."},
     {"--profile-calls", "a number", "N", SETTINGS, LB_CMD_PROFILE, set_int, FIELD(profile_calls),

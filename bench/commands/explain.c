@@ -13,6 +13,7 @@
 #include "machine/cpu_plan.h"
 #include "measure/case_lower_bound.h"
 #include "plot/grouped_run.h"
+#include "record/environment.h"
 #include "record/run_file.h"
 #include "support/terminal.h"
 
@@ -349,9 +350,14 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     if (from && lb_run_read(from, &run, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
     explain_problem(&c);
-    if (from) /* the ceilings of this machine are those of the run */
-        lb_ceilings_assume_all(
-            json_object_get(json_object_get(run.header, "environment"), "ceilings"));
+    if (from) { /* what the run measured is true of the same CPU or GPU */
+        json_t *here = lb_environment(session->libraries);
+        const json_t *there = json_object_get(run.header, "environment");
+        lb_ceilings_assume_all(json_object_get(there, "ceilings"));
+        if (!json_equal(json_object_get(there, "cpu"), json_object_get(here, "cpu")))
+            lb_ceilings_assume(false, NULL);
+        json_decref(here);
+    }
     explain_lower_bound(&c, LB_DEVICE);
     explain_lower_bound(&c, LB_HOST);
     explain_cpu_plan(&c);

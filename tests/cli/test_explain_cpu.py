@@ -4,7 +4,7 @@ import os
 import re
 import unittest
 
-from program import ProgramTest, TINY, read_lines, run
+from program import ProgramTest, TINY, read_lines, run, write_lines
 
 TEAM = re.compile(r"team (\d+): threads? (\d+)(?:-(\d+))? in L3 domains? (\d+)(?:-(\d+))? and NUMA "
                   r"nodes? (\d+)(?:-(\d+))?: rows? (\d+)(?:-(\d+))? of the batch")
@@ -74,6 +74,14 @@ class ExplainCpu(ProgramTest):
             self.assertRegex(text, r"CPU plan   cpu_simd with [12] of 2 threads on this machine")
         self.assertNotIn("CPU plan", explained("cpu_simd/T9_B64_H512/f32/infer"))
         self.assertNotIn("CPU plan", explained("cpu_ref/T9_B64_H512/f32/infer/th2"))
+
+    def test_a_run_says_what_the_same_cpu_reaches_and_no_other(self):
+        self.sweep("--impl", "cpu_ref", *TINY)
+        self.assertIn("  CPU floor  ", explained("T9_B64_H512/f32/infer", "--from", self.path("run")))
+        lines = read_lines(self.path("run"))
+        lines[0]["environment"]["cpu"] = "another CPU"
+        write_lines(self.path("run"), lines)
+        self.assertNotIn("CPU floor", explained("T9_B64_H512/f32/infer", "--from", self.path("run")))
 
     def test_the_record_has_the_topology(self):
         self.sweep("--impl", "cpu_ref", *TINY)
