@@ -245,6 +245,7 @@ static enum lb_status read_file_sizes(const struct lb_given_files *files, int64_
 static enum lb_status take_file_sizes(struct lb_options *options, struct lb_error *err)
 {
     const struct lb_given_files *files = &options->given_files;
+    const struct lb_axis *cells = &options->selection.axes[LB_AXIS_CELL];
     int64_t sizes[LB_AXIS_COUNT] = {0};
     if (!files->weights && !files->inputs)
         return LB_OK;
@@ -254,6 +255,11 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
             return lb_fail(err, LB_INVALID, "%s: the file of %s fixes sizes; give the others alone",
                            lines[i], files->weights ? "--weights" : "--inputs");
     }
+    for (size_t i = 0; files->weights && i < cells->count; i++)
+        if (cells->values[i] != LB_CELL_STANDARD)
+            return lb_fail(err, LB_INVALID,
+                           "--cell %s: a file of --weights has the standard cell alone",
+                           lb_cell_name((enum lb_cell_kind)cells->values[i]));
     LB_CHECK(read_file_sizes(files, sizes, err));
     if (!files->inputs) {
         sizes[LB_AXIS_SEQ_LEN] = lb_option_given(options, "-T") ? 0 : 128;

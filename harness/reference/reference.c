@@ -535,7 +535,7 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
     LB_CHECK(lb_weights_given(&weights, err));
     LB_CHECK(lb_inputs_given(&x, err));
     if (weights && !lb_weights_file_fits(weights, problem))
-        return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of weights");
+        return lb_fail(err, LB_INVALID, "the problem does not fit the file of weights");
     if (x && !lb_inputs_fit(x, problem))
         return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of inputs");
     if (x && isinf(lb_round(problem->dtype, x->max_abs)))

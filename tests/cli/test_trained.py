@@ -145,6 +145,8 @@ class Trained(ProgramTest):
         for arguments, says in (
                 ([*w, *x, "-T", "5"], "-T: the file of --inputs fixes that size"),
                 ([*w, *x, "-H", "5"], "-H: the file of --weights fixes that size"),
+                ([*w, "--cell", "standard,peephole"],
+                 "--cell peephole: a file of --weights has the standard cell alone"),
                 ([*x, "-H", "5", "-I", "5"], "-I: the file of --inputs fixes that size"),
                 ([*w, *x, "--case", "T3_B2_H4"], "--case: the file of --weights fixes sizes"),
                 (["-T", "3", "-B", "2", "-H", "4", "--batch-first"], "no effect without --inputs"),
