@@ -66,7 +66,7 @@ static enum lb_status read_header(struct source *source, size_t at, size_t bytes
                                   struct lb_error *err)
 {
     uint64_t length = UINT64_MAX;
-    json_error_t why = {.text = "it is no object"};
+    json_error_t why;
     source->header_at = at + bytes;
     for (size_t i = bytes; source->size >= source->header_at && i-- > 0;)
         length = length << 8 | source->bytes[at + i];
@@ -82,7 +82,7 @@ static enum lb_status read_header(struct source *source, size_t at, size_t bytes
     return json_is_object(source->header)
                ? LB_OK
                : lb_fail(err, LB_INVALID, "%s: the header is not %s: %.200s", source->path, format,
-                         why.text);
+                         source->header ? "it is no object" : why.text);
 }
 
 /* ---- .npy ---------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ TEST_WITH(a_made_up_header_is_refused, scratch_setup, scratch_teardown)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, -1, 3), }", "must be 1 to"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3; 1), }",
          "the header is not a Python dict"},
-        {"[2]", "the header is not a Python dict"},
+        {"[2]", "the header is not a Python dict: it is no object"},
         {"{descr: '<f4'}", "the header is not a Python dict"},
     };
     for (size_t i = 0; i < sizeof(refusals) / sizeof(refusals[0]); i++)
