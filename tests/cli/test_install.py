@@ -41,6 +41,12 @@ class Install(ProgramTest):
         self.assertGreater(len(scripts), 0)
         self.assertIn("# the installed style", self.read("run/plots/" + scripts[0]))
 
+    def test_every_framework_that_is_installed_can_be_named(self):
+        call("cmake", "--install", BUILD, "--prefix", self.prefix, "--component", "frameworks")
+        files = glob.glob(os.path.join(self.prefix, "**", "bench_lstm_*.so"), recursive=True)
+        for name in (re.search(r"bench_lstm_(\w+)\.so$", file)[1] for file in files):
+            call(self.program, "--version", "--framework", name)
+
     def test_man_page_and_completions_hold_every_option(self):
         options = set(re.findall(r"^  (-[-a-z_A-Z]+=?)", call(self.program, "--help"), re.MULTILINE))
         self.assertGreater(len(options), 40)
