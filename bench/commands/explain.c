@@ -110,15 +110,18 @@ static void explain_problem(const struct lb_case *c)
 {
     char text[LB_CASE_ID_SIZE], bytes[32];
     const struct lb_problem *p = &c->problem;
+    double traffic = lb_problem_bytes(p); /* 0: too much to be counted */
     lb_case_print_problem(c, text);
     printf("%s\n", text);
     printf("  flops      %.4g in GEMMs (matrix products)\n", lb_problem_flops(p));
-    lb_format_bytes(lb_problem_bytes(p), bytes);
-    printf("  traffic    %s at least: every input read once, every output written once\n", bytes);
+    lb_format_bytes(traffic > 0 ? traffic : (double)INFINITY, bytes);
+    printf("  traffic    %s%s\n", bytes,
+           traffic > 0 ? " at least: every input read once, every output written once" : "");
     lb_format_bytes(lb_case_bytes(c), bytes);
     printf("  memory     %s for tensors, results and the oracle\n", bytes);
-    printf("  intensity  %.3g flops per byte; %lld dependent steps\n",
-           lb_problem_flops(p) / lb_problem_bytes(p), (long long)p->seq_len * (long long)p->layers);
+    snprintf(text, sizeof(text), "%.3g flops per byte", lb_problem_flops(p) / traffic);
+    printf("  intensity  %s; %lld dependent steps\n", traffic > 0 ? text : "unknown",
+           (long long)p->seq_len * (long long)p->layers);
 }
 
 /* Prints the lower bound on the machine of implementations of that memory, where its rates are
@@ -280,7 +283,7 @@ static void explain_cell(const struct lb_case *c)
 {
     struct lb_problem standard = c->problem;
     char line[320], projection[32] = "";
-    if (c->problem.cell == LB_CELL_STANDARD)
+    if (c->problem.cell == LB_CELL_STANDARD || lb_problem_bytes(&standard) == 0)
         return;
     standard.cell = LB_CELL_STANDARD;
     standard.projection = 0;

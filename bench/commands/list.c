@@ -199,7 +199,8 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
         printf("left out  %zu combination%s: %s\n", plan->left_out, plan->left_out == 1 ? "" : "s",
                plan->because.text);
     lb_format_bytes(most_bytes, text);
-    printf("memory    up to %s for %s, and what the implementation needs itself\n", text, largest);
+    printf("memory    %s%s for %s, and what the implementation needs itself\n",
+           isfinite(most_bytes) ? "up to " : "", text, largest);
     seconds = fmin(seconds, options->time_budget_s);
     format_duration(seconds, text);
     printf("time      about %s, by the cases' flops and usual rates\n", text);

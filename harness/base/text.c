@@ -71,6 +71,8 @@ void lb_format_bytes(double bytes, char text[32])
         unit++;
     }
     snprintf(text, 32, "%.*f %s", unit == 0 || bytes >= 100 ? 0 : 1, bytes, units[unit]);
+    if (!isfinite(bytes))
+        snprintf(text, 32, "more than any memory");
 }
 
 void lb_clean_text(char *text)

@@ -17,7 +17,7 @@ void lb_append(char *text, size_t size, const char *format, ...)
  * False when there is none left: *list is NULL. */
 bool lb_next_item(const char **list, char *item, size_t size);
 
-/* Writes "12.3 GiB", "512 KiB" or "64 B" into text. */
+/* Writes "12.3 GiB" or "64 B" into text, or "more than any memory" of what is not finite. */
 void lb_format_bytes(double bytes, char text[32]);
 
 /* Changes the text in place into valid UTF-8 that is safe to print on a terminal: a byte that is

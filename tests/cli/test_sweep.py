@@ -245,6 +245,10 @@ class Sweep(ProgramTest):
         chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                      "--benchmark_filter=cpu_ref/T4_").stdout
         self.assertRegex(chosen, r"^cases     1\n +1  cpu_ref\n")
+        huge = "T2000000000_B2000000000_I2000000000_H2000000000/f32/train"
+        self.assertIn(f"\nmemory    more than any memory for {huge}, and", run("--plan", "--case", huge).stdout)
+        self.assertIn("\n  traffic    more than any memory\n  memory     more than any memory for tensors, results and the "
+                      "oracle\n  intensity  unknown; 2000000000 dependent steps\n", run("--explain", huge).stdout)
         large = ["--plan", "--cases", "cpu", "--impl", "cpu_simd"]
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
