@@ -330,9 +330,10 @@ const struct lb_option lb_option_table[] = {
      .help = "Runs the cases; without sizes, those of the quick grid, in inference and training, "
              "and also in bf16 where the machine has a unit for it."},
     {"--resume", "the folder of a run", "DIR", COMMANDS, LB_CMD_RESUME, set_command, 0,
-     .help = "Continues a sweep that was interrupted, with the settings it began with. Only "
-             "--time-budget, --hang-limit, --plots, --benchmark_out, --plugin and --framework "
-             "have to be given again, and --tuned when the sweep tunes into a file."},
+     .help = "Continues a sweep that was interrupted, with the settings it began with. Not "
+             "kept, so that they have to be given again, are --time-budget, --hang-limit, --plots, "
+             "--benchmark_out, --benchmark_format, --quiet, --verbose, --plugin and --framework, "
+             "and --tuned when the sweep tunes into a file."},
     {"--list", NULL, NULL, COMMANDS, LB_CMD_LIST, set_command, 0,
      .help = "Lists the implementations and the cases, and says which of them can run here."},
     {"--plan", NULL, NULL, COMMANDS, LB_CMD_PLAN, set_command, 0,
