@@ -421,8 +421,9 @@ const struct lb_option lb_option_table[] = {
      .help = "One call per sample, many calls in a row, or a stream of calls of T steps that carry "
              "their state: isolated, batched, stream (isolated)."},
     {"--rate", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Calls per second of a stream; one that begins late counts from when it was due "
-             "(default: each call follows the one before at once)."},
+     .help = "Calls per second of a stream; the time of a call that has to wait for the one before "
+             "counts from when it was due (default: each call begins when the one before has "
+             "ended)."},
     {"--instances", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
      .help = "Numbers of streams that run at once, each on its share of --threads (1)."},
     {"--threads", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
