@@ -482,7 +482,7 @@ const struct lb_option lb_option_table[] = {
              "more than 5 % of the case's CPUs, or the machine was more than 15 % slower than in "
              "most of the run."},
     {"--quiet", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_RESUME, set_true, FIELD(quiet),
-     .help = "Prints nothing on stderr but warnings and errors."},
+     .help = "Prints nothing on stderr but warnings, errors and the list of noisy cases."},
     {"--verbose", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_RESUME, set_true, FIELD(verbose),
      .help = "Prints a line on stderr for each case that ends: its verdict, and its time or the "
              "reason."},
