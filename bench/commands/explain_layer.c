@@ -296,11 +296,15 @@ static void print_table(const struct criteria *criteria)
     printf("%-22s %-16s %-40s %s\n", "criterion", "yours", "needed", "met");
     json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
     {
-        char needed[200];
-        const json_t *needs = json_object_get(rule, "needs");
+        char needed[200], limit[100];
+        const json_t *needs = json_object_get(rule, "needs"), *when = json_object_get(rule, "if");
         const char *setting = json_string_value(json_array_get(needs, 0));
         condition_text(needs, needed, sizeof(needed));
-        bool matters = condition_holds(criteria, json_object_get(rule, "if"));
+        if (when) {
+            condition_text(when, limit, sizeof(limit));
+            lb_append(needed, sizeof(needed), ", if %s is %s", word_of(when, 0), limit);
+        }
+        bool matters = condition_holds(criteria, when);
         printf("%-22s %-16s %-40s %s\n", setting, value_of(criteria, setting), needed,
                !matters                     ? "does not matter"
                : rule_holds(criteria, rule) ? "yes"

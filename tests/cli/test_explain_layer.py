@@ -20,6 +20,8 @@ class ExplainLayer(ProgramTest):
         self.assertEqual({name for name, answer in met.items() if answer == "no"},
                          {"activation", "recurrent_dropout", "mask"})
         self.assertIn("runs      not the cuDNN kernel", done.stdout)
+        self.assertRegex(done.stdout, "(?m)^mask +left +none, if backend is jax or torch +does not matter\n.*\nmask +left +"
+                         "none or right, if backend is tensorflow +no$")
         for setting in ("activation=tanh", "recurrent_dropout=0", "mask=right"):
             self.assertIn(f"  suggest {setting}\n", done.stdout)
         self.assertIn("-H 512 --dtype f16", done.stdout)
