@@ -362,10 +362,13 @@ enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char
         if (!wanted[k])
             continue;
         LB_TRY(kinds[k].write(&job, kinds[k].name, err));
-        if (job.drawing.count == before)
-            lb_append(report->notes, sizeof(report->notes), "%s%s: not drawn: %s",
-                      report->notes[0] ? "\n" : "", kinds[k].name, job.missing);
+        const char *between = report->notes[0] ? (list ? "\n" : ", ") : list ? "" : "not drawn: ";
+        if (job.drawing.count == before) /* the reason is for those who named the kind */
+            lb_append(report->notes, sizeof(report->notes), "%s%s%s%s", between, kinds[k].name,
+                      list ? ": not drawn: " : "", list ? job.missing : "");
     }
+    if (!list && report->notes[0])
+        lb_append(report->notes, sizeof(report->notes), "; bench-lstm --plot KIND RUN says why");
     if (job.drawing.count > 0)
         LB_TRY(lb_drawing_draw(&job.drawing, time_limit_s, err));
     report->pictures = job.drawing.count;

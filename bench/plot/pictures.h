@@ -65,9 +65,9 @@ enum lb_status lb_pictures_check_kinds(const char *flag, const char *kinds, stru
 
 /* Draws every picture of these kinds (NULL: all) that has something to show into run_folder/plots:
  * an axis with at least two values. A run without such a picture, and the kinds "none", are no
- * error: report->notes says why there are none. LB_INVALID: there is no such kind. LB_ABSENT:
- * gnuplot is not installed; the .gp and .dat files are written. LB_IO, LB_FAILED,
- * LB_INTERRUPTED: see lb_drawing_draw. */
+ * error: report->notes says why there are none or, of all kinds, which are not drawn. LB_INVALID:
+ * there is no such kind. LB_ABSENT: gnuplot is not installed; the .gp and .dat files are written.
+ * LB_IO, LB_FAILED, LB_INTERRUPTED: see lb_drawing_draw. */
 enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char *run_folder,
                                 const char *kinds, double time_limit_s,
                                 struct lb_picture_report *report, struct lb_error *err);

@@ -45,6 +45,10 @@ static bool exists(const char *name)
     return access(scratch_path(path), F_OK) == 0;
 }
 
+static const char every_kind[] =
+    "speedup-b,speedup-t,time-h,time-b,time-t,roofline,training,precision,"
+    "error,memory,scaling,latency,throughput";
+
 /* Runs with little to show: some pictures, and a sentence about each kind that is missing. */
 TEST_WITH(degenerate_runs_are_drawn_or_explained, scratch_setup, scratch_teardown)
 {
@@ -69,7 +73,7 @@ TEST_WITH(degenerate_runs_are_drawn_or_explained, scratch_setup, scratch_teardow
     };
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
         struct lb_run run = synthetic_run(&runs[i].grid);
-        struct lb_picture_report report = draw_all(&run, NULL, runs[i].baseline);
+        struct lb_picture_report report = draw_all(&run, every_kind, runs[i].baseline);
         assert_int_equal(report.pictures, runs[i].pictures);
         if (!strstr(report.notes, runs[i].note))
             fail_msg("run %zu: '%s' should say '%s'", i, report.notes, runs[i].note);
@@ -93,6 +97,9 @@ TEST_WITH(chosen_kinds_alone_are_drawn, scratch_setup, scratch_teardown)
     assert_int_equal(draw_all(&run, "time-h,roofline", NULL).pictures, 2);
     assert_true(exists("time-h_f32_infer.svg") && exists("roofline_f32_infer.svg"));
     assert_false(exists("time-b_f32_infer.svg"));
+    assert_string_equal(draw_all(&run, NULL, NULL).notes,
+                        "not drawn: training, precision, error, scaling, latency, throughput; "
+                        "bench-lstm --plot KIND RUN says why");
     static const char *const wrong[] = {"pie", "time-h,", "none,time-h"};
     for (int i = 0; i < 3; i++) {
         char start[64];
