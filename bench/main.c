@@ -203,7 +203,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
     case LB_CMD_VERSION: print_version(); return LB_OK;
     case LB_CMD_EXPORT: return lb_export_command(options, err);
-    case LB_CMD_PLOT: return lb_plot_one(options, err);
+    case LB_CMD_PLOT: return lb_plot_one(options, exit_code, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
     case LB_CMD_REPORT: return lb_html_report(options, &stop, err);

@@ -183,7 +183,7 @@ enum lb_exit {
     LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
     LB_EXIT_INCONCLUSIVE = 4, /* --compare: no case could be judged; with --strict, a case is
                                  neither the same nor better */
-    LB_EXIT_NOTHING = 5,      /* no case ran, or none has a time to compare */
+    LB_EXIT_NOTHING = 5,      /* no case ran, or none has a time to compare or draw */
     LB_EXIT_INCOMPLETE = 6,   /* --merge: a part of what was planned is not in the result */
     LB_EXIT_INTERRUPTED = 130
 };

@@ -175,7 +175,7 @@ done:
     return st;
 }
 
-enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err)
+enum lb_status lb_plot_one(const struct lb_options *options, int *exit_code, struct lb_error *err)
 {
     const char *kind = options->words[0], *path = options->words[1];
     struct lb_run run = {0};
@@ -191,6 +191,8 @@ enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *er
     if (report.pictures > 0)
         fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pictures,
                 report.pictures == 1 ? "" : "s");
+    else
+        *exit_code = LB_EXIT_NOTHING;
     if (report.notes[0])
         fprintf(stderr, "%s\n", report.notes);
 done:

@@ -23,7 +23,7 @@ enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct
  * results/README.md names. LB_INVALID lists the formats. LB_IO. */
 enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err);
 
-/* --plot: draws one kind of picture into the run's folder. LB_INVALID lists the kinds. */
-enum lb_status lb_plot_one(const struct lb_options *options, struct lb_error *err);
+/* --plot: draws one kind of picture, or none (LB_EXIT_NOTHING). LB_INVALID lists the kinds. */
+enum lb_status lb_plot_one(const struct lb_options *options, int *exit_code, struct lb_error *err);
 
 #endif

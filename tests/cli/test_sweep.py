@@ -179,6 +179,8 @@ class Sweep(ProgramTest):
             ElementTree.parse(self.path("run/plots/" + name))
             self.assertIn(name[:-4] + ".png", plots)
             self.assertIn(name[:-4] + ".gp", plots)
+        run("--plot", "time-h", self.path("run"), exit_code=0)
+        run("--plot", "training", self.path("run"), exit_code=5, said="training: not drawn: ")
         groups = done.stdout.split("\n\n")
         decided = [group for group in groups if group.startswith("T")]
         self.assertEqual(len(decided), 8)
