@@ -52,7 +52,7 @@ class Steps(DryRun):
         self.assertEqual(done, [
             "plan of the grid", "versions", "one tiny case each", "ceilings", "sizes of the README",
             "cudnn on the frameworks' cases", "PyTorch", "tuning", "ncu of cluster", "ncu of grid",
-            "terms of the model alone", "parts of a step", "parts against the model",
+            "parts of a step", "parts against the model",
             "conformance, own", "the same bits twice", "kernels by CUPTI", "faults cost one row",
             "recurrent grid", "predictions", "conformance, cudnn", "conformance, modes", "memcheck",
             "racecheck", "racecheck", "synccheck", "conformance, slow"])
