@@ -452,7 +452,10 @@ tuning() {
 builtin_cases() {
   local name=$1 impls=$2 problems
   shift 2
-  mapfile -t problems < <(sed 's/ *#.*//; /^$/d' bench/cases/gpu.txt && echo ${dry:+T4_B2_H8})
+  mapfile -t problems < <(
+    sed 's/ *#.*//; /^$/d' bench/cases/gpu.txt
+    [ -z "$dry" ] || echo T4_B2_H8
+  )
   lines "$impls" f16,f32/tf32,bf16,f32 "${problems[@]}" >"$scratch/$name.txt"
   for_device "$scratch/$name.txt"
   limited "$allowed" "$name" --cases "$scratch/$name.txt" "$@"

@@ -18,11 +18,14 @@ LEFT = {"test.log", "sanitizer.log", "conformance.jsonl", "run.jsonl", "tuned.tx
         "cudnn.jsonl", "pytorch.jsonl"}
 
 
-# A program that finds a GPU and has no cuDNN.
+# A program that finds a GPU and has no cuDNN, and whose sweeps only check their list of cases.
 NO_CUDNN = """#!/bin/sh
 case $1 in
 --list) echo "cuda_step/T1_B1_I1_H1/f32/infer ok" ;;
---sweep) exit 5 ;;
+--sweep)
+  while [ "$1" != --cases ]; do shift; done
+  "$LB_BUILD/../real" --plan --cases "$2" && exit 5
+  ;;
 esac
 """
 
@@ -122,6 +125,7 @@ class Check(DryRun):
 
     def test_a_gpu_without_cudnn_and_pytorch_runs_neither_and_is_no_failure(self):
         self.write("build/bench-lstm", NO_CUDNN, 0o755)
+        os.symlink(os.path.join(BUILD, "bench-lstm"), self.path("real"))
         done = call("bash", SCRIPT, self.path("out"), "--build", self.path("build"), "--only", "frameworks",
                     exit_code=0, printed="== cudnn on the frameworks' cases: done, exit code 5")
         self.assertIn("== PyTorch: done, exit code 77", done.stdout)
