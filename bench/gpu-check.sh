@@ -344,10 +344,11 @@ elif ! "$program" --list --impl cuda_step -T 1 -B 1 -H 1 | tee -a "$log" |
   exit 77
 fi
 
-# versions: logs the versions of everything that is installed, before anything is measured.
+# versions: logs the versions of everything that is installed, before anything is measured. Fails
+# where the program does: attempt switches `set -e` off.
 versions() {
-  "$program" --version
-  "$program" --list -T 3 -B 2 -H 8 --dtype f32,f16 "${fake[@]:0:2}"
+  "$program" --version || return
+  "$program" --list -T 3 -B 2 -H 8 --dtype f32,f16 "${fake[@]:0:2}" || return
   nvidia-smi -L || true
   compute-sanitizer --version || true
 }

@@ -130,6 +130,12 @@ class Check(DryRun):
                     exit_code=0, printed="== cudnn on the frameworks' cases: done, exit code 5")
         self.assertIn("== PyTorch: done, exit code 77", done.stdout)
 
+    def test_a_program_that_can_not_list_its_implementations_fails(self):
+        program = NO_CUDNN.replace("--list)", '--list) [ "$2" != -T ] || exit 3;')
+        self.write("build/bench-lstm", program, 0o755)
+        call("bash", SCRIPT, self.path("out"), "--build", self.path("build"), "--only", "versions",
+             exit_code=1, printed="== versions: FAILED, exit code 3")
+
 
 class Twice(unittest.TestCase):
     def check(self, method, rows):
