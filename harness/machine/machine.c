@@ -383,16 +383,19 @@ static bool matches(const struct lb_machine *m, const char *device)
     return false;
 }
 
-/* The known or described machine of the device; NULL: there is none. */
+/* The known or described machine of the device; NULL: there is none. Of several known ones it is
+ * that with the longest words: an H100 NVL is not an H100. */
 static const struct lb_machine *machine_of(const struct lb_device_info *device)
 {
+    const struct lb_machine *found = NULL;
     read_known();
     if (described.label[0] && strcmp(described.name, device->name) == 0)
         return &described;
     for (int i = 0; i < known_count; i++)
-        if (matches(&known[i], device->name))
-            return &known[i];
-    return NULL;
+        if (matches(&known[i], device->name) &&
+            (!found || strlen(known[i].matches) > strlen(found->matches)))
+            found = &known[i];
+    return found;
 }
 
 enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,

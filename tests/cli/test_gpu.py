@@ -159,8 +159,9 @@ class WithoutADevice(ProgramTest):
             run("--explain", "T25_B16_H512/f16/infer", "--device-model", name, exit_code=2,
                 said=f"--device-model {name}{said}")
 
-    MODELS = {"a100": "A100-SXM4-80GB", "h100": "H100 80GB HBM3", "h200": "NVIDIA H200",
-              "b200": "NVIDIA B200", "gb200": "NVIDIA GB200", "v100": "Tesla V100-SXM2-32GB",
+    MODELS = {"a100": "A100-SXM4-80GB", "h100": "H100 80GB HBM3", "h100nvl": "NVIDIA H100 NVL",
+              "h200": "NVIDIA H200", "b200": "NVIDIA B200", "gb200": "NVIDIA GB200",
+              "v100": "Tesla V100-SXM2-32GB",
               "t4": "Tesla T4", "rtx3090": "RTX 3090", "rtx4090": "RTX 4090",
               "rtx5090": "RTX 5090", "l4": "NVIDIA L4", "l40s": "NVIDIA L40S"}
 

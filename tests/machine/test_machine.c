@@ -13,6 +13,7 @@ static const struct sheet {
 } sheets[] = {
     {"a100", 108, 19.5, 312, 2039, 80},
     {"h100", 132, 67, 989, 3350, 80},
+    {"h100nvl", 132, 67, 989, 3900, 94},
     {"h200", 132, 67, 989, 4800, 141},
     {"b200", 148, 75, 2250, 7700, 180},
     {"gb200", 148, 80, 2500, 8000, 186},
@@ -79,6 +80,8 @@ TEST(names_that_only_look_alike_are_other_devices)
         {"NVIDIA A100 80GB PCIe", "a100"},
         {"NVIDIA H100 PCIe", "h100"},
         {"NVIDIA H100 80GB HBM3 MIG 1g.10gb", "h100"},
+        {"NVIDIA H100 NVL", "h100nvl"},
+        {"NVIDIA H100 NVL MIG 1g.12gb", "h100nvl"},
         {"Tesla V100-PCIE-16GB", "v100"},
         {"NVIDIA L40", NULL},
         {"NVIDIA T400 4GB", NULL},
@@ -119,8 +122,8 @@ TEST(a_name_that_is_not_known_is_answered_with_all_that_are)
         assert_non_null(strstr(by_name.text, sheets[i].name));
     assert_int_equal(lb_machine_of(&device, &machine, &by_device), LB_UNSUPPORTED);
     assert_non_null(strstr(by_device.text, "Fake GPU"));
-    assert_non_null(strstr(by_device.text, "A100, H100, H200, B200, GB200, V100, T4, RTX 3090, "
-                                           "RTX 4090, RTX 5090, L4, L40S only"));
+    assert_non_null(strstr(by_device.text, "A100, H100, H100 NVL, H200, B200, GB200, V100, T4, "
+                                           "RTX 3090, RTX 4090, RTX 5090, L4, L40S only"));
     assert_int_equal(lb_device_model("grace", &device, &by_name), LB_INVALID);
     assert_non_null(strstr(by_name.text, "'grace' is a CPU"));
 }
