@@ -187,11 +187,15 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     int count = 0; /* left untouched when there is no driver */
     /* Variables of the environment that would change what a case measures; no library has read them
      * yet. The first is stronger than the math mode that a program asks cuBLAS and cuDNN for: with
-     * 0, tf32 would be f32. The second makes every launch wait until its kernel ends. With the
-     * others cuBLAS computes f32 and f64 from narrower products. */
-    static const char *const variables[] = {
-        "NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING", "CUBLAS_EMULATION_STRATEGY",
-        "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATE_DOUBLE_PRECISION"};
+     * 0, tf32 would be f32. The second makes every launch wait until its kernel ends. The third
+     * may be 1 in containers for training; streams then share a queue and wait for each other. With
+     * the others cuBLAS computes f32 and f64 from narrower products. */
+    static const char *const variables[] = {"NVIDIA_TF32_OVERRIDE",
+                                            "CUDA_LAUNCH_BLOCKING",
+                                            "CUDA_DEVICE_MAX_CONNECTIONS",
+                                            "CUBLAS_EMULATION_STRATEGY",
+                                            "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                            "CUBLAS_EMULATE_DOUBLE_PRECISION"};
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
         (void)unsetenv(variables[i]);
     cudaError_t error = cudaGetDeviceCount(&count);

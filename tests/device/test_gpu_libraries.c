@@ -45,13 +45,16 @@ TEST_WITH(a_device_is_named_as_nvml_names_it, install, NULL)
 }
 
 /* NVIDIA's libraries obey these before the math mode that a case names; by one, every launch would
- * wait. */
+ * wait, by another streams for each other. */
 TEST_WITH(the_environment_does_not_change_what_a_case_measures, install, NULL)
 {
     struct lb_device_info info = *fake_device_info();
-    static const char *const names[] = {
-        "NVIDIA_TF32_OVERRIDE", "CUDA_LAUNCH_BLOCKING", "CUBLAS_EMULATION_STRATEGY",
-        "CUBLAS_EMULATE_SINGLE_PRECISION", "CUBLAS_EMULATE_DOUBLE_PRECISION"};
+    static const char *const names[] = {"NVIDIA_TF32_OVERRIDE",
+                                        "CUDA_LAUNCH_BLOCKING",
+                                        "CUDA_DEVICE_MAX_CONNECTIONS",
+                                        "CUBLAS_EMULATION_STRATEGY",
+                                        "CUBLAS_EMULATE_SINGLE_PRECISION",
+                                        "CUBLAS_EMULATE_DOUBLE_PRECISION"};
     enum { NAMES = sizeof(names) / sizeof(names[0]) };
     for (size_t i = 0; i < NAMES; i++)
         assert_int_equal(setenv(names[i], "1", 1), 0);
