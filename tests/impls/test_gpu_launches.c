@@ -20,6 +20,7 @@ extern const struct lb_impl lb_impl_fused;
  * kernels. */
 static bool readies_nothing;
 static int refused_kernels;
+static cudaError_t refusal = cudaErrorLaunchOutOfResources;
 
 __typeof__(cudaFuncSetAttribute) __real_cudaFuncSetAttribute, __wrap_cudaFuncSetAttribute;
 cudaError_t __wrap_cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what, int value)
@@ -36,7 +37,7 @@ cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const v
         return __real_cudaLaunchKernelExC(config, kernel, arguments);
     refused_kernels -= kernel != last;
     last = kernel;
-    return cudaErrorLaunchOutOfResources;
+    return refusal;
 }
 
 /* Installs a device without memory behind its addresses. */
@@ -378,9 +379,12 @@ TEST_WITH(a_plan_that_can_not_be_launched_is_passed_over, scratch_setup, scratch
     assert_non_null(strstr(description, "tuned, "));
     refused_kernels = 1 << 20; /* all plans are refused, so the reason is that of the last one */
     assert_int_equal(tune("T4_B16_H512/f16/infer", NULL, &err), LB_FAILED);
-    refused_kernels = 0;
     assert_non_null(strstr(err.text, "tuning: launching the "));
     assert_non_null(strstr(err.text, "CUDA error 701"));
+    refusal = cudaErrorMemoryAllocation;
+    assert_int_equal(tune("T4_B16_H512/f16/infer", NULL, &err), LB_OOM);
+    refusal = cudaErrorLaunchOutOfResources;
+    refused_kernels = 0;
 }
 
 /* Runs in a process of its own, because a lost device stays lost. */
