@@ -38,7 +38,6 @@ static const struct {
     {"gmma", LB_TENSOR_YES},     /* wgmma: whole warp groups, Hopper */
     {"tcgen05", LB_TENSOR_YES},  /* Blackwell's instructions */
     {"wmma", LB_TENSOR_YES},     /* CUDA's C++ interface to them */
-    {"_mma", LB_TENSOR_YES},     /* this project's kernels that use mma.sync */
     {"sgemm", LB_TENSOR_NO},     /* cuBLAS, as in ampere_sgemm_128x64_tn */
     {"gemv", LB_TENSOR_NO},      /* cuBLAS: matrix times vector */
     {"gemmSN", LB_TENSOR_NO},    /* cuBLAS: GEMMs with a small dimension, as in gemmSN_TN_kernel */
@@ -48,8 +47,15 @@ static const struct {
     {"LSTM_elementWise", LB_TENSOR_NO}, /* cuDNN: the pointwise part of a cell */
     {"elementwise", LB_TENSOR_NO},      /* pointwise work */
     {"pointwise", LB_TENSOR_NO},        /* pointwise work */
-    {"cell_forward", LB_TENSOR_NO},     /* this project's cell, after its GEMMs */
-    {"cell_backward", LB_TENSOR_NO},    /* this project's cell, after its GEMMs */
+    /* This project's, by namespace, template argument, or name. */
+    {"lb_cell", LB_TENSOR_NO},          /* what runs beside GEMMs */
+    {"lb_fused_weights", LB_TENSOR_NO}, /* moves and converts weights */
+    {"fused_cluster_", LB_TENSOR_YES},  /* multiplies f16 and bf16 only */
+    {"tensor_product", LB_TENSOR_YES},  /* of fused_step_... */
+    {"plain_product", LB_TENSOR_NO},    /* of fused_step_... */
+    {"f16_math", LB_TENSOR_YES},        /* of fused_grid_..., and in bf16_math */
+    {"tf32_math", LB_TENSOR_YES},       /* of fused_grid_... */
+    {"f32_math", LB_TENSOR_NO},         /* of fused_grid_..., after tf32_math, which contains it */
     {"transpose", LB_TENSOR_NO},        /* moves data */
     {"reduce", LB_TENSOR_NO},           /* sums */
 };
@@ -204,7 +210,9 @@ void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
             struct lb_kernel *kernel = &items[out->count++];
             shorten(sorted[i].name, kernel->name);
             kernel->tensor_cores = tensor_cores_of(sorted[i].name);
-            kernel->persistent = strcasestr(sorted[i].name, "persist") != NULL;
+            kernel->persistent = strcasestr(sorted[i].name, "persist") ||
+                                 strstr(sorted[i].name, "fused_cluster_") ||
+                                 strstr(sorted[i].name, "fused_grid_");
         }
         add_launch(&items[out->count - 1], &sorted[i]);
     }

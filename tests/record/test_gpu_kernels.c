@@ -7,7 +7,8 @@
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 
-/* Names that profilers have shown, one or more for each rule, in the order of the rules. */
+/* Names that profilers have shown or that this project's object files have, one or more for each
+ * rule, in the order of the rules. */
 static const struct {
     const char *name;
     enum lb_tensor_cores tensor_cores;
@@ -29,7 +30,6 @@ static const struct {
     {"lstm_wgmma_kernel", LB_TENSOR_YES},
     {"lstm_tcgen05_kernel", LB_TENSOR_YES},
     {"gemm_wmma_kernel", LB_TENSOR_YES},
-    {"lstm_persistent_mma_kernel", LB_TENSOR_YES},
     {"ampere_sgemm_128x64_tn", LB_TENSOR_NO},
     {"void gemv2T_kernel_val<int, int, float, float, float>(int)", LB_TENSOR_NO},
     {"void gemmSN_TN_kernel<float, 128, 16, 2, 4>(int)", LB_TENSOR_NO},
@@ -39,8 +39,30 @@ static const struct {
     {"void LSTM_elementWise_fp<float, float, float>(int)", LB_TENSOR_NO},
     {"void at::native::vectorized_elementwise_kernel<4>(int)", LB_TENSOR_NO},
     {"pointwise_kernel", LB_TENSOR_NO},
-    {"cell_forward_kernel", LB_TENSOR_NO},
-    {"cell_backward_kernel", LB_TENSOR_NO},
+    {"_ZN10lb_cluster28fused_cluster_forward_kernelI6__halfNS_4tileILi8ELi8ELi2ELi16ELi16EEELb0EEEv"
+     "21lb_fused_forward_args",
+     LB_TENSOR_YES},
+    {"_ZN7lb_step25fused_step_forward_kernelINS_14tensor_productI6__halfEENS_4tileILi1ELi16ELi8ELi1"
+     "EEEEEv21lb_fused_forward_argsib",
+     LB_TENSOR_YES},
+    {"_ZN7lb_step26fused_step_backward_kernelINS_13plain_productIfEENS_4tileILi2ELi32ELi4ELi1EEEEEv"
+     "22lb_fused_backward_argsib",
+     LB_TENSOR_NO},
+    {"_ZN7lb_grid25fused_grid_forward_kernelINS_8f16_mathENS_4tileILi8ELi8ELi4ELi16ELi16EEEEEv"
+     "21lb_fused_forward_args",
+     LB_TENSOR_YES},
+    {"_ZN7lb_grid25fused_grid_forward_kernelINS_9bf16_mathENS_4tileILi16ELi8ELi4ELi32ELi8EEEEEv"
+     "21lb_fused_forward_args",
+     LB_TENSOR_YES},
+    {"_ZN7lb_grid26fused_grid_backward_kernelINS_9tf32_mathENS_4tileILi8ELi8ELi8ELi22ELi8EEEEEv"
+     "22lb_fused_backward_args",
+     LB_TENSOR_YES},
+    {"_ZN7lb_grid25fused_grid_forward_kernelINS_8f32_mathENS_4tileILi8ELi8ELi8ELi22ELi8EEEEEv"
+     "21lb_fused_forward_args",
+     LB_TENSOR_NO},
+    {"_ZN7lb_cell19cell_forward_kernelIfEEv15lb_cell_forward", LB_TENSOR_NO},
+    {"_ZN7lb_cell16broadcast_kernelIL17lb_elementwise_op1ELb1EfEEvPT1_PKS2_S5_ll", LB_TENSOR_NO},
+    {"_ZN16lb_fused_weights11pack_kernelIjEEvPT_PKS1_16lb_weight_layout", LB_TENSOR_NO},
     {"transpose_kernel", LB_TENSOR_NO},
     {"reduce_kernel", LB_TENSOR_NO},
     {"somebody_s_kernel", LB_TENSOR_UNKNOWN},
@@ -63,7 +85,9 @@ TEST(names_tell_the_use_of_tensor_cores)
         const struct lb_kernel *kernel = kernel_named(named[i].name, &k);
         if (kernel->tensor_cores != named[i].tensor_cores)
             fail_msg("%s: %s", named[i].name, lb_tensor_cores_name(kernel->tensor_cores));
-        assert_int_equal(kernel->persistent, strcasestr(named[i].name, "persist") != NULL);
+        assert_int_equal(kernel->persistent, strcasestr(named[i].name, "persist") ||
+                                                 strstr(named[i].name, "lb_cluster") ||
+                                                 strstr(named[i].name, "lb_grid"));
         lb_kernels_free(&k);
     }
 }
@@ -73,7 +97,7 @@ TEST(names_are_shortened_to_what_tells_them_apart)
     static const struct {
         const char *full, *shorter;
     } names[] = {
-        {"cell_forward_kernel", "cell_forward_kernel"},
+        {"lb_cell::cell_forward_kernel", "lb_cell::cell_forward_kernel"},
         {"_Z12split_kernelPfi", "split_kernel"},
         {"_ZN5cudnn3rnn4cellIfEEvPT_i", "cudnn::rnn::cell<float>"},
         {"_ZN12_GLOBAL__N_14stepEPKf", "step"},
@@ -111,9 +135,10 @@ static struct lb_launch_record launch(char *name, double start_ns, double end_ns
 TEST(launches_add_up_by_kernel)
 {
     struct lb_kernels k;
-    const struct lb_launch_record launches[] = {
-        launch("cell_forward_kernel", 350, 400, 3), launch("ampere_sgemm_128x64_tn", 0, 100, 1),
-        launch("cell_forward_kernel", 110, 150, 2), launch("ampere_sgemm_128x64_tn", 160, 300, 7)};
+    const struct lb_launch_record launches[] = {launch("lb_cell::cell_forward_kernel", 350, 400, 3),
+                                                launch("ampere_sgemm_128x64_tn", 0, 100, 1),
+                                                launch("lb_cell::cell_forward_kernel", 110, 150, 2),
+                                                launch("ampere_sgemm_128x64_tn", 160, 300, 7)};
     lb_kernels_collect(launches, 4, &k);
     assert_int_equal(k.count, 2);
     assert_true(k.launches == 4 && k.span_ns == 400);
@@ -187,7 +212,7 @@ TEST(kernels_that_contradict_the_case_are_told)
         int first_count, second_count;
         const char *says; /* a part of the warning; NULL: none */
     } runs[] = {
-        {"cudnn:persist_static/T16_B8_H128/f16/infer", "cell_forward", "nvjet_x", 16, 17,
+        {"cudnn:persist_static/T16_B8_H128/f16/infer", "lb_cell::cell_forward", "nvjet_x", 16, 17,
          "variant persist_static, but a call launched 33 kernels for 16 steps"},
         {"cudnn:persist_static/T16_B8_H128/f16/infer", "RNN_blockPersist_fp_LSTM_HMMA", "nvjet_x",
          1, 1, NULL},
@@ -195,13 +220,14 @@ TEST(kernels_that_contradict_the_case_are_told)
          NULL},
         {"cudnn:standard/T16_B8_H128/f16/infer", "RNN_blockPersist_fp_LSTM_HMMA", "", 1, 0,
          "variant standard"},
-        {"cudnn:standard/T16_B8_H128/f16/infer", "cell_forward", "nvjet_x", 16, 16, NULL},
-        {"cudnn/T16_B8_H128/f32/infer", "ampere_s1688gemm", "cell_forward", 1, 1,
+        {"cudnn:standard/T16_B8_H128/f16/infer", "lb_cell::cell_forward", "nvjet_x", 16, 16, NULL},
+        {"cudnn/T16_B8_H128/f32/infer", "ampere_s1688gemm", "lb_cell::cell_forward", 1, 1,
          "f32 under ieee math, but ampere_s1688gemm"},
-        {"cudnn/T16_B8_H128/f32/infer/tf32", "ampere_s1688gemm", "cell_forward", 1, 1, NULL},
-        {"cudnn/T16_B8_H128/f32/infer/tf32", "ampere_sgemm", "cell_forward", 1, 1,
+        {"cudnn/T16_B8_H128/f32/infer/tf32", "ampere_s1688gemm", "lb_cell::cell_forward", 1, 1,
+         NULL},
+        {"cudnn/T16_B8_H128/f32/infer/tf32", "ampere_sgemm", "lb_cell::cell_forward", 1, 1,
          "tf32, but no kernel"},
-        {"cudnn/T16_B8_H128/f32/infer/half", "ampere_sgemm", "cell_forward", 1, 1,
+        {"cudnn/T16_B8_H128/f32/infer/half", "ampere_sgemm", "lb_cell::cell_forward", 1, 1,
          "half, but no kernel"},
         {"cudnn/T16_B8_H128/bf16/infer", "gemv2T", "elemWiseRNNcell", 16, 16,
          "bf16, but no kernel"},
