@@ -22,14 +22,15 @@ enum {
 /* The newest layout that CUDA 12 and 13 share; later ones only add to its end. */
 typedef CUpti_ActivityKernel9 kernel_record;
 
-#define FUNCTIONS(X)                  \
-    X(cuptiActivityDisable)           \
-    X(cuptiActivityEnable)            \
-    X(cuptiActivityFlushAll)          \
-    X(cuptiActivityGetNextRecord)     \
-    X(cuptiActivityRegisterCallbacks) \
-    X(cuptiFinalize)                  \
-    X(cuptiGetResultString)           \
+#define FUNCTIONS(X)                     \
+    X(cuptiActivityDisable)              \
+    X(cuptiActivityEnable)               \
+    X(cuptiActivityFlushAll)             \
+    X(cuptiActivityGetNextRecord)        \
+    X(cuptiActivityGetNumDroppedRecords) \
+    X(cuptiActivityRegisterCallbacks)    \
+    X(cuptiFinalize)                     \
+    X(cuptiGetResultString)              \
     X(cuptiGetVersion)
 
 static struct {
@@ -43,9 +44,9 @@ static struct lb_shared_library library = {
 static struct {
     pthread_mutex_t lock;
     struct lb_launch_record *launches;
-    size_t count;
-    uint64_t origin_ns; /* start of the first record; times are relative to it, because a double
-                           cannot hold CUPTI's clock to the nanosecond */
+    size_t count, untimed; /* untimed: records without times, which are not among the launches */
+    uint64_t origin_ns;    /* start of the first record; times are relative to it, because a double
+                              cannot hold CUPTI's clock to the nanosecond */
 } seen = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static enum lb_status load_library(bool graph, struct lb_error *err)
@@ -96,6 +97,10 @@ static void CUPTIAPI request_buffer(uint8_t **buffer, size_t *bytes, size_t *max
 
 static void add_launch(const kernel_record *kernel)
 {
+    if (kernel->start == 0 && kernel->end == 0) { /* what could not be collected */
+        seen.untimed++;
+        return;
+    }
     char *name = lb_needed(strdup(kernel->name ? kernel->name : "(no name)"));
     seen.launches = lb_room(seen.launches, seen.count, sizeof(*seen.launches));
     if (seen.count == 0)
@@ -131,7 +136,7 @@ static void forget(void)
         free(seen.launches[i].name);
     free(seen.launches);
     seen.launches = NULL;
-    seen.count = 0;
+    seen.count = seen.untimed = 0;
 }
 
 enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
@@ -139,6 +144,7 @@ enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, str
 {
     enum lb_status st = LB_OK;
     bool attached = false;
+    size_t dropped = 0;
     LB_TRY(load_library(graph, err));
     LB_TRY(check(cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer),
                  "registering callbacks", err));
@@ -148,6 +154,13 @@ enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, str
     LB_TRY(call(user, err));
     LB_TRY(check(cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED),
                  "collecting records", err));
+    LB_TRY(check(cupti.cuptiActivityGetNumDroppedRecords(NULL, 0, &dropped),
+                 "counting dropped records", err));
+    if (dropped > 0 || seen.untimed > 0)
+        LB_TRY(lb_fail(err, LB_ABSENT,
+                       "CUPTI dropped %zu records and gave %zu kernels without times, so that the "
+                       "kernels of the call are not known",
+                       dropped, seen.untimed));
     if (seen.count == 0)
         LB_TRY(lb_fail(err, LB_ABSENT, "CUPTI recorded no kernel of the call"));
     lb_kernels_collect(seen.launches, seen.count, out);

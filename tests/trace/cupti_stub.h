@@ -6,6 +6,8 @@ enum cupti_stub_mode {
     STUB_SOUND,     /* three launches, and a record of another kind between them */
     STUB_TAKEN,     /* another profiler is attached */
     STUB_NO_KERNEL, /* the call launched none */
+    STUB_DROPS,     /* two records were dropped */
+    STUB_UNTIMED,   /* the times of one launch could not be collected */
     STUB_OLD,       /* the version of CUDA 12.5 */
     STUB_HANG,      /* switching off the recording never returns */
     STUB_CRASH      /* detaching aborts the process */

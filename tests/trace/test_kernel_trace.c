@@ -63,6 +63,25 @@ TEST(a_call_without_kernels_is_reported)
     assert_non_null(strstr(err.text, "no kernel"));
 }
 
+TEST(records_that_are_missing_or_have_no_times_are_counted)
+{
+    static const struct {
+        enum cupti_stub_mode mode;
+        const char *says;
+    } cases[] = {{STUB_DROPS, "dropped 2 records and gave 0 kernels without times"},
+                 {STUB_UNTIMED, "dropped 0 records and gave 1 kernels without times"},
+                 {STUB_DROPS, "dropped 2 records and gave 0"}}; /* counted anew */
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int calls = 0;
+        struct lb_kernels k = {0};
+        struct lb_error err = {""};
+        cupti_stub_use(cases[i].mode);
+        assert_int_equal(lb_kernel_trace(count_call, &calls, false, &k, &err), LB_ABSENT);
+        assert_non_null(strstr(err.text, cases[i].says));
+        assert_int_equal(cupti_stub_attached(), 0);
+    }
+}
+
 TEST(a_failing_call_leaves_nothing_attached)
 {
     struct lb_kernels k = {0};
