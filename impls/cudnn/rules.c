@@ -41,9 +41,7 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
                        (long long)p->seq_len, SEQ_LEN_MAX);
     if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
         return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
-    if (p->ragged && lb_has_backward(p)) /* a kernel of the project clears the padding of dx */
-        return lb_device_needs(device, 8, 0, "ragged backward", why);
-    return p->dtype == LB_BF16 ? lb_device_needs(device, 8, 0, "dtype bf16", why) : LB_OK;
+    return lb_device_needs(device, 8, 0, "", why); /* as the kernels of the harness do */
 }
 
 static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,
@@ -74,48 +72,12 @@ enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct 
     return LB_OK;
 }
 
-/* The batch sizes of PyTorch's gate on compute capability 7.0 and 7.2: multiples of 8 that were
- * seen to be fast, fewer of them in short sequences. */
-static bool volta_takes(const struct lb_problem *p)
-{
-    int64_t b = p->batch, t = p->seq_len;
-    bool size = (b % 16 == 0 && b != 80 && b != 112) || b == 8;
-    return size && ((t >= 40 && b <= 128) || (t >= 20 && b <= 96) || (t >= 10 && b <= 32));
-}
-
-/* The part of PyTorch's gate for PERSIST_STATIC that depends on the device or the batch: see
- * check_persist_gate. device NULL: unknown, taken for a large one. */
-static enum lb_status check_device_gate(const struct lb_problem *p,
-                                        const struct lb_device_info *device, struct lb_error *why)
-{
-    long long batch = p->batch;
-    bool volta = device && device->major == 7 && device->minor != 5;
-    if (volta && volta_takes(p))
-        return LB_OK;
-    if (volta)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "batch %lld with seq_len %lld is not among the sizes that are fast on "
-                       "compute capability %d.%d",
-                       batch, (long long)p->seq_len, device->major, device->minor);
-    if (device && (device->major < 8 || device->minor == 6))
-        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d is left out", device->major,
-                       device->minor);
-    if (batch % 8 != 0)
-        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is not a multiple of 8", batch);
-    if (batch > PERSIST_BATCH_MAX)
-        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
-    if (device && device->sm_count < PERSIST_SMS)
-        return lb_fail(why, LB_UNSUPPORTED, "the device has %d multiprocessors, fewer than %d",
-                       device->sm_count, PERSIST_SMS);
-    return LB_OK;
-}
-
 /* PyTorch's gate for PERSIST_STATIC: why gets the first criterion that fails, as half a sentence.
- */
+ * device NULL: unknown, taken for a large one. */
 static enum lb_status check_persist_gate(const struct lb_problem *p,
                                          const struct lb_device_info *device, struct lb_error *why)
 {
-    long long hidden = p->hidden, input = p->input, layers = p->layers;
+    long long hidden = p->hidden, input = p->input, layers = p->layers, batch = p->batch;
     if (p->dtype != LB_F16)
         return lb_fail(why, LB_UNSUPPORTED, "dtype %s is not f16", lb_dtype_name(p->dtype));
     if (layers != 1)
@@ -130,7 +92,17 @@ static enum lb_status check_persist_gate(const struct lb_problem *p,
     if (input % PERSIST_H_STEP != 0)
         return lb_fail(why, LB_UNSUPPORTED, "input %lld is not a multiple of %d", input,
                        PERSIST_H_STEP);
-    return check_device_gate(p, device, why);
+    if (device && device->minor == 6)
+        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d is left out", device->major,
+                       device->minor);
+    if (batch % 8 != 0)
+        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is not a multiple of 8", batch);
+    if (batch > PERSIST_BATCH_MAX)
+        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+    if (device && device->sm_count < PERSIST_SMS)
+        return lb_fail(why, LB_UNSUPPORTED, "the device has %d multiprocessors, fewer than %d",
+                       device->sm_count, PERSIST_SMS);
+    return LB_OK;
 }
 
 /* Writes to why (NULL: nowhere) what decides, which is no failure. */

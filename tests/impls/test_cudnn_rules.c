@@ -46,20 +46,6 @@ TEST(each_variant_names_its_limit)
     }
 }
 
-TEST(bf16_and_ragged_backward_need_ampere)
-{
-    struct lb_device_info volta = {.major = 7, .sm_count = 80};
-    struct lb_problem p = trial_problem("T25_B16_H128/bf16/infer");
-    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
-    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, NULL, NULL), LB_OK);
-    p = trial_problem("T25_B16_H128/f32/train/ragged"); /* needs a kernel of the project */
-    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_UNSUPPORTED);
-    p = trial_problem("T25_B16_H128/f32/infer/ragged");
-    assert_int_equal(lb_cudnn_rules_check(CUDNN_STANDARD, &p, &volta, NULL), LB_OK);
-}
-
-/* On a V100 the choice of persist_static also depends on batch and length; Turing and sm_86
- * never get it. */
 TEST(the_usual_choice_is_pytorchs)
 {
     static const struct {
@@ -83,18 +69,6 @@ TEST(the_usual_choice_is_pytorchs)
         {"T25_B16_H128/f16/infer/ragged", 90, CUDNN_STANDARD, "rows of different lengths"},
         {"T25_B16_H128_P64/f16/infer", 90, CUDNN_STANDARD, "only that algorithm has projections"},
         {"T25_B16_H128_P64/f16/infer/ragged", 90, CUDNN_STANDARD, "only that algorithm"},
-        {"T100_B64_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T40_B128_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T39_B128_H512/f16/infer", 70, CUDNN_STANDARD, "batch 128 with seq_len 39"},
-        {"T20_B96_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T19_B96_H512/f16/infer", 70, CUDNN_STANDARD, "batch 96 with seq_len 19"},
-        {"T10_B32_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T9_B32_H512/f16/infer", 70, CUDNN_STANDARD, "batch 32 with seq_len 9"},
-        {"T100_B8_H512/f16/infer", 70, CUDNN_PERSIST_STATIC, "f16, one layer"},
-        {"T100_B24_H512/f16/infer", 70, CUDNN_STANDARD, "batch 24 with"},
-        {"T100_B80_H512/f16/infer", 70, CUDNN_STANDARD, "batch 80 with"},
-        {"T100_B112_H512/f16/infer", 70, CUDNN_STANDARD, "batch 112 with"},
-        {"T100_B64_H512/f16/infer", 75, CUDNN_STANDARD, "compute capability 7.5"},
         {"T100_B64_H512/f16/infer", 86, CUDNN_STANDARD, "compute capability 8.6"},
         {"T9_B24_H512/f16/infer", 80, CUDNN_PERSIST_STATIC, "f16, one layer"},
     };
