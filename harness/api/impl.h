@@ -48,6 +48,8 @@ struct lb_exec_config {
     const char *variant; /* one of variants; NULL when the implementation has none */
     bool graph;          /* calls are captured into a CUDA graph once and replayed, so that launches
                             cost no host time */
+    bool forward_only;   /* of a training problem only forward is timed; backward is still called,
+                            to check its results */
 };
 
 /* How many bytes the harness allocates for the implementation; 0 where nothing is needed. */

@@ -119,7 +119,8 @@ static enum lb_status check_space(const struct lb_impl *impl, const struct lb_ca
 static struct lb_exec_config exec_config(const struct lb_impl *impl, const struct lb_case *c)
 {
     struct lb_exec_config config = {.threads = c->threads / c->instances,
-                                    .graph = c->launch == LB_GRAPH};
+                                    .graph = c->launch == LB_GRAPH,
+                                    .forward_only = c->problem.pass == LB_FORWARD};
     const struct lb_device_info *device = lb_device_known(NULL);
     if (impl->memory == LB_DEVICE && device && !device->modelled) {
         config.device = device->ordinal;

@@ -22,8 +22,9 @@ struct candidate {
 struct cudnn {
     const struct lb_problem *problem;
     struct lb_cudnn_shapes shapes;
-    bool chooses; /* the variant is auto */
-    bool graph;   /* what is measured is a replayed graph */
+    bool chooses;      /* the variant is auto */
+    bool graph;        /* what is measured is a replayed graph */
+    bool forward_only; /* what is measured is the forward call of training */
     struct candidate candidates[CUDNN_VARIANT_COUNT];
     int count;
     struct candidate *chosen; /* NULL until it is known */
@@ -94,6 +95,7 @@ static enum lb_status cudnn_create(void *state, const struct lb_problem *problem
     self->problem = problem;
     self->chooses = variant == CUDNN_AUTO;
     self->graph = config->graph;
+    self->forward_only = config->forward_only;
     LB_CHECK(lb_cudnn_shapes_create(problem, config->stream, &self->shapes, err));
     for (int v = CUDNN_STANDARD; v < CUDNN_VARIANT_COUNT; v++)
         if (self->chooses || v == (int)variant)
@@ -190,7 +192,7 @@ static enum lb_status call_measured(void *user, struct lb_error *err)
     const struct lb_problem *p = t->self->problem;
     if (p->pass != LB_BACKWARD)
         LB_CHECK(call_forward(t, err));
-    if (lb_has_backward(p))
+    if (lb_has_backward(p) && !t->self->forward_only)
         LB_CHECK(lb_cudnn_rnn_backward(&t->candidate->rnn, &t->self->memory, &t->backward, err));
     return LB_OK;
 }

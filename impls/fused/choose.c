@@ -99,11 +99,13 @@ static const struct lb_fused_plan *fastest(const struct lb_problem *p,
     return best;
 }
 
-/* Predicted time per step of all layers, both passes. A layer of a wavefront waits for one chunk of
- * the layer below; without a wavefront it waits for all of them. */
+/* Predicted time per step of all layers, of the passes that are timed. A layer of a wavefront waits
+ * for one chunk of the layer below; without a wavefront it waits for all of them. */
 static double all_layers_ns(const struct lb_problem *p, const struct lb_fused_choice *choice)
 {
-    double layers = (double)p->layers, ns = choice->forward.step_ns + choice->backward.step_ns;
+    double layers = (double)p->layers, ns = choice->forward.step_ns;
+    if (lb_has_backward(p))
+        ns += choice->backward.step_ns;
     double chunks = p->directions == 1 ? (double)wavefront_chunks(p, choice) : 1;
     return ns * (chunks < 2 ? layers : (chunks + layers - 1) / chunks);
 }
@@ -156,7 +158,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
     choice->fitting = lb_fused_plans(&view, variant, false, plans, &refusal);
     if (choice->fitting == 0)
         return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);
-    if (lb_has_backward(problem)) {
+    if (lb_trains(problem)) {
         struct lb_fused_refusal of_backward = {.family = NULL};
         backward_count = lb_fused_plans(&view, variant, true, backward, &of_backward);
         if (backward_count == 0)
@@ -221,7 +223,8 @@ double lb_fused_gemms_ns(const struct lb_fused_view *view, int64_t chunk)
  * start: GEMMs / n + n starts is least at the root of their ratio. */
 static int64_t beside_chunks(const struct lb_fused_view *v, const struct lb_fused_choice *choice)
 {
-    if (!hides_gemms(v, &choice->forward) || !hides_gemms(v, &choice->backward))
+    if (!hides_gemms(v, &choice->forward) ||
+        (lb_has_backward(v->problem) && !hides_gemms(v, &choice->backward)))
         return 1;
     return (int64_t)fmin(sqrt(all_gemms_ns(v) / starts_ns(v->problem)), CHUNKS_MAX);
 }

@@ -118,7 +118,7 @@ size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_f
  */
 
 struct lb_fused_choice {
-    struct lb_fused_plan forward, backward; /* backward: only where the problem has one */
+    struct lb_fused_plan forward, backward; /* backward: only of training */
     int fitting;                            /* forward plans that could have been taken */
     char machine[64];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
@@ -163,8 +163,9 @@ enum lb_status lb_fused_view_make(const struct lb_problem *problem,
                                   const struct lb_device_info *device, struct lb_fused_view *view,
                                   struct lb_error *err);
 
-/* Chooses the plans with the lowest predicted time, of all families or of the variant's one. device
- * NULL stands for an H100. LB_UNSUPPORTED names the limit. */
+/* Chooses the plans with the lowest predicted time, of all families or of the variant's one. With
+ * the pass forward, the time of the backward plan does not count. device NULL stands for an H100.
+ * LB_UNSUPPORTED names the limit. */
 enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                const struct lb_device_info *device, const char *variant,
                                struct lb_fused_choice *choice, struct lb_error *why);

@@ -219,6 +219,17 @@ class Criteria(unittest.TestCase):
         self.assertRegex(choice, r"^    runs +\w+: .*blocks .* in registers.* us per step on h100")
         self.assertRegex(auto.splitlines()[2], r"^    memory +weights [\d.]+ MiB")
 
+    def test_fused_is_chosen_for_the_passes_that_are_timed(self):
+        # The backward plan of the latter hides no GEMMs.
+        for problem in ("T1024_B16_H512", "T1024_B64_H512"):
+            chunks = {}
+            for timed in ("infer", "forward", "train"):
+                said = run("--explain", f"fused/{problem}/f16/{timed}", "--device-model", "h100")
+                chunks[timed] = re.findall(r"in chunks of \d+ steps", said.stdout)
+            self.assertTrue(chunks["infer"])
+            self.assertEqual(chunks["forward"], chunks["infer"])
+            self.assertNotEqual(chunks["forward"], chunks["train"])
+
     def test_the_floor_of_ragged_rows_says_what_it_takes_them_for(self):
         done = run("--explain", "fused/T1024_B64_H1024/f16/infer/ragged", "--device-model", "h100")
         self.assertRegex(done.stdout, r"floor .* us; for rows as short as they can be\n")

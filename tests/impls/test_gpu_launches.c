@@ -353,9 +353,13 @@ TEST(a_cluster_that_the_device_does_not_form_is_unsupported)
 static enum lb_status tune(const char *text, char description[512], struct lb_error *err)
 {
     struct lb_problem p = trial_problem(text);
-    const struct lb_exec_config config = {
-        .threads = 1, .variant = "auto", .stream = lb_device()->stream()};
+    const struct lb_exec_config config = {.threads = 1,
+                                          .variant = "auto",
+                                          .stream = lb_device()->stream(),
+                                          .forward_only = p.pass == LB_FORWARD};
     void *self = calloc(1, lb_impl_fused.state_size);
+    if (config.forward_only)
+        p.pass = LB_TRAIN;
     const struct lb_given_files given = {.tuned = scratch_path("tuned.txt"), .tune = true};
     lb_give_files(&given);
     enum lb_status st = lb_impl_fused.create(self, &p, &config, err);
@@ -385,6 +389,19 @@ TEST_WITH(a_plan_that_can_not_be_launched_is_passed_over, scratch_setup, scratch
     assert_int_equal(tune("T4_B16_H512/f16/infer", NULL, &err), LB_OOM);
     refusal = cudaErrorLaunchOutOfResources;
     refused_kernels = 0;
+}
+
+TEST_WITH(passes_that_are_timed_are_tuned, scratch_setup, scratch_teardown)
+{
+    static const char *const texts[] = {"T4_B16_H256/f16/forward", "T4_B16_H256/f16/train"};
+    for (int i = 0; i < 2; i++) {
+        install("h100");
+        assert_int_equal(tune(texts[i], NULL, NULL), LB_OK);
+        char *tuned = scratch_read(scratch_path("tuned.txt"), NULL);
+        assert_non_null(strstr(tuned, "fused forward in training"));
+        assert_int_equal(strstr(tuned, "fused backward") != NULL, i == 1);
+        free(tuned);
+    }
 }
 
 /* Runs in a process of its own, because a lost device stays lost. */
