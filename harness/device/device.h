@@ -132,6 +132,10 @@ const struct lb_device_info *lb_device_known(struct lb_error *why);
 enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
                                const char *what, struct lb_error *why);
 
+/* Keeps the device busy for about 50 ms, so that it has its clock when short times are compared: an
+ * idle device's clock is low, and the first of several candidates would be at a disadvantage. */
+enum lb_status lb_device_warm_up(struct lb_error *err);
+
 /* Device memory of the table in use, as a memory space. Each block lies between guard bands, as in
  * lb_host_space. */
 extern const struct lb_space lb_device_space;

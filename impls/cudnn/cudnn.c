@@ -240,6 +240,8 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
     struct lb_error why = {""};
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
     bool room = open_trial(self->problem, &trial, &why) == LB_OK;
+    if (room)
+        LB_TRY(lb_device_warm_up(err));
     for (int i = 0; i < self->count; i++) {
         struct candidate *c = &self->candidates[i];
         if (c->status == LB_OK && room) {

@@ -235,6 +235,7 @@ static enum lb_status tune(const struct lb_fused_view *view, const char *key,
     struct lb_fused_plan *best = NULL;
     double best_ns = INFINITY;
     char value[128];
+    LB_CHECK(lb_device_warm_up(err));
     for (int i = 0; i < count; i++) {
         struct lb_fused_plan apart = plans[i]; /* with as many at once as have SMs of their own */
         st = measure(view, &plans[i], err);

@@ -391,6 +391,28 @@ TEST_WITH(a_plan_that_can_not_be_launched_is_passed_over, scratch_setup, scratch
     refused_kernels = 0;
 }
 
+static int references;
+
+static enum lb_status count_reference(double *ns, struct lb_error *err)
+{
+    if (references++ == 0)
+        assert_int_equal(fake_cudart_counts()->launches, 0);
+    return lb_device_cuda.reference(ns, err);
+}
+
+TEST_WITH(plans_are_compared_at_the_clock_of_a_busy_device, scratch_setup, scratch_teardown)
+{
+    struct lb_device_api counted = lb_device_cuda;
+    counted.reference = count_reference;
+    install("h100");
+    const struct lb_device_info info = *lb_device_known(NULL);
+    lb_device_use(&counted);
+    lb_device_assume(&info, NULL);
+    assert_int_equal(tune("T4_B16_H256/f16/infer", NULL, NULL), LB_OK);
+    assert_in_range(references, 100, 1000);
+    lb_device_use(&lb_device_cuda);
+}
+
 TEST_WITH(passes_that_are_timed_are_tuned, scratch_setup, scratch_teardown)
 {
     static const char *const texts[] = {"T4_B16_H256/f16/forward", "T4_B16_H256/f16/train"};
