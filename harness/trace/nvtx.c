@@ -1,8 +1,11 @@
-/* Ranges on a profiler's timeline, by NVTX 3, which consists of headers only. */
+/* Ranges on a profiler's timeline, by NVTX 3, which consists of headers only. Without
+ * LB_NVTX_PAYLOADS they are too old for payloads, and ranges carry none. */
 #include "trace/nvtx.h"
 
 #include <nvtx3/nvToolsExt.h>
+#ifdef LB_NVTX_PAYLOADS
 #include <nvtx3/nvToolsExtPayload.h>
+#endif
 #include <stddef.h>
 
 #include "base/palette.h"
@@ -24,6 +27,7 @@ static const struct {
     [LB_NVTX_RECHECK] = {"recheck", VERIFY},  [LB_NVTX_TEARDOWN] = {"teardown", TEARDOWN},
 };
 
+#ifdef LB_NVTX_PAYLOADS
 /* The payload of a range, as the schema below describes it. */
 struct problem_payload {
     int64_t seq_len, batch, input, hidden, layers, directions;
@@ -46,6 +50,7 @@ static const nvtxPayloadSchemaEntry_t fields[] = {
     FIELD(dtype, NVTX_REGISTERED_STRING_HANDLE, "dtype", "storage of x, y, h and weights"),
     FIELD(pass, NVTX_REGISTERED_STRING_HANDLE, "pass", "infer, forward, backward or train"),
 };
+#endif
 
 /* What is registered with the tool, once per process. */
 static struct {
@@ -78,6 +83,7 @@ void lb_nvtx_attach(void)
         tool.dtypes[i] = register_string(lb_dtype_name((enum lb_dtype)i));
     for (size_t i = 0; i < LB_PASS_COUNT; i++)
         tool.passes[i] = register_string(lb_pass_name((enum lb_pass)i));
+#ifdef LB_NVTX_PAYLOADS
     const nvtxPayloadSchemaAttr_t schema = {
         .fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
                      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
@@ -90,6 +96,7 @@ void lb_nvtx_attach(void)
         .payloadStaticSize = sizeof(struct problem_payload),
     };
     tool.schema = nvtxPayloadSchemaRegister(tool.domain, &schema);
+#endif
 }
 
 /* The registered string of the case's text, sizes and all: tools sum up what has one name. */
@@ -102,6 +109,16 @@ static nvtxStringHandle_t case_handle(const struct lb_case *c)
 
 static void push(const struct lb_case *c, nvtxStringHandle_t name, uint32_t category)
 {
+    nvtxEventAttributes_t range = {
+        .version = NVTX_VERSION,
+        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+        .category = category,
+        .colorType = NVTX_COLOR_ARGB,
+        .color = 0xff000000u | lb_palette_color(c->impl),
+        .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+        .message.registered = name,
+    };
+#ifdef LB_NVTX_PAYLOADS
     const struct lb_problem *p = &c->problem;
     const struct problem_payload problem = {p->seq_len,
                                             p->batch,
@@ -112,20 +129,12 @@ static void push(const struct lb_case *c, nvtxStringHandle_t name, uint32_t cate
                                             tool.dtypes[p->dtype],
                                             tool.passes[p->pass]};
     const nvtxPayloadData_t data = {tool.schema, sizeof(problem), &problem};
-    nvtxEventAttributes_t range = {
-        .version = NVTX_VERSION,
-        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
-        .category = category,
-        .colorType = NVTX_COLOR_ARGB,
-        .color = 0xff000000u | lb_palette_color(c->impl),
-        .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
-        .message.registered = name,
-    };
     if (tool.schema) {
         range.payloadType = NVTX_PAYLOAD_TYPE_EXT;
         range.payload.ullValue = (uint64_t)(uintptr_t)&data;
         range.reserved0 = 1; /* the number of payloads */
     }
+#endif
     nvtxDomainRangePushEx(tool.domain, &range);
 }
 

@@ -50,6 +50,13 @@ class Ranges(NvtxTest):
         self.assertEqual({row["verdict"] for row in rows}, {"ok", "unsupported"})
         self.assertEqual(nvtx_events.complaints(processes[0], rows), [])
 
+    def test_ranges_carry_no_payload_where_nvtx_has_none(self):
+        rows, processes = self.record(*TINY, "--impl", "cpu_ref",
+                                      program="tests/nvtx/bench-lstm-nvtx-plain")
+        wrong = nvtx_events.complaints(processes[0], rows)
+        self.assertGreater(len(wrong), len(nvtx_events.PHASES)) # the case and its phases
+        self.assertEqual([text for text in wrong if "payload is None, not" not in text], [])
+
     def test_failures_close_their_ranges(self):
         for name, verdict in (("misbehave_fail", "error"), ("broken_idle_after_first", "wrong")):
             with self.subTest(name):
