@@ -192,10 +192,11 @@ static enum lb_status open_python(struct lb_error *err)
 /* The problem and where it runs, as the adapter's keyword arguments of a contract.Case. */
 static PyObject *describe_case(const struct lb_problem *p, const struct lb_exec_config *config)
 {
+    const enum lb_pass pass = config->forward_only ? LB_FORWARD : (enum lb_pass)p->pass;
     return PyObject_CallMethod(
         python.contract, "Case", "LLLLLLssssiissisi", (long long)p->seq_len, (long long)p->batch,
         (long long)p->input, (long long)p->hidden, (long long)p->layers, (long long)p->directions,
-        lb_dtype_name(p->dtype), lb_pass_name(p->pass), lb_math_name(p->math), lb_act_name(p->act),
+        lb_dtype_name(p->dtype), lb_pass_name(pass), lb_math_name(p->math), lb_act_name(p->act),
         (int)p->ragged, config->threads, config->variant ? config->variant : "auto",
         MEMORY == LB_DEVICE ? "cuda" : "cpu", MEMORY == LB_DEVICE ? config->device : 0,
         lb_cell_name((enum lb_cell_kind)p->cell), (int)p->projection);
