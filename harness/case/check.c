@@ -106,6 +106,8 @@ enum lb_status lb_case_check_written(struct lb_case_context *context, bool *unwr
     usleep(20000); /* enough for what was left to a thread or a timer */
     if (find_unwritten(context) == first) {
         *unwritten = true;
+        if (context->c->problem.pass == LB_FORWARD) /* the backward that follows could write it */
+            return lb_case_wrong(context, "forward had returned without %s", lb_tensor_name(first));
         return LB_OK;
     }
     return lb_case_wrong(context,

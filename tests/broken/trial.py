@@ -84,6 +84,7 @@ EXPECTED = {
     "misbehave_huge_workspace": r"^oom: needs 1\.0 EiB",
     "broken_dw_in_gradients": r"^wrong: call 1 was not finished when it had returned",
     "broken_update_in_forward": r"^wrong: y .* is NaN",
+    "broken_y_in_backward": r"^wrong: forward had returned without cn",
     "broken_hides_overflow": r"^wrong: at loss scale .* no gradient is infinite or NaN, as after an overflow, but d.* off by",
 }
 
@@ -144,7 +145,7 @@ def arguments_of(plugin, path):
     if plugin.startswith("gpu_fault_"):
         problems = [re.sub(r"^T\d+", f"T{FAULTY_SEQ_LEN}", problem) for problem in problems]
         more = SPARED
-    passes = {"cheats_bwd_in_fwd": "backward", "cheats_forgets_reserve": "forward",
+    passes = {"broken_y_in_backward": "forward", "cheats_bwd_in_fwd": "backward", "cheats_forgets_reserve": "forward",
               "cheats_memo_garbage": "infer", "cheats_memo_state": "infer"}
     dtypes = {"cheats_f16_as_bf16": "f16", "cheats_int8_weights": "bf16", "broken_hides_overflow": "f16",
               "broken_update_writes_weights": "f32,f16,bf16", "broken_dw_in_gradients": "f32,f16,bf16",

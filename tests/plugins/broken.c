@@ -31,7 +31,8 @@ enum fault {
     update_keeps_weight, /* an update leaves one recurrent weight as it was */
     update_loses_a_gate, /* an update leaves out the gradients of the output gate */
     update_writes_weights, /* an update changes the weights that it reads */
-    update_in_forward      /* the next forward call converts the weights, not the update */
+    update_in_forward,     /* the next forward call converts the weights, not the update */
+    y_in_backward          /* in training, backward writes the outputs of forward */
 };
 
 static const enum fault fault = FAULT;
@@ -48,9 +49,10 @@ struct broken {
     double *gates;        /* [T, B, 4H] */
     double *dy, *dh, *dc; /* [T, B, H], [B, H], [B, H] */
     double *dx;           /* [T, B, I] */
-    size_t backwards;     /* backward calls so far */
-    size_t updated_at;    /* backward calls before the last update */
-    bool updates;         /* an update runs */
+    struct lb_forward_io outputs;     /* of the last forward */
+    size_t backwards;                 /* backward calls so far */
+    size_t updated_at;                /* backward calls before the last update */
+    bool updates;                     /* an update runs */
     const struct lb_weights *updated; /* of the last update, until they are converted; or NULL */
 };
 
@@ -198,12 +200,22 @@ static void forget(const struct broken *s, size_t steps)
     free(kept_c);
 }
 
+static void store_outputs(const struct broken *s)
+{
+    const struct lb_forward_io *io = &s->outputs;
+    const enum lb_dtype dtype = s->problem.dtype;
+    size_t state = s->B * s->H, count = s->T * state;
+    lb_store(dtype, io->y, s->h + state, fault == unwritten_tail ? count - 1 : count);
+    lb_store(dtype, io->hn, s->h + count, state);
+    lb_store(dtype, io->cn, s->c + count, state);
+}
+
 static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
                                      struct lb_error *err)
 {
     struct broken *s = self;
     enum lb_dtype dtype = s->problem.dtype;
-    size_t state = s->B * s->H, count = s->T * state;
+    size_t state = s->B * s->H;
     (void)err;
     if (fault == idle_after_first && s->calls++ > 0)
         return LB_OK;
@@ -219,9 +231,9 @@ static enum lb_status broken_forward(void *self, const struct lb_forward_io *io,
         for (size_t b = 0; b < s->B; b++)
             cell(s, t, b);
     }
-    lb_store(dtype, io->y, s->h + state, fault == unwritten_tail ? count - 1 : count);
-    lb_store(dtype, io->hn, s->h + count, state);
-    lb_store(dtype, io->cn, s->c + count, state);
+    s->outputs = *io;
+    if (fault != y_in_backward || !lb_trains(&s->problem))
+        store_outputs(s);
     if (fault == past_workspace)
         s->dc[state] = 0;
     return LB_OK;
@@ -318,6 +330,8 @@ static enum lb_status broken_backward(void *self, const struct lb_backward_io *i
         }
     }
     s->backwards++;
+    if (fault == y_in_backward)
+        store_outputs(s);
     store_gradients(s, io->dx, s->dx, s->T * s->B * s->I);
     store_gradients(s, io->dh0, s->dh, state);
     store_gradients(s, io->dc0, s->dc, state);
