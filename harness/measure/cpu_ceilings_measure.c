@@ -11,6 +11,7 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 #define X86 1
+#include <cpuid.h>
 #include <immintrin.h>
 #else
 #define X86 0
@@ -149,6 +150,11 @@ UNINSTRUMENTED TARGET("avx2") static inline __attribute__((always_inline)) __m25
     __m256i a = sum, b = _mm256_set1_epi8(1), pairs = _mm256_maddubs_epi16(b, a);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
+static bool has_avx_vnni(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+}
 PEAK_LOOP(peak_dot_int8_avx2, TARGET("avx2"), __m256i, _mm256_setzero_si256(), dot_int8_avx2, 12,
           64)
 PEAK_LOOP(peak_pairs_int8, TARGET("avx2"), __m256i, _mm256_setzero_si256(), pairs_int8, 12, 64)
@@ -170,7 +176,7 @@ static peak_loop *peak_loop_of(enum lb_dtype dtype, enum lb_cpu_unit unit)
         return f64 ? peak_avx512_f64 : peak_avx512_f32;
     case LB_CPU_AVX2:
         if (dtype == LB_INT8)
-            return __builtin_cpu_supports("avxvnni") ? peak_dot_int8_avx2 : peak_pairs_int8;
+            return has_avx_vnni() ? peak_dot_int8_avx2 : peak_pairs_int8;
         return f64 ? peak_avx2_f64 : peak_avx2_f32;
 #endif
     default: return f64 ? peak_plain_f64 : peak_plain_f32;
