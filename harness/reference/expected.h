@@ -21,6 +21,7 @@ struct lb_expected {
     /* [lb_slice_count] of the rounded evaluation, and of the coarse one: NULL before a result needs
      * it. */
     struct lb_deviation *deviations, *coarse;
+    bool twice; /* deviations are the larger ones of two evaluations */
     struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
 
     /* Weight gradients of the batch that was asked for last: of its input sets, and of each row

@@ -36,6 +36,13 @@ class Faults(ProgramTest):
                              "--impl", ",".join(names), *plugins(names))
         self.assertEqual([rows[f"{name}/T6_B18_I33_H40/f16/infer/stream"]["verdict"] for name in names], ["ok", "suspect"])
 
+    def test_errors_that_grow_are_not_judged_by_an_evaluation_that_was_lucky(self):
+        # All libraries are 5 times as far off as the first rounded evaluation, and as one another.
+        rows, _ = self.sweep("-T", "33", "-B", "8", "-I", "31", "-H", "16", "-L", "3", "-D", "2", "--pass", "forward",
+                             "--seed", "432789", "--impl", "cpu_simd", "--case-time", "0.02")
+        row, = rows.values()
+        self.assertEqual((row["verdict"], row["reason"]), ("ok", ""))
+
     def test_a_wrong_output_is_the_reason_before_an_overflow(self):
         names = ["broken_none", "broken_unwritten_tail"]
         rows, _ = self.sweep("--case", "T104_B18_I5_H7", "--pass", "train", "--dtype", "f16", "--loss-scale", "1e6",
