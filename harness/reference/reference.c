@@ -624,7 +624,7 @@ double lb_reference_bytes(const struct lb_problem *problem)
 static void shake_weights(const struct lb_oracle *net)
 {
     const size_t count = lb_lstm_counts(&net->problem).weights;
-    const double rounding = 2 * lb_dtype_roundoff(net->problem.dtype);
+    const double rounding = lb_dtype_roundoff(net->problem.dtype);
     for (size_t i = 0; i < count; i++)
         net->weights[i] *= lb_random_bits(0, 0, i) & 1 ? 1 + rounding : 1 - rounding;
 }
