@@ -78,8 +78,8 @@ static void send_phase(void *user, const char *phase)
     lb_channel_send(&server->channel, json_pack("{s:s}", "phase", phase));
     if (strcmp(phase, "create") == 0)
         lb_process_read_settings(server->before);
-    if (strcmp(phase, "sample") == 0 &&
-        server->load.at_ns == 0) /* which may be left and come back */
+    /* Checks interrupt the samples, which then go on. */
+    if (strcmp(phase, "sample") == 0 && server->load.at_ns == 0)
         lb_cpu_load_read(&server->load);
     if (strcmp(phase, "release") == 0) {
         lb_process_read_settings(server->after);

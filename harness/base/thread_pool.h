@@ -9,7 +9,7 @@
 #include "api/status.h"
 
 /* How many threads are worth having for independent parts: the CPUs that the calling thread may
- * run on, at most 16. A case on the host is pinned to its CPUs, so the harness uses no more. */
+ * run on, at most 16. A case on the host is pinned to its CPUs, so the oracle uses no more. */
 size_t lb_thread_pool_size(void);
 
 /* Calls work(user, i, parts) once for every i below parts, on up to `parts` threads, the caller's

@@ -112,14 +112,14 @@ enum lb_status lb_case_sample(struct lb_case_context *context, struct lb_error *
  * used, the time of an update and of the check for overflow (diagnose.c). */
 enum lb_status lb_case_diagnose(struct lb_case_context *context, struct lb_error *err);
 
-/* Checks and times calls on inputs that were in no call before (new_inputs.c). The first of them is
- * a sample of its own where calls are long: lb_case_sample_new_inputs takes it, and what it takes
- * beyond the call, *ns, is verification. */
+/* Checks and times calls on inputs that were in no call before (new_inputs.c). Where calls
+ * are long, the first of them is one of the samples, which lb_case_sample_new_inputs takes; *ns is
+ * the time of the call, and all other time counts as verification. */
 enum lb_status lb_case_surprise(struct lb_case_context *context, struct lb_error *err);
 enum lb_status lb_case_sample_new_inputs(struct lb_case_context *context, double *ns,
                                          struct lb_error *err);
 
-/* Calls this long are: neither cold caches nor threads that went to sleep matter to their time. */
+/* Neither cold caches nor threads that went to sleep matter to the time of a call this long. */
 enum { LB_LONG_CALL_NS = 10000000 };
 
 /* In place of verification and samples: traces the GPU kernels of one call into the row, and warns

@@ -154,7 +154,7 @@ static bool reads_clocks(const struct lb_case_context *context)
 /* lb_sampler_options.warm */
 static void samples_begin(void *user)
 {
-    enum { WITHIN = 4 }; /* samples of which there are at least 6 */
+    enum { WITHIN = 4 }; /* it is one of the first samples; at least 6 are taken */
     struct lb_case_context *context = user;
     lb_case_start_samples(context);
     context->checks.check_next = true;

@@ -168,7 +168,7 @@ static void call_bytes(const struct lb_problem *p, double share, double *read, d
         return;
     double x = (double)n.x * share, y = (double)n.y * share;
     double states = (double)n.state + (double)lb_h_count(p);
-    double weights = (double)n.weights * (p->dtype == LB_INT8 ? 1 / size : 1); /* of one byte */
+    double weights = (double)n.weights * (p->dtype == LB_INT8 ? 1 / size : 1); /* a byte each */
     *read = (x + states + weights) * size;
     *written = (y + states) * size;
     if (p->pass == LB_BACKWARD) /* reads y too */

@@ -383,8 +383,8 @@ static bool matches(const struct lb_machine *m, const char *device)
     return false;
 }
 
-/* The known or described machine of the device; NULL: there is none. Of several known ones it is
- * that with the longest words: an H100 NVL is not an H100. */
+/* The known or described machine of the device; NULL: there is none. Of several known
+ * ones, the one whose `matches` is longest: an H100 NVL is not an H100. */
 static const struct lb_machine *machine_of(const struct lb_device_info *device)
 {
     const struct lb_machine *found = NULL;

@@ -53,7 +53,7 @@ static const struct {
     {"fused_cluster_", LB_TENSOR_YES},  /* multiplies f16 and bf16 only */
     {"tensor_product", LB_TENSOR_YES},  /* of fused_step_... */
     {"plain_product", LB_TENSOR_NO},    /* of fused_step_... */
-    {"f16_math", LB_TENSOR_YES},        /* of fused_grid_..., and in bf16_math */
+    {"f16_math", LB_TENSOR_YES},        /* of fused_grid_...; bf16_math too */
     {"tf32_math", LB_TENSOR_YES},       /* of fused_grid_... */
     {"f32_math", LB_TENSOR_NO},         /* of fused_grid_..., after tf32_math, which contains it */
     {"transpose", LB_TENSOR_NO},        /* moves data */

@@ -663,9 +663,8 @@ static bool take_larger_deviations(struct lb_expected *expected, const struct lb
 {
     const struct lb_problem *p = &expected->problem;
     const size_t slices = lb_slice_count(p);
-    bool wide = (p->dtype == LB_F32 || p->dtype == LB_F64) && p->math == LB_IEEE;
     bool near = check->right && check->error_ratio <= check->usual_error_ratio;
-    if (!wide || near || expected->twice || !isfinite(check->err_norm))
+    if (!lb_is_wide(p) || near || expected->twice || !isfinite(check->err_norm))
         return false;
     struct lb_deviation *others = lb_needed(calloc(slices, sizeof(*others)));
     expected->twice = measure_other(expected, false, others, NULL) == LB_OK;

@@ -217,7 +217,7 @@ static struct slice_element worst_element(const struct slice *slice, enum lb_dty
     return worst;
 }
 
-/* That of h in int8. */
+/* The step to which int8 rounds h. */
 static const double int8_step = 1 / 127.0;
 
 /* Whether all results of a slice of int8 are multiples of it: then the implementation also rounds
@@ -276,7 +276,7 @@ static const double int8_max_roundings = 1, int8_norm_roundings = 0.5;
  * therefore 1 + few_elements/sqrt(n) times as wide. */
 static const double few_elements = 6;
 
-static bool is_wide(const struct lb_problem *p)
+bool lb_is_wide(const struct lb_problem *p)
 {
     return (p->dtype == LB_F32 || p->dtype == LB_F64) && p->math == LB_IEEE;
 }
@@ -289,7 +289,7 @@ static bool is_wide(const struct lb_problem *p)
 static double shared_steps(const struct lb_oracle *net)
 {
     const struct lb_problem *p = &net->problem;
-    bool shares = is_wide(p) || p->dtype == LB_INT8 || net->carried_every > 0;
+    bool shares = lb_is_wide(p) || p->dtype == LB_INT8 || net->carried_every > 0;
     return shares ? (double)p->seq_len : 1;
 }
 
@@ -413,7 +413,7 @@ static struct tolerance tolerance_of(const struct lb_comparison *c, const struct
     double few = widening((double)now->count, slice->summed ? 1 : shared_steps(c->oracle)) *
                  widening_of_cell(p);
     bool int8 = p->dtype == LB_INT8;
-    /* What rounding the results to such steps adds, which is much where h is small. */
+    /* Results that are rounded like h have that error too, which is large where h is small. */
     double step = int8 && are_whole_steps(slice) ? int8_step : 0,
            steps_norm = step / sqrt(12) * root;
     double max_times = int8 ? int8_max_factor : c->coarse ? coarse_max_factor : max_factor;
@@ -458,7 +458,7 @@ static void add_to_group(struct group_errors *group, const struct lb_comparison 
  * their own; in streams up to 1.9, where tiny errors decide to which neighbour c is rounded. */
 static double usual_ratio(const struct lb_oracle *net)
 {
-    if (is_wide(&net->problem))
+    if (lb_is_wide(&net->problem))
         return 3;
     return net->problem.dtype == LB_INT8 || net->carried_every > 0 ? 2 : 1.5;
 }

@@ -38,6 +38,9 @@ size_t lb_slice_count(const struct lb_problem *problem);
 void lb_measure_results(const struct lb_oracle *oracle, const double *dw,
                         const struct lb_results *results, struct lb_deviation *deviations);
 
+/* Whether the problem is computed in f32 or f64, in their own precision. */
+bool lb_is_wide(const struct lb_problem *problem);
+
 /* Outcome of a comparison. Errors are the largest over all tensors, where each layer, direction and
  * gate counts as a tensor of its own; they are NaN when a result is not finite. */
 struct lb_check {

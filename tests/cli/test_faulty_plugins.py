@@ -37,7 +37,7 @@ class Faults(ProgramTest):
         self.assertEqual([rows[f"{name}/T6_B18_I33_H40/f16/infer/stream"]["verdict"] for name in names], ["ok", "suspect"])
 
     def test_errors_that_grow_are_not_judged_by_an_evaluation_that_was_lucky(self):
-        # All libraries are 5 times as far off as the first rounded evaluation, and as one another.
+        # All libraries have about the same error here, five times that of the first rounded evaluation.
         rows, _ = self.sweep("-T", "33", "-B", "8", "-I", "31", "-H", "16", "-L", "3", "-D", "2", "--pass", "forward",
                              "--seed", "432789", "--impl", "cpu_simd", "--case-time", "0.02")
         row, = rows.values()
