@@ -24,15 +24,14 @@ static bool look(void)
     return known;
 }
 
-/* Takes the last cores, one CPU of each; then, when these are too few, a second CPU of the last
- * cores, and so on. */
 static void take(int count, cpu_set_t *some)
 {
+    bool taken[LB_CPU_MAX];
+    lb_cpu_topology_take(&topology, (size_t)count, taken);
     CPU_ZERO(some);
-    for (int sibling = 0; CPU_COUNT(some) < count && sibling < LB_CPU_MAX; sibling++)
-        for (size_t i = topology.count; i-- > 0 && CPU_COUNT(some) < count;)
-            if (topology.places[i].sibling == sibling)
-                CPU_SET((size_t)topology.places[i].cpu, some);
+    for (size_t cpu = 0; cpu < LB_CPU_MAX; cpu++)
+        if (taken[cpu])
+            CPU_SET(cpu, some);
 }
 
 /* Writes the set as a list. */

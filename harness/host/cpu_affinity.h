@@ -11,10 +11,11 @@
 
 /* Pins the calling thread, and threads that it starts later, to `count` of the CPUs that the
  * process could use at the first call: each of another core, as long as there are cores, and the
- * last ones, because the first CPUs take most interrupts. part: how many times as many CPUs it
- * leaves out before, for other threads. Hyper-threads of the same core serve only when there are
- * fewer cores than that. When there are fewer CPUs, or the system refuses, the thread may use all
- * of them. Describes the choice in text: "CPU 3", "CPUs 2-3", "any CPU". One call at a time. */
+ * last ones, because the first CPUs take most interrupts; small cores only when there are no
+ * others. part: how many times as many CPUs it leaves out before, for other threads. Hyper-threads
+ * of the same core serve only when there are fewer cores than that. When there are fewer CPUs, or
+ * the system refuses, the thread may use all of them. Describes the choice in text: "CPU 3", "CPUs
+ * 2-3", "any CPU". One call at a time. */
 void lb_pin(int count, int part, char *text, size_t size);
 
 /* Lets the calling thread use all CPUs again. */

@@ -98,14 +98,33 @@ static double read_domain_bytes(const char *folder, size_t cpu)
     return size * (unit == 'K' ? 1 << 10 : unit == 'M' ? 1 << 20 : 1);
 }
 
+/* Marks the small cores. Linux lists those of an Intel CPU. Of cores of Arm it tells the capacity;
+ * small is what has at most 3/4 of the largest, because equal cores may differ a little in clock.
+ */
+static void find_small(const char *folder, struct lb_cpu_topology *topology)
+{
+    char path[512], line[LB_CPU_LIST_SIZE];
+    bool atoms[LB_CPU_MAX];
+    double capacities[LB_CPU_MAX], largest = 0;
+    snprintf(path, sizeof(path), "%.300s/../cpu_atom/cpus", folder);
+    lb_read_line(path, "", line, sizeof(line));
+    lb_cpu_list_read(line, atoms);
+    for (size_t i = 0; i < topology->count; i++) {
+        snprintf(path, sizeof(path), "%.300s/cpu/cpu%d/cpu_capacity", folder,
+                 topology->places[i].cpu);
+        capacities[i] = lb_read_number(path, "");
+        largest = fmax(largest, capacities[i]);
+    }
+    for (size_t i = 0; i < topology->count; i++)
+        topology->places[i].small =
+            atoms[topology->places[i].cpu] || capacities[i] <= 0.75 * largest;
+}
+
 static int compare_places(const void *a, const void *b)
 {
     const struct lb_cpu_place *x = a, *y = b;
-    const int keys[][2] = {{x->sibling, y->sibling},
-                           {x->node, y->node},
-                           {x->domain, y->domain},
-                           {x->core, y->core},
-                           {x->cpu, y->cpu}};
+    const int keys[][2] = {{x->small, y->small},   {x->sibling, y->sibling}, {x->node, y->node},
+                           {x->domain, y->domain}, {x->core, y->core},       {x->cpu, y->cpu}};
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (keys[i][0] != keys[i][1])
             return keys[i][0] < keys[i][1] ? -1 : 1;
@@ -165,7 +184,22 @@ void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_
                                   .domain = domain >= 0 ? domain : node_of[cpu],
                                   .node = node_of[cpu]};
     }
+    find_small(folder, topology);
     finish(topology);
+}
+
+void lb_cpu_topology_take(const struct lb_cpu_topology *topology, size_t count,
+                          bool taken[LB_CPU_MAX])
+{
+    const struct lb_cpu_place *places = topology->places;
+    memset(taken, 0, LB_CPU_MAX * sizeof(*taken));
+    for (size_t from = 0, to = 0; from < topology->count; from = to) {
+        while (to < topology->count && places[to].small == places[from].small &&
+               places[to].sibling == places[from].sibling)
+            to++;
+        for (size_t i = to; i-- > from && count > 0; count--)
+            taken[places[i].cpu] = true;
+    }
 }
 
 void lb_cpu_topology_here(struct lb_cpu_topology *topology)

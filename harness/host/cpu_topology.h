@@ -18,6 +18,7 @@ struct lb_cpu_place {
     int domain;  /* the first CPU that shares its third-level cache; the node where there is none */
     int node;    /* NUMA node */
     int sibling; /* 0 for one CPU of each core; 1, 2, ... for its further hyper-threads */
+    bool small;  /* an efficiency core of a machine that has faster ones */
 };
 
 struct lb_cpu_topology {
@@ -25,7 +26,8 @@ struct lb_cpu_topology {
     size_t count, cores, domains, nodes;
     double domain_bytes; /* of one third-level cache; NaN where the system does not say */
     /* In the order in which threads take CPUs: one per core first, then the second of each core,
-     * and so on; among these by node, domain and core, so that neighbours share caches. */
+     * and so on; among these by node, domain and core, so that neighbours share caches. Small cores
+     * come after all others. */
     struct lb_cpu_place places[LB_CPU_MAX];
 };
 
@@ -41,6 +43,12 @@ double lb_cpu_topology_l3_bytes(const struct lb_cpu_topology *topology, size_t t
  * "/sys/devices/system". Where the folder says nothing of them, known is false, and the places are
  * those of the usable CPUs. */
 void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology);
+
+/* Marks `count` CPUs for a case, or all where there are fewer: the last cores, one CPU of each;
+ * then, when these are too few, a second CPU of the last cores, and so on; small cores after all
+ * others. */
+void lb_cpu_topology_take(const struct lb_cpu_topology *topology, size_t count,
+                          bool taken[LB_CPU_MAX]);
 
 /* The CPUs of this machine that the calling thread may use now, at least one. Where the system does
  * not say, as on a machine with more than LB_CPU_MAX CPUs, these are all whose numbers are below

@@ -39,6 +39,31 @@ static void put_nothing(void)
 {
 }
 
+/* Two fast cores with hyper-threads, and two small ones, as Linux lists them on Intel's CPUs. */
+static void put_hybrid(void)
+{
+    static const char *const siblings[] = {"0-1", "0-1", "2-3", "2-3", "4", "5"};
+    for (int cpu = 0; cpu < 6; cpu++) {
+        char name[128];
+        snprintf(name, sizeof(name), "system/cpu/cpu%d/topology/thread_siblings_list", cpu);
+        put(name, siblings[cpu]);
+    }
+    put("cpu_atom/cpus", "4-5");
+}
+
+/* The small cores first, as Arm's numbers often are; those of CPUs 2 and 3 differ in clock. */
+static void put_capacities(void)
+{
+    static const char *const capacities[] = {"446", "446", "980", "1024"};
+    char name[64];
+    for (int cpu = 0; cpu < 4; cpu++) {
+        snprintf(name, sizeof(name), "cpu/cpu%d/cpu_capacity", cpu);
+        put(name, capacities[cpu]);
+        snprintf(name, sizeof(name), "cpu/cpu%d/topology/thread_siblings_list", cpu);
+        put(name, (const char[]){(char)('0' + cpu), '\0'});
+    }
+}
+
 static void put_no_third_level_cache(void)
 {
     put("cpu/cpu0/topology/thread_siblings_list", "0");
@@ -54,12 +79,24 @@ TEST(cores_come_before_their_hyper_threads_and_only_usable_cpus_count)
         const char *usable; /* NULL: all */
         bool known;
         size_t count, cores, domains, nodes;
-        int order[8];
+        int order[8], takes[8]; /* of threads; of cases with one CPU more each */
+        const char *folder;
     } cases[] = {
-        {put_machine, NULL, true, 8, 4, 2, 2, {4, 5, 6, 7, 0, 1, 2, 3}},
-        {put_machine, "1,5-6", true, 3, 2, 2, 2, {5, 6, 1}},
-        {put_nothing, "3,9", false, 2, 2, 1, 1, {3, 9}},
-        {put_no_third_level_cache, NULL, true, 2, 2, 2, 2, {0, 1}},
+        {put_machine,
+         NULL,
+         true,
+         8,
+         4,
+         2,
+         2,
+         {4, 5, 6, 7, 0, 1, 2, 3},
+         {7, 6, 5, 4, 3, 2, 1, 0},
+         "."},
+        {put_machine, "1,5-6", true, 3, 2, 2, 2, {5, 6, 1}, {6, 5, 1}, "."},
+        {put_nothing, "3,9", false, 2, 2, 1, 1, {3, 9}, {9, 3}, "."},
+        {put_no_third_level_cache, NULL, true, 2, 2, 2, 2, {0, 1}, {1, 0}, "."},
+        {put_hybrid, NULL, true, 6, 4, 1, 1, {1, 3, 0, 2, 4, 5}, {3, 1, 2, 0, 5, 4}, "system"},
+        {put_capacities, NULL, true, 4, 4, 1, 1, {2, 3, 0, 1}, {3, 2, 1, 0}, "."},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         bool usable[LB_CPU_MAX];
@@ -68,12 +105,17 @@ TEST(cores_come_before_their_hyper_threads_and_only_usable_cpus_count)
         cases[i].put();
         if (cases[i].usable)
             assert_true(lb_cpu_list_read(cases[i].usable, usable));
-        lb_cpu_topology_read(scratch_folder(), cases[i].usable ? usable : NULL, &t);
+        lb_cpu_topology_read(scratch_path(cases[i].folder), cases[i].usable ? usable : NULL, &t);
         assert_true(t.known == cases[i].known && t.count == cases[i].count);
         assert_true(t.cores == cases[i].cores && t.domains == cases[i].domains);
         assert_int_equal(t.nodes, cases[i].nodes);
-        for (size_t k = 0; k < t.count; k++)
+        for (size_t k = 0; k < t.count; k++) {
+            bool taken[LB_CPU_MAX], before[LB_CPU_MAX];
+            lb_cpu_topology_take(&t, k, before);
+            lb_cpu_topology_take(&t, k + 1, taken);
             assert_int_equal(t.places[k].cpu, cases[i].order[k]);
+            assert_true(taken[cases[i].takes[k]] && !before[cases[i].takes[k]]);
+        }
         assert_true(cases[i].put == put_machine ? t.domain_bytes == 16 << 20
                                                 : isnan(t.domain_bytes));
         if (i == 0) {
