@@ -36,8 +36,11 @@ enum lb_trait {
     LB_INSTANCES = 1 << 5, /* forward of several states may be called at once, each by the thread
                              that created it */
     LB_QUANTISES = 1 << 6, /* it computes int8; supports is not called for int8 otherwise */
-    LB_QUANTISES_PLAINLY = 1 << 7 /* its int8 is the scheme of int8.h to the last integer, so that
+    LB_QUANTISES_PLAINLY = 1 << 7, /* its int8 is the scheme of int8.h to the last integer, so that
                                      results are also compared with the evaluation of that scheme */
+    LB_ROUNDS_OPERATIONS = 1 << 8  /* in f16 and bf16 it stores the result of each operation in that
+                                      type, c among them, as frameworks do: results are compared
+                                      with an evaluation that does so, and the row says it */
 };
 
 /* Where and how a case runs: device, stream, threads, variant. */

@@ -148,7 +148,7 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
     struct lb_check check;
     struct lb_row *row = context->row;
     lb_reference_check(context->reference, context->last_set, lb_case_collect_results(context),
-                       &check);
+                       context->impl->traits & LB_ROUNDS_OPERATIONS, &check);
     const struct {
         double *noted, found;
     } errors[] = {

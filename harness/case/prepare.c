@@ -12,6 +12,7 @@
 #include "host/cpu_affinity.h"
 #include "measure/case_lower_bound.h"
 #include "reference/loss_scale.h"
+#include "reference/rounded_lstm.h"
 
 /* Notes how much memory the implementation allocated itself on the host, where that is plenty. What
  * the harness uses may be resident for the first time since prepare began: its tensors, buffers and
@@ -252,6 +253,9 @@ enum lb_status lb_case_prepare(struct lb_case_context *context, struct lb_error 
         lb_row_print(&context->row->description, "%s%s%s", description ? description : "",
                      context->cpus[0] ? ", on " : "", context->cpus);
     }
+    if (context->impl->traits & LB_ROUNDS_OPERATIONS && lb_rounds_by_operation(problem))
+        lb_row_append(&context->row->description, "%sverified as rounding each operation to %s",
+                      context->row->description[0] ? ", " : "", lb_dtype_name(problem->dtype));
     return LB_OK;
 }
 

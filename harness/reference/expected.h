@@ -18,10 +18,10 @@ struct lb_expected {
     struct lb_weights weights; /* canonical, in the dtype, as device/weight_packing.h places them */
     void *weight_storage, **weight_table;
 
-    /* [lb_slice_count] of the rounded evaluation, and of the coarse one: NULL before a result needs
-     * it. */
-    struct lb_deviation *deviations, *coarse;
-    bool twice; /* deviations are the larger ones of two evaluations */
+    /* Each [lb_slice_count]: of the rounded evaluation by its arithmetic. Those but for LB_PLAIN
+     * are NULL before a result needs them. */
+    struct lb_deviation *deviations[LB_ARITHMETICS];
+    bool twice; /* the plain ones are the larger ones of two evaluations */
     struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
 
     /* Weight gradients of the batch that was asked for last: of its input sets, and of each row

@@ -59,7 +59,8 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
     *net = (struct lb_oracle){.problem = *p};
     LB_CHECK(lb_lstm_allocate(net, sizeof(double), err));
     free_array(&net->operand);
-    expected->deviations = lb_needed(calloc(lb_slice_count(p), sizeof(*expected->deviations)));
+    expected->deviations[LB_PLAIN] =
+        lb_needed(calloc(lb_slice_count(p), sizeof(struct lb_deviation)));
     expected->layer_dir_sizes =
         lb_needed(calloc(lb_layer_dir_count(p), sizeof(*expected->layer_dir_sizes)));
     if (p->ragged) {
@@ -176,7 +177,8 @@ done:
 /* A rounded evaluation, on a thread of its own: the oracle is computed meanwhile. */
 struct evaluation {
     struct lb_oracle inputs; /* a copy: the oracle releases arrays of its own */
-    bool coarse, started;
+    enum lb_arithmetic arithmetic;
+    bool started;
     pthread_t thread;
     struct lb_results results;
     enum lb_status status;
@@ -188,7 +190,7 @@ static void *evaluate(void *user)
     struct evaluation *evaluation = user;
     fenv_t environment;
     lb_fp_enter(&environment);
-    evaluation->status = lb_rounded_evaluate(&evaluation->inputs, evaluation->coarse,
+    evaluation->status = lb_rounded_evaluate(&evaluation->inputs, evaluation->arithmetic,
                                              &evaluation->results, &evaluation->err);
     fesetenv(&environment);
     return NULL;
@@ -202,10 +204,11 @@ static void start_thread(void *user)
 }
 
 /* Begins the rounded evaluation of `inputs`, the problem's inputs and weights. */
-static enum lb_status begin_evaluation(const struct lb_oracle *inputs, bool coarse,
-                                       struct evaluation *evaluation, struct lb_error *err)
+static enum lb_status begin_evaluation(const struct lb_oracle *inputs,
+                                       enum lb_arithmetic arithmetic, struct evaluation *evaluation,
+                                       struct lb_error *err)
 {
-    *evaluation = (struct evaluation){.inputs = *inputs, .coarse = coarse};
+    *evaluation = (struct evaluation){.inputs = *inputs, .arithmetic = arithmetic};
     LB_CHECK(lb_results_create(&inputs->problem, &evaluation->results, err));
     lb_while_unpinned(start_thread, evaluation);
     return LB_OK;
@@ -297,7 +300,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, size_t carri
     lb_fp_enter(&environment);
     LB_TRY(draw_expected(problem, seed, rows, &expected, err));
     expected->net.carried_every = carried_every;
-    LB_TRY(begin_evaluation(&expected->net, false, &evaluation, err));
+    LB_TRY(begin_evaluation(&expected->net, LB_PLAIN, &evaluation, err));
     lb_oracle_forward(&expected->net);
     if (lb_has_backward(problem)) {
         lb_oracle_backward(&expected->net);
@@ -311,7 +314,7 @@ enum lb_status lb_expected_create(const struct lb_problem *problem, size_t carri
     } else {
         free_array(&expected->net.gates);
     }
-    LB_TRY(measure_evaluation(expected, &evaluation, once, expected->deviations, err));
+    LB_TRY(measure_evaluation(expected, &evaluation, once, expected->deviations[LB_PLAIN], err));
     if (problem->dtype != LB_INT8) /* lb_reference_scheme_error evaluates again */
         free_array(&expected->net.weights);
     *out = expected;
@@ -331,8 +334,8 @@ void lb_expected_destroy(struct lb_expected *expected)
     free(expected->weight_storage);
     free(expected->weight_table);
     free(expected->batch_dw);
-    free(expected->deviations);
-    free(expected->coarse);
+    for (int i = 0; i < LB_ARITHMETICS; i++)
+        free(expected->deviations[i]);
     free(expected->layer_dir_sizes);
     lb_lstm_free(&expected->net);
     free(expected);
@@ -629,10 +632,11 @@ static void shake_weights(const struct lb_oracle *net)
         net->weights[i] *= lb_random_bits(0, 0, i) & 1 ? 1 + rounding : 1 - rounding;
 }
 
-/* Measures the coarse evaluation, or another plain one, of shaken weights. The oracle's weights are
- * gone, so all inputs are drawn anew. */
-static enum lb_status measure_other(const struct lb_expected *expected, bool coarse,
-                                    struct lb_deviation *deviations, struct lb_error *err)
+/* Measures another evaluation; a plain one has shaken weights. The oracle's weights are gone, so
+ * all inputs are drawn anew. */
+static enum lb_status measure_other(const struct lb_expected *expected,
+                                    enum lb_arithmetic arithmetic, struct lb_deviation *deviations,
+                                    struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct evaluation evaluation = {.started = false};
@@ -640,9 +644,9 @@ static enum lb_status measure_other(const struct lb_expected *expected, bool coa
     double *once = NULL;
     LB_TRY(draw_expected(&expected->problem, expected->seed, expected->rows, &drawn, err));
     drawn->net.carried_every = expected->net.carried_every;
-    if (!coarse)
+    if (arithmetic == LB_PLAIN)
         shake_weights(&drawn->net);
-    LB_TRY(begin_evaluation(&drawn->net, coarse, &evaluation, err));
+    LB_TRY(begin_evaluation(&drawn->net, arithmetic, &evaluation, err));
     if (lb_has_backward(&expected->problem)) {
         once = lb_needed(malloc(gradient_count(expected) * sizeof(*once)));
         LB_TRY(lb_expected_gradients(expected, NULL, 0, once, err));
@@ -667,9 +671,9 @@ static bool take_larger_deviations(struct lb_expected *expected, const struct lb
     if (!lb_is_wide(p) || near || expected->twice || !isfinite(check->err_norm))
         return false;
     struct lb_deviation *others = lb_needed(calloc(slices, sizeof(*others)));
-    expected->twice = measure_other(expected, false, others, NULL) == LB_OK;
+    expected->twice = measure_other(expected, LB_PLAIN, others, NULL) == LB_OK;
     for (size_t i = 0; i < slices && expected->twice; i++) {
-        struct lb_deviation *own = &expected->deviations[i];
+        struct lb_deviation *own = &expected->deviations[LB_PLAIN][i];
         own->max_abs = fmax(own->max_abs, others[i].max_abs);
         own->sum_squares = fmax(own->sum_squares, others[i].sum_squares);
     }
@@ -677,52 +681,59 @@ static bool take_larger_deviations(struct lb_expected *expected, const struct lb
     return expected->twice;
 }
 
+/* Compares with the deviations of an arithmetic, which are measured at their first use. Returns
+ * false without memory for that. */
+static bool compare_by(struct lb_expected *expected, enum lb_arithmetic arithmetic,
+                       struct lb_comparison *comparison, struct lb_check *check)
+{
+    struct lb_deviation **deviations = &expected->deviations[arithmetic];
+    if (!*deviations) {
+        *deviations = lb_needed(calloc(lb_slice_count(&expected->problem), sizeof(**deviations)));
+        if (measure_other(expected, arithmetic, *deviations, NULL) != LB_OK) {
+            free(*deviations);
+            *deviations = NULL;
+            return false;
+        }
+    }
+    comparison->deviations = *deviations;
+    comparison->arithmetic = arithmetic;
+    lb_compare(comparison, check);
+    return true;
+}
+
 /* Results outside their tolerance are still those of the network where the coarse evaluation is as
  * far off: they have low precision. */
-static void compare_coarse(struct lb_expected *expected, const struct lb_comparison *comparison,
-                           struct lb_check *check)
+static void compare_plainly(struct lb_expected *expected, struct lb_comparison *comparison,
+                            struct lb_check *check)
 {
-    struct lb_comparison again = *comparison;
     struct lb_check coarse;
-    if (!isfinite(check->err_norm) || !lb_coarse_arithmetic(&expected->problem))
-        return;
-    if (!expected->coarse) {
-        struct lb_deviation *found =
-            lb_needed(calloc(lb_slice_count(&expected->problem), sizeof(*found)));
-        if (measure_other(expected, true, found, NULL) != LB_OK) {
-            free(found);
-            return; /* without memory the stricter verdict stays */
-        }
-        expected->coarse = found;
-    }
-    again.deviations = expected->coarse;
-    again.coarse = true;
-    lb_compare(&again, &coarse);
-    check->coarse = coarse.right;
+    compare_by(expected, LB_PLAIN, comparison, check);
+    if (take_larger_deviations(expected, check))
+        lb_compare(comparison, check);
+    if (!check->right && isfinite(check->err_norm) && lb_coarse_arithmetic(&expected->problem) &&
+        compare_by(expected, LB_COARSE, comparison, &coarse))
+        check->coarse = coarse.right;
 }
 
 void lb_reference_check(const struct lb_reference *reference, int set,
-                        const struct lb_results *results, struct lb_check *check)
+                        const struct lb_results *results, bool by_operation, struct lb_check *check)
 {
+    struct lb_expected *expected = reference->expected;
     struct lb_comparison comparison = {
-        .oracle = &reference->expected->net,
-        .deviations = reference->expected->deviations,
-        .layer_dir_sizes = reference->expected->layer_dir_sizes,
+        .oracle = &expected->net,
+        .layer_dir_sizes = expected->layer_dir_sizes,
         .results = results,
         .batch = reference->batch,
         .class_of = reference->sets[set].class_of,
-        .counts = reference->counts + (size_t)set * reference->expected->rows,
+        .counts = reference->counts + (size_t)set * expected->rows,
     };
     fenv_t environment;
     if (results->at[LB_DX])
-        comparison.dw =
-            reference->expected->batch_dw + (size_t)set * gradient_count(reference->expected);
+        comparison.dw = expected->batch_dw + (size_t)set * gradient_count(expected);
     lb_fp_enter(&environment);
-    lb_compare(&comparison, check);
-    if (take_larger_deviations(reference->expected, check))
-        lb_compare(&comparison, check);
-    if (!check->right)
-        compare_coarse(reference->expected, &comparison, check);
+    if (!by_operation || !lb_rounds_by_operation(&expected->problem) ||
+        !compare_by(expected, LB_BY_OPERATION, &comparison, check))
+        compare_plainly(expected, &comparison, check);
     fesetenv(&environment);
 }
 
@@ -787,7 +798,7 @@ enum lb_status lb_reference_scheme_error(const struct lb_reference *reference, i
     gather_rows(reference, set, results, LB_Y, given);
     net.given_h = given;
     LB_TRY(lb_results_create(&net.problem, &evaluated, err));
-    LB_TRY(lb_rounded_evaluate(&net, false, &evaluated, err));
+    LB_TRY(lb_rounded_evaluate(&net, LB_PLAIN, &evaluated, err));
     for (enum lb_tensor tensor = LB_Y; tensor <= LB_CN; tensor++) {
         double off = largest_difference(reference, set, results, &evaluated, tensor, rows);
         *error = *error > off || isnan(*error) ? *error : off;

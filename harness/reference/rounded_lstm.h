@@ -22,12 +22,20 @@
  * - relu: at the kink, within a few roundings of 0, this evaluation uses a slope of one half,
  *   because a correct implementation may fall on either side.
  *
- * coarse: in less precise arithmetic, which some libraries use for the same tensors. f16 then
+ * LB_COARSE: in less precise arithmetic, which some libraries use for the same tensors. f16 then
  * rounds c to f16 in each step, f32 rounds the operands of its matrix products to TF32, and int8
  * has one scale for all channels of a layer and direction. The other dtypes and math modes have no
- * coarse evaluation: with a c in bf16, faults of whole rows would be no larger than its errors. */
-enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
+ * coarse evaluation: with a c in bf16, faults of whole rows would be no larger than its errors.
+ *
+ * LB_BY_OPERATION, where lb_rounds_by_operation: as a framework computes in f16 and bf16, which
+ * stores the result of each operation in the dtype: pre-activations, gates, products, c, tanh(c)
+ * and the gradient of c besides the above. */
+enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                                    const struct lb_results *results, struct lb_error *err);
+
+/* Whether the problem has an evaluation by operation: the dtype is f16 or bf16, the activation is
+ * tanh, and the math mode is that of the dtype. */
+bool lb_rounds_by_operation(const struct lb_problem *problem);
 
 /* What the coarse evaluation of the problem does, as in "no more than with ..."; NULL where there
  * is none. */
@@ -44,9 +52,9 @@ void lb_int8_pack(const struct lb_oracle *oracle);
 void lb_int8_forward(const struct lb_oracle *oracle);
 
 /* lb_rounded_evaluate in one floating type; it chooses between them by dtype. */
-enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, bool coarse,
+enum lb_status lb_rounded_f32(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                               const struct lb_results *results, struct lb_error *err);
-enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, bool coarse,
+enum lb_status lb_rounded_f64(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                               const struct lb_results *results, struct lb_error *err);
 
 #endif

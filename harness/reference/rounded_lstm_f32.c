@@ -36,13 +36,13 @@ static float stored(enum lb_dtype dtype, float v)
     }
 }
 
-static float operand(const struct lb_problem *p, bool coarse, float v)
+static float operand(const struct lb_problem *p, enum lb_arithmetic arithmetic, float v)
 {
     switch (p->math) {
     case LB_TF32: return cut(v, 13);
     case LB_HALF: return cut_to_half(v);
     default: /* f16 and bf16 are stored as such already */
-        return coarse && p->dtype == LB_F32 ? cut(v, 13) : v;
+        return arithmetic == LB_COARSE && p->dtype == LB_F32 ? cut(v, 13) : v;
     }
 }
 
@@ -55,18 +55,26 @@ static float sigmoid(float v)
 #define real            float
 #define SIGMOID(v)      sigmoid(v)
 #define STORED(net, v)  stored((net)->problem.dtype, v)
-#define OPERAND(net, v) operand(&(net)->problem, (net)->coarse, v)
-#define CELL(net, v)    ((net)->coarse ? stored((net)->problem.dtype, v) : (v))
+#define OPERAND(net, v) operand(&(net)->problem, (net)->arithmetic, v)
+#define CELL(net, v)    ((net)->arithmetic != LB_PLAIN ? stored((net)->problem.dtype, v) : (v))
+#define COMPUTED(net, v) \
+    ((net)->arithmetic == LB_BY_OPERATION ? stored((net)->problem.dtype, v) : (v))
 #define QUANTISE(net, weights)
 #define GIVEN_H(oracle) NULL
 #include "reference/rounded_lstm.inc"
 
-enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, bool coarse,
+enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                                    const struct lb_results *results, struct lb_error *err)
 {
     return oracle->problem.dtype == LB_F64 || oracle->problem.dtype == LB_INT8
-               ? lb_rounded_f64(oracle, coarse, results, err)
-               : lb_rounded_f32(oracle, coarse, results, err);
+               ? lb_rounded_f64(oracle, arithmetic, results, err)
+               : lb_rounded_f32(oracle, arithmetic, results, err);
+}
+
+bool lb_rounds_by_operation(const struct lb_problem *problem)
+{
+    return (problem->dtype == LB_F16 || problem->dtype == LB_BF16) && problem->math == LB_IEEE &&
+           problem->act != LB_ACT_RELU;
 }
 
 const char *lb_coarse_arithmetic(const struct lb_problem *problem)

@@ -30,6 +30,7 @@ static void quantise(const struct rounded *net, const double *weights);
 #define STORED(net, v)         (v)
 #define OPERAND(net, v)        operand(&(net)->problem, v)
 #define CELL(net, v)           (v)
+#define COMPUTED(net, v)       (v)
 #define QUANTISE(net, weights) quantise(net, weights)
 #define GIVEN_H(oracle)        (oracle)->given_h
 #include "reference/rounded_lstm.inc"
@@ -54,7 +55,9 @@ static void quantise_layer_dir(const struct rounded *net, const double *from, si
             row[k] = (float)w_ih_t[in_strips(input, gates, k, g)];
         for (size_t k = 0; k < H; k++)
             row[input + k] = (float)w_hh_t[in_strips(H, gates, k, g)];
-        float most = net->coarse ? largest : lb_int8_channel(row, input, x_max, row + input, H);
+        float most = net->arithmetic == LB_COARSE
+                         ? largest
+                         : lb_int8_channel(row, input, x_max, row + input, H);
         float factor = lb_int8_factor(most);
         for (size_t k = 0; k < input; k++)
             w.w_ih_t[in_strips(input, gates, k, g)] =

@@ -63,7 +63,7 @@ struct lb_check {
 struct lb_comparison {
     const struct lb_oracle *oracle;        /* after its passes; its batch is the number of rows */
     const struct lb_deviation *deviations; /* [lb_slice_count] of the rounded evaluation */
-    bool coarse; /* deviations are of the coarse evaluation, which is to explain the errors */
+    enum lb_arithmetic arithmetic;         /* of the deviations */
     const struct lb_layer_dir_size *layer_dir_sizes; /* [L*D]; NULL without a backward */
     const struct lb_results *results;
     size_t batch;            /* batch rows of the results */

@@ -53,7 +53,8 @@ enum fault {
     forgets_reserve, /* a forward that follows a forward does not fill the reserve */
     keep_pointers,   /* prepare keeps pointers, and the first call converts the weights */
     f16_as_bf16,     /* results of f16 have the precision of bf16 */
-    int8_weights     /* the weights are rounded to 8 bits */
+    operations_as_bf16, /* likewise, and it says that it rounds the results of all operations */
+    int8_weights        /* the weights are rounded to 8 bits */
 };
 
 static const enum fault fault = FAULT;
@@ -349,7 +350,7 @@ static void spoil(const struct lb_forward_io *io)
         flip(io->x);
     if (fault == writes_weights_late && call == 10)
         *state.weight = 1;
-    if (fault == f16_as_bf16 && state.problem->dtype == LB_F16)
+    if ((fault == f16_as_bf16 || fault == operations_as_bf16) && state.problem->dtype == LB_F16)
         round_to_bf16(io->y, state.bytes.y);
     if (fault == forgets_reserve && !state.followed && call > 2)
         memset(state.buffers.reserve, 0, state.reserve_bytes);
@@ -547,8 +548,11 @@ const struct lb_impl *lb_plugin(uint32_t abi)
     impl =
         cpu_ref_as("cheats_" TEXT(FAULT), "cpu_ref with a way to be fast or right without working");
     impl.abi = abi;
-    if (fault == forgets_reserve || fault == f16_as_bf16 || fault == int8_weights)
+    if (fault == forgets_reserve || fault == f16_as_bf16 || fault == operations_as_bf16 ||
+        fault == int8_weights)
         impl.traits &= ~(uint32_t)LB_DETERMINISTIC; /* or other bits would reveal it */
+    if (fault == operations_as_bf16)
+        impl.traits |= LB_ROUNDS_OPERATIONS;
     impl.create = create;
     impl.sizes = sizes;
     impl.prepare = prepare;

@@ -144,7 +144,7 @@ static void run_with(const struct lb_impl *impl, void (*mistake)(struct network 
     assert_int_equal(trial_run(impl, &p, &config, &inputs, &results, NULL), LB_OK);
     if (rounds_results)
         round_results(&results);
-    lb_reference_check(reference, 0, &results, check);
+    lb_reference_check(reference, 0, &results, false, check);
     assert_int_equal(lb_reference_scheme_error(reference, 0, &results, error, NULL), LB_OK);
     free(n.w_ih);
     free(n.w_hh);
