@@ -21,6 +21,7 @@ static double sigmoid(double v)
 #define STORED(net, v)                  (v)
 #define OPERAND(net, v)                 (v)
 #define CELL(net, v)                    (v)
+#define BY_OPERATION(net)               false
 #define COMPUTED(net, v)                (v)
 #define CARRIED(net, v, t, i)           ((void)(t), lb_round((net)->problem.dtype, v))
 #define DESCENDING                      0

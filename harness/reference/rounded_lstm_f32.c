@@ -57,8 +57,8 @@ static float sigmoid(float v)
 #define STORED(net, v)  stored((net)->problem.dtype, v)
 #define OPERAND(net, v) operand(&(net)->problem, (net)->arithmetic, v)
 #define CELL(net, v)    ((net)->arithmetic != LB_PLAIN ? stored((net)->problem.dtype, v) : (v))
-#define COMPUTED(net, v) \
-    ((net)->arithmetic == LB_BY_OPERATION ? stored((net)->problem.dtype, v) : (v))
+#define BY_OPERATION(net) ((net)->arithmetic == LB_BY_OPERATION)
+#define COMPUTED(net, v) (BY_OPERATION(net) ? stored((net)->problem.dtype, v) : (v))
 #define QUANTISE(net, weights)
 #define GIVEN_H(oracle) NULL
 #include "reference/rounded_lstm.inc"

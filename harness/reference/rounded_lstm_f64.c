@@ -30,6 +30,7 @@ static void quantise(const struct rounded *net, const double *weights);
 #define STORED(net, v)         (v)
 #define OPERAND(net, v)        operand(&(net)->problem, v)
 #define CELL(net, v)           (v)
+#define BY_OPERATION(net)      false
 #define COMPUTED(net, v)       (v)
 #define QUANTISE(net, weights) quantise(net, weights)
 #define GIVEN_H(oracle)        (oracle)->given_h

@@ -262,9 +262,9 @@ struct tolerance {
  * has the measurements behind these numbers. */
 static const double max_factor = 8, norm_factor = 4, max_roundings = 8, norm_roundings = 4;
 
-/* The same of the other evaluations: their errors are those of a known arithmetic, not of the best,
+/* The same of the coarse evaluation: its errors are those of a known arithmetic, not of the best,
  * and wider factors would let faults of single rows pass for low precision. */
-static const double known_max_factor = 4, known_norm_factor = 2;
+static const double coarse_max_factor = 4, coarse_norm_factor = 2;
 
 /* The same of int8, whose evaluation is off by quantisation, not by roundings of sums: a correct
  * implementation is off by about as much, and one with weights of 6 bits by 2.4 times as much. */
@@ -416,9 +416,9 @@ static struct tolerance tolerance_of(const struct lb_comparison *c, const struct
     /* Results that are rounded like h have that error too, which is large where h is small. */
     double step = int8 && are_whole_steps(slice) ? int8_step : 0,
            steps_norm = step / sqrt(12) * root;
-    bool plain = c->arithmetic == LB_PLAIN;
-    double max_times = int8 ? int8_max_factor : plain ? max_factor : known_max_factor;
-    double norm_times = int8 ? int8_norm_factor : plain ? norm_factor : known_norm_factor;
+    bool coarse = c->arithmetic == LB_COARSE;
+    double max_times = int8 ? int8_max_factor : coarse ? coarse_max_factor : max_factor;
+    double norm_times = int8 ? int8_norm_factor : coarse ? coarse_norm_factor : norm_factor;
     double in_max = int8 ? int8_max_roundings : more * max_roundings;
     double in_norm = int8 ? int8_norm_roundings : more * norm_roundings;
     return (struct tolerance){
