@@ -54,7 +54,7 @@ class Session(jax_lstm.Session):
     def gradients(self, kinds):
         import numpy  # pylint: disable=import-outside-toplevel
         keras_lstm.write_gradients(
-            self.case, kinds, [numpy.asarray(part) for layer in self.weight_gradients for part in layer])
+            kinds, [numpy.asarray(part) for layer in self.weight_gradients for part in layer])
 
     def describe(self):
         runs_on = self.runs_on("on XLA's own stream, waited for")

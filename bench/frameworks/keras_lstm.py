@@ -14,7 +14,7 @@ import ctypes
 import os
 
 import contract
-from contract import FULL_NAMES, Absent, Unsupported, choose_threads, numpy_type, quiet
+from contract import FULL_NAMES, Absent, Unsupported, choose_threads, quiet
 
 TITLE = "Keras on TensorFlow"
 MODULES = ["tensorflow", "keras", "numpy"]
@@ -116,13 +116,13 @@ def run_layers(ops, case, calls, mask, inputs):
     return ops.transpose(x, [1, 0, 2]), ops.stack(hn), ops.stack(cn)
 
 
-def write_gradients(case, kinds, found):
+def write_gradients(kinds, found):
     """Writes the weight gradients found, arrays of the variables of all layers, into the Tensors of kinds."""
     import numpy  # pylint: disable=import-outside-toplevel
     for index in range(len(kinds[0])):
         kernel, recurrent, bias = found[3 * index:3 * index + 3]
         for kind, value in zip(kinds, (kernel.T, recurrent.T, bias, bias)):
-            numpy.copyto(kind[index].numpy(), value.astype(numpy_type(case.dtype)))
+            numpy.copyto(kind[index].numpy(), value, casting="unsafe")
 
 
 class Session(contract.Session):
@@ -207,7 +207,7 @@ class Session(contract.Session):
         self.tape = self.found = None
 
     def gradients(self, kinds):
-        write_gradients(self.case, kinds, [found.numpy() for found in self.weight_gradients])
+        write_gradients(kinds, [found.numpy() for found in self.weight_gradients])
 
     def describe(self):
         runs_on = self.runs_on("on TensorFlow's own stream, waited for")

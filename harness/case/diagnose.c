@@ -47,8 +47,8 @@ static void note_device_state(struct lb_row *row, double mhz)
 }
 
 /* Whether memory goes on growing in more calls, time and again, by half of so many bytes per call.
- * What was taken once does not, such as the code that CUDA loads when it first needs it, nor does an
- * allocator of a framework that is still filling its lists. */
+ * What was taken once does not, such as the code that CUDA loads when it first needs it, nor does
+ * an allocator of a framework that is still filling its lists. */
 static bool goes_on_growing(struct lb_case_context *context, double bytes_call)
 {
     enum { TIMES = 3 };

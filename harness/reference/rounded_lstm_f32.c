@@ -51,14 +51,14 @@ static float sigmoid(float v)
     return 1 / (1 + expf(-v));
 }
 
-#define EVALUATE        lb_rounded_f32
-#define real            float
-#define SIGMOID(v)      sigmoid(v)
-#define STORED(net, v)  stored((net)->problem.dtype, v)
-#define OPERAND(net, v) operand(&(net)->problem, (net)->arithmetic, v)
-#define CELL(net, v)    ((net)->arithmetic != LB_PLAIN ? stored((net)->problem.dtype, v) : (v))
+#define EVALUATE          lb_rounded_f32
+#define real              float
+#define SIGMOID(v)        sigmoid(v)
+#define STORED(net, v)    stored((net)->problem.dtype, v)
+#define OPERAND(net, v)   operand(&(net)->problem, (net)->arithmetic, v)
+#define CELL(net, v)      ((net)->arithmetic != LB_PLAIN ? stored((net)->problem.dtype, v) : (v))
 #define BY_OPERATION(net) ((net)->arithmetic == LB_BY_OPERATION)
-#define COMPUTED(net, v) (BY_OPERATION(net) ? stored((net)->problem.dtype, v) : (v))
+#define COMPUTED(net, v)  (BY_OPERATION(net) ? stored((net)->problem.dtype, v) : (v))
 #define QUANTISE(net, weights)
 #define GIVEN_H(oracle) NULL
 #include "reference/rounded_lstm.inc"
