@@ -29,7 +29,7 @@
  *
  * LB_BY_OPERATION, where lb_rounds_by_operation: as a framework computes in f16 and bf16, which
  * stores the result of each operation in the dtype: pre-activations, gates, products, c, tanh(c)
- * and the gradient of c besides the above. */
+ * and the gradient of c besides the above, and the sum of a weight gradient after each step. */
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                                    const struct lb_results *results, struct lb_error *err);
 

@@ -2,8 +2,8 @@
 # folder: gnuplot latency_f32_infer_L2_stream.gp
 reset session
 name = 'latency_f32_infer_L2_stream'
-machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v782 x86_64'
-program = 'bench-lstm 0.1.0 (180cef57268d), run of 2026-11-24'
+machine = 'AMD EPYC, 2 threads, 23.5 GiB, Linux 6.18.44-fc-v669 x86_64'
+program = 'bench-lstm 0.1.0 (a6b86f0f4ea0), run of 2026-11-28'
 heading = 'LSTM inference, f32, 2 layers, stream: latency over percentile'
 reading_more = 'A line ends where the calls are too few to tell.'
 reading = 'Lower is better. So many calls of the stream took at most so long; bars show 95 % intervals.'
@@ -26,6 +26,7 @@ x_label = 'percentile'
 y_label = 'latency of a call'
 unit = 'time'
 lines = 1
+instances = 0
 x_values = '2 10 100 1000 '
 x_labels = '50 90 99 99.9'
 precision_names = ''
@@ -117,8 +118,8 @@ put_legend = "do for [k = 1 : words(legend)] {" \
 
 # Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
 # lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at the best rate or at
-# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound. y is drawn
-# in units of unit_size.
+# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound, and
+# instances, which are written beside the marks where x is their throughput. y is drawn in units of unit_size.
 
 panel_width = lines ? 285 : 560
 panel_height = lines ? 190 : 300
@@ -187,6 +188,14 @@ do for [format in 'svg png'] {
     unset key
 
     if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
+    if (instances) { # calls per second, as round numbers
+        do for [d = int(floor(log10(x_low))) : int(ceil(log10(x_high)))] {
+            do for [m in (x_high / x_low > 8 ? '1' : x_high / x_low > 3 ? '1 2 3 5 7' : '1 1.2 1.5 2 2.5 3 4 5 6 8')] {
+                v = m * 10.0 ** d
+                set xtics add ((v < 1e4 ? sprintf('%g', v) : v < 1e7 ? sprintf('%gk', v / 1e3) : sprintf('%gM', v / 1e6)) v)
+            }
+        }
+    }
     do for [k = 1 : words(x_values)] { set xtics add (word(x_labels, k) real(word(x_values, k))) }
 
     do for [panel = 1 : panels] {
@@ -242,7 +251,10 @@ do for [format in 'svg png'] {
              for [k = 1 : words(list)] '' index first + k - 1 using 1:($2 / unit_size) \
                  with linespoints lc rgb line_color[series_color[int(word(list, k))]] \
                  lw (lines ? 1.8 : 1.4) dt line_dash[series_dash[int(word(list, k))]] \
-                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8
+                 pt line_mark[series_mark[int(word(list, k))]] ps 0.8, \
+             for [k = 1 : words(list)] '' index first + k - 1 \
+                 using 1:($2 / unit_size):(instances ? sprintf('%d', $7) : '') \
+                 with labels offset 0.9, 0.7 font small_font tc rgb ink
         unset label
         unset arrow
     }
