@@ -219,6 +219,11 @@ class Session(contract.Session):
         for index, found in enumerate(gradients):
             super().write([kind[index] for kind in kinds], found)
 
+    def destroy(self):
+        jax = self.jax
+        super().destroy()
+        jax.clear_caches()  # of what was compiled for this case, which no other one calls
+
     def describe(self):
         runs_on = self.runs_on("on XLA's own stream, waited for")
         how = {"cudnn": "cuDNN", "jit": "lax.scan, a training step compiled by XLA"}.get(

@@ -33,8 +33,8 @@
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                                    const struct lb_results *results, struct lb_error *err);
 
-/* Whether the problem has an evaluation by operation: the dtype is f16 or bf16, the activation is
- * tanh, and the math mode is that of the dtype. */
+/* Whether the problem has an evaluation by operation: the dtype is f16 or bf16, and the math mode
+ * is that of the dtype. */
 bool lb_rounds_by_operation(const struct lb_problem *problem);
 
 /* What the coarse evaluation of the problem does, as in "no more than with ..."; NULL where there

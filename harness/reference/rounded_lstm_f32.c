@@ -73,8 +73,7 @@ enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, enum lb_arith
 
 bool lb_rounds_by_operation(const struct lb_problem *problem)
 {
-    return (problem->dtype == LB_F16 || problem->dtype == LB_BF16) && problem->math == LB_IEEE &&
-           problem->act != LB_ACT_RELU;
+    return (problem->dtype == LB_F16 || problem->dtype == LB_BF16) && problem->math == LB_IEEE;
 }
 
 const char *lb_coarse_arithmetic(const struct lb_problem *problem)
