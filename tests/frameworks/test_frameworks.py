@@ -68,7 +68,7 @@ SWAPPED_GATES = {
 SWAPPED_GRADIENTS = {
     "pytorch": ("torch_lstm.py", ").contiguous()", ").roll(self.case.hidden, 0)"),
     "keras": KERAS_BIAS,
-    "keras_torch": KERAS_BIAS,
+    "keras_torch": ("keras_torch_lstm.py", "recurrent.T, bias, bias)", "recurrent.T, bias, 0 * bias)"),
     "keras_jax": KERAS_BIAS,
     "jax": ("jax_lstm.py", "for kind in kinds], found)",
             "for kind in kinds],\n                       "
@@ -89,7 +89,8 @@ TURNED_CELL = {
 TURNED_CELL_GRADIENT = {
     "pytorch": ("torch_lstm.py", ").contiguous()",
                 ")\n"
-                "                found = found.T.reshape(found.shape) if number == 4 else found\n"
+                "                if kind is kinds[-1] and self.case.projection:\n"
+                "                    found = found.T.reshape(found.shape)\n"
                 "                found = found.contiguous()"),
     "jax": ("jax_lstm.py", "for kind in kinds], found)",
             "for kind in kinds],\n                       "
