@@ -148,7 +148,8 @@ def arguments_of(plugin, path):
         more = SPARED
     passes = {"broken_y_in_backward": "forward", "cheats_bwd_in_fwd": "backward", "cheats_forgets_reserve": "forward",
               "cheats_memo_garbage": "infer", "cheats_memo_state": "infer"}
-    dtypes = {"cheats_f16_as_bf16": "f16", "cheats_operations_as_bf16": "f16", "cheats_int8_weights": "bf16", "broken_hides_overflow": "f16",
+    dtypes = {"cheats_f16_as_bf16": "f16", "cheats_operations_as_bf16": "f16", "cheats_int8_weights": "bf16",
+              "broken_hides_overflow": "f16",
               "broken_update_writes_weights": "f32,f16,bf16", "broken_dw_in_gradients": "f32,f16,bf16",
               "broken_update_in_forward": "f32,f16,bf16"}
     # Calls that leak little, and threads of which the system counts the time at its ticks, are run for longer.

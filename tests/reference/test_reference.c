@@ -387,9 +387,10 @@ TEST(results_of_a_cell_state_in_f16_are_coarse)
         assert_true(!check.right && check.coarse == (i == 0));
         lb_reference_check(f.reference, 0, &f.results, true, &check);
         assert_true(check.right && check.error_ratio < check.usual_error_ratio);
-        set(&f, f.results.at[LB_Y], 7, get(&f, f.results.at[LB_Y], 7) + 4);
+        set(&f, f.results.at[LB_Y], 7, get(&f, f.results.at[LB_Y], 7) + 1);
         check = check_of(&f);
         assert_false(check.right || check.coarse);
+        set(&f, f.results.at[LB_Y], 7, get(&f, f.results.at[LB_Y], 7) + 3);
         lb_reference_check(f.reference, 0, &f.results, true, &check);
         assert_false(check.right || check.coarse);
         close_fixture(&f);
