@@ -6,7 +6,6 @@
 
 #include "api/dtype.h"
 
-/* In the order of speed. */
 enum lb_cpu_unit {
     LB_CPU_PLAIN, /* what every CPU of this architecture has */
     LB_CPU_AVX2,  /* with FMA and F16C */
@@ -23,7 +22,11 @@ const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
  * for on behalf of the process. */
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
-/* The fastest unit that takes the dtype with sums in f32, or in f64 for f64. */
+/* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first, and
+ * returns how many: at least LB_CPU_PLAIN. */
+size_t lb_cpu_units_for(enum lb_dtype dtype, enum lb_cpu_unit list[LB_CPU_UNIT_COUNT]);
+
+/* The fastest of them. */
 enum lb_cpu_unit lb_cpu_best_unit(enum lb_dtype dtype);
 
 /* Hidden units of a panel of cpu_simd with that unit: elements of a vector of sums. */

@@ -17,10 +17,12 @@ static const struct row {
 size_t lb_simd_kernels_all(enum lb_dtype dtype,
                            const struct lb_simd_kernels *list[LB_CPU_UNIT_COUNT])
 {
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (rows[i].dtype == dtype && lb_cpu_has(rows[i].unit, dtype))
-            list[count++] = rows[i].kernels;
+    enum lb_cpu_unit units[LB_CPU_UNIT_COUNT];
+    size_t unit_count = lb_cpu_units_for(dtype, units), count = 0;
+    for (size_t u = 0; u < unit_count; u++)
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+            if (rows[i].dtype == dtype && rows[i].unit == units[u])
+                list[count++] = rows[i].kernels;
     return count;
 }
 

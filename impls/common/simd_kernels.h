@@ -11,7 +11,7 @@
  *     weight gradients   [panels, k, 4, simd_width]
  *     backward weights   [groups, gates, vectors, simd_width]; a group: up to four vectors
  *
- * One call computes one panel, or one group of columns, for all rows. Sizes and strides are in
+ * One call computes some panels, or one group of columns, for all rows. Sizes and strides are in
  * elements, not bytes.
  *
  * Kernels for bf16 and f16 store x, y, h, weights, gates and gradients of a in that type. Sums,
@@ -48,16 +48,21 @@ struct lb_cpu_gemm {
     size_t stride; /* from one row of sums to the next */
 };
 
-/* One step of one panel: c = f c_before + i g, h = o tanh(c); with peepholes as problem.h says. */
+/* One step of some panels: c = f c_before + i g, h = o tanh(c); with peepholes as problem.h says.
+ */
 struct lb_cpu_forward {
-    struct lb_cpu_gemm gemm;     /* sums: bias and input GEMM */
-    size_t units;                /* units of the panel, at most simd_width */
-    size_t first;                /* the panel's first unit: index into rows of states */
-    const void *const *c_before; /* [rows] each [H] */
-    void *c;                     /* [rows, H]; may alias c_before */
-    void *h;                     /* [rows], h_stride apart, from the first unit on */
-    size_t c_stride, h_stride;
-    void *gates; /* [rows] with the stride of sums; may be sums itself; NULL: gates are not kept */
+    struct lb_cpu_gemm gemm;       /* of panel 0; sums: bias and input GEMM */
+    size_t panels_from, panels_to; /* what is computed */
+    bool backwards;                /* begins with the last panel */
+    size_t w_panel, sums_panel;    /* from one panel to the next */
+    size_t units;                  /* H */
+    const void *const *c_before;   /* [rows] each [H] */
+    void *c;                       /* [rows, H]; may alias c_before */
+    void *h;                       /* [rows, H] */
+    size_t c_stride, h_stride;     /* from one row to the next */
+    void *gates;           /* [rows] of panel 0 with the stride of sums; may be sums itself; NULL:
+                            * gates are not kept */
+    size_t gates_panel;    /* from one panel to the next */
     const void *peepholes; /* [3, padded_units] pi pf po, as elements of sums; NULL: none */
     size_t padded_units;   /* of all panels */
 };

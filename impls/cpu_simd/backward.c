@@ -199,7 +199,8 @@ static void step(const struct layer_dir *ld, size_t t, bool later)
             simd, lb_cpu_gates(simd, ld->part.index, 0, ld->part.d == 0 ? row + s->B : row - s->B),
             simd->gate_rows, ld->part.thread, to - from, s->gates);
     for (size_t i = 0; i < ld->h_groups.to - ld->h_groups.from; i++) {
-        size_t group = lb_cpu_zigzag(ld->h_groups, i, t, to - from);
+        size_t group =
+            lb_cpu_backwards(t, to - from) ? ld->h_groups.to - 1 - i : ld->h_groups.from + i;
         struct lb_cpu_backward f = group_of(ld, group, to, true);
         f.gemm.a = da;
         f.gemm.k = later ? s->gates : 0;

@@ -136,12 +136,12 @@ static inline size_t lb_cpu_least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Number i of the panels, or groups of them, that step t computes with so many rows. Every second
- * step takes them backwards, and so begins with the weights that were read last. With more than two
- * rows, kernels prefetch the panel that follows. */
-static inline size_t lb_cpu_zigzag(struct lb_cpu_range panels, size_t i, size_t t, size_t rows)
+/* Whether step t takes the panels, or groups of them, backwards. Every second step does, and so
+ * begins with the weights that were read last. With more than two rows, kernels prefetch the panel
+ * that follows. */
+static inline bool lb_cpu_backwards(size_t t, size_t rows)
 {
-    return t % 2 == 1 && rows <= 2 ? panels.to - 1 - i : panels.from + i;
+    return t % 2 == 1 && rows <= 2;
 }
 
 /* The hidden units of some panels, and of one. */

@@ -201,50 +201,60 @@ static void finish_step(const struct layer_dir *ld, size_t t, size_t from, size_
     }
 }
 
+/* The sums of these panels alone, for cells that need those of all units. */
+static void accumulate_panels(const struct lb_cpu_simd *simd, const struct lb_cpu_forward *f)
+{
+    for (size_t panel = f->panels_from; panel < f->panels_to; panel++) {
+        struct lb_cpu_gemm gemm = f->gemm;
+        gemm.w = lb_cpu_at(simd, gemm.w, panel * f->w_panel);
+        gemm.sums = lb_cpu_sum_at(simd, gemm.sums, panel * f->sums_panel);
+        simd->kernels->accumulate(&gemm);
+    }
+}
+
 /* This thread's part of step t. The chunk begins at step `from`. */
 static void step(const struct layer_dir *ld, size_t t, size_t from)
 {
     const struct lb_cpu_simd *simd = ld->part.simd;
     const struct lb_cpu_sizes *s = &simd->s;
     size_t first_row = ld->part.rows.from, to = lb_cpu_active_to(simd, ld->part.rows, t);
-    size_t k = lb_cpu_padded(simd, s->P);
-    char *c = lb_cpu_sum_at(simd, ld->c, (simd->cells ? t * s->B : 0) * s->H);
+    size_t rows = to - first_row, state = (simd->cells ? t * s->B : 0) + first_row;
+    struct lb_cpu_range units = lb_cpu_units(simd, ld->panels);
+    char *h = lb_cpu_at(simd, ld->cell_h, t * ld->h_step);
     find_states(ld, t, to);
-    struct lb_cpu_rows h_before = lb_cpu_operand(
-        simd, ld->part.thread, (struct lb_cpu_rows){.at = ld->part.h_before + first_row},
-        to - first_row, s->P);
-    for (size_t i = 0; i < ld->panels.to - ld->panels.from; i++) {
-        size_t p = lb_cpu_zigzag(ld->panels, i, t, to - first_row);
-        struct lb_cpu_range of = lb_cpu_panel_units(simd, p);
-        size_t first = of.from, units = of.to - of.from;
-        char *h = lb_cpu_at(simd, ld->cell_h, t * ld->h_step + first);
-        const struct lb_cpu_forward f = {
-            .gemm = {.rows = to - first_row,
-                     .k = s->P,
-                     .columns = s->width,
-                     .a = h_before,
-                     .w = lb_cpu_at(simd, ld->part.w.w_hh, p * k * s->width),
-                     .sums = pre_of(ld, p, t, from, first_row),
-                     .stride = s->width},
-            .units = units,
-            .first = first,
-            .c_before = ld->part.c_before + first_row,
-            .c = lb_cpu_sum_at(simd, c, first_row * s->H),
-            .h = lb_cpu_at(simd, h, first_row * ld->h_stride),
-            .c_stride = s->H,
-            .h_stride = ld->h_stride,
-            .gates =
-                simd->gates ? lb_cpu_gates(simd, ld->part.index, p, t * s->B + first_row) : NULL,
-            .peepholes = simd->problem.cell == LB_CELL_PEEPHOLE ? ld->part.w.cell : NULL,
-            .padded_units = s->units,
-        };
-        if (to > first_row && simd->problem.cell == LB_CELL_LAYERNORM)
-            simd->kernels->accumulate(&f.gemm);
-        else if (to > first_row)
-            simd->kernels->forward(&f);
-        for (size_t b = to; b < ld->part.rows.to; b++) /* rows that have ended */
-            memset(lb_cpu_at(simd, h, b * ld->h_stride), 0, units * simd->elem);
-    }
+    const struct lb_cpu_forward f = {
+        .gemm = {.rows = rows,
+                 .k = s->P,
+                 .columns = s->width,
+                 .a = lb_cpu_operand(simd, ld->part.thread,
+                                     (struct lb_cpu_rows){.at = ld->part.h_before + first_row},
+                                     rows, s->P),
+                 .w = ld->part.w.w_hh,
+                 .sums = pre_of(ld, 0, t, from, first_row),
+                 .stride = s->width},
+        .panels_from = ld->panels.from,
+        .panels_to = ld->panels.to,
+        .backwards = lb_cpu_backwards(t, rows),
+        .w_panel = lb_cpu_padded(simd, s->P) * s->width,
+        .sums_panel = (simd->pre ? simd->pre_rows : simd->gate_rows) * s->width,
+        .units = s->H,
+        .c_before = ld->part.c_before + first_row,
+        .c = lb_cpu_sum_at(simd, ld->c, state * s->H),
+        .h = lb_cpu_at(simd, h, first_row * ld->h_stride),
+        .c_stride = s->H,
+        .h_stride = ld->h_stride,
+        .gates = simd->gates ? lb_cpu_gates(simd, ld->part.index, 0, t * s->B + first_row) : NULL,
+        .gates_panel = simd->gate_rows * s->width,
+        .peepholes = simd->problem.cell == LB_CELL_PEEPHOLE ? ld->part.w.cell : NULL,
+        .padded_units = s->units,
+    };
+    if (rows > 0 && simd->problem.cell == LB_CELL_LAYERNORM)
+        accumulate_panels(simd, &f);
+    else if (rows > 0)
+        simd->kernels->forward(&f);
+    for (size_t b = to; b < ld->part.rows.to; b++) /* rows that have ended */
+        memset(lb_cpu_at(simd, h, b * ld->h_stride + units.from), 0,
+               (units.to - units.from) * simd->elem);
     finish_step(ld, t, from, to);
 }
 

@@ -285,7 +285,7 @@ static void try_gemm(const struct lb_simd_kernels *kernels, enum lb_dtype dtype,
 
 static void try_gemms(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 11, ROWS},
+    static const size_t rows[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, ROWS},
                         depths[] = {1, 2, 3, 17, DEPTH};
     for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++)
         for (size_t k = 0; k < sizeof(depths) / sizeof(depths[0]); k++)
@@ -303,7 +303,7 @@ static void try_columns(const struct lb_simd_kernels *kernels, enum lb_dtype dty
 {
     for (size_t columns = 1; columns <= 4 * kernels->simd_width; columns++)
         try_gemm(kernels, dtype,
-                 &(struct shape){.rows = 1 + columns % 7, .k = 70, .columns = columns});
+                 &(struct shape){.rows = 1 + columns % 13, .k = 70, .columns = columns});
 }
 
 /* k is so large that it is divided into several blocks; with and without segments. */
@@ -372,7 +372,7 @@ static void try_outer(const struct lb_simd_kernels *kernels, enum lb_dtype dtype
 
 static void try_outers(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    for (size_t columns = 1; columns <= 2 * kernels->group + 1; columns++)
+    for (size_t columns = 1; columns <= 13; columns++)
         for (int which = 0; which < 4; which++)
             try_outer(kernels, dtype, columns, which % 2 == 1, which / 2 == 1);
 }
@@ -403,17 +403,20 @@ static void try_long_sum(const struct lb_simd_kernels *kernels, enum lb_dtype dt
     free_drawn();
 }
 
-/* Tries one step of one panel with padding. */
-static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t units)
+/* Tries one step of the last two of three panels, of which the last has padding. */
+static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t rows,
+                        size_t units, bool backwards)
 {
+    enum { MOST_ROWS = 8, PANELS = 3 };
     unsigned seed = (unsigned)units;
-    size_t simd_width = kernels->simd_width, width = 4 * simd_width, rows = 8, k = 19,
-           H = 2 * simd_width;
-    void *a = drawn(dtype, rows * k, 1, &seed), *w = drawn(dtype, k * width, 1, &seed);
-    void *sums = drawn(dtype, rows * width, 1, &seed), *c = drawn(dtype, rows * H, 1, &seed);
-    const void *start = copy_of(dtype, sums, rows * width), *old = copy_of(dtype, c, rows * H);
+    size_t simd_width = kernels->simd_width, width = 4 * simd_width, k = 19;
+    size_t H = PANELS * simd_width, sums_panel = rows * width + 8, w_panel = k * width;
+    void *a = drawn(dtype, rows * k, 1, &seed), *w = drawn(dtype, PANELS * w_panel, 1, &seed);
+    void *sums = drawn(dtype, PANELS * sums_panel, 1, &seed), *c = drawn(dtype, rows * H, 1, &seed);
+    const void *start = copy_of(dtype, sums, PANELS * sums_panel);
+    const void *old = copy_of(dtype, c, rows * H);
     void *h = drawn(dtype, rows * H, 0, &seed);
-    const void *c_before[8];
+    const void *c_before[MOST_ROWS];
     for (size_t b = 0; b < rows; b++)
         c_before[b] = (const char *)c + b * H * lb_dtype_size(dtype);
     struct lb_cpu_forward f = {
@@ -424,42 +427,52 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
                  .w = w,
                  .sums = sums,
                  .stride = width},
-        .units = units,
-        .first = 1,
+        .panels_from = 1,
+        .panels_to = PANELS,
+        .backwards = backwards,
+        .w_panel = w_panel,
+        .sums_panel = sums_panel,
+        .units = (PANELS - 1) * simd_width + units,
         .c_before = c_before,
         .c = c,
         .h = h,
         .c_stride = H,
         .h_stride = H,
         .gates = sums,
+        .gates_panel = sums_panel,
     };
     kernels->forward(&f);
     for (size_t b = 0; b < rows; b++)
         for (size_t j = 0; j < H; j++) {
             double now = get(dtype, c, b * H + j), before = get(dtype, old, b * H + j), gates[4];
-            if (j < 1 || j >= 1 + units) {
-                assert_true(now == before); /* units outside the panel must not change */
+            size_t panel = j / simd_width;
+            struct lb_cpu_gemm gemm = f.gemm;
+            gemm.w = (const char *)w + panel * w_panel * lb_dtype_size(dtype);
+            if (panel < f.panels_from || j >= f.units) {
+                assert_true(now == before); /* units outside the panels must not change */
+                assert_true(get(dtype, h, b * H + j) == 0);
                 continue;
             }
             for (size_t g = 0; g < 4; g++) {
-                size_t at = g * simd_width + j - 1;
-                double sum =
-                    right_sum(dtype, &f.gemm, width, get(dtype, start, b * width + at), b, at);
+                size_t column = g * simd_width + j % simd_width;
+                size_t at = panel * sums_panel + b * width + column;
+                double sum = right_sum(dtype, &gemm, width, get(dtype, start, at), b, column);
                 gates[g] = g == 2 ? tanh(sum) : right_sigmoid(sum);
-                assert_true(fabs(get(dtype, sums, b * width + at) - gates[g]) <= allowed(dtype));
+                assert_true(fabs(get(dtype, sums, at) - gates[g]) <= allowed(dtype));
             }
             double right = gates[1] * before + gates[0] * gates[2];
             assert_true(fabs(now - right) <= allowed(dtype));
-            assert_true(fabs(get(dtype, h, b * H + j - 1) - gates[3] * tanh(right)) <=
-                        allowed(dtype));
+            assert_true(fabs(get(dtype, h, b * H + j) - gates[3] * tanh(right)) <= allowed(dtype));
         }
     free_drawn();
 }
 
 static void try_steps(const struct lb_simd_kernels *kernels, enum lb_dtype dtype)
 {
-    for (size_t units = 1; units <= kernels->simd_width; units++)
-        try_forward(kernels, dtype, units);
+    for (size_t units = 1; units <= kernels->simd_width; units++) {
+        try_forward(kernels, dtype, 8, units, units % 2 == 1);
+        try_forward(kernels, dtype, 1, units, units % 2 == 1);
+    }
 }
 
 static double half_to_double(enum lb_dtype dtype, uint16_t bits)
