@@ -12,6 +12,7 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
+#include "cli/options.h"
 #include "plot/grouped_run.h"
 #include "record/run_file.h"
 #include "support/share_path.h"
@@ -134,18 +135,17 @@ static enum lb_status no_setting(const struct criteria *criteria, const char *na
     return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", name, hint.text);
 }
 
-/* Sets one setting from "name=value". Blanks and quotes are dropped, and upper case becomes lower
- * case. */
-static enum lb_status set_one(struct criteria *criteria, const char *part, size_t length,
-                              struct lb_error *err)
+/* Sets one setting from "name=value"; nothing from blanks. Blanks and quotes are dropped, and upper
+ * case becomes lower case. */
+static enum lb_status set_one(struct criteria *criteria, const char *part, struct lb_error *err)
 {
-    char copy[200];
-    size_t used = 0;
-    for (size_t i = 0; i < length && used + 1 < sizeof(copy); i++)
-        if (!isspace((unsigned char)part[i]) && part[i] != '"' && part[i] != '\'')
-            copy[used++] = (char)tolower((unsigned char)part[i]);
-    copy[used] = '\0';
+    char copy[200] = "";
+    for (size_t used = 0; *part; part++)
+        if (!strchr(" \t\n\v\f\r\"'", *part))
+            copy[used++] = (char)tolower((unsigned char)*part);
     char *value = strchr(copy, '=');
+    if (!copy[0])
+        return LB_OK;
     if (!value)
         return lb_fail(err, LB_INVALID, "'%.60s': name=value was expected", copy);
     *value++ = '\0';
@@ -160,14 +160,10 @@ static enum lb_status set_one(struct criteria *criteria, const char *part, size_
 /* Sets settings from a text such as "units=512, activation=relu". */
 static enum lb_status set_layer(struct criteria *criteria, const char *layer, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    for (const char *part = layer; st == LB_OK && *part;) {
-        size_t length = strcspn(part, ",");
-        if (strspn(part, " \t\n") < length)
-            st = set_one(criteria, part, length, err);
-        part += length + (part[length] == ',');
-    }
-    return st;
+    char part[200];
+    while (lb_next_item(&layer, part, sizeof(part)))
+        LB_CHECK(set_one(criteria, part, err));
+    return LB_OK;
 }
 
 static bool compare(enum test test, double left, double right)
@@ -332,15 +328,6 @@ static void print_slow(const struct criteria *criteria)
     }
 }
 
-/* The word behind an option of a command; NULL when it is not there. Words are split at blanks. */
-static char *value_after(char *const *words, size_t count, const char *option)
-{
-    for (size_t i = 0; i + 1 < count; i++)
-        if (strcmp(words[i], option) == 0)
-            return words[i + 1];
-    return NULL;
-}
-
 /* Whether a row is of that implementation: "name", "name:variant", or "name:auto", the default. */
 static bool is_of(const struct lb_row *row, const char *impl)
 {
@@ -351,27 +338,19 @@ static bool is_of(const struct lb_row *row, const char *impl)
            (!impl[length] || strcmp(impl + length, ":auto") == 0);
 }
 
-/* The row of an implementation and a pass that has a time and the sizes of the command. */
-static const struct lb_row *find_row(const struct lb_run *run, char *const *words, size_t count,
+/* The row of an implementation and a pass that has a time and the problem that the axes choose. */
+static const struct lb_row *find_row(const struct lb_run *run, const struct lb_axis *axes,
                                      const char *impl, enum lb_pass pass)
 {
+    const struct lb_case usual = lb_case_defaults();
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        const struct lb_problem *p = &row->c.problem;
-        const struct {
-            const char *option;
-            int64_t size, usual; /* usual: where the command does not give it */
-        } sizes[] = {{"-T", p->seq_len, 1},   {"-B", p->batch, 1},  {"-I", p->input, 1},
-                     {"-H", p->hidden, 1},    {"-L", p->layers, 1}, {"-D", p->directions, 1},
-                     {"-P", p->projection, 0}};
-        const char *dtype = value_after(words, count, "--dtype");
-        bool same = p->pass == pass && row->verdict == LB_VERDICT_OK && is_of(row, impl) &&
-                    (!dtype || strcmp(dtype, lb_dtype_name(p->dtype)) == 0) && !p->ragged &&
-                    (p->cell == LB_CELL_STANDARD || p->cell == LB_CELL_PROJECTION);
-        for (size_t s = 0; same && s < sizeof(sizes) / sizeof(sizes[0]); s++) {
-            const char *given = value_after(words, count, sizes[s].option);
-            same = (given ? strtoll(given, NULL, 10) : sizes[s].usual) == sizes[s].size;
-        }
+        bool same =
+            row->c.problem.pass == pass && row->verdict == LB_VERDICT_OK && is_of(row, impl);
+        for (enum lb_axis_id a = 0; same && a < LB_AXIS_LAUNCH; a++)
+            same = a == LB_AXIS_PASS ||
+                   lb_axis_get(&row->c, a) ==
+                       (axes[a].count > 0 ? axes[a].values[0] : lb_axis_get(&usual, a));
         if (same)
             return row;
     }
@@ -381,29 +360,35 @@ static const struct lb_row *find_row(const struct lb_run *run, char *const *word
 /* The ratio of the two implementations that the command compares, per pass that the run has. */
 static void print_measured(const struct lb_run *run, const char *from, char *price)
 {
-    char *words[64], *rest = NULL;
-    size_t count = 0;
+    char *words[64], *rest = NULL, impls[2][2 * LB_NAME_SIZE] = {"one implementation", "another"};
+    int count = 0;
     bool found = false;
-    for (char *word = strtok_r(price, " ", &rest); word && count < 64;
+    struct lb_options command;
+    for (char *word = strtok_r(price, " ", &rest); word && count < 63;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
-    char *impls = value_after(words, count, "--impl");
-    char *second = impls ? strchr(impls, ',') : NULL;
-    if (second)
-        *second++ = '\0';
-    for (int pass = 0; second && pass < LB_PASS_COUNT; pass++) {
-        const struct lb_row *fast = find_row(run, words, count, impls, (enum lb_pass)pass);
-        const struct lb_row *slow = find_row(run, words, count, second, (enum lb_pass)pass);
+    words[count] = NULL;
+    bool read = lb_command_line_read(count, words, &command, NULL) == LB_OK;
+    if (read && command.selection.impl_count > 0) {
+        const char *list = command.selection.impls[0];
+        lb_next_item(&list, impls[0], sizeof(impls[0]));
+        lb_next_item(&list, impls[1], sizeof(impls[1]));
+    }
+    for (int pass = 0; read && pass < LB_PASS_COUNT; pass++) {
+        const struct lb_axis *axes = command.selection.axes;
+        const struct lb_row *fast = find_row(run, axes, impls[0], (enum lb_pass)pass);
+        const struct lb_row *slow = find_row(run, axes, impls[1], (enum lb_pass)pass);
         if (!fast || !slow)
             continue;
         found = true;
         printf("measured  %s: %s takes %.3g ms, %s %.3g ms, %.3g times as long\n",
-               lb_pass_name((enum lb_pass)pass), impls, fast->median_ns / 1e6, second,
+               lb_pass_name((enum lb_pass)pass), impls[0], fast->median_ns / 1e6, impls[1],
                slow->median_ns / 1e6, slow->median_ns / fast->median_ns);
     }
     if (!found)
-        printf("measured  %s has no times of both %s and %s for this layer\n", from,
-               impls ? impls : "", second ? second : "");
+        printf("measured  %s has no times of both %s and %s for this layer\n", from, impls[0],
+               impls[1]);
+    lb_options_free(&command);
 }
 
 /* What the run says of the price of the cell that the layer has. */
