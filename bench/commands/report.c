@@ -23,11 +23,10 @@ enum { PATH_SIZE = 4096 };
 /* What the page is made of. */
 struct page {
     const struct lb_grouped_run *grouped; /* of the last run */
-    const struct lb_run *runs; /* [base_count + 1] the last is compared with the others */
-    const char *const *paths;  /* [base_count + 1] as they were named */
-    size_t base_count;
+    const struct lb_run
+        *runs; /* those that the options name: the last is compared with the others */
+    const struct lb_options *options;
     char path[PATH_SIZE]; /* of the last, in UTF-8 */
-    double margin;        /* of these comparisons, as in lb_compare_options */
     char folder[4300];    /* of the template, the style and the script */
     const volatile sig_atomic_t *stop;
 };
@@ -241,9 +240,9 @@ static enum lb_status add_comparison(const struct page *page, size_t base, json_
     struct lb_run_comparison comparison;
     struct lb_compare_options how = lb_compare_defaults();
     char base_path[PATH_SIZE];
-    how.judgement.margin = page->margin;
+    how.judgement.margin = page->options->margin;
     LB_CHECK(lb_compare_runs(&page->runs[base], page->grouped->run, &how, &comparison, err));
-    lb_report_name(page->paths[base], base_path, sizeof(base_path));
+    lb_report_name(page->options->words[base], base_path, sizeof(base_path));
     const struct lb_report_names names = {base_path, page->path};
     json_array_append_new(list, lb_report_json(&comparison, &names));
     lb_run_comparison_free(&comparison);
@@ -321,16 +320,13 @@ static json_t *repeat_json(const json_t *header)
 /* The environments of the run, each with the name of its node where there are several. */
 static json_t *machines_json(const struct lb_run *run)
 {
+    size_t i;
+    if (json_array_size(run->environments) < 2)
+        return json_pack("[[s, O?]]", "", json_object_get(run->header, "environment"));
     json_t *list = json_array(), *environment;
-    size_t i, count = json_array_size(run->environments);
-    if (count < 2)
-        json_array_append_new(
-            list, json_pack("[s, O?]", "", json_object_get(run->header, "environment")));
     json_array_foreach(run->environments, i, environment)
     {
         char node[256];
-        if (count < 2)
-            break;
         lb_environment_node(environment, node, sizeof(node));
         json_array_append_new(list, json_pack("[s, O]", node, environment));
     }
@@ -364,7 +360,7 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
         json_array_append_new(verdicts, json_pack("[s, b]", lb_verdict_name((enum lb_verdict)v),
                                                   lb_verdict_is_failure((enum lb_verdict)v)));
     enum lb_status st = LB_OK;
-    for (size_t i = 0; i < page->base_count && st == LB_OK; i++)
+    for (size_t i = 0; i + 1 < page->options->word_count && st == LB_OK; i++)
         st = add_comparison(page, i, comparisons, err);
     bool has_baseline = grouped->baseline_series < grouped->series_count;
     if (st == LB_OK) {
@@ -388,18 +384,14 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
 static char *read_file(const struct page *page, const char *name, struct lb_error *err)
 {
     char path[4400], *text = NULL;
+    size_t size = 0;
     snprintf(path, sizeof(path), "%s/%s", page->folder, name);
-    FILE *in = fopen(path, "rb");
-    long size = in && fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
-    if (size >= 0 && (text = calloc(1, (size_t)size + 1)) != NULL) {
-        rewind(in);
-        if (fread(text, 1, (size_t)size, in) != (size_t)size) {
-            free(text);
-            text = NULL;
-        }
-    }
-    if (!text)
+    FILE *in = fopen(path, "r");
+    if (!in || getdelim(&text, &size, '\0', in) < 0) {
         lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
+        free(text);
+        text = NULL;
+    }
     if (in)
         fclose(in);
     return text;
@@ -515,12 +507,7 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
     struct lb_run *runs = lb_needed(calloc(last + 1, sizeof(*runs)));
     LB_TRY(read_runs(options, runs, stop, err));
     lb_group_run(&runs[last], options->baseline, &grouped);
-    struct page page = {.grouped = &grouped,
-                        .runs = runs,
-                        .paths = options->words,
-                        .base_count = last,
-                        .margin = options->margin,
-                        .stop = stop};
+    struct page page = {.grouped = &grouped, .runs = runs, .options = options, .stop = stop};
     lb_report_name(options->words[last], page.path, sizeof(page.path));
     LB_TRY(lb_share_path("plots", page.folder, sizeof(page.folder), err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &page, err));
