@@ -263,16 +263,15 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 static enum lb_status read_kinds(const char *flag, const char *list, bool wanted[KINDS],
                                  struct lb_error *err)
 {
-    char names[256] = "";
+    char names[256] = "", name[64];
     for (size_t k = 0; k < KINDS; k++) {
         wanted[k] = !list;
         lb_append(names, sizeof(names), "%s%s", k > 0 ? ", " : "", kinds[k].name);
     }
-    const char *at = list && strcmp(list, "none") != 0 ? list : NULL;
-    for (; at; at = strchr(at, ',')) {
-        at += *at == ',';
-        size_t k = 0, length = strcspn(at, ",");
-        while (k < KINDS && (strlen(kinds[k].name) != length || strncmp(kinds[k].name, at, length)))
+    const char *left = list && strcmp(list, "none") != 0 ? list : NULL;
+    while (lb_next_item(&left, name, sizeof(name))) {
+        size_t k = 0;
+        while (k < KINDS && strcmp(kinds[k].name, name) != 0)
             k++;
         if (k == KINDS)
             return lb_fail(err, LB_INVALID, "%s %s: the kinds are %s", flag, list, names);
