@@ -135,7 +135,9 @@ static void write_all(const struct lb_run *run,
     lb_json_write(json_pack("{s:o, s:o}", "context", context_json(run), "benchmarks", rows), out);
 }
 
-void lb_export_gbench(const struct lb_run *run, FILE *out)
+/* One entry per case, with the numbers of the record as counters. Of cases without a time it has
+ * those that failed (lb_verdict_is_failure) or are suspect, as errors. */
+static void gbench(const struct lb_run *run, FILE *out)
 {
     write_all(run, add_case, out);
 }
@@ -379,7 +381,7 @@ static void hyperfine(const struct lb_run *run, FILE *out)
 /* The table of formats */
 
 const struct lb_export_format lb_export_formats[] = {
-    {"gbench", "benchmark.json", lb_export_gbench},
+    {"gbench", "benchmark.json", gbench},
     {"gbench-repetitions", "benchmark_repetitions.json", gbench_repetitions},
     {"csv", "run.csv", csv},
     {"bmf", "bmf.json", bmf},

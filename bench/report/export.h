@@ -12,11 +12,7 @@ struct lb_export_format {
     void (*write)(const struct lb_run *run, FILE *out); /* the caller checks out for errors */
 };
 
-/* All formats; the last one has a NULL name. */
+/* All formats, that of Google Benchmark first; the last one has a NULL name. */
 extern const struct lb_export_format lb_export_formats[];
-
-/* Google Benchmark JSON with one entry per case and the numbers of the record as counters. Of cases
- * without a time it has those that failed (lb_verdict_is_failure) or are suspect, as errors. */
-void lb_export_gbench(const struct lb_run *run, FILE *out);
 
 #endif

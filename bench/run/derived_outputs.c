@@ -77,8 +77,8 @@ static void list_outputs(const char *folder, const struct lb_picture_report *rep
 }
 
 enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
-                                 const struct lb_options *options, const char *baseline,
-                                 bool listed, struct lb_error *err)
+                                 const struct lb_options *options, bool listed,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_grouped_run grouped = {0};
@@ -87,7 +87,7 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     struct lb_error why;
 
     /* Files first, because a reader of stdout may go away before the table ends. */
-    lb_group_run(run, baseline, &grouped);
+    lb_group_run(run, NULL, &grouped);
     if (options->benchmark_out)
         LB_TRY(lb_write_file_atomically(options->benchmark_out, write_export,
                                         &(struct export){lb_export_formats, run}, err));
@@ -101,7 +101,7 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     else if (drawn != LB_OK)
         snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
     if (options->benchmark_json) {
-        lb_export_gbench(run, stdout);
+        lb_export_formats->write(run, stdout);
     } else if (listed) {
         lb_table_print_summary(stdout, &grouped);
     } else {

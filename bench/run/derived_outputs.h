@@ -8,11 +8,10 @@
 /* Prints the table on stdout (Google Benchmark JSON with --benchmark_format=json), draws the
  * pictures into the folder, writes the file of --benchmark_out, and lists on stderr where
  * everything is. Without gnuplot there are no pictures, which is reported and is no failure.
- * baseline: NULL lets the program choose. listed: the problems were printed while they ran, and of
- * the table only the summary is. */
+ * listed: the problems were printed while they ran, and of the table only the summary is. */
 enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
-                                 const struct lb_options *options, const char *baseline,
-                                 bool listed, struct lb_error *err);
+                                 const struct lb_options *options, bool listed,
+                                 struct lb_error *err);
 
 /* Checks before anything runs that the file of --benchmark_out can be written, and leaves no trace
  * of the check. LB_INVALID with the reason. */

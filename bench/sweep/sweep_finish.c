@@ -85,8 +85,7 @@ enum lb_status lb_sweep_finish(const struct lb_session *session, const char *fol
     enum lb_status st = LB_OK;
     LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
     lb_warn(run.doubt);
-    const char *baseline = json_string_value(json_object_get(run.header, "baseline"));
-    st = lb_derive_outputs(&run, folder, session->options, baseline, listed, err);
+    st = lb_derive_outputs(&run, folder, session->options, listed, err);
     say_noisy(session->options, &run, folder);
     bool stopped = lb_sweep_interrupted(session); /* possibly while pictures were drawn */
     *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
