@@ -51,8 +51,7 @@ def make_model(case, weights, ragged):
     T, B, H, D = case.seq_len, case.batch, case.hidden, case.directions
     cell = "Tanh" if case.act == "tanh" else "Relu"
     nodes, constants, last, x = [], [], ([], []), "x"
-    shape = numpy_helper.from_array(_int64([T, B, D * H]), "flat")
-    constants.append(shape)
+    constants.append(helper.make_tensor("flat", TensorProto.INT64, [3], [T, B, D * H]))
     for layer, arrays in enumerate(weights):
         for name, array in zip("wrbp", arrays):
             constants.append(numpy_helper.from_array(array, f"{name}{layer}"))
@@ -94,11 +93,6 @@ def quantised(model):
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file, quiet():  # it advises to optimise models
         quantization.quantize_dynamic(model, file.name, op_types_to_quantize=["LSTM"])
         return file.read()
-
-
-def _int64(values):
-    import numpy  # pylint: disable=import-outside-toplevel
-    return numpy.array(values, dtype=numpy.int64)
 
 
 class Session(contract.Session):
