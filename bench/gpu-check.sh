@@ -72,12 +72,12 @@ out='' prefix='' build='' budget=420 limit=0 from='' dry=''
 # The steps, as they are listed above.
 known=$(sed -n '/^# STEPS/,/^# "tests"/s/^#   \([a-z][a-z-]*\) .*/\1/p' "$0" | paste -sd,)
 known=$known,sanitizer-racecheck,sanitizer-synccheck
-steps=$known
+only=$known
 
 # check_steps: refuses a misspelt step, which would otherwise silently not run.
 check_steps() {
   local step
-  for step in ${steps//,/ }; do
+  for step in ${only//,/ }; do
     case ",$known,tests,sanitizer," in
     *",$step,"*) ;;
     *)
@@ -99,14 +99,7 @@ while [ $# -gt 0 ]; do
   --dry-run=*) dry=${1#*=} && shift ;;
   --prefix | --build | --budget | --limit | --only | --from)
     [ $# -ge 2 ] || usage
-    case $1 in
-    --prefix) prefix=$(cd "$2" && pwd) ;;
-    --build) build=$2 ;;
-    --budget) budget=$2 ;;
-    --limit) limit=$2 ;;
-    --only) steps=$2 ;;
-    --from) from=$(cd "$2" && pwd) ;;
-    esac
+    declare "${1#--}=$2" # the variable of that name
     shift 2
     ;;
   -*) usage ;;
@@ -117,6 +110,8 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$out" ] || usage
+[ -z "$prefix" ] || prefix=$(cd "$prefix" && pwd)
+[ -z "$from" ] || from=$(cd "$from" && pwd)
 check_steps
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -164,7 +159,7 @@ attempt() {
 # begin STEP SECONDS: whether the step is wanted, and there is time for it: `allowed` is how many
 # seconds it may take, SECONDS or what is left.
 begin() {
-  case ",$steps," in
+  case ",$only," in
   *",$1,"* | *",${1%%-*},"*) ;;
   *) return 1 ;;
   esac
@@ -266,26 +261,23 @@ grid() {
   lines cuda_naive f32 "${short[@]}"
 }
 
-# for_device FILE: without a device, the cases of FILE on what stands for one.
-for_device() {
-  [ -z "$dry" ] || sed -i "s|^[^/]*/|$stand_in/|" "$1"
-}
-
-# limited SECONDS NAME ARGUMENTS...: a sweep into OUT/NAME.jsonl, or on with it. Interrupted when its
-# time is over, not ended by a budget: what is left can then be run later. The program puts its run
-# into a folder with much else, so that the file in there is a link to the one in OUT.
-limited() {
-  local seconds=$1 file=$out/$2.jsonl folder=$scratch/$2
+# swept NAME ARGUMENTS...: a sweep of the cases on stdin into OUT/NAME.jsonl, or on with it; without a
+# device, on what stands for one. Interrupted when its time is over, not ended by a budget: what is
+# left can then be run later. The program puts its run into a folder with much else, so that the file
+# in there is a link to the one in OUT.
+swept() {
+  local file=$out/$1.jsonl folder=$scratch/$1 cases=$scratch/$1.txt
   local common=(--call-limit "$call_limit" --hang-limit 2 --plots none "${tune[@]}")
-  shift 2
+  shift
+  sed "${dry:+s|^[^/]*/|$stand_in/|}" >"$cases"
   mkdir -p "$folder"
   ln -sf "$file" "$folder/run.jsonl"
   if [ -f "$file" ] && [ "$(wc -l <"$file")" -gt 0 ]; then
-    timeout -k 20 -s INT "$seconds" "$program" --resume "$folder" "${common[@]}" \
+    timeout -k 20 -s INT "$allowed" "$program" --resume "$folder" "${common[@]}" \
       "${fake[@]:0:2}"
   else
-    timeout -k 20 -s INT "$seconds" "$program" --sweep --out "$folder" --case-time "$case_time" \
-      "${common[@]}" "$@" "${fake[@]}"
+    timeout -k 20 -s INT "$allowed" "$program" --sweep --out "$folder" --cases "$cases" \
+      --case-time "$case_time" "${common[@]}" "$@" "${fake[@]}"
   fi
 }
 
@@ -366,14 +358,17 @@ kill_a_worker() {
   [ -n "$worker" ] && kill -KILL "$worker"
 }
 
-# verdicts NAME: prints the verdicts of the rows of a run in scratch, in their order.
-verdicts() {
-  sed -n 's/.*"kind":"row".*"verdict":"\([a-z]*\)".*/\1/p' "$scratch/$1/run.jsonl" | paste -sd,
+# verdicts_are NAME VERDICTS WORDS: whether the rows of a run in scratch have these verdicts, in their order.
+verdicts_are() {
+  local said
+  said=$(sed -n 's/.*"kind":"row".*"verdict":"\([a-z]*\)".*/\1/p' "$scratch/$1/run.jsonl" | paste -sd,)
+  echo "$3: $said"
+  [ "$said" = "$2" ]
 }
 
 # faults: each costs the row of its own case, and the case after it runs.
 faults() {
-  local impl=cuda_step small=T5_B2_I4_H8/f32 slow=T1024_B16_I512_H512/f32 said pid
+  local impl=cuda_step small=T5_B2_I4_H8/f32 slow=T1024_B16_I512_H512/f32 pid
   local illegal=bad_address
   # No call here hangs, so that only a machine which is very busy comes near the limit.
   local common=(--case-time 0.05 --call-limit $((10 * call_limit)) --plots none "${fake[@]:0:2}")
@@ -382,9 +377,7 @@ faults() {
   fi
   "$program" --sweep --out "$scratch/large" --case "$impl/T4096_B16384_I8192_H8192/f32/train" \
     --case "$impl/$small/infer" "${common[@]}" || true
-  said=$(verdicts large)
-  echo "too large a case: $said"
-  [ "$said" = oom,ok ] || return 1
+  verdicts_are large oom,ok 'too large a case' || return 1
   "$program" --sweep --out "$scratch/killed" --case "$impl/$slow/train" \
     --case "$impl/$small/infer" "${common[@]}" &
   pid=$!
@@ -394,9 +387,8 @@ faults() {
     return 1
   }
   wait "$pid" || true
-  said=$(verdicts killed)
-  echo "a killed worker: $said"
-  [ "$said" = ok,ok ] || return 1 # who killed it says nothing about the case, which is run again
+  # Who killed it says nothing about the case, which is run again.
+  verdicts_are killed ok,ok 'a killed worker' || return 1
   if [ -n "$dry" ]; then
     illegal=gpu_fault_illegal_address
     build_plugin "$scratch/illegal.so" gpu_fault.c -DFAULT=illegal_address "${fake_device[@]}"
@@ -405,9 +397,7 @@ faults() {
   fi
   "$program" --sweep --out "$scratch/illegal" --case "$illegal/T7_B2_I4_H8/f32/infer" \
     --case "$illegal/$small/infer" "${common[@]:0:6}" --plugin "$scratch/illegal.so" || true
-  said=$(verdicts illegal)
-  echo "an illegal address: $said"
-  [ "$said" = error,ok ] && grep 'illegal memory access' "$scratch/illegal/run.jsonl" >/dev/null
+  verdicts_are illegal error,ok 'an illegal address' && grep 'illegal memory access' "$scratch/illegal/run.jsonl" >/dev/null
 }
 
 # sanitize TOOL CODES ARGUMENTS...: small cases under a tool of compute-sanitizer, whose exit codes in
@@ -435,18 +425,15 @@ ceilings() {
 
 # grid_sweep: the recurrent grid.
 grid_sweep() {
-  grid >"$scratch/grid.txt" && for_device "$scratch/grid.txt"
-  limited "$allowed" run --cases "$scratch/grid.txt"
+  grid | swept run
 }
 
 # tuning: a step's time does not depend on T.
 tuning() {
   local short
   mapfile -t short < <(sizes 128)
-  lines fused:auto f16,f16/graph,f32/tf32,bf16,f32 "${short[@]}" >"$scratch/tune.txt"
-  for_device "$scratch/tune.txt"
   tune=(--tune --tuned "$out/tuned.txt")
-  limited "$allowed" tuned --cases "$scratch/tune.txt"
+  lines fused:auto f16,f16/graph,f32/tf32,bf16,f32 "${short[@]}" | swept tuned
 }
 
 # builtin_cases NAME IMPLS: the builtin GPU cases on some implementations, into NAME.jsonl.
@@ -457,9 +444,7 @@ builtin_cases() {
     sed 's/ *#.*//; /^$/d' bench/cases/gpu.txt
     [ -z "$dry" ] || echo T4_B2_H8
   )
-  lines "$impls" f16,f32/tf32,bf16,f32 "${problems[@]}" >"$scratch/$name.txt"
-  for_device "$scratch/$name.txt"
-  limited "$allowed" "$name" --cases "$scratch/$name.txt" "$@"
+  lines "$impls" f16,f32/tf32,bf16,f32 "${problems[@]}" | swept "$name" "$@"
 }
 
 # pytorch: PyTorch's nn.LSTM on the builtin cases. Where Python has no headers, the plug-in was not built, and a
