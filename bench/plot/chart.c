@@ -25,8 +25,8 @@ static const enum lb_size size_order[] = {LB_SIZE_T, LB_SIZE_B, LB_SIZE_H, LB_SI
 
 /* A row in a chart. y of NaN is a gap in its line. */
 struct point {
-    const char *page; /* shared by all of a picture */
     const struct lb_row *row;
+    const struct lb_group *owner; /* the group whose page and heading the picture has */
     size_t series;
     int64_t held[LB_SIZE_COUNT]; /* sizes that all of a panel share; 0: none, as I that equals H */
     double x, y, lo, hi;
@@ -89,7 +89,7 @@ static const struct lb_group *group_like(const struct lb_grouped_run *grouped,
 
 static const struct lb_row *row_in(const struct lb_group *group, size_t series)
 {
-    const struct lb_candidate *found = group ? lb_group_find(group, series) : NULL;
+    const struct lb_candidate *found = lb_group_find(group, series);
     return found ? found->row : NULL;
 }
 
@@ -126,7 +126,7 @@ static bool take_scaling(const struct lb_grouped_run *grouped, struct point *poi
     const struct lb_group *single = lb_group_of_row(grouped, &like);
     if (!single)
         return false;
-    point->page = single->page;
+    point->owner = single;
     point->x = point->row->c.threads;
     return take_ratio(row_in(single, point->series), point->row, point);
 }
@@ -157,7 +157,7 @@ static bool take_throughput(const struct lb_grouped_run *grouped, struct point *
     const struct lb_group *single = lb_group_of_row(grouped, &like);
     if (!single || point->row->c.timing != LB_STREAMING || !lb_row_is_timed(point->row))
         return false;
-    point->page = single->page;
+    point->owner = single;
     point->x = lb_row_calls_per_s(point->row);
     point->y = p99.ns;
     point->lo = p99.lo_ns;
@@ -189,8 +189,7 @@ static bool take_rate(const struct lb_grouped_run *grouped, struct point *point)
 }
 
 /* How many times as fast as the fastest in f32 of the same sizes, over the error in norm, which of
- * a pass with a backward is that of the gradients. One page has all precisions: its name is that of
- * f32 without the dtype. */
+ * a pass with a backward is that of the gradients. One page, that of f32, has all precisions. */
 static bool take_error(const struct lb_grouped_run *grouped, struct point *point)
 {
     const struct lb_row *row = point->row;
@@ -198,7 +197,7 @@ static bool take_error(const struct lb_grouped_run *grouped, struct point *point
     point->x = row->gradient_err_norm > 0 ? row->gradient_err_norm : row->err_norm;
     if (!lb_row_is_timed(row) || !(point->x > 0) || !plain || plain->timed == 0)
         return false;
-    point->page = plain->page + strlen("f32_");
+    point->owner = plain;
     return take_ratio(plain->candidates[0].row, row, point);
 }
 
@@ -266,7 +265,7 @@ enum share { SHARE_PAGE, SHARE_PANEL, SHARE_SERIES };
 
 static int compare_shared(const struct point *a, const struct point *b, enum share share)
 {
-    int order = lb_page_compare(a->page, b->page);
+    int order = lb_page_compare(a->owner->page, b->owner->page);
     for (size_t i = 0; i < LB_SIZE_COUNT && !order && share != SHARE_PAGE; i++) {
         int64_t p = a->held[size_order[i]], q = b->held[size_order[i]];
         order = (p > q) - (p < q);
@@ -311,8 +310,8 @@ static size_t collect(const struct lb_grouped_run *grouped, const struct chart *
         const int64_t *sizes = group->sizes;
         for (size_t k = 0; k < group->count; k++) {
             const struct lb_candidate *it = &group->candidates[k];
-            struct point point = {group->page, it->row, it->series, {0}, NAN,
-                                  NAN,         NAN,     NAN,        NAN, LB_MEDIAN};
+            struct point point = {it->row, group, it->series, {0}, NAN,
+                                  NAN,     NAN,   NAN,        NAN, LB_MEDIAN};
             for (int i = 0; i < LB_SIZE_COUNT && chart->x != NO_AXIS; i++)
                 if (i != chart->x && (i != LB_SIZE_I || sizes[LB_SIZE_I] != sizes[LB_SIZE_H]))
                     point.held[i] = sizes[i];
@@ -482,15 +481,8 @@ static void write_precisions(struct lb_picture_job *job, const struct page *page
 static void format_heading(const struct page *page, char *heading, size_t size)
 {
     const struct chart *chart = page->chart;
-    struct lb_row row = *page->panels[0].points[0].row;
-    if (chart->take == take_scaling)
-        row.c.threads = 1;
-    row.c.instances = chart->take == take_throughput ? 1 : row.c.instances;
-    if (chart->take == take_error) {
-        row.c.problem.dtype = LB_F32;
-        row.c.problem.math = LB_IEEE;
-    }
-    lb_page_heading(&row, heading, NULL, size);
+    const struct lb_group *owner = page->panels[0].points[0].owner;
+    lb_page_heading(owner->candidates[0].row, heading, NULL, size);
     char *dtype = strstr(heading, ", f32");
     if (chart->take == take_error && dtype)
         memmove(dtype, dtype + strlen(", f32"), strlen(dtype + strlen(", f32")) + 1);
@@ -512,7 +504,8 @@ static enum lb_status write_page(struct lb_picture_job *job, const struct chart 
     snprintf(reading, sizeof(reading), "%s", chart->reading);
     if (page.found > n)
         lb_append(reading, sizeof(reading), " %zu of %zu panels are shown.", n, page.found);
-    const struct lb_picture_words words = {chart->kind, points->page, heading, reading, n, columns};
+    const char *name = points->owner->page + (chart->take == take_error ? strlen("f32_") : 0);
+    const struct lb_picture_words words = {chart->kind, name, heading, reading, n, columns};
     LB_TRY(lb_picture_begin(job, &words, err));
     lb_picture_text(&job->drawing, "x_label", chart->x_label);
     lb_picture_text(&job->drawing, "y_label", chart->y_label);

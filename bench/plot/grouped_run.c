@@ -337,7 +337,7 @@ void lb_grouped_run_free(struct lb_grouped_run *grouped)
 
 const struct lb_candidate *lb_group_find(const struct lb_group *group, size_t series)
 {
-    for (size_t i = 0; i < group->count; i++)
+    for (size_t i = 0; group && i < group->count; i++)
         if (group->candidates[i].series == series)
             return &group->candidates[i];
     return NULL;

@@ -66,7 +66,8 @@ struct lb_grouped_run {
 void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grouped_run *grouped);
 void lb_grouped_run_free(struct lb_grouped_run *grouped); /* accepts a zeroed one */
 
-/* The series' candidate in the group, else NULL; the second returns it only with a time. */
+/* The series' candidate in the group, which may be NULL, else NULL; the second returns it only with
+ * a time. */
 const struct lb_candidate *lb_group_find(const struct lb_group *group, size_t series);
 const struct lb_candidate *lb_group_timed(const struct lb_group *group, size_t series);
 

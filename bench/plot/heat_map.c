@@ -53,9 +53,8 @@ struct cell {
 static struct cell make_cell(const struct page *page, const struct lb_group *group, size_t series)
 {
     struct cell cell = {CELL_NO_ROW, NAN, NAN, NAN, "–"};
-    const struct lb_candidate *own = group ? lb_group_find(group, series) : NULL;
-    const struct lb_candidate *base =
-        group ? lb_group_timed(group, page->grouped->baseline_series) : NULL;
+    const struct lb_candidate *own = lb_group_find(group, series);
+    const struct lb_candidate *base = lb_group_timed(group, page->grouped->baseline_series);
     if (base)
         cell.base_ns = base->row->median_ns;
     if (!own)

@@ -24,8 +24,7 @@ static const struct lb_row *base_of(const struct lb_grouped_run *grouped,
     } else {
         return NULL;
     }
-    const struct lb_group *group = lb_group_of_row(grouped, &like);
-    const struct lb_candidate *found = group ? lb_group_timed(group, it->series) : NULL;
+    const struct lb_candidate *found = lb_group_timed(lb_group_of_row(grouped, &like), it->series);
     return found ? found->row : NULL;
 }
 
