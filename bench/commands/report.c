@@ -13,6 +13,7 @@
 #include "base/xml.h"
 #include "plot/grouped_run.h"
 #include "record/environment.h"
+#include "record/json.h"
 #include "record/run_file.h"
 #include "report/compare.h"
 #include "support/share_path.h"
@@ -35,13 +36,8 @@ struct page {
  * new; -1 for "". texts: object, text to index. */
 static json_t *text_index(json_t *texts, const char *text)
 {
-    const json_t *known = json_object_get(texts, text);
-    json_int_t next = (json_int_t)json_object_size(texts);
-    if (!text[0])
-        return json_integer(-1);
-    if (!known)
-        json_object_set_new(texts, text, json_integer(next));
-    return json_integer(known ? json_integer_value(known) : next);
+    size_t next = json_object_size(texts);
+    return json_integer(text[0] ? (json_int_t)lb_json_number(texts, text, next) : -1);
 }
 
 static json_t *number(double value)
