@@ -16,14 +16,6 @@ static const double NEAR_MISS = 0.5, LARGER_ERROR = 2;
 /* Half the interval over the median, above which the second digit of the median is uncertain. */
 static const double NOISY = 0.05;
 
-/* Sorts groups in the order of the run. */
-static int by_first(const void *a, const void *b)
-{
-    const struct lb_group *p = *(const struct lb_group *const *)a;
-    const struct lb_group *q = *(const struct lb_group *const *)b;
-    return (p->first > q->first) - (p->first < q->first);
-}
-
 /* What all rows of the group share: "T16_B1_I64_H64/f32/infer/th2", and the device where devices
  * are shown apart. */
 static void print_problem(FILE *out, const struct lb_run *run, const struct lb_group *group)
@@ -242,17 +234,18 @@ static void print_group(FILE *out, const struct lb_grouped_run *grouped,
 
 void lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped, char *baseline)
 {
-    const struct lb_group **groups = lb_needed(malloc((grouped->count + 1) * sizeof(*groups)));
+    const size_t count = grouped->run->count;
+    const struct lb_group **groups = lb_needed(calloc(count + 1, sizeof(*groups))); /* by row */
     for (size_t i = 0; i < grouped->count; i++)
-        groups[i] = &grouped->groups[i];
-    qsort(groups, grouped->count, sizeof(*groups), by_first);
+        groups[grouped->groups[i].first] = &grouped->groups[i];
     if (strcmp(grouped->baseline, baseline) != 0 && grouped->baseline[0]) {
         fprintf(out, "%sMedian time of a call with half its 95 %% interval; speed-up over %s.\n",
                 baseline[0] ? "\n" : "", grouped->baseline);
         memcpy(baseline, grouped->baseline, sizeof(grouped->baseline));
     }
-    for (size_t i = 0; i < grouped->count; i++)
-        print_group(out, grouped, groups[i]);
+    for (size_t i = 0; i < count; i++)
+        if (groups[i])
+            print_group(out, grouped, groups[i]);
     free(groups);
 }
 
