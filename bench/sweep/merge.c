@@ -254,10 +254,9 @@ static int leave_out_dots(const struct dirent *entry)
 }
 
 /* Adds the run in the folder or, when it has none, the runs in the folders below it, except the
- * folder `out` of the result. depth: levels below the named folder. Raises *found by the number of
- * runs that were added. */
+ * folder `out` of the result. depth: levels below the named folder. */
 static enum lb_status add_folder(struct merge *merge, const char *folder, const char *out,
-                                 int depth, size_t *found, struct lb_error *err)
+                                 int depth, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct stat status;
@@ -266,7 +265,6 @@ static enum lb_status add_folder(struct merge *merge, const char *folder, const 
     int count = 0;
     if (stat(path, &status) == 0) {
         st = add_file(merge, path, err);
-        *found += 1;
         goto done;
     }
     if (depth == DEPTH_MAX)
@@ -278,7 +276,7 @@ static enum lb_status add_folder(struct merge *merge, const char *folder, const 
         char below[4096];
         snprintf(below, sizeof(below), "%.3800s/%.255s", folder, entries[i]->d_name);
         if (stat(below, &status) == 0 && S_ISDIR(status.st_mode) && !is_result(below, out))
-            LB_TRY(add_folder(merge, below, out, depth + 1, found, err));
+            LB_TRY(add_folder(merge, below, out, depth + 1, err));
     }
 done:
     for (int i = 0; i < count; i++)
@@ -292,13 +290,13 @@ static enum lb_status add_run(struct merge *merge, const char *run, const char *
                               struct lb_error *err)
 {
     struct stat status;
-    size_t found = 0;
+    size_t before = merge->files + merge->empty;
     if (stat(run, &status) != 0)
         return lb_fail(err, LB_IO, "--merge: %s: %s", run, strerror(errno));
     if (!S_ISDIR(status.st_mode))
         return add_file(merge, run, err);
-    enum lb_status st = add_folder(merge, run, out, 0, &found, err);
-    if (st == LB_OK && found == 0)
+    enum lb_status st = add_folder(merge, run, out, 0, err);
+    if (st == LB_OK && merge->files + merge->empty == before)
         return lb_fail(err, LB_INVALID, "--merge: %s: neither it nor a folder in it holds a %s",
                        run, LB_RUN_FILE_NAME);
     return st;
@@ -329,7 +327,7 @@ static int compare_lines(const void *a, const void *b)
 }
 
 /* Drops the lines [from, end) of one case, but for the last one of each environment and, where one
- * of them ran, those that were skipped. */
+ * of them ran, those that were skipped; counts what is left. */
 static void drop_replaced(struct merge *merge, size_t from, size_t end)
 {
     bool ran = false;
@@ -341,6 +339,8 @@ static void drop_replaced(struct merge *merge, size_t from, size_t end)
         bool skipped = !line->ran && (ran || kept > 0);
         line->dropped = replaced || skipped;
         merge->replaced += replaced && line->ran;
+        merge->rows += !line->dropped;
+        merge->cases += !line->dropped && kept == 0;
         kept += !line->dropped;
     }
 }
@@ -369,15 +369,6 @@ static void sort_lines(struct merge *merge)
             line->dropped = i > 0 && is_repeated(line);
         else
             drop_replaced(merge, i, end);
-    }
-    const char *last = "";
-    for (size_t i = 0; i < merge->count; i++) {
-        const struct line *line = &merge->lines[i];
-        if (line->canary || line->dropped)
-            continue;
-        merge->rows++;
-        merge->cases += strcmp(line->id, last) != 0;
-        last = line->id;
     }
 }
 
