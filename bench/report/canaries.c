@@ -86,25 +86,21 @@ static bool compare_node(const struct lb_canary_time *times, size_t count, const
     return true;
 }
 
-void lb_canaries_judge(const struct lb_canary_time *times, size_t count, const size_t *devices,
+void lb_canaries_judge(struct lb_canary_time *times, size_t count, const size_t *devices,
                        size_t nodes, struct lb_canary_verdict *verdicts)
 {
-    struct lb_canary_time *sorted = lb_needed(calloc(count + 1, sizeof(*sorted)));
     double *scratch = lb_needed(calloc(2 * count + 1, sizeof(*scratch)));
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = times[i];
-    qsort(sorted, count, sizeof(*sorted), by_id);
+    qsort(times, count, sizeof(*times), by_id);
     for (size_t n = 0; n < nodes; n++) {
         size_t compared = 0;
         verdicts[n] = (struct lb_canary_verdict){0};
         for (size_t i = 0, end; i < count; i = end) {
-            for (end = i; end < count && strcmp(sorted[end].id, sorted[i].id) == 0; end++)
+            for (end = i; end < count && strcmp(times[end].id, times[i].id) == 0; end++)
                 ;
-            compared += compare_node(sorted + i, end - i, devices, n, scratch, &verdicts[n]);
+            compared += compare_node(times + i, end - i, devices, n, scratch, &verdicts[n]);
         }
         verdicts[n].shift /= (double)(compared > 0 ? compared : 1);
         verdicts[n].off = abs(verdicts[n].balance) >= 2;
     }
     free(scratch);
-    free(sorted);
 }

@@ -36,7 +36,7 @@ struct lb_canary_verdict {
 };
 
 /* Compares the nodes of each device by their canaries. devices [nodes]: nodes with the same
- * number have the same device. verdicts [nodes] receives the result.
+ * number have the same device. Sorts times; verdicts [nodes] receives the result.
  *
  * In a canary, a node is slower or faster when the median of its times (as logarithms) differs from
  * the median of all times of the device's other nodes by more than LB_CANARY_SPREADS spreads, and
@@ -44,7 +44,7 @@ struct lb_canary_verdict {
  * node's own times or of the others', whichever is larger. A node is off when it is slower, or
  * faster, in at least two canaries more than not. Devices with fewer than LB_CANARY_NODES nodes are
  * not judged. */
-void lb_canaries_judge(const struct lb_canary_time *times, size_t count, const size_t *devices,
+void lb_canaries_judge(struct lb_canary_time *times, size_t count, const size_t *devices,
                        size_t nodes, struct lb_canary_verdict *verdicts);
 
 #endif
