@@ -14,29 +14,22 @@
 #include "model/tensor_files.h"
 #include "record/run_file.h"
 
-struct reader {
-    char **argv; /* [argc + 1] the last is NULL */
-    int argc, at;
-    struct lb_options *options;
-};
-
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
 {
     return lb_fail(err, LB_INVALID, "%s: it takes %s, and was given nothing", option->name,
                    option->argument);
 }
 
-/* Takes the words that follow the option. `use` may already have one, which stood after '='; a
- * value that looks like an option can be given there. LB_INVALID: a word is missing, empty or an
- * option, or there is one too many. */
-static enum lb_status take_words(struct reader *reader, struct lb_option_use *use,
-                                 struct lb_error *err)
+/* Takes the words that follow the option, and moves *at to the last of them. `use` may already have
+ * one, which stood after '='; a value that looks like an option can be given there. LB_INVALID: a
+ * word is missing, empty or an option, or there is one too many. */
+static enum lb_status take_words(struct lb_option_use *use, int *at, struct lb_error *err)
 {
     const struct lb_option *option = use->option;
     size_t least = option->least ? (size_t)option->least : 1;
     size_t most = option->most ? (size_t)option->most : least;
-    for (;; reader->at++) {
-        const char *next = reader->argv[reader->at + 1], *value;
+    for (;; ++*at) {
+        const char *next = use->options->argv[*at + 1], *value;
         bool needed = use->word_count < least;
         if (!needed && (!next || next[0] == '-' || least == most))
             return LB_OK;
@@ -80,18 +73,18 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
     return lb_fail(err, LB_INVALID, "%s: there is no such option; see --help", word);
 }
 
-/* Reads the option at reader->at with the words that it takes. */
-static enum lb_status take_option(struct reader *reader, struct lb_error *err)
+/* Reads the option at argv[*at] with the words that it takes, and moves *at to the last of them. */
+static enum lb_status take_option(struct lb_options *options, int *at, struct lb_error *err)
 {
-    struct lb_option_use use = {.options = reader->options,
-                                .word = reader->argv[reader->at],
-                                .words = &reader->options->word_pool[reader->at],
+    struct lb_option_use use = {.options = options,
+                                .word = options->argv[*at],
+                                .words = &options->word_pool[*at],
                                 .value = ""};
     const char *value;
     const struct lb_option *option = lb_option_match(use.word, &value);
     if (!option)
         return fail_unknown(use.word, err);
-    const char **given = &reader->options->given[option - lb_option_table];
+    const char **given = &options->given[option - lb_option_table];
     use.option = option;
     if (!*given)
         *given = option->joined ? use.word : option->name;
@@ -102,7 +95,7 @@ static enum lb_status take_option(struct reader *reader, struct lb_error *err)
         return fail_empty(option, err);
     if (value)
         use.words[use.word_count++] = value;
-    LB_CHECK(take_words(reader, &use, err));
+    LB_CHECK(take_words(&use, at, err));
     use.value = use.words[0];
     return option->set(&use, err);
 }
@@ -310,14 +303,13 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
                                     struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct reader reader = {.argv = argv, .argc = argc, .at = 1, .options = options};
     *options = lb_options_defaults();
     options->argv = argv;
     options->argc = argc;
     options->given = lb_needed(calloc(lb_option_count, sizeof(*options->given)));
     options->word_pool = lb_needed(calloc((size_t)argc + 1, sizeof(*options->word_pool)));
-    for (; reader.at < argc; reader.at++)
-        LB_TRY(take_option(&reader, err));
+    for (int at = 1; at < argc; at++)
+        LB_TRY(take_option(options, &at, err));
     LB_TRY(check_options(options, err));
     LB_TRY(take_file_sizes(options, err));
     LB_TRY(choose_defaults(options, err));
