@@ -14,35 +14,22 @@
 
 /* Google Benchmark, with its key names, units and flat counters */
 
-/* A new reference to the environment's value. When it has none: the fallback, whose reference the
- * caller gives away in both cases. */
-static json_t *copy_or(const json_t *environment, const char *key, json_t *fallback)
-{
-    json_t *value = json_object_get(environment, key);
-    if (!value || json_is_null(value))
-        return fallback;
-    json_decref(fallback);
-    return json_incref(value);
-}
-
 /* Unknown values are 0 or empty, because readers need every key. */
 static json_t *context_json(const struct lb_run *run)
 {
     const json_t *environment = json_object_get(run->header, "environment");
-    const char *governor = json_string_value(json_object_get(environment, "governor"));
-    const char *build = json_string_value(json_object_get(environment, "build_type"));
-    const json_t *command = json_object_get(run->header, "command");
-    return json_pack("{s:o, s:o, s:o, s:o, s:i, s:b, s:[], s:[], s:s, s:o, s:o}", "date",
-                     copy_or(run->header, "started", json_string("")), "host_name",
-                     copy_or(environment, "host", json_string("")), "executable",
-                     json_array_size(command) > 0 ? json_incref(json_array_get(command, 0))
-                                                  : json_string(""),
-                     "num_cpus", copy_or(environment, "threads", json_integer(0)), "mhz_per_cpu", 0,
-                     "cpu_scaling_enabled", governor && strcmp(governor, "performance") != 0,
-                     "caches", "load_avg", "library_build_type",
-                     build && strcmp(build, "Debug") == 0 ? "debug" : "release",
-                     "bench_lstm_version", copy_or(environment, "version", json_string("")), "cpu",
-                     copy_or(environment, "cpu", json_string("")));
+    const char *program =
+        json_string_value(json_array_get(json_object_get(run->header, "command"), 0));
+    bool scales = strcmp(lb_json_text(environment, "governor", "performance"), "performance") != 0;
+    bool debug = strcmp(lb_json_text(environment, "build_type", ""), "Debug") == 0;
+    return json_pack("{s:s, s:s, s:s, s:I, s:i, s:b, s:[], s:[], s:s, s:s, s:s}", "date",
+                     lb_json_text(run->header, "started", ""), "host_name",
+                     lb_json_text(environment, "host", ""), "executable", program ? program : "",
+                     "num_cpus", json_integer_value(json_object_get(environment, "threads")),
+                     "mhz_per_cpu", 0, "cpu_scaling_enabled", scales, "caches", "load_avg",
+                     "library_build_type", debug ? "debug" : "release", "bench_lstm_version",
+                     lb_json_text(environment, "version", ""), "cpu",
+                     lb_json_text(environment, "cpu", ""));
 }
 
 /* One of the entries of a case, of that many samples. cpu_time repeats real_time, because only that
