@@ -33,12 +33,9 @@ static void read_busy(struct lb_cpu_load *load)
     cpu_set_t set;
     char line[512];
     double ticks = 0;
-    FILE *file = fopen("/proc/stat", "r");
-    if (!file || sched_getaffinity(0, sizeof(set), &set) != 0) {
-        if (file)
-            fclose(file);
+    FILE *file = sched_getaffinity(0, sizeof(set), &set) == 0 ? fopen("/proc/stat", "r") : NULL;
+    if (!file)
         return;
-    }
     load->cpus = 0;
     while (fgets(line, sizeof(line), file)) {
         char *end;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "host/shared_library.h"
 
 json_t *lb_linked_libraries(void)
@@ -37,14 +38,12 @@ const char *lb_libraries_mismatch(const json_t *libraries)
     json_object_foreach((json_t *)libraries, name, loaded)
     {
         char of_built[64];
-        size_t used = strlen(text);
         snprintf(of_built, sizeof(of_built), "%.50s, built", name);
         const char *built = json_string_value(json_object_get(libraries, of_built));
         const char *version = json_string_value(loaded);
         if (built && version && strcmp(built, version) != 0)
-            snprintf(text + used, sizeof(text) - used,
-                     "%s%s %s is loaded, but the program was built against %s", used ? "; " : "",
-                     name, version, built);
+            lb_append(text, sizeof(text), "%s%s %s is loaded, but the program was built against %s",
+                      text[0] ? "; " : "", name, version, built);
     }
     return text;
 }
