@@ -14,6 +14,7 @@
 #include "run/interleaved_blocks.h"
 #include "support/progress.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 
@@ -145,21 +146,16 @@ static enum lb_status measure_all(struct ab *ab, struct lb_error *err)
     lb_progress_start(&progress, ab->plan.count);
     progress.quiet = session->options->quiet;
     for (size_t i = 0; i < ab->plan.count; i++) {
-        char id[LB_CASE_ID_SIZE];
-        if (ab->sides[0].impl_entry)
-            lb_case_print_problem(&ab->plan.cases[i], id);
-        else
-            lb_case_print(&ab->plan.cases[i], id);
-        lb_progress_case(&progress, id);
+        const struct lb_case *c = &ab->plan.cases[i];
+        lb_progress_case(&progress, ab->sides[0].impl_entry ? LB_PROBLEM_TEXT(c) : LB_CASE_TEXT(c));
         bool skipped = (lb_now_ns() - start_ns) / 1e9 > budget_s;
         for (int s = 0; s < 2 && skipped; s++) {
-            rows[s] = lb_row_make(&ab->plan.cases[i]);
+            rows[s] = lb_row_make(c);
             rows[s].verdict = LB_VERDICT_SKIPPED;
             lb_row_print(&rows[s].reason, "the time budget of %.3g s ran out", budget_s);
         }
         if (!skipped)
-            LB_TRY(lb_measure_pairs(session, &ab->plan.cases[i], ab->sides, ab->pairs, &random,
-                                    rows, err));
+            LB_TRY(lb_measure_pairs(session, c, ab->sides, ab->pairs, &random, rows, err));
         bool fails = lb_verdict_is_failure(rows[1].verdict);
         bool failed = fails || lb_verdict_is_failure(rows[0].verdict);
         ab->failed |= fails;

@@ -11,6 +11,7 @@
 #include "record/run_file.h"
 #include "report/compare.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/sweep.h"
 
 enum {
@@ -26,14 +27,14 @@ static const char *style_of(enum lb_change change)
 
 static void print_pair(const struct lb_pair *pair, bool style)
 {
-    char before[32], after[32], change[32], interval[64];
+    char change[32], interval[64];
     const char *start = style ? style_of(pair->change) : "";
-    lb_format_ns(pair->base ? lb_row_time(pair->base, pair->percentile).ns : (double)NAN, before);
-    lb_format_ns(pair->now ? lb_row_time(pair->now, pair->percentile).ns : (double)NAN, after);
+    double before = pair->base ? lb_row_time(pair->base, pair->percentile).ns : (double)NAN;
+    double after = pair->now ? lb_row_time(pair->now, pair->percentile).ns : (double)NAN;
     lb_format_change(pair, change, interval);
     printf("%s%-13s %9s  %-18s %10s %10s  %s%s%s%s\n", start, lb_change_name(pair->change), change,
-           interval, before, after, pair->id, pair->note[0] ? "  " : "", pair->note,
-           start[0] ? "\033[0m" : "");
+           interval, LB_NS_TEXT(before), LB_NS_TEXT(after), pair->id, pair->note[0] ? "  " : "",
+           pair->note, start[0] ? "\033[0m" : "");
 }
 
 /* The table lists all regressions and all cases that came or went, and a screenful of others. */

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/tensor_files.h"
 #include "support/progress.h"
+#include "support/texts.h"
 
 enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };
 
@@ -78,8 +79,7 @@ static void name_output(const struct lb_case *c, struct output *output)
     output->dtype = p->dtype;
     snprintf(output->precision, sizeof(output->precision), "%s%s%s", lb_dtype_name(p->dtype),
              ieee ? "" : "/", ieee ? "" : lb_math_name(p->math));
-    snprintf(output->name, sizeof(output->name), "%s%s%s/%s", c->impl, c->variant[0] ? ":" : "",
-             c->variant, output->precision);
+    snprintf(output->name, sizeof(output->name), "%s/%s", LB_IMPL_LABEL(c), output->precision);
 }
 
 /* Runs one case in a worker and reads its y. */
@@ -262,11 +262,11 @@ static bool judge_given(const struct check *check, const struct difference *all,
 
 static void print_problem(struct check *check, const struct lb_case *c)
 {
-    char text[LB_CASE_ID_SIZE], pass[32];
+    const char *text = LB_PROBLEM_TEXT(c);
+    char pass[32];
     const struct lb_problem *p = &c->problem;
     double largest = 0;
     struct difference *all = lb_needed(calloc(check->count * check->count + 1, sizeof(*all)));
-    lb_case_print_problem(c, text);
     snprintf(pass, sizeof(pass), "/%s", lb_pass_name(p->pass));
     for (size_t i = 0; i < check->count; i++) {
         struct output *output = &check->outputs[i];
@@ -322,11 +322,9 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
                                   &why) != LB_OK)
             LB_TRY(lb_fail(err, LB_INVALID, "--outputs %.480s", why.text));
         for (size_t i = first; i < plan->count; i++) {
-            char id[LB_CASE_ID_SIZE];
             if (done_cases[i] || !same_problem(&plan->cases[first], &plan->cases[i]))
                 continue;
-            lb_case_print(&plan->cases[i], id);
-            lb_progress_case(&progress, id);
+            lb_progress_case(&progress, LB_CASE_TEXT(&plan->cases[i]));
             LB_TRY(run_case(check, &plan->cases[i], err));
             lb_progress_done(&progress, false, false);
             done_cases[i] = true;

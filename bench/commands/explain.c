@@ -16,6 +16,7 @@
 #include "record/environment.h"
 #include "record/run_file.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 static void print_sizes(const struct lb_probe *probe)
 {
@@ -27,11 +28,9 @@ static void print_sizes(const struct lb_probe *probe)
                  {"reserve", probe->sizes.reserve},
                  {"workspace", probe->sizes.workspace}};
     char line[256] = "";
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        char text[32];
-        lb_format_bytes((double)sizes[i].bytes, text);
-        lb_append(line, sizeof(line), "%s%s %s", i > 0 ? ", " : "", sizes[i].name, text);
-    }
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
+        lb_append(line, sizeof(line), "%s%s %s", i > 0 ? ", " : "", sizes[i].name,
+                  LB_BYTES_TEXT((double)sizes[i].bytes));
     lb_print_labelled("    memory   ", line);
 }
 
@@ -72,10 +71,10 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
 {
     struct lb_error why;
     struct lb_probe probe = {0};
-    char label[2 * LB_NAME_SIZE], line[sizeof(why.text) + 3 * LB_NAME_SIZE];
+    char line[sizeof(why.text) + 3 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", impl_entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
-    lb_impl_label(&c, label);
+    const char *label = LB_IMPL_LABEL(&c);
     const struct lb_device_info *device = lb_device_known(NULL);
     const struct lb_machine *cpu = lb_cpu_assumed();
     bool on_host = impl_entry->memory == LB_HOST;
@@ -108,19 +107,17 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
 
 static void explain_problem(const struct lb_case *c)
 {
-    char text[LB_CASE_ID_SIZE], bytes[32];
+    char intensity[32];
     const struct lb_problem *p = &c->problem;
     double traffic = lb_problem_bytes(p); /* 0: too much to be counted */
-    lb_case_print_problem(c, text);
-    printf("%s\n", text);
+    printf("%s\n", LB_PROBLEM_TEXT(c));
     printf("  flops      %.4g in GEMMs (matrix products)\n", lb_problem_flops(p));
-    lb_format_bytes(traffic > 0 ? traffic : (double)INFINITY, bytes);
-    printf("  traffic    %s%s\n", bytes,
+    printf("  traffic    %s%s\n", LB_BYTES_TEXT(traffic > 0 ? traffic : (double)INFINITY),
            traffic > 0 ? " at least: every input read once, every output written once" : "");
-    lb_format_bytes(lb_case_bytes(c), bytes);
-    printf("  memory     %s for tensors, results and the oracle\n", bytes);
-    snprintf(text, sizeof(text), "%.3g flops per byte", lb_problem_flops(p) / traffic);
-    printf("  intensity  %s; %lld dependent steps\n", traffic > 0 ? text : "unknown",
+    printf("  memory     %s for tensors, results and the oracle\n",
+           LB_BYTES_TEXT(lb_case_bytes(c)));
+    snprintf(intensity, sizeof(intensity), "%.3g flops per byte", lb_problem_flops(p) / traffic);
+    printf("  intensity  %s; %lld dependent steps\n", traffic > 0 ? intensity : "unknown",
            (long long)p->seq_len * (long long)p->layers);
 }
 
@@ -131,8 +128,7 @@ static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
     const struct lb_device_info *device = lb_device_known(NULL);
     struct lb_machine machine;
     struct lb_lower_bound f;
-    enum { TOTAL, STEP, GEMMS, MEMORY, WAIT, EXCHANGE, WEIGHTS, GEMM, CELL, CELLS, TIMES };
-    char line[400], text[TIMES][32];
+    char line[400];
     const struct lb_lower_bound_run run = {.cold = c->cache == LB_COLD,
                                            .threads = memory == LB_HOST ? c->threads : 0};
     if (memory == LB_DEVICE && !device)
@@ -141,21 +137,18 @@ static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
     lb_lower_bound_of(&machine, &c->problem, &run, &f);
     if (isnan(f.total_ns))
         return;
-    const double ns[TIMES] = {f.total_ns, f.step_ns,     f.all_gemms_ns, f.memory_ns,
-                              f.wait_ns,  f.exchange_ns, f.weights_ns,   f.gemm_ns,
-                              f.cell_ns,  f.all_cells_ns};
-    for (int i = 0; i < TIMES; i++)
-        lb_format_ns(ns[i], text[i]);
     snprintf(line, sizeof(line),
              "%s on %d %s%s of %s: %g steps of %s, weights in %s of %d; GEMMs %s%s%s, traffic %s%s",
-             text[TOTAL], machine.cpu ? c->threads : machine.cores, machine.cpu ? "thread" : "SM",
-             machine.cpu && c->threads == 1 ? "" : "s", machine.label, f.steps, text[STEP],
-             lb_level_name(&machine, f.residency), f.cores, text[GEMMS],
-             machine.cpu ? ", cells " : "", machine.cpu ? text[CELLS] : "", text[MEMORY],
+             LB_NS_TEXT(f.total_ns), machine.cpu ? c->threads : machine.cores,
+             machine.cpu ? "thread" : "SM", machine.cpu && c->threads == 1 ? "" : "s",
+             machine.label, f.steps, LB_NS_TEXT(f.step_ns), lb_level_name(&machine, f.residency),
+             f.cores, LB_NS_TEXT(f.all_gemms_ns), machine.cpu ? ", cells " : "",
+             machine.cpu ? LB_NS_TEXT(f.all_cells_ns) : "", LB_NS_TEXT(f.memory_ns),
              c->problem.ragged ? "; for rows as short as they can be" : "");
     lb_print_labelled(machine.cpu ? "  CPU floor  " : "  floor      ", line);
     snprintf(line, sizeof(line), "per step: wait %s, h %s, weights %s, GEMM %s, cell %s",
-             text[WAIT], text[EXCHANGE], text[WEIGHTS], text[GEMM], text[CELL]);
+             LB_NS_TEXT(f.wait_ns), LB_NS_TEXT(f.exchange_ns), LB_NS_TEXT(f.weights_ns),
+             LB_NS_TEXT(f.gemm_ns), LB_NS_TEXT(f.cell_ns));
     lb_print_labelled("             ", line);
 }
 

@@ -17,6 +17,7 @@
 #include "record/run_file.h"
 #include "support/share_path.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 /* The criteria of one framework, and a layer. bench/criteria/README.md describes the file. */
 struct criteria {
@@ -331,8 +332,7 @@ static void print_slow(const struct criteria *criteria)
 /* Whether a row is of that implementation: "name", "name:variant", or "name:auto", the default. */
 static bool is_of(const struct lb_row *row, const char *impl)
 {
-    char label[2 * LB_NAME_SIZE];
-    lb_impl_label(&row->c, label);
+    const char *label = LB_IMPL_LABEL(&row->c);
     size_t length = strlen(label);
     return strncmp(label, impl, length) == 0 &&
            (!impl[length] || strcmp(impl + length, ":auto") == 0);

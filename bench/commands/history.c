@@ -18,6 +18,7 @@
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/sweep.h"
 
 enum {
@@ -155,12 +156,10 @@ static void collect(const struct lb_run *runs, struct collection *all)
 {
     for (size_t r = 0; r < all->runs; r++)
         for (size_t i = 0; i < runs[r].count; i++) {
-            char id[LB_ROW_ID_SIZE];
             const struct lb_row *row = &runs[r].rows[i];
             if (!lb_row_is_timed(row))
                 continue;
-            lb_row_print_id(row, id);
-            struct line *line = find_line(all, id);
+            struct line *line = find_line(all, LB_ROW_ID(row));
             line->run[line->count] = r;
             line->median_ns[line->count++] = row->median_ns;
         }
@@ -171,7 +170,6 @@ static void print_line(const struct line *line)
     static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     size_t first = line->count > SHOWN_RUNS ? line->count - SHOWN_RUNS : 0, point = 0;
     double low = INFINITY, high = 0;
-    char median[32];
     for (size_t i = first; i < line->count; i++) {
         low = fmin(low, line->median_ns[i]);
         high = fmax(high, line->median_ns[i]);
@@ -185,8 +183,7 @@ static void print_line(const struct line *line)
         double range = fmax(high - low, 0.05 * low);
         fputs(bars[(int)fmin(7, 8 * (line->median_ns[i] - low) / range)], stdout);
     }
-    lb_format_ns(line->median_ns[line->count - 1], median);
-    printf("  %s  %s\n", median, line->id);
+    printf("  %s  %s\n", LB_NS_TEXT(line->median_ns[line->count - 1]), line->id);
 }
 
 /* Median of the values [from, to). */
@@ -205,15 +202,13 @@ static void print_changes(const struct lb_run *runs, const struct line *line)
         size_t to = p + 1 < line->point_count ? line->points[p + 1] : line->count;
         double before = segment_median(line, from, at), after = segment_median(line, at, to);
         const struct lb_run *run = &runs[line->run[at]], *last = &runs[line->run[at - 1]];
-        char was[32], is[32], commit[64], last_commit[64];
-        lb_format_ns(before, was);
-        lb_format_ns(after, is);
+        char commit[64], last_commit[64];
         format_commit(run, commit);
         format_commit(last, last_commit);
         printf("%-7s %+.1f %%  %s to %s  at run %zu, %s, commit %s (last before: %s)  %s\n",
-               after > before ? "slower" : "faster", 100 * (after / before - 1), was, is,
-               line->run[at] + 1, lb_json_text(run->header, "started", ""), commit, last_commit,
-               line->id);
+               after > before ? "slower" : "faster", 100 * (after / before - 1), LB_NS_TEXT(before),
+               LB_NS_TEXT(after), line->run[at] + 1, lb_json_text(run->header, "started", ""),
+               commit, last_commit, line->id);
     }
 }
 

@@ -14,6 +14,7 @@
 #include "machine/ceilings.h"
 #include "machine/cpu_plan.h"
 #include "report/compare.h"
+#include "support/texts.h"
 
 enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_entry *impl_entry,
                       const struct lb_case *c, double available, struct lb_probe *probe,
@@ -91,9 +92,8 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
     enum lb_status stopped = LB_OK;
     for (size_t i = 0; i < plan->count && stopped == LB_OK; i++) {
         const struct lb_case *c = &plan->cases[i];
-        char id[LB_CASE_ID_SIZE];
+        const char *id = LB_CASE_TEXT(c);
         struct lb_error why = {""};
-        lb_case_print(c, id);
         enum lb_status st =
             lb_ask(session, lb_registry_find(session->registry, c->impl), c, available, NULL, &why);
         const char *status = st == LB_OK ? "ok" : lb_status_name(st);
@@ -198,9 +198,8 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     if (plan->left_out > 0)
         printf("left out  %zu combination%s: %s\n", plan->left_out, plan->left_out == 1 ? "" : "s",
                plan->because.text);
-    lb_format_bytes(most_bytes, text);
     printf("memory    %s%s for %s, and what the implementation needs itself\n",
-           isfinite(most_bytes) ? "up to " : "", text, largest);
+           isfinite(most_bytes) ? "up to " : "", LB_BYTES_TEXT(most_bytes), largest);
     seconds = fmin(seconds, options->time_budget_s);
     format_duration(seconds, text);
     printf("time      about %s, by the cases' flops and usual rates\n", text);

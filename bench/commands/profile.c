@@ -14,6 +14,7 @@
 #include "model/registry.h"
 #include "plot/grouped_run.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/sweep.h"
 
 /* Registers the built-in implementations, and plug-ins that are loaded into this process. */
@@ -121,16 +122,14 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
 
 static void print_row(const struct lb_row *row, const struct lb_profile *profile)
 {
-    char id[LB_CASE_ID_SIZE], median[32];
-    lb_case_print(&row->c, id);
+    const char *id = LB_CASE_TEXT(&row->c);
     if (row->verdict != LB_VERDICT_OK) {
         printf("%s\n    %s: %s\n", id, lb_verdict_name(row->verdict), row->reason);
         return;
     }
-    lb_format_ns(row->median_ns, median);
     printf("%s\n", id);
     printf("    timed    %zu call%s after 3 to warm up, median %s\n", row->samples,
-           row->samples == 1 ? "" : "s", median);
+           row->samples == 1 ? "" : "s", LB_NS_TEXT(row->median_ns));
     printf("    range    timed@bench-lstm\n");
     printf("    told     %s\n",
            profile->told[0] ? profile->told : "no profiler, because none is attached");

@@ -18,6 +18,7 @@
 #include "report/compare.h"
 #include "support/share_path.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 enum { PATH_SIZE = 4096 };
 
@@ -102,14 +103,14 @@ static void format_kernels(const struct lb_row *row, char *text, size_t size)
 {
     enum { COUNT_ROOM = 40 /* bytes for the number of kernels that are left out */ };
     const struct lb_kernels *kernels = &row->kernels;
-    char sentence[160], ns[32];
+    char sentence[160];
     lb_kernels_sentence(kernels, sentence, sizeof(sentence));
     snprintf(text, size, "%s", sentence[0] ? sentence : row->kernels_reason);
     for (size_t i = 0; i < kernels->count; i++) {
         const struct lb_kernel *kernel = &kernels->items[i];
         char one[LB_KERNEL_NAME_SIZE + 64];
-        lb_format_ns(kernel->total_ns, ns);
-        snprintf(one, sizeof(one), "; %lld × %s, %s", kernel->count, kernel->name, ns);
+        snprintf(one, sizeof(one), "; %lld × %s, %s", kernel->count, kernel->name,
+                 LB_NS_TEXT(kernel->total_ns));
         if (strlen(text) + strlen(one) + COUNT_ROOM >= size) {
             lb_append(text, size, "; and %zu more", kernels->count - i);
             return;
@@ -177,16 +178,15 @@ static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it
 {
     const struct lb_row *row = it->row;
     const struct lb_problem *p = &row->c.problem;
-    char id[LB_CASE_ID_SIZE], sizes[128];
-    lb_case_print(&row->c, id);
+    char sizes[128];
     snprintf(sizes, sizeof(sizes), "/T%" PRId64 "_B%" PRId64 "_I%" PRId64 "_H%" PRId64, p->seq_len,
              p->batch, p->input, p->hidden);
-    const char *tail = strstr(id, sizes); /* what follows the sizes: "/f32/infer" */
-    char reason[LB_ROW_TEXT_SIZE + 64], median[32];
+    const char *tail =
+        strstr(LB_CASE_TEXT(&row->c), sizes); /* what follows the sizes: "/f32/infer" */
+    char reason[LB_ROW_TEXT_SIZE + 64];
     snprintf(reason, sizeof(reason), "%s", row->reason);
-    lb_format_ns(row->median_ns, median);
     if (row->verdict == LB_VERDICT_SUSPECT)
-        lb_append(reason, sizeof(reason), " (median %s)", median);
+        lb_append(reason, sizeof(reason), " (median %s)", LB_NS_TEXT(row->median_ns));
     json_t *list =
         json_pack("[i, i, i, o, o, o, o]", (int)it->series, (int)row->verdict, (int)it->rank,
                   text_index(texts, tail ? tail + strlen(sizes) : ""), text_index(texts, reason),

@@ -15,6 +15,7 @@
 #include "stats/order_stats.h"
 #include "support/progress.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 enum {
     SIDE = LB_SELF_SIDE,
@@ -67,9 +68,7 @@ static enum lb_status choose_cases(struct self_test *test, const struct lb_plan 
     lb_progress_start(&test->progress, plan->count);
     for (size_t i = 0; i < plan->count; i++) {
         struct lb_row row;
-        char id[LB_CASE_ID_SIZE];
-        lb_case_print(&plan->cases[i], id);
-        lb_progress_case(&test->progress, id);
+        lb_progress_case(&test->progress, LB_CASE_TEXT(&plan->cases[i]));
         LB_TRY(run_one(test, &plan->cases[i], &row, err));
         lb_progress_done(&test->progress, false, false);
         if (lb_row_is_timed(&row)) {
@@ -315,7 +314,7 @@ static void print_least(FILE *out, const char *name, struct lb_self_rate *rate, 
 
 static void print_verdicts(FILE *out, struct lb_self_result *result)
 {
-    char time[32], alone[64];
+    char alone[64];
     struct lb_self_rate *planted = &result->planted;
     const char *s = result->cases == 1 ? "" : "s";
     fprintf(out, "\nfalse alarms: %zu case%s, each against itself, %d fresh processes per side\n",
@@ -328,8 +327,8 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
             "standard deviation", 100 * result->run_spread);
 
     lb_sort(planted->estimates, planted->comparisons);
-    lb_format_ns(result->planted_ns, time);
-    fprintf(out, "\nplanted slowdown: 3 %% of a case of %s, interleaved\n", time);
+    fprintf(out, "\nplanted slowdown: 3 %% of a case of %s, interleaved\n",
+            LB_NS_TEXT(result->planted_ns));
     fprintf(out, "  %-26s %zu of %zu comparisons: slower, and by more than %.3g %%\n", "found",
             planted->named, planted->comparisons, 100 * result->margin);
     fprintf(out, "  %-26s %.2f %% (median of the estimates)\n", "measured as",

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "plot/pictures.h"
+#include "support/texts.h"
 
 enum { MOST_PANELS = 12, MOST_TICKS = 7 };
 
@@ -413,15 +414,13 @@ static void write_panels(struct lb_picture_job *job, const struct page *page)
             fprintf(data, "%s# %s: %s\n", set++ ? "\n\n" : "", title,
                     job->grouped->series[points[i].series].name);
             for (const struct point *at = points + i; at < points + end; at++) {
-                char id[LB_CASE_ID_SIZE];
-                lb_case_print(&at->row->c, id);
                 bool apart =
                     page->chart->x == NO_AXIS && at > points + i; /* no line between marks */
                 fprintf(data, "%s%.17g", apart ? "\n" : "", at->x);
                 lb_picture_number(&job->drawing, at->y);
                 lb_picture_number(&job->drawing, at->lo);
                 lb_picture_number(&job->drawing, at->hi);
-                fprintf(data, " \"%s\"", id);
+                fprintf(data, " \"%s\"", LB_CASE_TEXT(&at->row->c));
                 lb_picture_number(&job->drawing, at->bound);
                 fprintf(data, " %d\n", at->row->c.instances);
             }

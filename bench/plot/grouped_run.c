@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/palette.h"
 #include "base/text.h"
+#include "support/texts.h"
 
 enum { MARKS = 10 /* number of marks in plots/style.gp */, DASHES = 4 };
 
@@ -26,11 +27,6 @@ static int compare_numbers(int64_t a, int64_t b)
 static const char *label_of(const struct lb_row *row, bool beside)
 {
     return row->beside == beside ? row->label : NULL;
-}
-
-void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
-{
-    snprintf(label, 2 * LB_NAME_SIZE, "%s%s%s", c->impl, c->variant[0] ? ":" : "", c->variant);
 }
 
 static struct lb_series series_of(const struct lb_row *row)
@@ -123,12 +119,9 @@ static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
         memcpy(baseline, label, sizeof(label));
     }
     grouped->baseline_series = grouped->series_count;
-    for (size_t i = grouped->series_count; i-- > 0;) {
-        char label[2 * LB_NAME_SIZE];
-        lb_impl_label(grouped->series[i].example, label);
-        if (strcmp(label, baseline) == 0)
+    for (size_t i = grouped->series_count; i-- > 0;)
+        if (strcmp(LB_IMPL_LABEL(grouped->series[i].example), baseline) == 0)
             grouped->baseline_series = i;
-    }
 }
 
 /* Pages */

@@ -93,9 +93,6 @@ bool lb_row_bounds(const struct lb_row *row, double *lo, double *hi);
  * never apart. */
 bool lb_rows_apart(const struct lb_row *a, const struct lb_row *b);
 
-/* "impl" or "impl:variant". */
-void lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE]);
-
 /* Compares pages for sorting: f32, f16, bf16, int8, f64, then by name. */
 int lb_page_compare(const char *a, const char *b);
 

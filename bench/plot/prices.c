@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "plot/grouped_run.h"
+#include "support/texts.h"
 
 /* The row that differs from this one in the cell alone or, with the standard cell, in the precision
  * alone: the standard cell's or that of f32. NULL: there is none with a time. */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 /* When a row uses more than this share of its tolerance, the table says how much; likewise when its
  * error is that many times what its dtype gives (error_ratio). */
@@ -21,10 +22,9 @@ static const double NOISY = 0.05;
 static void print_problem(FILE *out, const struct lb_run *run, const struct lb_group *group)
 {
     const struct lb_row *row = group->candidates[0].row;
-    char problem[LB_CASE_ID_SIZE];
-    lb_case_print_problem(&row->c, problem);
     bool apart = row->label && !row->beside;
-    fprintf(out, "\n%s%s%s\n", problem, apart ? " on " : "", apart ? row->label : "");
+    fprintf(out, "\n%s%s%s\n", LB_PROBLEM_TEXT(&row->c), apart ? " on " : "",
+            apart ? row->label : "");
     if (row->c.timing == LB_STREAMING)
         fprintf(out, "  %-20s %9s %9s %9s %9s\n", "latency of a call", "median", "p99", "p99.9",
                 isfinite(lb_row_deadline(run, row)) ? "too late" : "longest");
@@ -77,15 +77,11 @@ static double half_interval(const struct lb_row *row)
 static void append_latencies(char *line, size_t size, const char *name, const struct lb_row *row,
                              double deadline_ns)
 {
-    char median[32], p99[32], p999[32], last[32];
-    lb_format_ns(row->median_ns, median);
-    lb_format_ns(lb_row_time(row, LB_P99).ns, p99);
-    lb_format_ns(lb_row_time(row, LB_P999).ns, p999);
-    if (isfinite(deadline_ns))
-        snprintf(last, sizeof(last), "%.2f %%", 100 * lb_row_share_above(row, deadline_ns));
-    else
-        lb_format_ns(lb_row_longest(row), last);
-    lb_append(line, size, "  %-20s %9s %9s %9s %9s  ", name, median, p99, p999, last);
+    char late[32];
+    snprintf(late, sizeof(late), "%.2f %%", 100 * lb_row_share_above(row, deadline_ns));
+    lb_append(line, size, "  %-20s %9s %9s %9s %9s  ", name, LB_NS_TEXT(row->median_ns),
+              LB_NS_TEXT(lb_row_time(row, LB_P99).ns), LB_NS_TEXT(lb_row_time(row, LB_P999).ns),
+              isfinite(deadline_ns) ? late : LB_NS_TEXT(lb_row_longest(row)));
 }
 
 /* A problem's rows have a column more where one of them has a time per update. The others are then
@@ -97,22 +93,21 @@ static void print_times(FILE *out, const struct lb_grouped_run *grouped,
 {
     const struct lb_row *row = it->row;
     const char *name = grouped->series[it->series].name;
-    char median[32], spread[32] = "-", ratio[32] = "-", update[32] = "-", notes[512];
+    const char *median = LB_NS_TEXT(row->median_ns);
+    char spread[32] = "-", ratio[32] = "-", notes[512];
     char line[1024] = "";
     bool bold = it->rank != LB_RANK_NONE && lb_has_style(out);
-    lb_format_ns(row->median_ns, median);
     describe(row, notes, sizeof(notes));
     double half = half_interval(row);
     if (isfinite(half))
         snprintf(spread, sizeof(spread), half < 0.9995 ? "%.1f %%" : "%.0f %%", 100 * half);
     if (isfinite(base))
         snprintf(ratio, sizeof(ratio), "%.2fx", base / row->median_ns);
-    lb_format_ns(row->update_ns, update);
     if (row->c.timing == LB_STREAMING)
         append_latencies(line, sizeof(line), name, row, lb_row_deadline(grouped->run, row));
     else if (updates)
         lb_append(line, sizeof(line), "  %-19s %9s  +-%6s %8s %10s  ", name, median, spread, ratio,
-                  update);
+                  LB_NS_TEXT(row->update_ns));
     else
         lb_append(line, sizeof(line), "  %-27s %10s  +-%7s %9s  ", name, median, spread, ratio);
     lb_append(line, sizeof(line), "%s%s", rank_words(it), half > NOISY ? " ~" : "");
@@ -126,13 +121,12 @@ static void print_times(FILE *out, const struct lb_grouped_run *grouped,
 
 static void print_verdict(FILE *out, const char *name, const struct lb_row *row)
 {
-    char text[LB_ROW_TEXT_SIZE + 32], median[32] = "";
+    char text[LB_ROW_TEXT_SIZE + 32];
     const bool suspect = row->verdict == LB_VERDICT_SUSPECT;
     const char *mark = suspect ? "? " : lb_verdict_is_failure(row->verdict) ? "! " : "";
     snprintf(text, sizeof(text), "%s%s: %s", mark, lb_verdict_name(row->verdict), row->reason);
-    if (suspect)
-        lb_format_ns(row->median_ns, median);
-    int column = fprintf(out, suspect ? "  %-27s %10s  " : "  %-27s %s", name, median);
+    int column = fprintf(out, suspect ? "  %-27s %10s  " : "  %-27s %s", name,
+                         suspect ? LB_NS_TEXT(row->median_ns) : "");
     lb_print_wrapped(out, column, text);
     fputc('\n', out);
 }
@@ -256,7 +250,6 @@ static void print_splits(FILE *out, const struct lb_run *run, const char *id, js
 {
     const struct lb_row *best = NULL;
     const char *instances;
-    char p99[32];
     json_t *index;
     json_object_foreach(splits, instances, index)
     {
@@ -270,9 +263,9 @@ static void print_splits(FILE *out, const struct lb_run *run, const char *id, js
     json_object_foreach(splits, instances, index)
     {
         const struct lb_row *row = &run->rows[json_integer_value(index)];
-        lb_format_ns(lb_row_time(row, LB_P99).ns, p99);
         fprintf(out, "  %9s %8d %15.4g %10s%s\n", instances, row->c.threads / row->c.instances,
-                lb_row_calls_per_s(row), p99, row == best ? "  * best split" : "");
+                lb_row_calls_per_s(row), LB_NS_TEXT(lb_row_time(row, LB_P99).ns),
+                row == best ? "  * best split" : "");
     }
 }
 
@@ -283,13 +276,13 @@ static void print_all_splits(FILE *out, const struct lb_run *run)
     const char *id;
     for (size_t i = 0; i < run->count; i++) {
         struct lb_row alone = run->rows[i];
-        char text[LB_ROW_ID_SIZE], instances[16];
+        char instances[16];
         if (alone.c.timing != LB_STREAMING || !lb_row_is_timed(&alone))
             continue;
         snprintf(instances, sizeof(instances), "%d", alone.c.instances);
         alone.c.instances = 1;
-        lb_row_print_id(&alone, text);
-        json_object_set_new(member(cases, text), instances, json_integer((json_int_t)i));
+        json_object_set_new(member(cases, LB_ROW_ID(&alone)), instances,
+                            json_integer((json_int_t)i));
     }
     json_object_foreach(cases, id, splits)
     {
@@ -323,12 +316,9 @@ static void print_sizes(FILE *out, const char *name, const json_int_t sizes[3])
 
 static void print_kernel(FILE *out, const struct lb_kernel *kernel)
 {
-    char total[32], longest[32];
-    lb_format_ns(kernel->total_ns, total);
-    lb_format_ns(kernel->longest_ns, longest);
     fprintf(out, "      %5lld x %s\n", kernel->count, kernel->name);
-    fprintf(out, "              %s, longest %s; tensor cores: %s; ", total, longest,
-            lb_tensor_cores_name(kernel->tensor_cores));
+    fprintf(out, "              %s, longest %s; tensor cores: %s; ", LB_NS_TEXT(kernel->total_ns),
+            LB_NS_TEXT(kernel->longest_ns), lb_tensor_cores_name(kernel->tensor_cores));
     print_sizes(out, "grid", kernel->grid);
     print_sizes(out, ", block", kernel->block);
     print_sizes(out, ", cluster", kernel->cluster);
@@ -338,21 +328,19 @@ static void print_kernel(FILE *out, const struct lb_kernel *kernel)
 void lb_kernels_print(FILE *out, const struct lb_row *row)
 {
     const struct lb_kernels *kernels = &row->kernels;
-    char label[2 * LB_NAME_SIZE], sentence[160], span[32], gap[32], longest[32];
+    char sentence[160];
     lb_kernels_sentence(kernels, sentence, sizeof(sentence));
     if (!sentence[0]) {
         fprintf(out, "    kernels  unknown: %s\n",
                 row->kernels_reason[0] ? row->kernels_reason : "not traced");
         return;
     }
-    lb_impl_label(&row->c, label);
-    lb_format_ns(kernels->span_ns, span);
-    lb_format_ns(kernels->gap_ns, gap);
-    lb_format_ns(kernels->longest_gap_ns, longest);
-    fprintf(out, "    kernels  %s %s\n", label, sentence);
+    fprintf(out, "    kernels  %s %s\n", LB_IMPL_LABEL(&row->c), sentence);
     for (size_t i = 0; i < kernels->count; i++)
         print_kernel(out, &kernels->items[i]);
-    fprintf(out, "      of %s, no kernel ran for %s; the longest gap was %s\n", span, gap, longest);
+    fprintf(out, "      of %s, no kernel ran for %s; the longest gap was %s\n",
+            LB_NS_TEXT(kernels->span_ns), LB_NS_TEXT(kernels->gap_ns),
+            LB_NS_TEXT(kernels->longest_gap_ns));
     if (row->warning[0])
         fprintf(out, "      warning: %s\n", row->warning);
 }

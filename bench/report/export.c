@@ -11,6 +11,7 @@
 #include "record/run_file.h"
 #include "report/compare.h"
 #include "stats/order_stats.h"
+#include "support/texts.h"
 
 /* Google Benchmark, with its key names, units and flat counters */
 
@@ -37,8 +38,7 @@ static json_t *context_json(const struct lb_run *run)
 static json_t *entry_json(const struct lb_row *row, size_t family, size_t repetitions,
                           size_t repetition, size_t samples, double real_time_ns)
 {
-    char id[LB_ROW_ID_SIZE];
-    lb_row_print_id(row, id);
+    const char *id = LB_ROW_ID(row);
     double calls = round((double)samples * fmax(1, row->calls_per_sample));
     return json_pack("{s:s, s:I, s:i, s:s, s:s, s:I, s:I, s:i, s:I, s:f, s:f, s:s}", "name", id,
                      "family_index", (json_int_t)family, "per_family_instance_index", 0, "run_name",
@@ -216,12 +216,10 @@ static double seconds_of(const struct lb_row *row)
 static void write_testcase(const struct lb_row *row, FILE *out)
 {
     const char *element = junit_element(row->verdict);
-    char id[LB_ROW_ID_SIZE];
-    lb_row_print_id(row, id);
     fputs("    <testcase classname=\"bench-lstm.", out);
     lb_xml_text(row->c.impl, out);
     fputs("\" name=\"", out);
-    lb_xml_text(id, out);
+    lb_xml_text(LB_ROW_ID(row), out);
     fprintf(out, "\" time=\"%.6f\"", seconds_of(row));
     if (element) {
         fprintf(out, "><%s message=\"%s: ", element, lb_verdict_name(row->verdict));
@@ -254,10 +252,9 @@ static void junit(const struct lb_run *run, FILE *out)
 
 static void format_line(const struct lb_row *row, char *line, size_t size)
 {
-    char id[LB_ROW_ID_SIZE], reason[LB_ROW_TEXT_SIZE];
+    char reason[LB_ROW_TEXT_SIZE];
     bool timed = lb_row_is_timed(row);
-    lb_row_print_id(row, id);
-    snprintf(line, size, "| `%s` | ", id);
+    snprintf(line, size, "| `%s` | ", LB_ROW_ID(row));
     if (timed)
         lb_append(line, size, "%.4g ", row->median_ns / 1e3);
     lb_append(line, size, "| ");
@@ -299,15 +296,13 @@ static void bmf(const struct lb_run *run, FILE *out)
     json_t *document = json_object();
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        char id[LB_ROW_ID_SIZE];
         if (!lb_row_is_timed(row))
             continue;
-        lb_row_print_id(row, id);
         /* json_real gives NULL for what is not known, and the key is then left out */
         json_t *entry =
             json_pack("{s:{s:f, s:o*, s:o*}}", "latency", "value", row->median_ns, "lower_value",
                       json_real(row->median_lo_ns), "upper_value", json_real(row->median_hi_ns));
-        json_object_set_new(document, id, entry);
+        json_object_set_new(document, LB_ROW_ID(row), entry);
     }
     lb_json_write(document, out);
 }
@@ -318,17 +313,16 @@ static void github(const struct lb_run *run, FILE *out)
     json_t *document = json_array();
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        char id[LB_ROW_ID_SIZE], range[64] = "", extra[256];
+        char range[64] = "", extra[256];
         if (!lb_row_is_timed(row))
             continue;
-        lb_row_print_id(row, id);
         if (isfinite(row->median_lo_ns))
             snprintf(range, sizeof(range), "± %.0f", (row->median_hi_ns - row->median_lo_ns) / 2);
         snprintf(extra, sizeof(extra), "%zu samples, min %.0f ns, p95 %.0f ns", row->samples,
                  row->min_ns, row->p95_ns);
-        json_array_append_new(document,
-                              json_pack("{s:s, s:s, s:f, s:s, s:s}", "name", id, "unit", "ns",
-                                        "value", row->median_ns, "range", range, "extra", extra));
+        json_array_append_new(document, json_pack("{s:s, s:s, s:f, s:s, s:s}", "name",
+                                                  LB_ROW_ID(row), "unit", "ns", "value",
+                                                  row->median_ns, "range", range, "extra", extra));
     }
     lb_json_write(document, out);
 }
@@ -336,7 +330,6 @@ static void github(const struct lb_run *run, FILE *out)
 /* One result as hyperfine writes it: times in seconds, and one exit code per time. */
 static json_t *hyperfine_json(const struct lb_row *row)
 {
-    char id[LB_ROW_ID_SIZE];
     double mean = 0, squares = 0, largest = 0, n = (double)row->samples;
     json_t *times = json_array(), *codes = json_array();
     for (size_t i = 0; i < row->samples; i++) {
@@ -347,9 +340,8 @@ static json_t *hyperfine_json(const struct lb_row *row)
     }
     for (size_t i = 0; i < row->samples; i++)
         squares += pow(row->samples_ns[i] - mean, 2);
-    lb_row_print_id(row, id);
-    return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "command", id, "mean",
-                     mean / 1e9, "stddev",
+    return json_pack("{s:s, s:f, s:o, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "command",
+                     LB_ROW_ID(row), "mean", mean / 1e9, "stddev",
                      n > 1 ? json_real(sqrt(squares / (n - 1)) / 1e9) : json_null(), "median",
                      row->median_ns / 1e9, "user", 0.0, "system", 0.0, "min", row->min_ns / 1e9,
                      "max", largest / 1e9, "times", times, "exit_codes", codes);

@@ -14,6 +14,7 @@
 #include "record/environment.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 /* Seconds that --ceilings takes for the CPUs and for the GPU. */
 static const double cpu_seconds = 6, gpu_seconds = 20;
@@ -137,7 +138,6 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     struct lb_ceilings figures;
     struct lb_device_info info;
     struct lb_machine published;
-    char memory[32];
     struct lb_error why = {""};
     enum lb_status st = lb_cpu_ceilings_measure(cpu_seconds, (double)INFINITY, &figures, err);
     if (st != LB_OK)
@@ -152,9 +152,8 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     if (st != LB_OK)
         return lb_fail(err, st, "%s", why.text);
     lb_device_from_json(session->gpu, &info);
-    lb_format_bytes(info.memory_bytes, memory);
     st = measure_gpu(session, gpu_seconds, &figures, err);
-    printf("%s, %d SMs, %s\n", info.name, info.sm_count, memory);
+    printf("%s, %d SMs, %s\n", info.name, info.sm_count, LB_BYTES_TEXT(info.memory_bytes));
     bool known = lb_machine_of(&info, &published, NULL) == LB_OK;
     lb_ceilings_print_figures(stdout, &figures, known ? &published : NULL);
     return st;

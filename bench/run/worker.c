@@ -24,6 +24,7 @@
 #include "support/channel.h"
 #include "support/library_versions.h"
 #include "support/subprocess.h"
+#include "support/texts.h"
 
 enum {
     WORKER_FD = 3,      /* the worker's end of the channel */
@@ -219,10 +220,8 @@ static bool over_memory(const struct worker *worker, double limit, struct lb_err
     bool exhausted = lb_host_available() < margin && used > margin;
     if (!exhausted && (limit <= 0 || used <= limit))
         return false;
-    char used_text[32], limit_text[32];
-    lb_format_bytes(used, used_text);
-    lb_format_bytes(exhausted ? used + lb_host_available() : limit, limit_text);
-    lb_fail(err, LB_FAILED, "used %s of the %s there were, and was ended", used_text, limit_text);
+    lb_fail(err, LB_FAILED, "used %s of the %s there were, and was ended", LB_BYTES_TEXT(used),
+            LB_BYTES_TEXT(exhausted ? used + lb_host_available() : limit));
     return true;
 }
 
@@ -472,11 +471,10 @@ static enum lb_status read_probe(const json_t *reply, struct lb_probe *probe, st
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why)
 {
-    char id[LB_CASE_ID_SIZE];
-    struct exchange exchange = {.phase = "the question"};
-    lb_case_print(c, id);
-    exchange.request = json_pack("{s:s, s:s, s:s*}", "op", probe ? "probe" : "supports", "case", id,
-                                 "path", impl_entry->plugin);
+    struct exchange exchange = {.request = json_pack("{s:s, s:s, s:s*}", "op",
+                                                     probe ? "probe" : "supports", "case",
+                                                     LB_CASE_TEXT(c), "path", impl_entry->plugin),
+                                .phase = "the question"};
     enum lb_status st = ask_worker_of(pool, impl_entry, &exchange, why);
     if (st == LB_OK && probe)
         st = read_probe(exchange.reply, probe, why);
@@ -590,16 +588,14 @@ static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, co
                         bool kernels)
 {
     const struct lb_sampler_options *sampler = &job->sampler;
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(job->c, id);
     return json_pack(
         "{s:s, s:s, s:s*, s:I, s:{s:I, s:I, s:f, s:f}, s:f, s:b, s:b, s:s*, s:f, s:O*}", "op",
-        "run", "case", id, "path", path, "seed", (json_int_t)job->seed, "sampler", "min_samples",
-        (json_int_t)sampler->min_samples, "max_samples", (json_int_t)sampler->max_samples,
-        "precision", sampler->precision, "max_ns", sampler->max_ns, "loss_scale",
-        job->loss_scale > 0 ? job->loss_scale : 1, "dynamic_loss_scale", job->dynamic_loss_scale,
-        "kernels", kernels, "outputs", job->outputs, "memory_bytes", pool->memory_bytes, "ceilings",
-        pool->ceilings);
+        "run", "case", LB_CASE_TEXT(job->c), "path", path, "seed", (json_int_t)job->seed, "sampler",
+        "min_samples", (json_int_t)sampler->min_samples, "max_samples",
+        (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
+        sampler->max_ns, "loss_scale", job->loss_scale > 0 ? job->loss_scale : 1,
+        "dynamic_loss_scale", job->dynamic_loss_scale, "kernels", kernels, "outputs", job->outputs,
+        "memory_bytes", pool->memory_bytes, "ceilings", pool->ceilings);
 }
 
 /* Has the worker run the job, and replaces the row by its own; with kernels, trace it instead.
@@ -699,9 +695,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
     double start = lb_now_ns();
     enum lb_status st = try_job(pool, impl_entry, job, row, &fault, &why);
     if (fault.innocent) {
-        char id[LB_CASE_ID_SIZE];
-        lb_case_print(job->c, id);
-        fprintf(stderr, "warning: %s: %s: it is run again\n", id, why.text);
+        fprintf(stderr, "warning: %s: %s: it is run again\n", LB_CASE_TEXT(job->c), why.text);
         lb_row_free(row);
         st = try_job(pool, impl_entry, job, row, &fault, &why);
     }

@@ -25,6 +25,7 @@
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "host/process.h"
+#include "support/texts.h"
 
 #if defined(__x86_64__)
 #include <xmmintrin.h>
@@ -252,14 +253,11 @@ void lb_leftovers_append(const struct lb_process_reading *before,
                          const struct lb_leftovers_allowed *allowed, char *text, size_t size)
 {
     double bytes = after->bytes - before->bytes;
-    char amount[32];
     if (after->threads > before->threads + allowed->threads)
         ADD(text, size, "%zu more thread%s", after->threads - before->threads,
             after->threads - before->threads > 1 ? "s" : "");
-    if (bytes > allowed->bytes) {
-        lb_format_bytes(bytes, amount);
-        ADD(text, size, "%s of memory", amount);
-    }
+    if (bytes > allowed->bytes)
+        ADD(text, size, "%s of memory", LB_BYTES_TEXT(bytes));
     compare_files(before, after, allowed, text, size);
     for (size_t i = 0; i < after->setting_count; i++) {
         const struct setting *was = &before->settings[i], *is = &after->settings[i];

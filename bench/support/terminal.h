@@ -36,11 +36,6 @@ void lb_print_labelled(const char *label, const char *text);
  * the text's length plus four bytes are always enough. */
 void lb_shell_word(const char *text, char *word, size_t size);
 
-/* Numbers as people read them, on the terminal, in pictures and on the page. */
-
-/* "12.3 us", "1.05 s": three significant digits and a unit; "-" for NaN. */
-void lb_format_ns(double ns, char text[32]);
-
 /* "2.31": a ratio in three significant digits; "–" for NaN. */
 void lb_format_ratio(double ratio, char text[32]);
 

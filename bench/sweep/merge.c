@@ -20,6 +20,7 @@
 #include "record/run_file.h"
 #include "report/canaries.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };
 
@@ -89,12 +90,10 @@ static void free_merge(struct merge *merge)
 static void add_line(void *user, const struct lb_row *row, json_t *object, bool canary)
 {
     struct merge *merge = user;
-    char id[LB_CASE_ID_SIZE];
     merge->lines = lb_room(merge->lines, merge->count, sizeof(*merge->lines));
-    lb_case_print(&row->c, id);
     merge->lines[merge->count] = (struct line){
         .object = json_incref(object),
-        .id = lb_needed(strdup(id)),
+        .id = lb_needed(strdup(LB_CASE_TEXT(&row->c))),
         .median_ns = lb_row_is_timed(row) ? row->median_ns : (double)NAN,
         .environment = row->environment,
         .number = merge->count,

@@ -12,6 +12,7 @@
 #include "model/tensor_files.h"
 #include "record/environment.h"
 #include "support/framework_plugins.h"
+#include "support/texts.h"
 
 #define FIELD(name) offsetof(struct lb_options, name)
 
@@ -139,11 +140,8 @@ enum lb_status lb_settings_to_header(const struct lb_options *options,
                                      json_t **header, struct lb_error *err)
 {
     json_t *texts = json_array(), *plugins = json_array();
-    for (size_t i = 0; i < count; i++) {
-        char id[LB_CASE_ID_SIZE];
-        lb_case_print(&cases[i], id);
-        json_array_append_new(texts, json_string(id));
-    }
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(texts, json_string(LB_CASE_TEXT(&cases[i])));
     for (size_t i = 0; i < options->plugin_count; i++)
         json_array_append_new(plugins, path_json(options->plugins[i]));
     *header = lb_settings_of_session(options, libraries);

@@ -12,6 +12,7 @@
 #include "plot/grouped_run.h"
 #include "support/cpu_load.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/gbench.h"
 #include "sweep/sweep_steps.h"
 
@@ -34,8 +35,7 @@ int lb_sweep_rounds(const struct lb_options *options)
 
 static void count_hang(struct lb_sweep_run *sweep, const struct lb_case *c)
 {
-    char name[2 * LB_NAME_SIZE];
-    lb_impl_label(c, name);
+    const char *name = LB_IMPL_LABEL(c);
     if (!sweep->hangs)
         sweep->hangs = json_object();
     json_int_t before = json_integer_value(json_object_get(sweep->hangs, name));
@@ -46,9 +46,8 @@ static void count_hang(struct lb_sweep_run *sweep, const struct lb_case *c)
 static bool reached_hang_limit(const struct lb_sweep_run *sweep, const struct lb_case *c)
 {
     int limit = sweep->session->options->hang_limit;
-    char name[2 * LB_NAME_SIZE];
-    lb_impl_label(c, name);
-    return limit > 0 && json_integer_value(json_object_get(sweep->hangs, name)) >= limit;
+    return limit > 0 &&
+           json_integer_value(json_object_get(sweep->hangs, LB_IMPL_LABEL(c))) >= limit;
 }
 
 static bool out_of_time(const struct lb_sweep_run *sweep)
@@ -62,7 +61,6 @@ static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c
 {
     const struct lb_session *session = sweep->session;
     const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
-    char name[2 * LB_NAME_SIZE];
     if (!impl_entry) {
         row->verdict = LB_VERDICT_ABSENT;
         lb_row_print(&row->reason, "this program has no %s", c->impl);
@@ -75,10 +73,9 @@ static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c
                      session->options->time_budget_s);
     } else if (reached_hang_limit(sweep, c)) {
         row->verdict = LB_VERDICT_SKIPPED;
-        lb_impl_label(c, name);
         lb_row_print(&row->reason,
-                     "%s has hung %d times: its other cases are not run (--hang-limit)", name,
-                     session->options->hang_limit);
+                     "%s has hung %d times: its other cases are not run (--hang-limit)",
+                     LB_IMPL_LABEL(c), session->options->hang_limit);
     } else {
         return false;
     }
@@ -142,12 +139,12 @@ static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *
 static void begin_table(struct lb_live_table *live, json_t *header, const struct lb_case *cases,
                         size_t count)
 {
-    char problem[LB_CASE_ID_SIZE], machine[1024];
+    char machine[1024];
     live->left = json_object();
     live->run.header = json_incref(header);
     live->run.environments = json_pack("[O]", json_object_get(header, "environment"));
     for (size_t i = 0; i < count; i++) {
-        lb_case_print_problem(&cases[i], problem);
+        const char *problem = LB_PROBLEM_TEXT(&cases[i]);
         json_int_t others = json_integer_value(json_object_get(live->left, problem));
         json_object_set_new(live->left, problem, json_integer(others + 1));
     }
@@ -162,13 +159,11 @@ static void print_problem(struct lb_live_table *live, const char *problem)
     struct lb_run shown = live->run;
     struct lb_grouped_run grouped;
     size_t waiting = 0;
-    char text[LB_CASE_ID_SIZE];
     shown.count = 0;
     shown.rows = lb_needed(calloc(live->run.count, sizeof(*shown.rows)));
     for (size_t i = 0; i < live->run.count; i++) {
         struct lb_row *row = &live->run.rows[i];
-        lb_case_print_problem(&row->c, text);
-        if (strcmp(text, problem) == 0)
+        if (strcmp(LB_PROBLEM_TEXT(&row->c), problem) == 0)
             shown.rows[shown.count++] = *row;
         else
             live->run.rows[waiting++] = *row;
@@ -186,8 +181,7 @@ static void print_problem(struct lb_live_table *live, const char *problem)
 /* Takes a row, which becomes empty, and prints its problem when no other case of it is left. */
 static void add_to_table(struct lb_live_table *live, struct lb_row *row)
 {
-    char problem[LB_CASE_ID_SIZE];
-    lb_case_print_problem(&row->c, problem);
+    const char *problem = LB_PROBLEM_TEXT(&row->c);
     live->run.rows = lb_room(live->run.rows, live->run.count, sizeof(*live->run.rows));
     live->run.rows[live->run.count++] = *row;
     *row = (struct lb_row){0};
@@ -200,11 +194,8 @@ static void add_to_table(struct lb_live_table *live, struct lb_row *row)
 /* Prints the problems that an interruption has cut short. Accepts a zeroed table. */
 static void end_table(struct lb_live_table *live)
 {
-    while (live->run.count > 0) {
-        char problem[LB_CASE_ID_SIZE];
-        lb_case_print_problem(&live->run.rows[0].c, problem);
-        print_problem(live, problem);
-    }
+    while (live->run.count > 0)
+        print_problem(live, LB_PROBLEM_TEXT(&live->run.rows[0].c));
 }
 
 /* ---- Recording one row ---- */
@@ -235,12 +226,11 @@ static void warn_of_others(struct lb_row *row)
 /* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
 static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *row)
 {
-    char id[LB_CASE_ID_SIZE], time[32], line[LB_CASE_ID_SIZE + LB_ROW_TEXT_SIZE + 64];
+    char line[LB_CASE_ID_SIZE + LB_ROW_TEXT_SIZE + 64];
     bool timed = lb_row_is_timed(row);
-    lb_case_print(&row->c, id);
-    lb_format_ns(row->median_ns, time);
     snprintf(line, sizeof(line), "%-11s %9s  %s%s%s", lb_verdict_name(row->verdict),
-             timed ? time : "", id, timed ? "" : ": ", timed ? "" : row->reason);
+             timed ? LB_NS_TEXT(row->median_ns) : "", LB_CASE_TEXT(&row->c), timed ? "" : ": ",
+             timed ? "" : row->reason);
     lb_progress_say(&sweep->progress, line);
 }
 
@@ -313,9 +303,7 @@ static enum lb_status run_round(struct lb_sweep_run *sweep, const struct lb_case
                                 struct lb_row *row, struct lb_error *err)
 {
     bool last = round + 1 == lb_sweep_rounds(sweep->session->options);
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(c, id);
-    lb_progress_case(&sweep->progress, id);
+    lb_progress_case(&sweep->progress, LB_CASE_TEXT(c));
     LB_CHECK(measure(sweep, c, round, row, err));
     if (last)
         LB_CHECK(record(sweep, row, err));

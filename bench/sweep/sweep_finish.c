@@ -5,6 +5,7 @@
 #include "run/derived_outputs.h"
 #include "support/cpu_load.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/sweep_steps.h"
 
 bool lb_row_is_noisy(const struct lb_row *row)
@@ -48,7 +49,6 @@ static void say_noisy(const struct lb_options *options, const struct lb_run *run
                       const char *folder)
 {
     enum { NAMED = 10 };
-    char id[LB_CASE_ID_SIZE];
     size_t noisy = 0;
     for (size_t i = 0; i < run->count; i++)
         noisy += lb_row_is_noisy(&run->rows[i]);
@@ -65,9 +65,9 @@ static void say_noisy(const struct lb_options *options, const struct lb_run *run
         if (!lb_row_is_noisy(row))
             continue;
         bool others = row->others_share > LB_BUSY_SHARE;
-        lb_case_print(&row->c, id);
-        fprintf(stderr, "          %s (%s%.0f %%%s)\n", id, others ? "others " : "",
-                100 * (others ? row->others_share : row->slowdown - 1), others ? "" : " slower");
+        fprintf(stderr, "          %s (%s%.0f %%%s)\n", LB_CASE_TEXT(&row->c),
+                others ? "others " : "", 100 * (others ? row->others_share : row->slowdown - 1),
+                others ? "" : " slower");
         named++;
     }
     if (noisy > NAMED)

@@ -11,6 +11,7 @@
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
 #include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/gbench.h"
 #include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
@@ -89,11 +90,8 @@ static void note_shard(const struct lb_session *session, const struct lb_shard *
         return;
     json_t *texts = json_array();
     lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
-    for (size_t i = 0; i < LB_CANARY_COUNT; i++) {
-        char text[LB_CASE_ID_SIZE];
-        lb_case_print(&canaries[i], text);
-        json_array_append_new(texts, json_string(text));
-    }
+    for (size_t i = 0; i < LB_CANARY_COUNT; i++)
+        json_array_append_new(texts, json_string(LB_CASE_TEXT(&canaries[i])));
     snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
     json_object_set_new(header, "shard",
                         json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count",
@@ -174,18 +172,13 @@ static bool is_run_again(const struct lb_row *row, const struct lb_options *opti
 static size_t drop_done(const struct lb_run *run, struct lb_sweep_run *sweep)
 {
     json_t *done = json_object();
-    char id[LB_CASE_ID_SIZE];
     size_t kept = 0;
-    for (size_t i = 0; i < run->count; i++) {
-        lb_case_print(&run->rows[i].c, id);
+    for (size_t i = 0; i < run->count; i++)
         if (!is_run_again(&run->rows[i], sweep->session->options))
-            json_object_set_new(done, id, json_true());
-    }
-    for (size_t i = 0; i < sweep->count; i++) {
-        lb_case_print(&sweep->cases[i], id);
-        if (!json_object_get(done, id))
+            json_object_set_new(done, LB_CASE_TEXT(&run->rows[i].c), json_true());
+    for (size_t i = 0; i < sweep->count; i++)
+        if (!json_object_get(done, LB_CASE_TEXT(&sweep->cases[i])))
             sweep->cases[kept++] = sweep->cases[i];
-    }
     size_t count = json_object_size(done);
     sweep->count = kept;
     json_decref(done);
