@@ -207,7 +207,9 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);
     case LB_CMD_PROFILE: return lb_profile_case(options, exit_code, err);
     case LB_CMD_REPORT: return lb_html_report(options, &stop, err);
-    case LB_CMD_MERGE: return lb_merge_command(options, exit_code, err);
+    case LB_CMD_MERGE:
+        return lb_merge_runs(options->words + 1, options->word_count - 1, options->words[0], stdout,
+                             exit_code, err);
     case LB_CMD_COMPARE: return lb_compare_command(options, exit_code, err);
     default: return run_session(options, exit_code, err);
     }

@@ -624,10 +624,3 @@ done:
     free_merge(&merge);
     return st;
 }
-
-enum lb_status lb_merge_command(const struct lb_options *options, int *exit_code,
-                                struct lb_error *err)
-{
-    return lb_merge_runs(options->words + 1, options->word_count - 1, options->words[0], stdout,
-                         exit_code, err);
-}
