@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "record/json.h"
+#include "support/texts.h"
 
 /* The values that an axis takes for the current line. */
 struct span {
@@ -49,14 +50,18 @@ static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const c
                    hint.text);
 }
 
-/* Finds an implementation by its name and a variant's. An empty variant, the default's own name and
- * "auto" all mean the default. */
-static enum lb_status find_impl(const struct lb_registry *registry, const char *origin,
-                                const char *name, const char *variant, struct lb_named_impl *impl,
-                                struct lb_error *err)
+enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
+                                   const char *word, struct lb_named_impl *impl,
+                                   struct lb_error *err)
 {
     const struct lb_impl_entry *found;
     struct lb_error why;
+    char name[512];
+    snprintf(name, sizeof(name), "%s", word);
+    char *colon = strchr(name, ':');
+    const char *variant = colon ? colon + 1 : "";
+    if (colon)
+        *colon = '\0';
     if (lb_registry_require(registry, name, &found, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "%.150s: %.400s", origin, why.text);
     *impl = (struct lb_named_impl){found->name, ""};
@@ -70,18 +75,6 @@ static enum lb_status find_impl(const struct lb_registry *registry, const char *
         }
     }
     return fail_no_variant(found, origin, variant, err);
-}
-
-enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
-                                   const char *word, struct lb_named_impl *impl,
-                                   struct lb_error *err)
-{
-    char name[512];
-    snprintf(name, sizeof(name), "%s", word);
-    char *colon = strchr(name, ':');
-    if (colon)
-        *colon = '\0';
-    return find_impl(registry, origin, name, colon ? colon + 1 : "", impl, err);
 }
 
 static bool is_chosen(const struct planner *p, struct lb_named_impl impl)
@@ -289,7 +282,7 @@ static enum lb_status expand_line(struct planner *p, const struct lb_case_line *
     if (line->given & LB_GIVEN_IMPL) {
         char origin[256];
         lb_case_line_origin(&p->selection->cases, line, origin, sizeof(origin));
-        LB_CHECK(find_impl(p->registry, origin, line->c.impl, line->c.variant, &own, p->err));
+        LB_CHECK(lb_named_impl_parse(p->registry, origin, LB_IMPL_LABEL(&line->c), &own, p->err));
         impls = &own;
         impl_count = is_chosen(p, own) ? 1 : 0;
     }
