@@ -56,12 +56,7 @@ void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped)
     progress->skipped += skipped;
 }
 
-void lb_progress_say(const struct lb_progress *progress, const char *text)
-{
-    fprintf(stderr, "%s%s\n", progress->terminal ? "\r\033[K" : "", text);
-}
-
-void lb_progress_clear(struct lb_progress *progress)
+void lb_progress_clear(const struct lb_progress *progress)
 {
     if (progress->terminal && !progress->quiet)
         fprintf(stderr, "\r\033[K");

@@ -22,10 +22,7 @@ void lb_progress_case(struct lb_progress *progress, const char *id);
 /* Counts a finished case or round. failed, skipped: the case ended so. */
 void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped);
 
-/* Prints a permanent line above the progress. */
-void lb_progress_say(const struct lb_progress *progress, const char *text);
-
-/* Clears the line. */
-void lb_progress_clear(struct lb_progress *progress);
+/* Clears the line, so that something else can be written. */
+void lb_progress_clear(const struct lb_progress *progress);
 
 #endif

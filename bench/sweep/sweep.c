@@ -226,12 +226,11 @@ static void warn_of_others(struct lb_row *row)
 /* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
 static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *row)
 {
-    char line[LB_CASE_ID_SIZE + LB_ROW_TEXT_SIZE + 64];
     bool timed = lb_row_is_timed(row);
-    snprintf(line, sizeof(line), "%-11s %9s  %s%s%s", lb_verdict_name(row->verdict),
-             timed ? LB_NS_TEXT(row->median_ns) : "", LB_CASE_TEXT(&row->c), timed ? "" : ": ",
-             timed ? "" : row->reason);
-    lb_progress_say(&sweep->progress, line);
+    lb_progress_clear(&sweep->progress);
+    fprintf(stderr, "%-11s %9s  %s%s%s\n", lb_verdict_name(row->verdict),
+            timed ? LB_NS_TEXT(row->median_ns) : "", LB_CASE_TEXT(&row->c), timed ? "" : ": ",
+            timed ? "" : row->reason);
 }
 
 /* Adds the warnings that concern the whole case, and appends the row to the run. The row becomes
