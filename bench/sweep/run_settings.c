@@ -53,27 +53,19 @@ static json_t *path_json(const char *path)
 
 /* ---- To the header ---- */
 
-/* The environment, with the versions of the frameworks whose plug-ins the run uses. */
-static json_t *environment_json(const struct lb_options *options, json_t *libraries)
+json_t *lb_settings_of_session(const struct lb_options *options, json_t *libraries)
 {
-    json_t *environment = lb_environment(libraries);
+    json_t *command = json_array(), *environment = lb_environment(libraries);
     json_t *versions = json_object_get(environment, "libraries");
     for (size_t i = 0; i < options->plugin_count; i++)
         lb_framework_add_versions(options->plugins[i], versions);
-    return environment;
-}
-
-json_t *lb_settings_of_session(const struct lb_options *options, json_t *libraries)
-{
-    json_t *command = json_array();
     for (int i = 0; i < options->argc; i++) {
         char *text = lb_needed(strdup(options->argv[i]));
         lb_clean_text(text); /* the command line may be in any encoding */
         json_array_append_new(command, json_string(text));
         free(text);
     }
-    return json_pack("{s:o, s:o}", "environment", environment_json(options, libraries), "command",
-                     command);
+    return json_pack("{s:o, s:o}", "environment", environment, "command", command);
 }
 
 static void put_fields(json_t *header, const struct lb_options *options)
