@@ -93,13 +93,6 @@ static enum lb_status read_criteria(const char *name, struct criteria *criteria,
     return LB_OK;
 }
 
-static void free_criteria(struct criteria *criteria)
-{
-    json_decref(criteria->file);
-    json_decref(criteria->layer);
-    *criteria = (struct criteria){0};
-}
-
 /* ---- The layer ---- */
 
 /* The layer's value of that setting; NULL: there is no such setting. */
@@ -462,6 +455,7 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
     lb_print_labelled("source    ", lb_json_text(criteria.file, "source", ""));
 done:
     lb_run_free(&run);
-    free_criteria(&criteria);
+    json_decref(criteria.file);
+    json_decref(criteria.layer);
     return st == LB_OK ? LB_OK : lb_fail(err, st, "--explain %.60s: %.400s", name, why.text);
 }
