@@ -233,7 +233,7 @@ static struct lb_spread assume_spread(const struct lb_pair *pair)
 }
 
 /* Fills in the units of a pair that has a time in both runs; the caller frees base and now. */
-static void find_units(const struct lb_run_comparison *comparison, struct lb_pair *pair,
+static void find_units(struct lb_run_comparison *comparison, struct lb_pair *pair,
                        const struct lb_compare_options *options, struct lb_contrast *c)
 {
     enum lb_unit unit = comparison->unit;
@@ -251,6 +251,7 @@ static void find_units(const struct lb_run_comparison *comparison, struct lb_pai
         (c->base_count < LB_SHIFT_MIN_UNITS || c->now_count < LB_SHIFT_MIN_UNITS)) {
         c->spread = assume_spread(pair);
         pair->assumed_spread = c->spread.deviation;
+        comparison->assumed++;
     }
     if (unit == LB_UNIT_RUN && c->base_count >= 2)
         c->spread.deviation =
@@ -337,14 +338,6 @@ static void compare_times(struct lb_run_comparison *comparison,
     free(cases);
 }
 
-static bool assumes_spread(const struct lb_run_comparison *comparison)
-{
-    for (size_t i = 0; i < comparison->count; i++)
-        if (comparison->pairs[i].assumed_spread > 0)
-            return true;
-    return false;
-}
-
 /* Says which units are compared. */
 static void note_basis(struct lb_run_comparison *comparison, const struct lb_compare_options *how)
 {
@@ -357,7 +350,7 @@ static void note_basis(struct lb_run_comparison *comparison, const struct lb_com
                   "Runs of the same code differ by %.2g %% (standard deviation, from %zu runs of "
                   "the base), which is allowed for.",
                   100 * comparison->spread.deviation, how->base_count + 1);
-    else if (!assumes_spread(comparison))
+    else if (comparison->assumed == 0)
         lb_append(text, size,
                   "Runs of the same code may differ by more than their processes show, which is "
                   "not allowed for: give --compare three or more runs of the base.");
@@ -398,12 +391,10 @@ static void note_runs(const struct lb_run *base, const struct lb_run *now,
 /* Notes for how many cases the spread was assumed, what that can show, and what shows more. */
 static void note_assumed(struct lb_run_comparison *comparison)
 {
-    size_t assumed = 0;
+    const size_t assumed = comparison->assumed;
     double most = 0;
-    for (size_t i = 0; i < comparison->count; i++) {
-        assumed += comparison->pairs[i].assumed_spread > 0;
+    for (size_t i = 0; i < comparison->count; i++)
         most = fmax(most, comparison->pairs[i].assumed_spread);
-    }
     if (assumed > 0)
         lb_append(comparison->notes, sizeof(comparison->notes),
                   "%zu case%s too few processes to show how much they differ: a deviation of %.0f "

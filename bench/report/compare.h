@@ -70,6 +70,7 @@ struct lb_run_comparison {
     const struct lb_row **further;  /* of all pairs; owned */
     size_t counts[LB_CHANGE_COUNT]; /* of pairs by their change */
     size_t compared;                /* pairs with a p-value */
+    size_t assumed;                 /* pairs whose spread was assumed */
     size_t common;                  /* cases with a time in both runs */
     enum lb_unit unit;              /* blocks: the runs took turns block by block */
     struct lb_judgement judgement;  /* that of the options */
