@@ -19,7 +19,10 @@
 #include "support/share_path.h"
 #include "support/subprocess.h"
 
-enum { WATCH_US = 5000 /* how often the time limit and the stop flag are checked */ };
+enum {
+    GNUPLOT_LIMIT_S = 300, /* for all pictures of a run */
+    WATCH_US = 5000        /* how often the time limit and the stop flag are checked */
+};
 
 static const volatile sig_atomic_t *stop_wanted; /* NULL: gnuplot is never stopped early */
 
@@ -342,8 +345,8 @@ static bool has_times(const struct lb_run *run)
 }
 
 enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char *run_folder,
-                                const char *list, double time_limit_s,
-                                struct lb_picture_report *report, struct lb_error *err)
+                                const char *list, struct lb_picture_report *report,
+                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_picture_job job = {.grouped = grouped};
@@ -369,7 +372,7 @@ enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char
     if (!list && report->notes[0])
         lb_append(report->notes, sizeof(report->notes), "; bench-lstm --plot KIND RUN says why");
     if (job.drawing.count > 0)
-        LB_TRY(lb_drawing_draw(&job.drawing, time_limit_s, err));
+        LB_TRY(lb_drawing_draw(&job.drawing, GNUPLOT_LIMIT_S, err));
     report->pictures = job.drawing.count;
 done:
     lb_drawing_free(&job.drawing);

@@ -69,8 +69,8 @@ enum lb_status lb_pictures_check_kinds(const char *flag, const char *kinds, stru
  * there is no such kind. LB_ABSENT: gnuplot is not installed; the .gp and .dat files are written.
  * LB_IO, LB_FAILED, LB_INTERRUPTED: see lb_drawing_draw. */
 enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char *run_folder,
-                                const char *kinds, double time_limit_s,
-                                struct lb_picture_report *report, struct lb_error *err);
+                                const char *kinds, struct lb_picture_report *report,
+                                struct lb_error *err);
 
 /* What the functions that write each kind share. */
 struct lb_picture_job {

@@ -16,8 +16,6 @@
 #include "report/export.h"
 #include "support/terminal.h"
 
-enum { GNUPLOT_LIMIT_S = 300 };
-
 /* A format and the run to write in it. */
 struct export
 {
@@ -91,8 +89,7 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     if (options->benchmark_out)
         LB_TRY(lb_write_file_atomically(options->benchmark_out, write_export,
                                         &(struct export){lb_export_formats, run}, err));
-    enum lb_status drawn =
-        lb_pictures_draw(&grouped, folder, options->plots, GNUPLOT_LIMIT_S, &report, &why);
+    enum lb_status drawn = lb_pictures_draw(&grouped, folder, options->plots, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
         snprintf(report.notes, sizeof(report.notes),
@@ -187,7 +184,7 @@ enum lb_status lb_plot_one(const struct lb_options *options, int *exit_code, str
     lb_warn(run.doubt);
     lb_group_run(&run, options->baseline, &grouped);
     lb_run_folder(path, folder, sizeof(folder));
-    LB_TRY(lb_pictures_draw(&grouped, folder, kind, GNUPLOT_LIMIT_S, &report, err));
+    LB_TRY(lb_pictures_draw(&grouped, folder, kind, &report, err));
     if (report.pictures > 0)
         fprintf(stderr, "%s/plots: %zu picture%s, each as .svg and .png\n", folder, report.pictures,
                 report.pictures == 1 ? "" : "s");

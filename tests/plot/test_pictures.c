@@ -22,7 +22,7 @@ static enum lb_status draw(const struct lb_run *run, const char *kinds, const ch
 {
     struct lb_grouped_run grouped;
     lb_group_run(run, baseline, &grouped);
-    enum lb_status st = lb_pictures_draw(&grouped, scratch_folder(), kinds, 30, report, err);
+    enum lb_status st = lb_pictures_draw(&grouped, scratch_folder(), kinds, report, err);
     lb_grouped_run_free(&grouped);
     return st;
 }
