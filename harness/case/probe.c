@@ -24,19 +24,16 @@ static enum lb_status count_needed(const struct lb_problem *problem, const struc
                                    struct needed *needed, struct lb_error *err)
 {
     struct lb_counts n, all;
-    double size = (double)lb_dtype_size(problem->dtype);
+    double size = (double)lb_dtype_size(problem->dtype), inputs = 0, outputs = 0, kept = 0;
     LB_CHECK(lb_problem_counts(problem, &n, err));
     LB_CHECK(lb_problem_counts(whole, &all, err));
-    double passes = lb_has_backward(problem) ? 2 : 1; /* gradients have the shapes of the rest */
-    double states = (double)n.state + (double)lb_h_count(problem);
-    double mask = problem->cell == LB_CELL_RECURRENT_DROPOUT ? (double)n.state : 0;
-    double outputs = passes * states + (double)n.y + (passes - 1) * (double)n.x;
-    double inputs = passes * states + mask + (double)n.x + (passes - 1) * (double)n.y;
+    for (enum lb_tensor t = LB_X; t < LB_TENSOR_COUNT; t++)
+        *(t < LB_Y ? &inputs : &outputs) += (double)lb_tensor_elements(problem, t);
+    for (enum lb_tensor t = LB_Y; t <= LB_CN && whole->seq_len > problem->seq_len; t++)
+        kept += (double)lb_tensor_elements(whole, t); /* results of all input sets */
+    double weights = (double)n.weights * (lb_has_backward(problem) ? 2 : 1); /* and gradients */
     needed->tensors = (outputs + LB_TIMED_SETS * inputs) * size;
-    needed->host = outputs * size + passes * (double)n.weights * size; /* a copy, and gradients */
-    needed->host += lb_reference_bytes(whole);
-    if (whole->seq_len > problem->seq_len) /* results of all input sets are kept */
-        needed->host += LB_INPUT_SETS * ((double)all.y + states) * size;
+    needed->host = (outputs + weights + LB_INPUT_SETS * kept) * size + lb_reference_bytes(whole);
     return LB_OK;
 }
 

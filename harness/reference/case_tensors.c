@@ -9,14 +9,6 @@
 #include "base/random.h"
 #include "device/weight_packing.h"
 
-/* Elements of a tensor; 0 where the problem has none. */
-static size_t element_count(const struct lb_problem *problem, enum lb_tensor t)
-{
-    size_t steps, width;
-    lb_tensor_shape(problem, t, &steps, &width);
-    return lb_has_tensor(problem, t) ? steps * (size_t)problem->batch * width : 0;
-}
-
 /* ---- In host memory. ------------------------------------------------------------------------ */
 
 void lb_results_poison(const struct lb_results *results)
@@ -56,7 +48,7 @@ enum lb_status lb_results_create(const struct lb_problem *problem, struct lb_res
     LB_TRY(lb_problem_counts(problem, &n, err));
     results->weight_count = n.weights;
     for (int t = LB_Y; t < LB_TENSOR_COUNT; t++) {
-        size_t bytes = element_count(problem, (enum lb_tensor)t) * results->element_bytes;
+        size_t bytes = lb_tensor_elements(problem, (enum lb_tensor)t) * results->element_bytes;
         results->counts[t] = bytes / results->element_bytes;
         if (bytes > 0 && !(results->at[t] = malloc(bytes)))
             LB_TRY(lb_fail(err, LB_OOM, "allocating %zu bytes for results failed", bytes));
@@ -106,7 +98,7 @@ enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct 
         if (!lb_has_tensor(problem, (enum lb_tensor)t))
             continue;
         tensors->bytes[t] =
-            element_count(problem, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
+            lb_tensor_elements(problem, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
         LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[0][t], err));
         tensors->at[1][t] = tensors->at[0][t];
         if (t <= LB_DCN) {

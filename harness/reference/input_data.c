@@ -77,6 +77,13 @@ void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor t, size_t 
         *width = (size_t)problem->directions * P;
 }
 
+size_t lb_tensor_elements(const struct lb_problem *problem, enum lb_tensor t)
+{
+    size_t steps, width;
+    lb_tensor_shape(problem, t, &steps, &width);
+    return lb_has_tensor(problem, t) ? steps * (size_t)problem->batch * width : 0;
+}
+
 /* The sequences that were given as x; NULL when x is drawn. */
 static const struct lb_sequence_file *given_inputs(void)
 {

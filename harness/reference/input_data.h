@@ -36,6 +36,9 @@ bool lb_has_tensor(const struct lb_problem *problem, enum lb_tensor tensor);
 void lb_tensor_shape(const struct lb_problem *problem, enum lb_tensor tensor, size_t *steps,
                      size_t *width);
 
+/* Elements of a tensor; 0 where the problem has none. */
+size_t lb_tensor_elements(const struct lb_problem *problem, enum lb_tensor tensor);
+
 /* The timed calls of a case read one of two sets of inputs, so that no call can know the results of
  * the call before it. The third set, LB_NEW_SET, is read by one call alone: an implementation that
  * looks up what it remembers does not know it. The sets share weights and lengths. */

@@ -61,21 +61,20 @@ static size_t count_non_finite(enum lb_dtype dtype, const void *from, size_t cou
 enum lb_status lb_loss_scale(const struct lb_problem *problem, double scale,
                              struct lb_inputs *inputs, void **storage, struct lb_error *err)
 {
-    size_t size = lb_dtype_size(problem->dtype), counts[LB_Y] = {0}, all = 0, steps, width;
+    size_t size = lb_dtype_size(problem->dtype), all = 0;
     *storage = NULL;
     if (!scales(problem, scale))
         return LB_OK;
-    for (int t = LB_DY; t <= LB_DCN; t++) {
-        lb_tensor_shape(problem, (enum lb_tensor)t, &steps, &width);
-        counts[t] = steps * (size_t)problem->batch * width;
-        all += counts[t];
-    }
+    for (enum lb_tensor t = LB_DY; t <= LB_DCN; t++)
+        all += lb_tensor_elements(problem, t);
     char *at = *storage = malloc(all * size);
     if (!at)
         return lb_fail(err, LB_OOM, "out of memory for scaled gradients");
-    for (int t = LB_DY; t <= LB_DCN; at += counts[t++] * size) {
-        lb_scale_array(problem->dtype, at, inputs->at[t], counts[t], scale);
+    for (enum lb_tensor t = LB_DY; t <= LB_DCN; t++) {
+        size_t count = lb_tensor_elements(problem, t);
+        lb_scale_array(problem->dtype, at, inputs->at[t], count, scale);
         inputs->at[t] = at;
+        at += count * size;
     }
     return LB_OK;
 }

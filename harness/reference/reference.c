@@ -342,33 +342,27 @@ void lb_expected_destroy(struct lb_expected *expected)
 }
 
 /* Host bytes in use at the peak of lb_expected_create, plus those of the weight gradients of all
- * input sets of a batch. An upper bound. */
-static double expected_bytes(const struct lb_problem *problem, size_t rows)
+ * input sets of a batch. An upper bound. weights: elements of them all. */
+static double expected_bytes(const struct lb_problem *problem, size_t rows, double weights)
 {
     struct lb_problem p = *problem;
     p.batch = (int64_t)rows;
     p.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
-    struct lb_lstm_counts n = lb_lstm_counts(&p);
     struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    double size = (double)lb_dtype_size(p.dtype), states = (double)n.state + (double)n.h, net = 0;
+    double size = (double)lb_dtype_size(p.dtype), net = 0;
     lb_lstm_arrays(&p, arrays);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
         net += (double)arrays[i].count;
-    double results = (double)n.y / (double)p.layers + states;
-    /* Packed weights hold the matrices twice, and the vectors of peephole or layernorm once. */
-    double canonical =
-        (double)n.weights / 2 + 10 * (double)p.hidden * (double)(p.layers * p.directions);
-    double gradients = 0;
-    if (lb_has_backward(&p)) {
-        results += (double)n.x + states + canonical;
-        gradients = (LB_INPUT_SETS + 2) * canonical; /* of each row once, and of some rows */
-    }
+    double results = lb_has_backward(&p) ? weights : 0; /* their gradients */
+    for (enum lb_tensor t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        results += (double)lb_tensor_elements(&p, t);
+    /* Of all input sets, of each row once, and of some rows. */
+    double gradients = lb_has_backward(&p) ? (LB_INPUT_SETS + 2) * weights : 0;
     /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
      * the weights as drawn. */
     double evaluation =
         net * (p.dtype == LB_F64 || p.dtype == LB_INT8 ? sizeof(double) : sizeof(float));
-    return (net + gradients + canonical) * sizeof(double) + evaluation +
-           (results + canonical) * size;
+    return (net + gradients + weights) * sizeof(double) + evaluation + (results + weights) * size;
 }
 
 /* One set of inputs: which rows it has, and their values. */
@@ -613,14 +607,10 @@ double lb_reference_bytes(const struct lb_problem *problem)
     double inputs = 0;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
-    for (int t = 0; t < LB_Y; t++) {
-        size_t steps, width;
-        lb_tensor_shape(problem, (enum lb_tensor)t, &steps, &width);
-        if (lb_has_tensor(problem, (enum lb_tensor)t))
-            inputs += (double)steps * (double)problem->batch * (double)width;
-    }
+    for (enum lb_tensor t = LB_X; t < LB_Y; t++)
+        inputs += (double)lb_tensor_elements(problem, t);
     return LB_INPUT_SETS * inputs * (double)lb_dtype_size(problem->dtype) +
-           expected_bytes(problem, lb_row_count(problem));
+           expected_bytes(problem, lb_row_count(problem), (double)n.weights);
 }
 
 /* Moves every weight by about a rounding of the dtype, up or down at random. */
