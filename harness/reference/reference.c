@@ -625,23 +625,22 @@ static void shake_weights(const struct lb_oracle *net)
 /* Measures another evaluation; a plain one has shaken weights. The oracle's weights are gone, so
  * all inputs are drawn anew. */
 static enum lb_status measure_other(const struct lb_expected *expected,
-                                    enum lb_arithmetic arithmetic, struct lb_deviation *deviations,
-                                    struct lb_error *err)
+                                    enum lb_arithmetic arithmetic, struct lb_deviation *deviations)
 {
     enum lb_status st = LB_OK;
     struct evaluation evaluation = {.started = false};
     struct lb_expected *drawn = NULL;
     double *once = NULL;
-    LB_TRY(draw_expected(&expected->problem, expected->seed, expected->rows, &drawn, err));
+    LB_TRY(draw_expected(&expected->problem, expected->seed, expected->rows, &drawn, NULL));
     drawn->net.carried_every = expected->net.carried_every;
     if (arithmetic == LB_PLAIN)
         shake_weights(&drawn->net);
-    LB_TRY(begin_evaluation(&drawn->net, arithmetic, &evaluation, err));
+    LB_TRY(begin_evaluation(&drawn->net, arithmetic, &evaluation, NULL));
     if (lb_has_backward(&expected->problem)) {
         once = lb_needed(malloc(gradient_count(expected) * sizeof(*once)));
-        LB_TRY(lb_expected_gradients(expected, NULL, 0, once, err));
+        LB_TRY(lb_expected_gradients(expected, NULL, 0, once, NULL));
     }
-    LB_TRY(measure_evaluation(expected, &evaluation, once, deviations, err));
+    LB_TRY(measure_evaluation(expected, &evaluation, once, deviations, NULL));
 done:
     end_evaluation(&evaluation);
     free(once);
@@ -661,7 +660,7 @@ static bool take_larger_deviations(struct lb_expected *expected, const struct lb
     if (!lb_is_wide(p) || near || expected->twice || !isfinite(check->err_norm))
         return false;
     struct lb_deviation *others = lb_needed(calloc(slices, sizeof(*others)));
-    expected->twice = measure_other(expected, LB_PLAIN, others, NULL) == LB_OK;
+    expected->twice = measure_other(expected, LB_PLAIN, others) == LB_OK;
     for (size_t i = 0; i < slices && expected->twice; i++) {
         struct lb_deviation *own = &expected->deviations[LB_PLAIN][i];
         own->max_abs = fmax(own->max_abs, others[i].max_abs);
@@ -679,7 +678,7 @@ static bool compare_by(struct lb_expected *expected, enum lb_arithmetic arithmet
     struct lb_deviation **deviations = &expected->deviations[arithmetic];
     if (!*deviations) {
         *deviations = lb_needed(calloc(lb_slice_count(&expected->problem), sizeof(**deviations)));
-        if (measure_other(expected, arithmetic, *deviations, NULL) != LB_OK) {
+        if (measure_other(expected, arithmetic, *deviations) != LB_OK) {
             free(*deviations);
             *deviations = NULL;
             return false;
