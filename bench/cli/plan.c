@@ -8,7 +8,6 @@
 #include "base/memory.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "record/json.h"
 #include "support/texts.h"
 
 /* The values that an axis takes for the current line. */

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "case/probe.h"
-#include "record/json.h"
 
 /* A problem of the plan. Work is counted in whole milliseconds, so that machines whose
  * floating-point sums differ in the last bits compute the same totals. */

@@ -108,6 +108,15 @@ const char *lb_json_text(const json_t *object, const char *key, const char *fall
     return text ? text : fallback;
 }
 
+size_t lb_json_number(json_t *table, const char *text, size_t next)
+{
+    const json_t *known = json_object_get(table, text);
+    if (known)
+        return (size_t)json_integer_value(known);
+    json_object_set_new(table, text, json_integer((json_int_t)next));
+    return next;
+}
+
 bool lb_read_line(const char *path, const char *word, char *text, size_t size)
 {
     char *line = NULL;

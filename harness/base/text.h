@@ -30,6 +30,10 @@ bool lb_is_utf8(const char *text);
 /* The text under a key of a JSON object; fallback, which may be NULL, where there is none. */
 const char *lb_json_text(const struct json_t *object, const char *key, const char *fallback);
 
+/* The number that the text has in a JSON object that serves as a table. A text that is not there
+ * gets the number `next`. */
+size_t lb_json_number(struct json_t *table, const char *text, size_t next);
+
 /* Reads the rest of the first line of the file that begins with `word`, without its newline; with
  * "" the first line. False, and text "", where there is none. */
 bool lb_read_line(const char *path, const char *word, char *text, size_t size);

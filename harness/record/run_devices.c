@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "record/environment.h"
-#include "record/json.h"
 
 bool lb_by_parse(const char *word, enum lb_by *by)
 {

@@ -14,7 +14,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "record/environment.h"
-#include "record/json.h"
 
 static json_t *now_json(void)
 {
