@@ -70,7 +70,7 @@ static enum lb_status multiply(void *user, struct lb_error *err)
 static enum lb_status launch_empty(void *user, struct lb_error *err)
 {
     (void)user;
-    return lb_launch_empty(lb_device()->stream(), err);
+    return lb_launch_empty(err);
 }
 
 static enum lb_status launch_many(void *user, struct lb_error *err)
@@ -198,7 +198,7 @@ static enum lb_status measure_latencies(struct bench *b, struct lb_error *err)
 {
     struct lb_latencies found;
     double *all = b->ceilings->all;
-    enum lb_status st = lb_latency_measure(b->ceilings->cores, lb_device()->stream(), &found, err);
+    enum lb_status st = lb_latency_measure(b->ceilings->cores, &found, err);
     all[LB_BARRIER_NS] = found.grid_barrier_ns;
     all[LB_CLUSTER_BARRIER_NS] = found.cluster_barrier_ns;
     all[LB_PEER_NS] = found.peer_ns;

@@ -98,18 +98,17 @@ __global__ void empty_kernel()
 
 using kernel_function = void (*)(int, int *, unsigned *);
 
+/* What the kernels write to, on the device. */
 struct bench {
-    cudaStream_t stream;
-    cudaEvent_t from, to;
-    int *done;
-    unsigned *words;
+    void *done, *words;
 };
+
+constexpr size_t words_bytes = 128 * sizeof(unsigned);
 
 /* Times one launch of that many rounds. cluster: blocks per cluster; 0: a cooperative launch. */
 static enum lb_status run(const bench &b, kernel_function kernel, int blocks, int cluster,
-                          int rounds, float *ms, struct lb_error *err)
+                          int rounds, double *ns, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
     int done = 0;
     cudaLaunchAttribute attribute = {};
     cudaLaunchConfig_t config = {};
@@ -121,41 +120,32 @@ static enum lb_status run(const bench &b, kernel_function kernel, int blocks, in
         attribute.val.cooperative = 1;
     config.gridDim = dim3(static_cast<unsigned>(blocks));
     config.blockDim = dim3(threads);
-    config.stream = b.stream;
+    config.stream = static_cast<cudaStream_t>(lb_device()->stream());
     config.attrs = &attribute;
     config.numAttrs = 1;
-    LB_TRY(lb_cuda_check(cudaMemsetAsync(b.words, 0, 128 * sizeof(*b.words), b.stream), "zeroing",
-                         err));
-    LB_TRY(lb_cuda_check(cudaEventRecord(b.from, b.stream), "recording an event", err));
-    LB_TRY(lb_cuda_check(cudaLaunchKernelEx(&config, kernel, rounds, b.done, b.words), "launching",
-                         err));
-    LB_TRY(lb_cuda_check(cudaEventRecord(b.to, b.stream), "recording an event", err));
-    LB_TRY(lb_cuda_check(
-        cudaMemcpyAsync(&done, b.done, sizeof(done), cudaMemcpyDeviceToHost, b.stream),
-        "reading a count", err));
-    LB_TRY(lb_cuda_check(cudaStreamSynchronize(b.stream), "waiting for the device", err));
-    LB_TRY(lb_cuda_check(cudaEventElapsedTime(ms, b.from, b.to), "reading the time", err));
-    if (done != rounds)
-        st = lb_fail(err, LB_FAILED, "an SM waited too long for another SM");
-done:
-    return st;
+    LB_CHECK(lb_device()->fill(b.words, 0, words_bytes, err));
+    LB_CHECK(lb_device()->start(err));
+    LB_CHECK(lb_cuda_check(cudaLaunchKernelEx(&config, kernel, rounds, static_cast<int *>(b.done),
+                                              static_cast<unsigned *>(b.words)),
+                           "launching", err));
+    LB_CHECK(lb_device()->stop(ns, err));
+    LB_CHECK(lb_device()->download(&done, b.done, sizeof(done), err));
+    return done == rounds ? LB_OK : lb_fail(err, LB_FAILED, "an SM waited too long for another SM");
 }
 
 /* *ns per round: from the shortest of the long runs minus the shortest of the short runs. */
 static enum lb_status time_round(const bench &b, kernel_function kernel, int blocks, int cluster,
                                  double *ns, struct lb_error *err)
 {
-    enum lb_status st = LB_OK;
-    float few = INFINITY, many = INFINITY, ms = 0;
+    double few = INFINITY, many = INFINITY, took = 0;
     for (int i = 0; i < repeats; i++) {
-        LB_TRY(run(b, kernel, blocks, cluster, few_rounds, &ms, err));
-        few = fminf(few, ms);
-        LB_TRY(run(b, kernel, blocks, cluster, many_rounds, &ms, err));
-        many = fminf(many, ms);
+        LB_CHECK(run(b, kernel, blocks, cluster, few_rounds, &took, err));
+        few = fmin(few, took);
+        LB_CHECK(run(b, kernel, blocks, cluster, many_rounds, &took, err));
+        many = fmin(many, took);
     }
-    *ns = static_cast<double>(many - few) * 1e6 / (many_rounds - few_rounds);
-done:
-    return st;
+    *ns = (many - few) / (many_rounds - few_rounds);
+    return LB_OK;
 }
 
 /* Times the barrier of a cluster of 16 blocks where the device starts one that large, else of 8. */
@@ -183,7 +173,7 @@ static enum lb_status has_clusters(bool *has, struct lb_error *err)
 
 } // namespace lb_latency
 
-enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
+enum lb_status lb_latency_measure(int sm_count, struct lb_latencies *latencies,
                                   struct lb_error *err)
 {
     using namespace lb_latency;
@@ -192,11 +182,8 @@ enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencie
     bool clusters = false;
     double trip = NAN;
     *latencies = {NAN, NAN, NAN, NAN};
-    b.stream = static_cast<cudaStream_t>(stream);
-    LB_TRY(lb_cuda_check(cudaMalloc(&b.done, sizeof(*b.done)), "allocating", err));
-    LB_TRY(lb_cuda_check(cudaMalloc(&b.words, 128 * sizeof(*b.words)), "allocating", err));
-    LB_TRY(lb_cuda_check(cudaEventCreate(&b.from), "creating an event", err));
-    LB_TRY(lb_cuda_check(cudaEventCreate(&b.to), "creating an event", err));
+    LB_TRY(lb_device()->allocate(sizeof(int), &b.done, err));
+    LB_TRY(lb_device()->allocate(words_bytes, &b.words, err));
     LB_TRY(time_round(b, grid_barrier_kernel, sm_count, 0, &latencies->grid_barrier_ns, err));
     LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
     latencies->l2_ns = trip / 2; /* a round is two stores, one in each direction */
@@ -207,17 +194,14 @@ enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencie
         latencies->peer_ns = trip / 2;
     }
 done:
-    if (b.to)
-        (void)cudaEventDestroy(b.to);
-    if (b.from)
-        (void)cudaEventDestroy(b.from);
-    (void)cudaFree(b.words);
-    (void)cudaFree(b.done);
+    lb_device()->release(b.words);
+    lb_device()->release(b.done);
     return st;
 }
 
-enum lb_status lb_launch_empty(void *stream, struct lb_error *err)
+enum lb_status lb_launch_empty(struct lb_error *err)
 {
-    lb_latency::empty_kernel<<<1, lb_latency::threads, 0, static_cast<cudaStream_t>(stream)>>>();
+    lb_latency::empty_kernel<<<1, lb_latency::threads, 0,
+                               static_cast<cudaStream_t>(lb_device()->stream())>>>();
     return lb_cuda_check(cudaGetLastError(), "launching an empty kernel", err);
 }

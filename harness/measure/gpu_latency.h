@@ -18,16 +18,15 @@ struct lb_latencies {
     double l2_ns;              /* store to global memory, polled by another SM */
 };
 
-/* Measures on the current device, which has sm_count SMs; stream is a cudaStream_t. Takes about 100
- * ms. Every wait in it is bounded: LB_FAILED when one takes too long. Otherwise LB_OOM and
- * LB_FAILED as lb_cuda_check. After a failure *latencies holds what was measured before, else NaN.
- */
-enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
+/* Measures on the open device, which has sm_count SMs, on its stream. Takes about 100 ms. Every
+ * wait in it is bounded: LB_FAILED when one takes too long. Otherwise LB_OOM and LB_FAILED as
+ * lb_cuda_check. After a failure *latencies holds what was measured before, else NaN. */
+enum lb_status lb_latency_measure(int sm_count, struct lb_latencies *latencies,
                                   struct lb_error *err);
 
-/* Enqueues a kernel of one warp that does nothing on the stream (cudaStream_t), which may be
- * capturing. LB_FAILED with CUDA's message. */
-enum lb_status lb_launch_empty(void *stream, struct lb_error *err);
+/* Enqueues a kernel of one warp that does nothing on the device's stream, which may be capturing.
+ * LB_FAILED with CUDA's message. */
+enum lb_status lb_launch_empty(struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -94,7 +94,7 @@ static enum lb_status allocate(struct lb_error *err)
 static enum lb_status measure_latencies(struct lb_error *err)
 {
     struct lb_latencies latencies;
-    return lb_latency_measure(1, NULL, &latencies, err);
+    return lb_latency_measure(1, &latencies, err);
 }
 
 static enum lb_status create_streams(struct lb_error *err)

@@ -57,7 +57,7 @@ enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *scratc
     return LB_OK;
 }
 
-enum lb_status lb_launch_empty(void *stream, struct lb_error *err)
+enum lb_status lb_launch_empty(struct lb_error *err)
 {
     return work(2000, err);
 }
@@ -81,7 +81,7 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
                 err);
 }
 
-enum lb_status lb_latency_measure(int sm_count, void *stream, struct lb_latencies *latencies,
+enum lb_status lb_latency_measure(int sm_count, struct lb_latencies *latencies,
                                   struct lb_error *err)
 {
     *latencies = (struct lb_latencies){1500, 300, 200, 700};
