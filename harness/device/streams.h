@@ -23,18 +23,15 @@ struct lb_streams;
 
 /* Makes count streams, at most LB_STREAMS_MAX; `stream` (cudaStream_t) becomes stream 0. cuBLAS
  * handles are kept until the calling thread ends, and bound to these streams until the next create.
- * Here and below: LB_OOM or LB_FAILED with the library's message. */
-enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
+ * scratch [count * lb_stream_scratch_bytes()] bytes is theirs: otherwise cuBLAS would allocate
+ * scratch itself, which is neither recorded nor deterministic. Here and below: LB_OOM or LB_FAILED
+ * with the library's message. */
+enum lb_status lb_streams_create(int count, void *stream, void *scratch, struct lb_streams **out,
                                  struct lb_error *err);
 void lb_streams_destroy(struct lb_streams *streams); /* accepts NULL; the work must be done */
 
 /* Stream number stream_index as a cudaStream_t. */
 void *lb_stream_handle(const struct lb_streams *streams, int stream_index);
-
-/* Gives the streams' handles their scratch: memory [count * lb_stream_scratch_bytes()] bytes.
- * Otherwise cuBLAS would allocate scratch itself, which is neither recorded nor deterministic. */
-enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *memory,
-                                        struct lb_error *err);
 
 /* Work enqueued on stream `waiter` from now on starts after all work that is on stream `awaited`
  * now. */

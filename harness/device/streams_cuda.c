@@ -54,11 +54,13 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
                    (double)free_bytes / (1 << 20));
 }
 
-/* Creates a stream's handle if needed and binds it to the stream, which also drops its workspace.
- * The handle's mode is set each time, so that a failure to set it never leaves a handle without. */
-static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
+/* Creates a stream's handle if needed and binds it to the stream, which drops its workspace, and to
+ * that part of scratch. The handle's mode is set each time, so that a failure to set it never
+ * leaves a handle without. */
+static enum lb_status bind_handle(struct lb_streams *streams, int stream_index, char *scratch,
                                   struct lb_error *err)
 {
+    const size_t bytes = lb_stream_scratch_bytes();
     if (!handles[stream_index]) {
         LB_CHECK(create_handle(&handles[stream_index], err));
         LB_CHECK(lb_at_thread_end(destroy_handle, handles[stream_index], err));
@@ -68,12 +70,15 @@ static enum lb_status bind_handle(struct lb_streams *streams, int stream_index,
                             handles[stream_index],
                             CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
                         "setting cuBLAS up", err));
-    return check_blas(
+    LB_CHECK(check_blas(
         lb_cublas.cublasSetStream_v2(handles[stream_index], streams->handles[stream_index]),
-        "setting cuBLAS up", err);
+        "setting cuBLAS up", err));
+    return check_blas(lb_cublas.cublasSetWorkspace_v2(
+                          handles[stream_index], scratch + (size_t)stream_index * bytes, bytes),
+                      "giving cuBLAS its workspace", err);
 }
 
-enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
+enum lb_status lb_streams_create(int count, void *stream, void *scratch, struct lb_streams **out,
                                  struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -87,7 +92,7 @@ enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **ou
         streams->count = i + 1;
         LB_TRY(lb_cuda_check(cudaEventCreateWithFlags(&streams->marks[i], cudaEventDisableTiming),
                              "creating an event", err));
-        LB_TRY(bind_handle(streams, i, err));
+        LB_TRY(bind_handle(streams, i, scratch, err));
     }
 done:
     if (st == LB_OK)
@@ -121,17 +126,6 @@ size_t lb_stream_scratch_bytes(void)
 void *lb_stream_handle(const struct lb_streams *streams, int stream_index)
 {
     return streams->handles[stream_index];
-}
-
-enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *memory,
-                                        struct lb_error *err)
-{
-    for (int i = 0; i < streams->count; i++)
-        LB_CHECK(check_blas(lb_cublas.cublasSetWorkspace_v2(
-                                handles[i], (char *)memory + (size_t)i * lb_stream_scratch_bytes(),
-                                lb_stream_scratch_bytes()),
-                            "giving cuBLAS its workspace", err));
-    return LB_OK;
 }
 
 enum lb_status lb_stream_wait(struct lb_streams *streams, int waiter, int awaited,

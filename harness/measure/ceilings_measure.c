@@ -246,8 +246,7 @@ enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
     LB_TRY(lb_timer_create(LB_DEVICE, false, &b.timer, err));
     LB_TRY(lb_device_space.allocate(b.bytes, &b.memory, err));
     LB_TRY(lb_device_space.allocate(lb_stream_scratch_bytes(), &b.workspace, err));
-    LB_TRY(lb_streams_create(1, lb_device()->stream(), &b.streams, err));
-    LB_TRY(lb_streams_set_workspace(b.streams, b.workspace, err));
+    LB_TRY(lb_streams_create(1, lb_device()->stream(), b.workspace, &b.streams, err));
     LB_TRY(fill_random(&b, err));
     LB_TRY(measure_gemms(&b, err));
     LB_TRY(measure_calls(&b, err));

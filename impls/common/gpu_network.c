@@ -78,8 +78,7 @@ enum lb_status lb_gpu_network_prepare(void *state, const struct lb_buffers *buff
                                  .reserve = {.base = buffers->reserve},
                                  .workspace = {.base = buffers->workspace}};
     void *scratch = net->carve(state, &parts);
-    LB_CHECK(lb_streams_create(net->stream_count, net->stream, &net->streams, err));
-    LB_CHECK(lb_streams_set_workspace(net->streams, scratch, err));
+    LB_CHECK(lb_streams_create(net->stream_count, net->stream, scratch, &net->streams, err));
     if (net->canonical)
         LB_CHECK(lb_packed_upload(p, &lb_device_space, net->weights, weights, err));
     if (p->ragged)

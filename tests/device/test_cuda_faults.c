@@ -100,7 +100,7 @@ static enum lb_status measure_latencies(struct lb_error *err)
 static enum lb_status create_streams(struct lb_error *err)
 {
     struct lb_streams *streams;
-    return lb_streams_create(1, NULL, &streams, err);
+    return lb_streams_create(1, NULL, NULL, &streams, err);
 }
 
 /* Returns 0 when status, message and whether the device is lost are as expected. */

@@ -35,10 +35,12 @@ static bool leaves_out(enum fake_wait which)
            (which != FAKE_WAIT || waits == left_out.nth);
 }
 
-enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
+enum lb_status lb_streams_create(int count, void *stream, void *scratch, struct lb_streams **out,
                                  struct lb_error *err)
 {
     (void)stream;
+    if (count < 1 || !scratch)
+        return lb_fail(err, LB_FAILED, "no scratch");
     *out = malloc(sizeof(**out));
     if (!*out)
         return lb_fail(err, LB_OOM, "out of memory");
@@ -61,12 +63,6 @@ void *lb_stream_handle(const struct lb_streams *streams, int stream_index)
 {
     (void)streams;
     return fake_queue_stream(stream_index);
-}
-
-enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *memory,
-                                        struct lb_error *err)
-{
-    return streams->count > 0 && memory ? LB_OK : lb_fail(err, LB_FAILED, "no workspace");
 }
 
 static enum lb_status check_stream(const struct lb_streams *streams, int stream_index,

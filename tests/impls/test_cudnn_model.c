@@ -426,13 +426,16 @@ static void *pass_by(void *user)
 {
     struct lb_problem problem = trial_problem("T5_B2_H4/f32/infer");
     struct lb_streams *streams = NULL;
+    void *scratch = NULL;
     (void)user;
     assert_int_equal(lb_device()->enter(NULL), LB_OK);
     const struct lb_exec_config config = {
         .stream = lb_device()->stream(), .threads = 1, .variant = "standard"};
     assert_ptr_not_equal(config.stream, first_stream);
-    assert_int_equal(lb_streams_create(1, config.stream, &streams, NULL), LB_OK);
+    assert_int_equal(lb_device()->allocate(lb_stream_scratch_bytes(), &scratch, NULL), LB_OK);
+    assert_int_equal(lb_streams_create(1, config.stream, scratch, &streams, NULL), LB_OK);
     lb_streams_destroy(streams);
+    lb_device()->release(scratch);
     void *self = calloc(1, lb_impl_cudnn.state_size);
     assert_int_equal(lb_impl_cudnn.create(self, &problem, &config, NULL), LB_OK);
     lb_impl_cudnn.destroy(self);

@@ -35,7 +35,7 @@ static enum lb_status work(double ns, struct lb_error *err)
 
 /* ---- What is enqueued on it: these functions stand for the library's. ------------------------ */
 
-enum lb_status lb_streams_create(int count, void *stream, struct lb_streams **out,
+enum lb_status lb_streams_create(int count, void *stream, void *scratch, struct lb_streams **out,
                                  struct lb_error *err)
 {
     *out = NULL;
@@ -49,12 +49,6 @@ void lb_streams_destroy(struct lb_streams *streams)
 size_t lb_stream_scratch_bytes(void)
 {
     return 64;
-}
-
-enum lb_status lb_streams_set_workspace(struct lb_streams *streams, void *scratch,
-                                        struct lb_error *err)
-{
-    return LB_OK;
 }
 
 enum lb_status lb_launch_empty(struct lb_error *err)
