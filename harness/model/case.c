@@ -208,16 +208,10 @@ static struct part next_part(const char **cursor, char separator)
     return part;
 }
 
-static bool is_name(struct part part)
+bool lb_is_name(const char *text, size_t length)
 {
-    if (part.length == 0 || part.length >= LB_NAME_SIZE)
-        return false;
-    for (size_t i = 0; i < part.length; i++) {
-        char ch = part.at[i];
-        if (!(ch >= 'a' && ch <= 'z') && !(ch >= '0' && ch <= '9') && ch != '_')
-            return false;
-    }
-    return true;
+    return length > 0 && length < LB_NAME_SIZE &&
+           strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_") >= length;
 }
 
 static void copy_name(char name[LB_NAME_SIZE], struct part part)
@@ -234,7 +228,7 @@ static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *
     const char *colon = memchr(part.at, ':', part.length);
     struct part name = {part.at, colon ? (size_t)(colon - part.at) : part.length};
     *mistake = part.at;
-    if (!is_name(name))
+    if (!lb_is_name(name.at, name.length))
         return lb_fail(err, LB_INVALID,
                        "'%.*s' is neither an implementation's name (a-z, 0-9, _) nor sizes such as "
                        "T25_B16_I512_H512",
@@ -245,7 +239,7 @@ static enum lb_status parse_impl(struct part part, struct lb_case *c, unsigned *
         return LB_OK;
     struct part variant = {colon + 1, part.length - name.length - 1};
     *mistake = colon + 1;
-    if (!is_name(variant))
+    if (!lb_is_name(variant.at, variant.length))
         return lb_fail(err, LB_INVALID, "'%.*s' is not a variant's name (a-z, 0-9, _)",
                        (int)variant.length, variant.at);
     *given |= LB_GIVEN_VARIANT;

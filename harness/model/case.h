@@ -124,6 +124,10 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err);
 bool lb_case_same(const struct lb_case *a, const struct lb_case *b);
 bool lb_case_same_problem(const struct lb_case *a, const struct lb_case *b);
 
+/* Whether text[0..length) may name an implementation or a variant: a-z, 0-9 and _, of 1 to
+ * LB_NAME_SIZE - 1 characters. */
+bool lb_is_name(const char *text, size_t length);
+
 /* Reads the decimal number text[0..length) into *value. LB_INVALID, with what is allowed, unless it
  * is a whole number from min to 2^63 - 1. */
 enum lb_status lb_parse_int(const char *text, size_t length, int64_t min, int64_t *value,

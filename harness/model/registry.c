@@ -14,13 +14,6 @@
 #include "base/suggest.h"
 #include "model/case.h"
 
-static bool is_name(const char *name)
-{
-    size_t length = name ? strlen(name) : 0;
-    return length > 0 && length < LB_NAME_SIZE &&
-           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_") == length;
-}
-
 static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error *err)
 {
     const char *const *variants = impl->variants;
@@ -30,7 +23,7 @@ static enum lb_status check_variants(const struct lb_impl *impl, struct lb_error
         if (i == LB_VARIANTS_MAX)
             return lb_fail(err, LB_INVALID, "%s: it has more than %d variants", impl->name,
                            LB_VARIANTS_MAX);
-        if (!is_name(variants[i]))
+        if (!lb_is_name(variants[i], strlen(variants[i])))
             return lb_fail(err, LB_INVALID, "%s: variant '%s': allowed are a-z, 0-9 and _",
                            impl->name, variants[i]);
         for (size_t k = 0; k < i; k++)
@@ -68,7 +61,7 @@ enum lb_status lb_impl_check(const struct lb_impl *impl, struct lb_error *err)
         return lb_fail(err, LB_INVALID,
                        "built with a struct lb_impl of %zu bytes, this program has %zu",
                        impl->struct_bytes, sizeof(struct lb_impl));
-    if (!is_name(impl->name))
+    if (!impl->name || !lb_is_name(impl->name, strlen(impl->name)))
         return lb_fail(err, LB_INVALID, "name '%s': allowed are 1 to %d of a-z, 0-9 and _",
                        impl->name ? impl->name : "(null)", LB_NAME_SIZE - 1);
     const char *missing = missing_slot(impl);
