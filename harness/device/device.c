@@ -91,14 +91,14 @@ const struct lb_device_info *lb_device_known(struct lb_error *why)
     return NULL;
 }
 
-enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
-                               const char *what, struct lb_error *why)
+enum lb_status lb_device_needs(const struct lb_device_info *device, int major, const char *what,
+                               struct lb_error *why)
 {
-    if (!device || 10 * device->major + device->minor >= 10 * major + minor)
+    if (!device || device->major >= major)
         return LB_OK;
     const char *name = device->name[0] ? device->name : "device";
-    return lb_fail(why, LB_UNSUPPORTED, "%s%sneeds compute capability %d.%d, this is %s %s (%d.%d)",
-                   what, what[0] ? " " : "", major, minor,
+    return lb_fail(why, LB_UNSUPPORTED, "%s%sneeds compute capability %d.0, this is %s %s (%d.%d)",
+                   what, what[0] ? " " : "", major,
                    strchr("AEIO", name[0]) || strncmp(name, "NV", 2) == 0 ? "an" : "a", name,
                    device->major, device->minor);
 }

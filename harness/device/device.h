@@ -126,11 +126,11 @@ void lb_device_assume(const struct lb_device_info *info, const char *absent);
  * is none, with the reason in why. Touches no device. */
 const struct lb_device_info *lb_device_known(struct lb_error *why);
 
-/* LB_OK when the device (NULL: unknown) has at least that compute capability; else LB_UNSUPPORTED
- * with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject of that
- * sentence, such as "a cluster of blocks"; "" for the implementation itself. */
-enum lb_status lb_device_needs(const struct lb_device_info *device, int major, int minor,
-                               const char *what, struct lb_error *why);
+/* LB_OK when the device (NULL: unknown) has at least compute capability major.0; else
+ * LB_UNSUPPORTED with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject of
+ * that sentence, such as "a cluster of blocks"; "" for the implementation itself. */
+enum lb_status lb_device_needs(const struct lb_device_info *device, int major, const char *what,
+                               struct lb_error *why);
 
 /* Keeps the device busy for about 50 ms, so that it has its clock when short times are compared: an
  * idle device's clock is low, and the first of several candidates would be at a disadvantage. */

@@ -8,7 +8,7 @@ enum lb_status lb_gpu_network_supports(const struct lb_problem *problem,
                                        const struct lb_exec_config *config, struct lb_error *why)
 {
     (void)problem, (void)config;
-    return lb_device_needs(lb_device_known(NULL), 8, 0, "", why);
+    return lb_device_needs(lb_device_known(NULL), 8, "", why);
 }
 
 struct lb_gpu_network lb_gpu_network_make(const struct lb_problem *problem,

@@ -41,7 +41,7 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
                        (long long)p->seq_len, SEQ_LEN_MAX);
     if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
         return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
-    return lb_device_needs(device, 8, 0, "", why); /* as the kernels of the harness do */
+    return lb_device_needs(device, 8, "", why); /* as the kernels of the harness do */
 }
 
 static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,

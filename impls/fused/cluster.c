@@ -128,7 +128,7 @@ static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_err
     if (p->act != LB_ACT_TANH)
         return lb_fail(why, LB_UNSUPPORTED, "%s: the cluster kernels know tanh only",
                        lb_act_name(p->act));
-    return lb_device_needs(v->device, 9, 0, "a cluster of blocks", why);
+    return lb_device_needs(v->device, 9, "a cluster of blocks", why);
 }
 
 static int cluster_plan(const struct lb_fused_view *view, bool backward,

@@ -98,7 +98,7 @@ static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_err
         return lb_fail(why, LB_UNSUPPORTED,
                        "%s: the grid kernels mark a step in a bit of h that only tanh leaves free",
                        lb_act_name(p->act));
-    return lb_device_needs(v->device, 8, 0, "", why);
+    return lb_device_needs(v->device, 8, "", why);
 }
 
 /* Fills in a plan whose tile is set. Returns false where it does not fit the device. */

@@ -149,7 +149,7 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
     int count = 0, candidates = !on_tensor_cores(p) ? PLAIN_TILES
                                 : backward          ? TILES
                                                     : FORWARD_TILES;
-    if (lb_device_needs(view->device, 8, 0, "", why) != LB_OK)
+    if (lb_device_needs(view->device, 8, "", why) != LB_OK)
         return 0;
     for (int i = 0; i < candidates; i++) {
         const struct lb_step_tile *t = &tiles[i];
