@@ -87,24 +87,18 @@ enum lb_status lb_gpu_network_prepare(void *state, const struct lb_buffers *buff
     return LB_OK;
 }
 
-const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir, enum lb_weight which)
-{
-    const struct lb_problem *p = net->problem;
-    return net->weights ? net->weights + lb_packed_offset(p, p->dtype, (size_t)layer_dir, which)
-                        : NULL;
-}
-
 struct lb_gpu_weights lb_gpu_weights_of(const struct lb_gpu_network *net, int64_t layer_dir)
 {
-    struct lb_gpu_weights w = {.w_ih = lb_gpu_weight(net, layer_dir, LB_W_IH),
-                               .w_hh = lb_gpu_weight(net, layer_dir, LB_W_HH)};
-    if (lb_cell_weight_count(net->problem) > 0)
-        w.w_cell = lb_gpu_weight(net, layer_dir, LB_W_CELL);
-    for (int which = 0; net->gradients && which < LB_WEIGHT_COUNT; which++)
-        w.dweights[which] =
-            net->gradients + lb_packed_offset(net->problem, net->gradients_dtype, (size_t)layer_dir,
-                                              (enum lb_weight)which);
-    return w;
+    struct lb_gpu_weights of = {{NULL}, {NULL}};
+    for (enum lb_weight w = LB_W_IH; w < LB_WEIGHT_COUNT; w++) {
+        const struct lb_problem *p = net->problem;
+        size_t e = (size_t)layer_dir;
+        if (net->weights)
+            of.weights[w] = net->weights + lb_packed_offset(p, p->dtype, e, w);
+        if (net->gradients)
+            of.dweights[w] = net->gradients + lb_packed_offset(p, net->gradients_dtype, e, w);
+    }
+    return of;
 }
 
 enum lb_status lb_gpu_network_gradients(void *state, const struct lb_gradients *gradients,
@@ -148,56 +142,51 @@ enum lb_status lb_gpu_gemm(const struct lb_gpu_network *net, int stream_index, s
 
 /* ---- State ---------------------------------------------------------------------------------- */
 
-/* Elements of c, and of h, of one layer_dir. */
-static int64_t c_count(const struct lb_gpu_network *net)
-{
-    return net->problem->batch * net->problem->hidden;
-}
+/* h and c of one layer_dir, or their gradients, in tensors of the case. */
+struct state {
+    void *h, *c;
+    int64_t h_count, c_count; /* elements */
+    void *stream;
+};
 
-static int64_t h_count(const struct lb_gpu_network *net)
+static struct state state_of(const struct lb_gpu_network *net, int stream_index, int64_t layer_dir,
+                             const void *h, const void *c)
 {
-    return net->problem->batch * lb_h_size(net->problem);
-}
-
-/* Element 0 of a layer_dir in a tensor of the case. */
-static void *c_at(const struct lb_gpu_network *net, const void *base, int64_t layer_dir)
-{
-    return lb_gpu_storage_at(net, base, layer_dir * c_count(net));
-}
-
-static void *h_at(const struct lb_gpu_network *net, const void *base, int64_t layer_dir)
-{
-    return lb_gpu_storage_at(net, base, layer_dir * h_count(net));
+    const struct lb_problem *p = net->problem;
+    int64_t h_count = p->batch * lb_h_size(p), c_count = p->batch * p->hidden;
+    return (struct state){
+        .h = lb_gpu_storage_at(net, h, layer_dir * h_count),
+        .c = lb_gpu_storage_at(net, c, layer_dir * c_count),
+        .h_count = h_count,
+        .c_count = c_count,
+        .stream = lb_stream_handle(net->streams, stream_index),
+    };
 }
 
 enum lb_status lb_gpu_start_state(const struct lb_gpu_network *net, int stream_index,
                                   int64_t layer_dir, const struct lb_forward_io *io, void *h,
                                   void *c, struct lb_error *err)
 {
-    LB_CHECK(lb_stream_copy(net->streams, stream_index, h, h_at(net, io->h0, layer_dir),
-                            lb_gpu_storage(net, h_count(net)), err));
-    return lb_cell_convert_to_sums(net->problem->dtype, c, c_at(net, io->c0, layer_dir),
-                                   c_count(net), lb_stream_handle(net->streams, stream_index), err);
+    const struct state s = state_of(net, stream_index, layer_dir, io->h0, io->c0);
+    LB_CHECK(
+        lb_stream_copy(net->streams, stream_index, h, s.h, lb_gpu_storage(net, s.h_count), err));
+    return lb_cell_convert_to_sums(net->problem->dtype, c, s.c, s.c_count, s.stream, err);
 }
 
 enum lb_status lb_gpu_start_gradients(const struct lb_gpu_network *net, int stream_index,
                                       int64_t layer_dir, const struct lb_backward_io *io, void *dh,
                                       void *dc, struct lb_error *err)
 {
-    void *stream = lb_stream_handle(net->streams, stream_index);
-    LB_CHECK(lb_cell_convert_to_sums(net->problem->dtype, dh, h_at(net, io->dhn, layer_dir),
-                                     h_count(net), stream, err));
-    return lb_cell_convert_to_sums(net->problem->dtype, dc, c_at(net, io->dcn, layer_dir),
-                                   c_count(net), stream, err);
+    const struct state s = state_of(net, stream_index, layer_dir, io->dhn, io->dcn);
+    LB_CHECK(lb_cell_convert_to_sums(net->problem->dtype, dh, s.h, s.h_count, s.stream, err));
+    return lb_cell_convert_to_sums(net->problem->dtype, dc, s.c, s.c_count, s.stream, err);
 }
 
 enum lb_status lb_gpu_finish_gradients(const struct lb_gpu_network *net, int stream_index,
                                        int64_t layer_dir, const struct lb_backward_io *io,
                                        const void *dh, const void *dc, struct lb_error *err)
 {
-    void *stream = lb_stream_handle(net->streams, stream_index);
-    LB_CHECK(lb_cell_convert_to_storage(net->problem->dtype, h_at(net, io->dh0, layer_dir), dh,
-                                        h_count(net), stream, err));
-    return lb_cell_convert_to_storage(net->problem->dtype, c_at(net, io->dc0, layer_dir), dc,
-                                      c_count(net), stream, err);
+    const struct state s = state_of(net, stream_index, layer_dir, io->dh0, io->dc0);
+    LB_CHECK(lb_cell_convert_to_storage(net->problem->dtype, s.h, dh, s.h_count, s.stream, err));
+    return lb_cell_convert_to_storage(net->problem->dtype, s.c, dc, s.c_count, s.stream, err);
 }

@@ -59,15 +59,10 @@ enum lb_status lb_gpu_network_sizes(void *state, struct lb_sizes *sizes, struct 
 enum lb_status lb_gpu_network_prepare(void *state, const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err);
 
-/* Returns weight tensor `which` T of layer_dir l*D + d. */
-const void *lb_gpu_weight(const struct lb_gpu_network *net, int64_t layer_dir,
-                          enum lb_weight which);
-
-/* The matrices of one layer_dir, and the gradients of its weight tensors. */
+/* The weight tensors T of one layer_dir l*D + d, and their gradients, which are NULL in passes
+ * without them. */
 struct lb_gpu_weights {
-    const void *w_ih, *w_hh; /* [4H, I_l], [4H, P] T, where P is the size of h */
-    const void *w_cell;      /* T; NULL where the cell has none */
-    /* In the order of enum lb_weight; NULL in passes without them. */
+    const void *weights[LB_WEIGHT_COUNT];
     void *dweights[LB_WEIGHT_COUNT];
 };
 

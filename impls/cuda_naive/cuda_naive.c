@@ -12,7 +12,7 @@
  * and T of what backward reads, in the order of the direction's own steps. In inference there are
  * two slots of the states, used in turn, and one of everything else. */
 struct layer_dir {
-    struct lb_gpu_weights weights; /* gradients in R */
+    struct lb_gpu_weights tensors; /* gradients in R */
     void *b_ih, *b_hh;             /* [4H] R */
     void *gates;                   /* [slots, 4, B, H] R: i f g o */
     void *inner;                   /* [slots, B, H] R: tanh(c) or relu(c) */
@@ -76,7 +76,7 @@ static void carve_layer_dir(struct naive *self, struct lb_gpu_parts *parts, int6
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t slots = trains ? p->seq_len : 1, states = trains ? p->seq_len + 1 : 2;
     bool top = index / p->directions + 1 == p->layers, first = index % p->directions == 0;
-    e->weights = lb_gpu_weights_of(net, index);
+    e->tensors = lb_gpu_weights_of(net, index);
     e->b_ih = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
     e->b_hh = lb_gpu_carve_real(net, &parts->weights, 4 * p->hidden);
     e->gates = lb_gpu_carve_real(net, keep, slots * 4 * state);
@@ -175,12 +175,12 @@ static enum lb_status naive_prepare(void *state, const struct lb_buffers *buffer
     LB_CHECK(lb_gpu_network_prepare(self, buffers, weights, err));
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
         const struct layer_dir *e = &self->layer_dirs[i];
-        LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_ih, lb_gpu_weight(net, i, LB_B_IH),
+        LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_ih, e->tensors.weights[LB_B_IH],
                                          4 * p->hidden, net->stream, err));
-        LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_hh, lb_gpu_weight(net, i, LB_B_HH),
+        LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->b_hh, e->tensors.weights[LB_B_HH],
                                          4 * p->hidden, net->stream, err));
         if (e->vectors)
-            LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->vectors, e->weights.w_cell,
+            LB_CHECK(lb_cell_convert_to_sums(p->dtype, e->vectors, e->tensors.weights[LB_W_CELL],
                                              (int64_t)lb_cell_weight_count(p), net->stream, err));
     }
     if (self->averages)
@@ -291,7 +291,7 @@ static const void *vector_at(const struct layer_pass *w, int index)
 
 static void *dvector_at(const struct layer_pass *w, int index)
 {
-    return lb_gpu_real_at(w->net, w->e->weights.dweights[LB_W_CELL], index * w->p->hidden);
+    return lb_gpu_real_at(w->net, w->e->tensors.dweights[LB_W_CELL], index * w->p->hidden);
 }
 
 static const void *x_at(const struct layer_pass *w, int64_t t)
@@ -482,7 +482,7 @@ static void project(const struct layer_pass *w, int64_t s)
                               .n = w->h_size,
                               .k = w->p->hidden,
                               .a = unprojected_at(w, s),
-                              .b = w->e->weights.w_cell,
+                              .b = w->e->tensors.weights[LB_W_CELL],
                               .c = w->scratch->second};
     gemm(w, g);
     to_storage(w, h_at(w, s + 1), w->scratch->second, w->h_state);
@@ -498,7 +498,7 @@ static void project_backward(const struct layer_pass *w, int64_t s)
                         .n = p->hidden,
                         .k = w->h_size,
                         .a = dh,
-                        .b = w->e->weights.w_cell,
+                        .b = w->e->tensors.weights[LB_W_CELL],
                         .c = w->scratch->first};
     to_storage(w, dh, w->scratch->first, w->h_state);
     keep_columns(w, p->dtype, w->h_size, time_of(w, s), dh, dh, NULL);
@@ -507,7 +507,7 @@ static void project_backward(const struct layer_pass *w, int64_t s)
     g.m = w->h_size;
     g.k = p->batch;
     g.b = unprojected_at(w, s);
-    g.c = w->e->weights.dweights[LB_W_CELL];
+    g.c = w->e->tensors.dweights[LB_W_CELL];
     gemm(w, g);
 }
 
@@ -570,9 +570,10 @@ static void forward_gate(const struct layer_pass *w, int64_t s, int gate, const 
     const struct layer_dir *e = w->e;
     void *sum = w->scratch->first, *other = w->scratch->second;
     int64_t rows = gate * w->p->hidden;
-    gate_gemm(w, sum, x_at(w, time_of(w, s)), rows_of(w, e->weights.w_ih, gate, w->input),
-              w->input);
-    gate_gemm(w, other, recurrent, rows_of(w, e->weights.w_hh, gate, w->h_size), w->h_size);
+    gate_gemm(w, sum, x_at(w, time_of(w, s)),
+              rows_of(w, e->tensors.weights[LB_W_IH], gate, w->input), w->input);
+    gate_gemm(w, other, recurrent, rows_of(w, e->tensors.weights[LB_W_HH], gate, w->h_size),
+              w->h_size);
     elementwise(w, LB_OP_ADD, sum, sum, other);
     broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_ih, rows));
     broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_hh, rows));
@@ -699,7 +700,7 @@ static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const
 {
     const struct lb_problem *p = w->p;
     struct scratch *x = w->scratch;
-    const struct lb_gpu_weights *weights = &w->e->weights;
+    const struct lb_gpu_weights *tensors = &w->e->tensors;
     int64_t rows = gate * p->hidden;
     if (p->cell == LB_CELL_PEEPHOLE && gate != 2) {
         elementwise(w, LB_OP_MULTIPLY, x->second, x->da[gate], c_at(w, gate == 3 ? s + 1 : s));
@@ -708,13 +709,15 @@ static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const
     if (p->cell == LB_CELL_LAYERNORM)
         layernorm_backward(w, s, gate, x->da[gate], x->second);
     to_storage(w, x->da_stored, x->da[gate], w->state);
-    da_gemm(w, false, x->dx, rows_of(w, weights->w_ih, gate, w->input), w->input, gate > 0);
-    da_gemm(w, false, x->dh_next, rows_of(w, weights->w_hh, gate, w->h_size), w->h_size, gate > 0);
-    da_gemm(w, true, lb_gpu_real_at(w->net, weights->dweights[LB_W_IH], rows * w->input),
+    da_gemm(w, false, x->dx, rows_of(w, tensors->weights[LB_W_IH], gate, w->input), w->input,
+            gate > 0);
+    da_gemm(w, false, x->dh_next, rows_of(w, tensors->weights[LB_W_HH], gate, w->h_size), w->h_size,
+            gate > 0);
+    da_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_IH], rows * w->input),
             x_at(w, time_of(w, s)), w->input, true);
-    da_gemm(w, true, lb_gpu_real_at(w->net, weights->dweights[LB_W_HH], rows * w->h_size),
+    da_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_HH], rows * w->h_size),
             recurrent, w->h_size, true);
-    add_row_sums(w, lb_gpu_real_at(w->net, weights->dweights[LB_B_IH], rows), x->da[gate]);
+    add_row_sums(w, lb_gpu_real_at(w->net, tensors->dweights[LB_B_IH], rows), x->da[gate]);
 }
 
 /* Stores dx [B, I_l] R at time t of to [T, B, I_l] T; the second direction adds to the first. dy
@@ -761,7 +764,7 @@ static void backward_layer_dir(const struct layer_pass *w, const struct lb_backw
                                void *dx)
 {
     struct scratch *x = w->scratch;
-    void *const *dweights = w->e->weights.dweights;
+    void *const *dweights = w->e->tensors.dweights;
     load_mask(w);
     ENQUEUE(w, lb_gpu_start_gradients(w->net, 0, w->index, io, x->dh, x->dc, w->err));
     for (int64_t s = w->p->seq_len - 1; s >= 0; s--)

@@ -13,7 +13,7 @@
  * forward direction and slot t+1 in the reverse direction. In inference h has two slots, used in
  * turn, and c has one. */
 struct layer_dir {
-    struct lb_gpu_weights weights; /* gradients in T */
+    struct lb_gpu_weights tensors; /* gradients in T */
     void *bias;                    /* [4H] R, b_ih + b_hh */
     void *gates; /* [steps, B, 4H] R: pre-activations; training replaces them by the gates */
     void *h;     /* [slots, B, H] T */
@@ -76,7 +76,7 @@ static void carve_layer_dir(struct step *self, struct lb_gpu_parts *parts, int64
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
     int64_t state = p->batch * p->hidden, gates = 4 * p->hidden;
     int64_t layer_count = p->seq_len * p->directions * state;
-    e->weights = lb_gpu_weights_of(net, index);
+    e->tensors = lb_gpu_weights_of(net, index);
     e->bias = lb_gpu_carve_real(net, &parts->weights, gates);
     /* In inference, layers that run one after the other on a stream share one buffer. */
     if (!trains && !bottom && p->directions == 2)
@@ -116,9 +116,12 @@ static enum lb_status step_prepare(void *state, const struct lb_buffers *buffers
     const struct lb_gpu_network *net = &self->net;
     const struct lb_problem *p = net->problem;
     LB_CHECK(lb_gpu_network_prepare(self, buffers, weights, err));
-    for (int64_t i = 0; i < p->layers * p->directions; i++)
-        LB_CHECK(lb_cell_add(p->dtype, self->layer_dirs[i].bias, lb_gpu_weight(net, i, LB_B_IH),
-                             lb_gpu_weight(net, i, LB_B_HH), 4 * p->hidden, net->stream, err));
+    for (int64_t i = 0; i < p->layers * p->directions; i++) {
+        const struct layer_dir *e = &self->layer_dirs[i];
+        const void *const *weights_there = e->tensors.weights;
+        LB_CHECK(lb_cell_add(p->dtype, e->bias, weights_there[LB_B_IH], weights_there[LB_B_HH],
+                             4 * p->hidden, net->stream, err));
+    }
     for (int64_t t = 0, n = p->batch; t < p->seq_len; t++) {
         while (p->ragged && n > 0 && buffers->lengths[n - 1] <= t)
             n--;
@@ -201,7 +204,7 @@ static enum lb_status input_gemm(const struct layer_pass *w, int64_t first, int6
         .n = 4 * p->hidden,
         .k = input,
         .a = lb_gpu_storage_at(w->net, w->x, first * p->batch * input),
-        .b = w->e->weights.w_ih,
+        .b = w->e->tensors.weights[LB_W_IH],
         .c = lb_gpu_real_at(w->net, w->e->gates, slot * p->batch * 4 * p->hidden),
     };
     return lb_gpu_gemm(w->net, w->stream_index, g, err);
@@ -224,7 +227,7 @@ static enum lb_status forward_step(const struct layer_pass *w, const struct lb_f
                               .n = 4 * p->hidden,
                               .k = p->hidden,
                               .a = h_prev,
-                              .b = w->e->weights.w_hh,
+                              .b = w->e->tensors.weights[LB_W_HH],
                               .c = pre};
     LB_CHECK(lb_gpu_gemm(&self->net, w->stream_index, g, err));
 
@@ -327,7 +330,7 @@ static enum lb_status backward_step(const struct layer_pass *w, int64_t s, struc
                               .n = p->hidden,
                               .k = gates,
                               .a = dgates,
-                              .b = w->e->weights.w_hh,
+                              .b = w->e->tensors.weights[LB_W_HH],
                               .c = w->e->dh};
     LB_CHECK(lb_cell_backward_step(p->dtype, &cell, w->stream, err));
     return lb_gpu_gemm(&self->net, w->stream_index, g, err);
@@ -346,7 +349,7 @@ static enum lb_status input_gradient(const struct layer_pass *w, void *dx, int64
         .n = input,
         .k = 4 * p->hidden,
         .a = lb_gpu_storage_at(w->net, w->e->dgates, first * p->batch * 4 * p->hidden),
-        .b = w->e->weights.w_ih,
+        .b = w->e->tensors.weights[LB_W_IH],
         .c = lb_gpu_storage_at(w->net, dx, first * p->batch * input),
     };
     return lb_gpu_gemm(w->net, w->stream_index, g, err);
@@ -398,7 +401,7 @@ static enum lb_status weight_gemm(const struct layer_pass *w, enum lb_weight whi
                               .k = p->seq_len * p->batch,
                               .a = w->e->dgates,
                               .b = from,
-                              .c = w->e->weights.dweights[which]};
+                              .c = w->e->tensors.dweights[which]};
     return lb_gpu_gemm(w->net, w->stream_index, g, err);
 }
 
@@ -413,8 +416,8 @@ static enum lb_status finish_layer_dir(const struct layer_pass *w, const struct 
     const void *h_prev = lb_gpu_storage_at(&self->net, w->e->h, w->direction * state);
     LB_CHECK(weight_gemm(w, LB_W_IH, w->x, lb_layer_input(p, w->layer), err));
     LB_CHECK(weight_gemm(w, LB_W_HH, h_prev, p->hidden, err));
-    LB_CHECK(lb_cell_column_sums(p->dtype, w->e->weights.dweights[LB_B_IH],
-                                 w->e->weights.dweights[LB_B_HH], w->e->dgates,
+    LB_CHECK(lb_cell_column_sums(p->dtype, w->e->tensors.dweights[LB_B_IH],
+                                 w->e->tensors.dweights[LB_B_HH], w->e->dgates,
                                  p->seq_len * p->batch, 4 * p->hidden, w->e->sums, w->stream, err));
     return lb_gpu_finish_gradients(&self->net, w->stream_index, w->index, io, w->e->dh, w->e->dc,
                                    err);
