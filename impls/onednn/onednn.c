@@ -101,17 +101,13 @@ struct layer {
     dnnl_memory_t memory[LB_SLOT_COUNT]; /* NULL where the primitives have no such argument */
 };
 
-struct counts {
-    size_t L, x, y, state, slice; /* elements: [T, B, I], [T, B, D*P], [L*D, B, H], [D, B, H] */
-    size_t h, h_slice;            /* [L*D, B, P], [D, B, P]; with a backward P is H */
-    size_t size;                  /* bytes of one element in the dtype */
-};
-
 struct onednn {
     struct lb_problem problem;
     dnnl_stream_t stream;
-    struct layer *layers; /* [L]; owned */
-    struct counts n;
+    struct layer *layers;               /* [L]; owned */
+    size_t L, size;                     /* layers; bytes of one element in the dtype */
+    struct lb_counts n;                 /* elements of [T, B, I], [T, B, D*P] and [L*D, B, H] */
+    size_t h;                           /* of [L*D, B, P]; with a backward P is H */
     const struct lb_simd_kernels *bf16; /* whose conversions are used */
 
     /* In the harness's buffers; NULL where the pass or the dtype needs none. */
@@ -127,23 +123,6 @@ struct onednn {
     float *dlower[2]; /* [T, B, D*H] gradients of the outputs of two layers below the top one */
     char description[256];
 };
-
-static struct counts counts_of(const struct lb_problem *p)
-{
-    size_t rows = (size_t)p->seq_len * (size_t)p->batch;
-    size_t wide = (size_t)p->directions * (size_t)p->hidden;
-    size_t h_wide = (size_t)(p->directions * lb_h_size(p));
-    return (struct counts){
-        .L = (size_t)p->layers,
-        .x = rows * (size_t)p->input,
-        .y = rows * h_wide,
-        .h = (size_t)p->layers * (size_t)p->batch * h_wide,
-        .h_slice = (size_t)p->batch * h_wide,
-        .state = (size_t)p->layers * (size_t)p->batch * wide,
-        .slice = (size_t)p->batch * wide,
-        .size = lb_dtype_size(p->dtype),
-    };
-}
 
 static enum lb_status onednn_supports(const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *why)
@@ -438,10 +417,13 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     LB_TRY(lb_shared_library_load(&lb_onednn_library, err));
     version = lb_dnnl.dnnl_version();
     net->problem = *problem;
-    net->layers = calloc((size_t)problem->layers, sizeof(*net->layers));
+    net->L = (size_t)problem->layers;
+    net->size = lb_dtype_size(problem->dtype);
+    net->h = lb_h_count(problem);
+    LB_CHECK(lb_problem_counts(problem, &net->n, err));
+    net->layers = calloc(net->L, sizeof(*net->layers));
     if (!net->layers)
         return lb_fail(err, LB_OOM, "out of memory");
-    net->n = counts_of(problem);
     net->bf16 = lb_simd_kernels_best(LB_BF16);
     LB_TRY(set_threads(config->threads, err));
     if (!engine)
@@ -479,83 +461,69 @@ done:
     return st;
 }
 
-/* Lays out the slots of every layer in base. *bytes: their total size. */
+/* Lays out the slots of every layer. shared: all have the same bytes, as many as the largest. */
 static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list, size_t count,
-                                    char *base, size_t *bytes, struct lb_error *err)
+                                    bool shared, struct lb_arena *arena, struct lb_error *err)
 {
-    struct lb_arena arena = {.base = base};
-    for (size_t l = 0; l < (size_t)net->problem.layers; l++)
+    struct lb_arena all = *arena;
+    for (size_t l = 0; l < net->L; l++)
         for (size_t i = 0; i < count; i++) {
-            struct layer *layer = &net->layers[l];
-            void *data = lb_arena_take(&arena, bytes_of(layer, list[i]));
-            if (base)
-                LB_CHECK(set_data(layer, list[i], data, err));
+            struct lb_arena from = shared ? *arena : all;
+            void *data = lb_arena_take(&from, bytes_of(&net->layers[l], list[i]));
+            all.used = from.used > all.used ? from.used : all.used;
+            if (data)
+                LB_CHECK(set_data(&net->layers[l], list[i], data, err));
         }
-    *bytes = arena.used;
+    *arena = all;
     return LB_OK;
 }
 
-/* Lays out what forward keeps for backward and returns its size in bytes. */
-static size_t lay_out_kept(struct onednn *net, char *base)
+/* Lays out what forward keeps for backward. */
+static void lay_out_kept(struct onednn *net, struct lb_arena *arena)
 {
-    struct counts n = net->n;
-    struct lb_arena arena = {.base = base};
+    size_t floats = net->n.state * sizeof(float);
     bool trains = lb_trains(&net->problem), converts = net->problem.dtype == LB_BF16;
     bool int8 = net->problem.dtype == LB_INT8;
-    net->lower = lb_arena_take(&arena, (n.L - 1) * n.y * (int8 ? 1 : n.size));
-    net->x = int8 ? lb_arena_take(&arena, n.x) : NULL;
-    net->hn = trains ? lb_arena_take(&arena, n.h * n.size) : NULL;
-    net->c0 = converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
-    net->cn = trains || converts ? lb_arena_take(&arena, n.state * sizeof(float)) : NULL;
-    return arena.used;
+    net->lower = lb_arena_take(arena, (net->L - 1) * net->n.y * (int8 ? 1 : net->size));
+    net->x = int8 ? lb_arena_take(arena, net->n.x) : NULL;
+    net->hn = trains ? lb_arena_take(arena, net->h * net->size) : NULL;
+    net->c0 = converts ? lb_arena_take(arena, floats) : NULL;
+    net->cn = trains || converts ? lb_arena_take(arena, floats) : NULL;
 }
 
-static size_t lay_out_scratch(struct onednn *net, char *base)
+static void lay_out_scratch(struct onednn *net, struct lb_arena *arena)
 {
-    struct counts n = net->n;
-    struct lb_arena arena = {.base = base};
-    if (lb_has_backward(&net->problem)) {
-        for (size_t i = 0; i < 2 && i + 1 < n.L; i++)
-            net->dlower[i] = lb_arena_take(&arena, n.y * sizeof(float));
-        if (net->problem.dtype == LB_BF16) {
-            net->dy = lb_arena_take(&arena, n.y * sizeof(float));
-            net->dx = lb_arena_take(&arena, n.x * sizeof(float));
-            float **const states[] = {&net->dhn, &net->dcn, &net->dh0, &net->dc0};
-            for (size_t i = 0; i < 4; i++)
-                *states[i] = lb_arena_take(&arena, n.state * sizeof(float));
-        }
-    }
-    return arena.used;
+    float **const states[] = {&net->dhn, &net->dcn, &net->dh0, &net->dc0};
+    if (!lb_has_backward(&net->problem))
+        return;
+    for (size_t i = 0; i < 2 && i + 1 < net->L; i++)
+        net->dlower[i] = lb_arena_take(arena, net->n.y * sizeof(float));
+    if (net->problem.dtype != LB_BF16)
+        return;
+    net->dy = lb_arena_take(arena, net->n.y * sizeof(float));
+    net->dx = lb_arena_take(arena, net->n.x * sizeof(float));
+    for (size_t i = 0; i < 4; i++)
+        *states[i] = lb_arena_take(arena, net->n.state * sizeof(float));
 }
 
 /* Sets the addresses of all slots and arrays. With zeroed buffers, it only computes the sizes. */
 static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffers,
                               struct lb_sizes *sizes, struct lb_error *err)
 {
-    bool trains = lb_trains(&net->problem);
-    size_t kept_slots = 0, scratch = 0, kept;
-    char *base = trains ? buffers->reserve : buffers->workspace;
-    LB_CHECK(lay_out_slots(net, packed_slots, PACKED, buffers->weights, &sizes->weights, err));
-    LB_CHECK(
-        lay_out_slots(net, gradient_slots, GRADIENTS, buffers->gradients, &sizes->gradients, err));
-    kept = lay_out_kept(net, base);
-    if (trains)
-        LB_CHECK(lay_out_slots(net, (enum lb_slot[]){LB_KEPT}, 1, base ? base + kept : NULL,
-                               &kept_slots, err));
-    sizes->reserve = trains ? kept + kept_slots : 0;
-
-    size_t at = trains ? 0 : kept, most = 0;
-    at += lay_out_scratch(net, buffers->workspace ? (char *)buffers->workspace + at : NULL);
+    static const enum lb_slot kept_slots[] = {LB_KEPT};
     static const enum lb_slot scratch_slots[] = {LB_SCRATCH, LB_BACK_SCRATCH};
-    for (size_t l = 0; l < (size_t)net->problem.layers; l++)
-        for (size_t i = 0; i < 2; i++) { /* primitives run one at a time and share scratch */
-            scratch = bytes_of(&net->layers[l], scratch_slots[i]);
-            most = scratch > most ? scratch : most;
-            if (buffers->workspace)
-                LB_CHECK(set_data(&net->layers[l], scratch_slots[i],
-                                  (char *)buffers->workspace + at, err));
-        }
-    sizes->workspace = at + most;
+    bool trains = lb_trains(&net->problem);
+    struct lb_arena weights = {.base = buffers->weights}, gradients = {.base = buffers->gradients};
+    struct lb_arena reserve = {.base = buffers->reserve}, workspace = {.base = buffers->workspace};
+    LB_CHECK(lay_out_slots(net, packed_slots, PACKED, false, &weights, err));
+    LB_CHECK(lay_out_slots(net, gradient_slots, GRADIENTS, false, &gradients, err));
+    lay_out_kept(net, trains ? &reserve : &workspace);
+    if (trains)
+        LB_CHECK(lay_out_slots(net, kept_slots, 1, false, &reserve, err));
+    lay_out_scratch(net, &workspace);
+    /* Primitives run one at a time and share scratch. */
+    LB_CHECK(lay_out_slots(net, scratch_slots, 2, true, &workspace, err));
+    *sizes = (struct lb_sizes){weights.used, gradients.used, reserve.used, workspace.used};
     return LB_OK;
 }
 
@@ -591,7 +559,7 @@ static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot
 {
     const struct lb_problem *p = &net->problem;
     struct plain plain = plain_of(p, net->layers[l].input, slots[slot].tensor);
-    size_t D = (size_t)p->directions, count = count_of(net, l, slot), size = net->n.size;
+    size_t D = (size_t)p->directions, count = count_of(net, l, slot), size = net->size;
     if (!net->layers[l].memory[slot])
         return LB_OK;
     for (size_t i = 0; i < D; i++) {
@@ -619,7 +587,7 @@ static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot
 static void *allocate_staging(const struct onednn *net, struct lb_error *err)
 {
     size_t most = 0;
-    for (size_t l = 0; l < net->n.L; l++)
+    for (size_t l = 0; l < net->L; l++)
         for (size_t i = 0; i < PACKED; i++) {
             size_t count = count_of(net, l, packed_slots[i]);
             most = count > most ? count : most;
@@ -635,23 +603,21 @@ static enum lb_status pack(const struct onednn *net, const struct lb_weights *we
                            const float *scales, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct {
-        enum lb_slot slot;
-        const void *const *from, *const *added;
-    } rows[] = {
-        {LB_W_IH, weights->w_ih, NULL},          {LB_W_HH, weights->w_hh, NULL},
-        {LB_PEEPHOLE, weights->w_cell, NULL},    {LB_PROJECTION, weights->w_cell, NULL},
-        {LB_BIAS, weights->b_ih, weights->b_hh}, {LB_BACK_W_IH, weights->w_ih, NULL},
-        {LB_BACK_W_HH, weights->w_hh, NULL},
-    };
+    const void *const *const from[LB_TENSOR_COUNT] = {[LB_W_IH] = weights->w_ih,
+                                                      [LB_W_HH] = weights->w_hh,
+                                                      [LB_PEEPHOLE] = weights->w_cell,
+                                                      [LB_PROJECTION] = weights->w_cell,
+                                                      [LB_BIAS] = weights->b_ih};
     char *staging = allocate_staging(net, err);
     if (!staging)
         return LB_OOM;
-    for (size_t l = 0; l < net->n.L; l++)
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-            LB_TRY(pack_slot(net, l, rows[i].slot, rows[i].from, rows[i].added,
-                             scales ? scales + l * 4 * (size_t)net->problem.hidden : NULL, staging,
-                             err));
+    for (size_t l = 0; l < net->L; l++)
+        for (size_t i = 0; i < PACKED; i++) {
+            enum lb_slot tensor = slots[packed_slots[i]].tensor;
+            LB_TRY(pack_slot(
+                net, l, packed_slots[i], from[tensor], tensor == LB_BIAS ? weights->b_hh : NULL,
+                scales ? scales + l * 4 * (size_t)net->problem.hidden : NULL, staging, err));
+        }
 done:
     free(staging);
     return st;
@@ -661,7 +627,7 @@ done:
 static void find_scales(const struct onednn *net, const struct lb_weights *weights, float *scales)
 {
     size_t H = (size_t)net->problem.hidden, D = (size_t)net->problem.directions;
-    for (size_t l = 0; l < net->n.L; l++)
+    for (size_t l = 0; l < net->L; l++)
         for (size_t g = 0; g < 4 * H; g++) {
             size_t input = (size_t)net->layers[l].input;
             float most = 0;
@@ -704,12 +670,12 @@ static enum lb_status prepare_int8(struct onednn *net, const struct lb_buffers *
     enum lb_status st = LB_OK;
     size_t gates = 4 * (size_t)net->problem.hidden;
     struct lb_sizes sizes;
-    float *scales = malloc(net->n.L * gates * sizeof(*scales));
+    float *scales = malloc(net->L * gates * sizeof(*scales));
     if (!scales)
         return lb_fail(err, LB_OOM, "out of memory for the scales of the weights");
     net->x_max = buffers->x_max;
     find_scales(net, weights, scales);
-    for (size_t l = 0; l < net->n.L; l++) {
+    for (size_t l = 0; l < net->L; l++) {
         destroy_layer(&net->layers[l]);
         LB_TRY(create_layer(&net->problem, scales + l * gates, &net->layers[l], err));
     }
@@ -752,17 +718,16 @@ static enum lb_status set_layer_data(const struct onednn *net, size_t l, const v
                                      const void *h0, const void *c0, const void *y, void *hn,
                                      void *cn, struct lb_error *err)
 {
-    struct counts n = net->n;
-    size_t state = l * n.slice * n.size, h = l * n.h_slice * n.size;
-    size_t lower = n.y * (net->x ? 1 : n.size);
-    const char *cells = net->c0 ? (const char *)(net->c0 + l * n.slice) : (const char *)c0 + state;
+    size_t slice = net->n.state / net->L, state = l * slice * net->size; /* [D, B, H] */
+    size_t h = l * (net->h / net->L) * net->size, lower = net->n.y * (net->x ? 1 : net->size);
+    const char *cells = net->c0 ? (const char *)(net->c0 + l * slice) : (const char *)c0 + state;
     const struct slot_data list[] = {
         {LB_X, l == 0 ? x : net->lower + (l - 1) * lower},
         {LB_H0, (const char *)h0 + h},
         {LB_C0, cells},
-        {LB_Y, l == n.L - 1 ? y : net->lower + l * lower},
+        {LB_Y, l == net->L - 1 ? y : net->lower + l * lower},
         {LB_HN, net->hn ? net->hn + h : (char *)hn + h},
-        {LB_CN, net->cn ? (char *)(net->cn + l * n.slice) : (char *)cn + state},
+        {LB_CN, net->cn ? (char *)(net->cn + l * slice) : (char *)cn + state},
     };
     return set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
 }
@@ -771,32 +736,31 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
                                      struct lb_error *err)
 {
     const struct onednn *net = self;
-    struct counts n = net->n;
     const void *x = net->x ? net->x : io->x;
     if (net->c0)
-        net->bf16->to_f32(io->c0, net->c0, n.state);
+        net->bf16->to_f32(io->c0, net->c0, net->n.state);
     if (net->x) {
         const dnnl_exec_arg_t args[] = {{DNNL_ARG_FROM, net->from}, {DNNL_ARG_TO, net->to}};
         LB_CHECK(DNNL(dnnl_memory_set_data_handle(net->from, (void *)(uintptr_t)io->x)));
         LB_CHECK(execute(net->quantise, net->stream, 2, args, err));
     }
-    for (size_t l = 0; l < n.L; l++) {
+    for (size_t l = 0; l < net->L; l++) {
         LB_CHECK(set_layer_data(net, l, x, io->h0, io->c0, io->y, io->hn, io->cn, err));
         LB_CHECK(run(net, l, false, err));
     }
     if (net->hn)
-        memcpy(io->hn, net->hn, n.h * n.size);
+        memcpy(io->hn, net->hn, net->h * net->size);
     if (net->cn && net->problem.dtype == LB_BF16)
-        net->bf16->from_f32(net->cn, io->cn, n.state);
+        net->bf16->from_f32(net->cn, io->cn, net->n.state);
     else if (net->cn)
-        memcpy(io->cn, net->cn, n.state * sizeof(float));
+        memcpy(io->cn, net->cn, net->n.state * sizeof(float));
     return LB_OK;
 }
 
 /* Zeroes the weight gradients, because the library adds to them. */
 static void clear_gradients(const struct onednn *net)
 {
-    for (size_t l = 0; l < (size_t)net->problem.layers; l++)
+    for (size_t l = 0; l < net->L; l++)
         for (size_t i = 0; i < GRADIENTS; i++) {
             void *data;
             if (!net->layers[l].memory[gradient_slots[i]])
@@ -809,18 +773,18 @@ static void clear_gradients(const struct onednn *net)
 static enum lb_status backward_layer(const struct onednn *net, size_t l,
                                      const struct lb_backward_io *io, struct lb_error *err)
 {
-    struct counts n = net->n;
+    size_t state = l * (net->n.state / net->L); /* elements before those of this layer */
     const float *dy = net->dy ? net->dy : io->dy;
     const float *dhn = net->dhn ? net->dhn : io->dhn, *dcn = net->dcn ? net->dcn : io->dcn;
     float *dx = net->dx ? net->dx : io->dx;
     float *dh0 = net->dh0 ? net->dh0 : io->dh0, *dc0 = net->dc0 ? net->dc0 : io->dc0;
     const struct slot_data list[] = {
         {LB_DX, l == 0 ? dx : net->dlower[(l - 1) % 2]},
-        {LB_DH0, dh0 + l * n.slice},
-        {LB_DC0, dc0 + l * n.slice},
-        {LB_DY, l == n.L - 1 ? dy : net->dlower[l % 2]},
-        {LB_DHN, dhn + l * n.slice},
-        {LB_DCN, dcn + l * n.slice},
+        {LB_DH0, dh0 + state},
+        {LB_DC0, dc0 + state},
+        {LB_DY, l == net->L - 1 ? dy : net->dlower[l % 2]},
+        {LB_DHN, dhn + state},
+        {LB_DCN, dcn + state},
     };
     LB_CHECK(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
     LB_CHECK(set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
@@ -831,14 +795,14 @@ static enum lb_status onednn_backward(void *self, const struct lb_backward_io *i
                                       struct lb_error *err)
 {
     const struct onednn *net = self;
-    struct counts n = net->n;
+    const struct lb_counts n = net->n;
     clear_gradients(net);
     if (net->dy) {
         net->bf16->to_f32(io->dy, net->dy, n.y);
         net->bf16->to_f32(io->dhn, net->dhn, n.state);
         net->bf16->to_f32(io->dcn, net->dcn, n.state);
     }
-    for (size_t l = n.L; l-- > 0;)
+    for (size_t l = net->L; l-- > 0;)
         LB_CHECK(backward_layer(net, l, io, err));
     if (net->dy) {
         net->bf16->from_f32(net->dx, io->dx, n.x);
@@ -866,28 +830,23 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
 {
     const struct onednn *net = self;
     enum lb_status st = LB_OK;
-    const struct {
-        enum lb_slot slot;
-        void *const *to, *const *too;
-    } rows[] = {
-        {LB_DW_IH, gradients->dw_ih, NULL},
-        {LB_DW_HH, gradients->dw_hh, NULL},
-        {LB_DBIAS, gradients->db_ih, gradients->db_hh},
-        {LB_DPEEPHOLE, gradients->dw_cell, NULL},
-    };
+    void *const *const to[LB_TENSOR_COUNT] = {[LB_W_IH] = gradients->dw_ih,
+                                              [LB_W_HH] = gradients->dw_hh,
+                                              [LB_BIAS] = gradients->db_ih,
+                                              [LB_PEEPHOLE] = gradients->dw_cell};
     float *staging = allocate_staging(net, err);
     if (!staging)
         return LB_OOM;
-    for (size_t l = 0; l < net->n.L; l++)
-        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-            const struct layer *layer = &net->layers[l];
-            size_t count = count_of(net, l, rows[i].slot);
-            if (!layer->memory[rows[i].slot])
+    for (size_t l = 0; l < net->L; l++)
+        for (size_t i = 0; i < GRADIENTS; i++) {
+            enum lb_slot slot = gradient_slots[i], tensor = slots[slot].tensor;
+            size_t count = count_of(net, l, slot);
+            if (!net->layers[l].memory[slot])
                 continue;
-            LB_TRY(reorder(net, layer, rows[i].slot, staging, false, NULL, err));
-            copy_gradient(net, l, staging, count, rows[i].to);
-            if (rows[i].too)
-                copy_gradient(net, l, staging, count, rows[i].too);
+            LB_TRY(reorder(net, &net->layers[l], slot, staging, false, NULL, err));
+            copy_gradient(net, l, staging, count, to[tensor]);
+            if (tensor == LB_BIAS)
+                copy_gradient(net, l, staging, count, gradients->db_hh);
         }
 done:
     free(staging);
@@ -909,7 +868,7 @@ static const char *onednn_describe(const void *self)
 static void onednn_destroy(void *self)
 {
     struct onednn *net = self;
-    for (size_t l = 0; net->layers && l < (size_t)net->problem.layers; l++)
+    for (size_t l = 0; net->layers && l < net->L; l++)
         destroy_layer(&net->layers[l]);
     DESTROY(primitive, net->quantise);
     DESTROY(memory, net->from);
