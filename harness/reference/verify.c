@@ -15,7 +15,8 @@ struct slice {
     size_t layer_dir;   /* l*D + d; 0 where the tensor has no such index */
     int gate;           /* 0..3 (i f g o) of weight gradients, 4 of c's in layernorm, else -1 */
     bool gradient;      /* produced by backward */
-    bool summed;        /* over steps and rows: a weight gradient */
+    int weight;         /* enum lb_weight of a weight gradient, which is a sum over steps and rows;
+                           else -1 */
 
     /* result [steps, batch, width] in the problem's dtype. Batch row b is compared with row
      * class_of[b] of expected [steps, rows, width]; with row b where class_of is NULL. */
@@ -71,6 +72,7 @@ static struct slice row_slice(const struct lb_comparison *from, size_t index, bo
         .layer_dir = layer_dir,
         .gate = -1,
         .gradient = gradient,
+        .weight = -1,
         .steps = which == 0 ? steps : 1,
         .batch = from->batch,
         .rows = rows,
@@ -104,7 +106,7 @@ static struct slice weight_slice(const struct lb_comparison *from, size_t index)
         .layer_dir = layer_dir,
         .gate = of_cell ? cut->gates[part] : (int)part,
         .gradient = true,
-        .summed = true,
+        .weight = (int)which,
         .steps = 1,
         .batch = 1,
         .rows = 1,
@@ -366,11 +368,12 @@ static double natural_size(const struct lb_comparison *c, const struct slice *sl
     if (!slice->gradient)
         return unit_size;
     const struct lb_layer_dir_size *size = &c->layer_dir_sizes[slice->layer_dir];
-    if (!slice->summed) /* sums of 4H products with weights of size 1.4/sqrt(H) are 2.8 times it */
+    if (slice->weight <
+        0) /* sums of 4H products with weights of size 1.4/sqrt(H) are 2.8 times it */
         return 2 * size->gradients;
-    double operand = strcmp(slice->tensor, "dw_ih") == 0   ? size->input
-                     : strcmp(slice->tensor, "dw_hh") == 0 ? size->state
-                                                           : 1;
+    double operand = slice->weight == LB_W_IH   ? size->input
+                     : slice->weight == LB_W_HH ? size->state
+                                                : 1;
     return sqrt(size->steps) * size->gradients * operand;
 }
 
@@ -394,7 +397,7 @@ static struct tolerance tolerance_of(const struct lb_comparison *c, const struct
     double roundoff = lb_dtype_roundoff(p->dtype), sum_rounding = 0, times = 1;
     double norm = sqrt(now->expected_squares), rounded_norm = sqrt(rounded->sum_squares);
     double walk = 0; /* what the sum over further rows usually adds to the error in norm */
-    if (slice->summed) {
+    if (slice->weight >= 0) {
         /* Equal rows are rounded alike, so their errors add up. Besides, the sum is rounded after
          * each of its terms, alike for equal terms, in float or better. */
         double sum_roundoff = p->dtype == LB_F64 ? 0x1p-53 : 0x1p-24;
@@ -410,7 +413,7 @@ static struct tolerance tolerance_of(const struct lb_comparison *c, const struct
     /* In f64 the evaluation is as precise as the oracle, and their distance says less of others. */
     double more = p->dtype == LB_F64 ? 64 : 1;
     double size = times * natural_size(c, slice), root = sqrt((double)now->count);
-    double few = widening((double)now->count, slice->summed ? 1 : shared_steps(c->oracle)) *
+    double few = widening((double)now->count, slice->weight < 0 ? shared_steps(c->oracle) : 1) *
                  widening_of_cell(p);
     bool int8 = p->dtype == LB_INT8;
     /* Results that are rounded like h have that error too, which is large where h is small. */
@@ -480,14 +483,6 @@ static void judge_precision(const struct lb_oracle *net, const struct group_erro
 
 /* ---- The comparison. ------------------------------------------------------------------------ */
 
-/* Whether the tensor is the gradient of a vector that only other cells than the standard one have.
- */
-static bool is_cell_vector(const char *tensor)
-{
-    return strcmp(tensor, "dw_peephole") == 0 || strcmp(tensor, "dgain") == 0 ||
-           strcmp(tensor, "dbias") == 0;
-}
-
 /* "dw_ih of layer 1, direction 0, gate f [3, 7]" or "y [t 3, b 0, column 7]". */
 static void name_element(const struct lb_problem *p, const struct slice *slice,
                          const struct slice_element *at, char *text, size_t size)
@@ -498,19 +493,19 @@ static void name_element(const struct lb_problem *p, const struct slice *slice,
     if (!whole_tensor)
         snprintf(layer_dir, sizeof(layer_dir), " of layer %zu, direction %zu", slice->layer_dir / D,
                  slice->layer_dir % D);
-    if (strcmp(slice->tensor, "dw_hr") == 0)
-        snprintf(index, sizeof(index), " [%zu, %zu]", at->column / H, at->column % H);
-    else if (slice->summed && is_cell_vector(slice->tensor))
+    if (slice->weight == LB_W_CELL && slice->gate < 0) /* w_hr [P, H] */
+        snprintf(index, sizeof(index), " [%zu, %zu]", column / H, column % H);
+    else if (slice->weight == LB_W_CELL)
         snprintf(index, sizeof(index), ", %c [%zu]", "ifgoc"[slice->gate], column);
-    else if (slice->summed) {
+    else if (slice->weight >= 0) {
         size_t columns = slice->width / H, first_row = (size_t)slice->gate * H;
         snprintf(index, sizeof(index), ", gate %c [%zu, %zu]", "ifgo"[slice->gate],
-                 first_row + at->column / columns, at->column % columns);
+                 first_row + column / columns, column % columns);
     } else if (!whole_tensor)
-        snprintf(index, sizeof(index), " [b %zu, column %zu]", at->batch_row, at->column);
+        snprintf(index, sizeof(index), " [b %zu, column %zu]", at->batch_row, column);
     else
         snprintf(index, sizeof(index), " [t %zu, b %zu, column %zu]", at->step, at->batch_row,
-                 at->column);
+                 column);
     snprintf(text, size, "%s%s%s", slice->tensor, layer_dir, index);
 }
 
