@@ -421,18 +421,6 @@ enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_mach
                    device->name, words);
 }
 
-void lb_machine_device(const struct lb_machine *machine, struct lb_device_info *info)
-{
-    *info = (struct lb_device_info){.major = machine->major,
-                                    .minor = machine->minor,
-                                    .sm_count = machine->cores,
-                                    .memory_bytes = machine->bytes[LB_MEMORY],
-                                    .l2_bytes = machine->bytes[LB_CACHE],
-                                    .shared_bytes = machine->bytes[LB_OWN],
-                                    .modelled = true};
-    snprintf(info->name, sizeof(info->name), "%s", machine->name);
-}
-
 enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err)
 {
     struct lb_machine machine;
@@ -441,7 +429,14 @@ enum lb_status lb_device_model(const char *name, struct lb_device_info *info, st
         return lb_fail(err, LB_INVALID, "'%.200s' is a CPU", name);
     if (!machine.matches[0])
         described = machine;
-    lb_machine_device(&machine, info);
+    *info = (struct lb_device_info){.major = machine.major,
+                                    .minor = machine.minor,
+                                    .sm_count = machine.cores,
+                                    .memory_bytes = machine.bytes[LB_MEMORY],
+                                    .l2_bytes = machine.bytes[LB_CACHE],
+                                    .shared_bytes = machine.bytes[LB_OWN],
+                                    .modelled = true};
+    snprintf(info->name, sizeof(info->name), "%s", machine.name);
     return LB_OK;
 }
 

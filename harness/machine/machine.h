@@ -57,10 +57,8 @@ enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, str
 enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
                              struct lb_error *err);
 
-/* What the CUDA runtime would say of a GPU. */
-void lb_machine_device(const struct lb_machine *machine, struct lb_device_info *info);
-
-/* lb_machine_read and lb_machine_device for a GPU. LB_INVALID also for a CPU. */
+/* What the CUDA runtime would say of a GPU that lb_machine_read reads. LB_INVALID also for a CPU.
+ */
 enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err);
 
 /* This machine's CPUs, whose topology is given: its counts, caches and units. usual: the other
