@@ -169,75 +169,49 @@ double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_cl
 
 /* ---- Device memory as a space. ------------------------------------------------------------ */
 
-/* A living block, whose size is needed to find the band behind it. */
-struct block {
-    const char *memory;
-    size_t bytes;
-    struct block *next;
-};
-
-static struct block *blocks;
-
-/* The link to the block at that address, or to the NULL at the end of the list. */
-static struct block **find_block(const void *memory)
-{
-    struct block **at = &blocks;
-    while (*at && (*at)->memory != memory)
-        at = &(*at)->next;
-    return at;
-}
-
 static enum lb_status space_allocate(size_t bytes, void **out, struct lb_error *err)
 {
     const struct lb_device_api *device = lb_device();
     enum lb_status st = LB_OK;
+    unsigned char before[LB_GUARD_BEFORE];
     void *whole = NULL;
-    struct block *block = NULL;
     *out = NULL;
     if (bytes == 0)
         return LB_OK;
-    if (bytes > SIZE_MAX - LB_GUARD_BEFORE - LB_GUARD_BEHIND || !(block = malloc(sizeof(*block))))
+    if (bytes > SIZE_MAX - LB_GUARD_BEFORE - LB_GUARD_BEHIND)
         return lb_fail(err, LB_OOM, "out of memory for a block of %zu bytes", bytes);
     LB_TRY(device->allocate(LB_GUARD_BEFORE + bytes + LB_GUARD_BEHIND, &whole, err));
     char *memory = (char *)whole + LB_GUARD_BEFORE;
-    LB_TRY(device->upload(whole, lb_guard_band(), LB_GUARD_BEFORE, err));
+    lb_guard_make(before, bytes);
+    LB_TRY(device->upload(whole, before, LB_GUARD_BEFORE, err));
     LB_TRY(device->upload(memory + bytes, lb_guard_band(), LB_GUARD_BEHIND, err));
-    *block = (struct block){.memory = memory, .bytes = bytes, .next = blocks};
-    blocks = block;
-    block = NULL;
     *out = memory;
 done:
     if (st != LB_OK && whole)
         device->release(whole);
-    free(block);
     return st;
 }
 
 static void space_release(void *memory)
 {
-    struct block **at = find_block(memory), *block = *at;
-    if (!block)
-        return;
-    lb_device()->release((char *)memory - LB_GUARD_BEFORE);
-    *at = block->next;
-    free(block);
+    if (memory)
+        lb_device()->release((char *)memory - LB_GUARD_BEFORE);
 }
 
 /* A band that can't be read counts as intact: the device is lost then, and that is reported
  * elsewhere. */
 static const char *space_overrun(const void *memory)
 {
-    const struct block *block = *find_block(memory);
-    unsigned char band[LB_GUARD_BEHIND];
-    if (!block)
+    const char *start = memory;
+    unsigned char before[LB_GUARD_BEFORE], behind[LB_GUARD_BEHIND];
+    size_t bytes;
+    if (!memory ||
+        lb_device()->download(before, start - LB_GUARD_BEFORE, LB_GUARD_BEFORE, NULL) != LB_OK)
         return NULL;
-    if (lb_device()->download(band, block->memory - LB_GUARD_BEFORE, LB_GUARD_BEFORE, NULL) ==
-            LB_OK &&
-        memcmp(band, lb_guard_band(), LB_GUARD_BEFORE) != 0)
+    if (!lb_guard_read(before, &bytes))
         return "before its start";
-    return lb_device()->download(band, block->memory + block->bytes, LB_GUARD_BEHIND, NULL) ==
-                       LB_OK &&
-                   memcmp(band, lb_guard_band(), LB_GUARD_BEHIND) != 0
+    return lb_device()->download(behind, start + bytes, LB_GUARD_BEHIND, NULL) == LB_OK &&
+                   memcmp(behind, lb_guard_band(), LB_GUARD_BEHIND) != 0
                ? "past its end"
                : NULL;
 }

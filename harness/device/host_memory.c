@@ -30,6 +30,21 @@ const unsigned char *lb_guard_band(void)
     return band;
 }
 
+void lb_guard_make(unsigned char before[LB_GUARD_BEFORE], size_t bytes)
+{
+    const size_t twice[2] = {bytes, ~bytes};
+    memcpy(before, lb_guard_band(), LB_GUARD_BEFORE);
+    memcpy(before, twice, sizeof(twice));
+}
+
+bool lb_guard_read(const unsigned char before[LB_GUARD_BEFORE], size_t *bytes)
+{
+    unsigned char expected[LB_GUARD_BEFORE];
+    memcpy(bytes, before, sizeof(*bytes));
+    lb_guard_make(expected, *bytes);
+    return memcmp(before, expected, sizeof(expected)) == 0;
+}
+
 enum { ALIGNMENT = 256, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
 #ifdef __SANITIZE_ADDRESS__
@@ -47,27 +62,21 @@ static void write_guards(char *memory, size_t bytes)
 enum { BEFORE = LB_GUARD_BEFORE, BEHIND = LB_GUARD_BEHIND };
 #define HOST_OVERRUN host_overrun
 
-/* The band before a block begins with the size of the block and, as a check, the inverted size. */
 static void write_guards(char *memory, size_t bytes)
 {
-    const size_t twice[2] = {bytes, ~bytes};
-    memcpy(memory - BEFORE, lb_guard_band(), BEFORE);
-    memcpy(memory - BEFORE, twice, sizeof(twice));
+    lb_guard_make((unsigned char *)memory - BEFORE, bytes);
     memcpy(memory + bytes, lb_guard_band(), BEHIND);
 }
 
 static const char *host_overrun(const void *memory)
 {
-    const char *start = memory;
-    size_t twice[2];
+    const unsigned char *start = memory;
+    size_t bytes;
     if (!memory)
         return NULL;
-    memcpy(twice, start - BEFORE, sizeof(twice));
-    if (twice[0] != ~twice[1] ||
-        memcmp(start - BEFORE + sizeof(twice), lb_guard_band() + sizeof(twice),
-               BEFORE - sizeof(twice)) != 0)
+    if (!lb_guard_read(start - BEFORE, &bytes))
         return "before its start";
-    return memcmp(start + twice[0], lb_guard_band(), BEHIND) != 0 ? "past its end" : NULL;
+    return memcmp(start + bytes, lb_guard_band(), BEHIND) != 0 ? "past its end" : NULL;
 }
 
 #endif

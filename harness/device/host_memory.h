@@ -34,10 +34,16 @@ struct lb_space {
  * the system has them. */
 extern const struct lb_space lb_host_space;
 
-/* Sizes of the bands before and behind a block, in bytes, and their content [LB_GUARD_BEHIND]: no
- * plausible numbers, and no constant byte. A shorter band holds the first bytes of it. */
+/* Sizes of the bands before and behind a block, in bytes, and the content of the second
+ * [LB_GUARD_BEHIND]: no plausible numbers, and no constant byte. */
 enum { LB_GUARD_BEFORE = 256, LB_GUARD_BEHIND = 4096 };
 const unsigned char *lb_guard_band(void);
+
+/* Makes the band before a block, which begins with the size of the block in bytes and, as a check,
+ * the inverted size, and continues as the other band. lb_guard_read returns whether it still is
+ * one, and the size. */
+void lb_guard_make(unsigned char before[LB_GUARD_BEFORE], size_t bytes);
+bool lb_guard_read(const unsigned char before[LB_GUARD_BEFORE], size_t *bytes);
 
 /* Fills bytes of host memory with a poison that is NaN in every dtype. */
 void lb_poison(void *memory, size_t bytes);
