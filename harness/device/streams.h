@@ -42,10 +42,7 @@ enum lb_status lb_stream_wait(struct lb_streams *streams, int waiter, int awaite
 enum lb_status lb_streams_fork(struct lb_streams *streams, struct lb_error *err);
 enum lb_status lb_streams_join(struct lb_streams *streams, struct lb_error *err);
 
-/* Enqueue on the stream: zero sets `bytes` of device memory to 0, copy copies `bytes` of it. With 0
- * bytes they do nothing. */
-enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
-                              struct lb_error *err);
+/* Enqueues a copy of `bytes` of device memory on the stream. With 0 bytes it does nothing. */
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err);
 

@@ -153,14 +153,6 @@ enum lb_status lb_streams_join(struct lb_streams *streams, struct lb_error *err)
     return LB_OK;
 }
 
-enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
-                              struct lb_error *err)
-{
-    return bytes == 0 ? LB_OK
-                      : lb_cuda_check(cudaMemsetAsync(to, 0, bytes, streams->handles[stream_index]),
-                                      "zeroing device memory", err);
-}
-
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err)
 {

@@ -778,8 +778,8 @@ static enum lb_status naive_backward(void *state, const struct lb_backward_io *i
 {
     struct naive *self = state;
     const struct lb_problem *p = self->net.problem;
-    enum lb_status st = lb_stream_zero(self->net.streams, 0, self->net.gradients,
-                                       lb_packed_bytes(p, self->net.real), err);
+    enum lb_status st =
+        lb_device()->fill(self->net.gradients, 0, lb_packed_bytes(p, self->net.real), err);
     for (int64_t l = p->layers - 1; l >= 0; l--) {
         void *dx = l > 0 ? self->layer_dirs[(l - 1) * p->directions].dy : io->dx;
         for (int64_t d = 0; d < p->directions; d++) {

@@ -108,13 +108,6 @@ done:
     return st;
 }
 
-enum lb_status lb_stream_zero(struct lb_streams *streams, int stream_index, void *to, size_t bytes,
-                              struct lb_error *err)
-{
-    enum lb_status st = check_stream(streams, stream_index, err);
-    return st == LB_OK ? fake_enqueue_fill(fake_queue_stream(stream_index), to, 0, bytes, err) : st;
-}
-
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err)
 {
