@@ -211,9 +211,6 @@ enum lb_status lb_cudnn_rnn_create(const struct lb_cudnn_shapes *shapes,
     };
     const struct lb_problem *p = shapes->problem;
     *rnn = (struct lb_cudnn_rnn){.shapes = shapes};
-    rnn->offsets = calloc((size_t)(p->layers * p->directions), sizeof(*rnn->offsets));
-    if (!rnn->offsets)
-        return lb_fail(err, LB_OOM, "out of memory");
     LB_CHECK(CUDNN(cudnnCreateRNNDescriptor, &rnn->descriptor));
     LB_CHECK(CUDNN_PROBE(cudnnSetRNNDescriptor_v8, rnn->descriptor, algorithms[variant], CUDNN_LSTM,
                          CUDNN_RNN_DOUBLE_BIAS,
@@ -231,16 +228,18 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
 {
     if (rnn->descriptor)
         lb_cudnn.cudnnDestroyRNNDescriptor(rnn->descriptor);
-    free(rnn->offsets);
     *rnn = (struct lb_cudnn_rnn){0};
 }
 
 /* ---- Weights -------------------------------------------------------------------------------- */
 
-/* The projection is the last part where there is one. */
+/* The parts of a layer_dir, as cuDNN numbers its linear layers: input products of i f g o, then
+ * recurrent ones, and last, of the cell projection alone, w_hr, which has no bias. */
+enum { GATE_PARTS = 8 };
+
 static int part_count(const struct lb_problem *p)
 {
-    return p->cell == LB_CELL_PROJECTION ? CUDNN_PROJECTION + 1 : CUDNN_GATE_PARTS;
+    return p->cell == LB_CELL_PROJECTION ? GATE_PARTS + 1 : GATE_PARTS;
 }
 
 /* Also of the projection, whose matrix [P, H] has as many elements as a recurrent one [H, P]. */
@@ -251,66 +250,49 @@ static size_t matrix_bytes(const struct lb_problem *p, size_t layer_dir, int par
     return (size_t)(p->hidden * columns) * lb_dtype_size(p->dtype);
 }
 
-static size_t bias_bytes(const struct lb_problem *p)
-{
-    return (size_t)p->hidden * lb_dtype_size(p->dtype);
-}
-
 static bool lies_within(size_t offset, size_t size, size_t bytes)
 {
     return offset <= bytes && size <= bytes - offset;
 }
 
-/* Asks where one part lies: the library gives its address in the weight space at base. A projection
- * has no bias, and what the library says of it is ignored. */
-static enum lb_status ask_offset(struct lb_cudnn_rnn *rnn, const char *base, size_t layer_dir,
-                                 int part, cudnnTensorDescriptor_t matrix,
-                                 cudnnTensorDescriptor_t bias, struct lb_error *err)
+/* One part in the weight space: its matrix ([H, I_l], recurrent [H, P], projection [P, H], all
+ * row-major; P is H but for the cell projection) and its bias [H]. */
+struct part {
+    char *matrix, *bias;
+    size_t matrix_bytes, bias_bytes;
+};
+
+/* Asks where a part lies: the library gives its address in the weight space. A projection has no
+ * bias, and what the library says of it is ignored. The descriptors are there for the call. */
+static enum lb_status find_part(const struct lb_cudnn_rnn *rnn, const char *space, size_t layer_dir,
+                                int number, cudnnTensorDescriptor_t matrix,
+                                cudnnTensorDescriptor_t bias, struct part *part,
+                                struct lb_error *err)
 {
     const struct lb_cudnn_shapes *s = rnn->shapes;
-    struct lb_cudnn_offsets *at = &rnn->offsets[layer_dir];
     void *m = NULL, *b = NULL;
-    bool has_bias = part < CUDNN_GATE_PARTS;
+    bool has_bias = number < GATE_PARTS;
     LB_CHECK(CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir,
-                   rnn->weights, base, part, matrix, &m, bias, &b));
+                   rnn->weights, space, number, matrix, &m, bias, &b));
     if (!m || (has_bias && !b))
-        return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir);
-    at->matrix[part] = (size_t)((const char *)m - base);
-    if (has_bias)
-        at->bias[part] = (size_t)((const char *)b - base);
-    if (!lies_within(at->matrix[part], matrix_bytes(s->problem, layer_dir, part), rnn->weights) ||
-        (has_bias && !lies_within(at->bias[part], bias_bytes(s->problem), rnn->weights)))
+        return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", number, layer_dir);
+    *part = (struct part){m, has_bias ? b : NULL, matrix_bytes(s->problem, layer_dir, number),
+                          (size_t)s->problem->hidden * lb_dtype_size(s->problem->dtype)};
+    if (!lies_within((size_t)(part->matrix - space), part->matrix_bytes, rnn->weights) ||
+        (has_bias && !lies_within((size_t)(part->bias - space), part->bias_bytes, rnn->weights)))
         return lb_fail(err, LB_FAILED,
-                       "cuDNN places part %d of layer %zu outside its %zu bytes of weights", part,
+                       "cuDNN places part %d of layer %zu outside its %zu bytes of weights", number,
                        layer_dir / (size_t)s->problem->directions, rnn->weights);
     return LB_OK;
 }
 
-static enum lb_status ask_offsets(struct lb_cudnn_rnn *rnn, const void *base, struct lb_error *err)
-{
-    const struct lb_problem *p = rnn->shapes->problem;
-    enum lb_status st = LB_OK;
-    cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
-    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &matrix));
-    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &bias));
-    for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
-        for (int part = 0; part < part_count(p); part++)
-            LB_TRY(ask_offset(rnn, base, e, part, matrix, bias, err));
-done:
-    if (bias)
-        lb_cudnn.cudnnDestroyTensorDescriptor(bias);
-    if (matrix)
-        lb_cudnn.cudnnDestroyTensorDescriptor(matrix);
-    return st;
-}
-
 /* Copies from a canonical tensor to a place in the weight space or, where `from` is NULL, from
  * there to the canonical tensor `to`. */
-static enum lb_status copy_part(char *space, const void *from, void *to, size_t offset,
-                                size_t bytes, struct lb_error *err)
+static enum lb_status copy(char *there, const void *from, void *to, size_t offset, size_t bytes,
+                           struct lb_error *err)
 {
-    return from ? lb_device_space.upload(space, (const char *)from + offset, bytes, err)
-                : lb_device_space.download((char *)to + offset, space, bytes, err);
+    return from ? lb_device_space.upload(there, (const char *)from + offset, bytes, err)
+                : lb_device_space.download((char *)to + offset, there, bytes, err);
 }
 
 /* The same of all parts, with the tensors of enum lb_weight [L*D]; `from` or `to` is NULL. In both
@@ -320,19 +302,30 @@ static enum lb_status copy_parts(const struct lb_cudnn_rnn *rnn, char *space,
                                  struct lb_error *err)
 {
     const struct lb_problem *p = rnn->shapes->problem;
-    for (size_t e = 0; e < (size_t)(p->layers * p->directions); e++)
-        for (int part = 0; part < part_count(p); part++) {
-            bool is_gate = part < CUDNN_GATE_PARTS;
-            enum lb_weight w = part < 4 ? LB_W_IH : is_gate ? LB_W_HH : LB_W_CELL;
-            enum lb_weight b = part < 4 ? LB_B_IH : LB_B_HH;
-            size_t gate = (size_t)part % 4, matrix = matrix_bytes(p, e, part), bias = bias_bytes(p);
-            LB_CHECK(copy_part(space + rnn->offsets[e].matrix[part], from ? from[w][e] : NULL,
-                               to ? to[w][e] : NULL, gate * matrix, matrix, err));
-            if (is_gate)
-                LB_CHECK(copy_part(space + rnn->offsets[e].bias[part], from ? from[b][e] : NULL,
-                                   to ? to[b][e] : NULL, gate * bias, bias, err));
+    enum lb_status st = LB_OK;
+    cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
+    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &matrix));
+    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &bias));
+    for (size_t e = 0; e < lb_layer_dir_count(p); e++)
+        for (int number = 0; number < part_count(p); number++) {
+            struct part part = {0};
+            bool is_gate = number < GATE_PARTS;
+            enum lb_weight w = number < 4 ? LB_W_IH : is_gate ? LB_W_HH : LB_W_CELL;
+            enum lb_weight b = number < 4 ? LB_B_IH : LB_B_HH;
+            size_t gate = (size_t)number % 4;
+            LB_TRY(find_part(rnn, space, e, number, matrix, bias, &part, err));
+            LB_TRY(copy(part.matrix, from ? from[w][e] : NULL, to ? to[w][e] : NULL,
+                        gate * part.matrix_bytes, part.matrix_bytes, err));
+            if (part.bias)
+                LB_TRY(copy(part.bias, from ? from[b][e] : NULL, to ? to[b][e] : NULL,
+                            gate * part.bias_bytes, part.bias_bytes, err));
         }
-    return LB_OK;
+done:
+    if (bias)
+        lb_cudnn.cudnnDestroyTensorDescriptor(bias);
+    if (matrix)
+        lb_cudnn.cudnnDestroyTensorDescriptor(matrix);
+    return st;
 }
 
 enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_buffers *memory,
@@ -348,7 +341,6 @@ enum lb_status lb_cudnn_rnn_load(struct lb_cudnn_rnn *rnn, const struct lb_buffe
                        "for these lengths cuDNN needs %zu bytes of workspace and %zu of reserve, "
                        "more than the %zu and %zu that it asked for",
                        rnn->workspace, rnn->reserve, given, kept);
-    LB_CHECK(ask_offsets(rnn, memory->weights, err));
     /* What lies between the parts is zero. */
     LB_CHECK(lb_device()->fill(memory->weights, 0, rnn->weights, err));
     return copy_parts(rnn, memory->weights, tables, NULL, err);

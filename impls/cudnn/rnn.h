@@ -54,24 +54,10 @@ struct lb_cudnn_shapes {
     const int32_t *device_lengths; /* [B]; NULL when not ragged */
 };
 
-/* The parts of a layer_dir, as cuDNN numbers its linear layers. */
-enum {
-    CUDNN_GATE_PARTS = 8, /* input products of i f g o, then recurrent ones */
-    CUDNN_PROJECTION = 8, /* w_hr of the cell projection, which has no bias */
-    CUDNN_PARTS_MAX
-};
-
-/* Where one layer_dir lies in the weight space, in bytes: its matrices ([H, I_l], recurrent [H, P],
- * projection [P, H], all row-major; P is H but for the cell projection) and biases ([H]). */
-struct lb_cudnn_offsets {
-    size_t matrix[CUDNN_PARTS_MAX], bias[CUDNN_GATE_PARTS];
-};
-
 struct lb_cudnn_rnn {
     const struct lb_cudnn_shapes *shapes;
     cudnnRNNDescriptor_t descriptor;
     size_t weights, reserve, workspace; /* bytes */
-    struct lb_cudnn_offsets *offsets;   /* [L*D], known from rnn_load on */
 };
 
 /* The library's answer as a status: what it can't do is LB_UNSUPPORTED, with its own reason. */
