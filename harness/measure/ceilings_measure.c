@@ -194,18 +194,6 @@ done:
     return st;
 }
 
-static enum lb_status measure_latencies(struct bench *b, struct lb_error *err)
-{
-    struct lb_latencies found;
-    double *all = b->ceilings->all;
-    enum lb_status st = lb_latency_measure(b->ceilings->cores, &found, err);
-    all[LB_BARRIER_NS] = found.grid_barrier_ns;
-    all[LB_CLUSTER_BARRIER_NS] = found.cluster_barrier_ns;
-    all[LB_PEER_NS] = found.peer_ns;
-    all[LB_FAR_NS] = found.l2_ns;
-    return tell(b, "latencies", st, err);
-}
-
 /* Fills the buffer with random bits that are finite numbers below 2 in every dtype. */
 static enum lb_status fill_random(struct bench *b, struct lb_error *err)
 {
@@ -250,7 +238,7 @@ enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
     LB_TRY(fill_random(&b, err));
     LB_TRY(measure_gemms(&b, err));
     LB_TRY(measure_calls(&b, err));
-    LB_TRY(measure_latencies(&b, err));
+    LB_TRY(tell(&b, "latencies", lb_latency_measure(ceilings, err), err));
 done:
     lb_streams_destroy(b.streams);
     lb_device_space.release(b.workspace);

@@ -173,25 +173,24 @@ static enum lb_status has_clusters(bool *has, struct lb_error *err)
 
 } // namespace lb_latency
 
-enum lb_status lb_latency_measure(int sm_count, struct lb_latencies *latencies,
-                                  struct lb_error *err)
+enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error *err)
 {
     using namespace lb_latency;
     enum lb_status st = LB_OK;
     bench b = {};
     bool clusters = false;
     double trip = NAN;
-    *latencies = {NAN, NAN, NAN, NAN};
+    double *ns = ceilings->all;
     LB_TRY(lb_device()->allocate(sizeof(int), &b.done, err));
     LB_TRY(lb_device()->allocate(words_bytes, &b.words, err));
-    LB_TRY(time_round(b, grid_barrier_kernel, sm_count, 0, &latencies->grid_barrier_ns, err));
+    LB_TRY(time_round(b, grid_barrier_kernel, ceilings->cores, 0, &ns[LB_BARRIER_NS], err));
     LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
-    latencies->l2_ns = trip / 2; /* a round is two stores, one in each direction */
+    ns[LB_FAR_NS] = trip / 2; /* a round is two stores, one in each direction */
     LB_TRY(has_clusters(&clusters, err));
     if (clusters) {
-        LB_TRY(time_cluster(b, &latencies->cluster_barrier_ns, err));
+        LB_TRY(time_cluster(b, &ns[LB_CLUSTER_BARRIER_NS], err));
         LB_TRY(time_round(b, peer_kernel, 2, 2, &trip, err));
-        latencies->peer_ns = trip / 2;
+        ns[LB_PEER_NS] = trip / 2;
     }
 done:
     lb_device()->release(b.words);

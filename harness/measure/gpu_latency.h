@@ -3,26 +3,19 @@
 #ifndef LB_GPU_LATENCY_H
 #define LB_GPU_LATENCY_H
 
-#include "api/status.h"
+#include "machine/ceilings.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* Nanoseconds per barrier, or from a store until the block that polls for it sees it. NaN where the
- * device lacks the feature. */
-struct lb_latencies {
-    double grid_barrier_ns;    /* one block per SM, cooperative launch */
-    double cluster_barrier_ns; /* largest cluster that can start: 16 blocks, else 8 */
-    double peer_ns;            /* store to the shared memory of a peer in the cluster */
-    double l2_ns;              /* store to global memory, polled by another SM */
-};
-
-/* Measures on the open device, which has sm_count SMs, on its stream. Takes about 100 ms. Every
- * wait in it is bounded: LB_FAILED when one takes too long. Otherwise LB_OOM and LB_FAILED as
- * lb_cuda_check. After a failure *latencies holds what was measured before, else NaN. */
-enum lb_status lb_latency_measure(int sm_count, struct lb_latencies *latencies,
-                                  struct lb_error *err);
+/* Measures four figures of the open device, which has ceilings->cores SMs: a barrier of one block
+ * per SM, one of the largest cluster that can start (16 blocks, else 8), and how long it takes from
+ * a store to the shared memory of a peer in the cluster (LB_PEER_NS), or to global memory
+ * (LB_FAR_NS), until the block that polls for it sees it. Figures that the device lacks stay as
+ * they are. Takes about 100 ms. Every wait in it is bounded: LB_FAILED when one takes too long.
+ * Otherwise LB_OOM and LB_FAILED as lb_cuda_check. */
+enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error *err);
 
 /* Enqueues a kernel of one warp that does nothing on the device's stream, which may be capturing.
  * LB_FAILED with CUDA's message. */

@@ -93,8 +93,8 @@ static enum lb_status allocate(struct lb_error *err)
 
 static enum lb_status measure_latencies(struct lb_error *err)
 {
-    struct lb_latencies latencies;
-    return lb_latency_measure(1, &latencies, err);
+    struct lb_ceilings ceilings = {.cores = 1};
+    return lb_latency_measure(&ceilings, err);
 }
 
 static enum lb_status create_streams(struct lb_error *err)

@@ -75,10 +75,12 @@ enum lb_status lb_stream_gemm(struct lb_streams *streams, int stream_index, cons
                 err);
 }
 
-enum lb_status lb_latency_measure(int sm_count, struct lb_latencies *latencies,
-                                  struct lb_error *err)
+enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error *err)
 {
-    *latencies = (struct lb_latencies){1500, 300, 200, 700};
+    ceilings->all[LB_BARRIER_NS] = 1500;
+    ceilings->all[LB_CLUSTER_BARRIER_NS] = 300;
+    ceilings->all[LB_PEER_NS] = 200;
+    ceilings->all[LB_FAR_NS] = 700;
     fake_clock_add(1e8);
     return LB_OK;
 }
