@@ -698,20 +698,6 @@ static enum lb_status onednn_prepare(void *self, const struct lb_buffers *buffer
     return st == LB_OK ? pack(net, weights, NULL, err) : st;
 }
 
-/* The address of a slot's data for this call; inputs are only read. */
-struct slot_data {
-    enum lb_slot slot;
-    const void *data;
-};
-
-static enum lb_status set_all(const struct layer *layer, const struct slot_data *list, size_t count,
-                              struct lb_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        LB_CHECK(set_data(layer, list[i].slot, list[i].data, err));
-    return LB_OK;
-}
-
 /* Sets the arguments of layer l that both passes share. hn, cn: the caller's arrays, used when
  * the implementation keeps no copy of its own. */
 static enum lb_status set_layer_data(const struct onednn *net, size_t l, const void *x,
@@ -721,15 +707,14 @@ static enum lb_status set_layer_data(const struct onednn *net, size_t l, const v
     size_t slice = net->n.state / net->L, state = l * slice * net->size; /* [D, B, H] */
     size_t h = l * (net->h / net->L) * net->size, lower = net->n.y * (net->x ? 1 : net->size);
     const char *cells = net->c0 ? (const char *)(net->c0 + l * slice) : (const char *)c0 + state;
-    const struct slot_data list[] = {
-        {LB_X, l == 0 ? x : net->lower + (l - 1) * lower},
-        {LB_H0, (const char *)h0 + h},
-        {LB_C0, cells},
-        {LB_Y, l == net->L - 1 ? y : net->lower + l * lower},
-        {LB_HN, net->hn ? net->hn + h : (char *)hn + h},
-        {LB_CN, net->cn ? (char *)(net->cn + l * slice) : (char *)cn + state},
-    };
-    return set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err);
+    const struct layer *layer = &net->layers[l];
+    LB_CHECK(set_data(layer, LB_X, l == 0 ? x : net->lower + (l - 1) * lower, err));
+    LB_CHECK(set_data(layer, LB_H0, (const char *)h0 + h, err));
+    LB_CHECK(set_data(layer, LB_C0, cells, err));
+    LB_CHECK(set_data(layer, LB_Y, layer->last ? y : net->lower + l * lower, err));
+    LB_CHECK(set_data(layer, LB_HN, net->hn ? net->hn + h : (char *)hn + h, err));
+    return set_data(layer, LB_CN, net->cn ? (char *)(net->cn + l * slice) : (char *)cn + state,
+                    err);
 }
 
 static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
@@ -778,16 +763,14 @@ static enum lb_status backward_layer(const struct onednn *net, size_t l,
     const float *dhn = net->dhn ? net->dhn : io->dhn, *dcn = net->dcn ? net->dcn : io->dcn;
     float *dx = net->dx ? net->dx : io->dx;
     float *dh0 = net->dh0 ? net->dh0 : io->dh0, *dc0 = net->dc0 ? net->dc0 : io->dc0;
-    const struct slot_data list[] = {
-        {LB_DX, l == 0 ? dx : net->dlower[(l - 1) % 2]},
-        {LB_DH0, dh0 + state},
-        {LB_DC0, dc0 + state},
-        {LB_DY, l == net->L - 1 ? dy : net->dlower[l % 2]},
-        {LB_DHN, dhn + state},
-        {LB_DCN, dcn + state},
-    };
+    const struct layer *layer = &net->layers[l];
     LB_CHECK(set_layer_data(net, l, io->x, io->h0, io->c0, io->y, NULL, NULL, err));
-    LB_CHECK(set_all(&net->layers[l], list, sizeof(list) / sizeof(list[0]), err));
+    LB_CHECK(set_data(layer, LB_DX, l == 0 ? dx : net->dlower[(l - 1) % 2], err));
+    LB_CHECK(set_data(layer, LB_DH0, dh0 + state, err));
+    LB_CHECK(set_data(layer, LB_DC0, dc0 + state, err));
+    LB_CHECK(set_data(layer, LB_DY, layer->last ? dy : net->dlower[l % 2], err));
+    LB_CHECK(set_data(layer, LB_DHN, dhn + state, err));
+    LB_CHECK(set_data(layer, LB_DCN, dcn + state, err));
     return run(net, l, true, err);
 }
 
