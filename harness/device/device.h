@@ -127,8 +127,8 @@ void lb_device_assume(const struct lb_device_info *info, const char *absent);
 const struct lb_device_info *lb_device_known(struct lb_error *why);
 
 /* LB_OK when the device (NULL: unknown) has at least compute capability major.0; else
- * LB_UNSUPPORTED with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject of
- * that sentence, such as "a cluster of blocks"; "" for the implementation itself. */
+ * LB_UNSUPPORTED with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject
+ * of that sentence, such as "a cluster of blocks"; "" for the implementation itself. */
 enum lb_status lb_device_needs(const struct lb_device_info *device, int major, const char *what,
                                struct lb_error *why);
 
