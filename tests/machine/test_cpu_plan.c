@@ -270,8 +270,11 @@ TEST(widths_are_those_of_the_kernels)
         enum lb_dtype dtype = (enum lb_dtype)d;
         size_t count = lb_simd_kernels_all(dtype, list);
         assert_int_equal(count, lb_cpu_units_for(dtype, units));
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             assert_int_equal(lb_cpu_simd_width(units[i], dtype), list[i]->simd_width);
+            for (size_t j = 0; j < i; j++)
+                assert_ptr_not_equal(list[j], list[i]);
+        }
     }
 }
 
