@@ -294,7 +294,8 @@ static enum lb_status choose_defaults(struct lb_options *options, struct lb_erro
         /* In this order the oracle of training also serves inference. */
         LB_CHECK(lb_selection_take(&options->selection, "--pass", "train,infer", err));
     if (plans && options->command != LB_CMD_AB && !options->shard && !has_dtype &&
-        (lb_cpu_best_unit(LB_BF16) >= LB_CPU_AVX512BF16 || lb_has_nvidia_driver()))
+        (lb_cpu_has(LB_CPU_AVX512BF16, LB_BF16) || lb_cpu_has(LB_CPU_AMX, LB_BF16) ||
+         lb_has_nvidia_driver()))
         LB_CHECK(lb_selection_take(&options->selection, "--dtype", LB_QUICK_DTYPES, err));
     return LB_OK;
 }

@@ -357,11 +357,12 @@ static void print_measured(const struct lb_run *run, const char *from, char *pri
     int count = 0;
     bool found = false;
     struct lb_options command;
+    struct lb_error why = {""};
     for (char *word = strtok_r(price, " ", &rest); word && count < 63;
          word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
     words[count] = NULL;
-    bool read = lb_command_line_read(count, words, &command, NULL) == LB_OK;
+    bool read = lb_command_line_read(count, words, &command, &why) == LB_OK;
     if (read && command.selection.impl_count > 0) {
         const char *list = command.selection.impls[0];
         lb_next_item(&list, impls[0], sizeof(impls[0]));
@@ -378,7 +379,9 @@ static void print_measured(const struct lb_run *run, const char *from, char *pri
                lb_pass_name((enum lb_pass)pass), impls[0], fast->median_ns / 1e6, impls[1],
                slow->median_ns / 1e6, slow->median_ns / fast->median_ns);
     }
-    if (!found)
+    if (!read)
+        printf("measured  nothing is looked for in %s: %s\n", from, why.text);
+    else if (!found)
         printf("measured  %s has no times of both %s and %s for this layer\n", from, impls[0],
                impls[1]);
     lb_options_free(&command);

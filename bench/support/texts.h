@@ -16,13 +16,13 @@
 /* "impl" or "impl:variant". */
 #define LB_IMPL_LABEL(c) lb_impl_label((c), (char[2 * LB_NAME_SIZE]){""})
 
-/* "12.3 us", "1.05 s": three significant digits and a unit; "-" for NaN. */
+/* "12.3 us", "1.05 s": three significant digits and a unit; "-" for what is not finite. */
 #define LB_NS_TEXT(ns) lb_ns_text((ns), (char[32]){""})
 
 /* The text that lb_format_bytes writes. */
 #define LB_BYTES_TEXT(bytes) lb_bytes_text((bytes), (char[32]){""})
 
-/* Each of these returns the buffer that it is given. */
+/* Each of these returns the buffer that it is given, or a constant text. */
 const char *lb_case_text(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 const char *lb_problem_text(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 const char *lb_row_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);

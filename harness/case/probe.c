@@ -23,10 +23,10 @@ struct needed {
 static enum lb_status count_needed(const struct lb_problem *problem, const struct lb_problem *whole,
                                    struct needed *needed, struct lb_error *err)
 {
-    struct lb_counts n, all;
+    struct lb_counts n;
     double size = (double)lb_dtype_size(problem->dtype), inputs = 0, outputs = 0, kept = 0;
+    LB_CHECK(lb_problem_counts(whole, &n, err)); /* LB_INVALID: it is too large to be counted */
     LB_CHECK(lb_problem_counts(problem, &n, err));
-    LB_CHECK(lb_problem_counts(whole, &all, err));
     for (enum lb_tensor t = LB_X; t < LB_TENSOR_COUNT; t++)
         *(t < LB_Y ? &inputs : &outputs) += (double)lb_tensor_elements(problem, t);
     for (enum lb_tensor t = LB_Y; t <= LB_CN && whole->seq_len > problem->seq_len; t++)

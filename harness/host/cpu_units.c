@@ -97,8 +97,8 @@ size_t lb_cpu_units_for(enum lb_dtype dtype, enum lb_cpu_unit list[LB_CPU_UNIT_C
     for (int unit = LB_CPU_UNIT_COUNT - 1; unit >= LB_CPU_PLAIN; unit--)
         if (lb_cpu_has((enum lb_cpu_unit)unit, dtype))
             list[count++] = (enum lb_cpu_unit)unit;
-    for (size_t i = 0; i + 1 < count && has_slow_dot_products(); i++)
-        if (list[i] == LB_CPU_AVX512BF16) {
+    for (size_t i = 0; i + 1 < count; i++)
+        if (list[i] == LB_CPU_AVX512BF16 && has_slow_dot_products()) {
             list[i] = list[i + 1];
             list[++i] = LB_CPU_AVX512BF16;
         }

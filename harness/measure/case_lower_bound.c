@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "device/nvml.h"
 #include "host/cpu_affinity.h"
 #include "machine/ceilings.h"
@@ -65,24 +64,19 @@ void lb_case_lower_bound(enum lb_memory memory, struct lb_row *row, const int32_
     row->chain_ns = bound.steps * bound.step_ns;
 }
 
-/* Clocks vary. On a CPU another program may besides take half of the core, as its other hardware
- * thread, while the rate is measured. */
-static const double device_margin = 1.3, cpu_margin = 2;
+static const double margin = 1.3; /* clocks vary, and a busy machine shows less than it can do */
 
 /* The best rate seen, of f32 and of f64. */
 static double best[2];
 
-/* lb_cpu_visit: measures on the current CPU, in bursts of some microseconds. *user: whether in
- * double. */
+/* lb_cpu_visit: measures on the current CPU. *user: whether in double. */
 static void measure_here(void *user, bool last)
 {
-    static const double enough_ns = 5e6;
+    enum { BURSTS = 20 };
     const bool in_double = *(const bool *)user;
-    double start = lb_now_ns();
     (void)last;
-    do
+    for (int i = 0; i < BURSTS; i++)
         best[in_double] = fmax(best[in_double], lb_cpu_burst_flops_s(in_double ? LB_F64 : LB_F32));
-    while (lb_now_ns() - start < enough_ns);
 }
 
 double lb_cpu_peak_flops_s(const struct lb_problem *problem, bool again)
@@ -98,7 +92,7 @@ double lb_cpu_peak_flops_s(const struct lb_problem *problem, bool again)
         lb_visit_cpus(measure_here, &in_double);
     else if (best[in_double] == 0)
         measure_here(&in_double, true);
-    return cpu_margin * best[in_double] * (halves || int8 ? factor : 1);
+    return margin * best[in_double] * (halves || int8 ? factor : 1);
 #else
     (void)problem, (void)again, (void)measure_here;
     return (double)NAN;
@@ -113,5 +107,5 @@ double lb_gpu_peak_flops_s(const struct lb_problem *problem)
         return (double)NAN;
     lb_case_machine(LB_DEVICE, device, &machine);
     double rate = lb_machine_flops_s(&machine, problem, machine.cores);
-    return rate > 0 ? device_margin * rate : (double)NAN;
+    return rate > 0 ? margin * rate : (double)NAN;
 }

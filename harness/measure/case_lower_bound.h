@@ -20,10 +20,9 @@ void lb_case_lower_bound(enum lb_memory memory, struct lb_row *row, const int32_
 
 /* An upper bound of the flops per second of one CPU in the problem's dtype and math. It is the best
  * of several bursts of independent vector multiply-adds on the calling thread, times the factor
- * that 16-bit operands and matrix units could gain, times 2, because another program may take half
- * of the core, as its other hardware thread, while this measures. The first call per type takes 5
- * ms; later calls return the best so far. again: measures once more, on every CPU of the case
- * (lb_visit_cpus). NaN on CPUs other than x86-64. */
+ * that 16-bit operands and matrix units could gain, plus a margin of 30 %. The first call per type
+ * takes about 3 ms; later calls return the best so far. again: measures once more, on every CPU of
+ * the case (lb_visit_cpus). NaN on CPUs other than x86-64. */
 double lb_cpu_peak_flops_s(const struct lb_problem *problem, bool again);
 
 /* The same for all multiprocessors of this process's device, from the figures of lb_case_machine.

@@ -113,11 +113,11 @@ TEST(values_are_read_in_every_way_of_writing_them)
 
 static enum lb_cpu_unit best_unit; /* that the machine is said to have */
 
-enum lb_cpu_unit __wrap_lb_cpu_best_unit(enum lb_dtype dtype);
-enum lb_cpu_unit __wrap_lb_cpu_best_unit(enum lb_dtype dtype)
+bool __wrap_lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
+bool __wrap_lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
 {
     (void)dtype;
-    return best_unit;
+    return unit <= best_unit;
 }
 
 /* How many dtypes the quick grid of that command line has on a machine with that unit; 0: the

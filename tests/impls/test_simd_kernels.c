@@ -403,13 +403,13 @@ static void try_long_sum(const struct lb_simd_kernels *kernels, enum lb_dtype dt
     free_drawn();
 }
 
-/* Tries one step of the last two of three panels, of which the last has padding. */
+/* Tries one step of the last of three panels, which has padding, and mostly of the second too. */
 static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dtype, size_t rows,
                         size_t units, bool backwards)
 {
     enum { MOST_ROWS = 8, PANELS = 3 };
     unsigned seed = (unsigned)units;
-    size_t simd_width = kernels->simd_width, width = 4 * simd_width, k = 19;
+    size_t simd_width = kernels->simd_width, width = 4 * simd_width, k = backwards ? 19 : 7;
     size_t H = PANELS * simd_width, sums_panel = rows * width + 8, w_panel = k * width;
     void *a = drawn(dtype, rows * k, 1, &seed), *w = drawn(dtype, PANELS * w_panel, 1, &seed);
     void *sums = drawn(dtype, PANELS * sums_panel, 1, &seed), *c = drawn(dtype, rows * H, 1, &seed);
@@ -427,7 +427,7 @@ static void try_forward(const struct lb_simd_kernels *kernels, enum lb_dtype dty
                  .w = w,
                  .sums = sums,
                  .stride = width},
-        .panels_from = 1,
+        .panels_from = units % 3 == 0 ? 2 : 1,
         .panels_to = PANELS,
         .backwards = backwards,
         .w_panel = w_panel,

@@ -76,8 +76,7 @@ TEST(a_machine_takes_what_is_better)
 #endif
 
 /* An instruction of AVX512-VNNI has four times the products of one of f32. With a store of each sum
- * the loop shows half of its rate. Bursts take turns, so that other programs disturb both alike; a
- * busy second hardware thread makes three of the four. */
+ * the loop shows half of its rate. Bursts take turns, so that other programs disturb both alike. */
 TEST(sums_of_int8_stay_in_registers)
 {
     double int8 = 0, f32 = 0;
@@ -87,7 +86,7 @@ TEST(sums_of_int8_stay_in_registers)
         int8 = fmax(int8, lb_cpu_burst_flops_s(LB_INT8));
         f32 = fmax(f32, lb_cpu_burst_flops_s(LB_F32));
     }
-    assert_true(int8 > 2.4 * f32);
+    assert_true(int8 > 3 * f32);
 }
 
 TEST(this_machine_is_measured)
