@@ -22,8 +22,8 @@ const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
  * for on behalf of the process. */
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
-/* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first, and
- * returns how many: at least LB_CPU_PLAIN. */
+/* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first,
+ * and returns how many: at least LB_CPU_PLAIN. */
 size_t lb_cpu_units_for(enum lb_dtype dtype, enum lb_cpu_unit list[LB_CPU_UNIT_COUNT]);
 
 /* The fastest of them. */
