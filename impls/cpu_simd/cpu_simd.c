@@ -7,32 +7,29 @@
 
 enum { PAGE = 4096 };
 
+enum { FEW_ROWS = 24, MANY_ROWS = 512 };
+
 /* Number of rows per GEMM with all input weights of a layer_dir: few, so that the rows stay in the
- * cache, except where the weights exceed `near` bytes, so that each pass over them has to serve
- * many rows. */
-static size_t rows_at_a_time(const struct lb_cpu_simd *simd, size_t input, size_t near)
+ * L2 cache, except where the weights are so large that each pass over them has to serve many rows.
+ */
+static size_t rows_at_a_time(const struct lb_cpu_simd *simd, size_t input, size_t few)
 {
-    enum { FEW_ROWS = 24, MANY_ROWS = 512 };
-    return simd->s.gates * input * simd->elem <= near ? FEW_ROWS : MANY_ROWS;
+    enum { NEAR_WEIGHTS = 8 << 20 };
+    return simd->s.gates * input * simd->elem <= NEAR_WEIGHTS ? few : MANY_ROWS;
 }
 
-enum { NEAR_WEIGHTS = 8 << 20 };
-
-/* Steps per input GEMM. The first CPUs with an L2 cache of 2 MiB per core, Intel's since Sapphire
- * Rapids, have a slow third level behind it. */
+/* Steps per input GEMM. An L2 cache of 2 MiB holds the sums of four times as many rows. */
 static size_t steps_at_a_time(const struct lb_cpu_simd *simd)
 {
-    enum { LARGE_L2 = 2 << 20, NEAR_OF_LARGE_L2 = 1 << 20 };
-    bool large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= LARGE_L2;
-    size_t rows =
-        rows_at_a_time(simd, (size_t)simd->problem.input, large ? NEAR_OF_LARGE_L2 : NEAR_WEIGHTS);
-    size_t steps = lb_cpu_cover(rows, simd->s.B);
-    return steps < simd->s.T ? steps : simd->s.T;
+    bool large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
+    size_t few = large ? 4 * FEW_ROWS : FEW_ROWS;
+    size_t rows = rows_at_a_time(simd, (size_t)simd->problem.input, few);
+    return lb_cpu_least(lb_cpu_cover(rows, simd->s.B), simd->s.T);
 }
 
 size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input)
 {
-    return 2 * rows_at_a_time(simd, input, NEAR_WEIGHTS);
+    return 2 * rows_at_a_time(simd, input, FEW_ROWS);
 }
 
 size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd)
