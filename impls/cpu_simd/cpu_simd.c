@@ -23,8 +23,9 @@ static size_t steps_at_a_time(const struct lb_cpu_simd *simd)
 {
     bool large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
     size_t few = large ? 4 * FEW_ROWS : FEW_ROWS;
-    size_t rows = rows_at_a_time(simd, (size_t)simd->problem.input, few);
-    return lb_cpu_least(lb_cpu_cover(rows, simd->s.B), simd->s.T);
+    size_t rows = rows_at_a_time(simd, lb_cpu_widest_input(simd), few);
+    size_t chunks = lb_cpu_cover(simd->s.T, lb_cpu_cover(rows, simd->s.B));
+    return lb_cpu_cover(simd->s.T, chunks);
 }
 
 size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input)
