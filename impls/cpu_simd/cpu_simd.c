@@ -18,7 +18,8 @@ static size_t rows_at_a_time(const struct lb_cpu_simd *simd, size_t input, size_
     return simd->s.gates * input * simd->elem <= NEAR_WEIGHTS ? few : MANY_ROWS;
 }
 
-/* Steps per input GEMM. An L2 cache of 2 MiB holds the sums of four times as many rows. */
+/* Steps per input GEMM, about as many for each. An L2 cache of 2 MiB holds the sums of four times
+ * as many rows. */
 static size_t steps_at_a_time(const struct lb_cpu_simd *simd)
 {
     bool large = sysconf(_SC_LEVEL2_CACHE_SIZE) >= 2 << 20;
