@@ -11,7 +11,6 @@
 #include "commands/commands.h"
 #include "report/compare.h"
 #include "run/interleaved_blocks.h"
-#include "run/planted_slowdown.h"
 #include "stats/order_stats.h"
 #include "support/progress.h"
 #include "support/terminal.h"
@@ -269,7 +268,7 @@ static enum lb_status find_planted(struct self_test *test, size_t comparisons, s
 {
     struct lb_case c;
     char name[] = LB_PLANTED_NAME;
-    const struct lb_impl_entry impl_entry = {.name = name, .impl = lb_planted_slowdown()};
+    const struct lb_impl_entry impl_entry = {.name = name};
     const struct lb_side sides[2] = {{"planted", "", &impl_entry, NULL},
                                      {"planted:slower_3", "slower_3", &impl_entry, NULL}};
     LB_CHECK(choose_planted(test, &impl_entry, &c, err));

@@ -51,8 +51,8 @@ struct lb_pool {
     int device;          /* ordinal of the GPU that workers use */
     const char *program;
     const volatile sig_atomic_t *stop;
-    struct worker *workers; /* a list; owned */
-    json_t *ceilings;       /* owned; NULL: none */
+    struct worker *workers;
+    json_t *ceilings; /* owned; NULL: none */
 };
 
 /* The loss of a worker, for the row of its case. */
@@ -63,12 +63,12 @@ struct fault {
 
 /* A request and its answer; worker.h describes both. */
 struct exchange {
-    json_t *request;    /* owned */
-    char phase[96];     /* what the worker does; "loading" before it names one */
-    double sampling_s;  /* of run: how long the phase "sample" may take */
-    json_t *reply;      /* of the latest message that has one; owned */
-    bool ended, unfit;  /* that was the last message; the worker must not serve another request */
-    struct fault fault; /* says whether the worker was lost */
+    json_t *request;   /* owned */
+    char phase[96];    /* what the worker does; "loading" before it names one */
+    double sampling_s; /* of run: how long the phase "sample" may take */
+    json_t *reply;     /* of the latest message that has one; owned */
+    bool ended, unfit; /* that was the last message; the worker must not serve another request */
+    struct fault fault;
 };
 
 void lb_pool_limit(struct lb_pool *pool, const struct lb_options *options)
@@ -114,7 +114,6 @@ static void drop(struct lb_pool *pool, struct worker *worker)
     free(worker);
 }
 
-/* The living worker of that name; NULL when there is none. */
 static struct worker *find_named(const struct lb_pool *pool, const char *name)
 {
     struct worker *worker = pool->workers;
@@ -123,7 +122,6 @@ static struct worker *find_named(const struct lb_pool *pool, const char *name)
     return worker;
 }
 
-/* Starts the program, or this very one, as a worker. */
 static enum lb_status spawn_worker(const struct lb_pool *pool, int fd, pid_t *pid,
                                    struct lb_error *err)
 {
@@ -179,7 +177,6 @@ static bool has_ended(const struct worker *worker)
            info.si_pid != 0;
 }
 
-/* Waits up to limit_s for the worker to end. True when it has. */
 static bool has_left(const struct worker *worker, double limit_s)
 {
     for (double start = lb_now_ns(); lb_now_ns() - start < limit_s * 1e9; usleep(2000))
@@ -225,41 +222,29 @@ static bool over_memory(const struct worker *worker, double limit, struct lb_err
     return true;
 }
 
-/* What a worker that was killed by SIGKILL died of. Only the kernel's count tells whether that was
- * a lack of memory. */
-static void describe_kill(const struct worker *worker, struct exchange *exchange,
-                          struct lb_error *err)
-{
-    double kills = lb_oom_kills("");
-    if (kills > worker->oom_kills) {
-        exchange->fault.verdict = LB_VERDICT_OOM;
-        lb_fail(err, LB_FAILED, "killed by the kernel in %s, because memory ran out",
-                exchange->phase);
-    } else {
-        exchange->fault.innocent = true;
-        lb_fail(err, LB_FAILED, "killed from outside (signal %d) in %s; %s", SIGKILL,
-                exchange->phase,
-                isnan(kills) ? "whether memory ran out is not known here"
-                             : "the kernel killed nobody for memory");
-    }
-}
-
 /* Says why a worker that closed its channel, or ended, did. It may be about to end: a moment's wait
- * lets its wait status tell why, and then it is made sure that it has ended. */
+ * lets its wait status tell why, and then it is made sure that it has ended. Only the kernel's
+ * count tells whether SIGKILL came from a lack of memory. */
 static void describe_end(struct worker *worker, struct exchange *exchange, struct lb_error *err)
 {
     const char *phase = exchange->phase;
     bool left = has_left(worker, 1);
-    int status = end_process(worker);
-    exchange->fault.verdict = left ? LB_VERDICT_CRASH : LB_VERDICT_ERROR;
+    int status = end_process(worker), killer = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    double kills = lb_oom_kills("");
+    bool starved = left && killer == SIGKILL && kills > worker->oom_kills;
+    exchange->fault.verdict = starved ? LB_VERDICT_OOM : left ? LB_VERDICT_CRASH : LB_VERDICT_ERROR;
+    exchange->fault.innocent = left && killer == SIGKILL && !starved;
     if (!left)
         lb_fail(err, LB_FAILED, "closed its connection to the program in %s, but went on running",
                 phase);
-    else if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        describe_kill(worker, exchange, err);
-    else if (WIFSIGNALED(status))
-        lb_fail(err, LB_FAILED, "%s (signal %d) in %s", strsignal(WTERMSIG(status)),
-                WTERMSIG(status), phase);
+    else if (starved)
+        lb_fail(err, LB_FAILED, "killed by the kernel in %s, because memory ran out", phase);
+    else if (killer == SIGKILL)
+        lb_fail(err, LB_FAILED, "killed from outside (signal %d) in %s; %s", SIGKILL, phase,
+                isnan(kills) ? "whether memory ran out is not known here"
+                             : "the kernel killed nobody for memory");
+    else if (killer)
+        lb_fail(err, LB_FAILED, "%s (signal %d) in %s", strsignal(killer), killer, phase);
     else
         lb_fail(err, LB_FAILED, "ended the process with exit code %d in %s", WEXITSTATUS(status),
                 phase);
@@ -269,10 +254,10 @@ static void describe_end(struct worker *worker, struct exchange *exchange, struc
  * be slow but does not hang. Sampling ends by itself after three times the case's time. */
 static double phase_limit(const struct lb_pool *pool, const struct exchange *exchange)
 {
-    if (strncmp(exchange->phase, "oracle", 6) == 0)
-        return (double)INFINITY;
     bool samples = strncmp(exchange->phase, "sample", 6) == 0;
-    return pool->call_s + (samples ? 3 * exchange->sampling_s : 0);
+    return strncmp(exchange->phase, "oracle", 6) == 0
+               ? (double)INFINITY
+               : pool->call_s + (samples ? 3 * exchange->sampling_s : 0);
 }
 
 /* A clock that counts the machine's sleep. */
@@ -364,14 +349,6 @@ static enum lb_status take_message(struct exchange *exchange, const json_t *mess
     return (enum lb_status)status;
 }
 
-static json_t *pack_given(void)
-{
-    const struct lb_given_files *given = lb_given_files();
-    return json_pack("{s:s*, s:s*, s:s*, s:s*, s:b, s:b}", "weights", given->weights, "prefix",
-                     given->prefix, "inputs", given->inputs, "tuned", given->tuned, "batch_first",
-                     given->batch_first, "tune", given->tune);
-}
-
 /* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
  * LB_FAILED with exchange->fault: the worker was lost, or a message can't be read, so that it is
  * not to be trusted with the next request. Such a worker, or an unfit one, has left the pool.
@@ -380,7 +357,11 @@ static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct ex
                           struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    if (json_object_set_new(exchange->request, "given", pack_given()) != 0)
+    const struct lb_given_files *given = lb_given_files();
+    json_t *files = json_pack("{s:s*, s:s*, s:s*, s:s*, s:b, s:b}", "weights", given->weights,
+                              "prefix", given->prefix, "inputs", given->inputs, "tuned",
+                              given->tuned, "batch_first", given->batch_first, "tune", given->tune);
+    if (json_object_set_new(exchange->request, "given", files) != 0)
         return lb_fail(err, LB_INVALID, "a path of the request to the worker is not UTF-8");
     worker->oom_kills = lb_oom_kills("");
     lb_channel_send(&worker->channel, json_incref(exchange->request));
@@ -394,6 +375,15 @@ static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct ex
     if (exchange->fault.verdict != LB_VERDICT_OK || exchange->unfit)
         drop(pool, worker);
     return st;
+}
+
+/* Asks the worker of that name, which is started when none is alive. */
+static enum lb_status ask_named(struct lb_pool *pool, const char *name, struct exchange *exchange,
+                                struct lb_error *why)
+{
+    struct worker *worker;
+    LB_CHECK(find_or_start(pool, name, &worker, why));
+    return ask(pool, worker, exchange, why);
 }
 
 /* Reads what the worker says of a plug-in, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
@@ -421,16 +411,14 @@ static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *imp
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err)
 {
-    struct worker *worker;
     struct lb_impl_entry impl_entry = {.plugin = (char *)path};
     struct lb_error why = {""};
     char *variants[LB_VARIANTS_MAX + 1];
     if (!lb_is_utf8(path)) /* requests and records are JSON */
         return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
-    LB_CHECK(find_or_start(pool, path, &worker, err));
     struct exchange exchange = {.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
                                 .phase = "loading"};
-    enum lb_status st = ask(pool, worker, &exchange, &why);
+    enum lb_status st = ask_named(pool, path, &exchange, &why);
     if (st == LB_OK)
         st = read_plugin(exchange.reply, &impl_entry, variants, &why);
     if (exchange.fault.verdict != LB_VERDICT_OK)
@@ -441,16 +429,6 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
         lb_fail(err, st, "--plugin %s: %.300s", path, why.text);
     end_exchange(&exchange);
     return st;
-}
-
-/* Finds the worker of the implementation (NULL: of the built-in ones) and asks it. */
-static enum lb_status ask_worker_of(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                                    struct exchange *exchange, struct lb_error *why)
-{
-    struct worker *worker;
-    const char *plugin = impl_entry ? impl_entry->plugin : NULL;
-    LB_CHECK(find_or_start(pool, plugin ? plugin : "", &worker, why));
-    return ask(pool, worker, exchange, why);
 }
 
 static enum lb_status read_probe(const json_t *reply, struct lb_probe *probe, struct lb_error *err)
@@ -475,7 +453,8 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
                                                      probe ? "probe" : "supports", "case",
                                                      LB_CASE_TEXT(c), "path", impl_entry->plugin),
                                 .phase = "the question"};
-    enum lb_status st = ask_worker_of(pool, impl_entry, &exchange, why);
+    enum lb_status st =
+        ask_named(pool, impl_entry->plugin ? impl_entry->plugin : "", &exchange, why);
     if (st == LB_OK && probe)
         st = read_probe(exchange.reply, probe, why);
     end_exchange(&exchange);
@@ -495,12 +474,12 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
         .phase = "loading"};
     enum lb_status st = ask(pool, worker, &exchange, &why);
     if (st != LB_INTERRUPTED) {
-        const char *version = st == LB_OK ? json_string_value(exchange.reply) : NULL;
         char reason[sizeof(why.text) + 64];
         bool lost = exchange.fault.verdict != LB_VERDICT_OK;
         snprintf(reason, sizeof(reason), "%s%s%.400s", lost ? impl_entry->library->name : "",
                  lost ? " can't be loaded: " : "", why.text);
-        lb_library_add(libraries, impl_entry, version);
+        lb_library_add(libraries, impl_entry,
+                       st == LB_OK ? json_string_value(exchange.reply) : NULL);
         if (st != LB_OK)
             impl_entry->absent = lb_needed(strdup(reason));
         st = LB_OK;
@@ -536,12 +515,13 @@ enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct
 {
     struct lb_error reason = {""};
     struct exchange exchange = {.request = json_pack("{s:s}", "op", "device"), .phase = "device"};
-    enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
+    enum lb_status st = ask_named(pool, "", &exchange, &reason);
     *device = st == LB_OK ? json_incref(exchange.reply) : NULL;
     end_exchange(&exchange);
-    if (st == LB_FAILED)
-        return lb_fail(why, LB_ABSENT, "looking for a device: %s", reason.text);
-    return st == LB_OK ? LB_OK : lb_fail(why, st, "%s", reason.text);
+    if (st == LB_OK)
+        return LB_OK;
+    return lb_fail(why, st == LB_FAILED ? LB_ABSENT : st, "%s%s",
+                   st == LB_FAILED ? "looking for a device: " : "", reason.text);
 }
 
 void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
@@ -557,7 +537,7 @@ enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **c
     struct exchange exchange = {.request =
                                     json_pack("{s:s, s:f}", "op", "ceilings", "seconds", seconds),
                                 .phase = "the first figure"};
-    enum lb_status st = ask_worker_of(pool, NULL, &exchange, &reason);
+    enum lb_status st = ask_named(pool, "", &exchange, &reason);
     *ceilings = json_incref(exchange.reply);
     if (st != LB_OK)
         lb_fail(why, st, "%s%s", st == LB_FAILED ? "measuring ceilings: " : "", reason.text);
@@ -631,15 +611,6 @@ static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
     return st;
 }
 
-/* Ends the plug-in's worker when it has run with another number of threads, which it would keep. */
-static void renew_for_threads(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                              int threads)
-{
-    struct worker *worker = impl_entry->plugin ? find_named(pool, impl_entry->plugin) : NULL;
-    if (worker && worker->threads > 0 && worker->threads != threads)
-        drop(pool, worker);
-}
-
 /* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
  * this trace alone, because profiling libraries may crash, hang or stay attached; whatever happens
  * to it, the measured row stays. */
@@ -671,17 +642,18 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
     drop(pool, find_named(pool, "kernel trace"));
 }
 
-/* Runs the job once. LB_FAILED with *fault: the worker was lost. */
 static enum lb_status try_job(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                               const struct lb_job *job, struct lb_row *row, struct fault *fault,
                               struct lb_error *err)
 {
-    struct worker *worker;
     const char *usual = impl_entry->plugin ? impl_entry->plugin : "";
+    struct worker *worker = find_named(pool, usual);
     *fault = (struct fault){.verdict = LB_VERDICT_OK};
     *row = lb_row_make(job->c);
-    if (impl_entry->traits & LB_THREADS_ONCE)
-        renew_for_threads(pool, impl_entry, job->c->threads);
+    /* A plug-in that keeps its first number of threads needs a new worker for another one. */
+    if (impl_entry->plugin && impl_entry->traits & LB_THREADS_ONCE && worker &&
+        worker->threads > 0 && worker->threads != job->c->threads)
+        drop(pool, worker);
     LB_CHECK(find_or_start(pool, job->process ? job->process : usual, &worker, err));
     worker->threads = job->c->threads;
     return run_job(pool, worker, impl_entry, job, false, row, fault, err);

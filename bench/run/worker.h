@@ -109,4 +109,12 @@ void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings);
  * device: ordinal of the GPU to use. Returns the exit code. */
 int lb_worker_main(long parent, int device);
 
+/* What runs cases of the implementation "planted", which is not in the table of implementations:
+ * cpu_ref, which waits after each forward call for a fraction of the call's time. Its variant
+ * slower_3 is slower by 3 percent, and auto by lb_planted_percent, which is 0 at first and counts
+ * in cases that are created from then on. Only one state of it may exist at a time. */
+#define LB_PLANTED_NAME "planted"
+const struct lb_impl *lb_planted_slowdown(void);
+extern double lb_planted_percent;
+
 #endif

@@ -22,7 +22,6 @@
 #include "measure/ceilings_measure.h"
 #include "model/registry.h"
 #include "record/environment.h"
-#include "run/planted_slowdown.h"
 #include "support/channel.h"
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
@@ -87,6 +86,53 @@ static void send_phase(void *user, const char *phase)
     }
 }
 
+/* ---- An implementation with a known slowdown, by which the self-test checks comparisons ---- */
+
+extern const struct lb_impl lb_impl_cpu_ref;
+
+double lb_planted_percent;
+
+/* The fraction of the shortest call so far that is added to each call. A fraction of each call's
+ * own time would multiply what other programs or new inputs add to that time. */
+static double slowdown, shortest_ns;
+
+static enum lb_status planted_create(void *self, const struct lb_problem *problem,
+                                     const struct lb_exec_config *config, struct lb_error *err)
+{
+    bool slower = config->variant && strcmp(config->variant, "slower_3") == 0;
+    slowdown = (slower ? 3 : lb_planted_percent) / 100;
+    shortest_ns = (double)INFINITY;
+    return lb_impl_cpu_ref.create(self, problem, config, err);
+}
+
+static enum lb_status planted_forward(void *self, const struct lb_forward_io *io,
+                                      struct lb_error *err)
+{
+    double start = lb_now_ns();
+    enum lb_status st = lb_impl_cpu_ref.forward(self, io, err);
+    double end = lb_now_ns();
+    shortest_ns = fmin(shortest_ns, end - start);
+    end += slowdown * shortest_ns;
+    while (lb_now_ns() < end)
+        ;
+    return st;
+}
+
+const struct lb_impl *lb_planted_slowdown(void)
+{
+    static const char *const variants[] = {"auto", "slower_3", NULL};
+    static struct lb_impl planted;
+    planted = lb_impl_cpu_ref;
+    planted.name = LB_PLANTED_NAME;
+    planted.summary = "cpu_ref with a known slowdown";
+    planted.variants = variants;
+    planted.create = planted_create;
+    planted.forward = planted_forward;
+    return &planted;
+}
+
+/* ---- Requests ---- */
+
 /* Loads the plug-in of a request, unless this worker has it. LB_FAILED: its file was replaced since
  * the program added it. The worker then serves no other request, as the file may change again. */
 static enum lb_status load_plugin(struct server *server, const char *path, const char *name,
@@ -104,13 +150,15 @@ static enum lb_status load_plugin(struct server *server, const char *path, const
                    why.text);
 }
 
-/* Finds what runs the case: the plug-in at that path or, where it is NULL, a built-in one. Opens
- * the device that it may need; whether that worked is known to the device layer from then on.
+/* Finds what runs the case of the request: the plug-in at the request's path or a built-in one.
+ * Opens the device that it may need; whether that worked is known to the device layer from then on.
  * loads: also loads the library that a built-in implementation needs, before anything is timed.
  * LB_ABSENT: it is not built, or its library is missing; LB_FAILED: the plug-in can't be loaded. */
-static enum lb_status find_impl(struct server *server, const char *path, const struct lb_case *c,
-                                bool loads, const struct lb_impl **impl, struct lb_error *err)
+static enum lb_status find_impl(struct server *server, const json_t *request,
+                                const struct lb_case *c, bool loads, const struct lb_impl **impl,
+                                struct lb_error *err)
 {
+    const char *path = lb_json_text(request, "path", NULL);
     const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, c->impl);
     *impl = impl_entry ? impl_entry->impl : NULL;
     if (path)
@@ -121,31 +169,26 @@ static enum lb_status find_impl(struct server *server, const char *path, const s
         return lb_fail(err, LB_ABSENT, "%s is not built", c->impl);
     if ((*impl)->memory == LB_DEVICE)
         lb_device_open(server->device, NULL);
-    if (!loads || !impl_entry || impl_entry->impl != *impl || !impl_entry->library)
+    if (!loads || path || !impl_entry || !impl_entry->library)
         return LB_OK;
     if ((*impl)->memory == LB_DEVICE && !lb_device_known(NULL))
         return LB_OK; /* which the case will say */
     return lb_shared_library_load(impl_entry->library, err);
 }
 
-static json_t *pack_plugin(const struct lb_impl *impl)
-{
-    json_t *variants = json_array();
-    for (size_t i = 0; impl->variants && impl->variants[i]; i++)
-        json_array_append_new(variants, json_string(impl->variants[i]));
-    return json_pack("{s:s, s:o, s:o, s:i, s:I}", "name", impl->name, "summary",
-                     clean_string(impl->summary), "variants", variants, "memory", (int)impl->memory,
-                     "traits", (json_int_t)impl->traits);
-}
-
 /* Each serves one kind of request: *reply becomes what the reply has beside the status. */
 static enum lb_status serve_plugin(struct server *server, const json_t *request, json_t **reply,
                                    struct lb_error *err)
 {
-    const struct lb_impl *plugin;
+    const struct lb_impl *impl;
     (void)server;
-    LB_CHECK(lb_plugin_load(lb_json_text(request, "path", NULL), &plugin, err));
-    *reply = pack_plugin(plugin);
+    LB_CHECK(lb_plugin_load(lb_json_text(request, "path", NULL), &impl, err));
+    json_t *variants = json_array();
+    for (size_t i = 0; impl->variants && impl->variants[i]; i++)
+        json_array_append_new(variants, json_string(impl->variants[i]));
+    *reply = json_pack("{s:s, s:o, s:o, s:i, s:I}", "name", impl->name, "summary",
+                       clean_string(impl->summary), "variants", variants, "memory",
+                       (int)impl->memory, "traits", (json_int_t)impl->traits);
     return LB_OK;
 }
 
@@ -170,9 +213,9 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     const struct lb_impl *impl;
     struct lb_probe probe = {0};
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
-    LB_CHECK(lb_case_parse(lb_json_text(request, "case", NULL), &c, NULL, NULL, err));
     bool probes = strcmp(lb_json_text(request, "op", NULL), "probe") == 0;
-    LB_CHECK(find_impl(server, lb_json_text(request, "path", NULL), &c, probes, &impl, err));
+    LB_CHECK(lb_case_parse(lb_json_text(request, "case", NULL), &c, NULL, NULL, err));
+    LB_CHECK(find_impl(server, request, &c, probes, &impl, err));
     if (!probes) {
         send_phase(server, "supports");
         return lb_case_supported(impl, &c, lb_host_available(), err);
@@ -260,28 +303,23 @@ static void describe_leftovers(struct server *server, const struct lb_impl *impl
     lb_clean_text(text);
 }
 
-/* The time of fixed work on the device; NaN where it has none. */
-static double time_device_reference(struct server *server)
-{
-    const struct lb_device_info *device = lb_device_known(NULL);
-    double ns = NAN;
-    if (!device || device->modelled || lb_device()->lost())
-        return (double)NAN;
-    send_phase(server, "reference");
-    return lb_device()->reference(&ns, NULL) == LB_OK ? ns : (double)NAN;
-}
-
-/* The time of fixed work where the case runs: on the device, or of a loop on its CPUs. What a loop
- * took a moment ago is not measured again. */
+/* The time of fixed work where the case runs: on the device, NaN where it has none, or of a loop on
+ * its CPUs. What a loop took a moment ago is not measured again. */
 static double time_reference(struct server *server, const struct lb_impl *impl,
                              const struct lb_case *c)
 {
     enum { RECENT_NS = 20000000 };
     static double last, last_ns; /* its last result and when that was */
     static int last_threads;
+    const struct lb_device_info *device = lb_device_known(NULL);
     char cpus[64];
-    if (impl->memory == LB_DEVICE)
-        return time_device_reference(server);
+    double ns;
+    if (impl->memory == LB_DEVICE) {
+        if (!device || device->modelled || lb_device()->lost())
+            return (double)NAN;
+        send_phase(server, "reference");
+        return lb_device()->reference(&ns, NULL) == LB_OK ? ns : (double)NAN;
+    }
     if (last_threads == c->threads && lb_now_ns() - last_ns < RECENT_NS)
         return last;
     lb_pin(c->threads, 0, cpus, sizeof(cpus));
@@ -350,8 +388,7 @@ static enum lb_status serve_run(struct server *server, const json_t *request, js
     lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
     lb_ceilings_assume_all(json_object_get(request, "ceilings"));
     struct lb_row row = lb_row_make(&c);
-    enum lb_status loaded =
-        find_impl(server, lb_json_text(request, "path", NULL), &c, true, &impl, err);
+    enum lb_status loaded = find_impl(server, request, &c, true, &impl, err);
     if (loaded == LB_OK) {
         run_case(server, impl, &c, &options, &row);
     } else {
@@ -397,21 +434,6 @@ static enum lb_status serve_ceilings(struct server *server, const json_t *reques
     return st;
 }
 
-/* Takes the files that the program was given for all cases. */
-static void take_given(const json_t *request)
-{
-    const json_t *given = json_object_get(request, "given");
-    const struct lb_given_files files = {
-        .weights = lb_json_text(given, "weights", NULL),
-        .prefix = lb_json_text(given, "prefix", NULL),
-        .inputs = lb_json_text(given, "inputs", NULL),
-        .tuned = lb_json_text(given, "tuned", NULL),
-        .batch_first = json_is_true(json_object_get(given, "batch_first")),
-        .tune = json_is_true(json_object_get(given, "tune")),
-    };
-    lb_give_files(&files);
-}
-
 static void serve(struct server *server, const json_t *request)
 {
     static const struct {
@@ -422,10 +444,19 @@ static void serve(struct server *server, const json_t *request)
         {"probe", serve_question},    {"run", serve_run},         {"device", serve_device},
         {"ceilings", serve_ceilings},
     };
+    const json_t *given = json_object_get(request, "given");
+    const struct lb_given_files files = {
+        .weights = lb_json_text(given, "weights", NULL),
+        .prefix = lb_json_text(given, "prefix", NULL),
+        .inputs = lb_json_text(given, "inputs", NULL),
+        .tuned = lb_json_text(given, "tuned", NULL),
+        .batch_first = json_is_true(json_object_get(given, "batch_first")),
+        .tune = json_is_true(json_object_get(given, "tune")),
+    };
     struct lb_error err = {""};
     json_t *reply = NULL;
     enum lb_status st = LB_OK;
-    take_given(request);
+    lb_give_files(&files);
     for (size_t i = 0; i < sizeof(services) / sizeof(services[0]); i++)
         if (strcmp(services[i].op, lb_json_text(request, "op", NULL)) == 0)
             st = services[i].function(server, request, &reply, &err);
@@ -439,7 +470,6 @@ int lb_worker_main(long parent, int device)
 {
     struct server server = {.channel = {.fd = CHANNEL_FD}, .device = device};
     struct lb_error err = {""};
-    size_t cache_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
 
     /* A program that a case starts must not hold the channel open. */
     fcntl(CHANNEL_FD, F_SETFD, FD_CLOEXEC);
@@ -456,7 +486,7 @@ int lb_worker_main(long parent, int device)
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     server.before = lb_process_reading_create();
     server.after = lb_process_reading_create();
-    server.cache.max_bytes = cache_bytes;
+    server.cache.max_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
     if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);
         return 1;
