@@ -16,7 +16,6 @@
 #include "support/terminal.h"
 #include "support/texts.h"
 #include "sweep/sweep.h"
-#include "sweep/sweep_steps.h"
 
 enum {
     BLOCK_PAIRS = 60,  /* of blocks per case, unless --benchmark_repetitions is given */

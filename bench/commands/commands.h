@@ -4,7 +4,7 @@
 #define LB_COMMANDS_H
 
 #include "cli/plan.h"
-#include "run/session.h"
+#include "run/worker.h"
 
 /* --ab: measures the two words of the options against each other, each an impl[:variant] or the
  * path of a plug-in, stores the runs in a/ and b/ of the output folder, and compares them as

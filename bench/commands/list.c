@@ -103,7 +103,7 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
                                                    "reason", reason));
         else
             printf("%-48s %s%s%s\n", id, status, reason[0] ? ": " : "", reason);
-        if (session->stop && *session->stop)
+        if (*session->stop)
             stopped = LB_INTERRUPTED;
     }
     if (json && stopped == LB_OK)

@@ -3,7 +3,7 @@
 #ifndef LB_DEVICE_QUERY_H
 #define LB_DEVICE_QUERY_H
 
-#include "run/session.h"
+#include "run/worker.h"
 
 /* True when the implementation of that name (NULL: any) that may run here needs a GPU. */
 bool lb_gpu_wanted(const struct lb_session *session, const char *name);

@@ -3,7 +3,7 @@
 #define LB_INTERLEAVED_BLOCKS_H
 
 #include "record/record.h"
-#include "run/session.h"
+#include "run/worker.h"
 
 /* One side of a comparison. */
 struct lb_side {

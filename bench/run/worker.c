@@ -189,7 +189,7 @@ static bool has_left(const struct worker *worker, double limit_s)
  * attached to them can finish; one that is stuck in a case is killed. */
 void lb_pool_renew(struct lb_pool *pool)
 {
-    bool stopped = pool->stop && *pool->stop;
+    bool stopped = *pool->stop;
     for (struct worker *worker = pool->workers; worker; worker = worker->next)
         shutdown(worker->channel.fd, SHUT_RDWR);
     while (pool->workers) {
@@ -286,7 +286,7 @@ static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct 
         }
         if (*message)
             return LB_OK;
-        if (st == LB_OK && pool->stop && *pool->stop)
+        if (st == LB_OK && *pool->stop)
             return LB_INTERRUPTED;
         if (st != LB_OK || has_ended(worker)) { /* a child of its own may hold the channel open */
             describe_end(worker, exchange, err);

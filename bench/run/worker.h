@@ -20,6 +20,17 @@
 /* Keeps the workers that are alive. A worker ends with the thread that started it. */
 struct lb_pool;
 
+/* What commands share that run implementations or ask them what they support. All borrowed. */
+struct lb_session {
+    const struct lb_options *options;
+    struct lb_registry *registry;
+    struct lb_pool *pool;
+    const volatile sig_atomic_t *stop; /* nonzero once a signal asked the program to end */
+    json_t *gpu; /* the device's record, owned by whoever made the session; NULL: there is none, or
+                    it was not looked for */
+    json_t *libraries; /* their versions (lb_pool_libraries), owned likewise */
+};
+
 /* The workers have the options' limits and device. program: another build of this program that they
  * run, borrowed; NULL: this one. stop: once it is nonzero, every wait ends with LB_INTERRUPTED. */
 struct lb_pool *lb_pool_create(const struct lb_options *options, const char *program,

@@ -19,7 +19,6 @@
 #include "record/environment.h"
 #include "support/subprocess.h"
 #include "sweep/sweep.h"
-#include "sweep/sweep_steps.h"
 
 enum { POLL_MS = 200, LINE_SIZE = 1024 };
 

@@ -1,5 +1,5 @@
 /* The settings of a sweep, kept in the header of its run. */
-#include "sweep/sweep_steps.h"
+#include "sweep/sweep.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,62 +1,326 @@
 /* The sweep: plans cases, measures each in a worker, records every outcome, shows it on a terminal,
- * and finishes the run. */
+ * and finishes the run with everything that is derived from its file. */
 #include "sweep/sweep.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "plot/grouped_run.h"
+#include "record/environment.h"
+#include "report/canaries.h"
+#include "run/derived_outputs.h"
+#include "run/device_query.h"
 #include "support/cpu_load.h"
+#include "support/progress.h"
 #include "support/terminal.h"
 #include "support/texts.h"
 #include "sweep/gbench.h"
-#include "sweep/sweep_steps.h"
 
 enum {
     PROCESSES_CHUNK = 32, /* with --processes: an interruption loses what a chunk has measured */
     CANARY_NS = 500000000 /* sampling time of a canary, at most, but never more than a case's */
 };
 
+/* A sweep that runs. */
+struct sweep {
+    const struct lb_session *session; /* its options are the settings of the run */
+    json_t *header;                   /* of the run; where it goes on, strings of the options lie
+                                         in it */
+    char folder[4096];
+    struct lb_run_file file;
+    struct lb_case *cases; /* [count] still to run; owned */
+    size_t count;
+    struct lb_case canaries[LB_CANARY_COUNT]; /* [canary_count] of a shard */
+    size_t canary_count;
+    double start_ns; /* when the first case began */
+    struct lb_progress progress;
+    json_t *hangs; /* object: how often cases of "impl:variant" have hung */
+
+    /* The table on a terminal. */
+    json_t *left;        /* object: from a problem's text to how many of its cases have no row yet;
+                            NULL: nothing is shown */
+    struct lb_run table; /* the run's header, and the rows whose problems have cases left */
+    char baseline[2 * LB_NAME_SIZE]; /* that the table's latest heading names */
+};
+
 bool lb_sweep_interrupted(const struct lb_session *session)
 {
-    return (session->stop && *session->stop) || lb_reader_left(stderr);
+    return *session->stop || lb_reader_left(stderr);
 }
 
-int lb_sweep_rounds(const struct lb_options *options)
+/* How often each case is measured: once per process with --processes, else once per block. */
+static int rounds_of(const struct lb_options *options)
 {
     return options->processes > 1 ? options->processes : options->repetitions;
 }
 
-/* ---- Measuring one case ---- */
-
-static void count_hang(struct lb_sweep_run *sweep, const struct lb_case *c)
+/* Whether others used so much of its CPUs, or the machine was so slow, that the case is worth
+ * measuring again. */
+static bool is_noisy(const struct lb_row *row)
 {
-    const char *name = LB_IMPL_LABEL(c);
-    if (!sweep->hangs)
-        sweep->hangs = json_object();
-    json_int_t before = json_integer_value(json_object_get(sweep->hangs, name));
-    json_object_set_new(sweep->hangs, name, json_integer(before + 1));
+    return lb_row_is_timed(row) &&
+           (row->others_share > LB_BUSY_SHARE || row->slowdown > LB_SLOW_MACHINE);
 }
 
+/* Adds to the count that the object has under the name, and returns the sum. */
+static json_int_t add_count(json_t *counts, const char *name, json_int_t more)
+{
+    json_int_t count = json_integer_value(json_object_get(counts, name)) + more;
+    json_object_set_new(counts, name, json_integer(count));
+    return count;
+}
+
+/* ---- Planning a new run ---- */
+
+enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)
+{
+    if (out) {
+        snprintf(folder, size, "%s", out);
+        return LB_OK;
+    }
+    char stamp[64];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H-%M-%SZ", gmtime_r(&now, &utc));
+    if (mkdir("bench-lstm-runs", 0777) != 0 && errno != EEXIST)
+        return lb_fail(err, LB_INVALID, "bench-lstm-runs: %s; give a folder with --out",
+                       strerror(errno));
+    for (int i = 1; i < 100; i++) {
+        snprintf(folder, size, "bench-lstm-runs/%s%s%.0d", stamp, i > 1 ? "-" : "", i > 1 ? i : 0);
+        if (mkdir(folder, 0777) == 0)
+            return LB_OK;
+        if (errno != EEXIST)
+            break;
+    }
+    return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
+}
+
+/* Hands the arguments of the command line to Google Benchmark, and how often each case is measured.
+ * The processes of a case are spread over its chunk in random order, so that a drift of the machine
+ * shows as a difference between them. */
+static enum lb_status configure_gbench(const struct lb_options *options, struct lb_error *err)
+{
+    return lb_gbench_configure(options->benchmark_count, options->benchmark,
+                               options->benchmark_filter, rounds_of(options),
+                               options->shuffled || options->processes > 1, err);
+}
+
+enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan *plan,
+                               struct lb_error *err)
+{
+    size_t kept = 0;
+    LB_CHECK(configure_gbench(options, err));
+    if (!options->benchmark_filter || plan->count == 0)
+        return LB_OK;
+    for (size_t i = 0; i < plan->count; i += LB_GBENCH_MAX) {
+        size_t n = plan->count - i < LB_GBENCH_MAX ? plan->count - i : LB_GBENCH_MAX;
+        size_t *matching = NULL, length = 0;
+        bool keep[LB_GBENCH_MAX] = {false};
+        LB_CHECK(lb_gbench_order(&plan->cases[i], n, true, &matching, &length, err));
+        for (size_t k = 0; k < length; k++)
+            keep[matching[k]] = true;
+        free(matching);
+        for (size_t k = 0; k < n; k++)
+            if (keep[k])
+                plan->cases[kept++] = plan->cases[i + k];
+    }
+    plan->count = kept;
+    return kept > 0 ? LB_OK : lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
+}
+
+/* Notes in the header which part of a plan this is, and its canaries. */
+static void note_shard(const struct lb_session *session, const struct lb_shard *shard,
+                       json_t *header)
+{
+    struct lb_case canaries[LB_CANARY_COUNT];
+    char hash[17];
+    if (shard->count == 0)
+        return;
+    json_t *texts = json_array();
+    lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
+    for (size_t i = 0; i < LB_CANARY_COUNT; i++)
+        json_array_append_new(texts, json_string(LB_CASE_TEXT(&canaries[i])));
+    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
+    json_object_set_new(header, "shard",
+                        json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count",
+                                  shard->count, "plan", hash, "plan_cases",
+                                  (json_int_t)shard->plan_count, "canaries", texts));
+}
+
+/* Takes the canaries that the header's shard names, but for those of an implementation that another
+ * build had. */
+static enum lb_status take_canaries(struct sweep *sweep, struct lb_error *err)
+{
+    const json_t *shard = json_object_get(sweep->header, "shard");
+    const json_t *texts = json_object_get(shard, "canaries");
+    for (size_t i = 0; i < json_array_size(texts) && i < LB_CANARY_COUNT; i++) {
+        const char *text = json_string_value(json_array_get(texts, i));
+        struct lb_case *c = &sweep->canaries[sweep->canary_count];
+        LB_CHECK(lb_case_parse(text ? text : "", c, NULL, NULL, err));
+        const struct lb_impl_entry *impl_entry =
+            lb_registry_find(sweep->session->registry, c->impl);
+        sweep->canary_count += impl_entry && !impl_entry->absent;
+    }
+    return LB_OK;
+}
+
+/* Plans a new run, and creates its folder and the header of its file. Errors are those of lb_sweep.
+ */
+static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, struct lb_error *err)
+{
+    const struct lb_session *session = sweep->session;
+    const struct lb_sampler_options sampler = lb_options_sampler(session->options);
+    sweep->cases = lb_needed(calloc(plan->count + 1, sizeof(*sweep->cases)));
+    sweep->count = plan->count;
+    for (size_t i = 0; i < plan->count; i++)
+        sweep->cases[i] = plan->cases[i];
+    LB_CHECK(lb_check_derived_outputs(session->options, err));
+    LB_CHECK(lb_settings_to_header(session->options, &sampler, sweep->cases, sweep->count,
+                                   session->libraries, &sweep->header, err));
+    json_t *environment = json_object_get(sweep->header, "environment");
+    note_shard(session, &plan->shard, sweep->header);
+    LB_CHECK(take_canaries(sweep, err));
+    lb_gpu_annotate(session, environment);
+    LB_CHECK(lb_name_folder(session->options->out, sweep->folder, sizeof(sweep->folder), err));
+    lb_ceilings_find(session, sweep->cases, sweep->count, environment);
+    return lb_run_create(sweep->folder, sweep->header, &sweep->file, err);
+}
+
+/* ---- Resuming ---- */
+
+static enum lb_status check_resumable(const struct lb_run *run, const char *folder,
+                                      struct lb_error *err)
+{
+    if (json_object_get(run->header, "interleaved"))
+        return lb_fail(err, LB_INVALID,
+                       "--resume %s: this run is one side of --ab or --against, measured in turn "
+                       "with the other side: run --ab again, or --sweep --against",
+                       folder);
+    if (json_is_true(json_object_get(run->header, "merged")))
+        return lb_fail(
+            err, LB_INVALID,
+            "--resume %s: this run was merged from others: resume these, and merge again", folder);
+    return LB_OK;
+}
+
+/* Whether the case of a row is run again: always when it was skipped, and as --retry and
+ * --retry noisy say. */
+static bool is_run_again(const struct lb_row *row, const struct lb_options *options)
+{
+    return row->verdict == LB_VERDICT_SKIPPED || (options->retry & 1U << row->verdict) ||
+           (options->retry_noisy && is_noisy(row));
+}
+
+/* Drops the cases that the run has done. Those that are run again are kept: when the run is read,
+ * their new rows replace the old ones. Returns how many cases are done. */
+static size_t drop_done(const struct lb_run *run, struct sweep *sweep)
+{
+    json_t *done = json_object();
+    size_t kept = 0;
+    for (size_t i = 0; i < run->count; i++)
+        if (!is_run_again(&run->rows[i], sweep->session->options))
+            json_object_set_new(done, LB_CASE_TEXT(&run->rows[i].c), json_true());
+    for (size_t i = 0; i < sweep->count; i++)
+        if (!json_object_get(done, LB_CASE_TEXT(&sweep->cases[i])))
+            sweep->cases[kept++] = sweep->cases[i];
+    size_t count = json_object_size(done);
+    sweep->count = kept;
+    json_decref(done);
+    return count;
+}
+
+/* The registry must have the implementations of the cases that are left. A plug-in that the run
+ * loaded is code, and the run may be somebody else's: only the command line can name it. */
+static enum lb_status check_known(const struct sweep *sweep, struct lb_error *err)
+{
+    const json_t *plugins = json_object_get(sweep->header, "plugins"), *plugin;
+    char names[300] = "";
+    size_t i = 0, k;
+    while (i < sweep->count && lb_registry_find(sweep->session->registry, sweep->cases[i].impl))
+        i++;
+    json_array_foreach(plugins, k, plugin)
+    {
+        lb_append(names, sizeof(names), " --plugin %s", json_string_value(plugin));
+    }
+    if (i == sweep->count || !names[0])
+        return LB_OK;
+    return lb_fail(err, LB_INVALID,
+                   "--resume: %s comes from a plug-in, which a run's file may not load by itself; "
+                   "if you trust it, give it again:%s",
+                   sweep->cases[i].impl, names);
+}
+
+/* Plans the rest of the run in the folder options->words[0], as lb_sweep_resume says. Its settings
+ * become those of the options. */
+static enum lb_status resume(struct sweep *sweep, struct lb_session *session,
+                             struct lb_options *options, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_run run = {0};
+    json_t *details = NULL, *environment;
+    char what[256];
+    size_t done_count;
+    LB_TRY(lb_check_derived_outputs(options, err));
+    lb_run_folder(options->words[0], sweep->folder, sizeof(sweep->folder));
+    LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
+    LB_TRY(check_resumable(&run, sweep->folder, err));
+    sweep->header = json_incref(run.header);
+    LB_TRY(lb_settings_from_header(sweep->header, options, &sweep->cases, &sweep->count, err));
+    lb_pool_limit(session->pool, options);
+    lb_pool_renew(session->pool); /* those that loaded plug-ins began before the device was known */
+    LB_TRY(configure_gbench(options, err));
+    LB_TRY(lb_machine_find(session, lb_gpu_wanted(session, NULL), err));
+    details = lb_settings_of_session(options, session->libraries);
+    environment = json_object_get(details, "environment");
+    lb_gpu_annotate(session, environment);
+    if (lb_environment_differs(json_object_get(run.header, "environment"), environment, what,
+                               sizeof(what)))
+        fprintf(stderr,
+                "warning: the run began in another environment (%s): do not compare its earlier "
+                "times with the new ones\n",
+                what);
+    done_count = drop_done(&run, sweep);
+    LB_TRY(check_known(sweep, err));
+    LB_TRY(take_canaries(sweep, err));
+    lb_ceilings_find(session, sweep->cases, sweep->count, environment);
+    LB_TRY(lb_run_resume(&sweep->file, details, err));
+    sweep->file.rows = done_count;
+    lb_warn(run.doubt);
+    if (!options->quiet)
+        fprintf(stderr, "%s: %zu %s done, %zu %s left to run\n", sweep->folder, done_count,
+                done_count == 1 ? "case is" : "cases are", sweep->count,
+                sweep->count == 1 ? "case is" : "cases are");
+done:
+    lb_run_free(&run);
+    json_decref(details);
+    return st;
+}
+
+/* ---- Measuring one case ---- */
+
 /* Whether so many cases of the variant have hung that no more of them are run. */
-static bool reached_hang_limit(const struct lb_sweep_run *sweep, const struct lb_case *c)
+static bool reached_hang_limit(const struct sweep *sweep, const struct lb_case *c)
 {
     int limit = sweep->session->options->hang_limit;
     return limit > 0 &&
            json_integer_value(json_object_get(sweep->hangs, LB_IMPL_LABEL(c))) >= limit;
 }
 
-static bool out_of_time(const struct lb_sweep_run *sweep)
+static bool out_of_time(const struct sweep *sweep)
 {
     return (lb_now_ns() - sweep->start_ns) / 1e9 > sweep->session->options->time_budget_s;
 }
 
 /* Whether the case is known not to run; row then has the verdict and its reason. */
-static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c, bool first,
+static bool cannot_run(const struct sweep *sweep, const struct lb_case *c, bool first,
                        struct lb_row *row)
 {
     const struct lb_session *session = sweep->session;
@@ -83,7 +347,7 @@ static bool cannot_run(const struct lb_sweep_run *sweep, const struct lb_case *c
 }
 
 /* Measures one block of the case. first: its very first one. */
-static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_case *c, bool first,
+static enum lb_status measure_block(struct sweep *sweep, const struct lb_case *c, bool first,
                                     struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
@@ -102,7 +366,7 @@ static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_
     enum lb_status st =
         lb_pool_run(session->pool, lb_registry_find(session->registry, c->impl), &job, block, err);
     if (st == LB_OK && block->verdict == LB_VERDICT_TIMEOUT)
-        count_hang(sweep, c);
+        add_count(sweep->hangs, LB_IMPL_LABEL(c), 1);
     return st;
 }
 
@@ -110,7 +374,7 @@ static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_
  * --processes all blocks of a fresh process. A case that did not run, or failed, is not measured
  * again; one that has a block keeps it when time runs out or when other cases of its variant hang.
  * LB_INTERRUPTED; LB_FAILED when no worker can be started. */
-static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *c, int round,
+static enum lb_status measure(struct sweep *sweep, const struct lb_case *c, int round,
                               struct lb_row *row, struct lb_error *err)
 {
     const struct lb_options *options = sweep->session->options;
@@ -134,43 +398,38 @@ static enum lb_status measure(struct lb_sweep_run *sweep, const struct lb_case *
 
 /* ---- The table on a terminal, problem by problem while the sweep runs ---- */
 
-/* Begins the table on stdout with the line of the machine. header: of the run, borrowed until the
- * end. */
-static void begin_table(struct lb_live_table *live, json_t *header, const struct lb_case *cases,
-                        size_t count)
+/* Begins the table on stdout with the line of the machine. */
+static void begin_table(struct sweep *sweep)
 {
     char machine[1024];
-    live->left = json_object();
-    live->run.header = json_incref(header);
-    live->run.environments = json_pack("[O]", json_object_get(header, "environment"));
-    for (size_t i = 0; i < count; i++) {
-        const char *problem = LB_PROBLEM_TEXT(&cases[i]);
-        json_int_t others = json_integer_value(json_object_get(live->left, problem));
-        json_object_set_new(live->left, problem, json_integer(others + 1));
-    }
-    lb_run_machine_line(&live->run, machine, sizeof(machine));
+    sweep->left = json_object();
+    sweep->table.header = json_incref(sweep->header);
+    sweep->table.environments = json_pack("[O]", json_object_get(sweep->header, "environment"));
+    for (size_t i = 0; i < sweep->count; i++)
+        add_count(sweep->left, LB_PROBLEM_TEXT(&sweep->cases[i]), 1);
+    lb_run_machine_line(&sweep->table, machine, sizeof(machine));
     printf("%s\n", machine);
     fflush(stdout);
 }
 
 /* Takes the rows of the problem out of the table and prints them. */
-static void print_problem(struct lb_live_table *live, const char *problem)
+static void print_problem(struct sweep *sweep, const char *problem)
 {
-    struct lb_run shown = live->run;
+    struct lb_run shown = sweep->table;
     struct lb_grouped_run grouped;
     size_t waiting = 0;
     shown.count = 0;
-    shown.rows = lb_needed(calloc(live->run.count, sizeof(*shown.rows)));
-    for (size_t i = 0; i < live->run.count; i++) {
-        struct lb_row *row = &live->run.rows[i];
+    shown.rows = lb_needed(calloc(sweep->table.count, sizeof(*shown.rows)));
+    for (size_t i = 0; i < sweep->table.count; i++) {
+        struct lb_row *row = &sweep->table.rows[i];
         if (strcmp(LB_PROBLEM_TEXT(&row->c), problem) == 0)
             shown.rows[shown.count++] = *row;
         else
-            live->run.rows[waiting++] = *row;
+            sweep->table.rows[waiting++] = *row;
     }
-    live->run.count = waiting;
+    sweep->table.count = waiting;
     lb_group_run(&shown, NULL, &grouped);
-    lb_table_print_problems(stdout, &grouped, live->baseline);
+    lb_table_print_problems(stdout, &grouped, sweep->baseline);
     fflush(stdout);
     lb_grouped_run_free(&grouped);
     for (size_t i = 0; i < shown.count; i++)
@@ -179,29 +438,21 @@ static void print_problem(struct lb_live_table *live, const char *problem)
 }
 
 /* Takes a row, which becomes empty, and prints its problem when no other case of it is left. */
-static void add_to_table(struct lb_live_table *live, struct lb_row *row)
+static void add_to_table(struct sweep *sweep, struct lb_row *row)
 {
     const char *problem = LB_PROBLEM_TEXT(&row->c);
-    live->run.rows = lb_room(live->run.rows, live->run.count, sizeof(*live->run.rows));
-    live->run.rows[live->run.count++] = *row;
+    struct lb_run *table = &sweep->table;
+    table->rows = lb_room(table->rows, table->count, sizeof(*table->rows));
+    table->rows[table->count++] = *row;
     *row = (struct lb_row){0};
-    json_int_t others = json_integer_value(json_object_get(live->left, problem)) - 1;
-    json_object_set_new(live->left, problem, json_integer(others));
-    if (others <= 0)
-        print_problem(live, problem);
-}
-
-/* Prints the problems that an interruption has cut short. Accepts a zeroed table. */
-static void end_table(struct lb_live_table *live)
-{
-    while (live->run.count > 0)
-        print_problem(live, LB_PROBLEM_TEXT(&live->run.rows[0].c));
+    if (add_count(sweep->left, problem, -1) <= 0)
+        print_problem(sweep, problem);
 }
 
 /* ---- Recording one row ---- */
 
 /* Adds a warning to the row of a case with a time when a limit stopped the case early. */
-static void warn_of_early_stop(const struct lb_sweep_run *sweep, struct lb_row *row)
+static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
 {
     const struct lb_options *options = sweep->session->options;
     const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
@@ -224,7 +475,7 @@ static void warn_of_others(struct lb_row *row)
 }
 
 /* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
-static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *row)
+static void say_result(const struct sweep *sweep, const struct lb_row *row)
 {
     bool timed = lb_row_is_timed(row);
     lb_progress_clear(&sweep->progress);
@@ -235,7 +486,7 @@ static void say_result(const struct lb_sweep_run *sweep, const struct lb_row *ro
 
 /* Adds the warnings that concern the whole case, and appends the row to the run. The row becomes
  * empty where a table shows it. LB_IO. */
-static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, struct lb_error *err)
+static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_error *err)
 {
     warn_of_early_stop(sweep, row);
     warn_of_others(row);
@@ -244,9 +495,9 @@ static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, str
     lb_progress_done(&sweep->progress, lb_verdict_is_failure(row->verdict),
                      row->verdict == LB_VERDICT_SKIPPED);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
-    if (st == LB_OK && sweep->live.left) {
+    if (st == LB_OK && sweep->left) {
         lb_progress_clear(&sweep->progress);
-        add_to_table(&sweep->live, row);
+        add_to_table(sweep, row);
     }
     return st;
 }
@@ -271,7 +522,7 @@ static void warn_of_busy_machine(void)
 }
 
 /* Measures the canaries of a shard, whatever is left of the time budget; when: "start" or "end". */
-static enum lb_status run_canaries(struct lb_sweep_run *sweep, const char *when,
+static enum lb_status run_canaries(struct sweep *sweep, const char *when,
                                    struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
@@ -297,24 +548,10 @@ done:
     return st;
 }
 
-/* Measures the case once more and, in its last round, records it. */
-static enum lb_status run_round(struct lb_sweep_run *sweep, const struct lb_case *c, int round,
-                                struct lb_row *row, struct lb_error *err)
-{
-    bool last = round + 1 == lb_sweep_rounds(sweep->session->options);
-    lb_progress_case(&sweep->progress, LB_CASE_TEXT(c));
-    LB_CHECK(measure(sweep, c, round, row, err));
-    if (last)
-        LB_CHECK(record(sweep, row, err));
-    else
-        lb_progress_done(&sweep->progress, false, false);
-    return LB_OK;
-}
-
 /* Runs the rounds of some cases [count, at most LB_GBENCH_MAX] in the order that Google Benchmark
- * chooses. */
-static enum lb_status run_chunk(struct lb_sweep_run *sweep, const struct lb_case *cases,
-                                size_t count, struct lb_error *err)
+ * chooses, and records each after its last round. */
+static enum lb_status run_chunk(struct sweep *sweep, const struct lb_case *cases, size_t count,
+                                struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     int rounds[LB_GBENCH_MAX] = {0};
@@ -323,7 +560,12 @@ static enum lb_status run_chunk(struct lb_sweep_run *sweep, const struct lb_case
     LB_TRY(lb_gbench_order(cases, count, false, &order, &length, err));
     for (size_t i = 0; i < length && !lb_sweep_interrupted(sweep->session); i++) {
         size_t at = order[i];
-        LB_TRY(run_round(sweep, &cases[at], rounds[at]++, &rows[at], err));
+        lb_progress_case(&sweep->progress, LB_CASE_TEXT(&cases[at]));
+        LB_TRY(measure(sweep, &cases[at], rounds[at]++, &rows[at], err));
+        if (rounds[at] == rounds_of(sweep->session->options))
+            LB_TRY(record(sweep, &rows[at], err));
+        else
+            lb_progress_done(&sweep->progress, false, false);
     }
 done:
     for (size_t i = 0; i < count; i++)
@@ -335,16 +577,17 @@ done:
 
 /* Runs the cases that the plan has, between two rounds of canaries where it is a shard. An
  * interruption is no failure: the user asked for it. */
-static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err)
+static enum lb_status run_cases(struct sweep *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : LB_GBENCH_MAX;
     if (sweep->count > 0)
         warn_of_busy_machine();
     LB_TRY(run_canaries(sweep, "start", err));
+    sweep->hangs = json_object();
     sweep->start_ns = lb_now_ns();
     lb_progress_start(&sweep->progress,
-                      sweep->count * (size_t)lb_sweep_rounds(sweep->session->options));
+                      sweep->count * (size_t)rounds_of(sweep->session->options));
     sweep->progress.quiet = sweep->session->options->quiet;
     for (size_t i = 0; i < sweep->count && !lb_sweep_interrupted(sweep->session); i += chunk) {
         size_t left = sweep->count - i;
@@ -356,23 +599,110 @@ done:
     return st == LB_INTERRUPTED ? LB_OK : st;
 }
 
+/* ---- Finishing ---- */
+
+static int exit_code_of(const struct lb_run *run)
+{
+    size_t ok = 0;
+    for (size_t i = 0; i < run->count; i++) {
+        if (lb_verdict_is_failure(run->rows[i].verdict))
+            return LB_EXIT_FAILED;
+        ok += lb_verdict_has_samples(run->rows[i].verdict);
+    }
+    bool empty_shard = run->count == 0 && json_object_get(run->header, "shard");
+    return ok > 0 || empty_shard ? LB_EXIT_FINE : LB_EXIT_NOTHING;
+}
+
+/* Says why a run is to be resumed, and the command that does it: what only a command line may name,
+ * plug-ins and the file to tune into, is given again. more: further words of the command. */
+static void say_resume(const struct lb_options *options, const char *folder, const char *why,
+                         const char *more)
+{
+    char word[4 * 4096 + 4];
+    lb_shell_word(folder, word, sizeof(word));
+    fprintf(stderr, "%s: bench-lstm --resume %s%s", why, word, more);
+    for (size_t i = 0; i < options->plugin_count; i++) {
+        lb_shell_word(options->plugins[i], word, sizeof(word));
+        fprintf(stderr, " --plugin %s", word);
+    }
+    if (options->given_files.tuned) {
+        lb_shell_word(options->given_files.tuned, word, sizeof(word));
+        fprintf(stderr, " --tuned %s", word);
+    }
+    fprintf(stderr, "\n");
+}
+
+/* Says how many cases were measured while others used their CPUs or the machine was slow, which
+ * those are, and what measures them again. */
+static void say_noisy(const struct lb_options *options, const struct lb_run *run,
+                      const char *folder)
+{
+    enum { NAMED = 10 };
+    size_t noisy = 0;
+    for (size_t i = 0; i < run->count; i++)
+        noisy += is_noisy(&run->rows[i]);
+    if (noisy == 0)
+        return;
+    fprintf(
+        stderr,
+        "noisy     %zu of %zu case%s %s measured while other programs used more than %.0f %% of "
+        "%s CPUs, or while the machine was more than %.0f %% slower than in most of the run:\n",
+        noisy, run->count, run->count == 1 ? "" : "s", noisy == 1 ? "was" : "were",
+        100 * LB_BUSY_SHARE, noisy == 1 ? "its" : "their", 100 * (LB_SLOW_MACHINE - 1));
+    for (size_t i = 0, named = 0; i < run->count && named < NAMED; i++) {
+        const struct lb_row *row = &run->rows[i];
+        if (!is_noisy(row))
+            continue;
+        bool others = row->others_share > LB_BUSY_SHARE;
+        fprintf(stderr, "          %s (%s%.0f %%%s)\n", LB_CASE_TEXT(&row->c),
+                others ? "others " : "", 100 * (others ? row->others_share : row->slowdown - 1),
+                others ? "" : " slower");
+        named++;
+    }
+    if (noisy > NAMED)
+        fprintf(stderr, "          and %zu more\n", noisy - NAMED);
+    say_resume(options, folder,
+                        noisy == 1 ? "          measure it again with"
+                                   : "          measure them again with",
+                        " --retry noisy");
+}
+
+enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
+                               int *exit_code, struct lb_error *err)
+{
+    struct lb_run run = {0};
+    enum lb_status st = LB_OK;
+    LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
+    lb_warn(run.doubt);
+    st = lb_derive_outputs(&run, folder, session->options, listed, err);
+    say_noisy(session->options, &run, folder);
+    bool stopped = lb_sweep_interrupted(session); /* possibly while pictures were drawn */
+    *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
+    if (stopped)
+        say_resume(session->options, folder, "interrupted; continue with", "");
+done:
+    lb_run_free(&run);
+    return st;
+}
+
 /* Runs what was planned, unless planning failed, ends the file of the run, and finishes with what
  * is derived from it. LB_IO: its file can't be written, which says how to continue. Other failures
  * once cases have run are LB_FAILED. Frees the sweep. */
-static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run *sweep,
+static enum lb_status run_and_finish(enum lb_status planned, struct sweep *sweep,
                                      int *exit_code, struct lb_error *err)
 {
     enum lb_status st = planned;
-    bool listed = sweep->live.left != NULL;
+    bool listed = sweep->left != NULL;
     if (planned == LB_OK) {
         st = run_cases(sweep, err);
-        end_table(&sweep->live);
+        while (sweep->table.count > 0) /* problems that an interruption has cut short */
+            print_problem(sweep, LB_PROBLEM_TEXT(&sweep->table.rows[0].c));
         bool stopped = st != LB_OK || lb_sweep_interrupted(sweep->session);
         /* Even a failed sweep ends its file. What is reported then is why the sweep failed. */
         enum lb_status ended = lb_run_finish(&sweep->file, stopped, st == LB_OK ? err : NULL);
         st = st == LB_OK ? ended : st;
         if (st == LB_IO && access(sweep->file.path, F_OK) == 0)
-            lb_sweep_say_resume(sweep->session->options, sweep->folder,
+            say_resume(sweep->session->options, sweep->folder,
                                 "the run stops here; once its file can be written, continue with",
                                 "");
         lb_run_close(&sweep->file);
@@ -381,8 +711,8 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
         st = st == LB_OK || st == LB_INTERRUPTED || st == LB_IO ? st : LB_FAILED;
     }
     lb_run_close(&sweep->file);
-    lb_run_free(&sweep->live.run);
-    json_decref(sweep->live.left);
+    lb_run_free(&sweep->table);
+    json_decref(sweep->left);
     json_decref(sweep->header);
     json_decref(sweep->hangs);
     free(sweep->cases);
@@ -392,10 +722,10 @@ static enum lb_status run_and_finish(enum lb_status planned, struct lb_sweep_run
 enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *plan,
                         int *exit_code, struct lb_error *err)
 {
-    struct lb_sweep_run sweep = {.session = session};
-    enum lb_status st = lb_sweep_begin(&sweep, plan, err);
+    struct sweep sweep = {.session = session};
+    enum lb_status st = begin(&sweep, plan, err);
     if (st == LB_OK && isatty(STDOUT_FILENO) && !session->options->benchmark_json)
-        begin_table(&sweep.live, sweep.header, sweep.cases, sweep.count);
+        begin_table(&sweep);
     return run_and_finish(st, &sweep, exit_code, err);
 }
 
@@ -403,10 +733,10 @@ enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struc
 {
     const struct lb_options *given = session->options;
     struct lb_options options = *given;
-    struct lb_sweep_run sweep = {.session = session};
+    struct sweep sweep = {.session = session};
     session->options = &options;
     enum lb_status st =
-        run_and_finish(lb_sweep_continue(&sweep, session, &options, err), &sweep, exit_code, err);
+        run_and_finish(resume(&sweep, session, &options, err), &sweep, exit_code, err);
     session->options = given;
     return st;
 }

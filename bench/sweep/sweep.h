@@ -4,10 +4,8 @@
 
 #include <stdio.h>
 
-#include "cli/options.h"
 #include "cli/plan.h"
-#include "record/run_file.h"
-#include "run/session.h"
+#include "run/worker.h"
 
 /* Runs the plan, which lb_sweep_filter has seen, and records it in a new folder. *exit_code: the
  * program's. LB_INVALID: an error that was found before anything ran; any other error ended the
@@ -31,12 +29,39 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
  * write. It writes to the run's file only after everything has been checked. */
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err);
 
+/* Reads the finished run in the folder, writes everything that is derived from it, and says which
+ * cases were noisy and how an interrupted run is continued. listed: as in lb_derive_outputs. */
+enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
+                               int *exit_code, struct lb_error *err);
+
+/* Whether the user asked the sweep to stop, or nobody reads stderr any more. */
+bool lb_sweep_interrupted(const struct lb_session *session);
+
+/* The settings of a sweep, kept in the header of its run so that --resume continues with them. */
+
+/* A new object: environment and command line of this session, for lb_run_resume. */
+json_t *lb_settings_of_session(const struct lb_options *options, json_t *libraries);
+
+/* The same with the settings and the text of each case, for lb_run_create. The caller releases
+ * *header, also after a failure. LB_INVALID: a path is not UTF-8. */
+enum lb_status lb_settings_to_header(const struct lb_options *options,
+                                     const struct lb_sampler_options *sampler,
+                                     const struct lb_case *cases, size_t count, json_t *libraries,
+                                     json_t **header, struct lb_error *err);
+
+/* Sets the settings with which the run began, and gives its files to this process
+ * (lb_give_files). Limits, device and tuning stay those of the command line where it gives them.
+ * New strings of the options lie in the header. The caller frees *cases [*count], also after a
+ * failure. LB_INVALID names what is missing. */
+enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *options,
+                                       struct lb_case **cases, size_t *count, struct lb_error *err);
+
 /* --devices: a sweep on several GPUs of this machine. One process of this program per GPU sweeps a
  * shard of the cases on CPUs of its own. The runs lie in DIR/devices, in folders called by the
- * number of their GPU, and are merged into DIR/run.jsonl. */
-
-/* --sweep: sweeps on the GPUs of options->devices. --resume: continues every unfinished run in
- * options->words[0], and merges all again. *exit_code: the program's, 1 also when one of the
+ * number of their GPU, and are merged into DIR/run.jsonl.
+ *
+ * With --sweep it sweeps on the GPUs of options->devices; with --resume it continues every
+ * unfinished run in options->words[0], and merges all again. *exit_code is also 1 when one of the
  * processes failed. LB_INVALID: one of the GPUs can't be used. Other errors are those of lb_sweep.
  */
 enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err);
