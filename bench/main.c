@@ -9,15 +9,11 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/options.h"
-#include "cli/plan.h"
 #include "commands/commands.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
 #include "run/derived_outputs.h"
 #include "run/device_query.h"
-#include "run/worker.h"
-#include "support/framework_plugins.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
 #include "sweep/sweep.h"
@@ -54,16 +50,6 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &action, NULL);
 }
 
-/* --explain: of the implementation that the case names, or of all. */
-static enum lb_status run_explain(struct lb_session *session, struct lb_error *err)
-{
-    struct lb_case c;
-    bool read = lb_case_parse(session->options->words[0], &c, NULL, NULL, NULL) == LB_OK;
-    bool gpu = read && lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL);
-    LB_CHECK(lb_machine_find(session, gpu, err));
-    return lb_explain_print(session, err);
-}
-
 /* --baseline must name an implementation, and a variant, that exist. Warns before a long sweep, and
  * not in the table after it, when no case of the plan is of the baseline. */
 static enum lb_status check_baseline(const struct lb_session *session, const struct lb_plan *plan,
@@ -87,63 +73,46 @@ static enum lb_status check_baseline(const struct lb_session *session, const str
 /* --list, --plan, --self-test, --cross-check and --sweep: the commands that work on a plan. */
 static enum lb_status run_planned(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
+    const struct lb_options *options = session->options;
+    enum lb_command command = options->command;
     struct lb_plan plan = {0};
     enum lb_status st = LB_OK;
-    LB_TRY(lb_plan_build(&session->options->selection, session->registry, &plan, err));
-    LB_TRY(lb_sweep_filter(session->options, &plan, err));
+    LB_TRY(lb_plan_build(&options->selection, session->registry, &plan, err));
+    LB_TRY(lb_sweep_filter(options, &plan, err));
     LB_TRY(check_baseline(session, &plan, err));
     /* --device says that results belong to that GPU, also those of the host's implementations. */
-    bool wanted = lb_option_given(session->options, "--device") && lb_gpu_wanted(session, NULL);
+    bool wanted = lb_option_given(options, "--device") && lb_gpu_wanted(session, NULL);
     for (size_t i = 0; i < plan.count && !wanted; i++)
         wanted = lb_gpu_wanted(session, plan.cases[i].impl);
     LB_TRY(lb_machine_find(session, wanted, err));
     size_t whole = plan.count; /* a shard may be empty, and is then run all the same */
-    if (session->options->shard) {
-        struct lb_sampler_options sampler = lb_options_sampler(session->options);
-        LB_TRY(lb_shard_keep(session->options->shard, &sampler, &plan, err));
+    if (options->shard) {
+        struct lb_sampler_options sampler = lb_options_sampler(options);
+        LB_TRY(lb_shard_keep(options->shard, &sampler, &plan, err));
     }
-    if (whole == 0) {
-        lb_plan_print_empty(&plan);
-        *exit_code = LB_EXIT_NOTHING;
-    } else if (session->options->command == LB_CMD_LIST) {
-        st = lb_list_print(session, &plan, err);
-    } else if (session->options->command == LB_CMD_PLAN) {
-        lb_plan_print(session, &plan);
-    } else if (session->options->command == LB_CMD_SELF_TEST) {
-        st = lb_self_test(session, &plan, exit_code, err);
-    } else if (session->options->command == LB_CMD_CROSS_CHECK) {
-        st = lb_cross_check(session, &plan, exit_code, err);
-    } else {
-        if (plan.left_out > 0)
-            fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
-                    plan.left_out == 1 ? " was" : "s were", plan.because.text);
-        st = session->options->devices   ? lb_devices_sweep(session, exit_code, err)
-             : session->options->against ? lb_against(session, &plan, exit_code, err)
-                                         : lb_sweep(session, &plan, exit_code, err);
-    }
+    if (command == LB_CMD_SWEEP && whole > 0 && plan.left_out > 0)
+        fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
+                plan.left_out == 1 ? " was" : "s were", plan.because.text);
+    st = whole == 0                       ? lb_plan_print_empty(&plan, exit_code)
+         : command == LB_CMD_LIST         ? lb_list_print(session, &plan, err)
+         : command == LB_CMD_PLAN         ? lb_plan_print(session, &plan)
+         : command == LB_CMD_SELF_TEST    ? lb_self_test(session, &plan, exit_code, err)
+         : command == LB_CMD_CROSS_CHECK  ? lb_cross_check(session, &plan, exit_code, err)
+         : options->devices               ? lb_devices_sweep(session, exit_code, err)
+         : options->against               ? lb_against(session, &plan, exit_code, err)
+                                          : lb_sweep(session, &plan, exit_code, err);
 done:
     lb_plan_free(&plan);
     return st;
-}
-
-/* Frameworks whose plug-in was not built have rows that say so. */
-static enum lb_status add_absent(const struct lb_options *options, struct lb_registry *registry,
-                                 struct lb_error *err)
-{
-    static char why[] =
-        "its plug-in was not built: that needs the headers and the library of Python 3";
-    for (size_t i = 0; i < options->absent_count; i++) {
-        const struct lb_impl_entry impl_entry = {
-            .name = options->absent[i], .summary = why, .absent = why};
-        LB_CHECK(lb_registry_add(registry, &impl_entry, err));
-    }
-    return LB_OK;
 }
 
 /* The commands that run implementations or ask them. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
+    static char unbuilt[] =
+        "its plug-in was not built: that needs the headers and the library of Python 3";
+    enum lb_command command = options->command;
     enum lb_status st = LB_OK;
     struct lb_registry registry = {0};
     struct lb_session session = {.options = options, .registry = &registry, .stop = &stop};
@@ -152,20 +121,19 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     session.pool = lb_pool_create(options, NULL, &stop);
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(session.pool, options->plugins[i], &registry, err));
-    LB_TRY(add_absent(options, &registry, err));
+    for (size_t i = 0; i < options->absent_count; i++) { /* frameworks, whose rows say so */
+        const struct lb_impl_entry absent = {
+            .name = options->absent[i], .summary = unbuilt, .absent = unbuilt};
+        LB_TRY(lb_registry_add(&registry, &absent, err));
+    }
     LB_TRY(lb_pool_libraries(session.pool, &registry, &session.libraries, err));
-    if (options->command == LB_CMD_RESUME && lb_is_devices_run(options->words[0]))
-        LB_TRY(lb_devices_sweep(&session, exit_code, err));
-    else if (options->command == LB_CMD_RESUME)
-        LB_TRY(lb_sweep_resume(&session, exit_code, err));
-    else if (options->command == LB_CMD_AB)
-        LB_TRY(lb_ab(&session, exit_code, err));
-    else if (options->command == LB_CMD_EXPLAIN)
-        LB_TRY(run_explain(&session, err));
-    else if (options->command == LB_CMD_CEILINGS)
-        LB_TRY(lb_ceilings_print(&session, err));
-    else
-        LB_TRY(run_planned(&session, exit_code, err));
+    bool devices = command == LB_CMD_RESUME && lb_is_devices_run(options->words[0]);
+    st = devices                       ? lb_devices_sweep(&session, exit_code, err)
+         : command == LB_CMD_RESUME    ? lb_sweep_resume(&session, exit_code, err)
+         : command == LB_CMD_AB        ? lb_ab(&session, exit_code, err)
+         : command == LB_CMD_EXPLAIN   ? lb_explain_print(&session, err)
+         : command == LB_CMD_CEILINGS  ? lb_ceilings_print(&session, err)
+                                       : run_planned(&session, exit_code, err);
 done:
     json_decref(session.gpu);
     json_decref(session.libraries);
@@ -174,34 +142,25 @@ done:
     return st;
 }
 
-/* --version */
-static void print_version(void)
-{
-    printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
-    printf("worker protocol %d\n", LB_WORKER_PROTOCOL);
-    lb_libraries_print();
-}
-
-/* Sets what the command line gives for all cases; --resume takes it from its run. */
-static enum lb_status give(const struct lb_options *options, struct lb_error *err)
-{
-    if (options->given_files.tuned && !options->given_files.tune &&
-        access(options->given_files.tuned, R_OK) != 0)
-        return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it",
-                       options->given_files.tuned, strerror(errno));
-    lb_give_files(&options->given_files);
-    return LB_OK;
-}
-
 static enum lb_status run_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    LB_CHECK(options->command == LB_CMD_RESUME ? LB_OK : give(options, err));
+    const struct lb_given_files *files = &options->given_files;
+    if (options->command != LB_CMD_RESUME) { /* which takes them from its run */
+        if (files->tuned && !files->tune && access(files->tuned, R_OK) != 0)
+            return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", files->tuned,
+                           strerror(errno));
+        lb_give_files(files);
+    }
     if (options->command == LB_CMD_EXPLAIN && options->word_count > 1)
         return lb_explain_layer(options->words[0], options->words[1], options->measured, err);
     switch (options->command) {
     case LB_CMD_HELP: lb_help_print(stdout); return LB_OK;
-    case LB_CMD_VERSION: print_version(); return LB_OK;
+    case LB_CMD_VERSION:
+        printf("bench-lstm %s (commit %s)\n", lb_version(), lb_commit());
+        printf("worker protocol %d\n", LB_WORKER_PROTOCOL);
+        lb_libraries_print();
+        return LB_OK;
     case LB_CMD_EXPORT: return lb_export_command(options, err);
     case LB_CMD_PLOT: return lb_plot_one(options, exit_code, err);
     case LB_CMD_HISTORY: return lb_history(options, exit_code, err);

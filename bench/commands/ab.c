@@ -29,9 +29,8 @@ struct ab {
     struct lb_side sides[2];
     int pairs; /* of blocks or processes per case */
     struct lb_plan plan;
-    const char *names[2]; /* of the sides' folders */
-    char commit[64];      /* of the other program; "": both sides are this one */
-    bool dirty;           /* it was built with changes that the commit lacks */
+    char commit[64]; /* of the other program; "": both sides are this one */
+    bool dirty;      /* it was built with changes that the commit lacks */
     char folders[2][4200];
     struct lb_run_file files[2];
     bool failed; /* a case of the new side */
@@ -60,19 +59,7 @@ static enum lb_status find_side(struct ab *ab, const char *word, struct lb_regis
     return LB_OK;
 }
 
-/* Plans the problems as cases of a placeholder implementation that stands for both sides. */
-static enum lb_status plan_problems(struct ab *ab, struct lb_error *err)
-{
-    static char name[] = "both";
-    struct lb_impl_entry both = {.name = name};
-    const struct lb_registry registry = {.impl_entries = &both, .count = 1};
-    const struct lb_selection *selection = &ab->session->options->selection;
-    return lb_plan_build(selection, &registry, &ab->plan, err);
-}
-
-/* The header of one side. It leaves out the plug-in of the other side, which may have the same
- * name.
- */
+/* The header of one side. It leaves out the plug-in of the other side, which may have its name. */
 static enum lb_status side_header(const struct ab *ab, int side, json_t **header,
                                   struct lb_error *err)
 {
@@ -94,19 +81,10 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     return st;
 }
 
-/* Names the cases as the side runs them. */
-static void name_cases(struct ab *ab, const struct lb_side *side)
-{
-    for (size_t i = 0; side->impl_entry && i < ab->plan.count; i++) {
-        struct lb_case *c = &ab->plan.cases[i];
-        snprintf(c->impl, sizeof(c->impl), "%s", side->impl_entry->name);
-        snprintf(c->variant, sizeof(c->variant), "%s", side->variant);
-    }
-}
-
 /* Creates a run per side, in folders of their names. Their headers share an id of the pair. */
 static enum lb_status open_files(struct ab *ab, struct lb_error *err)
 {
+    static const char *const names[2][2] = {{"a", "base"}, {"b", "new"}};
     enum lb_status st = LB_OK;
     char folder[4096], pair_id[64];
     json_t *header = NULL;
@@ -114,7 +92,8 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
     LB_TRY(lb_name_folder(ab->session->options->out, folder, sizeof(folder), err));
     for (int s = 0; s < 2; s++) {
         const struct lb_side *side = &ab->sides[s];
-        name_cases(ab, side);
+        for (size_t i = 0; i < ab->plan.count; i++)
+            ab->plan.cases[i] = lb_case_of_side(&ab->plan.cases[i], side);
         LB_TRY(side_header(ab, s, &header, err));
         json_t *environment = json_object_get(header, "environment");
         lb_gpu_annotate(ab->session, environment);
@@ -123,7 +102,8 @@ static enum lb_status open_files(struct ab *ab, struct lb_error *err)
                 environment, json_pack("{s:s, s:b}", "commit", ab->commit, "dirty", ab->dirty));
         json_object_set_new(header, "interleaved", json_string(pair_id));
         json_object_set_new(header, side->pool ? "program" : "side", json_string(side->label));
-        snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%s", folder, ab->names[s]);
+        snprintf(ab->folders[s], sizeof(ab->folders[s]), "%s/%s", folder,
+                 names[s][side->pool != NULL]);
         LB_TRY(lb_run_create(ab->folders[s], header, &ab->files[s], err));
         json_decref(header);
         header = NULL;
@@ -207,22 +187,22 @@ done:
 
 enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
+    static char name[] = "both";
+    struct lb_impl_entry both = {.name = name}; /* stands for both sides while they are planned */
+    const struct lb_registry problems = {.impl_entries = &both, .count = 1};
     enum lb_status st = LB_OK;
     const struct lb_options *options = session->options;
     struct ab *ab = lb_needed(calloc(1, sizeof(*ab)));
     ab->session = session;
     ab->pairs = options->repetitions > 1 ? options->repetitions : BLOCK_PAIRS;
-    ab->names[0] = "a";
-    ab->names[1] = "b";
     LB_TRY(lb_registry_create(lb_impl_table, &ab->others, err));
     LB_TRY(find_side(ab, options->words[0], session->registry, &ab->sides[0], err));
     bool second_plugin = is_plugin(options->words[1]);
     LB_TRY(find_side(ab, options->words[1], second_plugin ? &ab->others : session->registry,
                      &ab->sides[1], err));
-    LB_TRY(plan_problems(ab, err));
+    LB_TRY(lb_plan_build(&options->selection, &problems, &ab->plan, err));
     if (ab->plan.count == 0) {
-        lb_plan_print_empty(&ab->plan);
-        *exit_code = LB_EXIT_NOTHING;
+        lb_plan_print_empty(&ab->plan, exit_code);
         goto done;
     }
     if (ab->sides[0].impl_entry->memory == LB_DEVICE ||
@@ -272,8 +252,6 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
     ab->session = session;
     ab->pairs = options->processes > 1 ? options->processes : PROCESS_PAIRS;
     ab->plan = *plan;
-    ab->names[0] = "base";
-    ab->names[1] = "new";
     LB_TRY(ask_commit(options->against, ab, err));
     ab->sides[0].pool = lb_pool_create(options, options->against, session->stop);
     ab->sides[1].pool = session->pool;

@@ -16,9 +16,9 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
 enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,
                           struct lb_error *err);
 
-/* --compare: compares the last run of options->words with the others, which are its base, and
- * prints the result in options->format. With options->confirm, a second run of the new side, only
- * slowdowns that this run shows too are kept. *exit_code is the first of these that applies:
+/* --compare: compares the last run of options->words with the others, which are its base. With
+ * options->confirm, a second run of the new side, only slowdowns that this run shows too are kept.
+ * *exit_code is the first of these that applies:
  * - LB_EXIT_REGRESSION: a case is slower or broken.
  * - LB_EXIT_NOTHING: no case has a time in both runs.
  * - LB_EXIT_INCONCLUSIVE: no case could be judged, since all times are suspect or too few, or, with
@@ -42,14 +42,13 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
                               int *exit_code, struct lb_error *err);
 
 /* --explain: explains the case options->words[0], on every implementation when it names none. */
-enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err);
+enum lb_status lb_explain_print(struct lb_session *session, struct lb_error *err);
 
 /* Whether there are criteria of that name, as of a framework. */
 bool lb_has_criteria(const char *name);
 
 /* --explain FRAMEWORK LAYER: checks a layer, "units=512, activation=relu", against the criteria
- * called `name` ("keras"), and prints what is met, what runs, what would make the fast kernel run,
- * and the command that measures the price. from: the path of a run that measured it, or NULL. */
+ * called `name` ("keras"). from: the path of a run that measured its price, or NULL. */
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
                                 struct lb_error *err);
 
@@ -74,11 +73,11 @@ enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_ent
                       struct lb_error *why);
 
 /* --plan: prints how many cases each implementation has, the memory of the largest problem, and the
- * predicted time of the whole plan. */
-void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
+ * predicted time of the whole plan. LB_OK. */
+enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_plan *plan);
 
-/* Prints on stderr why the plan has no case. */
-void lb_plan_print_empty(const struct lb_plan *plan);
+/* Prints on stderr why the plan has no case, which is LB_EXIT_NOTHING. LB_OK. */
+enum lb_status lb_plan_print_empty(const struct lb_plan *plan, int *exit_code);
 
 /* --profile: runs the case options->words[0], which must name an implementation, in this process:
  * it is checked, warmed up, and then called options->profile_calls times while profilers collect

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "device/device.h"
 #include "device/host_memory.h"
@@ -14,25 +15,9 @@
 #include "measure/case_lower_bound.h"
 #include "plot/grouped_run.h"
 #include "record/environment.h"
-#include "record/run_file.h"
+#include "run/device_query.h"
 #include "support/terminal.h"
 #include "support/texts.h"
-
-static void print_sizes(const struct lb_probe *probe)
-{
-    const struct {
-        const char *name;
-        size_t bytes;
-    } sizes[] = {{"weights", probe->sizes.weights},
-                 {"gradients", probe->sizes.gradients},
-                 {"reserve", probe->sizes.reserve},
-                 {"workspace", probe->sizes.workspace}};
-    char line[256] = "";
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-        lb_append(line, sizeof(line), "%s%s %s", i > 0 ? ", " : "", sizes[i].name,
-                  LB_BYTES_TEXT((double)sizes[i].bytes));
-    lb_print_labelled("    memory   ", line);
-}
 
 /* The note of a built-in implementation, which this process can ask. */
 static void print_note(const struct lb_impl *impl, const struct lb_case *c)
@@ -71,6 +56,7 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
 {
     struct lb_error why;
     struct lb_probe probe = {0};
+    const struct lb_sizes *sizes = &probe.sizes;
     char line[sizeof(why.text) + 3 * LB_NAME_SIZE];
     snprintf(c.impl, sizeof(c.impl), "%s", impl_entry->name);
     snprintf(c.variant, sizeof(c.variant), "%s", strcmp(variant, "auto") == 0 ? "" : variant);
@@ -100,7 +86,10 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
         lb_print_labelled("    note     ", probe.note);
     if (probe.description[0])
         lb_print_labelled("    runs     ", probe.description);
-    print_sizes(&probe);
+    snprintf(line, sizeof(line), "weights %s, gradients %s, reserve %s, workspace %s",
+             LB_BYTES_TEXT((double)sizes->weights), LB_BYTES_TEXT((double)sizes->gradients),
+             LB_BYTES_TEXT((double)sizes->reserve), LB_BYTES_TEXT((double)sizes->workspace));
+    lb_print_labelled("    memory   ", line);
     if (session->options->kernels && !modelled)
         explain_kernels(session, impl_entry, &c);
 }
@@ -169,9 +158,7 @@ static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cos
 static void print_units(const char *title, size_t hidden, size_t block, size_t threads)
 {
     size_t blocks = (hidden + block - 1) / block, size = 64 + 24 * threads;
-    char *line = calloc(1, size);
-    if (!line)
-        return;
+    char *line = lb_needed(calloc(1, size));
     lb_append(line, size, "%s:", title);
     for (size_t i = 0; i < threads; i++) {
         struct lb_cpu_range own = lb_cpu_share(blocks, threads, i);
@@ -296,52 +283,47 @@ static void explain_cell(const struct lb_case *c)
 static void explain_prices(const struct lb_case *c, const struct lb_run *run, const char *from)
 {
     const struct lb_problem *p = &c->problem;
-    size_t count, printed = 0;
+    size_t count;
+    bool printed = false;
     struct lb_price *prices = lb_prices(run, p, &count);
     if (count == 0) {
         free(prices);
         prices = lb_prices(run, NULL, &count);
     }
-    for (size_t i = 0; i < count; i++) {
-        if ((p->cell != LB_CELL_STANDARD && p->cell != prices[i].cell) ||
-            (prices[i].cell == LB_CELL_STANDARD && prices[i].pass != p->pass))
-            continue;
-        lb_print_labelled("  measured   ", prices[i].text);
-        printed++;
-    }
-    if (printed == 0)
+    for (size_t i = 0; i < count; i++)
+        if ((p->cell == LB_CELL_STANDARD || p->cell == prices[i].cell) &&
+            (prices[i].cell != LB_CELL_STANDARD || prices[i].pass == p->pass)) {
+            lb_print_labelled("  measured   ", prices[i].text);
+            printed = true;
+        }
+    if (!printed)
         printf("  measured   %s has no problem with times of both the standard cell and %s\n", from,
                p->cell == LB_CELL_STANDARD ? "another one, or of both f32 and another precision"
                                            : lb_cell_name((enum lb_cell_kind)p->cell));
     free(prices);
 }
 
-/* Refuses a text that is not a case; column and why say what is wrong with it. When it names a
- * framework, its layer is missing. */
-static enum lb_status refuse_subject(const char *text, int column, const struct lb_error *why,
-                                     struct lb_error *err)
-{
-    if (lb_has_criteria(text))
-        return lb_fail(err, LB_INVALID,
-                       "--explain %s: a layer must follow, such as 'units=512', or '' for the "
-                       "framework's defaults",
-                       text);
-    return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why->text);
-}
-
-enum lb_status lb_explain_print(const struct lb_session *session, struct lb_error *err)
+enum lb_status lb_explain_print(struct lb_session *session, struct lb_error *err)
 {
     const struct lb_registry *registry = session->registry;
     const char *text = session->options->words[0], *from = session->options->measured;
+    const struct lb_impl_entry *named;
     struct lb_case c;
     struct lb_error why;
     unsigned given;
     int column;
-    if (lb_case_parse(text, &c, &given, &column, &why) != LB_OK)
-        return refuse_subject(text, column, &why, err);
-    const struct lb_impl_entry *named;
+    bool read = lb_case_parse(text, &c, &given, &column, &why) == LB_OK;
+    if (!read && lb_has_criteria(text))
+        return lb_fail(err, LB_INVALID,
+                       "--explain %s: a layer must follow, such as 'units=512', or '' for the "
+                       "framework's defaults",
+                       text);
+    if (!read)
+        return lb_fail(err, LB_INVALID, "--explain %s: column %d: %.400s", text, column, why.text);
     if (c.impl[0] && lb_registry_require(registry, c.impl, &named, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--explain %s: %.400s", text, why.text);
+    bool gpu = lb_gpu_wanted(session, c.impl[0] ? c.impl : NULL);
+    LB_CHECK(lb_machine_find(session, gpu, err));
     struct lb_run run = {0};
     if (from && lb_run_read(from, &run, &why) != LB_OK)
         return lb_fail(err, LB_INVALID, "--from: %.400s", why.text);
@@ -363,13 +345,12 @@ enum lb_status lb_explain_print(const struct lb_session *session, struct lb_erro
     lb_run_free(&run);
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
+        bool all = impl_entry->variants && !(given & LB_GIVEN_VARIANT);
         if (c.impl[0] && strcmp(c.impl, impl_entry->name) != 0)
             continue;
-        if (given & LB_GIVEN_VARIANT || !impl_entry->variants) {
+        if (!all)
             explain_entry(session, impl_entry, c, c.variant);
-            continue;
-        }
-        for (size_t v = 0; impl_entry->variants[v]; v++)
+        for (size_t v = 0; all && impl_entry->variants[v]; v++)
             explain_entry(session, impl_entry, c, impl_entry->variants[v]);
     }
     return LB_OK;

@@ -35,27 +35,22 @@ enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_ent
     return lb_pool_probe(session->pool, impl_entry, c, !probe && by_worker ? &unused : probe, why);
 }
 
-/* Prints implementations and variants as comments above the cases. */
-static void print_implementations(const struct lb_registry *registry)
-{
-    for (size_t i = 0; i < registry->count; i++) {
-        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
-        printf("# %-16s %s%s\n", impl_entry->name, impl_entry->absent ? "absent: " : "",
-               impl_entry->summary);
-        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
-            printf("#   %s:%s\n", impl_entry->name, impl_entry->variants[v]);
-    }
-}
-
-/* "implementations": name, summary, why it is absent (null: it is not), variants. */
-static json_t *implementations_json(const struct lb_registry *registry)
+/* The implementations: name, summary, why it is absent (null: it is not), variants. prints: also
+ * prints them, as comments above the cases. */
+static json_t *implementations_json(const struct lb_registry *registry, bool prints)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         json_t *variants = json_array();
-        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
+        if (prints)
+            printf("# %-16s %s%s\n", impl_entry->name, impl_entry->absent ? "absent: " : "",
+                   impl_entry->summary);
+        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++) {
             json_array_append_new(variants, json_string(impl_entry->variants[v]));
+            if (prints)
+                printf("#   %s:%s\n", impl_entry->name, impl_entry->variants[v]);
+        }
         json_array_append_new(list,
                               json_pack("{s:s, s:s, s:s?, s:o}", "name", impl_entry->name,
                                         "summary", impl_entry->absent ? "" : impl_entry->summary,
@@ -84,8 +79,8 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
     if (!json && strcmp(session->options->format, "table") != 0)
         return lb_fail(err, LB_INVALID, "--format %s: with --list, allowed are table and json",
                        session->options->format);
-    if (!json && !session->options->sized)
-        print_implementations(session->registry);
+    json_t *implementations =
+        implementations_json(session->registry, !json && !session->options->sized);
     if (!json)
         print_shard("# shard ", plan);
     json_t *cases = json_array();
@@ -106,25 +101,14 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
         if (*session->stop)
             stopped = LB_INTERRUPTED;
     }
+    json_t *all = json_pack("{s:o, s:o}", "implementations", implementations, "cases", cases);
     if (json && stopped == LB_OK)
-        lb_json_write(json_pack("{s:o, s:O}", "implementations",
-                                implementations_json(session->registry), "cases", cases),
-                      stdout);
-    json_decref(cases);
+        lb_json_write(json_incref(all), stdout);
+    json_decref(all);
     return stopped;
 }
 
 /* ---- --plan ---- */
-
-/* The estimate for the kind of implementation. */
-static double estimate_seconds(const struct lb_impl_entry *impl_entry, const struct lb_case *c,
-                               const struct lb_sampler_options *sampler)
-{
-    double rate = impl_entry->traits & LB_REFERENCE ? 5e9
-                  : impl_entry->memory == LB_DEVICE ? LB_GPU_FLOPS_S
-                                                    : LB_CPU_FLOPS_S * c->threads;
-    return lb_predict_seconds(c, rate, sampler);
-}
 
 /* Prints how many cases there are, and how many each implementation has. */
 static void print_shares(const struct lb_registry *registry, const struct lb_plan *plan)
@@ -148,17 +132,6 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
     }
 }
 
-/* How many devices --devices names; 1 without it, or when it is not known how many there are. */
-static size_t count_devices(const struct lb_session *session)
-{
-    int devices[LB_MAX_DEVICES];
-    size_t count = 0;
-    const char *text = session->options->devices;
-    if (text && lb_devices_parse(text, devices, &count, NULL) == LB_OK && count == 0)
-        count = (size_t)json_integer_value(json_object_get(session->gpu, "visible"));
-    return count > 0 ? count : 1;
-}
-
 /* "31 s", "3 min 5 s" or "2 h 3 min" from seconds. */
 static void format_duration(double seconds, char text[32])
 {
@@ -171,21 +144,30 @@ static void format_duration(double seconds, char text[32])
         snprintf(text, 32, "%ld s", whole);
 }
 
-void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
+enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 {
     struct lb_sampler_options sampler = lb_options_sampler(session->options);
     const struct lb_options *options = session->options;
     double seconds = 0, most_bytes = 0;
-    size_t devices = count_devices(session);
+    int numbers[LB_MAX_DEVICES];
+    size_t devices = 0; /* that --devices names, where it is known how many there are */
+    if (options->devices)
+        lb_devices_parse(options->devices, numbers, &devices, NULL);
+    if (options->devices && devices == 0)
+        devices = (size_t)json_integer_value(json_object_get(session->gpu, "visible"));
     double rounds = (double)options->repetitions * options->processes;
     char text[32], largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];
         const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
+        bool on_device = impl_entry->memory == LB_DEVICE;
         double bytes = lb_case_bytes(c);
+        double rate = impl_entry->traits & LB_REFERENCE ? 5e9
+                      : on_device                       ? LB_GPU_FLOPS_S
+                                                        : LB_CPU_FLOPS_S * c->threads;
         if (!impl_entry->absent)
-            seconds += estimate_seconds(impl_entry, c, &sampler) * rounds /
-                       (impl_entry->memory == LB_DEVICE ? (double)devices : 1);
+            seconds += lb_predict_seconds(c, rate, &sampler) * rounds /
+                       (on_device && devices > 1 ? (double)devices : 1);
         if (bytes > most_bytes) {
             most_bytes = bytes;
             lb_case_print_problem(c, largest);
@@ -203,12 +185,15 @@ void lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
     seconds = fmin(seconds, options->time_budget_s);
     format_duration(seconds, text);
     printf("time      about %s, by the cases' flops and usual rates\n", text);
+    return LB_OK;
 }
 
-void lb_plan_print_empty(const struct lb_plan *plan)
+enum lb_status lb_plan_print_empty(const struct lb_plan *plan, int *exit_code)
 {
     size_t ruled_out = plan->filtered + plan->left_out;
     fprintf(stderr, "bench-lstm: no case is left: %zu combination%s ruled out%s%s\n", ruled_out,
             ruled_out == 1 ? " was" : "s were", plan->left_out > 0 ? "; " : "",
             plan->left_out > 0 ? plan->because.text : "");
+    *exit_code = LB_EXIT_NOTHING;
+    return LB_OK;
 }

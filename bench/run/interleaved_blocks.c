@@ -8,8 +8,7 @@ struct lb_sampler_options lb_block_sampler(void)
     return (struct lb_sampler_options){.min_samples = 6, .max_samples = 25, .max_ns = 10e6};
 }
 
-/* The case as this side runs it. */
-static struct lb_case case_of(const struct lb_case *problem, const struct lb_side *side)
+struct lb_case lb_case_of_side(const struct lb_case *problem, const struct lb_side *side)
 {
     struct lb_case c = *problem;
     if (!side->impl_entry)
@@ -54,7 +53,8 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
                                 struct lb_row rows[2], struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_case cases[2] = {case_of(problem, &sides[0]), case_of(problem, &sides[1])};
+    const struct lb_case cases[2] = {lb_case_of_side(problem, &sides[0]),
+                                     lb_case_of_side(problem, &sides[1])};
     for (int s = 0; s < 2; s++) {
         rows[s] = lb_row_make(&cases[s]);
         rows[s].verdict = LB_VERDICT_OK;

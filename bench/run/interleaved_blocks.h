@@ -14,6 +14,9 @@ struct lb_side {
                              worker of the session's */
 };
 
+/* The case as this side runs it. */
+struct lb_case lb_case_of_side(const struct lb_case *problem, const struct lb_side *side);
+
 /* The settings of one block in a shared process: 6 to 25 samples in about 10 ms, short enough for
  * many blocks. In fresh processes a block has the settings of a sweep. */
 struct lb_sampler_options lb_block_sampler(void);
