@@ -12,23 +12,18 @@
 #include "report/compare.h"
 #include "support/terminal.h"
 #include "support/texts.h"
-#include "sweep/sweep.h"
 
 enum {
     TABLE_REST = 40 /* lines for cases that are neither a regression nor new, gone or mended */
 };
 
-static const char *style_of(enum lb_change change)
-{
-    if (lb_change_is_regression(change))
-        return "\033[31m";
-    return change == LB_CHANGE_FASTER ? "\033[32m" : "";
-}
-
 static void print_pair(const struct lb_pair *pair, bool style)
 {
     char change[32], interval[64];
-    const char *start = style ? style_of(pair->change) : "";
+    const char *start = !style                                  ? ""
+                        : lb_change_is_regression(pair->change) ? "\033[31m"
+                        : pair->change == LB_CHANGE_FASTER      ? "\033[32m"
+                                                                : "";
     double before = pair->base ? lb_row_time(pair->base, pair->percentile).ns : (double)NAN;
     double after = pair->now ? lb_row_time(pair->now, pair->percentile).ns : (double)NAN;
     lb_format_change(pair, change, interval);
@@ -68,21 +63,6 @@ static void print_table(const struct lb_run_comparison *comparison,
     printf("\n%s\n", verdict);
 }
 
-static enum lb_status print_as(const char *format, const struct lb_run_comparison *comparison,
-                               const struct lb_report_names *names, bool strict,
-                               struct lb_error *err)
-{
-    if (strcmp(format, "markdown") == 0)
-        lb_report_markdown(comparison, names, stdout);
-    else if (strcmp(format, "junit") == 0)
-        lb_report_junit(comparison, names, strict, stdout);
-    else if (strcmp(format, "json") == 0)
-        lb_json_write(lb_report_json(comparison, names), stdout);
-    else
-        print_table(comparison, names);
-    return fflush(stdout) == 0 ? LB_OK : lb_fail(err, LB_IO, "stdout: %s", strerror(errno));
-}
-
 static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
 {
     if (comparison->counts[LB_CHANGE_BROKEN] + comparison->counts[LB_CHANGE_SLOWER] > 0)
@@ -102,6 +82,7 @@ enum lb_status lb_compare_print(const struct lb_run *runs, size_t count, const c
     enum lb_status st = LB_OK;
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options how = lb_compare_defaults();
+    const char *format = options->format;
     char verdict[512], named[2][4400];
     const struct lb_report_names names = {named[0], named[1]};
     lb_report_name(base_name, named[0], sizeof(named[0]));
@@ -111,8 +92,17 @@ enum lb_status lb_compare_print(const struct lb_run *runs, size_t count, const c
     how.base_count = count - 2;
     how.again = options->confirm ? &runs[count] : NULL;
     LB_TRY(lb_compare_runs(&runs[0], &runs[count - 1], &how, &comparison, err));
-    LB_TRY(print_as(options->format, &comparison, &names, options->strict, err));
-    if (strcmp(options->format, "table") != 0) {
+    if (strcmp(format, "markdown") == 0)
+        lb_report_markdown(&comparison, &names, stdout);
+    else if (strcmp(format, "junit") == 0)
+        lb_report_junit(&comparison, &names, options->strict, stdout);
+    else if (strcmp(format, "json") == 0)
+        lb_json_write(lb_report_json(&comparison, &names), stdout);
+    else
+        print_table(&comparison, &names);
+    if (fflush(stdout) != 0)
+        LB_TRY(lb_fail(err, LB_IO, "stdout: %s", strerror(errno)));
+    if (strcmp(format, "table") != 0) {
         lb_report_verdict(&comparison, verdict, sizeof(verdict));
         fprintf(stderr, "%s%s%s%s%s\n", comparison.notes, comparison.notes[0] ? "\n" : "",
                 comparison.basis, comparison.basis[0] ? "\n" : "", verdict);

@@ -32,14 +32,19 @@ struct check {
     struct lb_sequence_file *given;
     struct output *outputs;          /* [count]; the last one is the given one, if any */
     size_t count, failed, elsewhere; /* elsewhere: cases that can't run here */
-    bool differs;                    /* the given output, by more than rounding explains */
+    struct difference {              /* [count, count] the largest between outputs i > j */
+        double max_abs;
+        size_t at; /* index of the element */
+    } *all;
+    double largest; /* of y; 1 where all outputs are 0, and so are equal */
+    bool compared;  /* the outputs of some problem */
+    bool differs;   /* the given output, by more than rounding explains */
 };
 
-/* The largest difference between two outputs. */
-struct difference {
-    double max_abs;
-    size_t at; /* index of the element */
-};
+static const struct difference *between(const struct check *check, size_t i, size_t j)
+{
+    return &check->all[i > j ? i * check->count + j : j * check->count + i];
+}
 
 static struct difference difference_of(const struct lb_sequence_file *a,
                                        const struct lb_sequence_file *b)
@@ -72,16 +77,6 @@ static bool same_problem(const struct lb_case *a, const struct lb_case *b)
     return lb_case_same_problem(a, &other);
 }
 
-static void name_output(const struct lb_case *c, struct output *output)
-{
-    const struct lb_problem *p = &c->problem;
-    bool ieee = p->math == LB_IEEE;
-    output->dtype = p->dtype;
-    snprintf(output->precision, sizeof(output->precision), "%s%s%s", lb_dtype_name(p->dtype),
-             ieee ? "" : "/", ieee ? "" : lb_math_name(p->math));
-    snprintf(output->name, sizeof(output->name), "%s/%s", LB_IMPL_LABEL(c), output->precision);
-}
-
 /* Runs one case in a worker and reads its y. */
 static enum lb_status run_case(struct check *check, const struct lb_case *c, struct lb_error *err)
 {
@@ -91,7 +86,12 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     struct lb_row row = lb_row_make(c);
     struct output *output = &check->outputs[check->count];
     enum lb_status st = LB_OK;
-    name_output(c, output);
+    const struct lb_problem *p = &c->problem;
+    bool ieee = p->math == LB_IEEE;
+    output->dtype = p->dtype;
+    snprintf(output->precision, sizeof(output->precision), "%s%s%s", lb_dtype_name(p->dtype),
+             ieee ? "" : "/", ieee ? "" : lb_math_name(p->math));
+    snprintf(output->name, sizeof(output->name), "%s/%s", LB_IMPL_LABEL(c), output->precision);
     row.verdict = LB_VERDICT_ABSENT;
     if (!impl_entry->absent)
         st = lb_pool_run(check->session->pool, impl_entry, &job, &row, err);
@@ -133,21 +133,20 @@ static enum lb_status add_given(struct check *check, const struct lb_problem *p,
 
 /* Prints one row per output with its difference from the given output or, without one, from the
  * first output. Used when there are too many outputs for a table of all pairs. */
-static void print_list(const struct check *check, const struct difference *all, double largest)
+static void print_list(const struct check *check)
 {
     size_t last = check->count - 1;
     size_t from = strcmp(check->outputs[last].precision, "given") == 0 ? last : 0;
     printf("difference from %s (choose fewer with --impl and --dtype for a table of all pairs):\n",
            check->outputs[from].name);
-    for (size_t i = 0; i < check->count; i++) {
-        size_t pair = i > from ? i * check->count + from : from * check->count + i;
+    for (size_t i = 0; i < check->count; i++)
         if (i != from)
-            printf("  %-28s %7.1e\n", check->outputs[i].name, all[pair].max_abs / largest);
-    }
+            printf("  %-28s %7.1e\n", check->outputs[i].name,
+                   between(check, i, from)->max_abs / check->largest);
 }
 
 /* Prints one row per output, with one column per output before it. */
-static void print_matrix(const struct check *check, const struct difference *all, double largest)
+static void print_matrix(const struct check *check)
 {
     int width = 9;
     for (size_t i = 0; i < check->count; i++)
@@ -159,41 +158,39 @@ static void print_matrix(const struct check *check, const struct difference *all
     for (size_t i = 0; i < check->count; i++) {
         printf("[%2zu] %-*s", i + 1, i > 0 ? width : 0, check->outputs[i].name);
         for (size_t j = 0; j < i; j++)
-            printf("  %7.1e", all[i * check->count + j].max_abs / largest);
+            printf("  %7.1e", between(check, i, j)->max_abs / check->largest);
         puts("");
     }
 }
 
 /* Finds the pair of outputs that is furthest apart, of the precisions whose first outputs are p and
  * q; false when there is none. */
-static bool find_furthest(const struct check *check, const struct difference *all, size_t p,
-                          size_t q, size_t pair[2])
+static bool find_furthest(const struct check *check, size_t p, size_t q, size_t pair[2])
 {
-    bool found = false;
+    double most = -1;
     for (size_t i = 0; i < check->count; i++)
         for (size_t j = 0; j < i; j++) {
             size_t a = check->outputs[i].first, b = check->outputs[j].first;
-            bool fits = (a == p && b == q) || (a == q && b == p);
-            if (!fits || (found && all[i * check->count + j].max_abs <=
-                                       all[pair[0] * check->count + pair[1]].max_abs))
-                continue;
-            found = true;
-            pair[0] = i;
-            pair[1] = j;
+            if (((a == p && b == q) || (a == q && b == p)) &&
+                between(check, i, j)->max_abs > most) {
+                most = between(check, i, j)->max_abs;
+                pair[0] = i;
+                pair[1] = j;
+            }
         }
-    return found;
+    return most >= 0;
 }
 
-static void print_furthest(const struct check *check, const struct difference *all, double largest,
-                           size_t p, size_t q)
+static void print_furthest(const struct check *check, size_t p, size_t q)
 {
     size_t pair[2], B = (size_t)check->outputs[0].y->batch;
     size_t W = (size_t)check->outputs[0].y->width;
+    double largest = check->largest;
     char both[2 * PRECISION_SIZE + 8];
-    if (!find_furthest(check, all, p, q, pair))
+    if (!find_furthest(check, p, q, pair))
         return;
     const struct output *a = &check->outputs[pair[0]], *b = &check->outputs[pair[1]];
-    struct difference worst = all[pair[0] * check->count + pair[1]];
+    struct difference worst = *between(check, pair[0], pair[1]);
     enum lb_dtype coarser =
         lb_dtype_roundoff(a->dtype) > lb_dtype_roundoff(b->dtype) ? a->dtype : b->dtype;
     snprintf(both, sizeof(both), "%s and %s", check->outputs[p].precision,
@@ -207,40 +204,37 @@ static void print_furthest(const struct check *check, const struct difference *a
 }
 
 /* Prints, for each pair of precisions, the two outputs that are furthest apart. */
-static void print_precisions(const struct check *check, const struct difference *all,
-                             double largest)
+static void print_precisions(const struct check *check)
 {
     printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
     for (size_t k = 0; k < check->count; k++)
         for (size_t n = k; n < check->count; n++)
             if (check->outputs[k].first == k && (n == k || check->outputs[n].first == n))
-                print_furthest(check, all, largest, k, n);
+                print_furthest(check, k, n);
 }
 
 /* How far two right outputs of output i's precision may be apart, over the largest of y: 32 times
  * the roundoff of the coarser dtype, or 8 times as far as those of this run are. */
-static double explained(const struct check *check, const struct difference *all, double largest,
-                        size_t i)
+static double explained(const struct check *check, size_t i)
 {
     const struct output *output = &check->outputs[i], *given = &check->outputs[check->count - 1];
     size_t pair[2];
     double roundoff = fmax(lb_dtype_roundoff(output->dtype), lb_dtype_roundoff(given->dtype));
-    double apart = 0;
-    if (find_furthest(check, all, output->first, output->first, pair))
-        apart = all[pair[0] * check->count + pair[1]].max_abs / largest;
+    bool several = find_furthest(check, output->first, output->first, pair);
+    double apart = several ? between(check, pair[0], pair[1])->max_abs / check->largest : 0;
     return fmax(32 * roundoff, 8 * apart);
 }
 
 /* Says whether the given output, the last one, is one that rounding explains: it is as near to one
  * of the others as right outputs of that one's precision are to each other. */
-static bool judge_given(const struct check *check, const struct difference *all, double largest)
+static bool judge_given(const struct check *check)
 {
     size_t last = check->count - 1, nearest = 0;
     double least = INFINITY, limit = 0;
     bool beyond = false; /* what rounding to one of the precisions explains */
     for (size_t i = 0; i < last; i++) {
-        double bound = explained(check, all, largest, i);
-        double ratio = all[last * check->count + i].max_abs / largest / bound;
+        double bound = explained(check, i);
+        double ratio = between(check, last, i)->max_abs / check->largest / bound;
         beyond |= ratio > 1;
         if (ratio < least) {
             least = ratio;
@@ -266,7 +260,7 @@ static void print_problem(struct check *check, const struct lb_case *c)
     char pass[32];
     const struct lb_problem *p = &c->problem;
     double largest = 0;
-    struct difference *all = lb_needed(calloc(check->count * check->count + 1, sizeof(*all)));
+    check->all = lb_needed(calloc(check->count * check->count, sizeof(*check->all)));
     snprintf(pass, sizeof(pass), "/%s", lb_pass_name(p->pass));
     for (size_t i = 0; i < check->count; i++) {
         struct output *output = &check->outputs[i];
@@ -275,26 +269,26 @@ static void print_problem(struct check *check, const struct lb_case *c)
             output->first++;
         largest = fmax(largest, check->outputs[i].y->max_abs);
         for (size_t j = 0; j < i; j++)
-            all[i * check->count + j] = difference_of(check->outputs[i].y, check->outputs[j].y);
+            check->all[i * check->count + j] =
+                difference_of(check->outputs[i].y, check->outputs[j].y);
     }
     /* without the precision, in which the cases differ */
     printf("%.*s%s: y is [%lld, %lld, %lld], and at most %.3g\n", (int)strcspn(text, "/"), text,
            strstr(text, pass), (long long)p->seq_len, (long long)p->batch,
            (long long)(p->directions * lb_h_size(p)), largest);
-    if (largest == 0) /* all outputs are 0, so they are equal */
-        largest = 1;
+    check->largest = largest > 0 ? largest : 1;
     puts("largest difference between two outputs, over the largest of y:\n");
     if (check->count > MOST_IN_MATRIX)
-        print_list(check, all, largest);
+        print_list(check);
     else
-        print_matrix(check, all, largest);
-    print_precisions(check, all, largest);
+        print_matrix(check);
+    print_precisions(check);
     if (strcmp(check->outputs[check->count - 1].precision, "given") == 0)
-        check->differs |= !judge_given(check, all, largest);
+        check->differs |= !judge_given(check);
     if (check->elsewhere > 0)
         printf("\n%zu more case%s can't run here; --list with the same cases says why\n",
                check->elsewhere, check->elsewhere == 1 ? "" : "s");
-    free(all);
+    free(check->all);
 }
 
 static void forget_outputs(struct check *check)
@@ -307,7 +301,7 @@ static void forget_outputs(struct check *check)
 /* Runs the cases of the plan, those of one problem in all precisions one after another, and
  * compares the outputs of each problem. */
 static enum lb_status check_problems(struct check *check, const struct lb_plan *plan,
-                                     bool *done_cases, bool *compared, struct lb_error *err)
+                                     bool *done_cases, struct lb_error *err)
 {
     const struct lb_options *options = check->session->options;
     enum lb_status st = LB_OK;
@@ -333,7 +327,7 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
         lb_progress_clear(&progress);
         if (check->count > 1)
             print_problem(check, &plan->cases[first]);
-        *compared |= check->count > 1;
+        check->compared |= check->count > 1;
         forget_outputs(check);
     }
 done:
@@ -361,16 +355,15 @@ enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_
                               int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    bool compared = false;
     struct check check = {.session = session};
     LB_CHECK(make_file(check.path, sizeof(check.path), err));
     bool *done_cases = lb_needed(calloc(plan->count, sizeof(*done_cases)));
     check.outputs = lb_needed(calloc(plan->count + 1, sizeof(*check.outputs)));
-    LB_TRY(check_problems(&check, plan, done_cases, &compared, err));
+    LB_TRY(check_problems(&check, plan, done_cases, err));
     *exit_code = check.failed > 0 || check.differs ? LB_EXIT_FAILED
-                 : compared                        ? LB_EXIT_FINE
+                 : check.compared                  ? LB_EXIT_FINE
                                                    : LB_EXIT_NOTHING;
-    if (!compared)
+    if (!check.compared)
         fprintf(stderr,
                 "bench-lstm: fewer than two cases run here, so that there is nothing to compare; "
                 "--list says why\n");

@@ -12,16 +12,15 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "cli/options.h"
 #include "plot/grouped_run.h"
-#include "record/run_file.h"
 #include "support/share_path.h"
 #include "support/terminal.h"
 #include "support/texts.h"
 
 /* The criteria of one framework, and a layer. bench/criteria/README.md describes the file. */
 struct criteria {
-    json_t *file;  /* as it was read; owned */
+    json_t *file;           /* as it was read; owned */
+    json_t *settings; /* in the file */
     json_t *layer; /* object: the value of each setting as a text, first its default; owned */
 };
 
@@ -77,13 +76,13 @@ static enum lb_status read_criteria(const char *name, struct criteria *criteria,
     const char *key;
     json_t *setting;
     json_error_t why;
-    *criteria = (struct criteria){0};
     LB_CHECK(find_file(name, path, sizeof(path), err));
     criteria->file = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     if (!criteria->file)
         return lb_fail(err, LB_INVALID, "%.400s: line %d: %s", path, why.line, why.text);
     criteria->layer = json_object();
-    json_object_foreach(json_object_get(criteria->file, "settings"), key, setting)
+    criteria->settings = json_object_get(criteria->file, "settings");
+    json_object_foreach(criteria->settings, key, setting)
     { /* the default is a number, or the first of some words */
         char *number = json_is_number(setting) ? json_dumps(setting, JSON_ENCODE_ANY) : NULL;
         json_object_set_new(criteria->layer, key,
@@ -118,22 +117,12 @@ static enum lb_status check_value(const char *name, const json_t *setting, const
     return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", name, value, all);
 }
 
-static enum lb_status no_setting(const struct criteria *criteria, const char *name,
-                                 struct lb_error *err)
-{
-    struct lb_hint hint = {0};
-    const char *known;
-    json_t *setting;
-    json_object_foreach(json_object_get(criteria->file, "settings"), known, setting)
-        lb_hint_add(&hint, name, known);
-    return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", name, hint.text);
-}
-
 /* Sets one setting from "name=value"; nothing from blanks. Blanks and quotes are dropped, and upper
  * case becomes lower case. */
 static enum lb_status set_one(struct criteria *criteria, const char *part, struct lb_error *err)
 {
     char copy[200] = "";
+    struct lb_hint hint = {0};
     for (size_t used = 0; *part; part++)
         if (!strchr(" \t\n\v\f\r\"'", *part))
             copy[used++] = (char)tolower((unsigned char)*part);
@@ -143,32 +132,17 @@ static enum lb_status set_one(struct criteria *criteria, const char *part, struc
     if (!value)
         return lb_fail(err, LB_INVALID, "'%.60s': name=value was expected", copy);
     *value++ = '\0';
-    const json_t *setting = json_object_get(json_object_get(criteria->file, "settings"), copy);
-    if (!setting)
-        return no_setting(criteria, copy, err);
-    LB_CHECK(check_value(copy, setting, value, err));
-    json_object_set_new(criteria->layer, copy, json_string(value));
-    return LB_OK;
-}
-
-/* Sets settings from a text such as "units=512, activation=relu". */
-static enum lb_status set_layer(struct criteria *criteria, const char *layer, struct lb_error *err)
-{
-    char part[200];
-    while (lb_next_item(&layer, part, sizeof(part)))
-        LB_CHECK(set_one(criteria, part, err));
-    return LB_OK;
-}
-
-static bool compare(enum test test, double left, double right)
-{
-    switch (test) {
-    case AT_MOST: return left <= right;
-    case AT_LEAST: return left >= right;
-    case BELOW: return left < right;
-    case ABOVE: return left > right;
-    default: return right != 0 && fmod(left, right) == 0;
+    const json_t *setting = json_object_get(criteria->settings, copy);
+    if (setting) {
+        LB_CHECK(check_value(copy, setting, value, err));
+        json_object_set_new(criteria->layer, copy, json_string(value));
+        return LB_OK;
     }
+    const char *known;
+    json_t *unused;
+    json_object_foreach(criteria->settings, known, unused)
+        lb_hint_add(&hint, copy, known);
+    return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", copy, hint.text);
 }
 
 /* Whether a condition, ["units", "at-most", "1024"], holds for the layer. NULL always holds. */
@@ -177,17 +151,21 @@ static bool condition_holds(const struct criteria *criteria, const json_t *condi
     if (!condition)
         return true;
     const char *name = word_of(condition, 0), *value = value_of(criteria, name);
-    bool is_number =
-        json_is_number(json_object_get(json_object_get(criteria->file, "settings"), name));
+    bool is_number = json_is_number(json_object_get(criteria->settings, name)), among = false;
     enum test test = test_of(condition);
-    bool among = false;
     for (size_t i = 2; i < json_array_size(condition); i++) {
         const char *word = word_of(condition, i);
         const char *other = value_of(criteria, word); /* where it is another setting */
         word = other ? other : word;
-        if (test > TEST_IS_NOT)
-            return compare(test, strtod(value, NULL), strtod(word, NULL));
-        among |= is_number ? strtod(value, NULL) == strtod(word, NULL) : strcmp(value, word) == 0;
+        double left = strtod(value, NULL), right = strtod(word, NULL);
+        switch (test) {
+        case AT_MOST: return left <= right;
+        case AT_LEAST: return left >= right;
+        case BELOW: return left < right;
+        case ABOVE: return left > right;
+        case MULTIPLE_OF: return right != 0 && fmod(left, right) == 0;
+        default: among |= is_number ? left == right : strcmp(value, word) == 0;
+        }
     }
     return among == (test == TEST_IS);
 }
@@ -206,32 +184,6 @@ static bool rule_holds(const struct criteria *criteria, const json_t *rule)
             return false;
     }
     return condition_holds(criteria, json_object_get(rule, "needs"));
-}
-
-/* Whether the fast kernel runs: all criteria are met. */
-static bool is_met(const struct criteria *criteria)
-{
-    size_t i;
-    json_t *rule;
-    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
-    {
-        if (!rule_holds(criteria, rule))
-            return false;
-    }
-    return true;
-}
-
-/* The name of the algorithm that the fast kernel takes; NULL: the file does not say. */
-static const char *algorithm_of(const struct criteria *criteria)
-{
-    size_t i;
-    json_t *rule;
-    json_array_foreach(json_object_get(criteria->file, "algorithms"), i, rule)
-    {
-        if (rule_holds(criteria, rule))
-            return lb_json_text(rule, "name", "");
-    }
-    return NULL;
 }
 
 /* What a condition asks for: "tanh", "auto or true", "at most 1024". */
@@ -266,15 +218,6 @@ static void expand(const struct criteria *criteria, const char *key, bool in_com
             lb_append(text, size, "%c", *at);
         at += value ? length : *at != '\0';
     }
-}
-
-/* The command that measures the price, with the layer's projection where it has one. */
-static void print_price(const struct criteria *criteria, char *text, size_t size)
-{
-    expand(criteria, "price", true, text, size);
-    const char *projection = value_of(criteria, "proj_size");
-    if (projection && strtod(projection, NULL) > 0)
-        lb_append(text, size, " --cell projection -P %s", projection);
 }
 
 /* ---- The command ---- */
@@ -322,24 +265,19 @@ static void print_slow(const struct criteria *criteria)
     }
 }
 
-/* Whether a row is of that implementation: "name", "name:variant", or "name:auto", the default. */
-static bool is_of(const struct lb_row *row, const char *impl)
-{
-    const char *label = LB_IMPL_LABEL(&row->c);
-    size_t length = strlen(label);
-    return strncmp(label, impl, length) == 0 &&
-           (!impl[length] || strcmp(impl + length, ":auto") == 0);
-}
-
-/* The row of an implementation and a pass that has a time and the problem that the axes choose. */
+/* The row of an implementation ("name", "name:variant", or "name:auto", the default) and a pass that
+ * has a time and the problem that the axes choose. */
 static const struct lb_row *find_row(const struct lb_run *run, const struct lb_axis *axes,
                                      const char *impl, enum lb_pass pass)
 {
     const struct lb_case usual = lb_case_defaults();
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
-        bool same =
-            row->c.problem.pass == pass && row->verdict == LB_VERDICT_OK && is_of(row, impl);
+        const char *label = LB_IMPL_LABEL(&row->c);
+        size_t length = strlen(label);
+        bool same = row->c.problem.pass == pass && row->verdict == LB_VERDICT_OK &&
+                    strncmp(label, impl, length) == 0 &&
+                    (!impl[length] || strcmp(impl + length, ":auto") == 0);
         for (enum lb_axis_id a = 0; same && a < LB_AXIS_LAUNCH; a++)
             same = a == LB_AXIS_PASS ||
                    lb_axis_get(&row->c, a) ==
@@ -409,17 +347,25 @@ static void print_cell(const struct criteria *criteria, const struct lb_run *run
 static void print_layer(const struct criteria *criteria)
 {
     size_t i;
-    json_t *note;
+    json_t *rule, *note;
     char title[200];
-    const char *algorithm = algorithm_of(criteria);
+    const char *algorithm = NULL; /* that the fast kernel takes, where the file says it */
+    bool met = true;
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule) met &=
+        rule_holds(criteria, rule);
+    json_array_foreach(json_object_get(criteria->file, "algorithms"), i, rule)
+    {
+        if (!algorithm && rule_holds(criteria, rule))
+            algorithm = lb_json_text(rule, "name", "");
+    }
     expand(criteria, "title", false, title, sizeof(title));
     printf("%s\n\n", title);
     print_table(criteria);
-    if (!is_met(criteria))
+    if (!met)
         print_slow(criteria);
     else
         printf("runs      %s\n", lb_json_text(criteria->file, "fast", ""));
-    if (algorithm && is_met(criteria))
+    if (algorithm && met)
         printf("algorithm %s\n", algorithm);
     putchar('\n');
     json_array_foreach(json_object_get(criteria->file, "notes"), i, note)
@@ -441,14 +387,18 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
     struct criteria criteria = {0};
     struct lb_run run = {0};
     struct lb_error why;
-    char price[1000];
+    char part[200], price[1000];
     enum lb_status st = LB_OK;
     LB_TRY(read_criteria(name, &criteria, &why));
-    LB_TRY(set_layer(&criteria, layer, &why));
+    while (lb_next_item(&layer, part, sizeof(part)))
+        LB_TRY(set_one(&criteria, part, &why));
     if (from)
         LB_TRY(lb_run_read(from, &run, &why));
     print_layer(&criteria);
-    print_price(&criteria, price, sizeof(price));
+    expand(&criteria, "price", true, price, sizeof(price));
+    const char *projection = value_of(&criteria, "proj_size");
+    if (projection && strtod(projection, NULL) > 0)
+        lb_append(price, sizeof(price), " --cell projection -P %s", projection);
     lb_print_labelled("price     ", price);
     if (from) {
         print_measured(&run, from, price);

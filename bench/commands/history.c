@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -18,7 +18,6 @@
 #include "stats/order_stats.h"
 #include "support/terminal.h"
 #include "support/texts.h"
-#include "sweep/sweep.h"
 
 enum {
     LEAST_RUNS = 2 * LB_CHANGE_MIN_SEGMENT,
@@ -49,13 +48,10 @@ static void format_commit(const struct lb_run *run, char text[64])
 /* Whether the path may be a run: a .jsonl file, or a folder that holds run.jsonl. */
 static bool looks_like_run(const char *path)
 {
-    struct stat status;
     size_t length = strlen(path);
     char inside[4400];
-    if (length > 6 && strcmp(path + length - 6, ".jsonl") == 0)
-        return true;
     snprintf(inside, sizeof(inside), "%s/%s", path, LB_RUN_FILE_NAME);
-    return stat(inside, &status) == 0;
+    return (length > 6 && strcmp(path + length - 6, ".jsonl") == 0) || access(inside, F_OK) == 0;
 }
 
 /* Reads all runs of the folder. A run that can't be read is named on stderr and
@@ -119,49 +115,40 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
     *count = kept;
 }
 
-/* Finds the change points of one case. */
-static void find_changes(struct line *line, double margin)
+/* Makes the lines [*line_count] of all cases, in order of first appearance. */
+static struct line *make_lines(const struct lb_run *runs, size_t count, double margin,
+                               size_t *line_count)
 {
-    double *logs = lb_needed(malloc((line->count + 1) * sizeof(*logs)));
-    line->points = lb_needed(malloc((line->count + 1) * sizeof(*line->points)));
-    for (size_t i = 0; i < line->count; i++)
-        logs[i] = log(line->median_ns[i]);
-    line->point_count = lb_change_points(logs, line->count, log1p(margin), line->points);
-    free(logs);
-}
-
-/* The lines of all cases, in order of first appearance. */
-struct collection {
-    struct line *lines; /* [count], owned */
-    size_t count, runs;
-    json_t *index; /* from the text of case and device to the index of their line; owned */
-};
-
-/* The line of that text, which is added if it is new. */
-static struct line *find_line(struct collection *all, const char *id)
-{
-    size_t number = lb_json_number(all->index, id, all->count);
-    if (number < all->count)
-        return &all->lines[number];
-    all->lines = lb_room(all->lines, all->count, sizeof(*all->lines));
-    struct line *line = &all->lines[all->count++];
-    *line = (struct line){.run = lb_needed(calloc(all->runs, sizeof(size_t))),
-                          .median_ns = lb_needed(calloc(all->runs, sizeof(double)))};
-    snprintf(line->id, sizeof(line->id), "%s", id);
-    return line;
-}
-
-static void collect(const struct lb_run *runs, struct collection *all)
-{
-    for (size_t r = 0; r < all->runs; r++)
+    struct line *lines = NULL;
+    json_t *index = json_object(); /* from the text of case and device to the index of their line */
+    double *logs = lb_needed(calloc(count, sizeof(*logs)));
+    *line_count = 0;
+    for (size_t r = 0; r < count; r++)
         for (size_t i = 0; i < runs[r].count; i++) {
             const struct lb_row *row = &runs[r].rows[i];
             if (!lb_row_is_timed(row))
                 continue;
-            struct line *line = find_line(all, LB_ROW_ID(row));
+            size_t number = lb_json_number(index, LB_ROW_ID(row), *line_count);
+            if (number == *line_count) {
+                lines = lb_room(lines, number, sizeof(*lines));
+                lines[number] = (struct line){.run = lb_needed(calloc(count, sizeof(size_t))),
+                                              .median_ns = lb_needed(calloc(count, sizeof(double))),
+                                              .points = lb_needed(calloc(count, sizeof(size_t)))};
+                lb_row_print_id(row, lines[(*line_count)++].id);
+            }
+            struct line *line = &lines[number];
             line->run[line->count] = r;
             line->median_ns[line->count++] = row->median_ns;
         }
+    for (size_t i = 0; i < *line_count; i++) {
+        struct line *line = &lines[i];
+        for (size_t k = 0; k < line->count; k++)
+            logs[k] = log(line->median_ns[k]);
+        line->point_count = lb_change_points(logs, line->count, log1p(margin), line->points);
+    }
+    json_decref(index);
+    free(logs);
+    return lines;
 }
 
 static void print_line(const struct line *line)
@@ -185,21 +172,14 @@ static void print_line(const struct line *line)
     printf("  %s  %s\n", LB_NS_TEXT(line->median_ns[line->count - 1]), line->id);
 }
 
-/* Median of the values [from, to). */
-static double segment_median(const struct line *line, size_t from, size_t to)
-{
-    double *scratch = lb_needed(malloc((to - from) * sizeof(*scratch)));
-    double median = lb_median_of(line->median_ns + from, to - from, scratch);
-    free(scratch);
-    return median;
-}
-
 static void print_changes(const struct lb_run *runs, const struct line *line)
 {
+    double *scratch = lb_needed(calloc(line->count, sizeof(*scratch)));
     for (size_t p = 0; p < line->point_count; p++) {
         size_t at = line->points[p], from = p > 0 ? line->points[p - 1] : 0;
         size_t to = p + 1 < line->point_count ? line->points[p + 1] : line->count;
-        double before = segment_median(line, from, at), after = segment_median(line, at, to);
+        double before = lb_median_of(line->median_ns + from, at - from, scratch);
+        double after = lb_median_of(line->median_ns + at, to - at, scratch);
         const struct lb_run *run = &runs[line->run[at]], *last = &runs[line->run[at - 1]];
         char commit[64], last_commit[64];
         format_commit(run, commit);
@@ -209,6 +189,7 @@ static void print_changes(const struct lb_run *runs, const struct line *line)
                LB_NS_TEXT(after), line->run[at] + 1, lb_json_text(run->header, "started", ""),
                commit, last_commit, line->id);
     }
+    free(scratch);
 }
 
 static void print_history(const struct lb_run *runs, size_t count, const struct line *lines,
@@ -228,19 +209,6 @@ static void print_history(const struct lb_run *runs, size_t count, const struct 
         print_changes(runs, &lines[i]);
     printf("%zu change point%s\n", changes, changes == 1 ? "" : "s");
     fflush(stdout);
-}
-
-/* Selects the cases to draw, those with change points first. selected [MOST_CASES]. Returns how
- * many there are. */
-static size_t select_cases(const struct line *lines, size_t line_count,
-                           const struct line **selected)
-{
-    size_t count = 0;
-    for (int changed = 1; changed >= 0; changed--)
-        for (size_t i = 0; i < line_count && count < MOST_CASES; i++)
-            if ((lines[i].point_count > 0) == (changed == 1))
-                selected[count++] = &lines[i];
-    return count;
 }
 
 /* A panel is a data set of lines "run median change"; change is 1 where a new level begins. */
@@ -284,15 +252,18 @@ static enum lb_status write_picture(struct lb_drawing *drawing, const struct lin
 }
 
 /* Writes folder/plots/history.dat and .gp, history-2.dat and .gp, ..., and draws each as .svg and
- * .png: one panel per case over the number of the run, with change points as vertical strokes;
- * cases with changes come first. Errors as of lb_plot. */
+ * .png: one panel per case over the number of the run, cases with changes first. */
 static enum lb_status draw(const char *folder, const struct line *lines, size_t line_count,
                            struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     const struct line *selected[MOST_CASES];
     struct lb_drawing drawing = {.count = 0};
-    size_t count = select_cases(lines, line_count, selected);
+    size_t count = 0;
+    for (int changed = 1; changed >= 0; changed--)
+        for (size_t i = 0; i < line_count && count < MOST_CASES; i++)
+            if ((lines[i].point_count > 0) == (changed == 1))
+                selected[count++] = &lines[i];
     if (count == 0)
         return lb_fail(err, LB_INVALID, "no case has a time");
     LB_TRY(lb_drawing_begin(folder, &drawing, err));
@@ -312,30 +283,13 @@ done:
     return st;
 }
 
-static void show(const struct lb_options *options, const struct lb_run *runs, size_t count)
-{
-    struct collection all = {.runs = count, .index = json_object()};
-    struct lb_error why;
-    collect(runs, &all);
-    for (size_t i = 0; i < all.count; i++)
-        find_changes(&all.lines[i], options->margin);
-    print_history(runs, count, all.lines, all.count);
-    if (draw(options->words[0], all.lines, all.count, &why) != LB_OK)
-        fprintf(stderr, "no pictures: %s\n", why.text);
-    for (size_t i = 0; i < all.count; i++) {
-        free(all.lines[i].run);
-        free(all.lines[i].median_ns);
-        free(all.lines[i].points);
-    }
-    free(all.lines);
-    json_decref(all.index);
-}
-
 enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run *runs = NULL;
-    size_t count = 0;
+    struct line *lines = NULL;
+    size_t count = 0, line_count = 0;
+    struct lb_error why;
     LB_TRY(read_all(options->words[0], &runs, &count, err));
     if (count > 1)
         qsort(runs, count, sizeof(*runs), by_start);
@@ -350,8 +304,17 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
     }
     /* It combines the rows of one case and one device, so that a line has one time per run. */
     lb_run_arrange(runs, count, LB_BY_DEFAULT);
-    show(options, runs, count);
+    lines = make_lines(runs, count, options->margin, &line_count);
+    print_history(runs, count, lines, line_count);
+    if (draw(options->words[0], lines, line_count, &why) != LB_OK)
+        fprintf(stderr, "no pictures: %s\n", why.text);
 done:
+    for (size_t i = 0; i < line_count; i++) {
+        free(lines[i].run);
+        free(lines[i].median_ns);
+        free(lines[i].points);
+    }
+    free(lines);
     for (size_t i = 0; i < count; i++)
         lb_run_free(&runs[i]);
     free(runs);

@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/thread_pool.h"
-#include "cli/plan.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "machine/ceilings.h"

@@ -15,7 +15,6 @@
 #include "plot/grouped_run.h"
 #include "support/terminal.h"
 #include "support/texts.h"
-#include "sweep/sweep.h"
 
 /* Registers the built-in implementations, and plug-ins that are loaded into this process. */
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,
@@ -36,25 +35,6 @@ static enum lb_status open_registry(const struct lb_options *options, struct lb_
         };
         LB_CHECK(lb_registry_add(registry, &impl_entry, err));
     }
-    return LB_OK;
-}
-
-static enum lb_status read_case(const struct lb_options *options,
-                                const struct lb_registry *registry, struct lb_case *c,
-                                const struct lb_impl_entry **impl_entry, struct lb_error *err)
-{
-    const char *text = options->words[0];
-    struct lb_error why;
-    int column;
-    if (lb_case_parse(text, c, NULL, &column, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--profile %s: column %d: %.400s", text, column, why.text);
-    if (!c->impl[0])
-        return lb_fail(err, LB_INVALID,
-                       "--profile %s: the case must name an implementation, as in "
-                       "cpu_simd/%s",
-                       text, text);
-    if (lb_registry_require(registry, c->impl, impl_entry, &why) != LB_OK)
-        return lb_fail(err, LB_INVALID, "--profile %s: %.400s", text, why.text);
     return LB_OK;
 }
 
@@ -122,12 +102,11 @@ static void run_case(const struct lb_options *options, const struct lb_impl *imp
 
 static void print_row(const struct lb_row *row, const struct lb_profile *profile)
 {
-    const char *id = LB_CASE_TEXT(&row->c);
+    printf("%s\n", LB_CASE_TEXT(&row->c));
     if (row->verdict != LB_VERDICT_OK) {
-        printf("%s\n    %s: %s\n", id, lb_verdict_name(row->verdict), row->reason);
+        printf("    %s: %s\n", lb_verdict_name(row->verdict), row->reason);
         return;
     }
-    printf("%s\n", id);
     printf("    timed    %zu call%s after 3 to warm up, median %s\n", row->samples,
            row->samples == 1 ? "" : "s", LB_NS_TEXT(row->median_ns));
     printf("    range    timed@bench-lstm\n");
@@ -159,8 +138,18 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
     const struct lb_impl_entry *impl_entry;
     struct lb_profile profile = {.calls = (size_t)options->profile_calls};
     enum lb_status st = LB_OK;
+    const char *text = options->words[0];
+    struct lb_error why;
+    int column;
     LB_TRY(open_registry(options, &registry, err));
-    LB_TRY(read_case(options, &registry, &c, &impl_entry, err));
+    if (lb_case_parse(text, &c, NULL, &column, &why) != LB_OK)
+        LB_TRY(lb_fail(err, LB_INVALID, "--profile %s: column %d: %.400s", text, column, why.text));
+    if (!c.impl[0])
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "--profile %s: the case must name an implementation, as in cpu_simd/%s",
+                       text, text));
+    if (lb_registry_require(&registry, c.impl, &impl_entry, &why) != LB_OK)
+        LB_TRY(lb_fail(err, LB_INVALID, "--profile %s: %.400s", text, why.text));
     row = lb_row_make(&c);
     if (impl_entry->impl) {
         run_case(options, impl_entry->impl, &c, &profile, &row);

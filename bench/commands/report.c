@@ -45,8 +45,6 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/* Series and settings */
-
 static json_t *series_json(const struct lb_grouped_run *grouped)
 {
     json_t *list = json_array();
@@ -76,8 +74,6 @@ static json_t *settings_json(const struct lb_grouped_run *grouped)
     }
     return list;
 }
-
-/* Cases */
 
 /* How many samples lie at which distance from the median: 41 digits, one per percent from -20 to
  * 20, from 0 (none) to 9 (most); the first and the last also count what lies farther away. */
@@ -136,40 +132,24 @@ static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *r
                      number(lb_row_calls_per_s(row)));
 }
 
-/* Appends what a case with a time has. */
-static void add_times(json_t *list, const struct lb_run *run, const struct lb_row *row,
-                      json_t *texts)
+/* What a case with a time has. */
+static json_t *times_json(const struct lb_run *run, const struct lb_row *row, json_t *texts)
 {
     char strip[42], kernels[2048];
     double lo, hi;
     lb_row_bounds(row, &lo, &hi);
     format_strip(row, strip);
     format_kernels(row, kernels, sizeof(kernels));
-    const double numbers[] = {row->median_ns,
-                              lo,
-                              hi,
-                              row->min_ns,
-                              row->p5_ns,
-                              row->p95_ns,
-                              row->err_norm,
-                              row->gradient_err_norm,
-                              row->floor_ns,
-                              row->flops,
-                              row->bytes,
-                              row->peak_bytes,
-                              row->prepare_ns};
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        json_array_append_new(list, number(numbers[i]));
-    json_array_append_new(list, json_integer(lb_row_has_interval(row)));
-    json_array_append_new(list, json_integer((json_int_t)row->samples));
-    json_array_append_new(list, json_integer((json_int_t)row->block_count));
-    json_array_append_new(list, number(row->calls_per_sample));
-    json_array_append_new(list, text_index(texts, lb_stop_reason_name(row->stop_reason)));
-    json_array_append_new(list, json_string(strip));
-    json_array_append_new(list, text_index(texts, kernels));
-    json_array_append_new(list, number(row->tolerance_used));
-    json_array_append_new(list, number(row->update_ns));
-    json_array_append_new(list, percentiles_json(run, row));
+    return json_pack(
+        "[o, o, o, o, o, o, o, o, o, o, o, o, o, i, I, I, o, o, s, o, o, o, o]",
+        number(row->median_ns), number(lo), number(hi), number(row->min_ns), number(row->p5_ns),
+        number(row->p95_ns), number(row->err_norm), number(row->gradient_err_norm),
+        number(row->floor_ns), number(row->flops), number(row->bytes), number(row->peak_bytes),
+        number(row->prepare_ns), (int)lb_row_has_interval(row), (json_int_t)row->samples,
+        (json_int_t)row->block_count, number(row->calls_per_sample),
+        text_index(texts, lb_stop_reason_name(row->stop_reason)), strip,
+        text_index(texts, kernels), number(row->tolerance_used), number(row->update_ns),
+        percentiles_json(run, row));
 }
 
 /* A case as an array; one without a time ends after its texts. */
@@ -190,8 +170,9 @@ static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it
         json_pack("[i, i, i, o, o, o, o]", (int)it->series, (int)row->verdict, (int)it->rank,
                   text_index(texts, tail ? tail + strlen(sizes) : ""), text_index(texts, reason),
                   text_index(texts, row->description), text_index(texts, row->warning));
-    if (lb_row_is_timed(row))
-        add_times(list, run, row, texts);
+    json_t *times = lb_row_is_timed(row) ? times_json(run, row, texts) : json_array();
+    json_array_extend(list, times);
+    json_decref(times);
     return list;
 }
 
@@ -214,8 +195,6 @@ static json_t *problems_json(const struct lb_grouped_run *grouped, json_t *texts
     }
     return list;
 }
-
-/* Prices and comparisons */
 
 static json_t *prices_json(const struct lb_run *run)
 {
@@ -244,8 +223,6 @@ static enum lb_status add_comparison(const struct page *page, size_t base, json_
     return LB_OK;
 }
 
-/* The run */
-
 /* A key of a run's header, the flag that sets it, and the number that needs no flag. */
 static const struct setting {
     const char *key, *flag;
@@ -267,47 +244,40 @@ static const struct setting {
 /* Appends the flag with the value, which is a number, true, a text, or an array of texts. */
 static void add_flag(FILE *out, const struct setting *setting, const json_t *value)
 {
-    const char *text = json_string_value(value);
-    char *word = text ? malloc(4 * strlen(text) + 4) : NULL;
+    static char word[4 * PATH_SIZE + 4]; /* not once per level of arrays */
     if (json_is_true(value))
         fprintf(out, " %s", setting->flag);
     else if (json_is_number(value) && json_number_value(value) != setting->usual)
         fprintf(out, " %s%.17g", setting->flag, json_number_value(value));
-    if (word) {
-        lb_shell_word(text, word, 4 * strlen(text) + 4);
+    if (json_is_string(value)) {
+        lb_shell_word(json_string_value(value), word, sizeof(word));
         fprintf(out, " %s%s", setting->flag, word);
     }
     for (size_t i = 0; i < json_array_size(value); i++)
         add_flag(out, setting, json_array_get(value, i));
-    free(word);
 }
 
-/* The flags that repeat a case as the run measured it, by the run's header. */
-static void format_flags(FILE *out, const json_t *header)
+/* The flags that repeat a case as the run measured it, by the run's header; null where no sweep of
+ * one case repeats a row: another program made the run, --ab measured it beside another
+ * implementation, or sizes come from a file. */
+static json_t *repeat_json(const json_t *header)
 {
+    char *text = NULL;
+    size_t size = 0;
     const json_t *sampler = json_object_get(header, "sampler");
     double loss_scale = json_number_value(json_object_get(header, "loss_scale"));
     bool dynamic = json_is_true(json_object_get(header, "loss_scale_dynamic"));
+    if (!sampler || json_object_get(header, "interleaved") || json_object_get(header, "weights") ||
+        json_object_get(header, "inputs"))
+        return json_null();
+    FILE *out = lb_needed(open_memstream(&text, &size));
     fprintf(out, " --case-time %g", json_number_value(json_object_get(sampler, "max_ns")) / 1e9);
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
         add_flag(out, &settings[i], json_object_get(header, settings[i].key));
     if (dynamic || (loss_scale > 0 && loss_scale != 1))
         fprintf(out, " --loss-scale %s%.17g", dynamic ? "dynamic:" : "", loss_scale);
-}
-
-/* The flags as a string, or null where no sweep of one case repeats a row: another program made the
- * run, --ab measured it beside another implementation, or sizes come from a file. */
-static json_t *repeat_json(const json_t *header)
-{
-    char *text = NULL;
-    size_t size = 0;
-    bool repeats = json_object_get(header, "sampler") && !json_object_get(header, "interleaved") &&
-                   !json_object_get(header, "weights") && !json_object_get(header, "inputs");
-    FILE *memory = repeats ? open_memstream(&text, &size) : NULL;
-    if (!memory)
-        return json_null();
-    format_flags(memory, header);
-    json_t *flags = fclose(memory) == 0 ? json_string(text) : json_null();
+    fclose(out);
+    json_t *flags = json_string(text);
     free(text);
     return flags;
 }
@@ -372,8 +342,6 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
     return data;
 }
 
-/* The page */
-
 /* Returns a whole file of the page's folder, followed by a zero byte, which the caller frees; NULL
  * with the reason in err. */
 static char *read_file(const struct page *page, const char *name, struct lb_error *err)
@@ -390,17 +358,6 @@ static char *read_file(const struct page *page, const char *name, struct lb_erro
     if (in)
         fclose(in);
     return text;
-}
-
-static enum lb_status write_file(FILE *out, const struct page *page, const char *name,
-                                 struct lb_error *err)
-{
-    char *text = read_file(page, name, err);
-    if (!text)
-        return LB_IO;
-    fputs(text, out);
-    free(text);
-    return LB_OK;
 }
 
 /* Writes JSON that is safe inside <script>: no character in it is markup. */
@@ -440,11 +397,15 @@ static void write_table(FILE *out, const struct page *page)
 static enum lb_status write_part(FILE *out, const struct page *page, const char *name,
                                  struct lb_error *err)
 {
-    if (strchr(name, '.'))
-        return write_file(out, page, name, err);
     if (strcmp(name, "data") == 0)
         return write_data(out, page, err);
-    if (strcmp(name, "table") == 0)
+    if (strchr(name, '.')) {
+        char *text = read_file(page, name, err);
+        if (!text)
+            return LB_IO;
+        fputs(text, out);
+        free(text);
+    } else if (strcmp(name, "table") == 0)
         write_table(out, page);
     else if (strcmp(name, "program") == 0)
         fprintf(out, "bench-lstm %s (%s)", lb_version(), lb_commit());
@@ -480,19 +441,6 @@ done:
     return st;
 }
 
-/* Reads the runs [options->word_count] that are named. */
-static enum lb_status read_runs(const struct lb_options *options, struct lb_run *runs,
-                                const volatile sig_atomic_t *stop, struct lb_error *err)
-{
-    for (size_t i = 0; i < options->word_count; i++) {
-        LB_CHECK(lb_run_read_by(options->words[i], options->by, &runs[i], err));
-        lb_warn(runs[i].doubt);
-        if (*stop)
-            return lb_fail(err, LB_INTERRUPTED, "interrupted before the page was written");
-    }
-    return LB_OK;
-}
-
 enum lb_status lb_html_report(const struct lb_options *options, const volatile sig_atomic_t *stop,
                               struct lb_error *err)
 {
@@ -500,7 +448,12 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
     size_t last = options->word_count - 1;
     struct lb_grouped_run grouped = {0};
     struct lb_run *runs = lb_needed(calloc(last + 1, sizeof(*runs)));
-    LB_TRY(read_runs(options, runs, stop, err));
+    for (size_t i = 0; i <= last; i++) {
+        LB_TRY(lb_run_read_by(options->words[i], options->by, &runs[i], err));
+        lb_warn(runs[i].doubt);
+        if (*stop)
+            LB_TRY(lb_fail(err, LB_INTERRUPTED, "interrupted before the page was written"));
+    }
     lb_group_run(&runs[last], options->baseline, &grouped);
     struct page page = {.grouped = &grouped, .runs = runs, .options = options, .stop = stop};
     lb_report_name(options->words[last], page.path, sizeof(page.path));
