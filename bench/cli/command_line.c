@@ -117,17 +117,17 @@ enum lb_status lb_check_effect(const struct lb_option *option, const char *word,
                    works_with);
 }
 
-/* LB_INVALID for an output file that would replace the records of a run, which nothing could bring
- * back. */
+/* LB_INVALID for an output file (NULL: none) that would replace the records of a run, which nothing
+ * could bring back. */
 static enum lb_status check_output_file(const char *name, const char *path, struct lb_error *err)
 {
-    const char *slash = strrchr(path, '/');
-    if (strcmp(slash ? slash + 1 : path, LB_RUN_FILE_NAME) != 0)
-        return LB_OK;
-    return lb_fail(err, LB_INVALID,
-                   "%s %s: a file of this name holds the records of a run; choose "
-                   "another name",
-                   name, path);
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return !path || strcmp(slash ? slash + 1 : path, LB_RUN_FILE_NAME) != 0
+               ? LB_OK
+               : lb_fail(err, LB_INVALID,
+                         "%s %s: a file of this name holds the records of a run; choose another "
+                         "name",
+                         name, path);
 }
 
 /* Options that exclude or need each other. */
@@ -178,24 +178,6 @@ static enum lb_status check_combinations(const struct lb_options *options, struc
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         if (rules[i].wrong)
             return lb_fail(err, LB_INVALID, "%s", rules[i].message);
-    return LB_OK;
-}
-
-/* Checks that need the whole command line. */
-static enum lb_status check_options(const struct lb_options *options, struct lb_error *err)
-{
-    enum lb_command command = options->command;
-    if (command == LB_CMD_NONE)
-        return lb_fail(err, LB_INVALID,
-                       "no command was given: --sweep, --list, --plan, ...; see --help");
-    for (size_t i = 0; i < lb_option_count; i++)
-        if (options->given[i])
-            LB_CHECK(lb_check_effect(&lb_option_table[i], options->given[i], command, err));
-    LB_CHECK(check_combinations(options, err));
-    if (command == LB_CMD_REPORT)
-        LB_CHECK(check_output_file("--out", options->out, err));
-    if (options->benchmark_out)
-        LB_CHECK(check_output_file("--benchmark_out", options->benchmark_out, err));
     return LB_OK;
 }
 
@@ -270,7 +252,6 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
         snprintf(text, sizeof(text), "%lld", (long long)sizes[i]);
         LB_CHECK(lb_selection_take(&options->selection, flag, text, err));
     }
-    options->sized = true;
     return LB_OK;
 }
 
@@ -304,6 +285,7 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
                                     struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const struct lb_selection *selection = &options->selection;
     *options = lb_options_defaults();
     options->argv = argv;
     options->argc = argc;
@@ -311,8 +293,20 @@ enum lb_status lb_command_line_read(int argc, char **argv, struct lb_options *op
     options->word_pool = lb_needed(calloc((size_t)argc + 1, sizeof(*options->word_pool)));
     for (int at = 1; at < argc; at++)
         LB_TRY(take_option(options, &at, err));
-    LB_TRY(check_options(options, err));
+    enum lb_command command = options->command;
+    if (command == LB_CMD_NONE)
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "no command was given: --sweep, --list, --plan, ...; see --help"));
+    for (size_t i = 0; i < lb_option_count; i++)
+        if (options->given[i])
+            LB_TRY(lb_check_effect(&lb_option_table[i], options->given[i], command, err));
+    LB_TRY(check_combinations(options, err));
+    LB_TRY(check_output_file("--out", command == LB_CMD_REPORT ? options->out : NULL, err));
+    LB_TRY(check_output_file("--benchmark_out", options->benchmark_out, err));
     LB_TRY(take_file_sizes(options, err));
+    options->sized = selection->axes[LB_AXIS_SEQ_LEN].count > 0 ||
+                     selection->axes[LB_AXIS_BATCH].count > 0 ||
+                     selection->axes[LB_AXIS_HIDDEN].count > 0 || selection->cases.count > 0;
     LB_TRY(choose_defaults(options, err));
 done:
     if (st != LB_OK)

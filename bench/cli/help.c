@@ -35,29 +35,27 @@ const char lb_help_epilogue[] =
     "             -H 64,256\n"
     "  bench-lstm --explain cpu_simd/T25_B16_I512_H512/f16/train\n";
 
-static void print_option(FILE *stream, const struct lb_option *option)
-{
-    char names[COLUMNS];
-    snprintf(names, sizeof(names), "  %s%s%s%s%s", option->name, option->short_name ? ", " : "",
-             option->short_name ? option->short_name : "",
-             option->placeholder && !option->joined ? " " : "",
-             option->placeholder ? option->placeholder : "");
-    if (strlen(names) + 2 > TEXT_COLUMN)
-        fprintf(stream, "%s\n%*s", names, TEXT_COLUMN, "");
-    else
-        fprintf(stream, "%-*s", TEXT_COLUMN, names);
-    lb_print_lines(stream, TEXT_COLUMN, COLUMNS, option->help);
-    fputc('\n', stream);
-}
-
 void lb_help_print(FILE *stream)
 {
     fputs(before_options, stream);
     for (int group = 0; group < LB_GROUP_COUNT; group++) {
         fprintf(stream, "\n%s\n", headings[group]);
-        for (size_t i = 0; i < lb_option_count; i++)
-            if ((int)lb_option_table[i].group == group)
-                print_option(stream, &lb_option_table[i]);
+        for (size_t i = 0; i < lb_option_count; i++) {
+            const struct lb_option *option = &lb_option_table[i];
+            char names[COLUMNS];
+            if ((int)option->group != group)
+                continue;
+            snprintf(names, sizeof(names), "  %s%s%s%s%s", option->name,
+                     option->short_name ? ", " : "", option->short_name ? option->short_name : "",
+                     option->placeholder && !option->joined ? " " : "",
+                     option->placeholder ? option->placeholder : "");
+            if (strlen(names) + 2 > TEXT_COLUMN)
+                fprintf(stream, "%s\n%*s", names, TEXT_COLUMN, "");
+            else
+                fprintf(stream, "%-*s", TEXT_COLUMN, names);
+            lb_print_lines(stream, TEXT_COLUMN, COLUMNS, option->help);
+            fputc('\n', stream);
+        }
     }
     fprintf(stream, "\n%s", lb_help_epilogue);
 }

@@ -148,13 +148,6 @@ static enum lb_status set_selection(const struct lb_option_use *use, struct lb_e
     return lb_selection_take(&use->options->selection, use->option->name, use->value, err);
 }
 
-/* The same, for options that say which sizes to run. */
-static enum lb_status set_sizes(const struct lb_option_use *use, struct lb_error *err)
-{
-    use->options->sized = true;
-    return set_selection(use, err);
-}
-
 static enum lb_status set_seed(const struct lb_option_use *use, struct lb_error *err)
 {
     int64_t seed;
@@ -319,265 +312,242 @@ enum {
     LOADS = GRIDS | LB_CMD_RESUME | LB_CMD_EXPLAIN | LB_CMD_PROFILE
 };
 
-/* Words in the columns of the table. */
+/* Words in the columns of the table, and the row of an axis. */
 #define COMMANDS    LB_GROUP_COMMANDS
 #define CASES       LB_GROUP_CASES
 #define SETTINGS    LB_GROUP_SETTINGS
 #define FIELD(name) offsetof(struct lb_options, name)
+#define AXIS(name, argument, help)                                   \
+    {                                                                \
+        name, argument, "LIST", CASES, GRIDS, set_selection, 0, help \
+    }
 
+/* What a row leaves out is zero. */
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 const struct lb_option lb_option_table[] = {
-    {"--sweep", NULL, NULL, COMMANDS, LB_CMD_SWEEP, set_command, 0,
-     .help = "Runs the cases; without sizes, those of the quick grid, in inference and training, "
-             "and also in bf16 where the machine has a unit for it."},
-    {"--resume", "the folder of a run", "DIR", COMMANDS, LB_CMD_RESUME, set_command, 0,
-     .help = "Continues a sweep that was interrupted, with the settings it began with. Not "
-             "kept, so that they have to be given again, are --time-budget, --hang-limit, --plots, "
-             "--benchmark_out, --benchmark_format, --quiet, --verbose, --plugin and --framework, "
-             "and --tuned when the sweep tunes into a file."},
-    {"--list", NULL, NULL, COMMANDS, LB_CMD_LIST, set_command, 0,
-     .help = "Lists the implementations and the cases, and says which of them can run here."},
-    {"--plan", NULL, NULL, COMMANDS, LB_CMD_PLAN, set_command, 0,
-     .help = "Says what --sweep would run with the same settings: how many cases, how much memory "
-             "they need and about how long they take."},
+    {"--sweep", NULL, NULL, COMMAND(SWEEP),
+     "Runs the cases; without sizes, those of the quick grid, in inference and training, and also "
+     "in bf16 where the machine has a unit for it."},
+    {"--resume", "the folder of a run", "DIR", COMMAND(RESUME),
+     "Continues a sweep that was interrupted, with the settings it began with. Not kept, so that "
+     "they have to be given again, are --time-budget, --hang-limit, --plots, --benchmark_out, "
+     "--benchmark_format, --quiet, --verbose, --plugin and --framework, and --tuned when the sweep "
+     "tunes into a file."},
+    {"--list", NULL, NULL, COMMAND(LIST),
+     "Lists the implementations and the cases, and says which of them can run here."},
+    {"--plan", NULL, NULL, COMMAND(PLAN),
+     "Says what --sweep would run with the same settings: how many cases, how much memory they "
+     "need and about how long they take."},
     {"--explain", "a case such as T25_B16_I512_H512/f32/train, or a framework and a layer", "CASE",
-     COMMANDS, LB_CMD_EXPLAIN, set_command, 0,
-     .help = "Says why a case can or can't run, and how much it computes, moves and needs. Given "
-             "keras 'units=512, activation=relu' (also keras2, tensorflow1, pytorch, pytorch_cpu), "
-             "says whether the framework runs its fast kernel for that layer.",
+     COMMAND(EXPLAIN),
+     "Says why a case can or can't run, and how much it computes, moves and needs. Given keras "
+     "'units=512, activation=relu' (also keras2, tensorflow1, pytorch, pytorch_cpu), says whether "
+     "the framework runs its fast kernel for that layer.",
      .most = 2},
-    {"--export", "a format and a run", "FORMAT[,...] RUN", COMMANDS, LB_CMD_EXPORT, set_command, 0,
-     .help = "Prints a run in another format: gbench, gbench-repetitions, csv, bmf, github, "
-             "hyperfine, junit, markdown. Several are written into the run's folder.",
+    {"--export", "a format and a run", "FORMAT[,...] RUN", COMMAND(EXPORT),
+     "Prints a run in another format: gbench, gbench-repetitions, csv, bmf, github, hyperfine, "
+     "junit, markdown. Several are written into the run's folder.",
      .least = 2},
-    {"--profile", "a case", "CASE", COMMANDS, LB_CMD_PROFILE, set_command, 0,
-     .help = "Checks one case in this process and calls it a few times, for a profiler."},
-    {"--plot", "a kind of picture and a run", "KIND RUN", COMMANDS, LB_CMD_PLOT, set_command, 0,
-     .help = "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, "
-             "roofline, training, precision, error, memory, scaling, latency, "
-             "throughput.",
+    {"--profile", "a case", "CASE", COMMAND(PROFILE),
+     "Checks one case in this process and calls it a few times, for a profiler."},
+    {"--plot", "a kind of picture and a run", "KIND RUN", COMMAND(PLOT),
+     "Draws one kind of picture of a run: speedup-b, speedup-t, time-h, time-b, time-t, roofline, "
+     "training, precision, error, memory, scaling, latency, throughput.",
      .least = 2},
-    {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMANDS, LB_CMD_REPORT, set_command, 0,
-     .help = "Writes one HTML page: which implementation wins where, what changed, pictures and "
-             "all cases.",
+    {"--report", "a run", "[BASE...] RUN -o FILE.html", COMMAND(REPORT),
+     "Writes one HTML page: which implementation wins where, what changed, pictures and all cases.",
      .most = LB_WORDS_MANY},
-    {"--compare", "two runs, the base first", "BASE [BASE...] NEW", COMMANDS, LB_CMD_COMPARE,
-     set_command, 0,
-     .help = "Says of each case whether it is slower, faster, the same or inconclusive, the worst "
-             "first. Several runs of the base show how much runs differ by chance, and the "
-             "verdicts allow for that.",
+    {"--compare", "two runs, the base first", "BASE [BASE...] NEW", COMMAND(COMPARE),
+     "Says of each case whether it is slower, faster, the same or inconclusive, the worst first. "
+     "Several runs of the base show how much runs differ by chance, and the verdicts allow for "
+     "that.",
      .least = 2, .most = LB_WORDS_MANY},
-    {"--merge", "a folder for the result and the runs to merge", "OUT RUN...", COMMANDS,
-     LB_CMD_MERGE, set_command, 0,
-     .help = "Merges runs, such as the shards of a sweep, into one run in the folder OUT; RUN may "
-             "also be a folder that holds runs. Names the nodes that were slow.",
+    {"--merge", "a folder for the result and the runs to merge", "OUT RUN...", COMMAND(MERGE),
+     "Merges runs, such as the shards of a sweep, into one run in the folder OUT; RUN may also be "
+     "a folder that holds runs. Names the nodes that were slow.",
      .least = 2, .most = LB_WORDS_MANY},
-    {"--ab", "two implementations or plug-ins", "A B", COMMANDS, LB_CMD_AB, set_command, 0,
-     .help = "Compares two implementations or plug-ins in one process, in turn.", .least = 2},
-    {"--history", "a folder of runs", "DIR", COMMANDS, LB_CMD_HISTORY, set_command, 0,
-     .help = "Finds change points over all runs in the folder."},
-    {"--self-test", NULL, NULL, COMMANDS, LB_CMD_SELF_TEST, set_command, 0,
-     .help = "Measures how far the verdicts of a comparison can be trusted on this machine, and "
-             "whether the machine is quiet enough; takes about 20 minutes."},
-    {"--cross-check", NULL, NULL, COMMANDS, LB_CMD_CROSS_CHECK, set_command, 0,
-     .help = "Runs each problem once on every implementation and precision, and prints the largest "
-             "difference between any two of them; with --weights and --inputs, on a trained layer "
-             "and its data."},
-    {"--ceilings", NULL, NULL, COMMANDS, LB_CMD_CEILINGS, set_command, 0,
-     .help = "Measures the highest rates and lowest latencies that the CPUs reach, and the GPU "
-             "where there is one. A sweep does so for a shorter time, for its lower bounds."},
-    {"--help", NULL, NULL, COMMANDS, LB_CMD_HELP, set_command, 0, .help = "Prints this text.",
-     .short_name = "-h"},
-    {"--version", NULL, NULL, COMMANDS, LB_CMD_VERSION, set_command, 0,
-     .help = "Prints the versions of the program and of its libraries."},
+    {"--ab", "two implementations or plug-ins", "A B", COMMAND(AB),
+     "Compares two implementations or plug-ins in one process, in turn.", .least = 2},
+    {"--history", "a folder of runs", "DIR", COMMAND(HISTORY),
+     "Finds change points over all runs in the folder."},
+    {"--self-test", NULL, NULL, COMMAND(SELF_TEST),
+     "Measures how far the verdicts of a comparison can be trusted on this machine, and whether "
+     "the machine is quiet enough; takes about 20 minutes."},
+    {"--cross-check", NULL, NULL, COMMAND(CROSS_CHECK),
+     "Runs each problem once on every implementation and precision, and prints the largest "
+     "difference between any two of them; with --weights and --inputs, on a trained layer and its "
+     "data."},
+    {"--ceilings", NULL, NULL, COMMAND(CEILINGS),
+     "Measures the highest rates and lowest latencies that the CPUs reach, and the GPU where there "
+     "is one. A sweep does so for a shorter time, for its lower bounds."},
+    {"--help", NULL, NULL, COMMAND(HELP), "Prints this text.", .short_name = "-h"},
+    {"--version", NULL, NULL, COMMAND(VERSION),
+     "Prints the versions of the program and of its libraries."},
 
-    {"-T", "numbers", "LIST", CASES, GRIDS, set_sizes, 0, .help = "Sequence lengths."},
-    {"-B", "numbers", "LIST", CASES, GRIDS, set_sizes, 0, .help = "Batch sizes."},
-    {"-I", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Input sizes (default: the hidden size)."},
-    {"-H", "numbers", "LIST", CASES, GRIDS, set_sizes, 0, .help = "Hidden sizes."},
-    {"-L", "numbers", "LIST", CASES, GRIDS, set_selection, 0, .help = "Numbers of layers (1)."},
-    {"-D", "1, 2 or both", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Numbers of directions: 1, 2 (1)."},
-    {"--dtype", "dtypes", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Precisions: f64, f32, f16, bf16, int8 (f32)."},
-    {"--pass", "passes", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "What is timed: infer, forward, backward, train (infer)."},
-    {"--math", "math modes", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Arithmetic of the matrix products: ieee, tf32, half (ieee)."},
-    {"--ragged", "full, ragged or both", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Whether all sequences of a batch have length T: full, ragged (full)."},
-    {"--act", "tanh, relu or both", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Activation of the cell: tanh, relu (tanh)."},
-    {"--cell", "cells", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Cells: standard, layernorm, recurrent-dropout, projection, peephole, residual "
-             "(standard); harness/api/problem.h has their equations."},
-    {"-P", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Sizes of h in the cell projection (a quarter of the hidden size)."},
-    {"--launch", "stream, graph or both", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "How GPU work is submitted: stream, graph (stream)."},
-    {"--cache", "hot, cold or both", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "State of the caches before each call: hot, cold (hot)."},
-    {"--timing", "isolated, batched or stream", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "One call per sample, many calls in a row, or a stream of calls of T steps that carry "
-             "their state: isolated, batched, stream (isolated)."},
-    {"--rate", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Calls per second of a stream; the time of a call that has to wait for the one before "
-             "counts from when it was due (default: each call begins when the one before has "
-             "ended)."},
-    {"--instances", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Numbers of streams that run at once, each on its share of --threads (1)."},
-    {"--threads", "numbers", "LIST", CASES, GRIDS, set_selection, 0,
-     .help = "Numbers of CPU threads (1)."},
+    AXIS("-T", "numbers", "Sequence lengths."),
+    AXIS("-B", "numbers", "Batch sizes."),
+    AXIS("-I", "numbers", "Input sizes (default: the hidden size)."),
+    AXIS("-H", "numbers", "Hidden sizes."),
+    AXIS("-L", "numbers", "Numbers of layers (1)."),
+    AXIS("-D", "1, 2 or both", "Numbers of directions: 1, 2 (1)."),
+    AXIS("--dtype", "dtypes", "Precisions: f64, f32, f16, bf16, int8 (f32)."),
+    AXIS("--pass", "passes", "What is timed: infer, forward, backward, train (infer)."),
+    AXIS("--math", "math modes", "Arithmetic of the matrix products: ieee, tf32, half (ieee)."),
+    AXIS("--ragged", "full, ragged or both",
+         "Whether all sequences of a batch have length T: full, ragged (full)."),
+    AXIS("--act", "tanh, relu or both", "Activation of the cell: tanh, relu (tanh)."),
+    AXIS("--cell", "cells",
+         "Cells: standard, layernorm, recurrent-dropout, projection, peephole, residual "
+         "(standard); harness/api/problem.h has their equations."),
+    AXIS("-P", "numbers", "Sizes of h in the cell projection (a quarter of the hidden size)."),
+    AXIS("--launch", "stream, graph or both", "How GPU work is submitted: stream, graph (stream)."),
+    AXIS("--cache", "hot, cold or both", "State of the caches before each call: hot, cold (hot)."),
+    AXIS("--timing", "isolated, batched or stream",
+         "One call per sample, many calls in a row, or a stream of calls of T steps that carry "
+         "their state: isolated, batched, stream (isolated)."),
+    AXIS("--rate", "numbers",
+         "Calls per second of a stream; the time of a call that has to wait for the one before "
+         "counts from when it was due (default: each call begins when the one before has ended)."),
+    AXIS("--instances", "numbers",
+         "Numbers of streams that run at once, each on its share of --threads (1)."),
+    AXIS("--threads", "numbers", "Numbers of CPU threads (1)."),
     {"--impl", "implementations", "NAME[:VARIANT],...", CASES,
      SWEEPS | LB_CMD_LIST | LB_CMD_SELF_TEST | LB_CMD_CROSS_CHECK, set_selection, 0,
-     .help = "Implementations, with all their variants where none is named (default: all)."},
+     "Implementations, with all their variants where none is named (default: all)."},
     {"--where", "an expression", "EXPR", CASES, GRIDS, set_selection, 0,
-     .help = "Keeps the cases for which the expression over T B I H P L D holds: 'T*B<=65536'."},
-    {"--case", "a case", "TEXT", CASES, GRIDS, set_sizes, 0,
-     .help = "One case: T25_B16_I512_H512/f32/train, with or without an implementation before it."},
+     "Keeps the cases for which the expression over T B I H P L D holds: 'T*B<=65536'."},
+    {"--case", "a case", "TEXT", CASES, GRIDS, set_selection, 0,
+     "One case: T25_B16_I512_H512/f32/train, with or without an implementation before it."},
     {"--shard", "I/N, part I of N", "I/N", CASES, SWEEPS | LB_CMD_LIST, set_shard, 0,
-     .help = "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are "
-             "in one part, and the parts take about the same time (results/README.md)."},
+     "Runs part I of N of the cases, I from 1 to N. All implementations of a problem are in one "
+     "part, and the parts take about the same time (results/README.md)."},
     {"--weights", "a safetensors file", "FILE", CASES, GIVES, set_utf8, FIELD(given_files.weights),
-     .help = "Takes the weights of a trained LSTM, and its sizes, in place of random ones; the "
-             "names are those of a PyTorch state dict (bench/frameworks/README.md)."},
+     "Takes the weights of a trained LSTM, and its sizes, in place of random ones; the names are "
+     "those of a PyTorch state dict (bench/frameworks/README.md)."},
     {"--prefix", "the beginning of tensor names", "TEXT", CASES, GIVES, set_utf8,
      FIELD(given_files.prefix),
-     .help = "Beginning of the names of the tensors of --weights, such as encoder.lstm."},
+     "Beginning of the names of the tensors of --weights, such as encoder.lstm."},
     {"--inputs", "a .npy file", "FILE", CASES, GIVES, set_utf8, FIELD(given_files.inputs),
-     .help = "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a random "
-             "one; the layer then begins with states of zero."},
+     "Takes x, an array [T, B, I] of f64, f32 or f16, and its sizes, in place of a random one; the "
+     "layer then begins with states of zero."},
     {"--outputs", "a .npy file", "FILE", CASES, LB_CMD_CROSS_CHECK, set_text, FIELD(outputs),
-     .help = "Compares y, an array [T, B, D*H] that was computed elsewhere from --weights and "
-             "--inputs, too: by a framework on a GPU, for example."},
+     "Compares y, an array [T, B, D*H] that was computed elsewhere from --weights and --inputs, "
+     "too: by a framework on a GPU, for example."},
     {"--batch-first", NULL, NULL, CASES, GIVES, set_true, FIELD(given_files.batch_first),
-     .help = "The arrays of --inputs and --outputs are [B, T, ...], as Keras has them."},
-    {"--cases", "a file of cases", "FILE", CASES, GRIDS, set_sizes, 0,
-     .help = "A file with one case per line, or the name of a builtin one: quick deepbench "
-             "frameworks cliffs criteria recurrent cpu gpu stac streaming models."},
+     "The arrays of --inputs and --outputs are [B, T, ...], as Keras has them."},
+    {"--cases", "a file of cases", "FILE", CASES, GRIDS, set_selection, 0,
+     "A file with one case per line, or the name of a builtin one: quick deepbench frameworks "
+     "cliffs criteria recurrent cpu gpu stac streaming models."},
 
     {"--out", "a folder (with --report, a file)", "DIR", SETTINGS,
      SWEEPS | LB_CMD_AB | LB_CMD_REPORT, set_text, FIELD(out),
-     .help =
-         "Folder of the run (default: bench-lstm-runs/TIME); with --report, the file of the page.",
+     "Folder of the run (default: bench-lstm-runs/TIME); with --report, the file of the page.",
      .short_name = "-o"},
     {"--quick", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_SELF_TEST | LB_CMD_LIST, set_true,
      FIELD(quick),
-     .help = "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps "
-             "instead of 20 and 10 planted slowdowns instead of 100, which are too few to judge "
-             "rates by."},
+     "Samples each case for at most 1 s, as on the quick grid. With --self-test: 4 sweeps instead "
+     "of 20 and 10 planted slowdowns instead of 100, which are too few to judge rates by."},
     {"--case-time", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_LIST, set_seconds, FIELD(case_time_s),
-     .help = "Samples each case for at most S seconds (10)."}, /* with --list: cuts its shard */
+     "Samples each case for at most S seconds (10)."}, /* with --list: cuts its shard */
     {"--deadline", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_RESUME, set_seconds, FIELD(deadline_s),
-     .help = "Counts the calls of streams that take longer than S seconds (default: longer than "
-             "--rate allows)."},
+     "Counts the calls of streams that take longer than S seconds (default: longer than --rate "
+     "allows)."},
     {"--time-budget", "seconds", "S", SETTINGS, SWEEPS | LB_CMD_RESUME, set_seconds,
      FIELD(time_budget_s),
-     .help = "Starts no new case, and no new process of a case, after S seconds. Cases without a "
-             "time are recorded as 'skipped', and --resume runs them."},
+     "Starts no new case, and no new process of a case, after S seconds. Cases without a time are "
+     "recorded as 'skipped', and --resume runs them."},
     {"--retry", "verdicts with commas between", "VERDICT,...", SETTINGS, LB_CMD_RESUME, set_retry,
      0,
-     .help = "Runs the cases again that ended with one of these verdicts, such as "
-             "timeout,oom,crash. noisy: measures those again during which other programs used "
-             "more than 5 % of the case's CPUs, or the machine was more than 15 % slower than in "
-             "most of the run."},
+     "Runs the cases again that ended with one of these verdicts, such as timeout,oom,crash. "
+     "noisy: measures those again during which other programs used more than 5 % of the case's "
+     "CPUs, or the machine was more than 15 % slower than in most of the run."},
     {"--quiet", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_RESUME, set_true, FIELD(quiet),
-     .help = "Prints nothing on stderr but warnings, errors and the list of noisy cases."},
+     "Prints nothing on stderr but warnings, errors and the list of noisy cases."},
     {"--verbose", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_RESUME, set_true, FIELD(verbose),
-     .help = "Prints a line on stderr for each case that ends: its verdict, and its time or the "
-             "reason."},
+     "Prints a line on stderr for each case that ends: its verdict, and its time or the reason."},
     {"--call-limit", "seconds", "S", SETTINGS, WORKERS | LB_CMD_PROFILE, set_seconds,
      FIELD(call_limit_s),
-     .help = "Ends a case as hung after S seconds without a sign of progress (120; with --profile "
-             "none, since profilers make calls longer)."},
+     "Ends a case as hung after S seconds without a sign of progress (120; with --profile none, "
+     "since profilers make calls longer)."},
     {"--hang-limit", "a number", "N", SETTINGS, SWEEPS | LB_CMD_RESUME, set_int, FIELD(hang_limit),
-     .help = "Skips the remaining cases of a variant once N of them have hung (0: never).",
-     .min = 0, .max = 1000},
+     "Skips the remaining cases of a variant once N of them have hung (0: never).", .min = 0,
+     .max = 1000},
     {"--memory", "a size such as 512M or 4G", "SIZE", SETTINGS, WORKERS | LB_CMD_PROFILE,
-     set_memory, 0, .help = "Limits the memory of a worker process, such as 4G."},
+     set_memory, 0, "Limits the memory of a worker process, such as 4G."},
     {"--baseline", "an implementation", "NAME", SETTINGS, SWEEPS | LB_CMD_PLOT | LB_CMD_REPORT,
-     set_text, FIELD(baseline), .help = "Implementation that speed-ups refer to."},
+     set_text, FIELD(baseline), "Implementation that speed-ups refer to."},
     {"--plots", "none, or kinds of pictures with commas between", "none|KIND,...", SETTINGS,
      SWEEPS | LB_CMD_RESUME, set_text, FIELD(plots),
-     .help = "Draws only these kinds of pictures (see --plot), or none."},
+     "Draws only these kinds of pictures (see --plot), or none."},
     {"--plugin", "a shared object", "FILE.so", SETTINGS, LOADS, set_plugin, 0,
-     .help = "Adds an implementation from a shared object (impls/README.md)."},
+     "Adds an implementation from a shared object (impls/README.md)."},
     {"--framework", "frameworks", "LIST", SETTINGS, LOADS, set_framework, 0,
-     .help =
-         "Adds frameworks as implementations: pytorch, keras, keras_torch, keras_jax, jax, "
-         "onnxruntime, openvino; on a GPU pytorch_cuda and so on (bench/frameworks/README.md)."},
+     "Adds frameworks as implementations: pytorch, keras, keras_torch, keras_jax, jax, "
+     "onnxruntime, openvino; on a GPU pytorch_cuda and so on (bench/frameworks/README.md)."},
     {"--from", "a run", "RUN", SETTINGS, LB_CMD_EXPLAIN, set_text, FIELD(measured),
-     .help = "Run from which --explain takes the measured price of a framework's layer or of a "
-             "cell other than the standard one, what precisions gain over f32 at which error, and "
-             "what this machine reaches at best, if the run has the same CPU or GPU."},
+     "Run from which --explain takes the measured price of a framework's layer or of a cell other "
+     "than the standard one, what precisions gain over f32 at which error, and what this machine "
+     "reaches at best, if the run has the same CPU or GPU."},
     {"--kernels", NULL, NULL, SETTINGS, SWEEPS | LB_CMD_EXPLAIN | LB_CMD_PROFILE, set_true,
-     FIELD(kernels), .help = "Records the GPU kernels of one more, untimed call of each case."},
+     FIELD(kernels), "Records the GPU kernels of one more, untimed call of each case."},
     {"--profile-calls", "a number", "N", SETTINGS, LB_CMD_PROFILE, set_int, FIELD(profile_calls),
-     .help = "Makes N calls in the range that --profile times (10).", .min = 1, .max = 1000000},
+     "Makes N calls in the range that --profile times (10).", .min = 1, .max = 1000000},
     {"--seed", "a number", "N", SETTINGS,
      SWEEPS | LB_CMD_EXPLAIN | LB_CMD_PROFILE | LB_CMD_AB | LB_CMD_SELF_TEST | LB_CMD_CROSS_CHECK,
-     set_seed, 0, .help = "Seed of the random inputs and weights (1)."},
+     set_seed, 0, "Seed of the random inputs and weights (1)."},
     {"--processes", "a number", "N", SETTINGS, SWEEPS, set_int, FIELD(processes),
-     .help = "Repeats each case in N fresh processes; use 15 for runs that --compare reads.",
-     .min = 1, .max = 1000},
+     "Repeats each case in N fresh processes; use 15 for runs that --compare reads.", .min = 1,
+     .max = 1000},
     {"--against", "another build of this program", "PROGRAM", SETTINGS, SWEEPS, set_text,
      FIELD(against),
-     .help =
-         "Measures each case with this program and PROGRAM, the base, in turns: pairs of fresh "
-         "processes (15, or as --processes says), compared as --compare does. This finds changes "
-         "of 3 %, which two sweeps one after the other do not."},
+     "Measures each case with this program and PROGRAM, the base, in turns: pairs of fresh "
+     "processes (15, or as --processes says), compared as --compare does. This finds changes of 3 "
+     "%, which two sweeps one after the other do not."},
     {"--by", "device, node or none", "device|node|none", SETTINGS,
      LB_CMD_REPORT | LB_CMD_PLOT | LB_CMD_COMPARE | LB_CMD_EXPORT, set_by, 0,
-     .help =
-         "How results of several devices in one run are told apart: side by side on one page by "
-         "device or by node, or none: not at all. Without it each device has pages of its own."},
+     "How results of several devices in one run are told apart: side by side on one page by device "
+     "or by node, or none: not at all. Without it each device has pages of its own."},
     {"--margin", "percent", "P", SETTINGS,
      LB_CMD_COMPARE | LB_CMD_AB | LB_CMD_SWEEP | LB_CMD_REPORT | LB_CMD_SELF_TEST | LB_CMD_HISTORY,
-     set_margin, 0, .help = "Smallest difference, in percent, that matters to a comparison (2)."},
+     set_margin, 0, "Smallest difference, in percent, that matters to a comparison (2)."},
     {"--strict", NULL, NULL, SETTINGS, LB_CMD_COMPARE | LB_CMD_AB | LB_CMD_SWEEP, set_true,
-     FIELD(strict), .help = "Makes an inconclusive comparison a failure."},
+     FIELD(strict), "Makes an inconclusive comparison a failure."},
     {"--confirm", "a run", "RUN", SETTINGS, LB_CMD_COMPARE, set_text, FIELD(confirm),
-     .help = "A second run of NEW: a case is only called slower when it is slower there too."},
+     "A second run of NEW: a case is only called slower when it is slower there too."},
     {"--format", "table, markdown, junit or json", "F", SETTINGS,
      LB_CMD_COMPARE | LB_CMD_AB | LB_CMD_SWEEP | LB_CMD_LIST, set_format, 0,
-     .help =
-         "Format of a comparison: table, markdown, junit, json (table); of --list: table, json."},
+     "Format of a comparison: table, markdown, junit, json (table); of --list: table, json."},
     {"--loss-scale", "a factor", "S", SETTINGS, SWEEPS | LB_CMD_PROFILE, set_loss_scale, 0,
-     .help = "Multiplies incoming gradients by S and reports overflow (1). dynamic[:START]: in f16 "
-             "the scale begins at START (65536), halves at each overflow and doubles after 2000 "
-             "steps without one; other dtypes are not scaled."},
+     "Multiplies incoming gradients by S and reports overflow (1). dynamic[:START]: in f16 the "
+     "scale begins at START (65536), halves at each overflow and doubles after 2000 steps without "
+     "one; other dtypes are not scaled."},
     {"--device", "a number", "N", SETTINGS, WORKERS | LB_CMD_PROFILE, set_int, FIELD(device),
-     .help = "Uses GPU number N, counted from 0 (0).", .min = 0, .max = LB_MAX_DEVICE},
+     "Uses GPU number N, counted from 0 (0).", .min = 0, .max = LB_MAX_DEVICE},
     {"--devices", "all, or numbers of GPUs with commas between", "all|N,...", SETTINGS, SWEEPS,
      set_devices, 0,
-     .help =
-         "Runs on several GPUs of this machine at once: one process for each, with a shard of the "
-         "cases, and their runs are merged (bench/cluster/README.md)."},
+     "Runs on several GPUs of this machine at once: one process for each, with a shard of the "
+     "cases, and their runs are merged (bench/cluster/README.md)."},
     {"--tune", NULL, NULL, SETTINGS, WORKERS | LB_CMD_PROFILE, set_true, FIELD(given_files.tune),
-     .help = "Measures the kernel families of the implementation fused for each problem that has "
-             "no stored choice yet; later runs use the fastest."},
+     "Measures the kernel families of the implementation fused for each problem that has no stored "
+     "choice yet; later runs use the fastest."},
     {"--tuned", "a file", "FILE", SETTINGS, WORKERS | LB_CMD_PROFILE, set_utf8,
-     FIELD(given_files.tuned),
-     .help = "File that keeps tuned choices (default: one in the cache folder)."},
+     FIELD(given_files.tuned), "File that keeps tuned choices (default: one in the cache folder)."},
     {"--device-model", "the name of a GPU or a CPU, or a file", "NAME|FILE", SETTINGS,
      LB_CMD_LIST | LB_CMD_PLAN | LB_CMD_EXPLAIN, set_text, FIELD(device_model),
-     .help = "Plans for a GPU or a CPU that this machine does not have: by a name such as h100 or "
-             "epyc9654, or by the path of a file that describes it "
-             "(harness/machine/MACHINES.md)."},
+     "Plans for a GPU or a CPU that this machine does not have: by a name such as h100 or "
+     "epyc9654, or by the path of a file that describes it (harness/machine/MACHINES.md)."},
     {"--benchmark_filter", "a regular expression", "REGEX", SETTINGS, SWEEPS, set_text,
-     FIELD(benchmark_filter),
-     .help = "Runs only the cases whose name matches, as Google Benchmark does."},
+     FIELD(benchmark_filter), "Runs only the cases whose name matches, as Google Benchmark does."},
     {"--benchmark_repetitions", "a number", "N", SETTINGS, SWEEPS | LB_CMD_AB, set_int,
-     FIELD(repetitions), .help = "Measures N blocks of samples of each case (1).", .min = 1,
-     .max = 10000},
+     FIELD(repetitions), "Measures N blocks of samples of each case (1).", .min = 1, .max = 10000},
     {"--benchmark_format", "json or console", "F", SETTINGS, SWEEPS | LB_CMD_RESUME,
      set_benchmark_format, FIELD(benchmark_json),
-     .help = "json prints Google Benchmark's JSON instead of the table."},
+     "json prints Google Benchmark's JSON instead of the table."},
     {"--benchmark_out", "a file", "FILE", SETTINGS, SWEEPS | LB_CMD_RESUME, set_text,
-     FIELD(benchmark_out), .help = "Writes Google Benchmark's JSON to a file."},
+     FIELD(benchmark_out), "Writes Google Benchmark's JSON to a file."},
     {"--benchmark_", "a setting", "*", SETTINGS, SWEEPS, set_benchmark, 0,
-     .help = "Other settings of Google Benchmark are handed on, such as "
-             "--benchmark_enable_random_interleaving=true.",
+     "Other settings of Google Benchmark are handed on, such as "
+     "--benchmark_enable_random_interleaving=true.",
      .joined = true},
 };
 

@@ -36,24 +36,12 @@ void lb_plan_free(struct lb_plan *plan)
     *plan = (struct lb_plan){0};
 }
 
-static enum lb_status fail_no_variant(const struct lb_impl_entry *found, const char *origin,
-                                      const char *variant, struct lb_error *err)
-{
-    struct lb_hint hint = {0};
-    if (!found->variants)
-        return lb_fail(err, LB_INVALID, "%.150s: %s:%s: %s has no variants", origin, found->name,
-                       variant, found->name);
-    for (size_t i = 0; found->variants[i]; i++)
-        lb_hint_add(&hint, variant, found->variants[i]);
-    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; %s", origin, found->name, variant,
-                   hint.text);
-}
-
 enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
                                    const char *word, struct lb_named_impl *impl,
                                    struct lb_error *err)
 {
     const struct lb_impl_entry *found;
+    struct lb_hint hint = {0};
     struct lb_error why;
     char name[512];
     snprintf(name, sizeof(name), "%s", word);
@@ -66,14 +54,18 @@ enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const cha
     *impl = (struct lb_named_impl){found->name, ""};
     if (!*variant || strcmp(variant, "auto") == 0)
         return LB_OK;
-    for (size_t i = 0; found->variants && found->variants[i]; i++) {
+    if (!found->variants)
+        return lb_fail(err, LB_INVALID, "%.150s: %s:%s: %s has no variants", origin, found->name,
+                       variant, found->name);
+    for (size_t i = 0; found->variants[i]; i++) {
+        lb_hint_add(&hint, variant, found->variants[i]);
         if (strcmp(found->variants[i], variant) == 0) {
-            if (i > 0)
-                impl->variant = found->variants[i];
+            impl->variant = i > 0 ? found->variants[i] : "";
             return LB_OK;
         }
     }
-    return fail_no_variant(found, origin, variant, err);
+    return lb_fail(err, LB_INVALID, "%.150s: no variant %s:%s; %s", origin, found->name, variant,
+                   hint.text);
 }
 
 static bool is_chosen(const struct planner *p, struct lb_named_impl impl)
@@ -229,16 +221,6 @@ static enum lb_status count_combinations(struct planner *p, size_t impl_count)
     return LB_OK;
 }
 
-/* Whether every --where expression holds for the current sizes. */
-static enum lb_status all_filters_hold(const struct planner *p, bool *holds)
-{
-    enum lb_status st = LB_OK;
-    *holds = true;
-    for (size_t i = 0; i < p->selection->filter_count && *holds && st == LB_OK; i++)
-        st = lb_filter_matches(p->selection->filters[i], &p->c.problem, holds, p->err);
-    return st;
-}
-
 /* Adds all combinations of the axes on the implementations. */
 static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
                              size_t impl_count)
@@ -248,7 +230,7 @@ static enum lb_status expand(struct planner *p, const struct lb_named_impl *impl
         return LB_OK;
     LB_CHECK(count_combinations(p, impl_count));
     do {
-        bool holds;
+        bool holds = true;
         struct lb_error why;
         for (size_t i = 0; i < LB_AXIS_COUNT; i++)
             lb_axis_set(&p->c, (enum lb_axis_id)i, p->spans[i].values[p->spans[i].at]);
@@ -256,19 +238,18 @@ static enum lb_status expand(struct planner *p, const struct lb_named_impl *impl
             continue;
         if (problem->input == 0)
             problem->input = problem->hidden;
-        LB_CHECK(all_filters_hold(p, &holds));
+        for (size_t i = 0; i < p->selection->filter_count && holds; i++)
+            LB_CHECK(lb_filter_matches(p->selection->filters[i], problem, &holds, p->err));
         if (!holds) {
             p->plan->filtered += impl_count;
-            continue;
-        }
-        if (lb_case_check(&p->c, &why) != LB_OK) {
+        } else if (lb_case_check(&p->c, &why) != LB_OK) {
             if (p->plan->left_out == 0)
                 p->plan->because = why;
             p->plan->left_out += impl_count;
-            continue;
+        } else {
+            for (size_t i = 0; i < impl_count; i++)
+                LB_CHECK(add_case(p, impls[i]));
         }
-        for (size_t i = 0; i < impl_count; i++)
-            LB_CHECK(add_case(p, impls[i]));
     } while (advance(p));
     return LB_OK;
 }

@@ -13,7 +13,8 @@
  * repetitions and processes; they are for proportions. */
 struct lb_shard {
     int index, count;                /* part index of count, from 1; count 0: the plan is whole */
-    uint64_t plan_hash;              /* of all cases of the plan with their shards */
+    uint64_t plan_hash;              /* of all cases of the plan with their shards, by which --merge
+                                        recognises parts of one plan */
     size_t plan_count;               /* cases of the whole plan */
     int threads;                     /* the most that a case of the whole plan has */
     double own_s, longest_s, plan_s; /* of this shard, of the one with the most work, of all */

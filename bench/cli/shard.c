@@ -106,20 +106,6 @@ static void assign(struct problem *problems, size_t count, int64_t *work_ms, int
     free(sorted);
 }
 
-/* Returns a hash of all cases with their shards, by which --merge recognises parts of the same
- * plan. */
-static uint64_t hash_of(const struct lb_plan *plan, const struct problem *problems,
-                        const size_t *problem_of)
-{
-    uint64_t hash = 0;
-    for (size_t i = 0; i < plan->count; i++) {
-        char text[LB_CASE_ID_SIZE];
-        size_t length = lb_case_print(&plan->cases[i], text);
-        hash = lb_hash_bytes(hash + (uint64_t)problems[problem_of[i]].shard, text, length);
-    }
-    return hash;
-}
-
 enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
                              struct lb_plan *plan, struct lb_error *err)
 {
@@ -131,7 +117,6 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
     int64_t *work_ms = lb_needed(calloc((size_t)cut->count, sizeof(*work_ms)));
     find_problems(plan->cases, plan->count, sampler, problems, &count, problem_of);
     assign(problems, count, work_ms, cut->count);
-    cut->plan_hash = hash_of(plan, problems, problem_of);
     cut->plan_count = plan->count;
     for (int s = 0; s < cut->count; s++) {
         cut->plan_s += (double)work_ms[s] / 1e3;
@@ -139,10 +124,14 @@ enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options 
     }
     cut->own_s = (double)work_ms[cut->index - 1] / 1e3;
     for (size_t i = 0; i < plan->count; i++) {
-        cut->threads =
-            plan->cases[i].threads > cut->threads ? plan->cases[i].threads : cut->threads;
-        if (problems[problem_of[i]].shard == cut->index - 1)
-            plan->cases[kept++] = plan->cases[i];
+        const struct lb_case c = plan->cases[i];
+        int own = problems[problem_of[i]].shard;
+        char text[LB_CASE_ID_SIZE];
+        size_t length = lb_case_print(&c, text);
+        cut->plan_hash = lb_hash_bytes(cut->plan_hash + (uint64_t)own, text, length);
+        cut->threads = c.threads > cut->threads ? c.threads : cut->threads;
+        if (own == cut->index - 1)
+            plan->cases[kept++] = c;
     }
     plan->count = kept;
     free(work_ms);

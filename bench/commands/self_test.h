@@ -5,10 +5,7 @@
 #include "measure/noise_check.h"
 #include "stats/comparison.h"
 
-enum {
-    LB_SELF_SIDE = 8,         /* fresh processes per side: the exact test has p <= 0.05 in 4.99 % */
-    LB_SELF_COMPARISONS = 400 /* at most, of one kind: 20 sweeps of 20 cases */
-};
+enum { LB_SELF_COMPARISONS = 400 /* at most, of one kind: 20 sweeps of 20 cases */ };
 
 /* Comparisons of one kind. Shifts are of log time. */
 struct lb_self_rate {

@@ -151,7 +151,7 @@ class BadInput(ProgramTest):
         self.assertEqual([line for line in said.splitlines() if len(line) > 80], [])
         bench = os.path.join(os.path.dirname(__file__), "../../bench")
         with open(bench + "/cli/options.c", encoding="utf-8") as file:
-            options = re.findall(r'(?:^    \{|\.short_name = )"(-[-\w]+)', file.read(), re.M)
+            options = re.findall(r'(?:^    (?:\{|AXIS\()|\.short_name = )"(-[-\w]+)', file.read(), re.M)
         self.assertGreater(len(options), 50)
         words = set(re.findall(r"(?<![-\w])-[-\w]*\w", said))
         self.assertEqual(set(options) - words, set())
