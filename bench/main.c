@@ -106,7 +106,6 @@ done:
     return st;
 }
 
-/* The commands that run implementations or ask them. */
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {

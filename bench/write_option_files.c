@@ -8,14 +8,12 @@
 
 #include "cli/options.h"
 
-/* Prints text [length] of the man page. */
 static void print_escaped(const char *text, size_t length)
 {
     for (size_t i = 0; i < length; i++)
         printf("%s%c", text[i] == '-' || text[i] == '\\' ? "\\" : "", text[i]);
 }
 
-/* Whether the option takes the name of a file or folder. */
 static bool takes_file(const struct lb_option *option)
 {
     static const char *const words[] = {"DIR", "FILE", "RUN", "BASE", "LIB", "PATH"};

@@ -48,7 +48,6 @@ static enum lb_status take_words(struct lb_option_use *use, int *at, struct lb_e
     }
 }
 
-/* LB_INVALID, with the name that was probably meant. */
 static enum lb_status fail_unknown(const char *word, struct lb_error *err)
 {
     const char *suggestion = NULL, *letters = word + strspn(word, "-");
@@ -73,7 +72,7 @@ static enum lb_status fail_unknown(const char *word, struct lb_error *err)
     return lb_fail(err, LB_INVALID, "%s: there is no such option; see --help", word);
 }
 
-/* Reads the option at argv[*at] with the words that it takes, and moves *at to the last of them. */
+/* Takes the option at argv[*at] with its words, and moves *at to the last of them. */
 static enum lb_status take_option(struct lb_options *options, int *at, struct lb_error *err)
 {
     struct lb_option_use use = {.options = options,
@@ -130,7 +129,6 @@ static enum lb_status check_output_file(const char *name, const char *path, stru
                          name, path);
 }
 
-/* Options that exclude or need each other. */
 static enum lb_status check_combinations(const struct lb_options *options, struct lb_error *err)
 {
     const struct lb_given_files *files = &options->given_files;

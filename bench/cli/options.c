@@ -21,7 +21,7 @@ static enum lb_status refuse(const struct lb_option_use *use, const char *rule,
     return lb_fail(err, LB_INVALID, "%s %.200s: %s", use->option->name, use->value, rule);
 }
 
-/* The whole of text as a number; NaN when it is none. */
+/* NaN when not the whole text is a number. */
 static double number_of(const char *text)
 {
     char *end;
@@ -29,7 +29,6 @@ static double number_of(const char *text)
     return end == text || *end ? (double)NAN : value;
 }
 
-/* Appends a copy to an array of strings. */
 static void append(char ***array, size_t *count, const char *text)
 {
     *array = lb_room(*array, *count, sizeof(**array));
@@ -43,13 +42,11 @@ static void free_texts(char **array, size_t count)
     free(array);
 }
 
-/* The field of *options that a plain option sets. */
 static void *field_of(const struct lb_option_use *use)
 {
     return (char *)use->options + use->option->field;
 }
 
-/* Sets a const char *. */
 static enum lb_status set_text(const struct lb_option_use *use, struct lb_error *err)
 {
     const char **text = field_of(use);
@@ -64,7 +61,6 @@ static enum lb_status set_utf8(const struct lb_option_use *use, struct lb_error 
     return lb_is_utf8(use->value) ? set_text(use, err) : refuse(use, "it must be UTF-8", err);
 }
 
-/* Sets a bool. */
 static enum lb_status set_true(const struct lb_option_use *use, struct lb_error *err)
 {
     bool *flag = field_of(use);
@@ -73,7 +69,6 @@ static enum lb_status set_true(const struct lb_option_use *use, struct lb_error 
     return LB_OK;
 }
 
-/* Sets a double. */
 static enum lb_status set_seconds(const struct lb_option_use *use, struct lb_error *err)
 {
     double *seconds = field_of(use), value = number_of(use->value);
@@ -83,7 +78,6 @@ static enum lb_status set_seconds(const struct lb_option_use *use, struct lb_err
     return LB_OK;
 }
 
-/* Sets an int between the option's min and max. */
 static enum lb_status set_int(const struct lb_option_use *use, struct lb_error *err)
 {
     const struct lb_option *option = use->option;
@@ -142,7 +136,6 @@ static enum lb_status set_by(const struct lb_option_use *use, struct lb_error *e
                          use->option->argument);
 }
 
-/* What lb_selection_take knows: axes, implementations, expressions, cases. */
 static enum lb_status set_selection(const struct lb_option_use *use, struct lb_error *err)
 {
     return lb_selection_take(&use->options->selection, use->option->name, use->value, err);
@@ -179,7 +172,6 @@ static enum lb_status set_plugin(const struct lb_option_use *use, struct lb_erro
     return LB_OK;
 }
 
-/* The plug-ins of frameworks, or the names of those that have none. */
 static enum lb_status set_framework(const struct lb_option_use *use, struct lb_error *err)
 {
     char word[64], path[4400];
@@ -213,7 +205,6 @@ static enum lb_status set_loss_scale(const struct lb_option_use *use, struct lb_
     return LB_OK;
 }
 
-/* Verdicts, as bits, and "noisy". */
 static enum lb_status set_retry(const struct lb_option_use *use, struct lb_error *err)
 {
     struct lb_options *options = use->options;

@@ -1,9 +1,8 @@
 /* The options of the command line: one table of them, and what they set.
  *
- * Everything about an option is its row in lb_option_table: reading the command line,
- * the text of --help, the check that an option has an effect with the command, and whatever else
- * lists options walk that table. A new option is a row in options.c: with one of the setters there
- * when it stores a text, a switch, a number or seconds, else with its own. */
+ * Whatever reads, checks or lists options walks lb_option_table. A new option is a row of it: with
+ * one of the setters there when it stores a text, a switch, a number or seconds, else with its own.
+ */
 #ifndef LB_OPTIONS_H
 #define LB_OPTIONS_H
 
@@ -130,7 +129,7 @@ struct lb_option {
     lb_option_setter *set;
     size_t field;           /* of setters that store one value: its offset in struct lb_options */
     const char *help;       /* whole sentences on one line; --help breaks it */
-    const char *short_name; /* "-o"; NULL: none */
+    const char *short_name; /* "-o" */
     bool joined;            /* matches every word that begins with name; the value is what follows
                                in that word */
     int least, most;        /* number of words of an option with an argument. least 0: one; most 0:
@@ -162,8 +161,6 @@ void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 
-/* Reading the command line by the table of options. */
-
 /* Reads argv, which a NULL ends, into *options, which the caller frees with lb_options_free. A
  * command on cases that is given no sizes gets the quick grid. After a failure *options is zeroed.
  * LB_INVALID: one line that names the option, what is wrong and what is allowed. */
@@ -188,12 +185,10 @@ enum lb_exit {
     LB_EXIT_INTERRUPTED = 130
 };
 
-/* The text of --help, written from the table of options. */
-
 /* What --help says below the options: exit codes and examples. */
 extern const char lb_help_epilogue[];
 
-/* Lines of at most 80 columns. */
+/* Prints the text of --help in lines of at most 80 columns. */
 void lb_help_print(FILE *stream);
 
 #endif

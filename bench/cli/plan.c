@@ -93,8 +93,7 @@ static void choose_variants(struct planner *p, const struct lb_impl_entry *found
         choose(p, (struct lb_named_impl){found->name, found->variants[i]});
 }
 
-/* The implementations that --impl chose: the variant that a word names, or every variant where it
- * names none. Without --impl, every variant of every implementation. */
+/* The variants that --impl names, or every variant where it names none. */
 static enum lb_status choose_impls(struct planner *p)
 {
     for (size_t i = 0; p->selection->impl_count == 0 && i < p->registry->count; i++)
@@ -113,7 +112,6 @@ static enum lb_status choose_impls(struct planner *p)
     return LB_OK;
 }
 
-/* Appends the current case on one implementation, unless the plan has it already. */
 static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
 {
     struct lb_plan *plan = p->plan;
@@ -221,7 +219,6 @@ static enum lb_status count_combinations(struct planner *p, size_t impl_count)
     return LB_OK;
 }
 
-/* Adds all combinations of the axes on the implementations. */
 static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
                              size_t impl_count)
 {

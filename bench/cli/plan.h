@@ -9,7 +9,8 @@
 #define LB_PLAN_MAX_CASES        1000000   /* in a plan, 160 bytes each, 280 while it is made */
 #define LB_PLAN_MAX_COMBINATIONS 100000000 /* examined while planning */
 
-/* Which part of a plan is left, and of what. Times are predicted ones, in seconds, before
+/* Which part of a plan is left, and of what: shards run on different machines, or on different
+ * devices of one. Times are predicted ones, in seconds, before
  * repetitions and processes; they are for proportions. */
 struct lb_shard {
     int index, count;                /* part index of count, from 1; count 0: the plan is whole */
@@ -55,8 +56,6 @@ void lb_plan_free(struct lb_plan *plan); /* accepts a zeroed one */
  * no implementation and no way of running it. Returns its length. */
 size_t lb_plan_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 
-/* Names of implementations and variants: from what a user writes to what the program has. */
-
 /* An implementation in one variant. Both strings belong to the registry that it was found in, or
  * are static. */
 struct lb_named_impl {
@@ -70,8 +69,6 @@ struct lb_named_impl {
 enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const char *origin,
                                    const char *word, struct lb_named_impl *impl,
                                    struct lb_error *err);
-
-/* Cutting a plan into shards, which run on different machines or on different devices of one. */
 
 #define LB_SHARD_MAX_COUNT 10000
 #define LB_MAX_DEVICES     64 /* of --devices */

@@ -22,14 +22,6 @@ void lb_selection_free(struct lb_selection *selection)
     *selection = (struct lb_selection){0};
 }
 
-/* LB_INVALID for a name that is neither a file nor a builtin set: suggests one, or lists all. */
-static enum lb_status fail_no_set(const char *folder, const char *name, struct lb_error *err)
-{
-    struct lb_hint hint = {0};
-    lb_hint_add_files(&hint, name, folder, ".txt");
-    return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; %s", name, hint.text);
-}
-
 /* Adds the cases of a file or, where there is no such file, those of the builtin set of that name.
  * builtin: looks for the set alone. A folder does not count as a file, because runs may have the
  * name of a set. */
@@ -37,16 +29,20 @@ static enum lb_status take_cases(struct lb_selection *s, const char *name, bool 
                                  struct lb_error *err)
 {
     char folder[4096], path[4500];
+    struct lb_hint hint = {0};
     struct stat found;
     bool there = stat(name, &found) == 0;
     bool is_file = !builtin && there && !S_ISDIR(found.st_mode);
     if (!is_file && !strchr(name, '/') &&
         lb_share_path("cases", folder, sizeof(folder), NULL) == LB_OK) {
         snprintf(path, sizeof(path), "%s/%.255s.txt", folder, name);
-        if (access(path, F_OK) == 0)
+        if (access(path, F_OK) == 0) {
             name = path;
-        else if (!there)
-            return fail_no_set(folder, name, err);
+        } else if (!there) {
+            lb_hint_add_files(&hint, name, folder, ".txt");
+            return lb_fail(err, LB_INVALID, "--cases %.200s: no such file or set; %s", name,
+                           hint.text);
+        }
     }
     return lb_case_list_read(&s->cases, name, err);
 }

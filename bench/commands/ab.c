@@ -42,7 +42,6 @@ static bool is_plugin(const char *word)
     return strchr(word, '/') || (length > 3 && strcmp(word + length - 3, ".so") == 0);
 }
 
-/* Resolves one of the two words of the command line. */
 static enum lb_status find_side(struct ab *ab, const char *word, struct lb_registry *registry,
                                 struct lb_side *side, struct lb_error *err)
 {
@@ -81,7 +80,7 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     return st;
 }
 
-/* Creates a run per side, in folders of their names. Their headers share an id of the pair. */
+/* Creates a run per side. Their headers share an id of the pair. */
 static enum lb_status open_files(struct ab *ab, struct lb_error *err)
 {
     static const char *const names[2][2] = {{"a", "base"}, {"b", "new"}};
@@ -170,7 +169,6 @@ done:
     return st;
 }
 
-/* Measures both sides and compares them. */
 static enum lb_status run(struct ab *ab, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;

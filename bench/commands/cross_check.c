@@ -77,7 +77,6 @@ static bool same_problem(const struct lb_case *a, const struct lb_case *b)
     return lb_case_same_problem(a, &other);
 }
 
-/* Runs one case in a worker and reads its y. */
 static enum lb_status run_case(struct check *check, const struct lb_case *c, struct lb_error *err)
 {
     const struct lb_impl_entry *impl_entry = lb_registry_find(check->session->registry, c->impl);
@@ -109,7 +108,6 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     return st;
 }
 
-/* Adds the outputs that were computed elsewhere. */
 static enum lb_status add_given(struct check *check, const struct lb_problem *p,
                                 struct lb_error *err)
 {
@@ -131,8 +129,8 @@ static enum lb_status add_given(struct check *check, const struct lb_problem *p,
     return LB_OK;
 }
 
-/* Prints one row per output with its difference from the given output or, without one, from the
- * first output. Used when there are too many outputs for a table of all pairs. */
+/* Where there are too many outputs for a table of all pairs: differences from the given output or,
+ * without one, from the first. */
 static void print_list(const struct check *check)
 {
     size_t last = check->count - 1;
@@ -145,7 +143,6 @@ static void print_list(const struct check *check)
                    between(check, i, from)->max_abs / check->largest);
 }
 
-/* Prints one row per output, with one column per output before it. */
 static void print_matrix(const struct check *check)
 {
     int width = 9;
@@ -163,8 +160,7 @@ static void print_matrix(const struct check *check)
     }
 }
 
-/* Finds the pair of outputs that is furthest apart, of the precisions whose first outputs are p and
- * q; false when there is none. */
+/* The pair that is furthest apart, of the precisions whose first outputs are p and q. */
 static bool find_furthest(const struct check *check, size_t p, size_t q, size_t pair[2])
 {
     double most = -1;
@@ -203,7 +199,6 @@ static void print_furthest(const struct check *check, size_t p, size_t q)
     puts("");
 }
 
-/* Prints, for each pair of precisions, the two outputs that are furthest apart. */
 static void print_precisions(const struct check *check)
 {
     printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
@@ -298,8 +293,7 @@ static void forget_outputs(struct check *check)
     check->count = check->elsewhere = 0;
 }
 
-/* Runs the cases of the plan, those of one problem in all precisions one after another, and
- * compares the outputs of each problem. */
+/* Runs the cases of one problem in all precisions one after another, and compares their outputs. */
 static enum lb_status check_problems(struct check *check, const struct lb_plan *plan,
                                      bool *done_cases, struct lb_error *err)
 {

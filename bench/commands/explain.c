@@ -19,7 +19,6 @@
 #include "support/terminal.h"
 #include "support/texts.h"
 
-/* The note of a built-in implementation, which this process can ask. */
 static void print_note(const struct lb_impl *impl, const struct lb_case *c)
 {
     char text[512] = "";
@@ -32,7 +31,7 @@ static void print_note(const struct lb_impl *impl, const struct lb_case *c)
         lb_print_labelled("    note     ", text);
 }
 
-/* Prints the kernels of one call, traced in a worker that runs the case as briefly as possible. */
+/* Traces one call, in a worker that runs the case as briefly as possible. */
 static void explain_kernels(const struct lb_session *session,
                             const struct lb_impl_entry *impl_entry, const struct lb_case *c)
 {
@@ -110,8 +109,6 @@ static void explain_problem(const struct lb_case *c)
            (long long)p->seq_len * (long long)p->layers);
 }
 
-/* Prints the lower bound on the machine of implementations of that memory, where its rates are
- * known. */
 static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)
 {
     const struct lb_device_info *device = lb_device_known(NULL);
@@ -154,7 +151,6 @@ static void print_step_cost(const char *name, const struct lb_cpu_step_cost *cos
     lb_print_labelled("             ", line);
 }
 
-/* Prints the hidden units of the threads of a team, in blocks of `block` units. */
 static void print_units(const char *title, size_t hidden, size_t block, size_t threads)
 {
     size_t blocks = (hidden + block - 1) / block, size = 64 + 24 * threads;
@@ -210,8 +206,7 @@ static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topo
         print_units("in backward", hidden, simd_width * (size_t)plan->group_panels, size);
 }
 
-/* Prints how cpu_simd divides a case among threads: on the CPU that --device-model names, or, for
- * several threads, on this one. */
+/* On the CPU that --device-model names, or, for several threads, on this one. */
 static void explain_cpu_plan(const struct lb_case *c)
 {
     struct lb_cpu_topology topology;
@@ -258,7 +253,6 @@ static void explain_cpu_plan(const struct lb_case *c)
     print_teams(&plan, &topology, &c->problem, task.simd_width);
 }
 
-/* Compares a cell with the standard cell of the same sizes, and says how its price is measured. */
 static void explain_cell(const struct lb_case *c)
 {
     struct lb_problem standard = c->problem;

@@ -37,7 +37,6 @@ static const struct {
                        {"above", "above "},
                        {"multiple-of", "multiple of "}};
 
-/* Words of a condition: the setting, the test, and what follows. "" behind the last. */
 static const char *word_of(const json_t *condition, size_t index)
 {
     const char *word = json_string_value(json_array_get(condition, index));
@@ -94,13 +93,12 @@ static enum lb_status read_criteria(const char *name, struct criteria *criteria,
 
 /* ---- The layer ---- */
 
-/* The layer's value of that setting; NULL: there is no such setting. */
+/* NULL: there is no such setting. */
 static const char *value_of(const struct criteria *criteria, const char *setting)
 {
     return json_string_value(json_object_get(criteria->layer, setting));
 }
 
-/* LB_INVALID with what is allowed, when the value is none of the setting's. */
 static enum lb_status check_value(const char *name, const json_t *setting, const char *value,
                                   struct lb_error *err)
 {
@@ -117,8 +115,8 @@ static enum lb_status check_value(const char *name, const json_t *setting, const
     return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", name, value, all);
 }
 
-/* Sets one setting from "name=value"; nothing from blanks. Blanks and quotes are dropped, and upper
- * case becomes lower case. */
+/* Sets one setting from "name=value"; nothing from blanks. Blanks, quotes and case do not matter.
+ */
 static enum lb_status set_one(struct criteria *criteria, const char *part, struct lb_error *err)
 {
     char copy[200] = "";
@@ -186,7 +184,6 @@ static bool rule_holds(const struct criteria *criteria, const json_t *rule)
     return condition_holds(criteria, json_object_get(rule, "needs"));
 }
 
-/* What a condition asks for: "tanh", "auto or true", "at most 1024". */
 static void condition_text(const json_t *condition, char *text, size_t size)
 {
     size_t count = json_array_size(condition);
@@ -246,7 +243,6 @@ static void print_table(const struct criteria *criteria)
     putchar('\n');
 }
 
-/* What runs instead when some criteria are not met, and which settings meet them. */
 static void print_slow(const struct criteria *criteria)
 {
     size_t i;
@@ -288,7 +284,7 @@ static const struct lb_row *find_row(const struct lb_run *run, const struct lb_a
     return NULL;
 }
 
-/* The ratio of the two implementations that the command compares, per pass that the run has. */
+/* The ratio of the two implementations that the command compares, per pass. */
 static void print_measured(const struct lb_run *run, const char *from, char *price)
 {
     char *words[64], *rest = NULL, impls[2][2 * LB_NAME_SIZE] = {"one implementation", "another"};
@@ -325,7 +321,6 @@ static void print_measured(const struct lb_run *run, const char *from, char *pri
     lb_options_free(&command);
 }
 
-/* What the run says of the price of the cell that the layer has. */
 static void print_cell(const struct criteria *criteria, const struct lb_run *run)
 {
     static const struct {

@@ -37,7 +37,6 @@ struct line {
     size_t point_count;
 };
 
-/* The commit that a run was built from; "+changes" marks a tree with uncommitted changes. */
 static void format_commit(const struct lb_run *run, char text[64])
 {
     const json_t *environment = json_object_get(run->header, "environment");
@@ -45,7 +44,6 @@ static void format_commit(const struct lb_run *run, char text[64])
              json_is_true(json_object_get(environment, "dirty")) ? "+changes" : "");
 }
 
-/* Whether the path may be a run: a .jsonl file, or a folder that holds run.jsonl. */
 static bool looks_like_run(const char *path)
 {
     size_t length = strlen(path);
@@ -54,8 +52,7 @@ static bool looks_like_run(const char *path)
     return (length > 6 && strcmp(path + length - 6, ".jsonl") == 0) || access(inside, F_OK) == 0;
 }
 
-/* Reads all runs of the folder. A run that can't be read is named on stderr and
- * skipped; runs of another schema version are counted there. */
+/* Says on stderr which runs can't be read and how many have another schema version. */
 static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t *count,
                                struct lb_error *err)
 {
@@ -90,7 +87,7 @@ static int by_start(const void *a, const void *b)
     return strcmp(lb_json_text(p->header, "started", ""), lb_json_text(q->header, "started", ""));
 }
 
-/* Removes runs whose environment is not the latest one's, and prints how the last differs. */
+/* Removes runs whose environment is not the latest one's. */
 static void keep_one_environment(struct lb_run *runs, size_t *count)
 {
     size_t kept = 0, dropped = 0;
@@ -115,7 +112,7 @@ static void keep_one_environment(struct lb_run *runs, size_t *count)
     *count = kept;
 }
 
-/* Makes the lines [*line_count] of all cases, in order of first appearance. */
+/* The lines of all cases, in order of first appearance. */
 static struct line *make_lines(const struct lb_run *runs, size_t count, double margin,
                                size_t *line_count)
 {

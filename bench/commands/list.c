@@ -58,7 +58,7 @@ static json_t *implementations_json(const struct lb_registry *registry, bool pri
     return list;
 }
 
-/* Prints which part of the plan this is, behind start; nothing for a whole plan. */
+/* Prints which part of the plan this is. */
 static void print_shard(const char *start, const struct lb_plan *plan)
 {
     const struct lb_shard *shard = &plan->shard;
@@ -109,7 +109,6 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
 
 /* ---- --plan ---- */
 
-/* Prints how many cases there are, and how many each implementation has. */
 static void print_shares(const struct lb_registry *registry, const struct lb_plan *plan)
 {
     size_t absent = 0;
@@ -131,7 +130,6 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
     }
 }
 
-/* "31 s", "3 min 5 s" or "2 h 3 min" from seconds. */
 static void format_duration(double seconds, char text[32])
 {
     long whole = (long)(seconds + 0.5);

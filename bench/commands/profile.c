@@ -16,7 +16,6 @@
 #include "support/terminal.h"
 #include "support/texts.h"
 
-/* Registers the built-in implementations, and plug-ins that are loaded into this process. */
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,
                                     struct lb_error *err)
 {
@@ -62,8 +61,7 @@ static void limit_time(double seconds)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-/* lb_run_observer.phase: each call has the limit that was given. The harness's own work has none.
- */
+/* lb_run_observer.phase. The harness's own work has no limit. */
 static void limit_phase(void *user, const char *phase)
 {
     const struct lb_options *options = user;
@@ -115,7 +113,6 @@ static void print_row(const struct lb_row *row, const struct lb_profile *profile
     fflush(stdout); /* a trace that follows may end the process */
 }
 
-/* Traces and prints the kernels of one more call, after everything else is printed. */
 static void print_kernels(const struct lb_options *options, const struct lb_impl *impl,
                           const struct lb_case *c)
 {

@@ -32,8 +32,7 @@ struct page {
     const volatile sig_atomic_t *stop;
 };
 
-/* The index of the text among those of the page, in the order of first use, which it joins if it is
- * new; -1 for "". texts: object, text to index. */
+/* The index of the text in the object `texts`, which it joins if it is new; -1 for "". */
 static json_t *text_index(json_t *texts, const char *text)
 {
     size_t next = json_object_size(texts);
@@ -56,7 +55,6 @@ static json_t *series_json(const struct lb_grouped_run *grouped)
     return list;
 }
 
-/* The settings of the groups, which are sorted by them. */
 static json_t *settings_json(const struct lb_grouped_run *grouped)
 {
     json_t *list = json_array();
@@ -132,7 +130,6 @@ static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *r
                      number(lb_row_calls_per_s(row)));
 }
 
-/* What a case with a time has. */
 static json_t *times_json(const struct lb_run *run, const struct lb_row *row, json_t *texts)
 {
     char strip[42], kernels[2048];
@@ -176,7 +173,6 @@ static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it
     return list;
 }
 
-/* The problems in the order of the groups: setting, sizes, and cases with the fastest first. */
 static json_t *problems_json(const struct lb_grouped_run *grouped, json_t *texts)
 {
     json_t *list = json_array();
@@ -207,7 +203,6 @@ static json_t *prices_json(const struct lb_run *run)
     return list;
 }
 
-/* Adds the comparison with an earlier run, as --compare --format json writes it. */
 static enum lb_status add_comparison(const struct page *page, size_t base, json_t *list,
                                      struct lb_error *err)
 {
@@ -241,7 +236,7 @@ static const struct setting {
     {"plugins", "--plugin ", 0},
 };
 
-/* Appends the flag with the value, which is a number, true, a text, or an array of texts. */
+/* value: a number, true, a text, or an array of texts. */
 static void add_flag(FILE *out, const struct setting *setting, const json_t *value)
 {
     static char word[4 * PATH_SIZE + 4]; /* not once per level of arrays */
@@ -282,7 +277,6 @@ static json_t *repeat_json(const json_t *header)
     return flags;
 }
 
-/* The environments of the run, each with the name of its node where there are several. */
 static json_t *machines_json(const struct lb_run *run)
 {
     size_t i;
@@ -342,8 +336,7 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
     return data;
 }
 
-/* Returns a whole file of the page's folder, followed by a zero byte, which the caller frees; NULL
- * with the reason in err. */
+/* A whole file of the page's folder, which the caller frees; NULL with the reason in err. */
 static char *read_file(const struct page *page, const char *name, struct lb_error *err)
 {
     char path[4400], *text = NULL;
@@ -393,7 +386,6 @@ static void write_table(FILE *out, const struct page *page)
     free(text);
 }
 
-/* Writes the part that the template names, such as a file of its folder. */
 static enum lb_status write_part(FILE *out, const struct page *page, const char *name,
                                  struct lb_error *err)
 {

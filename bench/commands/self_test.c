@@ -57,7 +57,7 @@ static enum lb_status run_one(const struct self_test *test, const struct lb_case
     return lb_pool_run(test->session->pool, impl_entry, &job, row, err);
 }
 
-/* Chooses so many of the plan's cases that run here, those that take the least time. */
+/* Chooses the plan's cases that take the least time. */
 static enum lb_status choose_cases(struct self_test *test, const struct lb_plan *plan, size_t most,
                                    struct lb_error *err)
 {
@@ -158,8 +158,7 @@ static void count_findings(const struct self_test *test, struct lb_contrast *cas
     rate->sweeps_named += named > 0;
 }
 
-/* Compares two halves of each case's processes: the first with the last, or halves drawn at random.
- */
+/* Compares the first half of each case's processes with the last, or halves drawn at random. */
 static void judge_halves(struct self_test *test, const struct aa_sweep *sweep, bool shuffled,
                          struct lb_self_rate *rate)
 {
@@ -233,7 +232,6 @@ static enum lb_status choose_planted(const struct self_test *test,
     return st;
 }
 
-/* Compares the case with its slowed-down version once, interleaved. */
 static enum lb_status compare_planted(struct self_test *test, const struct lb_case *c,
                                       const struct lb_side sides[2], struct lb_error *err)
 {
@@ -288,7 +286,6 @@ static void print_rate(FILE *out, const char *name, const struct lb_self_rate *r
             "", rate->sweeps_significant, rate->sweeps, rate->sweeps_named);
 }
 
-/* Prints the smallest slowdowns that 95 of 100 comparisons would find. */
 static void print_least(FILE *out, const char *name, struct lb_self_rate *rate, const char *more)
 {
     double *const least[] = {rate->least_seen, rate->least_named};

@@ -90,7 +90,6 @@ struct lb_pool *lb_pool_create(const struct lb_options *options, const char *pro
 
 /* ---- Workers ---- */
 
-/* Ends the worker's process, unless it has ended, and returns its wait status. */
 static int end_process(struct worker *worker)
 {
     int status = worker->pid > 0 ? lb_end_child(worker->pid) : 0;
@@ -98,8 +97,7 @@ static int end_process(struct worker *worker)
     return status;
 }
 
-/* Takes the worker out of the pool and ends it. NULL, or one that has left the pool, is accepted.
- */
+/* Ends the worker, unless it is NULL or has left the pool. */
 static void drop(struct lb_pool *pool, struct worker *worker)
 {
     struct worker **at = &pool->workers;
@@ -209,8 +207,7 @@ void lb_pool_destroy(struct lb_pool *pool)
 
 /* ---- Waiting for a worker ---- */
 
-/* Whether the worker holds more than it may, or leaves the host with so little that the machine
- * itself would suffer; err then says so. */
+/* Whether the worker holds more than it may, or leaves the host with too little. */
 static bool over_memory(const struct worker *worker, double limit, struct lb_error *err)
 {
     double used = lb_resident_bytes(worker->pid), margin = 0.03 * lb_host_total();
@@ -317,8 +314,7 @@ static void end_exchange(struct exchange *exchange)
     json_decref(exchange->reply);
 }
 
-/* Takes a message; returns the status of the last one, with its reason. LB_FAILED with the fault:
- * it is no message of a worker. */
+/* The status of the last message, with its reason; LB_FAILED with the fault: it is no message. */
 static enum lb_status take_message(struct exchange *exchange, const json_t *message,
                                    struct lb_error *err)
 {
@@ -377,7 +373,6 @@ static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct ex
     return st;
 }
 
-/* Asks the worker of that name, which is started when none is alive. */
 static enum lb_status ask_named(struct lb_pool *pool, const char *name, struct exchange *exchange,
                                 struct lb_error *why)
 {
@@ -386,8 +381,7 @@ static enum lb_status ask_named(struct lb_pool *pool, const char *name, struct e
     return ask(pool, worker, exchange, why);
 }
 
-/* Reads what the worker says of a plug-in, for lb_registry_add. variants [LB_VARIANTS_MAX + 1]
- * holds impl_entry->variants; the strings lie in the reply. */
+/* variants [LB_VARIANTS_MAX + 1] holds impl_entry->variants; the strings lie in the reply. */
 static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *impl_entry,
                                   char **variants, struct lb_error *err)
 {
@@ -461,8 +455,7 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
     return st;
 }
 
-/* Has the worker load the implementation's library, whose version goes to the libraries. An
- * implementation whose library can't be loaded, or ends the worker, is absent from now on. */
+/* An implementation whose library can't be loaded, or ends the worker, is absent from now on. */
 static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *impl_entry,
                                   json_t *libraries, struct lb_error *err)
 {
@@ -562,8 +555,7 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
     }
 }
 
-/* A new reference, or NULL. path: of the implementation's plug-in, or NULL. With kernels or outputs
- * the worker does that instead of sampling. */
+/* path: of the implementation's plug-in, or NULL. */
 static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, const char *path,
                         bool kernels)
 {
@@ -578,8 +570,8 @@ static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, co
         "memory_bytes", pool->memory_bytes, "ceilings", pool->ceilings);
 }
 
-/* Has the worker run the job, and replaces the row by its own; with kernels, trace it instead.
- * LB_FAILED with *fault: the worker was lost. */
+/* Has the worker run the job, or trace its kernels, and replaces the row. LB_FAILED with *fault:
+ * the worker was lost. */
 static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
                               const struct lb_impl_entry *impl_entry, const struct lb_job *job,
                               bool kernels, struct lb_row *row, struct fault *fault,

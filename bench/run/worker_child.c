@@ -205,7 +205,6 @@ static enum lb_status serve_library(struct server *server, const json_t *request
     return LB_OK;
 }
 
-/* Whether the case can run, and for a probe what it would need. */
 static enum lb_status serve_question(struct server *server, const json_t *request, json_t **reply,
                                      struct lb_error *err)
 {
@@ -230,7 +229,6 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     return LB_OK;
 }
 
-/* The index of the case's implementation among those served; of the next one when it is new. */
 static size_t find_served(const struct server *server, const struct lb_impl *impl,
                           const struct lb_case *c)
 {
@@ -280,7 +278,6 @@ static struct lb_leftovers_allowed allow(struct server *server, const struct lb_
     return allowed;
 }
 
-/* Writes what the case's implementation has left behind. */
 static void describe_leftovers(struct server *server, const struct lb_impl *impl,
                                const struct lb_case *c, char *text, size_t size)
 {
@@ -355,8 +352,7 @@ static void run_case(struct server *server, const struct lb_impl *impl, const st
     lb_row_set_reference(row, (before + time_reference(server, impl, c)) / 2);
 }
 
-/* Reads the options of a case, which point into the request. Both sides are the same program, so a
- * request that lacks one is damaged: LB_INVALID. */
+/* The strings point into the request. LB_INVALID: it lacks a setting. */
 static enum lb_status read_options(const json_t *request, struct lb_run_options *options,
                                    struct lb_error *err)
 {

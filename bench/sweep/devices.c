@@ -80,7 +80,6 @@ static void add_words(struct words *words, const char *option, const char *value
     words->items[words->count++] = value;
 }
 
-/* Starts the program with the words on the CPUs of the part. */
 static enum lb_status start(struct part *part, struct words *words, struct lb_error *err)
 {
     char all[LB_CPU_LIST_SIZE];
@@ -106,7 +105,6 @@ static enum lb_status start(struct part *part, struct words *words, struct lb_er
                   : LB_OK;
 }
 
-/* Shows a line of the part's stderr with the part's name before it. */
 static void show_line(struct part *part)
 {
     part->line[part->used] = '\0';
@@ -116,7 +114,6 @@ static void show_line(struct part *part)
     part->used = 0;
 }
 
-/* Reads what the part has written. Closes its output when it has ended. */
 static void take_output(struct part *part)
 {
     char text[4096];
@@ -204,7 +201,6 @@ static enum lb_status start_part(struct launch *launch, struct part *part, bool 
     return st;
 }
 
-/* Starts a process for each part, and waits until all have ended. */
 static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -214,7 +210,6 @@ static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_e
     return st;
 }
 
-/* Merges what the parts have written, and finishes as any sweep does. */
 static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct lb_error *err)
 {
     const char *runs[LB_MAX_DEVICES];
@@ -249,7 +244,6 @@ static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error
                : lb_fail(err, LB_INVALID, "--devices: %.480s", why.text);
 }
 
-/* Adds the GPUs of the command line; all: as many as there are. */
 static enum lb_status add_gpus(struct launch *launch, struct lb_error *err)
 {
     int devices[LB_MAX_DEVICES] = {0};
@@ -264,7 +258,6 @@ static enum lb_status add_gpus(struct launch *launch, struct lb_error *err)
     return LB_OK;
 }
 
-/* Gives each GPU CPUs of its own, and says which. */
 static enum lb_status divide_cpus(struct launch *launch, struct lb_error *err)
 {
     const char *addresses[LB_MAX_DEVICES];
@@ -301,8 +294,6 @@ bool lb_is_devices_run(const char *folder)
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* Plans the runs of all parts. LB_INVALID: one of the GPUs can't be used, or the folder has a run.
- */
 static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
 {
     LB_CHECK(add_gpus(launch, err));
@@ -317,7 +308,6 @@ static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
     return start_parts(launch, true, err);
 }
 
-/* Finds the parts of a run that is continued, by their folders. */
 static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
 {
     char path[4200];

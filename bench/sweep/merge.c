@@ -37,6 +37,8 @@ struct line {
 };
 
 struct merge {
+    const char *out;    /* folder of the result */
+    FILE *report;       /* takes what the user must know about it */
     struct line *lines; /* [count]; owned */
     size_t count;
     json_t *environments; /* array of objects */
@@ -57,7 +59,6 @@ struct merge {
     size_t empty;         /* files without a line, which are left out */
 };
 
-/* Whether runs in the result are cut short, which further shards do not mend. */
 static bool is_cut_short(const struct merge *merge)
 {
     return merge->unfinished + merge->doubtful + merge->empty > 0;
@@ -103,7 +104,6 @@ static void add_line(void *user, const struct lb_row *row, json_t *object, bool 
     merge->count++;
 }
 
-/* When the session of a line began; "" where that is unknown. */
 static const char *started(const struct line *line)
 {
     return lb_json_text(line->object, "started", "");
@@ -122,7 +122,6 @@ static void number_environments(struct merge *merge, const struct lb_run *run, s
     free(numbers);
 }
 
-/* Notes that the runs have a shard of the plan. */
 static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_error *err)
 {
     const char *plan = json_string_value(json_object_get(shard, "plan"));
@@ -148,7 +147,7 @@ static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_e
     return LB_OK;
 }
 
-/* Writes what the run's values come from: the seed, or the hash of a file of weights or inputs. */
+/* Where the run's values come from: the seed, or the hash of a file. */
 static void print_source(const json_t *header, const char *key, char text[32])
 {
     const json_t *value = json_object_get(header, key);
@@ -158,8 +157,7 @@ static void print_source(const json_t *header, const char *key, char text[32])
         snprintf(text, 32, "%.20s", lb_json_text(value, "hash", "none"));
 }
 
-/* Keeps the header of the first run, and when the earliest began. Runs whose inputs differ are not
- * one run. */
+/* Runs whose inputs differ are not one run. */
 static enum lb_status take_header(struct merge *merge, const json_t *header, struct lb_error *err)
 {
     static const char *const keys[] = {"seed", "weights", "inputs"};
@@ -207,11 +205,9 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
     return LB_OK;
 }
 
-/* Takes one run.jsonl, which may be a result of merging. LB_INVALID, with both values: its seed,
- * the hash of the weights or inputs that a file gave, or the plan that it is a shard of is another
- * one than that of the runs before it; or it is one side of --ab or --against. Other errors are
- * those of lb_run_read. A file without a line of a run, such as a sweep that was killed at its
- * start leaves, is named and left out. */
+/* Takes one run.jsonl, which may be a result of merging. LB_INVALID: its inputs or its plan are not
+ * those of the runs before it, or it is one side of --ab or --against. A file without a line, such
+ * as a sweep that was killed at its start leaves, is named and left out. */
 static enum lb_status add_file(struct merge *merge, const char *path, struct lb_error *err)
 {
     struct lb_run run = {0};
@@ -239,43 +235,33 @@ static enum lb_status add_file(struct merge *merge, const char *path, struct lb_
 
 /* ---- Finding runs ---- */
 
-/* Whether the path names the folder of the result. */
-static bool is_result(const char *path, const char *out)
-{
-    struct stat a, b;
-    return stat(path, &a) == 0 && stat(out, &b) == 0 && a.st_dev == b.st_dev &&
-           a.st_ino == b.st_ino;
-}
-
-static int leave_out_dots(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.';
-}
-
 /* Adds the run in the folder or, when it has none, the runs in the folders below it, except the
- * folder `out` of the result. depth: levels below the named folder. */
-static enum lb_status add_folder(struct merge *merge, const char *folder, const char *out,
-                                 int depth, struct lb_error *err)
+ * folder of the result. depth: levels below the named folder. */
+static enum lb_status add_folder(struct merge *merge, const char *folder, int depth,
+                                 struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct stat status;
+    struct stat status, result;
     struct dirent **entries = NULL;
     char *path = lb_run_path(folder);
     int count = 0;
-    if (stat(path, &status) == 0) {
+    if (access(path, F_OK) == 0) {
         st = add_file(merge, path, err);
         goto done;
     }
     if (depth == DEPTH_MAX)
         goto done;
-    count = scandir(folder, &entries, leave_out_dots, alphasort);
+    count = scandir(folder, &entries, NULL, alphasort);
     if (count < 0)
         LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", folder, strerror(errno)));
     for (int i = 0; i < count; i++) {
         char below[4096];
         snprintf(below, sizeof(below), "%.3800s/%.255s", folder, entries[i]->d_name);
-        if (stat(below, &status) == 0 && S_ISDIR(status.st_mode) && !is_result(below, out))
-            LB_TRY(add_folder(merge, below, out, depth + 1, err));
+        bool hidden = entries[i]->d_name[0] == '.', fits = stat(below, &status) == 0;
+        bool is_result = fits && stat(merge->out, &result) == 0 &&
+                         status.st_dev == result.st_dev && status.st_ino == result.st_ino;
+        if (!hidden && fits && S_ISDIR(status.st_mode) && !is_result)
+            LB_TRY(add_folder(merge, below, depth + 1, err));
     }
 done:
     for (int i = 0; i < count; i++)
@@ -285,8 +271,7 @@ done:
     return st;
 }
 
-static enum lb_status add_run(struct merge *merge, const char *run, const char *out,
-                              struct lb_error *err)
+static enum lb_status add_run(struct merge *merge, const char *run, struct lb_error *err)
 {
     struct stat status;
     size_t before = merge->files + merge->empty;
@@ -294,11 +279,11 @@ static enum lb_status add_run(struct merge *merge, const char *run, const char *
         return lb_fail(err, LB_IO, "--merge: %s: %s", run, strerror(errno));
     if (!S_ISDIR(status.st_mode))
         return add_file(merge, run, err);
-    enum lb_status st = add_folder(merge, run, out, 0, err);
-    if (st == LB_OK && merge->files + merge->empty == before)
+    LB_CHECK(add_folder(merge, run, 0, err));
+    if (merge->files + merge->empty == before)
         return lb_fail(err, LB_INVALID, "--merge: %s: neither it nor a folder in it holds a %s",
                        run, LB_RUN_FILE_NAME);
-    return st;
+    return LB_OK;
 }
 
 /* ---- Sorting ---- */
@@ -325,8 +310,8 @@ static int compare_lines(const void *a, const void *b)
     return order ? order : (p->number > q->number) - (p->number < q->number);
 }
 
-/* Drops the lines [from, end) of one case, but for the last one of each environment and, where one
- * of them ran, those that were skipped; counts what is left. */
+/* Drops the lines [from, end) of one case, but for the last of each environment and, where one of
+ * them ran, those that were skipped. */
 static void drop_replaced(struct merge *merge, size_t from, size_t end)
 {
     bool ran = false;
@@ -344,37 +329,31 @@ static void drop_replaced(struct merge *merge, size_t from, size_t end)
     }
 }
 
-/* Whether the canary is the one before it once more, from a run and the merged run that has it. */
-static bool is_repeated(const struct line *canary)
-{
-    const struct line *before = canary - 1;
-    return before->canary && before->environment == canary->environment &&
-           strcmp(before->id, canary->id) == 0 && before->median_ns == canary->median_ns &&
-           strcmp(started(before), started(canary)) == 0;
-}
-
-/* Sorts the lines and drops those that others replace: a row that ran replaces one that was
- * skipped, and one of a later session replaces one of the same case and environment. */
+/* A row that ran replaces one that was skipped, and one of a later session replaces one of the same
+ * case and environment. A canary that is there twice, from a run and the merged run that has it,
+ * stays once. */
 static void sort_lines(struct merge *merge)
 {
     if (merge->count > 1)
         qsort(merge->lines, merge->count, sizeof(*merge->lines), compare_lines);
     for (size_t i = 0, end; i < merge->count; i = end) {
-        struct line *line = &merge->lines[i];
+        struct line *line = &merge->lines[i], *before = &merge->lines[i > 0 ? i - 1 : 0];
         for (end = i + 1;
              end < merge->count && !line->canary && strcmp(merge->lines[end].id, line->id) == 0;)
             end++;
-        if (line->canary)
-            line->dropped = i > 0 && is_repeated(line);
-        else
+        if (!line->canary)
             drop_replaced(merge, i, end);
+        else
+            line->dropped = i > 0 && before->environment == line->environment &&
+                            strcmp(before->id, line->id) == 0 &&
+                            before->median_ns == line->median_ns &&
+                            strcmp(started(before), started(line)) == 0;
     }
 }
 
 /* ---- Nodes ---- */
 
-/* Writes a number for the device of each environment into devices [size of environments]. Equal
- * devices (lb_environment_kind) get the same number. */
+/* Equal devices (lb_environment_kind) get the same number in devices [size of environments]. */
 static void number_devices(const json_t *environments, size_t *devices)
 {
     json_t *kinds = json_array(), *environment;
@@ -390,23 +369,25 @@ static void number_devices(const json_t *environments, size_t *devices)
     json_decref(kinds);
 }
 
-/* Says that a node is slower or faster than the others; returns the warning for its rows. */
-static json_t *report_node(const json_t *environment, const struct lb_canary_verdict *verdict,
-                           FILE *report)
+/* Returns the warning for the rows of a node that is slower or faster than the others, or null. */
+static json_t *report_node(struct merge *merge, size_t number,
+                           const struct lb_canary_verdict *verdict)
 {
+    const json_t *environment = json_array_get(merge->environments, number);
     char node[256], device[256], words[128];
+    if (!verdict->off)
+        return json_null();
     lb_environment_node(environment, node, sizeof(node));
     lb_environment_device(environment, device, sizeof(device));
     snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
              100 * fabs(expm1(verdict->shift)), verdict->shift > 0 ? "slower" : "faster",
              verdict->nodes);
-    fprintf(report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words,
-            device, 100 * expm1(verdict->spread));
+    fprintf(merge->report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node,
+            words, device, 100 * expm1(verdict->spread));
     return json_sprintf("its node %.100s is %s, by its canaries", node, words);
 }
 
-/* Compares the nodes by their canaries, and says which of them differ. */
-static void check_nodes(struct merge *merge, FILE *report)
+static void check_nodes(struct merge *merge)
 {
     size_t count = 0, judged = 0, off = 0, nodes = json_array_size(merge->environments);
     struct lb_canary_time *times = lb_needed(calloc(merge->count + 1, sizeof(*times)));
@@ -422,15 +403,13 @@ static void check_nodes(struct merge *merge, FILE *report)
     for (size_t n = 0; n < nodes; n++) {
         judged += verdicts[n].nodes >= LB_CANARY_NODES;
         off += verdicts[n].off;
-        json_array_append_new(merge->warnings,
-                              verdicts[n].off ? report_node(json_array_get(merge->environments, n),
-                                                            &verdicts[n], report)
-                                              : json_null());
+        json_array_append_new(merge->warnings, report_node(merge, n, &verdicts[n]));
     }
     if (judged > 0 && off == 0)
-        fprintf(report, "no node is off by its canaries\n");
+        fprintf(merge->report, "no node is off by its canaries\n");
     else if (count > 0 && judged == 0)
-        fprintf(report, "canaries tell nothing: at least %d nodes of one device are needed\n",
+        fprintf(merge->report,
+                "canaries tell nothing: at least %d nodes of one device are needed\n",
                 LB_CANARY_NODES);
     free(verdicts);
     free(devices);
@@ -439,24 +418,12 @@ static void check_nodes(struct merge *merge, FILE *report)
 
 /* ---- Writing ---- */
 
-/* Writes the object as a line and drops the reference to it. */
+/* Also drops the reference to it. */
 static void write_object(json_t *object, FILE *out)
 {
     json_dumpf(object, out, JSON_COMPACT);
     fputc('\n', out);
     json_decref(object);
-}
-
-/* Writes a line with the number of its environment and the warning about its node. */
-static void write_line(const struct merge *merge, const struct line *line, FILE *out)
-{
-    json_t *object = line->object;
-    json_t *warning = json_array_get(merge->warnings, line->environment);
-    json_object_del(object, "node_warning");
-    json_object_set_new(object, "environment", json_integer((json_int_t)line->environment));
-    if (!line->canary && json_is_string(warning))
-        json_object_set(object, "node_warning", warning);
-    write_object(json_incref(object), out);
 }
 
 static json_t *make_header(const struct merge *merge)
@@ -486,9 +453,18 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
     const char *started = json_string_value(json_object_get(merge->header, "started"));
     (void)err;
     write_object(make_header(merge), out);
-    for (size_t i = 0; i < merge->count; i++)
-        if (!merge->lines[i].dropped)
-            write_line(merge, &merge->lines[i], out);
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct line *line = &merge->lines[i];
+        json_t *warning = json_array_get(merge->warnings, line->environment);
+        if (line->dropped)
+            continue;
+        json_object_del(line->object, "node_warning");
+        json_object_set_new(line->object, "environment",
+                            json_integer((json_int_t)line->environment));
+        if (!line->canary && json_is_string(warning))
+            json_object_set(line->object, "node_warning", warning);
+        write_object(json_incref(line->object), out);
+    }
     write_object(json_pack("{s:s, s:s, s:I, s:b, s:b}", "kind", "footer", "finished",
                            merge->finished[0] ? merge->finished : started, "rows",
                            (json_int_t)merge->rows, "interrupted", is_incomplete(merge),
@@ -497,62 +473,53 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
     return LB_OK;
 }
 
-/* LB_INVALID when the file is a run that is not a result of merging, since it would be lost. */
-static enum lb_status check_replaceable(const char *path, struct lb_error *err)
-{
-    struct lb_run run;
-    if (access(path, F_OK) != 0)
-        return LB_OK;
-    bool merged = lb_run_read(path, &run, NULL) == LB_OK &&
-                  json_is_true(json_object_get(run.header, "merged"));
-    lb_run_free(&run);
-    return merged ? LB_OK
-                  : lb_fail(err, LB_INVALID,
-                            "--merge: %s is a run of its own, which the result would replace; name "
-                            "another folder for the result",
-                            path);
-}
-
-/* Writes the result into the folder, which is created if it is missing. An earlier result of
- * merging in it is replaced. LB_INVALID: the folder holds a run that is not a result of merging. */
-static enum lb_status write_merged(struct merge *merge, const char *folder, struct lb_error *err)
+/* Writes the result into its folder, which is created if it is missing. An earlier result of
+ * merging in it is replaced. LB_INVALID: the folder holds a run of its own, which would be lost. */
+static enum lb_status write_merged(struct merge *merge, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    char *path = lb_run_path(folder);
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", folder, strerror(errno)));
-    LB_TRY(check_replaceable(path, err));
+    char *path = lb_run_path(merge->out);
+    struct lb_run run = {0};
+    if (mkdir(merge->out, 0777) != 0 && errno != EEXIST)
+        LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", merge->out, strerror(errno)));
+    if (access(path, F_OK) == 0 && (lb_run_read(path, &run, NULL) != LB_OK ||
+                                    !json_is_true(json_object_get(run.header, "merged"))))
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "--merge: %s is a run of its own, which the result would replace; name "
+                       "another folder for the result",
+                       path));
     st = lb_write_file_atomically(path, write_run, merge, err);
 done:
+    lb_run_free(&run);
     free(path);
     return st;
 }
+
 /* ---- Reports ---- */
 
-/* Says which shards of the plan are missing: "shards 3, 7 of 8 are missing". */
-static void report_missing(const struct merge *merge, FILE *report)
+static void report_missing(const struct merge *merge)
 {
     const char *s = merge->missing > 1 ? "s" : "", *separator = " ";
     size_t i;
     json_t *shard;
     if (merge->missing == 0)
         return;
-    fprintf(report, "incomplete: shard%s", s);
+    fprintf(merge->report, "incomplete: shard%s", s);
     json_array_foreach(merge->shards, i, shard)
     {
         if (!json_is_null(shard))
             continue;
-        fprintf(report, "%s%zu", separator, i + 1);
+        fprintf(merge->report, "%s%zu", separator, i + 1);
         separator = ", ";
     }
-    fprintf(report, " of %zu %s missing\n", json_array_size(merge->shards), *s ? "are" : "is");
+    fprintf(merge->report, " of %zu %s missing\n", json_array_size(merge->shards),
+            *s ? "are" : "is");
 }
 
-/* Says which commits of this project measured the runs, where there are several. */
-static void report_commits(const struct merge *merge, FILE *report)
+static void report_commits(const struct merge *merge)
 {
     char names[512] = "";
-    size_t count = 0, i;
+    size_t i;
     json_t *environment, *seen = json_object();
     json_array_foreach(merge->environments, i, environment)
     {
@@ -560,63 +527,61 @@ static void report_commits(const struct merge *merge, FILE *report)
         if (!commit || json_object_get(seen, commit))
             continue;
         json_object_set_new(seen, commit, json_true());
-        lb_append(names, sizeof(names), "%s%s", count++ > 0 ? ", " : "", commit);
+        lb_append(names, sizeof(names), "%s%s", names[0] ? ", " : "", commit);
     }
+    if (json_object_size(seen) > 1)
+        fprintf(merge->report, "warning: %zu commits of bench-lstm measured these runs: %s\n",
+                json_object_size(seen), names);
     json_decref(seen);
-    if (count > 1)
-        fprintf(report, "warning: %zu commits of bench-lstm measured these runs: %s\n", count,
-                names);
 }
 
-/* Says why the result is incomplete, and what in it may not belong together. */
-static void report_gaps(const struct merge *merge, FILE *report)
+static void report_counts(const struct merge *merge)
 {
-    report_missing(merge, report);
-    if (merge->plan[0] && merge->missing == 0 && merge->cases < merge->plan_cases)
-        fprintf(report, "incomplete: %zu of the plan's %zu cases have no row\n",
-                merge->plan_cases - merge->cases, merge->plan_cases);
-    if (merge->unfinished > 0)
-        fprintf(report, "incomplete: %zu of the runs did not end; --resume them, and merge again\n",
-                merge->unfinished);
-    if (merge->doubtful > 0)
-        fprintf(report, "incomplete: %zu of the runs are doubtful, as the warnings say\n",
-                merge->doubtful);
-    if (merge->empty > 0)
-        fprintf(report, "incomplete: %zu of the files hold no run and are left out\n",
-                merge->empty);
-    report_commits(merge, report);
-}
-
-static void report_counts(const struct merge *merge, const char *out, FILE *report)
-{
+    const struct {
+        size_t count;
+        const char *what;
+    } gaps[] = {
+        {merge->unfinished, "runs did not end; --resume them, and merge again"},
+        {merge->doubtful, "runs are doubtful, as the warnings say"},
+        {merge->empty, "files hold no run and are left out"},
+    };
     size_t environments = json_array_size(merge->environments);
-    fprintf(report, "%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", out, LB_RUN_FILE_NAME,
-            merge->rows, merge->rows == 1 ? "" : "s", merge->files, merge->files == 1 ? "" : "s",
-            environments, environments == 1 ? "" : "s");
+    fprintf(merge->report, "%s/%s: %zu row%s of %zu run%s in %zu environment%s\n", merge->out,
+            LB_RUN_FILE_NAME, merge->rows, merge->rows == 1 ? "" : "s", merge->files,
+            merge->files == 1 ? "" : "s", environments, environments == 1 ? "" : "s");
     if (merge->replaced > 0)
-        fprintf(report, "%zu row%s replaced by later ones of the same case and environment\n",
+        fprintf(merge->report, "%zu row%s replaced by later ones of the same case and environment\n",
                 merge->replaced, merge->replaced == 1 ? " was" : "s were");
-    report_gaps(merge, report);
+    report_missing(merge);
+    if (merge->plan[0] && merge->missing == 0 && merge->cases < merge->plan_cases)
+        fprintf(merge->report, "incomplete: %zu of the plan's %zu cases have no row\n",
+                merge->plan_cases - merge->cases, merge->plan_cases);
+    for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+        if (gaps[i].count > 0)
+            fprintf(merge->report, "incomplete: %zu of the %s\n", gaps[i].count, gaps[i].what);
+    report_commits(merge);
 }
 
 enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *out, FILE *report,
                              int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct merge merge = {.environments = json_array(),
+    struct merge merge = {.out = out,
+                          .report = report,
+                          .environments = json_array(),
                           .warnings = json_array(),
                           .header = json_object(),
                           .shards = json_array()};
     for (size_t i = 0; i < count; i++)
-        LB_TRY(add_run(&merge, runs[i], out, err));
+        LB_TRY(add_run(&merge, runs[i], err));
     if (merge.files == 0)
         LB_TRY(lb_fail(err, LB_INVALID, "--merge: none of the files holds a run"));
     for (size_t i = 0; i < json_array_size(merge.shards); i++)
         merge.missing += json_is_null(json_array_get(merge.shards, i));
     sort_lines(&merge);
-    check_nodes(&merge, report);
-    LB_TRY(write_merged(&merge, out, err));
-    report_counts(&merge, out, report);
+    check_nodes(&merge);
+    LB_TRY(write_merged(&merge, err));
+    report_counts(&merge);
     *exit_code = is_incomplete(&merge) ? LB_EXIT_INCOMPLETE
                  : merge.rows == 0     ? LB_EXIT_NOTHING
                                        : LB_EXIT_FINE;

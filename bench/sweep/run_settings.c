@@ -79,7 +79,7 @@ static void put_fields(json_t *header, const struct lb_options *options)
     }
 }
 
-/* Adds what a file gives; the value is taken over, and is NULL when the path is not UTF-8. */
+/* value: NULL when the path is not UTF-8; taken over. */
 static enum lb_status put_file(json_t *header, const char *key, json_t *value, const char *path,
                                struct lb_error *err)
 {
@@ -88,7 +88,6 @@ static enum lb_status put_file(json_t *header, const char *key, json_t *value, c
                : lb_fail(err, LB_INVALID, "--%s %s: the path must be UTF-8", key, path);
 }
 
-/* Writes hashes of what the given weights and inputs hold; of none that of 0. */
 static enum lb_status print_hashes(char weights_hash[17], char inputs_hash[17],
                                    struct lb_error *err)
 {
@@ -101,7 +100,6 @@ static enum lb_status print_hashes(char weights_hash[17], char inputs_hash[17],
     return LB_OK;
 }
 
-/* The files that the run reads. */
 static enum lb_status put_files(json_t *header, const struct lb_options *options,
                                 struct lb_error *err)
 {
@@ -177,7 +175,6 @@ static enum lb_status read_fields(const json_t *header, struct lb_options *optio
     return LB_OK;
 }
 
-/* LB_INVALID when the file of the header's object holds something else by now. */
 static enum lb_status check_file(const json_t *object, const char *now, const char *what,
                                  struct lb_error *err)
 {

@@ -62,15 +62,13 @@ static int rounds_of(const struct lb_options *options)
     return options->processes > 1 ? options->processes : options->repetitions;
 }
 
-/* Whether others used so much of its CPUs, or the machine was so slow, that the case is worth
- * measuring again. */
+/* Whether the case is worth measuring again. */
 static bool is_noisy(const struct lb_row *row)
 {
     return lb_row_is_timed(row) &&
            (row->others_share > LB_BUSY_SHARE || row->slowdown > LB_SLOW_MACHINE);
 }
 
-/* Adds to the count that the object has under the name, and returns the sum. */
 static json_int_t add_count(json_t *counts, const char *name, json_int_t more)
 {
     json_int_t count = json_integer_value(json_object_get(counts, name)) + more;
@@ -136,7 +134,6 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
     return kept > 0 ? LB_OK : lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
 }
 
-/* Notes in the header which part of a plan this is, and its canaries. */
 static void note_shard(const struct lb_session *session, const struct lb_shard *shard,
                        json_t *header)
 {
@@ -172,8 +169,7 @@ static enum lb_status take_canaries(struct sweep *sweep, struct lb_error *err)
     return LB_OK;
 }
 
-/* Plans a new run, and creates its folder and the header of its file. Errors are those of lb_sweep.
- */
+/* Errors are those of lb_sweep. */
 static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
@@ -211,16 +207,13 @@ static enum lb_status check_resumable(const struct lb_run *run, const char *fold
     return LB_OK;
 }
 
-/* Whether the case of a row is run again: always when it was skipped, and as --retry and
- * --retry noisy say. */
 static bool is_run_again(const struct lb_row *row, const struct lb_options *options)
 {
     return row->verdict == LB_VERDICT_SKIPPED || (options->retry & 1U << row->verdict) ||
            (options->retry_noisy && is_noisy(row));
 }
 
-/* Drops the cases that the run has done. Those that are run again are kept: when the run is read,
- * their new rows replace the old ones. Returns how many cases are done. */
+/* Returns how many cases are done. When the run is read, new rows replace old ones. */
 static size_t drop_done(const struct lb_run *run, struct sweep *sweep)
 {
     json_t *done = json_object();
@@ -258,8 +251,7 @@ static enum lb_status check_known(const struct sweep *sweep, struct lb_error *er
                    sweep->cases[i].impl, names);
 }
 
-/* Plans the rest of the run in the folder options->words[0], as lb_sweep_resume says. Its settings
- * become those of the options. */
+/* The settings of the run become those of the options. */
 static enum lb_status resume(struct sweep *sweep, struct lb_session *session,
                              struct lb_options *options, struct lb_error *err)
 {
@@ -306,7 +298,6 @@ done:
 
 /* ---- Measuring one case ---- */
 
-/* Whether so many cases of the variant have hung that no more of them are run. */
 static bool reached_hang_limit(const struct sweep *sweep, const struct lb_case *c)
 {
     int limit = sweep->session->options->hang_limit;
@@ -319,7 +310,7 @@ static bool out_of_time(const struct sweep *sweep)
     return (lb_now_ns() - sweep->start_ns) / 1e9 > sweep->session->options->time_budget_s;
 }
 
-/* Whether the case is known not to run; row then has the verdict and its reason. */
+/* Whether the case is known not to run; row then says why. */
 static bool cannot_run(const struct sweep *sweep, const struct lb_case *c, bool first,
                        struct lb_row *row)
 {
@@ -346,7 +337,6 @@ static bool cannot_run(const struct sweep *sweep, const struct lb_case *c, bool 
     return true;
 }
 
-/* Measures one block of the case. first: its very first one. */
 static enum lb_status measure_block(struct sweep *sweep, const struct lb_case *c, bool first,
                                     struct lb_row *block, struct lb_error *err)
 {
@@ -398,7 +388,6 @@ static enum lb_status measure(struct sweep *sweep, const struct lb_case *c, int 
 
 /* ---- The table on a terminal, problem by problem while the sweep runs ---- */
 
-/* Begins the table on stdout with the line of the machine. */
 static void begin_table(struct sweep *sweep)
 {
     char machine[1024];
@@ -412,7 +401,6 @@ static void begin_table(struct sweep *sweep)
     fflush(stdout);
 }
 
-/* Takes the rows of the problem out of the table and prints them. */
 static void print_problem(struct sweep *sweep, const char *problem)
 {
     struct lb_run shown = sweep->table;
@@ -451,7 +439,6 @@ static void add_to_table(struct sweep *sweep, struct lb_row *row)
 
 /* ---- Recording one row ---- */
 
-/* Adds a warning to the row of a case with a time when a limit stopped the case early. */
 static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
 {
     const struct lb_options *options = sweep->session->options;
@@ -466,7 +453,6 @@ static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
                 by_process ? processes : options->repetitions, by_process ? "processes" : "blocks");
 }
 
-/* Adds a warning to the row of a case that was measured while others used its CPUs. */
 static void warn_of_others(struct lb_row *row)
 {
     if (lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE)
@@ -504,7 +490,6 @@ static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_
 
 /* ---- Running all cases ---- */
 
-/* Looks for a moment how much of the CPUs other programs use, and says it before a long sweep. */
 static void warn_of_busy_machine(void)
 {
     enum { LOOK_US = 100000 };
@@ -521,7 +506,7 @@ static void warn_of_busy_machine(void)
                 100 * others);
 }
 
-/* Measures the canaries of a shard, whatever is left of the time budget; when: "start" or "end". */
+/* Whatever is left of the time budget; when: "start" or "end". */
 static enum lb_status run_canaries(struct sweep *sweep, const char *when,
                                    struct lb_error *err)
 {
@@ -548,8 +533,7 @@ done:
     return st;
 }
 
-/* Runs the rounds of some cases [count, at most LB_GBENCH_MAX] in the order that Google Benchmark
- * chooses, and records each after its last round. */
+/* Runs cases [count, at most LB_GBENCH_MAX] in the order that Google Benchmark chooses. */
 static enum lb_status run_chunk(struct sweep *sweep, const struct lb_case *cases, size_t count,
                                 struct lb_error *err)
 {
@@ -575,8 +559,7 @@ done:
     return st;
 }
 
-/* Runs the cases that the plan has, between two rounds of canaries where it is a shard. An
- * interruption is no failure: the user asked for it. */
+/* An interruption is no failure: the user asked for it. */
 static enum lb_status run_cases(struct sweep *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
@@ -632,8 +615,6 @@ static void say_resume(const struct lb_options *options, const char *folder, con
     fprintf(stderr, "\n");
 }
 
-/* Says how many cases were measured while others used their CPUs or the machine was slow, which
- * those are, and what measures them again. */
 static void say_noisy(const struct lb_options *options, const struct lb_run *run,
                       const char *folder)
 {
