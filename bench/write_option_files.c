@@ -14,15 +14,6 @@ static void print_escaped(const char *text, size_t length)
         printf("%s%c", text[i] == '-' || text[i] == '\\' ? "\\" : "", text[i]);
 }
 
-static bool takes_file(const struct lb_option *option)
-{
-    static const char *const words[] = {"DIR", "FILE", "RUN", "BASE", "LIB", "PATH"};
-    for (size_t i = 0; option->placeholder && i < sizeof(words) / sizeof(words[0]); i++)
-        if (strstr(option->placeholder, words[i]))
-            return true;
-    return false;
-}
-
 static void write_man(const char *version)
 {
     static const char *const titles[LB_GROUP_COUNT] = {[LB_GROUP_COMMANDS] = "COMMANDS",
@@ -65,17 +56,21 @@ static void write_man(const char *version)
  */
 static void write_bash(void)
 {
+    static const char *const files[] = {"DIR", "FILE", "RUN", "BASE", "LIB", "PATH"};
     fputs("# Completion of bench-lstm for bash.\n_bench_lstm() {\n"
           "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
           "  COMPREPLY=()\n  case $previous in\n",
           stdout);
     for (size_t i = 0; i < lb_option_count; i++) {
         const struct lb_option *option = &lb_option_table[i];
-        if (option->placeholder && !option->joined)
-            printf("  %s%s%s) %sreturn ;;\n", option->name, option->short_name ? " | " : "",
-                   option->short_name ? option->short_name : "",
-                   takes_file(option) ? "mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); "
-                                      : "");
+        bool takes_file = false;
+        if (!option->placeholder || option->joined)
+            continue;
+        for (size_t k = 0; k < sizeof(files) / sizeof(files[0]); k++)
+            takes_file |= strstr(option->placeholder, files[k]) != NULL;
+        printf("  %s%s%s) %sreturn ;;\n", option->name, option->short_name ? " | " : "",
+               option->short_name ? option->short_name : "",
+               takes_file ? "mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); " : "");
     }
     fputs("  esac\n  mapfile -t COMPREPLY < <(compgen -W '", stdout);
     for (size_t i = 0; i < lb_option_count; i++)

@@ -12,7 +12,6 @@
 #include "device/device.h"
 #include "host/cpu_units.h"
 #include "model/tensor_files.h"
-#include "record/run_file.h"
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
 {

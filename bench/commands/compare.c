@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "record/run_file.h"
 #include "report/compare.h"
 #include "support/terminal.h"
 #include "support/texts.h"
@@ -32,13 +31,7 @@ static void print_pair(const struct lb_pair *pair, bool style)
            pair->note, start[0] ? "\033[0m" : "");
 }
 
-/* The table lists all regressions and all cases that came or went, and a screenful of others. */
-static bool is_always_named(enum lb_change change)
-{
-    return lb_change_is_regression(change) || change == LB_CHANGE_GONE ||
-           change == LB_CHANGE_MENDED || change == LB_CHANGE_NEW;
-}
-
+/* Lists all regressions and all cases that came or went, and a screenful of others. */
 static void print_table(const struct lb_run_comparison *comparison,
                         const struct lb_report_names *names)
 {
@@ -54,7 +47,10 @@ static void print_table(const struct lb_run_comparison *comparison,
            "case");
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
-        if (is_always_named(pair->change) || ++shown <= TABLE_REST)
+        enum lb_change change = pair->change;
+        bool always = lb_change_is_regression(change) || change == LB_CHANGE_GONE ||
+                      change == LB_CHANGE_MENDED || change == LB_CHANGE_NEW;
+        if (always || ++shown <= TABLE_REST)
             print_pair(pair, style);
     }
     if (shown > TABLE_REST)

@@ -208,18 +208,6 @@ static void print_precisions(const struct check *check)
                 print_furthest(check, k, n);
 }
 
-/* How far two right outputs of output i's precision may be apart, over the largest of y: 32 times
- * the roundoff of the coarser dtype, or 8 times as far as those of this run are. */
-static double explained(const struct check *check, size_t i)
-{
-    const struct output *output = &check->outputs[i], *given = &check->outputs[check->count - 1];
-    size_t pair[2];
-    double roundoff = fmax(lb_dtype_roundoff(output->dtype), lb_dtype_roundoff(given->dtype));
-    bool several = find_furthest(check, output->first, output->first, pair);
-    double apart = several ? between(check, pair[0], pair[1])->max_abs / check->largest : 0;
-    return fmax(32 * roundoff, 8 * apart);
-}
-
 /* Says whether the given output, the last one, is one that rounding explains: it is as near to one
  * of the others as right outputs of that one's precision are to each other. */
 static bool judge_given(const struct check *check)
@@ -228,7 +216,14 @@ static bool judge_given(const struct check *check)
     double least = INFINITY, limit = 0;
     bool beyond = false; /* what rounding to one of the precisions explains */
     for (size_t i = 0; i < last; i++) {
-        double bound = explained(check, i);
+        const struct output *a = &check->outputs[i], *given = &check->outputs[last];
+        size_t pair[2];
+        bool several = find_furthest(check, a->first, a->first, pair);
+        double apart = several ? between(check, pair[0], pair[1])->max_abs / check->largest : 0;
+        double roundoff = fmax(lb_dtype_roundoff(a->dtype), lb_dtype_roundoff(given->dtype));
+        /* How far two right outputs of its precision may be apart: 32 times the roundoff of the
+         * coarser dtype, or 8 times as far as those of this run are. */
+        double bound = fmax(32 * roundoff, 8 * apart);
         double ratio = between(check, last, i)->max_abs / check->largest / bound;
         beyond |= ratio > 1;
         if (ratio < least) {

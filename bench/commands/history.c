@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
-#include "record/run_file.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
 #include "support/terminal.h"

@@ -11,7 +11,6 @@
 #include "case/run.h"
 #include "device/device.h"
 #include "device/host_memory.h"
-#include "model/registry.h"
 #include "plot/grouped_run.h"
 #include "support/terminal.h"
 #include "support/texts.h"

@@ -13,7 +13,6 @@
 #include "base/xml.h"
 #include "plot/grouped_run.h"
 #include "record/environment.h"
-#include "record/run_file.h"
 #include "report/compare.h"
 #include "support/share_path.h"
 #include "support/terminal.h"

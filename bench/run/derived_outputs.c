@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "plot/grouped_run.h"
 #include "plot/pictures.h"
-#include "record/run_file.h"
 #include "report/export.h"
 #include "support/terminal.h"
 
@@ -23,29 +22,25 @@ struct export
     const struct lb_run *run;
 };
 
-/* Whether the file will lie in the run's own folder, which does not exist yet. */
-static bool lies_in(const char *folder, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t length = folder ? strlen(folder) : 0;
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    return slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
-}
-
 enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct lb_error *err)
 {
-    const char *path = options->benchmark_out;
+    const char *path = options->benchmark_out, *folder = options->out ? options->out : "";
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    size_t length = strlen(folder);
     struct stat status;
-    enum lb_status st = lb_pictures_check_kinds("--plots", options->plots, err);
-    if (st != LB_OK || !path)
-        return st;
+    LB_CHECK(lb_pictures_check_kinds("--plots", options->plots, err));
+    if (!path)
+        return LB_OK;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    bool in_folder =
+        slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
     bool there = lstat(path, &status) == 0;
     if (there &&
         (stat(path, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))))
         return LB_OK; /* to open a pipe would end its reader, and a link to nothing makes a file */
     int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0 && errno == ENOENT && lies_in(options->out, path))
+    if (file < 0 && errno == ENOENT && in_folder) /* the run's own, which does not exist yet */
         return LB_OK;
     if (file < 0)
         return lb_fail(err, LB_INVALID, "--benchmark_out=%s: %s", path, strerror(errno));
@@ -62,16 +57,6 @@ static enum lb_status write_export(FILE *out, const void *user, struct lb_error 
     (void)err;
     export->format->write(export->run, out);
     return LB_OK;
-}
-
-static void list_outputs(const char *folder, const struct lb_picture_report *report)
-{
-    fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
-    if (report->pictures > 0)
-        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder,
-                report->pictures);
-    if (report->notes[0])
-        fprintf(stderr, "%s\n", report->notes);
 }
 
 enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
@@ -108,7 +93,12 @@ enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
     }
     fflush(stdout);
     if (!options->quiet)
-        list_outputs(folder, &report);
+        fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
+    if (!options->quiet && report.pictures > 0)
+        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder,
+                report.pictures);
+    if (!options->quiet && report.notes[0])
+        fprintf(stderr, "%s\n", report.notes);
 done:
     lb_grouped_run_free(&grouped);
     return st;

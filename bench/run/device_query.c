@@ -16,9 +16,6 @@
 #include "support/terminal.h"
 #include "support/texts.h"
 
-/* Seconds that --ceilings takes for the CPUs and for the GPU. */
-static const double cpu_seconds = 6, gpu_seconds = 20;
-
 bool lb_gpu_wanted(const struct lb_session *session, const char *name)
 {
     const struct lb_registry *registry = session->registry;
@@ -91,36 +88,22 @@ static enum lb_status measure_gpu(const struct lb_session *session, double secon
     return st;
 }
 
-/* Seconds that measuring the CPUs, or the GPU, may take before a sweep of these cases: a small part
- * of what the cases take, and at most 3, or 1 with --quick. */
-static double measuring_seconds(const struct lb_session *session, const struct lb_case *cases,
-                                size_t count)
-{
-    const struct lb_sampler_options sampler = lb_options_sampler(session->options);
-    double all = 0;
-    for (size_t i = 0; i < count; i++)
-        all += lb_predict_seconds(&cases[i], LB_CPU_FLOPS_S, &sampler);
-    return fmin(fmax(0.05 * all, 0.1), session->options->quick ? 0.7 : 2.5);
-}
-
-/* The most bytes that a call of these cases moves; with cold caches, all come from memory. */
-static double most_bytes(const struct lb_case *cases, size_t count)
-{
-    double most = 0;
-    for (size_t i = 0; i < count; i++)
-        most = fmax(most, cases[i].cache == LB_COLD ? (double)INFINITY
-                                                    : lb_problem_bytes(&cases[i].problem));
-    return most;
-}
-
 void lb_ceilings_find(const struct lb_session *session, const struct lb_case *cases, size_t count,
                       json_t *environment)
 {
+    const struct lb_sampler_options sampler = lb_options_sampler(session->options);
     struct lb_ceilings cpu, gpu;
     struct lb_error why;
     json_t *list = json_array();
-    double seconds = measuring_seconds(session, cases, count);
-    if (lb_cpu_ceilings_measure(seconds, most_bytes(cases, count), &cpu, &why) == LB_OK)
+    double all_s = 0, most_bytes = 0; /* of the cases; of a call */
+    for (size_t i = 0; i < count; i++) {
+        all_s += lb_predict_seconds(&cases[i], LB_CPU_FLOPS_S, &sampler);
+        most_bytes = fmax(most_bytes, cases[i].cache == LB_COLD /* then all come from memory */
+                                          ? (double)INFINITY
+                                          : lb_problem_bytes(&cases[i].problem));
+    }
+    double seconds = fmin(fmax(0.05 * all_s, 0.1), session->options->quick ? 0.7 : 2.5);
+    if (lb_cpu_ceilings_measure(seconds, most_bytes, &cpu, &why) == LB_OK)
         json_array_append_new(list, lb_ceilings_to_json(&cpu));
     else
         fprintf(stderr, "warning: the CPUs' ceilings are not known: %s\n", why.text);
@@ -135,6 +118,7 @@ void lb_ceilings_find(const struct lb_session *session, const struct lb_case *ca
 
 enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *err)
 {
+    static const double cpu_seconds = 6, gpu_seconds = 20;
     struct lb_ceilings figures;
     struct lb_device_info info;
     struct lb_machine published;

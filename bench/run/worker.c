@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/given_files.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "device/device.h"

@@ -11,16 +11,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/given_files.h"
 #include "base/text.h"
-#include "case/probe.h"
 #include "case/run.h"
 #include "device/host_memory.h"
 #include "host/cpu_affinity.h"
 #include "host/process.h"
 #include "host/shared_library.h"
 #include "measure/ceilings_measure.h"
-#include "model/registry.h"
 #include "record/environment.h"
 #include "support/channel.h"
 #include "support/cpu_load.h"
@@ -352,35 +349,27 @@ static void run_case(struct server *server, const struct lb_impl *impl, const st
     lb_row_set_reference(row, (before + time_reference(server, impl, c)) / 2);
 }
 
-/* The strings point into the request. LB_INVALID: it lacks a setting. */
-static enum lb_status read_options(const json_t *request, struct lb_run_options *options,
-                                   struct lb_error *err)
-{
-    int dynamic, kernels;
-    json_int_t seed, min_samples, max_samples;
-    struct lb_sampler_options *sampler = &options->sampler;
-    if (json_unpack((json_t *)request, "{s:I, s:{s:I, s:I, s:F, s:F}, s:F, s:b, s:b, s?s}", "seed",
-                    &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
-                    "precision", &sampler->precision, "max_ns", &sampler->max_ns, "loss_scale",
-                    &options->loss_scale, "dynamic_loss_scale", &dynamic, "kernels", &kernels,
-                    "outputs", &options->outputs) != 0)
-        return lb_fail(err, LB_INVALID, "a request of the program lacks a setting");
-    options->seed = (uint64_t)seed;
-    options->dynamic_loss_scale = dynamic != 0;
-    options->kernels = kernels != 0;
-    sampler->min_samples = (size_t)min_samples;
-    sampler->max_samples = (size_t)max_samples;
-    return LB_OK;
-}
-
 static enum lb_status serve_run(struct server *server, const json_t *request, json_t **reply,
                                 struct lb_error *err)
 {
     struct lb_case c;
     const struct lb_impl *impl;
     struct lb_run_options options = {.cache = &server->cache};
+    struct lb_sampler_options *sampler = &options.sampler;
+    int dynamic, kernels;
+    json_int_t seed, min_samples, max_samples;
     LB_CHECK(lb_case_parse(lb_json_text(request, "case", NULL), &c, NULL, NULL, err));
-    LB_CHECK(read_options(request, &options, err));
+    if (json_unpack((json_t *)request, "{s:I, s:{s:I, s:I, s:F, s:F}, s:F, s:b, s:b, s?s}", "seed",
+                    &seed, "sampler", "min_samples", &min_samples, "max_samples", &max_samples,
+                    "precision", &sampler->precision, "max_ns", &sampler->max_ns, "loss_scale",
+                    &options.loss_scale, "dynamic_loss_scale", &dynamic, "kernels", &kernels,
+                    "outputs", &options.outputs) != 0)
+        return lb_fail(err, LB_INVALID, "a request of the program lacks a setting");
+    options.seed = (uint64_t)seed;
+    options.dynamic_loss_scale = dynamic != 0;
+    options.kernels = kernels != 0;
+    sampler->min_samples = (size_t)min_samples;
+    sampler->max_samples = (size_t)max_samples;
     lb_host_limit(json_number_value(json_object_get(request, "memory_bytes")));
     lb_ceilings_assume_all(json_object_get(request, "ceilings"));
     struct lb_row row = lb_row_make(&c);

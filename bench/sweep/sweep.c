@@ -207,20 +207,19 @@ static enum lb_status check_resumable(const struct lb_run *run, const char *fold
     return LB_OK;
 }
 
-static bool is_run_again(const struct lb_row *row, const struct lb_options *options)
-{
-    return row->verdict == LB_VERDICT_SKIPPED || (options->retry & 1U << row->verdict) ||
-           (options->retry_noisy && is_noisy(row));
-}
-
 /* Returns how many cases are done. When the run is read, new rows replace old ones. */
 static size_t drop_done(const struct lb_run *run, struct sweep *sweep)
 {
     json_t *done = json_object();
     size_t kept = 0;
-    for (size_t i = 0; i < run->count; i++)
-        if (!is_run_again(&run->rows[i], sweep->session->options))
-            json_object_set_new(done, LB_CASE_TEXT(&run->rows[i].c), json_true());
+    const struct lb_options *options = sweep->session->options;
+    for (size_t i = 0; i < run->count; i++) {
+        const struct lb_row *row = &run->rows[i];
+        bool again = row->verdict == LB_VERDICT_SKIPPED || options->retry & 1U << row->verdict ||
+                     (options->retry_noisy && is_noisy(row));
+        if (!again)
+            json_object_set_new(done, LB_CASE_TEXT(&row->c), json_true());
+    }
     for (size_t i = 0; i < sweep->count; i++)
         if (!json_object_get(done, LB_CASE_TEXT(&sweep->cases[i])))
             sweep->cases[kept++] = sweep->cases[i];
@@ -460,24 +459,19 @@ static void warn_of_others(struct lb_row *row)
                     100 * row->others_share);
 }
 
-/* --verbose: "ok           1.05 ms  cpu_ref/..." or "timeout  cpu_ref/...: the reason". */
-static void say_result(const struct sweep *sweep, const struct lb_row *row)
-{
-    bool timed = lb_row_is_timed(row);
-    lb_progress_clear(&sweep->progress);
-    fprintf(stderr, "%-11s %9s  %s%s%s\n", lb_verdict_name(row->verdict),
-            timed ? LB_NS_TEXT(row->median_ns) : "", LB_CASE_TEXT(&row->c), timed ? "" : ": ",
-            timed ? "" : row->reason);
-}
-
 /* Adds the warnings that concern the whole case, and appends the row to the run. The row becomes
  * empty where a table shows it. LB_IO. */
 static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_error *err)
 {
     warn_of_early_stop(sweep, row);
     warn_of_others(row);
-    if (sweep->session->options->verbose)
-        say_result(sweep, row);
+    bool timed = lb_row_is_timed(row);
+    if (sweep->session->options->verbose) {
+        lb_progress_clear(&sweep->progress);
+        fprintf(stderr, "%-11s %9s  %s%s%s\n", lb_verdict_name(row->verdict),
+                timed ? LB_NS_TEXT(row->median_ns) : "", LB_CASE_TEXT(&row->c), timed ? "" : ": ",
+                timed ? "" : row->reason);
+    }
     lb_progress_done(&sweep->progress, lb_verdict_is_failure(row->verdict),
                      row->verdict == LB_VERDICT_SKIPPED);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
@@ -584,18 +578,6 @@ done:
 
 /* ---- Finishing ---- */
 
-static int exit_code_of(const struct lb_run *run)
-{
-    size_t ok = 0;
-    for (size_t i = 0; i < run->count; i++) {
-        if (lb_verdict_is_failure(run->rows[i].verdict))
-            return LB_EXIT_FAILED;
-        ok += lb_verdict_has_samples(run->rows[i].verdict);
-    }
-    bool empty_shard = run->count == 0 && json_object_get(run->header, "shard");
-    return ok > 0 || empty_shard ? LB_EXIT_FINE : LB_EXIT_NOTHING;
-}
-
 /* Says why a run is to be resumed, and the command that does it: what only a command line may name,
  * plug-ins and the file to tune into, is given again. more: further words of the command. */
 static void say_resume(const struct lb_options *options, const char *folder, const char *why,
@@ -657,8 +639,16 @@ enum lb_status lb_sweep_finish(const struct lb_session *session, const char *fol
     lb_warn(run.doubt);
     st = lb_derive_outputs(&run, folder, session->options, listed, err);
     say_noisy(session->options, &run, folder);
+    bool failed = false, fine = run.count == 0 && json_object_get(run.header, "shard");
+    for (size_t i = 0; i < run.count; i++) {
+        failed |= lb_verdict_is_failure(run.rows[i].verdict);
+        fine |= lb_verdict_has_samples(run.rows[i].verdict);
+    }
     bool stopped = lb_sweep_interrupted(session); /* possibly while pictures were drawn */
-    *exit_code = stopped ? LB_EXIT_INTERRUPTED : exit_code_of(&run);
+    *exit_code = stopped  ? LB_EXIT_INTERRUPTED
+                 : failed ? LB_EXIT_FAILED
+                 : fine   ? LB_EXIT_FINE
+                          : LB_EXIT_NOTHING;
     if (stopped)
         say_resume(session->options, folder, "interrupted; continue with", "");
 done:
