@@ -10,8 +10,7 @@
 #include <stdio.h>
 
 #include "base/given_files.h"
-#include "cli/selection.h"
-#include "measure/sampler.h"
+#include "cli/plan.h"
 #include "record/run_file.h"
 
 #define LB_QUICK_DTYPES "f32,bf16" /* of the quick grid, where bf16 may be faster */

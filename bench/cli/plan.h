@@ -1,17 +1,43 @@
-/* The plan: the cases that a selection stands for, in the order in which they run. */
+/* The plan: the cases that a command line stands for, in the order in which they run. */
 #ifndef LB_PLAN_H
 #define LB_PLAN_H
 
-#include "cli/selection.h"
 #include "measure/sampler.h"
+#include "model/axes.h"
+#include "model/case_file.h"
+#include "model/filter.h"
 #include "model/registry.h"
 
 #define LB_PLAN_MAX_CASES        1000000   /* in a plan, 160 bytes each, 280 while it is made */
 #define LB_PLAN_MAX_COMBINATIONS 100000000 /* examined while planning */
 
+/* Which cases a command line chose. Zeroed: nothing chosen. */
+struct lb_selection {
+    struct lb_axis axes[LB_AXIS_COUNT]; /* count 0: not set */
+    const char **impls; /* [impl_count] impl[:variant] with commas between, borrowed; the array is
+                           owned; none: every implementation */
+    size_t impl_count;
+    const char *
+        *filters; /* [filter_count] expressions, borrowed; the array is owned; all must hold */
+    size_t filter_count;
+    struct lb_case_list cases;
+};
+
+void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one */
+
+/* Takes one option and its value, which must outlive the selection: an axis of lb_axis_table,
+ * --impl, --where, --case or --cases (a file, or the name of a set in bench/cases). A repeated
+ * option adds values (--where: conditions). LB_INVALID names the option, what is wrong and what is
+ * allowed. */
+enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
+                                 const char *value, struct lb_error *err);
+
+/* Takes the cases of the builtin set "quick", whatever files are called so. LB_INVALID. */
+enum lb_status lb_selection_take_quick(struct lb_selection *selection, struct lb_error *err);
+
 /* Which part of a plan is left, and of what: shards run on different machines, or on different
- * devices of one. Times are predicted ones, in seconds, before
- * repetitions and processes; they are for proportions. */
+ * devices of one. Times are predicted ones, in seconds, before repetitions and processes; they are
+ * for proportions. */
 struct lb_shard {
     int index, count;                /* part index of count, from 1; count 0: the plan is whole */
     uint64_t plan_hash;              /* of all cases of the plan with their shards, by which --merge
@@ -51,10 +77,6 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
                              struct lb_error *err);
 
 void lb_plan_free(struct lb_plan *plan); /* accepts a zeroed one */
-
-/* Prints the text that all cases of the problem (lb_case_same_problem) have in common, which has
- * no implementation and no way of running it. Returns its length. */
-size_t lb_plan_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE]);
 
 /* An implementation in one variant. Both strings belong to the registry that it was found in, or
  * are static. */

@@ -3,7 +3,6 @@
 #ifndef LB_COMMANDS_H
 #define LB_COMMANDS_H
 
-#include "cli/plan.h"
 #include "run/worker.h"
 
 /* --ab: measures the two words of the options against each other, each an impl[:variant] or the

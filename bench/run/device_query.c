@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "base/tuned_choices.h"
-#include "cli/plan.h"
 #include "machine/ceilings.h"
 #include "measure/ceilings_measure.h"
 #include "record/environment.h"

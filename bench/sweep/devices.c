@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/plan.h"
 #include "host/cpu_affinity.h"
 #include "record/environment.h"
 #include "support/subprocess.h"

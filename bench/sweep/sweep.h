@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "cli/plan.h"
 #include "run/worker.h"
 
 /* Runs the plan, which lb_sweep_filter has seen, and records it in a new folder. *exit_code: the
