@@ -209,19 +209,6 @@ static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_e
     return st;
 }
 
-static enum lb_status merge_parts(struct launch *launch, int *exit_code, struct lb_error *err)
-{
-    const char *runs[LB_MAX_DEVICES];
-    int merged; /* what is incomplete shows in the rows */
-    for (size_t i = 0; i < launch->count; i++)
-        runs[i] = launch->parts[i].folder;
-    LB_CHECK(lb_merge_runs(runs, launch->count, launch->folder, stderr, &merged, err));
-    LB_CHECK(lb_sweep_finish(launch->session, launch->folder, false, exit_code, err));
-    if (launch->failed && *exit_code != LB_EXIT_INTERRUPTED)
-        *exit_code = LB_EXIT_FAILED;
-    return LB_OK;
-}
-
 /* ---- Devices ---- */
 
 /* Adds a GPU, which a process of its own looks at. LB_INVALID: it can't be used. */
@@ -241,20 +228,6 @@ static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error
     return st == LB_OK || st == LB_INTERRUPTED
                ? st
                : lb_fail(err, LB_INVALID, "--devices: %.480s", why.text);
-}
-
-static enum lb_status add_gpus(struct launch *launch, struct lb_error *err)
-{
-    int devices[LB_MAX_DEVICES] = {0};
-    size_t count;
-    LB_CHECK(lb_devices_parse(launch->session->options->devices, devices, &count, err));
-    LB_CHECK(add_gpu(launch, devices[0], err));
-    bool all = count == 0;
-    if (all)
-        count = (size_t)launch->parts[0].gpu.visible;
-    for (size_t i = 1; i < count && i < LB_MAX_DEVICES; i++)
-        LB_CHECK(add_gpu(launch, all ? (int)i : devices[i], err));
-    return LB_OK;
 }
 
 static enum lb_status divide_cpus(struct launch *launch, struct lb_error *err)
@@ -295,9 +268,17 @@ bool lb_is_devices_run(const char *folder)
 
 static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
 {
-    LB_CHECK(add_gpus(launch, err));
-    LB_CHECK(
-        lb_name_folder(launch->session->options->out, launch->folder, sizeof(launch->folder), err));
+    const struct lb_options *options = launch->session->options;
+    int devices[LB_MAX_DEVICES] = {0};
+    size_t count;
+    LB_CHECK(lb_devices_parse(options->devices, devices, &count, err));
+    LB_CHECK(add_gpu(launch, devices[0], err));
+    bool all = count == 0;
+    if (all)
+        count = (size_t)launch->parts[0].gpu.visible;
+    for (size_t i = 1; i < count && i < LB_MAX_DEVICES; i++)
+        LB_CHECK(add_gpu(launch, all ? (int)i : devices[i], err));
+    LB_CHECK(lb_name_folder(options->out, launch->folder, sizeof(launch->folder), err));
     name_folders(launch);
     if (lb_is_devices_run(launch->folder))
         return lb_fail(err, LB_INVALID,
@@ -323,6 +304,8 @@ static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
 enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const char *runs[LB_MAX_DEVICES];
+    int merged; /* what is incomplete shows in the rows */
     struct launch *launch = lb_needed(calloc(1, sizeof(*launch)));
     launch->session = session;
     launch->start_ns = lb_now_ns();
@@ -331,7 +314,12 @@ enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, stru
                                                       : plan_parts(launch, err));
     LB_TRY(divide_cpus(launch, err));
     LB_TRY(start_parts(launch, false, err));
-    st = merge_parts(launch, exit_code, err);
+    for (size_t i = 0; i < launch->count; i++)
+        runs[i] = launch->parts[i].folder;
+    LB_TRY(lb_merge_runs(runs, launch->count, launch->folder, stderr, &merged, err));
+    LB_TRY(lb_sweep_finish(session, launch->folder, false, exit_code, err));
+    if (launch->failed && *exit_code != LB_EXIT_INTERRUPTED)
+        *exit_code = LB_EXIT_FAILED;
 done:
     free(launch);
     return st;

@@ -107,19 +107,6 @@ static const char *started(const struct line *line)
     return lb_json_text(line->object, "started", "");
 }
 
-/* Gives the lines from `first` on the numbers that their environments have in the result. */
-static void number_environments(struct merge *merge, const struct lb_run *run, size_t first)
-{
-    size_t count = json_array_size(run->environments);
-    size_t *numbers = lb_needed(calloc(count + 1, sizeof(*numbers)));
-    for (size_t i = 0; i < count; i++)
-        numbers[i] =
-            lb_run_find_environment(merge->environments, json_array_get(run->environments, i));
-    for (size_t i = first; i < merge->count; i++)
-        merge->lines[i].environment = numbers[merge->lines[i].environment];
-    free(numbers);
-}
-
 static enum lb_status take_shard(struct merge *merge, json_t *shard, struct lb_error *err)
 {
     const char *plan = json_string_value(json_object_get(shard, "plan"));
@@ -189,7 +176,14 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
                        "it is one side of --ab or --against, measured in turn with the other side, "
                        "and can't be merged");
     LB_CHECK(take_header(merge, run->header, err));
-    number_environments(merge, run, first);
+    size_t count = json_array_size(run->environments); /* which have other numbers in the result */
+    size_t *numbers = lb_needed(calloc(count + 1, sizeof(*numbers)));
+    for (i = 0; i < count; i++)
+        numbers[i] =
+            lb_run_find_environment(merge->environments, json_array_get(run->environments, i));
+    for (i = first; i < merge->count; i++)
+        merge->lines[i].environment = numbers[merge->lines[i].environment];
+    free(numbers);
     json_t *shards = json_object_get(run->header, "shards");
     if (shard)
         LB_CHECK(take_shard(merge, shard, err));
@@ -359,9 +353,9 @@ static void number_devices(const json_t *environments, size_t *devices)
     json_array_foreach(environments, i, environment)
     {
         json_t *kind = lb_environment_kind(environment);
-        for (devices[i] = 0; devices[i] < i; devices[i]++)
-            if (json_equal(json_array_get(kinds, devices[i]), kind))
-                break;
+        devices[i] = 0;
+        while (devices[i] < i && !json_equal(json_array_get(kinds, devices[i]), kind))
+            devices[i]++;
         json_array_append_new(kinds, kind);
     }
     json_decref(kinds);
@@ -436,11 +430,10 @@ static json_t *make_header(const struct merge *merge)
     json_object_update(header, merge->header);
     json_object_del(header, "cases");
     json_object_del(header, "shard");
-    json_object_set_new(header, "command", json_pack("[ss]", "bench-lstm", "--merge"));
-    json_object_set(header, "environment", json_array_get(merge->environments, 0));
-    json_object_set(header, "environments", merge->environments);
-    json_object_set_new(header, "shards", shards);
-    json_object_set_new(header, "merged", json_true());
+    json_object_update_new(
+        header, json_pack("{s:[ss], s:O*, s:O, s:o, s:b}", "command", "bench-lstm", "--merge",
+                          "environment", json_array_get(merge->environments, 0), "environments",
+                          merge->environments, "shards", shards, "merged", 1));
     return header;
 }
 

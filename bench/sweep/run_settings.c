@@ -68,17 +68,6 @@ json_t *lb_settings_of_session(const struct lb_options *options, json_t *librari
     return json_pack("{s:o, s:o}", "environment", environment, "command", command);
 }
 
-static void put_fields(json_t *header, const struct lb_options *options)
-{
-    for (size_t i = 0; i < FIELDS; i++) {
-        const void *field = (const char *)options + fields[i].offset;
-        json_object_set_new(header, fields[i].key,
-                            fields[i].type == INT      ? json_integer(*(const int *)field)
-                            : fields[i].type == DOUBLE ? json_real(*(const double *)field)
-                                                       : json_boolean(*(const bool *)field));
-    }
-}
-
 /* value: NULL when the path is not UTF-8; taken over. */
 static enum lb_status put_file(json_t *header, const char *key, json_t *value, const char *path,
                                struct lb_error *err)
@@ -100,27 +89,23 @@ static enum lb_status print_hashes(char weights_hash[17], char inputs_hash[17],
     return LB_OK;
 }
 
-static enum lb_status put_files(json_t *header, const struct lb_options *options,
+static enum lb_status put_files(json_t *header, const struct lb_given_files *given,
                                 struct lb_error *err)
 {
     char weights[17], inputs[17];
     LB_CHECK(print_hashes(weights, inputs, err));
-    if (options->given_files.tuned)
-        LB_CHECK(put_file(header, "tuned", path_json(options->given_files.tuned),
-                          options->given_files.tuned, err));
-    if (options->given_files.weights)
+    if (given->tuned)
+        LB_CHECK(put_file(header, "tuned", path_json(given->tuned), given->tuned, err));
+    if (given->weights)
         LB_CHECK(put_file(header, "weights",
-                          json_pack("{s:o, s:s, s:s}", "file",
-                                    path_json(options->given_files.weights), "prefix",
-                                    options->given_files.prefix ? options->given_files.prefix : "",
-                                    "hash", weights),
-                          options->given_files.weights, err));
-    if (options->given_files.inputs)
-        LB_CHECK(
-            put_file(header, "inputs",
-                     json_pack("{s:o, s:b, s:s}", "file", path_json(options->given_files.inputs),
-                               "batch_first", options->given_files.batch_first, "hash", inputs),
-                     options->given_files.inputs, err));
+                          json_pack("{s:o, s:s, s:s}", "file", path_json(given->weights), "prefix",
+                                    given->prefix ? given->prefix : "", "hash", weights),
+                          given->weights, err));
+    if (given->inputs)
+        LB_CHECK(put_file(header, "inputs",
+                          json_pack("{s:o, s:b, s:s}", "file", path_json(given->inputs),
+                                    "batch_first", given->batch_first, "hash", inputs),
+                          given->inputs, err));
     return LB_OK;
 }
 
@@ -140,10 +125,15 @@ enum lb_status lb_settings_to_header(const struct lb_options *options,
         "sampler", "min_samples", (json_int_t)sampler->min_samples, "max_samples",
         (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
         sampler->max_ns, "baseline", options->baseline, "plugins", plugins, "cases", texts);
-    json_object_update(*header, more);
-    json_decref(more);
-    put_fields(*header, options);
-    return put_files(*header, options, err);
+    json_object_update_new(*header, more);
+    for (size_t i = 0; i < FIELDS; i++) {
+        const void *field = (const char *)options + fields[i].offset;
+        json_object_set_new(*header, fields[i].key,
+                            fields[i].type == INT      ? json_integer(*(const int *)field)
+                            : fields[i].type == DOUBLE ? json_real(*(const double *)field)
+                                                       : json_boolean(*(const bool *)field));
+    }
+    return put_files(*header, &options->given_files, err);
 }
 
 /* ---- From the header ---- */
@@ -186,33 +176,35 @@ static enum lb_status check_file(const json_t *object, const char *now, const ch
 }
 
 /* The files that the run reads. A file to write, of tuned choices, only the command line names. */
-static enum lb_status read_files(const json_t *header, struct lb_options *options,
+static enum lb_status read_files(const json_t *header, struct lb_given_files *given,
                                  struct lb_error *err)
 {
     const json_t *weights = json_object_get(header, "weights");
     const json_t *inputs = json_object_get(header, "inputs");
     const char *tuned = json_string_value(json_object_get(header, "tuned"));
     char weights_hash[17], inputs_hash[17];
-    if (tuned && options->given_files.tune && !options->given_files.tuned)
+    if (tuned && given->tune && !given->tuned)
         return lb_fail(err, LB_INVALID,
                        "--resume: the run writes tuned choices into %.300s, which a run's file may "
                        "not name by itself: give --tuned with that file again, or with another",
                        tuned);
-    options->given_files.tuned = options->given_files.tuned ? options->given_files.tuned : tuned;
-    options->given_files.weights = json_string_value(json_object_get(weights, "file"));
-    options->given_files.prefix = json_string_value(json_object_get(weights, "prefix"));
-    options->given_files.inputs = json_string_value(json_object_get(inputs, "file"));
-    options->given_files.batch_first = json_is_true(json_object_get(inputs, "batch_first"));
-    lb_give_files(&options->given_files);
+    given->tuned = given->tuned ? given->tuned : tuned;
+    given->weights = json_string_value(json_object_get(weights, "file"));
+    given->prefix = json_string_value(json_object_get(weights, "prefix"));
+    given->inputs = json_string_value(json_object_get(inputs, "file"));
+    given->batch_first = json_is_true(json_object_get(inputs, "batch_first"));
+    lb_give_files(given);
     LB_CHECK(print_hashes(weights_hash, inputs_hash, err));
     LB_CHECK(check_file(weights, weights_hash, "weights", err));
     return check_file(inputs, inputs_hash, "inputs", err);
 }
 
-static enum lb_status read_cases(const json_t *header, struct lb_case **cases, size_t *count,
-                                 struct lb_error *err)
+enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *options,
+                                       struct lb_case **cases, size_t *count, struct lb_error *err)
 {
     const json_t *array = json_object_get(header, "cases");
+    LB_CHECK(read_fields(header, options, err));
+    LB_CHECK(read_files(header, &options->given_files, err));
     *count = json_array_size(array);
     *cases = lb_needed(calloc(*count + 1, sizeof(**cases)));
     for (size_t i = 0; i < *count; i++) {
@@ -223,12 +215,4 @@ static enum lb_status read_cases(const json_t *header, struct lb_case **cases, s
                            text ? why.text : "must be a string");
     }
     return LB_OK;
-}
-
-enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *options,
-                                       struct lb_case **cases, size_t *count, struct lb_error *err)
-{
-    LB_CHECK(read_fields(header, options, err));
-    LB_CHECK(read_files(header, options, err));
-    return read_cases(header, cases, count, err);
 }

@@ -309,38 +309,13 @@ static bool out_of_time(const struct sweep *sweep)
     return (lb_now_ns() - sweep->start_ns) / 1e9 > sweep->session->options->time_budget_s;
 }
 
-/* Whether the case is known not to run; row then says why. */
-static bool cannot_run(const struct sweep *sweep, const struct lb_case *c, bool first,
-                       struct lb_row *row)
-{
-    const struct lb_session *session = sweep->session;
-    const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
-    if (!impl_entry) {
-        row->verdict = LB_VERDICT_ABSENT;
-        lb_row_print(&row->reason, "this program has no %s", c->impl);
-    } else if (impl_entry->absent) {
-        row->verdict = LB_VERDICT_ABSENT;
-        lb_row_print(&row->reason, "%s", impl_entry->absent);
-    } else if (first && out_of_time(sweep)) {
-        row->verdict = LB_VERDICT_SKIPPED;
-        lb_row_print(&row->reason, "the time budget of %.3g s ran out",
-                     session->options->time_budget_s);
-    } else if (reached_hang_limit(sweep, c)) {
-        row->verdict = LB_VERDICT_SKIPPED;
-        lb_row_print(&row->reason,
-                     "%s has hung %d times: its other cases are not run (--hang-limit)",
-                     LB_IMPL_LABEL(c), session->options->hang_limit);
-    } else {
-        return false;
-    }
-    return true;
-}
-
+/* first: the very first block of the case. */
 static enum lb_status measure_block(struct sweep *sweep, const struct lb_case *c, bool first,
                                     struct lb_row *block, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
     const struct lb_options *options = session->options;
+    const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
     const struct lb_job job = {
         .c = c,
         .seed = options->seed,
@@ -349,13 +324,27 @@ static enum lb_status measure_block(struct sweep *sweep, const struct lb_case *c
         .loss_scale = options->loss_scale,
         .dynamic_loss_scale = options->dynamic_loss_scale,
     };
+    enum lb_status st = LB_OK;
     *block = lb_row_make(c);
-    if (cannot_run(sweep, c, first, block))
-        return LB_OK;
-    enum lb_status st =
-        lb_pool_run(session->pool, lb_registry_find(session->registry, c->impl), &job, block, err);
-    if (st == LB_OK && block->verdict == LB_VERDICT_TIMEOUT)
-        add_count(sweep->hangs, LB_IMPL_LABEL(c), 1);
+    if (!impl_entry || impl_entry->absent) {
+        block->verdict = LB_VERDICT_ABSENT;
+        if (impl_entry)
+            lb_row_print(&block->reason, "%s", impl_entry->absent);
+        else
+            lb_row_print(&block->reason, "this program has no %s", c->impl);
+    } else if (first && out_of_time(sweep)) {
+        block->verdict = LB_VERDICT_SKIPPED;
+        lb_row_print(&block->reason, "the time budget of %.3g s ran out", options->time_budget_s);
+    } else if (reached_hang_limit(sweep, c)) {
+        block->verdict = LB_VERDICT_SKIPPED;
+        lb_row_print(&block->reason,
+                     "%s has hung %d times: its other cases are not run (--hang-limit)",
+                     LB_IMPL_LABEL(c), options->hang_limit);
+    } else {
+        st = lb_pool_run(session->pool, impl_entry, &job, block, err);
+        if (st == LB_OK && block->verdict == LB_VERDICT_TIMEOUT)
+            add_count(sweep->hangs, LB_IMPL_LABEL(c), 1);
+    }
     return st;
 }
 
@@ -387,19 +376,6 @@ static enum lb_status measure(struct sweep *sweep, const struct lb_case *c, int 
 
 /* ---- The table on a terminal, problem by problem while the sweep runs ---- */
 
-static void begin_table(struct sweep *sweep)
-{
-    char machine[1024];
-    sweep->left = json_object();
-    sweep->table.header = json_incref(sweep->header);
-    sweep->table.environments = json_pack("[O]", json_object_get(sweep->header, "environment"));
-    for (size_t i = 0; i < sweep->count; i++)
-        add_count(sweep->left, LB_PROBLEM_TEXT(&sweep->cases[i]), 1);
-    lb_run_machine_line(&sweep->table, machine, sizeof(machine));
-    printf("%s\n", machine);
-    fflush(stdout);
-}
-
 static void print_problem(struct sweep *sweep, const char *problem)
 {
     struct lb_run shown = sweep->table;
@@ -424,18 +400,6 @@ static void print_problem(struct sweep *sweep, const char *problem)
     free(shown.rows);
 }
 
-/* Takes a row, which becomes empty, and prints its problem when no other case of it is left. */
-static void add_to_table(struct sweep *sweep, struct lb_row *row)
-{
-    const char *problem = LB_PROBLEM_TEXT(&row->c);
-    struct lb_run *table = &sweep->table;
-    table->rows = lb_room(table->rows, table->count, sizeof(*table->rows));
-    table->rows[table->count++] = *row;
-    *row = (struct lb_row){0};
-    if (add_count(sweep->left, problem, -1) <= 0)
-        print_problem(sweep, problem);
-}
-
 /* ---- Recording one row ---- */
 
 static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
@@ -443,13 +407,12 @@ static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
     const struct lb_options *options = sweep->session->options;
     const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
     bool by_process = options->processes > 1;
-    int processes = by_process ? options->processes : 1;
-    if (!lb_verdict_has_samples(row->verdict) ||
-        row->block_count >= (size_t)processes * (size_t)options->repetitions)
-        return;
-    lb_row_warn(row, "the %s left it %zu of %d %s", limit,
-                by_process ? row->process_count : row->block_count,
-                by_process ? processes : options->repetitions, by_process ? "processes" : "blocks");
+    size_t planned = (size_t)options->processes * (size_t)options->repetitions;
+    if (lb_verdict_has_samples(row->verdict) && row->block_count < planned)
+        lb_row_warn(row, "the %s left it %zu of %d %s", limit,
+                    by_process ? row->process_count : row->block_count,
+                    by_process ? options->processes : options->repetitions,
+                    by_process ? "processes" : "blocks");
 }
 
 static void warn_of_others(struct lb_row *row)
@@ -476,8 +439,14 @@ static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_
                      row->verdict == LB_VERDICT_SKIPPED);
     enum lb_status st = lb_run_append(&sweep->file, row, err);
     if (st == LB_OK && sweep->left) {
+        const char *problem = LB_PROBLEM_TEXT(&row->c);
+        struct lb_run *table = &sweep->table;
         lb_progress_clear(&sweep->progress);
-        add_to_table(sweep, row);
+        table->rows = lb_room(table->rows, table->count, sizeof(*table->rows));
+        table->rows[table->count++] = *row;
+        *row = (struct lb_row){0};
+        if (add_count(sweep->left, problem, -1) <= 0)
+            print_problem(sweep, problem);
     }
     return st;
 }
@@ -486,10 +455,9 @@ static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_
 
 static void warn_of_busy_machine(void)
 {
-    enum { LOOK_US = 100000 };
     struct lb_cpu_load before, after;
     lb_cpu_load_read(&before);
-    usleep(LOOK_US);
+    usleep(100000);
     lb_cpu_load_read(&after);
     double others = lb_cpu_load_others(&before, &after);
     if (others > LB_BUSY_SHARE)
@@ -695,8 +663,17 @@ enum lb_status lb_sweep(const struct lb_session *session, const struct lb_plan *
 {
     struct sweep sweep = {.session = session};
     enum lb_status st = begin(&sweep, plan, err);
-    if (st == LB_OK && isatty(STDOUT_FILENO) && !session->options->benchmark_json)
-        begin_table(&sweep);
+    if (st == LB_OK && isatty(STDOUT_FILENO) && !session->options->benchmark_json) {
+        char machine[1024];
+        sweep.left = json_object();
+        sweep.table.header = json_incref(sweep.header);
+        sweep.table.environments = json_pack("[O]", json_object_get(sweep.header, "environment"));
+        for (size_t i = 0; i < sweep.count; i++)
+            add_count(sweep.left, LB_PROBLEM_TEXT(&sweep.cases[i]), 1);
+        lb_run_machine_line(&sweep.table, machine, sizeof(machine));
+        printf("%s\n", machine);
+        fflush(stdout);
+    }
     return run_and_finish(st, &sweep, exit_code, err);
 }
 
