@@ -544,14 +544,6 @@ const struct lb_option lb_option_table[] = {
 
 const size_t lb_option_count = sizeof(lb_option_table) / sizeof(lb_option_table[0]);
 
-/* Whether the word is a one-letter name with its value behind it. */
-static bool is_glued(const char *word, const struct lb_option *option, const char **value)
-{
-    const char *name = option->short_name ? option->short_name : option->name;
-    *value = word + 2;
-    return option->argument && strlen(name) == 2 && strncmp(word, name, 2) == 0;
-}
-
 const struct lb_option *lb_option_match(const char *word, const char **value)
 {
     for (size_t i = 0; i < lb_option_count; i++) {
@@ -564,9 +556,13 @@ const struct lb_option *lb_option_match(const char *word, const char **value)
             (is_named(word, option->name, value) || is_named(word, option->short_name, value)))
             return option;
     }
-    for (size_t i = 0; i < lb_option_count && word[0] == '-' && word[1]; i++)
-        if (is_glued(word, &lb_option_table[i], value))
-            return &lb_option_table[i];
+    for (size_t i = 0; i < lb_option_count && word[0] == '-' && word[1]; i++) {
+        const struct lb_option *option = &lb_option_table[i];
+        const char *name = option->short_name ? option->short_name : option->name;
+        *value = word + 2; /* behind a one-letter name */
+        if (option->argument && strlen(name) == 2 && strncmp(word, name, 2) == 0)
+            return option;
+    }
     return NULL;
 }
 

@@ -118,17 +118,26 @@ static enum lb_status find_format(const char *name, const struct lb_export_forma
                    names);
 }
 
-/* Writes every named format into the folder, all that can be written. The first failure is
- * returned, later ones are warnings. */
-static enum lb_status export_to_folder(const struct lb_run *run, const char *names,
-                                       const char *folder, struct lb_error *err)
+enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err)
 {
+    const char *names = options->words[0];
+    struct lb_run run = {0};
+    struct export export = {.run = &run};
     enum lb_status st = LB_OK;
-    char name[64], path[4400];
-    while (lb_next_item(&names, name, sizeof(name))) {
+    char folder[4096], name[64], path[4400];
+    for (const char *list = names; lb_next_item(&list, name, sizeof(name));)
+        LB_TRY(find_format(name, &export.format, err));
+    LB_TRY(lb_run_read_by(options->words[1], options->by, &run, err));
+    lb_warn(run.doubt);
+    lb_run_folder(options->words[1], folder, sizeof(folder));
+    if (!strchr(names, ','))
+        export.format->write(&run, stdout);
+    /* Into the folder, all that can be written: the first failure is returned, later ones are
+     * warnings. */
+    for (const char *list = strchr(names, ',') ? names : NULL;
+         lb_next_item(&list, name, sizeof(name));) {
         struct lb_error why;
-        struct export export = {.run = run};
-        LB_CHECK(find_format(name, &export.format, err));
+        find_format(name, &export.format, NULL);
         snprintf(path, sizeof(path), "%s/%s", folder, export.format->file_name);
         enum lb_status one = lb_write_file_atomically(path, write_export, &export, &why);
         if (one == LB_OK)
@@ -138,25 +147,6 @@ static enum lb_status export_to_folder(const struct lb_run *run, const char *nam
         else
             lb_warn(why.text);
     }
-    return st;
-}
-
-enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err)
-{
-    const char *names = options->words[0], *path = options->words[1];
-    const struct lb_export_format *format = NULL;
-    struct lb_run run = {0};
-    enum lb_status st = LB_OK;
-    char folder[4096], name[64];
-    for (const char *list = names; lb_next_item(&list, name, sizeof(name));)
-        LB_TRY(find_format(name, &format, err));
-    LB_TRY(lb_run_read_by(path, options->by, &run, err));
-    lb_warn(run.doubt);
-    lb_run_folder(path, folder, sizeof(folder));
-    if (strchr(names, ','))
-        st = export_to_folder(&run, names, folder, err);
-    else
-        format->write(&run, stdout);
 done:
     lb_run_free(&run);
     return st;

@@ -246,16 +246,6 @@ static void describe_end(struct worker *worker, struct exchange *exchange, struc
                 phase);
 }
 
-/* How long the worker may be silent in its phase. The oracle is the harness's own code, which can
- * be slow but does not hang. Sampling ends by itself after three times the case's time. */
-static double phase_limit(const struct lb_pool *pool, const struct exchange *exchange)
-{
-    bool samples = strncmp(exchange->phase, "sample", 6) == 0;
-    return strncmp(exchange->phase, "oracle", 6) == 0
-               ? (double)INFINITY
-               : pool->call_s + (samples ? 3 * exchange->sampling_s : 0);
-}
-
 /* A clock that counts the machine's sleep. */
 static double boot_ns(void)
 {
@@ -271,7 +261,11 @@ static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct 
                             json_t **message, struct lb_error *err)
 {
     struct lb_error why = {""};
-    double last = boot_ns(), silent_ns = 0, limit_s = phase_limit(pool, exchange);
+    double last = boot_ns(), silent_ns = 0, limit_s = pool->call_s;
+    if (strncmp(exchange->phase, "oracle", 6) == 0) /* is slow, but the harness's own */
+        limit_s = (double)INFINITY;
+    else if (strncmp(exchange->phase, "sample", 6) == 0) /* ends by itself after so long */
+        limit_s += 3 * exchange->sampling_s;
     for (;;) {
         enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, &why);
         if (st == LB_INVALID) {
@@ -424,21 +418,6 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     return st;
 }
 
-static enum lb_status read_probe(const json_t *reply, struct lb_probe *probe, struct lb_error *err)
-{
-    json_int_t weights, gradients, reserve, workspace;
-    const char *description, *note;
-    if (json_unpack((json_t *)reply, "{s:I, s:I, s:I, s:I, s:s, s:s}", "weights", &weights,
-                    "gradients", &gradients, "reserve", &reserve, "workspace", &workspace,
-                    "description", &description, "note", &note) != 0)
-        return lb_fail(err, LB_INVALID, "the worker's reply lacks what the case needs");
-    probe->sizes =
-        (struct lb_sizes){(size_t)weights, (size_t)gradients, (size_t)reserve, (size_t)workspace};
-    snprintf(probe->description, sizeof(probe->description), "%s", description);
-    snprintf(probe->note, sizeof(probe->note), "%s", note);
-    return LB_OK;
-}
-
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                              const struct lb_case *c, struct lb_probe *probe, struct lb_error *why)
 {
@@ -446,10 +425,21 @@ enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *i
                                                      probe ? "probe" : "supports", "case",
                                                      LB_CASE_TEXT(c), "path", impl_entry->plugin),
                                 .phase = "the question"};
+    json_int_t weights, gradients, reserve, workspace;
+    const char *description, *note;
     enum lb_status st =
         ask_named(pool, impl_entry->plugin ? impl_entry->plugin : "", &exchange, why);
-    if (st == LB_OK && probe)
-        st = read_probe(exchange.reply, probe, why);
+    if (st == LB_OK && probe) {
+        if (json_unpack(exchange.reply, "{s:I, s:I, s:I, s:I, s:s, s:s}", "weights", &weights,
+                        "gradients", &gradients, "reserve", &reserve, "workspace", &workspace,
+                        "description", &description, "note", &note) != 0)
+            LB_TRY(lb_fail(why, LB_INVALID, "the worker's reply lacks what the case needs"));
+        probe->sizes = (struct lb_sizes){(size_t)weights, (size_t)gradients, (size_t)reserve,
+                                         (size_t)workspace};
+        snprintf(probe->description, sizeof(probe->description), "%s", description);
+        snprintf(probe->note, sizeof(probe->note), "%s", note);
+    }
+done:
     end_exchange(&exchange);
     return st;
 }
@@ -554,21 +544,6 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
     }
 }
 
-/* path: of the implementation's plug-in, or NULL. */
-static json_t *pack_job(const struct lb_pool *pool, const struct lb_job *job, const char *path,
-                        bool kernels)
-{
-    const struct lb_sampler_options *sampler = &job->sampler;
-    return json_pack(
-        "{s:s, s:s, s:s*, s:I, s:{s:I, s:I, s:f, s:f}, s:f, s:b, s:b, s:s*, s:f, s:O*}", "op",
-        "run", "case", LB_CASE_TEXT(job->c), "path", path, "seed", (json_int_t)job->seed, "sampler",
-        "min_samples", (json_int_t)sampler->min_samples, "max_samples",
-        (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
-        sampler->max_ns, "loss_scale", job->loss_scale > 0 ? job->loss_scale : 1,
-        "dynamic_loss_scale", job->dynamic_loss_scale, "kernels", kernels, "outputs", job->outputs,
-        "memory_bytes", pool->memory_bytes, "ceilings", pool->ceilings);
-}
-
 /* Has the worker run the job, or trace its kernels, and replaces the row. LB_FAILED with *fault:
  * the worker was lost. */
 static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
@@ -578,11 +553,16 @@ static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
 {
     struct lb_row measured;
     struct lb_error why;
-    struct exchange exchange = {
-        .request = pack_job(pool, job, impl_entry->plugin, kernels),
-        .phase = "start",
-        .sampling_s = job->sampler.max_ns / 1e9,
-    };
+    const struct lb_sampler_options *sampler = &job->sampler;
+    struct exchange exchange = {.phase = "start", .sampling_s = sampler->max_ns / 1e9};
+    exchange.request = json_pack(
+        "{s:s, s:s, s:s*, s:I, s:{s:I, s:I, s:f, s:f}, s:f, s:b, s:b, s:s*, s:f, s:O*}", "op",
+        "run", "case", LB_CASE_TEXT(job->c), "path", impl_entry->plugin, "seed",
+        (json_int_t)job->seed, "sampler", "min_samples", (json_int_t)sampler->min_samples,
+        "max_samples", (json_int_t)sampler->max_samples, "precision", sampler->precision, "max_ns",
+        sampler->max_ns, "loss_scale", job->loss_scale > 0 ? job->loss_scale : 1,
+        "dynamic_loss_scale", job->dynamic_loss_scale, "kernels", kernels, "outputs", job->outputs,
+        "memory_bytes", pool->memory_bytes, "ceilings", pool->ceilings);
     settle_others(pool, worker);
     enum lb_status st = ask(pool, worker, &exchange, &why);
     *fault = exchange.fault;

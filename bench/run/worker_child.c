@@ -130,38 +130,32 @@ const struct lb_impl *lb_planted_slowdown(void)
 
 /* ---- Requests ---- */
 
-/* Loads the plug-in of a request, unless this worker has it. LB_FAILED: its file was replaced since
- * the program added it. The worker then serves no other request, as the file may change again. */
-static enum lb_status load_plugin(struct server *server, const char *path, const char *name,
-                                  const struct lb_impl **impl, struct lb_error *err)
-{
-    struct lb_error why;
-    send_phase(server, "loading");
-    enum lb_status st = lb_plugin_load(path, impl, &why);
-    if (st == LB_OK && strcmp((*impl)->name, name) != 0)
-        st = lb_fail(&why, LB_INVALID, "its name is %s now", (*impl)->name);
-    if (st == LB_OK)
-        return LB_OK;
-    server->spoiled = true;
-    return lb_fail(err, LB_FAILED, "its worker was replaced, and it can't be loaded again: %.330s",
-                   why.text);
-}
-
 /* Finds what runs the case of the request: the plug-in at the request's path or a built-in one.
  * Opens the device that it may need; whether that worked is known to the device layer from then on.
  * loads: also loads the library that a built-in implementation needs, before anything is timed.
- * LB_ABSENT: it is not built, or its library is missing; LB_FAILED: the plug-in can't be loaded. */
+ * LB_ABSENT: it is not built, or its library is missing; LB_FAILED: the file of the plug-in was
+ * replaced since the program added it. */
 static enum lb_status find_impl(struct server *server, const json_t *request,
                                 const struct lb_case *c, bool loads, const struct lb_impl **impl,
                                 struct lb_error *err)
 {
     const char *path = lb_json_text(request, "path", NULL);
     const struct lb_impl_entry *impl_entry = lb_registry_find(&server->registry, c->impl);
+    struct lb_error why;
+    enum lb_status st = LB_OK;
     *impl = impl_entry ? impl_entry->impl : NULL;
-    if (path)
-        LB_CHECK(load_plugin(server, path, c->impl, impl, err));
-    else if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
+    if (path) {
+        send_phase(server, "loading");
+        st = lb_plugin_load(path, impl, &why); /* unless this worker has it */
+        if (st == LB_OK && strcmp((*impl)->name, c->impl) != 0)
+            st = lb_fail(&why, LB_INVALID, "its name is %s now", (*impl)->name);
+    } else if (!impl_entry && strcmp(c->impl, LB_PLANTED_NAME) == 0)
         *impl = lb_planted_slowdown();
+    if (st != LB_OK) {
+        server->spoiled = true; /* the file may change again */
+        return lb_fail(err, LB_FAILED,
+                       "its worker was replaced, and it can't be loaded again: %.330s", why.text);
+    }
     if (!*impl)
         return lb_fail(err, LB_ABSENT, "%s is not built", c->impl);
     if ((*impl)->memory == LB_DEVICE)
