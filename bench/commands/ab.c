@@ -66,12 +66,11 @@ static enum lb_status side_header(const struct ab *ab, int side, json_t **header
     bool fresh = ab->sides[side].pool != NULL;
     const struct lb_sampler_options sampler =
         fresh ? lb_options_sampler(&options) : lb_block_sampler();
-    const char *word = fresh ? "" : options.words[side];
     char **plugins = lb_needed(calloc(options.plugin_count + 1, sizeof(*plugins)));
     for (size_t i = 0; i < options.plugin_count; i++)
         plugins[i] = options.plugins[i];
-    if (is_plugin(word))
-        plugins[options.plugin_count++] = (char *)(uintptr_t)word;
+    if (!fresh && is_plugin(options.words[side]))
+        plugins[options.plugin_count++] = (char *)(uintptr_t)options.words[side];
     options.plugins = plugins;
     *(fresh ? &options.processes : &options.repetitions) = ab->pairs;
     enum lb_status st = lb_settings_to_header(&options, &sampler, ab->plan.cases, ab->plan.count,
@@ -152,34 +151,27 @@ done:
     return st;
 }
 
-static enum lb_status compare(const struct ab *ab, int *exit_code, struct lb_error *err)
+/* Measures both sides and compares them. */
+static enum lb_status run(struct ab *ab, int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_run runs[2] = {{0}, {0}};
     char names[2][4400];
+    LB_TRY(open_files(ab, err));
+    LB_TRY(measure_all(ab, err));
     for (int s = 0; s < 2; s++) {
         LB_TRY(lb_run_read(ab->folders[s], &runs[s], err));
         snprintf(names[s], sizeof(names[s]), "%.4100s (%.250s)", ab->folders[s],
                  ab->sides[s].label);
     }
-    st = lb_compare_print(runs, 2, names[0], names[1], ab->session->options, exit_code, err);
-done:
-    for (int s = 0; s < 2; s++)
-        lb_run_free(&runs[s]);
-    return st;
-}
-
-static enum lb_status run(struct ab *ab, int *exit_code, struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    LB_TRY(open_files(ab, err));
-    LB_TRY(measure_all(ab, err));
-    LB_TRY(compare(ab, exit_code, err));
+    LB_TRY(lb_compare_print(runs, 2, names[0], names[1], ab->session->options, exit_code, err));
     if (*exit_code == LB_EXIT_FINE && ab->failed) /* it failed before, too */
         *exit_code = LB_EXIT_FAILED;
 done:
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < 2; s++) {
+        lb_run_free(&runs[s]);
         lb_run_close(&ab->files[s]);
+    }
     return st;
 }
 

@@ -59,15 +59,6 @@ static struct difference difference_of(const struct lb_sequence_file *a,
     return found;
 }
 
-/* Returns the distance between two neighbouring numbers of the dtype at the value, which is
- * above 0. */
-static double ulp_of(enum lb_dtype dtype, double value)
-{
-    int exponent;
-    frexp(value, &exponent); /* the value is 0.5 to 1 times 2^exponent */
-    return ldexp(lb_dtype_roundoff(dtype), exponent);
-}
-
 /* Whether the cases differ only in implementation and precision. */
 static bool same_problem(const struct lb_case *a, const struct lb_case *b)
 {
@@ -182,6 +173,7 @@ static void print_furthest(const struct check *check, size_t p, size_t q)
     size_t pair[2], B = (size_t)check->outputs[0].y->batch;
     size_t W = (size_t)check->outputs[0].y->width;
     double largest = check->largest;
+    int exponent;
     char both[2 * PRECISION_SIZE + 8];
     if (!find_furthest(check, p, q, pair))
         return;
@@ -191,21 +183,13 @@ static void print_furthest(const struct check *check, size_t p, size_t q)
         lb_dtype_roundoff(a->dtype) > lb_dtype_roundoff(b->dtype) ? a->dtype : b->dtype;
     snprintf(both, sizeof(both), "%s and %s", check->outputs[p].precision,
              check->outputs[q].precision);
+    frexp(largest, &exponent); /* it is 0.5 to 1 times 2^exponent */
+    double ulp = ldexp(lb_dtype_roundoff(coarser), exponent);
     printf("%-15s  %7.1e  %7.1e  %7.1f of %-4s  %s, %s", both, worst.max_abs / largest,
-           worst.max_abs, worst.max_abs / ulp_of(coarser, largest), lb_dtype_name(coarser), b->name,
-           a->name);
+           worst.max_abs, worst.max_abs / ulp, lb_dtype_name(coarser), b->name, a->name);
     if (worst.max_abs > 0)
         printf(" at t %zu, b %zu, column %zu", worst.at / W / B, worst.at / W % B, worst.at % W);
     puts("");
-}
-
-static void print_precisions(const struct check *check)
-{
-    printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
-    for (size_t k = 0; k < check->count; k++)
-        for (size_t n = k; n < check->count; n++)
-            if (check->outputs[k].first == k && (n == k || check->outputs[n].first == n))
-                print_furthest(check, k, n);
 }
 
 /* Says whether the given output, the last one, is one that rounding explains: it is as near to one
@@ -272,7 +256,11 @@ static void print_problem(struct check *check, const struct lb_case *c)
         print_list(check);
     else
         print_matrix(check);
-    print_precisions(check);
+    printf("\n%-15s  %-7s  %-7s  %-15s  between\n", "furthest apart", "over y", "by", "ulps");
+    for (size_t k = 0; k < check->count; k++) /* each pair of precisions */
+        for (size_t n = k; n < check->count; n++)
+            if (check->outputs[k].first == k && (n == k || check->outputs[n].first == n))
+                print_furthest(check, k, n);
     if (strcmp(check->outputs[check->count - 1].precision, "given") == 0)
         check->differs |= !judge_given(check);
     if (check->elsewhere > 0)
@@ -325,27 +313,21 @@ done:
     return st;
 }
 
-/* Makes the file that workers write y to, in $TMPDIR or else /tmp. LB_IO, LB_INVALID. */
-static enum lb_status make_file(char *path, size_t size, struct lb_error *err)
-{
-    const char *named = getenv("TMPDIR");
-    snprintf(path, size, "%s/bench-lstm-XXXXXX", named && named[0] ? named : "/tmp");
-    if (!lb_is_utf8(path))
-        return lb_fail(err, LB_INVALID, "TMPDIR %s: the path must be UTF-8", named);
-    int file = mkstemp(path);
-    if (file < 0)
-        return lb_fail(err, LB_IO, "%s: %s; set TMPDIR to a folder that can be written", path,
-                       strerror(errno));
-    close(file);
-    return LB_OK;
-}
-
 enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_plan *plan,
                               int *exit_code, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct check check = {.session = session};
-    LB_CHECK(make_file(check.path, sizeof(check.path), err));
+    const char *named = getenv("TMPDIR");
+    snprintf(check.path, sizeof(check.path), "%s/bench-lstm-XXXXXX",
+             named && named[0] ? named : "/tmp");
+    if (!lb_is_utf8(check.path))
+        return lb_fail(err, LB_INVALID, "TMPDIR %s: the path must be UTF-8", named);
+    int file = mkstemp(check.path);
+    if (file < 0)
+        return lb_fail(err, LB_IO, "%s: %s; set TMPDIR to a folder that can be written", check.path,
+                       strerror(errno));
+    close(file);
     bool *done_cases = lb_needed(calloc(plan->count, sizeof(*done_cases)));
     check.outputs = lb_needed(calloc(plan->count + 1, sizeof(*check.outputs)));
     LB_TRY(check_problems(&check, plan, done_cases, err));

@@ -19,18 +19,6 @@
 #include "support/terminal.h"
 #include "support/texts.h"
 
-static void print_note(const struct lb_impl *impl, const struct lb_case *c)
-{
-    char text[512] = "";
-    struct lb_exec_config config = {.threads = c->threads};
-    if (!impl->note ||
-        lb_resolve_variant(impl->variants, c->variant, &config.variant, NULL) != LB_OK)
-        return;
-    impl->note(&c->problem, &config, text, sizeof(text));
-    if (text[0])
-        lb_print_labelled("    note     ", text);
-}
-
 /* Traces one call, in a worker that runs the case as briefly as possible. */
 static void explain_kernels(const struct lb_session *session,
                             const struct lb_impl_entry *impl_entry, const struct lb_case *c)
@@ -77,12 +65,17 @@ static void explain_entry(const struct lb_session *session, const struct lb_impl
     fputs("  ", stdout);
     lb_print_wrapped(stdout, 6, line);
     fputc('\n', stdout);
-    if (st != LB_UNSUPPORTED && impl_entry->impl)
-        print_note(impl_entry->impl, &c);
+    const struct lb_impl *impl = impl_entry->impl; /* which this process can ask for its note */
+    struct lb_exec_config config = {.threads = c.threads};
+    if (impl)
+        probe.note[0] = '\0';
+    if (impl && st != LB_UNSUPPORTED && impl->note &&
+        lb_resolve_variant(impl->variants, c.variant, &config.variant, NULL) == LB_OK)
+        impl->note(&c.problem, &config, probe.note, sizeof(probe.note));
+    if (probe.note[0])
+        lb_print_labelled("    note     ", probe.note);
     if (st != LB_OK || !plans)
         return;
-    if (!impl_entry->impl && probe.note[0])
-        lb_print_labelled("    note     ", probe.note);
     if (probe.description[0])
         lb_print_labelled("    runs     ", probe.description);
     snprintf(line, sizeof(line), "weights %s, gradients %s, reserve %s, workspace %s",

@@ -99,22 +99,6 @@ static const char *value_of(const struct criteria *criteria, const char *setting
     return json_string_value(json_object_get(criteria->layer, setting));
 }
 
-static enum lb_status check_value(const char *name, const json_t *setting, const char *value,
-                                  struct lb_error *err)
-{
-    char all[256] = "", *end;
-    if (json_is_number(setting))
-        return isfinite(strtod(value, &end)) && value[0] && !*end
-                   ? LB_OK
-                   : lb_fail(err, LB_INVALID, "%s=%s: a number was expected", name, value);
-    for (size_t i = 0; i < json_array_size(setting); i++) {
-        if (strcmp(word_of(setting, i), value) == 0)
-            return LB_OK;
-        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", word_of(setting, i));
-    }
-    return lb_fail(err, LB_INVALID, "%s=%s: allowed are %s", name, value, all);
-}
-
 /* Sets one setting from "name=value"; nothing from blanks. Blanks, quotes and case do not matter.
  */
 static enum lb_status set_one(struct criteria *criteria, const char *part, struct lb_error *err)
@@ -130,17 +114,25 @@ static enum lb_status set_one(struct criteria *criteria, const char *part, struc
     if (!value)
         return lb_fail(err, LB_INVALID, "'%.60s': name=value was expected", copy);
     *value++ = '\0';
-    const json_t *setting = json_object_get(criteria->settings, copy);
-    if (setting) {
-        LB_CHECK(check_value(copy, setting, value, err));
-        json_object_set_new(criteria->layer, copy, json_string(value));
-        return LB_OK;
-    }
+    json_t *setting = json_object_get(criteria->settings, copy);
+    char all[256] = "", *end;
     const char *known;
-    json_t *unused;
-    json_object_foreach(criteria->settings, known, unused)
-        lb_hint_add(&hint, copy, known);
-    return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", copy, hint.text);
+    if (!setting) {
+        json_object_foreach(criteria->settings, known, setting) lb_hint_add(&hint, copy, known);
+        return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", copy, hint.text);
+    }
+    bool number = json_is_number(setting), fits = false;
+    if (number)
+        fits = isfinite(strtod(value, &end)) && value[0] && !*end;
+    for (size_t i = 0; i < json_array_size(setting); i++) {
+        fits |= strcmp(word_of(setting, i), value) == 0;
+        lb_append(all, sizeof(all), "%s%s", i ? ", " : "", word_of(setting, i));
+    }
+    if (!fits)
+        return lb_fail(err, LB_INVALID, "%s=%s: %s%s", copy, value,
+                       number ? "a number was expected" : "allowed are ", all);
+    json_object_set_new(criteria->layer, copy, json_string(value));
+    return LB_OK;
 }
 
 /* Whether a condition, ["units", "at-most", "1024"], holds for the layer. NULL always holds. */

@@ -43,14 +43,6 @@ static void format_commit(const struct lb_run *run, char text[64])
              json_is_true(json_object_get(environment, "dirty")) ? "+changes" : "");
 }
 
-static bool looks_like_run(const char *path)
-{
-    size_t length = strlen(path);
-    char inside[4400];
-    snprintf(inside, sizeof(inside), "%s/%s", path, LB_RUN_FILE_NAME);
-    return (length > 6 && strcmp(path + length - 6, ".jsonl") == 0) || access(inside, F_OK) == 0;
-}
-
 /* Says on stderr which runs can't be read and how many have another schema version. */
 static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t *count,
                                struct lb_error *err)
@@ -60,10 +52,13 @@ static enum lb_status read_all(const char *folder, struct lb_run **runs, size_t 
     if (!directory)
         return lb_fail(err, LB_IO, "--history %s: %s", folder, strerror(errno));
     for (const struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        char path[4200];
+        char path[4200], inside[4400];
         struct lb_error why;
+        size_t length = strlen(entry->d_name);
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.' || !looks_like_run(path))
+        snprintf(inside, sizeof(inside), "%s/%s", path, LB_RUN_FILE_NAME);
+        bool is_file = length > 5 && strcmp(entry->d_name + length - 6, ".jsonl") == 0;
+        if (entry->d_name[0] == '.' || (!is_file && access(inside, F_OK) != 0))
             continue;
         *runs = lb_room(*runs, *count, sizeof(**runs));
         if (lb_run_read(path, &(*runs)[*count], &why) == LB_OK)

@@ -130,17 +130,6 @@ static void print_shares(const struct lb_registry *registry, const struct lb_pla
     }
 }
 
-static void format_duration(double seconds, char text[32])
-{
-    long whole = (long)(seconds + 0.5);
-    if (whole >= 3600)
-        snprintf(text, 32, "%ld h %ld min", whole / 3600, whole / 60 % 60);
-    else if (whole >= 60)
-        snprintf(text, 32, "%ld min %ld s", whole / 60, whole % 60);
-    else
-        snprintf(text, 32, "%ld s", whole);
-}
-
 enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_plan *plan)
 {
     struct lb_sampler_options sampler = lb_options_sampler(session->options);
@@ -153,7 +142,7 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
     if (options->devices && devices == 0)
         devices = (size_t)json_integer_value(json_object_get(session->gpu, "visible"));
     double rounds = (double)options->repetitions * options->processes;
-    char text[32], largest[LB_CASE_ID_SIZE] = "-";
+    char largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];
         const struct lb_impl_entry *impl_entry = lb_registry_find(session->registry, c->impl);
@@ -179,9 +168,15 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
                plan->because.text);
     printf("memory    %s%s for %s, and what the implementation needs itself\n",
            isfinite(most_bytes) ? "up to " : "", LB_BYTES_TEXT(most_bytes), largest);
-    seconds = fmin(seconds, options->time_budget_s);
-    format_duration(seconds, text);
-    printf("time      about %s, by the cases' flops and usual rates\n", text);
+    long whole = (long)(fmin(seconds, options->time_budget_s) + 0.5);
+    printf("time      about ");
+    if (whole >= 3600)
+        printf("%ld h %ld min", whole / 3600, whole / 60 % 60);
+    else if (whole >= 60)
+        printf("%ld min %ld s", whole / 60, whole % 60);
+    else
+        printf("%ld s", whole);
+    printf(", by the cases' flops and usual rates\n");
     return LB_OK;
 }
 

@@ -43,17 +43,6 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *series_json(const struct lb_grouped_run *grouped)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < grouped->series_count; i++) {
-        const struct lb_series *series = &grouped->series[i];
-        json_array_append_new(list, json_pack("[s, i, i, i]", series->name, series->color,
-                                              series->mark, series->dash));
-    }
-    return list;
-}
-
 static json_t *settings_json(const struct lb_grouped_run *grouped)
 {
     json_t *list = json_array();
@@ -191,17 +180,6 @@ static json_t *problems_json(const struct lb_grouped_run *grouped, json_t *texts
     return list;
 }
 
-static json_t *prices_json(const struct lb_run *run)
-{
-    json_t *list = json_array();
-    size_t count;
-    struct lb_price *prices = lb_prices(run, NULL, &count);
-    for (size_t i = 0; i < count; i++)
-        json_array_append_new(list, json_string(prices[i].text));
-    free(prices);
-    return list;
-}
-
 static enum lb_status add_comparison(const struct page *page, size_t base, json_t *list,
                                      struct lb_error *err)
 {
@@ -313,26 +291,34 @@ static json_t *run_json(const struct page *page)
 static json_t *page_data(const struct page *page, struct lb_error *err)
 {
     const struct lb_grouped_run *grouped = page->grouped;
-    json_t *comparisons = json_array(), *verdicts = json_array(), *data = NULL;
+    json_t *comparisons = json_array();
+    size_t count;
+    for (size_t i = 0; i + 1 < page->options->word_count; i++)
+        if (add_comparison(page, i, comparisons, err) != LB_OK) {
+            json_decref(comparisons);
+            return NULL;
+        }
+    json_t *verdicts = json_array(), *all_series = json_array(), *price_texts = json_array();
+    json_t *texts = json_object();
     for (int v = 0; v < LB_VERDICT_COUNT; v++)
         json_array_append_new(verdicts, json_pack("[s, b]", lb_verdict_name((enum lb_verdict)v),
                                                   lb_verdict_is_failure((enum lb_verdict)v)));
-    enum lb_status st = LB_OK;
-    for (size_t i = 0; i + 1 < page->options->word_count && st == LB_OK; i++)
-        st = add_comparison(page, i, comparisons, err);
-    bool has_baseline = grouped->baseline_series < grouped->series_count;
-    if (st == LB_OK) {
-        json_t *texts = json_object(), *problems = problems_json(grouped, texts);
-        data = json_pack("{s:o, s:s, s:i, s:o, s:o, s:O, s:o, s:o, s:o, s:O}", "run",
-                         run_json(page), "baseline_name", grouped->baseline, "baseline",
-                         has_baseline ? (int)grouped->baseline_series : -1, "series",
-                         series_json(grouped), "settings", settings_json(grouped), "verdicts",
-                         verdicts, "problems", problems, "texts", texts, "prices",
-                         prices_json(grouped->run), "comparisons", comparisons);
+    for (size_t i = 0; i < grouped->series_count; i++) {
+        const struct lb_series *series = &grouped->series[i];
+        json_array_append_new(all_series, json_pack("[s, i, i, i]", series->name, series->color,
+                                                    series->mark, series->dash));
     }
-    json_decref(comparisons);
-    json_decref(verdicts);
-    return data;
+    struct lb_price *prices = lb_prices(grouped->run, NULL, &count);
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(price_texts, json_string(prices[i].text));
+    free(prices);
+    bool has_baseline = grouped->baseline_series < grouped->series_count;
+    json_t *problems = problems_json(grouped, texts);
+    return json_pack("{s:o, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "run", run_json(page),
+                     "baseline_name", grouped->baseline, "baseline",
+                     has_baseline ? (int)grouped->baseline_series : -1, "series", all_series,
+                     "settings", settings_json(grouped), "verdicts", verdicts, "problems", problems,
+                     "texts", texts, "prices", price_texts, "comparisons", comparisons);
 }
 
 /* A whole file of the page's folder, which the caller frees; NULL with the reason in err. */
@@ -370,40 +356,33 @@ static enum lb_status write_data(FILE *out, const struct page *page, struct lb_e
     return LB_OK;
 }
 
-/* Writes the terminal's table, for readers without JavaScript. */
-static void write_table(FILE *out, const struct page *page)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = lb_needed(open_memstream(&text, &size));
-    lb_table_print(memory, page->grouped);
-    fclose(memory);
-    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
-        lb_xml_text(line, out);
-        fputc('\n', out);
-    }
-    free(text);
-}
-
 static enum lb_status write_part(FILE *out, const struct page *page, const char *name,
                                  struct lb_error *err)
 {
+    char *text = NULL;
+    size_t size = 0;
     if (strcmp(name, "data") == 0)
         return write_data(out, page, err);
     if (strchr(name, '.')) {
-        char *text = read_file(page, name, err);
+        text = read_file(page, name, err);
         if (!text)
             return LB_IO;
         fputs(text, out);
-        free(text);
-    } else if (strcmp(name, "table") == 0)
-        write_table(out, page);
-    else if (strcmp(name, "program") == 0)
+    } else if (strcmp(name, "table") == 0) { /* of the terminal, for readers without JavaScript */
+        FILE *memory = lb_needed(open_memstream(&text, &size));
+        lb_table_print(memory, page->grouped);
+        fclose(memory);
+        for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+            lb_xml_text(line, out);
+            fputc('\n', out);
+        }
+    } else if (strcmp(name, "program") == 0)
         fprintf(out, "bench-lstm %s (%s)", lb_version(), lb_commit());
     else if (strcmp(name, "path") == 0)
         lb_xml_text(page->path, out);
     else
         return lb_fail(err, LB_INVALID, "the page's template names an unknown part {{%s}}", name);
+    free(text);
     return LB_OK;
 }
 

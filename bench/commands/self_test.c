@@ -211,27 +211,6 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
     return LB_OK;
 }
 
-/* Makes a case that takes about one millisecond. */
-static enum lb_status choose_planted(const struct self_test *test,
-                                     const struct lb_impl_entry *impl_entry, struct lb_case *c,
-                                     struct lb_error *err)
-{
-    struct lb_row row = {.verdict = LB_VERDICT_OK};
-    const struct lb_job job = {.c = c, .seed = 1, .sampler = lb_block_sampler()};
-    *c = lb_case_defaults();
-    snprintf(c->impl, sizeof(c->impl), "%s", impl_entry->name);
-    c->problem.batch = 1;
-    c->problem.input = c->problem.hidden = 64;
-    c->problem.seq_len = 50;
-    enum lb_status st = lb_pool_run(test->session->pool, impl_entry, &job, &row, err);
-    if (st == LB_OK && !lb_row_is_timed(&row))
-        st = lb_fail(err, LB_FAILED, "planted: %.400s", row.reason);
-    if (st == LB_OK)
-        c->problem.seq_len = (int64_t)fmax(1, round(50 * 1e6 / row.median_ns));
-    lb_row_free(&row);
-    return st;
-}
-
 static enum lb_status compare_planted(struct self_test *test, const struct lb_case *c,
                                       const struct lb_side sides[2], struct lb_error *err)
 {
@@ -258,12 +237,24 @@ done:
 
 static enum lb_status find_planted(struct self_test *test, size_t comparisons, struct lb_error *err)
 {
-    struct lb_case c;
+    struct lb_case c = lb_case_defaults();
     char name[] = LB_PLANTED_NAME;
     const struct lb_impl_entry impl_entry = {.name = name};
     const struct lb_side sides[2] = {{"planted", "", &impl_entry, NULL},
                                      {"planted:slower_3", "slower_3", &impl_entry, NULL}};
-    LB_CHECK(choose_planted(test, &impl_entry, &c, err));
+    const struct lb_job job = {.c = &c, .seed = 1, .sampler = lb_block_sampler()};
+    struct lb_row row = {.verdict = LB_VERDICT_OK};
+    snprintf(c.impl, sizeof(c.impl), "%s", name);
+    c.problem.batch = 1;
+    c.problem.input = c.problem.hidden = 64;
+    c.problem.seq_len = 50;
+    enum lb_status st = lb_pool_run(test->session->pool, &impl_entry, &job, &row, err);
+    if (st == LB_OK && !lb_row_is_timed(&row))
+        st = lb_fail(err, LB_FAILED, "planted: %.400s", row.reason);
+    double calls_per_ms = 1e6 / row.median_ns;
+    lb_row_free(&row);
+    LB_CHECK(st);
+    c.problem.seq_len = (int64_t)fmax(1, round(50 * calls_per_ms)); /* takes about 1 ms */
     for (size_t i = 0; i < comparisons; i++) {
         lb_progress_case(&test->progress, "a planted slowdown against none, interleaved");
         LB_CHECK(compare_planted(test, &c, sides, err));
