@@ -102,20 +102,20 @@ enum lb_status lb_named_impl_parse(const struct lb_registry *registry, const cha
 
 #define LB_PREDICTED_MAX_S 1e9 /* 30 years; milliseconds of a whole plan then fit into 64 bits */
 
-/* Returns a rough estimate of the time that measuring the case takes, in seconds, for planning. A
- * call takes the flops of the case divided by `rate`, in flops per second, and 1 us per step. At
- * most LB_PREDICTED_MAX_S. */
+/* A rough estimate of the time that measuring the case takes, in seconds, at most
+ * LB_PREDICTED_MAX_S. A call takes the flops of the case divided by `rate`, in flops per second,
+ * and 1 us per step. */
 double lb_predict_seconds(const struct lb_case *c, double rate, const struct lb_sampler_options *s);
 
-/* Keeps the cases of the plan that belong to the shard, in their order, and fills in plan->shard.
- * shard: "I/N" with I from 1 to N.
+/* Keeps the cases of the plan that belong to the shard "I/N", in their order, and fills in
+ * plan->shard. LB_INVALID: the text is no shard.
  *
  * All cases of a problem (lb_case_same_problem) belong to one shard, so that they run on one
  * device and their ratios hold. Problems go to the shard with the least work so far, the longest
  * first, so no shard has more than 4/3 of the work of the best cut (Graham, Bounds on
  * multiprocessing timing anomalies, 1969). The work of a problem is predicted from its sizes and
  * its number of cases alone, and a hash orders problems of equal work, so that every machine
- * cuts the same plan in the same way, whatever its device. LB_INVALID: the text is no shard. */
+ * cuts the same plan in the same way, whatever its device. */
 enum lb_status lb_shard_keep(const char *shard, const struct lb_sampler_options *sampler,
                              struct lb_plan *plan, struct lb_error *err);
 

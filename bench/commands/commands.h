@@ -17,12 +17,9 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
 
 /* --compare: compares the last run of options->words with the others, which are its base. With
  * options->confirm, a second run of the new side, only slowdowns that this run shows too are kept.
- * *exit_code is the first of these that applies:
- * - LB_EXIT_REGRESSION: a case is slower or broken.
- * - LB_EXIT_NOTHING: no case has a time in both runs.
- * - LB_EXIT_INCONCLUSIVE: no case could be judged, since all times are suspect or too few, or, with
- *   --strict, a case is inconclusive or gone.
- * - LB_EXIT_FINE. */
+ * *exit_code is the first that applies of LB_EXIT_REGRESSION; LB_EXIT_NOTHING: no case has a time
+ * in both runs; LB_EXIT_INCONCLUSIVE: no case could be judged, since all times are suspect or too
+ * few, or, with --strict, a case is inconclusive or gone. */
 enum lb_status lb_compare_command(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err);
 
@@ -34,9 +31,8 @@ enum lb_status lb_compare_print(const struct lb_run *runs, size_t count, const c
 
 /* --cross-check: runs each case of the plan once, verified but not timed, and prints for each
  * problem the largest difference between the outputs y of any two, with y of options->outputs among
- * them. Inputs and weights are rounded to each case's precision. *exit_code: LB_EXIT_FAILED when a
- * case failed, or when that y is further from every output than rounding explains; LB_EXIT_NOTHING
- * when no two outputs could be compared. */
+ * them. *exit_code: LB_EXIT_FAILED when a case failed, or when that y is further from every output
+ * than rounding explains; LB_EXIT_NOTHING when no two outputs could be compared. */
 enum lb_status lb_cross_check(const struct lb_session *session, const struct lb_plan *plan,
                               int *exit_code, struct lb_error *err);
 
@@ -53,14 +49,13 @@ enum lb_status lb_explain_layer(const char *name, const char *layer, const char 
 
 /* --history: finds change points over the runs in the folder options->words[0] (sub-folders with a
  * run.jsonl, and files that end in .jsonl) that have the environment of the latest, prints them,
- * and draws them in the folder's plots/. *exit_code is LB_EXIT_NOTHING when fewer than six runs are
- * left: the fewest that can show a change. */
+ * and draws them in plots/. *exit_code: LB_EXIT_NOTHING with fewer than six, which show no change. */
 enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err);
 
-/* --list: prints one line per case: its text, and "ok" or why it can't run, below the
- * implementations and their variants where the command line gives no sizes. With --format json it
- * is one document: {"implementations":[{"name","summary","absent","variants"}],
- * "cases":[{"case","status","reason"}]}. */
+/* --list: prints one line per case, below the implementations and their variants where the command
+ * line gives no sizes. With --format json it is one document:
+ * {"implementations":[{"name","summary","absent","variants"}],"cases":[{"case","status","reason"}]}
+ */
 enum lb_status lb_list_print(const struct lb_session *session, const struct lb_plan *plan,
                              struct lb_error *err);
 
@@ -78,15 +73,13 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
 /* Prints on stderr why the plan has no case, which is LB_EXIT_NOTHING. LB_OK. */
 enum lb_status lb_plan_print_empty(const struct lb_plan *plan, int *exit_code);
 
-/* --profile: runs the case options->words[0], which must name an implementation, in this process:
- * it is checked, warmed up, and then called options->profile_calls times while profilers collect
- * (sampler.h). */
+/* --profile: checks the case options->words[0], which must name an implementation, in this process,
+ * and then calls it options->profile_calls times while profilers collect (sampler.h). */
 enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                struct lb_error *err);
 
-/* --report: writes one HTML file, options->out, which is replaced only if all went well, about the
- * last run of options->words, compared with each of the others. LB_INTERRUPTED: *stop is nonzero.
- */
+/* --report: writes the HTML file options->out about the last run of options->words, compared with
+ * each of the others. LB_INTERRUPTED: *stop is nonzero. */
 enum lb_status lb_html_report(const struct lb_options *options, const volatile sig_atomic_t *stop,
                               struct lb_error *err);
 

@@ -1,5 +1,4 @@
-/* What the program asks about its machine: which GPU there is, what --device-model names, and what
- * GPU and CPUs reach at best. */
+/* Which GPU there is, what --device-model names, and what GPU and CPUs reach at best. */
 #include "run/device_query.h"
 
 #include <math.h>
@@ -27,8 +26,7 @@ bool lb_gpu_wanted(const struct lb_session *session, const char *name)
     return false;
 }
 
-/* Has a worker look for the device. From now on this process plans for what it sees, a device or
- * none. */
+/* From now on this process plans for what a worker sees, a device or none. */
 static enum lb_status see_gpu(struct lb_session *session, struct lb_error *why)
 {
     struct lb_device_info info;

@@ -1,5 +1,4 @@
-/* Answers questions about the GPU, which the program itself never opens: a worker process looks and
- * measures for it. Also answers for the CPU that --device-model names. */
+/* Questions about the machine. The program itself never opens the GPU: a worker looks for it. */
 #ifndef LB_DEVICE_QUERY_H
 #define LB_DEVICE_QUERY_H
 

@@ -22,9 +22,8 @@ struct lb_case lb_case_of_side(const struct lb_case *problem, const struct lb_si
 struct lb_sampler_options lb_block_sampler(void);
 
 /* Measures both sides of the problem in turn: `pairs` pairs of blocks, each pair in random order.
- * Each row gets one block per pair. When a side fails, its row has the verdict and the measurement
- * ends after that pair, so that the other row has its own verdict. LB_INTERRUPTED; LB_FAILED when
- * no process can be started. */
+ * Each row gets one block per pair. When a side fails, the measurement ends after that pair, so
+ * that the other row has its own verdict. LB_INTERRUPTED; LB_FAILED: no process can be started. */
 enum lb_status lb_measure_pairs(const struct lb_session *session, const struct lb_case *problem,
                                 const struct lb_side sides[2], int pairs, uint64_t *random,
                                 struct lb_row rows[2], struct lb_error *err);

@@ -1,7 +1,6 @@
 /* Worker processes. Cases run in them, so that a crash, a hang or a runaway allocation costs one
  * row. The built-in implementations share a worker and each plug-in has its own, unless a job names
- * a worker that serves several. A worker lives from case to case and is replaced after a fault.
- * Only with --profile the program itself loads a plug-in. */
+ * a worker that serves several. A worker lives from case to case and is replaced after a fault. */
 #ifndef LB_WORKER_H
 #define LB_WORKER_H
 
@@ -13,8 +12,7 @@
 #include "model/registry.h"
 #include "record/record.h"
 
-/* Number of the messages between the program and its workers, which are described at the end and
- * which --version prints. Programs of the same number can use each other's workers. */
+/* Programs that print the same number with --version can use each other's workers. */
 #define LB_WORKER_PROTOCOL 2
 
 /* Keeps the workers that are alive. A worker ends with the thread that started it. */
@@ -48,11 +46,10 @@ void lb_pool_renew(struct lb_pool *pool);
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err);
 
-/* Starts a worker that loads the library of each built-in implementation that needs one, and then
- * ends. *libraries, a new object, has their versions and those of the libraries that the program
- * itself uses (library_versions.h).
- * An implementation whose library is missing, broken, or crashes while it is loaded becomes absent
- * in the registry, with the reason. LB_INTERRUPTED; LB_FAILED when no worker can be started. */
+/* Has a worker load the library of each built-in implementation that needs one. *libraries, a new
+ * object, has their versions and those of the libraries that the program itself uses. An
+ * implementation whose library is missing, broken, or crashes while it is loaded becomes absent in
+ * the registry, with the reason. LB_INTERRUPTED; LB_FAILED when no worker can be started. */
 enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *registry,
                                  json_t **libraries, struct lb_error *err);
 
@@ -66,8 +63,7 @@ struct lb_job {
     const struct lb_case *c;
     uint64_t seed;
     struct lb_sampler_options sampler;
-    const char *process;     /* name of a worker that serves several implementations; NULL: the
-                                implementation's usual worker */
+    const char *process;     /* name of the worker; NULL: the implementation's usual one */
     bool kernels;            /* trace the GPU kernels of one more call, in a worker of its own: what
                                 happens there sets the row's kernels_reason alone */
     double loss_scale;       /* factor on incoming gradients; 0: unchanged */
@@ -81,14 +77,13 @@ struct lb_job {
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 
-/* Has the worker of the built-in implementations look for the device: *device, a new reference,
- * describes it with the keys of lb_device_to_json. LB_ABSENT with the reason. */
+/* Has a worker look for the device: *device, a new reference, is what lb_device_to_json makes.
+ * LB_ABSENT with the reason. */
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why);
 
-/* Has that worker measure the highest rates and lowest latencies of the device, in about that many
- * seconds. *ceilings is a new reference in the form of lb_ceilings_to_json. On failure it holds
- * what was measured before, or is NULL. Warns on stderr of each figure that could not be measured.
- */
+/* Has a worker measure the highest rates and lowest latencies of the device, in about that many
+ * seconds. *ceilings, a new reference, is what lb_ceilings_to_json makes, on failure of what was
+ * measured before, or NULL. Warns on stderr of each figure that could not be measured. */
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **ceilings,
                                 struct lb_error *why);
 
@@ -100,8 +95,7 @@ void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings);
  *
  * Messages travel as JSON, one per line (support/channel.h). Each request has its "op" and "given",
  * the files of base/given_files.h. A request about a case has the path of the plug-in that runs it,
- * if one does: the worker loads it before its first case, and its file may have been replaced since
- * the program started. The worker answers with events, of which the last is the reply:
+ * if one does. The worker answers with events, of which the last is the reply:
  *
  *     op        what the request also has           events before the reply   "reply"
  *     plugin    path: load that plug-in             -                         the plug-in itself
@@ -116,8 +110,8 @@ void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings);
  *     {"figure": what was measured, "failed": why not, or "", "reply": the ceilings known by now}
  *     {"status", "why", "unfit": the worker must not serve another request, "reply"} */
 
-/* Serves requests on descriptor 3 until the program hangs up. parent: the program's process id;
- * device: ordinal of the GPU to use. Returns the exit code. */
+/* Serves requests until the program hangs up. parent: the program's process id; device: ordinal of
+ * the GPU to use. Returns the exit code. */
 int lb_worker_main(long parent, int device);
 
 /* What runs cases of the implementation "planted", which is not in the table of implementations:

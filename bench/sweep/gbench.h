@@ -12,9 +12,8 @@
 extern "C" {
 #endif
 
-/* Hands the arguments that start with --benchmark_ to Google Benchmark, the filter (NULL: none),
- * and how often it repeats each case; shuffled: in random order. LB_INVALID names the first
- * argument that it refuses. */
+/* Hands Google Benchmark arguments, the filter (NULL: none), and how often it repeats each case;
+ * shuffled: in random order. LB_INVALID names the first argument that it refuses. */
 enum lb_status lb_gbench_configure(size_t argc, char *const *argv, const char *filter,
                                    int repetitions, bool shuffled, struct lb_error *err);
 

@@ -18,8 +18,7 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
                                struct lb_error *err);
 
 /* The folder of a new run: out, or when that is NULL bench-lstm-runs/2026-01-31T12-00-00Z, with a
- * number appended when that exists. Such a folder is created here, so that two runs never share
- * one. */
+ * number appended when that exists, which is created so that two runs never share one. */
 enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err);
 
 /* Continues the run in the folder options->words[0] with the run's own settings. It runs the cases
@@ -55,9 +54,9 @@ enum lb_status lb_settings_to_header(const struct lb_options *options,
 enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *options,
                                        struct lb_case **cases, size_t *count, struct lb_error *err);
 
-/* --devices: a sweep on several GPUs of this machine. One process of this program per GPU sweeps a
- * shard of the cases on CPUs of its own. The runs lie in DIR/devices, in folders called by the
- * number of their GPU, and are merged into DIR/run.jsonl.
+/* --devices: one process of this program per GPU of this machine sweeps a shard of the cases on
+ * CPUs of its own. The runs lie in DIR/devices, in folders called by the number of their GPU, and
+ * are merged into DIR/run.jsonl.
  *
  * With --sweep it sweeps on the GPUs of options->devices; with --resume it continues every
  * unfinished run in options->words[0], and merges all again. *exit_code is also 1 when one of the
