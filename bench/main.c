@@ -12,7 +12,6 @@
 #include "commands/commands.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
-#include "run/derived_outputs.h"
 #include "run/device_query.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"

@@ -15,6 +15,28 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
 enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,
                           struct lb_error *err);
 
+/* Pairs of sample blocks, which --ab, --against and the self-test compare. */
+
+/* One side of a comparison. */
+struct lb_side {
+    char label[256];     /* impl[:variant], the path of a plug-in, or a program */
+    const char *variant; /* "": the default */
+    const struct lb_impl_entry *impl_entry; /* borrowed; NULL: that of the case, with its variant */
+    struct lb_pool *pool; /* each block runs in a fresh worker of it; NULL: both sides share a
+                             worker of the session's */
+};
+
+/* The settings of one block in a shared process: 6 to 25 samples in about 10 ms, short enough for
+ * many blocks. In fresh processes a block has the settings of a sweep. */
+struct lb_sampler_options lb_block_sampler(void);
+
+/* Measures both sides of the problem in turn: `pairs` pairs of blocks, each pair in random order.
+ * Each row gets one block per pair. When a side fails, the measurement ends after that pair, so
+ * that the other row has its own verdict. LB_INTERRUPTED; LB_FAILED: no process can be started. */
+enum lb_status lb_measure_pairs(const struct lb_session *session, const struct lb_case *problem,
+                                const struct lb_side sides[2], int pairs, uint64_t *random,
+                                struct lb_row rows[2], struct lb_error *err);
+
 /* --compare: compares the last run of options->words with the others, which are its base. With
  * options->confirm, a second run of the new side, only slowdowns that this run shows too are kept.
  * *exit_code is the first that applies of LB_EXIT_REGRESSION; LB_EXIT_NOTHING: no case has a time
@@ -46,6 +68,14 @@ bool lb_has_criteria(const char *name);
  * called `name` ("keras"). from: the path of a run that measured its price, or NULL. */
 enum lb_status lb_explain_layer(const char *name, const char *layer, const char *from,
                                 struct lb_error *err);
+
+/* --export: prints the run options->words[1] in the format options->words[0] on stdout. Several
+ * formats with commas between are written into the run's folder instead, each into the file that
+ * results/README.md names. */
+enum lb_status lb_export_command(const struct lb_options *options, struct lb_error *err);
+
+/* --plot: draws one kind of picture, or none (LB_EXIT_NOTHING). LB_INVALID lists the kinds. */
+enum lb_status lb_plot_one(const struct lb_options *options, int *exit_code, struct lb_error *err);
 
 /* --history: finds change points over the runs in the folder options->words[0] (sub-folders with a
  * run.jsonl, and files that end in .jsonl) that have the environment of the latest, prints them,

@@ -10,7 +10,6 @@
 #include "base/random.h"
 #include "commands/commands.h"
 #include "report/compare.h"
-#include "run/interleaved_blocks.h"
 #include "stats/order_stats.h"
 #include "support/progress.h"
 #include "support/terminal.h"

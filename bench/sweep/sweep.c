@@ -3,6 +3,7 @@
 #include "sweep/sweep.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +11,15 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "plot/grouped_run.h"
+#include "plot/pictures.h"
 #include "record/environment.h"
 #include "report/canaries.h"
-#include "run/derived_outputs.h"
+#include "report/export.h"
 #include "run/device_query.h"
 #include "support/cpu_load.h"
 #include "support/progress.h"
@@ -169,6 +172,36 @@ static enum lb_status take_canaries(struct sweep *sweep, struct lb_error *err)
     return LB_OK;
 }
 
+/* Checks before anything runs that the file of --benchmark_out can be written, and leaves no trace
+ * of the check. LB_INVALID with the reason. */
+static enum lb_status check_outputs(const struct lb_options *options, struct lb_error *err)
+{
+    const char *path = options->benchmark_out, *folder = options->out ? options->out : "";
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    size_t length = strlen(folder);
+    struct stat status;
+    LB_CHECK(lb_pictures_check_kinds("--plots", options->plots, err));
+    if (!path)
+        return LB_OK;
+    while (length > 1 && folder[length - 1] == '/')
+        length--;
+    bool in_folder =
+        slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
+    bool there = lstat(path, &status) == 0;
+    if (there &&
+        (stat(path, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))))
+        return LB_OK; /* to open a pipe would end its reader, and a link to nothing makes a file */
+    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    if (file < 0 && errno == ENOENT && in_folder) /* the run's own, which does not exist yet */
+        return LB_OK;
+    if (file < 0)
+        return lb_fail(err, LB_INVALID, "--benchmark_out=%s: %s", path, strerror(errno));
+    close(file);
+    if (!there)
+        unlink(path);
+    return LB_OK;
+}
+
 /* Errors are those of lb_sweep. */
 static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, struct lb_error *err)
 {
@@ -178,7 +211,7 @@ static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, str
     sweep->count = plan->count;
     for (size_t i = 0; i < plan->count; i++)
         sweep->cases[i] = plan->cases[i];
-    LB_CHECK(lb_check_derived_outputs(session->options, err));
+    LB_CHECK(check_outputs(session->options, err));
     LB_CHECK(lb_settings_to_header(session->options, &sampler, sweep->cases, sweep->count,
                                    session->libraries, &sweep->header, err));
     json_t *environment = json_object_get(sweep->header, "environment");
@@ -259,7 +292,7 @@ static enum lb_status resume(struct sweep *sweep, struct lb_session *session,
     json_t *details = NULL, *environment;
     char what[256];
     size_t done_count;
-    LB_TRY(lb_check_derived_outputs(options, err));
+    LB_TRY(check_outputs(options, err));
     lb_run_folder(options->words[0], sweep->folder, sizeof(sweep->folder));
     LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
     LB_TRY(check_resumable(&run, sweep->folder, err));
@@ -598,6 +631,61 @@ static void say_noisy(const struct lb_options *options, const struct lb_run *run
                         " --retry noisy");
 }
 
+/* lb_file_writer */
+static enum lb_status write_json(FILE *out, const void *run, struct lb_error *err)
+{
+    (void)err;
+    lb_export_formats->write(run, out);
+    return LB_OK;
+}
+
+/* Prints the table on stdout (Google Benchmark JSON with --benchmark_format=json), draws the
+ * pictures into the folder, writes the file of --benchmark_out, and lists on stderr where
+ * everything is. Without gnuplot there are no pictures, which is reported and is no failure. */
+static enum lb_status derive_outputs(const struct lb_run *run, const char *folder,
+                                 const struct lb_options *options, bool listed,
+                                 struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    struct lb_grouped_run grouped = {0};
+    char machine[1024], word[4 * 4096 + 4];
+    struct lb_picture_report report = {0};
+    struct lb_error why;
+
+    /* Files first, because a reader of stdout may go away before the table ends. */
+    lb_group_run(run, NULL, &grouped);
+    if (options->benchmark_out)
+        LB_TRY(lb_write_file_atomically(options->benchmark_out, write_json, run, err));
+    enum lb_status drawn = lb_pictures_draw(&grouped, folder, options->plots, &report, &why);
+    lb_shell_word(folder, word, sizeof(word));
+    if (drawn == LB_ABSENT)
+        snprintf(report.notes, sizeof(report.notes),
+                 "no pictures: %.200s; once it is, bench-lstm --resume %.1000s draws them",
+                 why.text, word);
+    else if (drawn != LB_OK)
+        snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
+    if (options->benchmark_json) {
+        lb_export_formats->write(run, stdout);
+    } else if (listed) {
+        lb_table_print_summary(stdout, &grouped);
+    } else {
+        lb_run_machine_line(run, machine, sizeof(machine));
+        printf("%s\n", machine);
+        lb_table_print(stdout, &grouped);
+    }
+    fflush(stdout);
+    if (!options->quiet)
+        fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
+    if (!options->quiet && report.pictures > 0)
+        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder,
+                report.pictures);
+    if (!options->quiet && report.notes[0])
+        fprintf(stderr, "%s\n", report.notes);
+done:
+    lb_grouped_run_free(&grouped);
+    return st;
+}
+
 enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
                                int *exit_code, struct lb_error *err)
 {
@@ -605,7 +693,7 @@ enum lb_status lb_sweep_finish(const struct lb_session *session, const char *fol
     enum lb_status st = LB_OK;
     LB_TRY(lb_run_read_by(folder, LB_BY_DEFAULT, &run, err));
     lb_warn(run.doubt);
-    st = lb_derive_outputs(&run, folder, session->options, listed, err);
+    st = derive_outputs(&run, folder, session->options, listed, err);
     say_noisy(session->options, &run, folder);
     bool failed = false, fine = run.count == 0 && json_object_get(run.header, "shard");
     for (size_t i = 0; i < run.count; i++) {

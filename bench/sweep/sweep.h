@@ -28,7 +28,8 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
 enum lb_status lb_sweep_resume(struct lb_session *session, int *exit_code, struct lb_error *err);
 
 /* Reads the finished run in the folder, writes everything that is derived from it, and says which
- * cases were noisy and how an interrupted run is continued. listed: as in lb_derive_outputs. */
+ * cases were noisy and how an interrupted run is continued. listed: the problems were printed while
+ * they ran, and of the table only the summary is. */
 enum lb_status lb_sweep_finish(const struct lb_session *session, const char *folder, bool listed,
                                int *exit_code, struct lb_error *err);
 

@@ -1,16 +1,10 @@
-/* What is derived from the records of a run: table, pictures, other formats. */
-#include "run/derived_outputs.h"
+/* --export and --plot: what is made of the records of a run. */
+#include "commands/commands.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/atomic_file.h"
 #include "base/text.h"
-#include "plot/grouped_run.h"
 #include "plot/pictures.h"
 #include "report/export.h"
 #include "support/terminal.h"
@@ -22,34 +16,6 @@ struct export
     const struct lb_run *run;
 };
 
-enum lb_status lb_check_derived_outputs(const struct lb_options *options, struct lb_error *err)
-{
-    const char *path = options->benchmark_out, *folder = options->out ? options->out : "";
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    size_t length = strlen(folder);
-    struct stat status;
-    LB_CHECK(lb_pictures_check_kinds("--plots", options->plots, err));
-    if (!path)
-        return LB_OK;
-    while (length > 1 && folder[length - 1] == '/')
-        length--;
-    bool in_folder =
-        slash && (size_t)(slash - path) == length && strncmp(path, folder, length) == 0;
-    bool there = lstat(path, &status) == 0;
-    if (there &&
-        (stat(path, &status) != 0 || !(S_ISREG(status.st_mode) || S_ISDIR(status.st_mode))))
-        return LB_OK; /* to open a pipe would end its reader, and a link to nothing makes a file */
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0 && errno == ENOENT && in_folder) /* the run's own, which does not exist yet */
-        return LB_OK;
-    if (file < 0)
-        return lb_fail(err, LB_INVALID, "--benchmark_out=%s: %s", path, strerror(errno));
-    close(file);
-    if (!there)
-        unlink(path);
-    return LB_OK;
-}
-
 /* lb_file_writer */
 static enum lb_status write_export(FILE *out, const void *user, struct lb_error *err)
 {
@@ -57,51 +23,6 @@ static enum lb_status write_export(FILE *out, const void *user, struct lb_error 
     (void)err;
     export->format->write(export->run, out);
     return LB_OK;
-}
-
-enum lb_status lb_derive_outputs(const struct lb_run *run, const char *folder,
-                                 const struct lb_options *options, bool listed,
-                                 struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    struct lb_grouped_run grouped = {0};
-    char machine[1024], word[4 * 4096 + 4];
-    struct lb_picture_report report = {0};
-    struct lb_error why;
-
-    /* Files first, because a reader of stdout may go away before the table ends. */
-    lb_group_run(run, NULL, &grouped);
-    if (options->benchmark_out)
-        LB_TRY(lb_write_file_atomically(options->benchmark_out, write_export,
-                                        &(struct export){lb_export_formats, run}, err));
-    enum lb_status drawn = lb_pictures_draw(&grouped, folder, options->plots, &report, &why);
-    lb_shell_word(folder, word, sizeof(word));
-    if (drawn == LB_ABSENT)
-        snprintf(report.notes, sizeof(report.notes),
-                 "no pictures: %.200s; once it is, bench-lstm --resume %.1000s draws them",
-                 why.text, word);
-    else if (drawn != LB_OK)
-        snprintf(report.notes, sizeof(report.notes), "no pictures: %s", why.text);
-    if (options->benchmark_json) {
-        lb_export_formats->write(run, stdout);
-    } else if (listed) {
-        lb_table_print_summary(stdout, &grouped);
-    } else {
-        lb_run_machine_line(run, machine, sizeof(machine));
-        printf("%s\n", machine);
-        lb_table_print(stdout, &grouped);
-    }
-    fflush(stdout);
-    if (!options->quiet)
-        fprintf(stderr, "\nrecords   %s/%s\n", folder, LB_RUN_FILE_NAME);
-    if (!options->quiet && report.pictures > 0)
-        fprintf(stderr, "pictures  %s/plots, %zu, each as .svg and .png\n", folder,
-                report.pictures);
-    if (!options->quiet && report.notes[0])
-        fprintf(stderr, "%s\n", report.notes);
-done:
-    lb_grouped_run_free(&grouped);
-    return st;
 }
 
 /* Finds the format of that name. LB_INVALID lists the formats. */
