@@ -2,7 +2,6 @@
 #include "cli/options.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -221,12 +220,10 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
     int64_t sizes[LB_AXIS_COUNT] = {0};
     if (!files->weights && !files->inputs)
         return LB_OK;
-    for (size_t i = 0; i < 2; i++) {
-        const char *const lines[] = {"--case", "--cases"};
-        if (lb_option_given(options, lines[i]))
-            return lb_fail(err, LB_INVALID, "%s: the file of %s fixes sizes; give the others alone",
-                           lines[i], files->weights ? "--weights" : "--inputs");
-    }
+    if (options->selection.cases.count > 0)
+        return lb_fail(err, LB_INVALID, "%s: the file of %s fixes sizes; give the others alone",
+                       lb_option_given(options, "--case") ? "--case" : "--cases",
+                       files->weights ? "--weights" : "--inputs");
     for (size_t i = 0; files->weights && i < cells->count; i++)
         if (cells->values[i] != LB_CELL_STANDARD)
             return lb_fail(err, LB_INVALID,

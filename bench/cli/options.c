@@ -189,13 +189,11 @@ static enum lb_status set_framework(const struct lb_option_use *use, struct lb_e
 
 static enum lb_status set_loss_scale(const struct lb_option_use *use, struct lb_error *err)
 {
-    static const char dynamic[] = "dynamic";
-    bool is_dynamic = strncmp(use->value, dynamic, strlen(dynamic)) == 0;
-    const char *start = is_dynamic ? use->value + strlen(dynamic) : use->value;
-    double scale = is_dynamic && !*start ? LB_LOSS_SCALE_START
-                                         : number_of(start + (is_dynamic && *start == ':'));
-    bool malformed = is_dynamic && *start && *start != ':';
-    if (malformed || !(scale >= (is_dynamic ? 1 : 0)) || !(scale > 0) || !(scale < 0x1p128))
+    const char *text = use->value;
+    bool starts = strncmp(text, "dynamic:", 8) == 0;
+    bool is_dynamic = starts || strcmp(text, "dynamic") == 0;
+    double scale = is_dynamic && !starts ? LB_LOSS_SCALE_START : number_of(text + (starts ? 8 : 0));
+    if (!(scale >= (is_dynamic ? 1 : 0)) || !(scale > 0) || !(scale < 0x1p128))
         return refuse(use,
                       "must be a number above 0, dynamic, or dynamic:START with a START of 1 or "
                       "more",

@@ -257,10 +257,7 @@ static bool settle_projection(struct planner *p)
         return p->spans[LB_AXIS_PROJECTION].at == 0;
     }
     if (problem->projection == 0)
-        problem->projection =
-            problem->hidden / 4 < INT32_MAX ? (int32_t)(problem->hidden / 4) : INT32_MAX;
-    if (problem->projection == 0)
-        problem->projection = 1;
+        problem->projection = (int32_t)fmin(fmax((double)(problem->hidden / 4), 1), INT32_MAX);
     return true;
 }
 
@@ -346,8 +343,7 @@ static enum lb_status expand_grid(struct planner *p)
                            "%s is missing: a grid needs -T, -B and -H; or give --cases or --case",
                            lb_axis_table[needed[i]].flag);
     p->c = lb_case_defaults();
-    struct lb_case defaults = p->c;
-    set_spans(p, &defaults, 0);
+    set_spans(p, &p->c, 0);
     return expand(p, p->impls, p->impl_count);
 }
 
@@ -396,13 +392,11 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
                              struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct planner p = {
-        .selection = selection,
-        .registry = registry,
-        .plan = plan,
-        .seen = json_object(),
-        .err = err,
-    };
+    struct planner p = {.selection = selection,
+                        .registry = registry,
+                        .plan = plan,
+                        .seen = json_object(),
+                        .err = err};
     *plan = (struct lb_plan){0};
     LB_TRY(check_projection(selection, err));
     LB_TRY(choose_impls(&p));

@@ -2,7 +2,6 @@
  * --against: two builds of this program, whose fresh processes measure each case alternately. */
 #include "commands/commands.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -3,9 +3,7 @@
 #include "commands/commands.h"
 
 #include <ctype.h>
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,9 +1,7 @@
 /* --list and --plan: what a sweep would run, which of it can run here, and what it would need. */
 #include "commands/commands.h"
 
-#include <jansson.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"

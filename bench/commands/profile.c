@@ -2,8 +2,6 @@
 #include "commands/commands.h"
 
 #include <math.h>
-#include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -112,24 +110,11 @@ static void print_row(const struct lb_row *row, const struct lb_profile *profile
     fflush(stdout); /* a trace that follows may end the process */
 }
 
-static void print_kernels(const struct lb_options *options, const struct lb_impl *impl,
-                          const struct lb_case *c)
-{
-    struct lb_row traced = lb_row_make(c);
-    if (impl->memory == LB_DEVICE)
-        run_case(options, impl, c, NULL, &traced);
-    else
-        lb_row_print(&traced.reason, "it runs on the host, without GPU kernels");
-    lb_row_print(&traced.kernels_reason, "%s", traced.reason);
-    lb_kernels_print(stdout, &traced);
-    lb_row_free(&traced);
-}
-
 enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
                                struct lb_error *err)
 {
     struct lb_registry registry = {0};
-    struct lb_row row = {0};
+    struct lb_row row = {0}, traced = {0};
     struct lb_case c;
     const struct lb_impl_entry *impl_entry;
     struct lb_profile profile = {.calls = (size_t)options->profile_calls};
@@ -154,13 +139,21 @@ enum lb_status lb_profile_case(const struct lb_options *options, int *exit_code,
         lb_row_print(&row.reason, "%s", impl_entry->absent);
     }
     print_row(&row, &profile);
-    if (options->kernels && row.verdict == LB_VERDICT_OK)
-        print_kernels(options, impl_entry->impl, &c);
+    if (options->kernels && row.verdict == LB_VERDICT_OK) { /* of one more call */
+        traced = lb_row_make(&c);
+        if (impl_entry->memory == LB_DEVICE)
+            run_case(options, impl_entry->impl, &c, NULL, &traced);
+        else
+            lb_row_print(&traced.reason, "it runs on the host, without GPU kernels");
+        lb_row_print(&traced.kernels_reason, "%s", traced.reason);
+        lb_kernels_print(stdout, &traced);
+    }
     *exit_code = row.verdict == LB_VERDICT_OK         ? LB_EXIT_FINE
                  : lb_verdict_is_failure(row.verdict) ? LB_EXIT_FAILED
                                                       : LB_EXIT_NOTHING;
 done:
     lb_row_free(&row);
+    lb_row_free(&traced);
     lb_registry_destroy(&registry);
     return st;
 }

@@ -2,7 +2,6 @@
 #include "run/device_query.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"

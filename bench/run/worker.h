@@ -8,9 +8,6 @@
 
 #include "case/probe.h"
 #include "cli/options.h"
-#include "measure/sampler.h"
-#include "model/registry.h"
-#include "record/record.h"
 
 /* Programs that print the same number with --version can use each other's workers. */
 #define LB_WORKER_PROTOCOL 2

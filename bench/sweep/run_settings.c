@@ -2,7 +2,6 @@
 #include "sweep/sweep.h"
 
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -2,8 +2,6 @@
 #ifndef LB_SWEEP_H
 #define LB_SWEEP_H
 
-#include <stdio.h>
-
 #include "run/worker.h"
 
 /* Runs the plan, which lb_sweep_filter has seen, and records it in a new folder. *exit_code: the
