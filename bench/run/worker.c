@@ -53,12 +53,6 @@ struct lb_pool {
     json_t *ceilings; /* owned; NULL: none */
 };
 
-/* The loss of a worker, for the row of its case. */
-struct fault {
-    enum lb_verdict verdict; /* LB_VERDICT_OK: no worker was lost */
-    bool innocent;           /* something killed the worker from outside: the case is run again */
-};
-
 /* A request and its answer; worker.h describes both. */
 struct exchange {
     json_t *request;   /* owned */
@@ -66,7 +60,8 @@ struct exchange {
     double sampling_s; /* of run: how long the phase "sample" may take */
     json_t *reply;     /* of the latest message that has one; owned */
     bool ended, unfit; /* that was the last message; the worker must not serve another request */
-    struct fault fault;
+    enum lb_verdict lost; /* what the loss of the worker means; LB_VERDICT_OK: it was not lost */
+    bool innocent;        /* something killed it from outside: the case is run again */
 };
 
 void lb_pool_limit(struct lb_pool *pool, const struct lb_options *options)
@@ -227,8 +222,8 @@ static void describe_end(struct worker *worker, struct exchange *exchange, struc
     int status = end_process(worker), killer = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     double kills = lb_oom_kills("");
     bool starved = left && killer == SIGKILL && kills > worker->oom_kills;
-    exchange->fault.verdict = starved ? LB_VERDICT_OOM : left ? LB_VERDICT_CRASH : LB_VERDICT_ERROR;
-    exchange->fault.innocent = left && killer == SIGKILL && !starved;
+    exchange->lost = starved ? LB_VERDICT_OOM : left ? LB_VERDICT_CRASH : LB_VERDICT_ERROR;
+    exchange->innocent = left && killer == SIGKILL && !starved;
     if (!left)
         lb_fail(err, LB_FAILED, "closed its connection to the program in %s, but went on running",
                 phase);
@@ -254,7 +249,7 @@ static double boot_ns(void)
 }
 
 /* Waits for the worker's next message, a new reference. LB_INTERRUPTED. LB_FAILED: the worker was
- * lost, and exchange->fault and err say why: it left, was silent too long, held too much memory, or
+ * lost, and exchange->lost and err say why: it left, was silent too long, held too much memory, or
  * its message can't be read. */
 static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
                             json_t **message, struct lb_error *err)
@@ -268,7 +263,7 @@ static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct 
     for (;;) {
         enum lb_status st = lb_channel_receive(&worker->channel, WATCH_MS, message, &why);
         if (st == LB_INVALID) {
-            exchange->fault.verdict = LB_VERDICT_ERROR;
+            exchange->lost = LB_VERDICT_ERROR;
             return lb_fail(err, LB_FAILED,
                            "wrote something else to its connection to the program in %s: %.200s",
                            exchange->phase, why.text);
@@ -287,12 +282,12 @@ static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct 
         silent_ns += fmin(now - last, STILL_MS * 1e6);
         last = now;
         if (silent_ns > limit_s * 1e9) {
-            exchange->fault.verdict = LB_VERDICT_TIMEOUT;
+            exchange->lost = LB_VERDICT_TIMEOUT;
             return lb_fail(err, LB_FAILED, "%s did not return within %.3g s", exchange->phase,
                            limit_s);
         }
         if (over_memory(worker, pool->memory_bytes, err)) {
-            exchange->fault.verdict = LB_VERDICT_OOM;
+            exchange->lost = LB_VERDICT_OOM;
             return LB_FAILED;
         }
     }
@@ -306,7 +301,7 @@ static void end_exchange(struct exchange *exchange)
     json_decref(exchange->reply);
 }
 
-/* The status of the last message, with its reason; LB_FAILED with the fault: it is no message. */
+/* The status of the last message, with its reason; LB_FAILED, and it is lost: it is no message. */
 static enum lb_status take_message(struct exchange *exchange, const json_t *message,
                                    struct lb_error *err)
 {
@@ -331,14 +326,14 @@ static enum lb_status take_message(struct exchange *exchange, const json_t *mess
         if (status != LB_OK)
             lb_fail(err, LB_FAILED, "%s", why[0] ? why : "no reason was given");
     } else {
-        exchange->fault.verdict = LB_VERDICT_ERROR;
+        exchange->lost = LB_VERDICT_ERROR;
         return lb_fail(err, LB_FAILED, "a message of its worker is no event");
     }
     return (enum lb_status)status;
 }
 
 /* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
- * LB_FAILED with exchange->fault: the worker was lost, or a message can't be read, so that it is
+ * LB_FAILED with exchange->lost: the worker was lost, or a message can't be read, so that it is
  * not to be trusted with the next request. Such a worker, or an unfit one, has left the pool.
  * LB_INVALID: the request is NULL, as of a path that is not UTF-8. LB_INTERRUPTED. */
 static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
@@ -360,7 +355,7 @@ static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct ex
             st = take_message(exchange, message, err);
         json_decref(message);
     }
-    if (exchange->fault.verdict != LB_VERDICT_OK || exchange->unfit)
+    if (exchange->lost != LB_VERDICT_OK || exchange->unfit)
         drop(pool, worker);
     return st;
 }
@@ -407,7 +402,7 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
     enum lb_status st = ask_named(pool, path, &exchange, &why);
     if (st == LB_OK)
         st = read_plugin(exchange.reply, &impl_entry, variants, &why);
-    if (exchange.fault.verdict != LB_VERDICT_OK)
+    if (exchange.lost != LB_VERDICT_OK)
         st = lb_fail(err, LB_INVALID, "--plugin %s: %s", path, why.text);
     else if (st != LB_OK)
         lb_fail(err, st, "%s", why.text);
@@ -456,7 +451,7 @@ static enum lb_status ask_library(struct lb_pool *pool, struct lb_impl_entry *im
     enum lb_status st = ask(pool, worker, &exchange, &why);
     if (st != LB_INTERRUPTED) {
         char reason[sizeof(why.text) + 64];
-        bool lost = exchange.fault.verdict != LB_VERDICT_OK;
+        bool lost = exchange.lost != LB_VERDICT_OK;
         snprintf(reason, sizeof(reason), "%s%s%.400s", lost ? impl_entry->library->name : "",
                  lost ? " can't be loaded: " : "", why.text);
         lb_library_add(libraries, impl_entry,
@@ -543,15 +538,15 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
     }
 }
 
-/* Has the worker run the job, or trace its kernels, and replaces the row. LB_FAILED with *fault:
- * the worker was lost. */
+/* Has the worker run the job, or trace its kernels, and replaces the row, also by one that says why
+ * there is no other. *innocent: the worker was killed from outside. LB_OK, LB_INTERRUPTED. */
 static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
                               const struct lb_impl_entry *impl_entry, const struct lb_job *job,
-                              bool kernels, struct lb_row *row, struct fault *fault,
-                              struct lb_error *err)
+                              bool kernels, struct lb_row *row, bool *innocent)
 {
     struct lb_row measured;
     struct lb_error why;
+    double start = lb_now_ns();
     const struct lb_sampler_options *sampler = &job->sampler;
     struct exchange exchange = {.phase = "start", .sampling_s = sampler->max_ns / 1e9};
     exchange.request = json_pack(
@@ -564,18 +559,22 @@ static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
         "memory_bytes", pool->memory_bytes, "ceilings", pool->ceilings);
     settle_others(pool, worker);
     enum lb_status st = ask(pool, worker, &exchange, &why);
-    *fault = exchange.fault;
+    bool lost = exchange.lost != LB_VERDICT_OK;
+    *innocent = exchange.innocent;
     if (st == LB_OK && lb_row_from_json(exchange.reply, &measured, &why) == LB_OK) {
         lb_row_free(row);
         *row = measured;
-    } else if (fault->verdict != LB_VERDICT_OK) {
-        lb_fail(err, st, "%s", why.text);
     } else if (st != LB_INTERRUPTED) {
-        fault->verdict = LB_VERDICT_ERROR;
-        st = lb_fail(err, LB_FAILED, "%s: %.360s",
-                     st == LB_OK ? "its row can't be read" : "its worker refuses the case",
+        row->verdict = lost ? exchange.lost : LB_VERDICT_ERROR;
+        lb_row_print(&row->reason, "%s%s",
+                     lost          ? ""
+                     : st == LB_OK ? "its row can't be read: "
+                                   : "its worker refuses the case: ",
                      why.text);
-        drop(pool, worker);
+        row->elapsed_ns = lb_now_ns() - start;
+        if (!lost)
+            drop(pool, worker);
+        st = LB_OK;
     }
     end_exchange(&exchange);
     return st;
@@ -587,70 +586,50 @@ static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
 static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                           const struct lb_job *job, struct lb_row *row)
 {
-    struct worker *worker = NULL;
+    struct worker *worker;
     struct lb_row traced = lb_row_make(job->c);
-    struct fault fault;
-    struct lb_error why = {""};
-    enum lb_status st = LB_ABSENT;
+    struct lb_error why;
+    bool innocent;
     if (impl_entry->memory != LB_DEVICE)
-        lb_fail(&why, LB_ABSENT, "it runs on the host, without GPU kernels");
-    else
-        st = find_or_start(pool, "kernel trace", &worker, &why);
-    if (st == LB_OK)
-        st = run_job(pool, worker, impl_entry, job, true, &traced, &fault, &why);
-    if (st == LB_OK && traced.verdict == LB_VERDICT_OK) {
+        lb_row_print(&traced.reason, "it runs on the host, without GPU kernels");
+    else if (find_or_start(pool, "kernel trace", &worker, &why) != LB_OK)
+        lb_row_print(&traced.reason, "%s", why.text);
+    else if (run_job(pool, worker, impl_entry, job, true, &traced, &innocent) != LB_OK)
+        lb_row_print(&traced.reason, "the run was stopped before the trace ended");
+    if (traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
         traced.kernels = (struct lb_kernels){0};
         lb_row_warn(row, "%s", traced.warning);
     } else {
-        lb_row_print(&row->kernels_reason, "%s",
-                     st == LB_OK            ? traced.reason
-                     : st == LB_INTERRUPTED ? "the run was stopped before the trace ended"
-                                            : why.text);
+        lb_row_print(&row->kernels_reason, "%s", traced.reason);
     }
     lb_row_free(&traced);
     drop(pool, find_named(pool, "kernel trace"));
 }
 
-static enum lb_status try_job(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
-                              const struct lb_job *job, struct lb_row *row, struct fault *fault,
-                              struct lb_error *err)
-{
-    const char *usual = impl_entry->plugin ? impl_entry->plugin : "";
-    struct worker *worker = find_named(pool, usual);
-    *fault = (struct fault){.verdict = LB_VERDICT_OK};
-    *row = lb_row_make(job->c);
-    /* A plug-in that keeps its first number of threads needs a new worker for another one. */
-    if (impl_entry->plugin && impl_entry->traits & LB_THREADS_ONCE && worker &&
-        worker->threads > 0 && worker->threads != job->c->threads)
-        drop(pool, worker);
-    LB_CHECK(find_or_start(pool, job->process ? job->process : usual, &worker, err));
-    worker->threads = job->c->threads;
-    return run_job(pool, worker, impl_entry, job, false, row, fault, err);
-}
-
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err)
 {
-    struct fault fault;
-    struct lb_error why = {""};
-    double start = lb_now_ns();
-    enum lb_status st = try_job(pool, impl_entry, job, row, &fault, &why);
-    if (fault.innocent) {
-        fprintf(stderr, "warning: %s: %s: it is run again\n", LB_CASE_TEXT(job->c), why.text);
-        lb_row_free(row);
-        st = try_job(pool, impl_entry, job, row, &fault, &why);
+    const char *usual = impl_entry->plugin ? impl_entry->plugin : "";
+    bool innocent = true;
+    enum lb_status st = LB_OK;
+    for (int attempt = 0; attempt < 2 && innocent; attempt++) {
+        struct worker *worker = find_named(pool, usual);
+        if (attempt > 0) {
+            fprintf(stderr, "warning: %s: %s: it is run again\n", LB_CASE_TEXT(job->c),
+                    row->reason);
+            lb_row_free(row);
+        }
+        *row = lb_row_make(job->c);
+        /* A plug-in that keeps its first number of threads needs a new worker for another one. */
+        if (impl_entry->plugin && impl_entry->traits & LB_THREADS_ONCE && worker &&
+            worker->threads > 0 && worker->threads != job->c->threads)
+            drop(pool, worker);
+        LB_CHECK(find_or_start(pool, job->process ? job->process : usual, &worker, err));
+        worker->threads = job->c->threads;
+        st = run_job(pool, worker, impl_entry, job, false, row, &innocent);
     }
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
         trace_kernels(pool, impl_entry, job, row);
-    if (fault.verdict != LB_VERDICT_OK) {
-        /* A fault discards even a finished row, because `destroy` is part of the case. */
-        lb_row_free(row);
-        *row = lb_row_make(job->c);
-        row->verdict = fault.verdict;
-        lb_row_print(&row->reason, "%s", why.text);
-        row->elapsed_ns = lb_now_ns() - start;
-        return LB_OK;
-    }
-    return st == LB_OK ? LB_OK : lb_fail(err, st, "%s", why.text);
+    return st == LB_OK ? LB_OK : lb_fail(err, st, "interrupted");
 }

@@ -45,22 +45,17 @@ struct launch {
 
 /* ---- Processes ---- */
 
-/* The command line of a process. The words are borrowed, but for the array. */
-struct words {
-    const char **items;
-    size_t count;
-};
-
 /* Begins a command line: the options of the user that have an effect on the command, but for those
- * that each process gets anew or that name a file to write. There is room for 16 more words. */
-static void begin_words(const struct lb_options *options, enum lb_command command,
-                        struct words *words)
+ * that each process gets anew or that name a file to write. There is room for 17 more words. The
+ * caller frees the array. */
+static const char **begin_words(const struct lb_options *options, enum lb_command command,
+                                size_t *count)
 {
     static const char *const dropped[] = {"--devices", "--device", "--time-budget", "--verbose",
                                           "--benchmark_out"};
-    words->count = 0;
-    words->items = lb_needed(calloc((size_t)options->argc + 18, sizeof(*words->items)));
-    words->items[words->count++] = "bench-lstm";
+    const char **words = lb_needed(calloc((size_t)options->argc + 18, sizeof(*words)));
+    *count = 0;
+    words[(*count)++] = "bench-lstm";
     for (int i = 1, next; i < options->argc; i = next) {
         const char *value;
         const struct lb_option *option = lb_option_match(options->argv[i], &value);
@@ -69,17 +64,12 @@ static void begin_words(const struct lb_options *options, enum lb_command comman
         for (size_t k = 0; k < sizeof(dropped) / sizeof(dropped[0]); k++)
             kept = kept && strcmp(option->name, dropped[k]) != 0;
         for (; kept && i < next; i++)
-            words->items[words->count++] = options->argv[i];
+            words[(*count)++] = options->argv[i];
     }
+    return words;
 }
 
-static void add_words(struct words *words, const char *option, const char *value)
-{
-    words->items[words->count++] = option;
-    words->items[words->count++] = value;
-}
-
-static enum lb_status start(struct part *part, struct words *words, struct lb_error *err)
+static enum lb_status start(struct part *part, const char **words, struct lb_error *err)
 {
     char all[LB_CPU_LIST_SIZE];
     int ends[2];
@@ -92,7 +82,7 @@ static enum lb_status start(struct part *part, struct words *words, struct lb_er
     lb_allowed_cpus(all);
     if (part->cpus[0])
         lb_bind_cpus(part->cpus); /* which the process inherits */
-    int failed = lb_spawn("/proc/self/exe", &actions, (char **)(uintptr_t)words->items, &part->pid);
+    int failed = lb_spawn("/proc/self/exe", &actions, (char **)(uintptr_t)words, &part->pid);
     if (part->cpus[0])
         lb_bind_cpus(all);
     posix_spawn_file_actions_destroy(&actions);
@@ -172,31 +162,35 @@ static enum lb_status start_part(struct launch *launch, struct part *part, bool 
                                  struct lb_error *err)
 {
     const struct lb_options *options = launch->session->options;
-    struct words words = {NULL, 0};
+    size_t count;
     char shard[48], device[16], budget[32];
     double left = plans ? 0 : options->time_budget_s - (lb_now_ns() - launch->start_ns) / 1e9;
     snprintf(shard, sizeof(shard), "%zu/%zu", (size_t)(part - launch->parts) + 1, launch->count);
     snprintf(device, sizeof(device), "%d", part->device);
     snprintf(budget, sizeof(budget), "%g", fmax(left, 1e-9));
-    begin_words(options, plans ? LB_CMD_SWEEP : LB_CMD_RESUME, &words);
-    if (plans) {
-        add_words(&words, "--sweep", "--quiet");
-        add_words(&words, "--shard", shard);
-        if (options->selection.axes[LB_AXIS_DTYPE].count > 0 &&
-            !lb_option_given(options, "--dtype")) /* a shard of its own has f32 alone */
-            add_words(&words, "--dtype", LB_QUICK_DTYPES);
-        add_words(&words, "--device", device);
-        add_words(&words, "--out", part->folder);
-    } else {
-        add_words(&words, "--resume", part->folder);
-        if (options->verbose)
-            words.items[words.count++] = "--verbose";
-    }
-    add_words(&words, "--plots", "none");
-    if (isfinite(left))
-        add_words(&words, "--time-budget", budget);
-    enum lb_status st = start(part, &words, err);
-    free(words.items);
+    bool quick_dtypes = options->selection.axes[LB_AXIS_DTYPE].count > 0 &&
+                        !lb_option_given(options, "--dtype"); /* else a shard has f32 alone */
+    const struct {
+        bool given;
+        const char *option, *value;
+    } own[] = {
+        {plans, "--sweep", "--quiet"},
+        {plans, "--shard", shard},
+        {plans && quick_dtypes, "--dtype", LB_QUICK_DTYPES},
+        {plans, "--device", device},
+        {true, plans ? "--out" : "--resume", part->folder},
+        {true, "--plots", "none"},
+        {isfinite(left), "--time-budget", budget},
+        {!plans && options->verbose, "--verbose", NULL},
+    };
+    const char **words = begin_words(options, plans ? LB_CMD_SWEEP : LB_CMD_RESUME, &count);
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+        if (own[i].given) {
+            words[count++] = own[i].option;
+            words[count++] = own[i].value;
+        }
+    enum lb_status st = start(part, words, err);
+    free(words);
     return st;
 }
 

@@ -86,8 +86,7 @@ enum lb_status lb_gbench_configure(size_t argc, char *const *argv, const char *f
         return rest.empty()
                    ? LB_OK
                    : lb_fail(err, LB_INVALID,
-                             "%s: Google Benchmark has no such option, or it takes another "
-                             "value",
+                             "%s: Google Benchmark has no such option, or it takes another value",
                              rest.c_str());
     });
 }
