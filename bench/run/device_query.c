@@ -119,12 +119,10 @@ enum lb_status lb_ceilings_print(struct lb_session *session, struct lb_error *er
     struct lb_device_info info;
     struct lb_machine published;
     struct lb_error why = {""};
-    enum lb_status st = lb_cpu_ceilings_measure(cpu_seconds, (double)INFINITY, &figures, err);
-    if (st != LB_OK)
-        return st;
+    LB_CHECK(lb_cpu_ceilings_measure(cpu_seconds, (double)INFINITY, &figures, err));
     printf("CPUs, %d core%s\n", figures.cores, figures.cores == 1 ? "" : "s");
     lb_ceilings_print_figures(stdout, &figures, NULL);
-    st = see_gpu(session, &why);
+    enum lb_status st = see_gpu(session, &why);
     if (st == LB_ABSENT) {
         printf("no GPU was measured: %s\n", why.text);
         return LB_OK;

@@ -113,43 +113,34 @@ static struct worker *find_named(const struct lb_pool *pool, const char *name)
     return worker;
 }
 
-static enum lb_status spawn_worker(const struct lb_pool *pool, int fd, pid_t *pid,
-                                   struct lb_error *err)
-{
-    char parent[32], ordinal[16];
-    snprintf(parent, sizeof(parent), "%ld", (long)getpid());
-    snprintf(ordinal, sizeof(ordinal), "%d", pool->device);
-    char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, fd, WORKER_FD);
-    /* What an implementation prints must not mix with the program's output. */
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    int failed = lb_spawn(pool->program ? pool->program : "/proc/self/exe", &actions, argv, pid);
-    posix_spawn_file_actions_destroy(&actions);
-    if (failed)
-        return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(failed));
-    lb_watch_child(*pid);
-    return LB_OK;
-}
-
 /* The worker of that name, started when none is alive. LB_FAILED with the system's reason. */
 static enum lb_status find_or_start(struct lb_pool *pool, const char *name, struct worker **worker,
                                     struct lb_error *err)
 {
     int ends[2];
     pid_t pid;
+    char parent[32], ordinal[16];
+    char *const argv[] = {"bench-lstm", "--worker", parent, ordinal, NULL};
+    posix_spawn_file_actions_t actions;
     *worker = find_named(pool, name);
     if (*worker)
         return LB_OK;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(errno));
-    enum lb_status st = spawn_worker(pool, ends[1], &pid, err);
+    snprintf(parent, sizeof(parent), "%ld", (long)getpid());
+    snprintf(ordinal, sizeof(ordinal), "%d", pool->device);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], WORKER_FD);
+    /* What an implementation prints must not mix with the program's output. */
+    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    int failed = lb_spawn(pool->program ? pool->program : "/proc/self/exe", &actions, argv, &pid);
+    posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
-    if (st != LB_OK) {
+    if (failed) {
         close(ends[0]);
-        return st;
+        return lb_fail(err, LB_FAILED, "starting a worker failed: %s", strerror(failed));
     }
+    lb_watch_child(pid);
     *worker = lb_needed(calloc(1, sizeof(**worker)));
     **worker = (struct worker){.pid = pid,
                                .channel = {.fd = ends[0]},

@@ -382,9 +382,9 @@ static enum lb_status serve_device(struct server *server, const json_t *request,
                                    struct lb_error *err)
 {
     (void)request;
-    enum lb_status st = lb_device_open(server->device, err);
-    *reply = st == LB_OK ? lb_device_to_json(lb_device_known(NULL)) : NULL;
-    return st;
+    LB_CHECK(lb_device_open(server->device, err));
+    *reply = lb_device_to_json(lb_device_known(NULL));
+    return LB_OK;
 }
 
 /* lb_ceilings_observer.figure: what is known reaches the program before the next figure is tried.
@@ -404,11 +404,10 @@ static enum lb_status serve_ceilings(struct server *server, const json_t *reques
     double seconds = json_number_value(json_object_get(request, "seconds"));
     struct lb_ceilings ceilings;
     const struct lb_ceilings_observer observer = {server, send_figure};
-    enum lb_status st = lb_device_open(server->device, err);
-    if (st == LB_OK)
-        st = lb_ceilings_measure(seconds, &ceilings, &observer, err);
-    *reply = st == LB_OK ? lb_ceilings_to_json(&ceilings) : NULL;
-    return st;
+    LB_CHECK(lb_device_open(server->device, err));
+    LB_CHECK(lb_ceilings_measure(seconds, &ceilings, &observer, err));
+    *reply = lb_ceilings_to_json(&ceilings);
+    return LB_OK;
 }
 
 static void serve(struct server *server, const json_t *request)

@@ -470,8 +470,8 @@ static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_
     }
     lb_progress_done(&sweep->progress, lb_verdict_is_failure(row->verdict),
                      row->verdict == LB_VERDICT_SKIPPED);
-    enum lb_status st = lb_run_append(&sweep->file, row, err);
-    if (st == LB_OK && sweep->left) {
+    LB_CHECK(lb_run_append(&sweep->file, row, err));
+    if (sweep->left) {
         const char *problem = LB_PROBLEM_TEXT(&row->c);
         struct lb_run *table = &sweep->table;
         lb_progress_clear(&sweep->progress);
@@ -481,7 +481,7 @@ static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_
         if (add_count(sweep->left, problem, -1) <= 0)
             print_problem(sweep, problem);
     }
-    return st;
+    return LB_OK;
 }
 
 /* ---- Running all cases ---- */
