@@ -233,24 +233,6 @@ static void print_table(const struct criteria *criteria)
     putchar('\n');
 }
 
-static void print_slow(const struct criteria *criteria)
-{
-    size_t i;
-    json_t *rule;
-    printf("runs      not %s\n", lb_json_text(criteria->file, "fast", ""));
-    lb_print_labelled("instead   ", lb_json_text(criteria->file, "instead", ""));
-    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
-    {
-        if (rule_holds(criteria, rule))
-            continue;
-        const char *setting = json_string_value(json_array_get(json_object_get(rule, "needs"), 0));
-        printf("\n%s=%s\n", setting, value_of(criteria, setting));
-        lb_print_labelled("  then    ", lb_json_text(rule, "unmet", ""));
-        lb_print_labelled("  suggest ", lb_json_text(rule, "suggest", ""));
-        lb_print_labelled("  changes ", lb_json_text(rule, "changes", ""));
-    }
-}
-
 /* The row of an implementation ("name", "name:variant", or "name:auto", the default) and a pass that
  * has a time and the problem that the axes choose. */
 static const struct lb_row *find_row(const struct lb_run *run, const struct lb_axis *axes,
@@ -346,10 +328,19 @@ static void print_layer(const struct criteria *criteria)
     expand(criteria, "title", false, title, sizeof(title));
     printf("%s\n\n", title);
     print_table(criteria);
+    printf("runs      %s%s\n", met ? "" : "not ", lb_json_text(criteria->file, "fast", ""));
     if (!met)
-        print_slow(criteria);
-    else
-        printf("runs      %s\n", lb_json_text(criteria->file, "fast", ""));
+        lb_print_labelled("instead   ", lb_json_text(criteria->file, "instead", ""));
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
+    {
+        if (rule_holds(criteria, rule))
+            continue;
+        const char *setting = word_of(json_object_get(rule, "needs"), 0);
+        printf("\n%s=%s\n", setting, value_of(criteria, setting));
+        lb_print_labelled("  then    ", lb_json_text(rule, "unmet", ""));
+        lb_print_labelled("  suggest ", lb_json_text(rule, "suggest", ""));
+        lb_print_labelled("  changes ", lb_json_text(rule, "changes", ""));
+    }
     if (algorithm && met)
         printf("algorithm %s\n", algorithm);
     putchar('\n');

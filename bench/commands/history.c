@@ -201,25 +201,6 @@ static void print_history(const struct lb_run *runs, size_t count, const struct 
     fflush(stdout);
 }
 
-/* A panel is a data set of lines "run median change"; change is 1 where a new level begins. */
-static void write_panel(struct lb_drawing *drawing, const struct line *line, size_t panel)
-{
-    char setting[64];
-    size_t point = 0;
-    snprintf(setting, sizeof(setting), "panel_title[%zu]", panel);
-    lb_picture_text(drawing, setting, line->id);
-    fprintf(drawing->data, "# %s: number of the run, median in us, 1 at a change point\n",
-            line->id);
-    for (size_t r = 0; r < line->count; r++) {
-        bool changes = point < line->point_count && line->points[point] == r;
-        point += changes;
-        fprintf(drawing->data, "%zu", line->run[r] + 1);
-        lb_picture_number(drawing, line->median_ns[r] / 1e3);
-        fprintf(drawing->data, " %d\n", changes);
-    }
-    fputs("\n\n", drawing->data);
-}
-
 static enum lb_status write_picture(struct lb_drawing *drawing, const struct line *const *lines,
                                     size_t count, struct lb_error *err)
 {
@@ -236,8 +217,23 @@ static enum lb_status write_picture(struct lb_drawing *drawing, const struct lin
             "panels = %zu\ncolumns = %d\narray panel_title[%zu]\n"
             "machine = ''\nprogram = ''\nlegend = ''\n",
             count, count > 1 ? 2 : 1, count);
-    for (size_t i = 0; i < count; i++)
-        write_panel(drawing, lines[i], i + 1);
+    for (size_t i = 0; i < count; i++) { /* each panel has a data set */
+        const struct line *line = lines[i];
+        char setting[64];
+        size_t point = 0;
+        snprintf(setting, sizeof(setting), "panel_title[%zu]", i + 1);
+        lb_picture_text(drawing, setting, line->id);
+        fprintf(drawing->data, "# %s: number of the run, median in us, 1 at a change point\n",
+                line->id);
+        for (size_t r = 0; r < line->count; r++) {
+            bool changes = point < line->point_count && line->points[point] == r;
+            point += changes;
+            fprintf(drawing->data, "%zu", line->run[r] + 1);
+            lb_picture_number(drawing, line->median_ns[r] / 1e3);
+            fprintf(drawing->data, " %d\n", changes);
+        }
+        fputs("\n\n", drawing->data);
+    }
     return lb_picture_finish(drawing, "history.gp", err);
 }
 

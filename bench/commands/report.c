@@ -180,21 +180,6 @@ static json_t *problems_json(const struct lb_grouped_run *grouped, json_t *texts
     return list;
 }
 
-static enum lb_status add_comparison(const struct page *page, size_t base, json_t *list,
-                                     struct lb_error *err)
-{
-    struct lb_run_comparison comparison;
-    struct lb_compare_options how = lb_compare_defaults();
-    char base_path[PATH_SIZE];
-    how.judgement.margin = page->options->margin;
-    LB_CHECK(lb_compare_runs(&page->runs[base], page->grouped->run, &how, &comparison, err));
-    lb_report_name(page->options->words[base], base_path, sizeof(base_path));
-    const struct lb_report_names names = {base_path, page->path};
-    json_array_append_new(list, lb_report_json(&comparison, &names));
-    lb_run_comparison_free(&comparison);
-    return LB_OK;
-}
-
 /* A key of a run's header, the flag that sets it, and the number that needs no flag. */
 static const struct setting {
     const char *key, *flag;
@@ -293,11 +278,20 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
     const struct lb_grouped_run *grouped = page->grouped;
     json_t *comparisons = json_array();
     size_t count;
-    for (size_t i = 0; i + 1 < page->options->word_count; i++)
-        if (add_comparison(page, i, comparisons, err) != LB_OK) {
+    struct lb_compare_options how = lb_compare_defaults();
+    how.judgement.margin = page->options->margin;
+    for (size_t i = 0; i + 1 < page->options->word_count; i++) { /* with earlier runs */
+        struct lb_run_comparison comparison;
+        char base[PATH_SIZE];
+        const struct lb_report_names names = {base, page->path};
+        if (lb_compare_runs(&page->runs[i], grouped->run, &how, &comparison, err) != LB_OK) {
             json_decref(comparisons);
             return NULL;
         }
+        lb_report_name(page->options->words[i], base, sizeof(base));
+        json_array_append_new(comparisons, lb_report_json(&comparison, &names));
+        lb_run_comparison_free(&comparison);
+    }
     json_t *verdicts = json_array(), *all_series = json_array(), *price_texts = json_array();
     json_t *texts = json_object();
     for (int v = 0; v < LB_VERDICT_COUNT; v++)

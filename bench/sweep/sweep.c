@@ -137,24 +137,6 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
     return kept > 0 ? LB_OK : lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
 }
 
-static void note_shard(const struct lb_session *session, const struct lb_shard *shard,
-                       json_t *header)
-{
-    struct lb_case canaries[LB_CANARY_COUNT];
-    char hash[17];
-    if (shard->count == 0)
-        return;
-    json_t *texts = json_array();
-    lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
-    for (size_t i = 0; i < LB_CANARY_COUNT; i++)
-        json_array_append_new(texts, json_string(LB_CASE_TEXT(&canaries[i])));
-    snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
-    json_object_set_new(header, "shard",
-                        json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count",
-                                  shard->count, "plan", hash, "plan_cases",
-                                  (json_int_t)shard->plan_count, "canaries", texts));
-}
-
 /* Takes the canaries that the header's shard names, but for those of an implementation that another
  * build had. */
 static enum lb_status take_canaries(struct sweep *sweep, struct lb_error *err)
@@ -206,6 +188,7 @@ static enum lb_status check_outputs(const struct lb_options *options, struct lb_
 static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
+    const struct lb_shard *shard = &plan->shard;
     const struct lb_sampler_options sampler = lb_options_sampler(session->options);
     sweep->cases = lb_needed(calloc(plan->count + 1, sizeof(*sweep->cases)));
     sweep->count = plan->count;
@@ -215,7 +198,19 @@ static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, str
     LB_CHECK(lb_settings_to_header(session->options, &sampler, sweep->cases, sweep->count,
                                    session->libraries, &sweep->header, err));
     json_t *environment = json_object_get(sweep->header, "environment");
-    note_shard(session, &plan->shard, sweep->header);
+    if (shard->count > 0) {
+        struct lb_case canaries[LB_CANARY_COUNT];
+        char hash[17];
+        json_t *texts = json_array();
+        lb_canaries_choose(session->registry, session->gpu != NULL, shard->threads, canaries);
+        for (size_t i = 0; i < LB_CANARY_COUNT; i++)
+            json_array_append_new(texts, json_string(LB_CASE_TEXT(&canaries[i])));
+        snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)shard->plan_hash);
+        json_object_set_new(sweep->header, "shard",
+                            json_pack("{s:i, s:i, s:s, s:I, s:o}", "index", shard->index, "count",
+                                      shard->count, "plan", hash, "plan_cases",
+                                      (json_int_t)shard->plan_count, "canaries", texts));
+    }
     LB_CHECK(take_canaries(sweep, err));
     lb_gpu_annotate(session, environment);
     LB_CHECK(lb_name_folder(session->options->out, sweep->folder, sizeof(sweep->folder), err));
