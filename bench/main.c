@@ -25,8 +25,8 @@ static void on_signal(int number)
     signal(number, SIG_DFL);
 }
 
-/* A pipe has no reader any more. When it was that of stderr, nobody watches the program, which then
- * ends in good order; a reader of stdout that leaves ends the program at once, as is usual. */
+/* When the reader of stderr left, nobody watches the program, which then ends in good order; a
+ * reader of stdout that leaves ends the program at once, as is usual. */
 static void on_broken_pipe(int number)
 {
     if (lb_reader_left(stderr)) {
@@ -48,8 +48,7 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &action, NULL);
 }
 
-/* --baseline must name an implementation, and a variant, that exist. Warns before a long sweep, and
- * not in the table after it, when no case of the plan is of the baseline. */
+/* Warns before a long sweep, not after it, when no case of the plan is of the baseline. */
 static enum lb_status check_baseline(const struct lb_session *session, const struct lb_plan *plan,
                                      struct lb_error *err)
 {
@@ -171,8 +170,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     }
 }
 
-/* Opens the standard streams that the program got closed: else the next file that it opens would
- * get the number of one. */
+/* Else the next file that the program opens would get the number of one that it got closed. */
 static void open_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

@@ -19,8 +19,7 @@ static enum lb_status fail_empty(const struct lb_option *option, struct lb_error
 }
 
 /* Takes the words that follow the option, and moves *at to the last of them. `use` may already have
- * one, which stood after '='; a value that looks like an option can be given there. LB_INVALID: a
- * word is missing, empty or an option, or there is one too many. */
+ * one, which stood after '=', where it may look like an option. */
 static enum lb_status take_words(struct lb_option_use *use, int *at, struct lb_error *err)
 {
     const struct lb_option *option = use->option;

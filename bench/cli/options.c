@@ -266,8 +266,8 @@ static bool is_named(const char *word, const char *name, const char **value)
     return true;
 }
 
-/* Hands the word to Google Benchmark. Settings whose work the program does itself are refused: it
- * takes the samples, and warms up before them; to Google Benchmark a case is one iteration. */
+/* Refuses what the program does itself: it takes the samples, and warms up before them; to Google
+ * Benchmark a case is one iteration. */
 static enum lb_status set_benchmark(const struct lb_option_use *use, struct lb_error *err)
 {
     static const struct {

@@ -27,9 +27,8 @@ void lb_selection_free(struct lb_selection *selection)
     *selection = (struct lb_selection){0};
 }
 
-/* Adds the cases of a file or, where there is no such file, those of the builtin set of that name.
- * builtin: looks for the set alone. A folder does not count as a file, because runs may have the
- * name of a set. */
+/* Adds the cases of a file or, where there is no such file, or with builtin, those of the set of
+ * that name. A folder does not count as a file, because runs may have the name of a set. */
 static enum lb_status take_cases(struct lb_selection *s, const char *name, bool builtin,
                                  struct lb_error *err)
 {
@@ -206,9 +205,8 @@ static enum lb_status add_case(struct planner *p, struct lb_named_impl impl)
     return LB_OK;
 }
 
-/* Sets the values of each axis: the line's own value where it gives one, else those of the
- * selection. given: LB_GIVEN, the fields that the line has. False when an axis rules the line out.
- */
+/* The line's own value of each axis where it gives one, else those of the selection. given:
+ * LB_GIVEN. False: an axis rules the line out. */
 static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given)
 {
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
@@ -234,8 +232,8 @@ static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given
     return true;
 }
 
-/* Moves the axes to their next combination, the last axis fastest. False after the last
- * combination, when all are back at their first value. */
+/* To the next combination of the axes, the last axis fastest. False: all are at their first value
+ * again. */
 static bool advance(struct planner *p)
 {
     for (size_t i = LB_AXIS_COUNT; i-- > 0;) {
@@ -247,8 +245,7 @@ static bool advance(struct planner *p)
     return false;
 }
 
-/* Fits P to the current cell: 0 without a projection, and H/4 where no P is given. False for the
- * second and later values of -P without a projection, which would repeat the first. */
+/* P is 0 without a projection, and H/4 where none is given. False: it would repeat the first P. */
 static bool settle_projection(struct planner *p)
 {
     struct lb_problem *problem = &p->c.problem;
@@ -261,7 +258,6 @@ static bool settle_projection(struct planner *p)
     return true;
 }
 
-/* -P without a case of the cell projection would have no effect. */
 static enum lb_status check_projection(const struct lb_selection *selection, struct lb_error *err)
 {
     const struct lb_axis *cell = &selection->axes[LB_AXIS_CELL];
@@ -469,9 +465,8 @@ static int by_work(const void *a, const void *b)
     return (p > q) - (p < q);
 }
 
-/* Fills problems [*count, at most case_count] and problem_of [case_count], the number of each
- * case's problem. The same rate is assumed for every implementation, because the result must not
- * depend on which of them a machine has. */
+/* Fills problems [*count, at most case_count] and problem_of [case_count], their numbers. One rate
+ * is assumed for every implementation, because machines may have different ones. */
 static void find_problems(const struct lb_case *cases, size_t case_count,
                           const struct lb_sampler_options *sampler, struct problem *problems,
                           size_t *count, size_t *problem_of)
@@ -492,8 +487,7 @@ static void find_problems(const struct lb_case *cases, size_t case_count,
     json_decref(seen);
 }
 
-/* Gives each problem to the shard with the least work so far, and to the first such shard when
- * there are several. work_ms [shards] */
+/* Gives each problem to the shard with the least work so far. work_ms [shards] */
 static void assign(struct problem *problems, size_t count, int64_t *work_ms, int shards)
 {
     struct problem **sorted = lb_needed(calloc(count + 1, sizeof(struct problem *)));

@@ -284,8 +284,7 @@ done:
     return st;
 }
 
-/* Asks the program which commit it was built from, and whether with changes. LB_INVALID: it is no
- * bench-lstm, or this program can't use its workers. */
+/* LB_INVALID: the program is no bench-lstm, or this one can't use its workers. */
 static enum lb_status ask_commit(const char *program, struct ab *ab, struct lb_error *err)
 {
     char line[256] = "", plus[2], word[4 * 4096 + 4], command[sizeof(word) + 16];

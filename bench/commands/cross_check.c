@@ -191,8 +191,8 @@ static void print_furthest(const struct check *check, size_t p, size_t q)
     puts("");
 }
 
-/* Says whether the given output, the last one, is one that rounding explains: it is as near to one
- * of the others as right outputs of that one's precision are to each other. */
+/* Whether the given output, the last one, is as near to one of the others as right outputs of that
+ * one's precision are to each other. */
 static bool judge_given(const struct check *check)
 {
     size_t last = check->count - 1, nearest = 0;

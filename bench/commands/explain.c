@@ -264,8 +264,8 @@ static void explain_cell(const struct lb_case *c)
     lb_print_labelled("  cell       ", line);
 }
 
-/* Prints what a run says of the case's cell or, when that is the standard one, of all cells and of
- * the precisions: of problems of its sizes, or else of all. */
+/* Of the case's cell or, when that is the standard one, of all cells and of the precisions: of
+ * problems of its sizes, or else of all. */
 static void explain_prices(const struct lb_case *c, const struct lb_run *run, const char *from)
 {
     const struct lb_problem *p = &c->problem;

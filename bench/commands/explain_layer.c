@@ -51,8 +51,7 @@ static enum test test_of(const json_t *condition)
 
 /* ---- Reading ---- */
 
-/* The path of the criteria's file; LB_INVALID when there is none of that name: err suggests one or
- * lists all. */
+/* LB_INVALID: there are no criteria of that name; err suggests some or lists all. */
 static enum lb_status find_file(const char *name, char *path, size_t size, struct lb_error *err)
 {
     char folder[3800];
@@ -65,7 +64,6 @@ static enum lb_status find_file(const char *name, char *path, size_t size, struc
     return lb_fail(err, LB_INVALID, "there are no criteria '%.60s'; %s", name, hint.text);
 }
 
-/* LB_INVALID: find_file; or the file is wrong, err says where. */
 static enum lb_status read_criteria(const char *name, struct criteria *criteria,
                                     struct lb_error *err)
 {
@@ -158,8 +156,7 @@ static bool condition_holds(const struct criteria *criteria, const json_t *condi
     return among == (test == TEST_IS);
 }
 
-/* Whether all conditions of a criterion, an algorithm or a note hold. A criterion whose "if" does
- * not hold is met. */
+/* Whether all conditions of a criterion, an algorithm or a note hold, or its "if" does not. */
 static bool rule_holds(const struct criteria *criteria, const json_t *rule)
 {
     size_t i;
@@ -184,8 +181,8 @@ static void condition_text(const json_t *condition, char *text, size_t size)
     }
 }
 
-/* What the file says under the key, with the layer's values in place of {NAME}: in_command, as this
- * program calls them. */
+/* What the file says under the key, with the layer's values for {NAME}; in_command: as this program
+ * calls them. */
 static void expand(const struct criteria *criteria, const char *key, bool in_command, char *text,
                    size_t size)
 {

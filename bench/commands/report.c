@@ -61,8 +61,8 @@ static json_t *settings_json(const struct lb_grouped_run *grouped)
     return list;
 }
 
-/* How many samples lie at which distance from the median: 41 digits, one per percent from -20 to
- * 20, from 0 (none) to 9 (most); the first and the last also count what lies farther away. */
+/* How many samples lie at which distance from the median: 41 digits, one per percent from -20 to 20
+ * and beyond, from 0 (none) to 9 (most). */
 static void format_strip(const struct lb_row *row, char strip[42])
 {
     enum { BINS = 41, MIDDLE = BINS / 2 };
@@ -78,8 +78,7 @@ static void format_strip(const struct lb_row *row, char strip[42])
     strip[BINS] = '\0';
 }
 
-/* "ran 1 persistent kernel; 1 × name, 12 us", or why the kernels are unknown where they were
- * traced. Kernels that do not fit are counted. */
+/* "ran 1 persistent kernel; 1 × name, 12 us", or why the kernels are unknown. */
 static void format_kernels(const struct lb_row *row, char *text, size_t size)
 {
     enum { COUNT_ROOM = 40 /* bytes for the number of kernels that are left out */ };
@@ -100,8 +99,7 @@ static void format_kernels(const struct lb_row *row, char *text, size_t size)
     }
 }
 
-/* Of a stream: its high percentiles with their intervals, its longest call, the share of calls that
- * were too late, and the calls per second of all instances; null of any other case. */
+/* Of a stream: percentiles, longest call, share of calls that were too late, calls per second. */
 static json_t *percentiles_json(const struct lb_run *run, const struct lb_row *row)
 {
     double deadline = lb_row_deadline(run, row);
@@ -137,7 +135,7 @@ static json_t *times_json(const struct lb_run *run, const struct lb_row *row, js
         percentiles_json(run, row));
 }
 
-/* A case as an array; one without a time ends after its texts. */
+/* One without a time ends after its texts. */
 static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it, json_t *texts)
 {
     const struct lb_row *row = it->row;
@@ -214,9 +212,8 @@ static void add_flag(FILE *out, const struct setting *setting, const json_t *val
         add_flag(out, setting, json_array_get(value, i));
 }
 
-/* The flags that repeat a case as the run measured it, by the run's header; null where no sweep of
- * one case repeats a row: another program made the run, --ab measured it beside another
- * implementation, or sizes come from a file. */
+/* The flags that repeat a case as the run measured it; null where no sweep of one case does:
+ * another program made the run, --ab measured it in turn, or sizes come from a file. */
 static json_t *repeat_json(const json_t *header)
 {
     char *text = NULL;
@@ -270,9 +267,8 @@ static json_t *run_json(const struct page *page)
         "machines", machines_json(run), "repeat", repeat_json(header));
 }
 
-/* The run's records and what was found in them, as one new JSON object. Texts that repeat are
- * stored once, in "texts"; a case refers to them by index. plots/report.js explains each key where
- * it reads it. NULL with the reason in err. */
+/* Texts that repeat are stored once, in "texts"; a case refers to them by index. plots/report.js
+ * explains each key. NULL with the reason in err. */
 static json_t *page_data(const struct page *page, struct lb_error *err)
 {
     const struct lb_grouped_run *grouped = page->grouped;

@@ -113,7 +113,7 @@ static enum lb_status measure_sweep(struct self_test *test, struct aa_sweep *swe
 }
 
 /* The smallest slowdown which, added to the times of now, would be called slower as the only one
- * among so many cases; infinite when there are too few units for that. */
+ * among so many cases; infinite with too few units. */
 static double find_least_named(const struct self_test *test, const struct lb_contrast *c,
                                size_t cases)
 {
@@ -134,8 +134,7 @@ static double find_least_named(const struct self_test *test, const struct lb_con
     return high;
 }
 
-/* Judges cases together, as --compare does, and counts what is found. planted is the shift that the
- * cases have by intention. */
+/* planted: the shift that the cases have by intention. */
 static void count_findings(const struct self_test *test, struct lb_contrast *cases, size_t count,
                            double planted, struct lb_self_rate *rate)
 {
@@ -172,8 +171,7 @@ static void judge_halves(struct self_test *test, const struct aa_sweep *sweep, b
     count_findings(test, cases, test->result.cases, 0, rate);
 }
 
-/* The spread between runs that follow each other, by all sweeps [count] but one; left_out may be
- * past the last. */
+/* By all sweeps [count] but one; left_out may be past the last. */
 static struct lb_spread spread_of(const struct self_test *test, const struct aa_sweep *sweeps,
                                   size_t count, size_t left_out)
 {

@@ -204,8 +204,8 @@ static bool over_memory(const struct worker *worker, double limit, struct lb_err
 }
 
 /* Says why a worker that closed its channel, or ended, did. It may be about to end: a moment's wait
- * lets its wait status tell why, and then it is made sure that it has ended. Only the kernel's
- * count tells whether SIGKILL came from a lack of memory. */
+ * lets its wait status tell why. Only the kernel tells whether SIGKILL came from a lack of memory.
+ */
 static void describe_end(struct worker *worker, struct exchange *exchange, struct lb_error *err)
 {
     const char *phase = exchange->phase;
@@ -239,9 +239,8 @@ static double boot_ns(void)
     return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Waits for the worker's next message, a new reference. LB_INTERRUPTED. LB_FAILED: the worker was
- * lost, and exchange->lost and err say why: it left, was silent too long, held too much memory, or
- * its message can't be read. */
+/* Waits for the worker's next message, a new reference. LB_INTERRUPTED. LB_FAILED: exchange->lost
+ * and err say how the worker was lost. */
 static enum lb_status await(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
                             json_t **message, struct lb_error *err)
 {
@@ -323,10 +322,9 @@ static enum lb_status take_message(struct exchange *exchange, const json_t *mess
     return (enum lb_status)status;
 }
 
-/* Sends the request and follows it, from phase to phase, to its reply, whose status it returns.
- * LB_FAILED with exchange->lost: the worker was lost, or a message can't be read, so that it is
- * not to be trusted with the next request. Such a worker, or an unfit one, has left the pool.
- * LB_INVALID: the request is NULL, as of a path that is not UTF-8. LB_INTERRUPTED. */
+/* Sends the request and follows it to its reply, whose status it returns. LB_FAILED with
+ * exchange->lost: the worker was lost, or a message can't be read. Such a worker, or an unfit one,
+ * has left the pool. LB_INVALID: a path is not UTF-8. LB_INTERRUPTED. */
 static enum lb_status ask(struct lb_pool *pool, struct worker *worker, struct exchange *exchange,
                           struct lb_error *err)
 {
@@ -571,9 +569,8 @@ static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
     return st;
 }
 
-/* Traces the kernels of one call into the row, or the reason why there are none. The worker serves
- * this trace alone, because profiling libraries may crash, hang or stay attached; whatever happens
- * to it, the measured row stays. */
+/* Traces the kernels of one call into the row, in a worker that serves this trace alone, because
+ * profiling libraries may crash, hang or stay attached. */
 static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                           const struct lb_job *job, struct lb_row *row)
 {

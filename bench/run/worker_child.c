@@ -58,9 +58,8 @@ static json_t *clean_string(const char *text)
     return json_string(clean);
 }
 
-/* lb_run_observer. The settings of the process are read when the case has bound the thread and the
- * implementation is about to begin, and after it is destroyed, before the case takes its own
- * settings back. */
+/* lb_run_observer. The settings of the process are read when the case has bound the thread, and
+ * after destroy, before the case takes its own settings back. */
 static void send_phase(void *user, const char *phase)
 {
     struct server *server = user;
@@ -229,12 +228,11 @@ static size_t find_served(const struct server *server, const struct lb_impl *imp
     return i;
 }
 
-/* Returns what the case may leave behind, and notes that its implementation ran it in this process
- * and left `grown` threads. Libraries keep buffers and pipes from their first case on; what grows
- * with each case is left behind. The first case with so many threads may leave any number. Later
- * ones may add to what is there until that is one less than the case's threads: an implementation
- * may start threads when a problem is first large enough for them. The oracle's results, which the
- * harness keeps, are not the implementation's. */
+/* Returns what the case may leave behind, and notes that its implementation left `grown` threads.
+ * Libraries keep buffers and pipes from their first case on. The first case with so many threads
+ * may leave any number; later ones may add to what is there until that is one less than the case's
+ * threads, since an implementation may start threads when a problem is first large enough. The
+ * oracle's results, which the harness keeps, are not the implementation's. */
 static struct lb_leftovers_allowed allow(struct server *server, const struct lb_impl *impl,
                                          const struct lb_case *c, size_t grown)
 {
@@ -289,8 +287,8 @@ static void describe_leftovers(struct server *server, const struct lb_impl *impl
     lb_clean_text(text);
 }
 
-/* The time of fixed work where the case runs: on the device, NaN where it has none, or of a loop on
- * its CPUs. What a loop took a moment ago is not measured again. */
+/* The time of fixed work on the device, NaN where it has none, or of a loop on the case's CPUs,
+ * which is not measured again within a moment. */
 static double time_reference(struct server *server, const struct lb_impl *impl,
                              const struct lb_case *c)
 {
@@ -316,8 +314,8 @@ static double time_reference(struct server *server, const struct lb_impl *impl,
     return last;
 }
 
-/* Runs the case. Its row also says what it left behind, which makes the worker unfit for another
- * one, and how long fixed work took around it. */
+/* The row also says what the case left behind, which makes the worker unfit for another one, and
+ * how long fixed work took around it. */
 static void run_case(struct server *server, const struct lb_impl *impl, const struct lb_case *c,
                      const struct lb_run_options *options, struct lb_row *row)
 {
@@ -387,8 +385,7 @@ static enum lb_status serve_device(struct server *server, const json_t *request,
     return LB_OK;
 }
 
-/* lb_ceilings_observer.figure: what is known reaches the program before the next figure is tried.
- */
+/* lb_ceilings_observer.figure */
 static void send_figure(void *user, const struct lb_ceilings *ceilings, const char *figure,
                         const char *failed)
 {

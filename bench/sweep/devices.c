@@ -45,9 +45,9 @@ struct launch {
 
 /* ---- Processes ---- */
 
-/* Begins a command line: the options of the user that have an effect on the command, but for those
- * that each process gets anew or that name a file to write. There is room for 17 more words. The
- * caller frees the array. */
+/* The options of the user that have an effect on the command, but for those that each process gets
+ * anew or that name a file to write. There is room for 17 more words. The caller frees the array.
+ */
 static const char **begin_words(const struct lb_options *options, enum lb_command command,
                                 size_t *count)
 {
@@ -120,8 +120,7 @@ static void take_output(struct part *part)
     part->output = -1;
 }
 
-/* Waits for the processes of all parts, and passes an interruption on. Those that could not be
- * started have no output. */
+/* Passes an interruption on. Processes that could not be started have no output. */
 static void wait_for_parts(struct launch *launch)
 {
     struct pollfd polled[LB_MAX_DEVICES];
@@ -155,9 +154,8 @@ static void wait_for_parts(struct launch *launch)
     }
 }
 
-/* Starts a process for a part. plans: it plans the run of a shard and records all cases as skipped:
- * whatever happens later, a resume finds the run. Otherwise it continues the run for the time that
- * is left. */
+/* plans: the process plans the run of a shard and records all cases as skipped, so that a resume
+ * finds the run whatever happens. Otherwise it continues the run for the time that is left. */
 static enum lb_status start_part(struct launch *launch, struct part *part, bool plans,
                                  struct lb_error *err)
 {
@@ -205,7 +203,7 @@ static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_e
 
 /* ---- Devices ---- */
 
-/* Adds a GPU, which a process of its own looks at. LB_INVALID: it can't be used. */
+/* A process of its own looks at the GPU. LB_INVALID: it can't be used. */
 static enum lb_status add_gpu(struct launch *launch, int device, struct lb_error *err)
 {
     struct lb_options options = *launch->session->options;

@@ -104,8 +104,7 @@ enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct
     return lb_fail(err, LB_INVALID, "%s: %s; give a folder with --out", folder, strerror(errno));
 }
 
-/* Hands the arguments of the command line to Google Benchmark, and how often each case is measured.
- * The processes of a case are spread over its chunk in random order, so that a drift of the machine
+/* The processes of a case are spread over its chunk in random order, so that a drift of the machine
  * shows as a difference between them. */
 static enum lb_status configure_gbench(const struct lb_options *options, struct lb_error *err)
 {
@@ -137,8 +136,7 @@ enum lb_status lb_sweep_filter(const struct lb_options *options, struct lb_plan 
     return kept > 0 ? LB_OK : lb_fail(err, LB_INVALID, "--benchmark_filter: no case matches");
 }
 
-/* Takes the canaries that the header's shard names, but for those of an implementation that another
- * build had. */
+/* Takes the canaries of the header's shard, but for those that only another build can run. */
 static enum lb_status take_canaries(struct sweep *sweep, struct lb_error *err)
 {
     const json_t *shard = json_object_get(sweep->header, "shard");
@@ -257,8 +255,8 @@ static size_t drop_done(const struct lb_run *run, struct sweep *sweep)
     return count;
 }
 
-/* The registry must have the implementations of the cases that are left. A plug-in that the run
- * loaded is code, and the run may be somebody else's: only the command line can name it. */
+/* A plug-in that the run loaded is code, and the run may be somebody else's: only the command line
+ * can name it. */
 static enum lb_status check_known(const struct sweep *sweep, struct lb_error *err)
 {
     const json_t *plugins = json_object_get(sweep->header, "plugins"), *plugin;
@@ -376,10 +374,9 @@ static enum lb_status measure_block(struct sweep *sweep, const struct lb_case *c
     return st;
 }
 
-/* Measures a case once more, round 0 first, and merges the result into its row: one block, or with
- * --processes all blocks of a fresh process. A case that did not run, or failed, is not measured
- * again; one that has a block keeps it when time runs out or when other cases of its variant hang.
- * LB_INTERRUPTED; LB_FAILED when no worker can be started. */
+/* Measures round `round` of a case into its row: one block, or with --processes all blocks of a
+ * fresh process. A case that failed is not measured again; one that has a block keeps it when time
+ * runs out or when other cases of its variant hang. LB_INTERRUPTED; LB_FAILED: no worker starts. */
 static enum lb_status measure(struct sweep *sweep, const struct lb_case *c, int round,
                               struct lb_row *row, struct lb_error *err)
 {
@@ -450,8 +447,8 @@ static void warn_of_others(struct lb_row *row)
                     100 * row->others_share);
 }
 
-/* Adds the warnings that concern the whole case, and appends the row to the run. The row becomes
- * empty where a table shows it. LB_IO. */
+/* Adds warnings of the whole case, and appends the row, which becomes empty where a table shows it.
+ */
 static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_error *err)
 {
     warn_of_early_stop(sweep, row);
@@ -574,8 +571,8 @@ done:
 
 /* ---- Finishing ---- */
 
-/* Says why a run is to be resumed, and the command that does it: what only a command line may name,
- * plug-ins and the file to tune into, is given again. more: further words of the command. */
+/* Says the command that resumes the run; what only a command line may name, plug-ins and the file
+ * to tune into, is given again. more: further words. */
 static void say_resume(const struct lb_options *options, const char *folder, const char *why,
                          const char *more)
 {
@@ -707,9 +704,8 @@ done:
     return st;
 }
 
-/* Runs what was planned, unless planning failed, ends the file of the run, and finishes with what
- * is derived from it. LB_IO: its file can't be written, which says how to continue. Other failures
- * once cases have run are LB_FAILED. Frees the sweep. */
+/* Runs what was planned, unless planning failed, and finishes the run. LB_IO: its file can't be
+ * written. Other failures once cases have run are LB_FAILED. Frees the sweep. */
 static enum lb_status run_and_finish(enum lb_status planned, struct sweep *sweep,
                                      int *exit_code, struct lb_error *err)
 {
