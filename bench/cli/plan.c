@@ -330,19 +330,6 @@ static enum lb_status expand_line(struct planner *p, const struct lb_case_line *
     return LB_OK;
 }
 
-static enum lb_status expand_grid(struct planner *p)
-{
-    static const enum lb_axis_id needed[] = {LB_AXIS_SEQ_LEN, LB_AXIS_BATCH, LB_AXIS_HIDDEN};
-    for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
-        if (p->selection->axes[needed[i]].count == 0)
-            return lb_fail(p->err, LB_INVALID,
-                           "%s is missing: a grid needs -T, -B and -H; or give --cases or --case",
-                           lb_axis_table[needed[i]].flag);
-    p->c = lb_case_defaults();
-    set_spans(p, &p->c, 0);
-    return expand(p, p->impls, p->impl_count);
-}
-
 /* Prints the text that all cases of the problem (lb_case_same_problem) have in common, which has
  * no implementation and no way of running it. Returns its length. */
 static size_t print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
@@ -387,7 +374,9 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
                              const struct lb_registry *registry, struct lb_plan *plan,
                              struct lb_error *err)
 {
+    static const enum lb_axis_id needed[] = {LB_AXIS_SEQ_LEN, LB_AXIS_BATCH, LB_AXIS_HIDDEN};
     enum lb_status st = LB_OK;
+    bool grid = selection->cases.count == 0;
     struct planner p = {.selection = selection,
                         .registry = registry,
                         .plan = plan,
@@ -396,8 +385,16 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
     *plan = (struct lb_plan){0};
     LB_TRY(check_projection(selection, err));
     LB_TRY(choose_impls(&p));
-    if (selection->cases.count == 0)
-        LB_TRY(expand_grid(&p));
+    for (size_t i = 0; grid && i < sizeof(needed) / sizeof(needed[0]); i++)
+        if (selection->axes[needed[i]].count == 0)
+            LB_TRY(lb_fail(err, LB_INVALID,
+                           "%s is missing: a grid needs -T, -B and -H; or give --cases or --case",
+                           lb_axis_table[needed[i]].flag));
+    if (grid) {
+        p.c = lb_case_defaults();
+        set_spans(&p, &p.c, 0);
+        LB_TRY(expand(&p, p.impls, p.impl_count));
+    }
     for (size_t i = 0; i < selection->cases.count; i++)
         LB_TRY(expand_line(&p, &selection->cases.lines[i]));
     if (selection->cases.count > 1 && plan->count > 1)

@@ -15,21 +15,6 @@ enum {
     TABLE_REST = 40 /* lines for cases that are neither a regression nor new, gone or mended */
 };
 
-static void print_pair(const struct lb_pair *pair, bool style)
-{
-    char change[32], interval[64];
-    const char *start = !style                                  ? ""
-                        : lb_change_is_regression(pair->change) ? "\033[31m"
-                        : pair->change == LB_CHANGE_FASTER      ? "\033[32m"
-                                                                : "";
-    double before = pair->base ? lb_row_time(pair->base, pair->percentile).ns : (double)NAN;
-    double after = pair->now ? lb_row_time(pair->now, pair->percentile).ns : (double)NAN;
-    lb_format_change(pair, change, interval);
-    printf("%s%-13s %9s  %-18s %10s %10s  %s%s%s%s\n", start, lb_change_name(pair->change), change,
-           interval, LB_NS_TEXT(before), LB_NS_TEXT(after), pair->id, pair->note[0] ? "  " : "",
-           pair->note, start[0] ? "\033[0m" : "");
-}
-
 /* Lists all regressions and all cases that came or went, and a screenful of others. */
 static void print_table(const struct lb_run_comparison *comparison,
                         const struct lb_report_names *names)
@@ -47,10 +32,22 @@ static void print_table(const struct lb_run_comparison *comparison,
     for (size_t i = 0; i < comparison->count; i++) {
         const struct lb_pair *pair = &comparison->pairs[i];
         enum lb_change change = pair->change;
-        bool always = lb_change_is_regression(change) || change == LB_CHANGE_GONE ||
-                      change == LB_CHANGE_MENDED || change == LB_CHANGE_NEW;
-        if (always || ++shown <= TABLE_REST)
-            print_pair(pair, style);
+        bool regression = lb_change_is_regression(change);
+        bool always = regression || change == LB_CHANGE_GONE || change == LB_CHANGE_MENDED ||
+                      change == LB_CHANGE_NEW;
+        if (!always && ++shown > TABLE_REST)
+            continue;
+        char percent[32], interval[64];
+        const char *start = !style                       ? ""
+                            : regression                 ? "\033[31m"
+                            : change == LB_CHANGE_FASTER ? "\033[32m"
+                                                         : "";
+        double before = pair->base ? lb_row_time(pair->base, pair->percentile).ns : (double)NAN;
+        double after = pair->now ? lb_row_time(pair->now, pair->percentile).ns : (double)NAN;
+        lb_format_change(pair, percent, interval);
+        printf("%s%-13s %9s  %-18s %10s %10s  %s%s%s%s\n", start, lb_change_name(change), percent,
+               interval, LB_NS_TEXT(before), LB_NS_TEXT(after), pair->id, pair->note[0] ? "  " : "",
+               pair->note, start[0] ? "\033[0m" : "");
     }
     if (shown > TABLE_REST)
         printf("... and %zu more: --format json has every case\n", shown - TABLE_REST);

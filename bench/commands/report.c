@@ -236,26 +236,22 @@ static json_t *repeat_json(const json_t *header)
     return flags;
 }
 
-static json_t *machines_json(const struct lb_run *run)
-{
-    size_t i;
-    if (json_array_size(run->environments) < 2)
-        return json_pack("[[s, O?]]", "", json_object_get(run->header, "environment"));
-    json_t *list = json_array(), *environment;
-    json_array_foreach(run->environments, i, environment)
-    {
-        char node[256];
-        lb_environment_node(environment, node, sizeof(node));
-        json_array_append_new(list, json_pack("[s, O]", node, environment));
-    }
-    return list;
-}
-
 static json_t *run_json(const struct page *page)
 {
     const struct lb_run *run = page->grouped->run;
     const json_t *header = run->header;
-    char machine[1024];
+    json_t *machines = json_array(), *environment;
+    char machine[1024], node[256];
+    size_t i, several = json_array_size(run->environments) > 1;
+    if (!several)
+        json_array_append_new(machines,
+                              json_pack("[s, O?]", "", json_object_get(header, "environment")));
+    json_array_foreach(run->environments, i, environment)
+    {
+        lb_environment_node(environment, node, sizeof(node));
+        if (several)
+            json_array_append_new(machines, json_pack("[s, O]", node, environment));
+    }
     lb_run_machine_line(run, machine, sizeof(machine));
     return json_pack(
         "{s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:i, s:O?, s:O?, s:O?, s:o, s:o}", "path", page->path,
@@ -264,7 +260,7 @@ static json_t *run_json(const struct page *page)
         (json_int_t)json_array_size(json_object_get(header, "cases")), "sessions",
         (int)json_array_size(run->resumes) + 1, "command", json_object_get(header, "command"),
         "seed", json_object_get(header, "seed"), "sampler", json_object_get(header, "sampler"),
-        "machines", machines_json(run), "repeat", repeat_json(header));
+        "machines", machines, "repeat", repeat_json(header));
 }
 
 /* Texts that repeat are stored once, in "texts"; a case refers to them by index. plots/report.js

@@ -320,28 +320,21 @@ static void print_verdicts(FILE *out, struct lb_self_result *result)
     print_least(out, "--ab", planted, "");
 }
 
-static void print_advice(FILE *out, const struct lb_self_result *result)
+bool lb_self_report(struct lb_self_result *result, FILE *out)
 {
-    const struct lb_self_rate *in_turn = &result->in_turn;
+    const struct lb_self_rate *shuffled = &result->shuffled, *in_turn = &result->in_turn;
+    lb_noise_check_print(&result->noise, out);
+    print_verdicts(out, result);
     fprintf(out, "\nadvice\n");
-    size_t count = lb_noise_check_advise(&result->noise, out);
-    if (20 * in_turn->sweeps_named > in_turn->sweeps ||
-        percent(in_turn->significant, in_turn->comparisons) > 8) {
+    bool noisy = lb_noise_check_advise(&result->noise, out) > 0;
+    bool drifts = 20 * in_turn->sweeps_named > in_turn->sweeps ||
+                  percent(in_turn->significant, in_turn->comparisons) > 8;
+    if (drifts)
         fprintf(out,
                 "  - Runs that follow each other differ here by more than their processes show. "
                 "Use --ab\n    for small differences, and a wider --margin for --compare.\n");
-        count++;
-    }
-    if (count == 0)
+    else if (!noisy)
         fprintf(out, "  - None: this machine is ready to measure.\n");
-}
-
-bool lb_self_report(struct lb_self_result *result, FILE *out)
-{
-    const struct lb_self_rate *shuffled = &result->shuffled;
-    lb_noise_check_print(&result->noise, out);
-    print_verdicts(out, result);
-    print_advice(out, result);
     double significant = percent(shuffled->significant, shuffled->comparisons);
     bool alarms = significant >= 2 && significant <= 8 &&
                   20 * shuffled->sweeps_significant <= shuffled->sweeps;

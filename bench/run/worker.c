@@ -476,17 +476,23 @@ enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *regis
     return st;
 }
 
-enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
+/* Ends the exchange. what: the message of LB_FAILED begins with it. */
+static enum lb_status ask_of_device(struct lb_pool *pool, struct exchange *exchange,
+                                    const char *what, json_t **reply, struct lb_error *why)
 {
     struct lb_error reason = {""};
+    enum lb_status st = ask_named(pool, "", exchange, &reason);
+    *reply = json_incref(exchange->reply);
+    end_exchange(exchange);
+    return st == LB_OK ? st
+                       : lb_fail(why, st, "%s%s", st == LB_FAILED ? what : "", reason.text);
+}
+
+enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)
+{
     struct exchange exchange = {.request = json_pack("{s:s}", "op", "device"), .phase = "device"};
-    enum lb_status st = ask_named(pool, "", &exchange, &reason);
-    *device = st == LB_OK ? json_incref(exchange.reply) : NULL;
-    end_exchange(&exchange);
-    if (st == LB_OK)
-        return LB_OK;
-    return lb_fail(why, st == LB_FAILED ? LB_ABSENT : st, "%s%s",
-                   st == LB_FAILED ? "looking for a device: " : "", reason.text);
+    enum lb_status st = ask_of_device(pool, &exchange, "looking for a device: ", device, why);
+    return st == LB_FAILED ? LB_ABSENT : st;
 }
 
 void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
@@ -498,16 +504,10 @@ void lb_pool_tell_ceilings(struct lb_pool *pool, const json_t *ceilings)
 enum lb_status lb_pool_ceilings(struct lb_pool *pool, double seconds, json_t **ceilings,
                                 struct lb_error *why)
 {
-    struct lb_error reason = {""};
     struct exchange exchange = {.request =
                                     json_pack("{s:s, s:f}", "op", "ceilings", "seconds", seconds),
                                 .phase = "the first figure"};
-    enum lb_status st = ask_named(pool, "", &exchange, &reason);
-    *ceilings = json_incref(exchange.reply);
-    if (st != LB_OK)
-        lb_fail(why, st, "%s%s", st == LB_FAILED ? "measuring ceilings: " : "", reason.text);
-    end_exchange(&exchange);
-    return st;
+    return ask_of_device(pool, &exchange, "measuring ceilings: ", ceilings, why);
 }
 
 /* Waits until the workers that have nothing to do use no CPU, and ends those that do not stop. */

@@ -262,21 +262,6 @@ done:
     return st;
 }
 
-static enum lb_status add_run(struct merge *merge, const char *run, struct lb_error *err)
-{
-    struct stat status;
-    size_t before = merge->files + merge->empty;
-    if (stat(run, &status) != 0)
-        return lb_fail(err, LB_IO, "--merge: %s: %s", run, strerror(errno));
-    if (!S_ISDIR(status.st_mode))
-        return add_file(merge, run, err);
-    LB_CHECK(add_folder(merge, run, 0, err));
-    if (merge->files + merge->empty == before)
-        return lb_fail(err, LB_INVALID, "--merge: %s: neither it nor a folder in it holds a %s",
-                       run, LB_RUN_FILE_NAME);
-    return LB_OK;
-}
-
 /* ---- Sorting ---- */
 
 /* Sorts canaries first, then rows by problem, implementation and environment; of one case and
@@ -360,24 +345,6 @@ static void number_devices(const json_t *environments, size_t *devices)
     json_decref(kinds);
 }
 
-/* Returns the warning for the rows of a node that is slower or faster than the others, or null. */
-static json_t *report_node(struct merge *merge, size_t number,
-                           const struct lb_canary_verdict *verdict)
-{
-    const json_t *environment = json_array_get(merge->environments, number);
-    char node[256], device[256], words[128];
-    if (!verdict->off)
-        return json_null();
-    lb_environment_node(environment, node, sizeof(node));
-    lb_environment_device(environment, device, sizeof(device));
-    snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
-             100 * fabs(expm1(verdict->shift)), verdict->shift > 0 ? "slower" : "faster",
-             verdict->nodes);
-    fprintf(merge->report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node,
-            words, device, 100 * expm1(verdict->spread));
-    return json_sprintf("its node %.100s is %s, by its canaries", node, words);
-}
-
 static void check_nodes(struct merge *merge)
 {
     size_t count = 0, judged = 0, off = 0, nodes = json_array_size(merge->environments);
@@ -392,9 +359,23 @@ static void check_nodes(struct merge *merge)
     number_devices(merge->environments, devices);
     lb_canaries_judge(times, count, devices, nodes, verdicts);
     for (size_t n = 0; n < nodes; n++) {
-        judged += verdicts[n].nodes >= LB_CANARY_NODES;
-        off += verdicts[n].off;
-        json_array_append_new(merge->warnings, report_node(merge, n, &verdicts[n]));
+        const struct lb_canary_verdict *verdict = &verdicts[n];
+        const json_t *environment = json_array_get(merge->environments, n);
+        char node[256], device[256], words[128];
+        judged += verdict->nodes >= LB_CANARY_NODES;
+        off += verdict->off;
+        lb_environment_node(environment, node, sizeof(node));
+        lb_environment_device(environment, device, sizeof(device));
+        snprintf(words, sizeof(words), "%.0f %% %s than the median of %zu nodes",
+                 100 * fabs(expm1(verdict->shift)), verdict->shift > 0 ? "slower" : "faster",
+                 verdict->nodes);
+        if (verdict->off)
+            fprintf(merge->report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n",
+                    node, words, device, 100 * expm1(verdict->spread));
+        json_array_append_new(
+            merge->warnings,
+            verdict->off ? json_sprintf("its node %.100s is %s, by its canaries", node, words)
+                         : json_null());
     }
     if (judged > 0 && off == 0)
         fprintf(merge->report, "no node is off by its canaries\n");
@@ -562,8 +543,18 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
                           .warnings = json_array(),
                           .header = json_object(),
                           .shards = json_array()};
-    for (size_t i = 0; i < count; i++)
-        LB_TRY(add_run(&merge, runs[i], err));
+    for (size_t i = 0; i < count; i++) {
+        struct stat status;
+        size_t before = merge.files + merge.empty;
+        if (stat(runs[i], &status) != 0)
+            LB_TRY(lb_fail(err, LB_IO, "--merge: %s: %s", runs[i], strerror(errno)));
+        LB_TRY(S_ISDIR(status.st_mode) ? add_folder(&merge, runs[i], 0, err)
+                                       : add_file(&merge, runs[i], err));
+        if (merge.files + merge.empty == before)
+            LB_TRY(lb_fail(err, LB_INVALID,
+                           "--merge: %s: neither it nor a folder in it holds a %s", runs[i],
+                           LB_RUN_FILE_NAME));
+    }
     if (merge.files == 0)
         LB_TRY(lb_fail(err, LB_INVALID, "--merge: none of the files holds a run"));
     for (size_t i = 0; i < json_array_size(merge.shards); i++)

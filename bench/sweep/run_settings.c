@@ -67,15 +67,6 @@ json_t *lb_settings_of_session(const struct lb_options *options, json_t *librari
     return json_pack("{s:o, s:o}", "environment", environment, "command", command);
 }
 
-/* value: NULL when the path is not UTF-8; taken over. */
-static enum lb_status put_file(json_t *header, const char *key, json_t *value, const char *path,
-                               struct lb_error *err)
-{
-    return json_object_set_new(header, key, value) == 0
-               ? LB_OK
-               : lb_fail(err, LB_INVALID, "--%s %s: the path must be UTF-8", key, path);
-}
-
 static enum lb_status print_hashes(char weights_hash[17], char inputs_hash[17],
                                    struct lb_error *err)
 {
@@ -91,20 +82,21 @@ static enum lb_status print_hashes(char weights_hash[17], char inputs_hash[17],
 static enum lb_status put_files(json_t *header, const struct lb_given_files *given,
                                 struct lb_error *err)
 {
-    char weights[17], inputs[17];
-    LB_CHECK(print_hashes(weights, inputs, err));
-    if (given->tuned)
-        LB_CHECK(put_file(header, "tuned", path_json(given->tuned), given->tuned, err));
-    if (given->weights)
-        LB_CHECK(put_file(header, "weights",
-                          json_pack("{s:o, s:s, s:s}", "file", path_json(given->weights), "prefix",
-                                    given->prefix ? given->prefix : "", "hash", weights),
-                          given->weights, err));
-    if (given->inputs)
-        LB_CHECK(put_file(header, "inputs",
-                          json_pack("{s:o, s:b, s:s}", "file", path_json(given->inputs),
-                                    "batch_first", given->batch_first, "hash", inputs),
-                          given->inputs, err));
+    static const char *const keys[] = {"tuned", "weights", "inputs"};
+    const char *const paths[] = {given->tuned, given->weights, given->inputs};
+    char hashes[3][17];
+    LB_CHECK(print_hashes(hashes[1], hashes[2], err));
+    for (int i = 0; i < 3; i++) {
+        json_t *file = paths[i] ? path_json(paths[i]) : NULL; /* NULL: it is not UTF-8 */
+        json_t *value =
+            i == 0   ? file
+            : i == 1 ? json_pack("{s:o, s:s, s:s}", "file", file, "prefix",
+                                 given->prefix ? given->prefix : "", "hash", hashes[i])
+                     : json_pack("{s:o, s:b, s:s}", "file", file, "batch_first",
+                                 given->batch_first, "hash", hashes[i]);
+        if (paths[i] && json_object_set_new(header, keys[i], value) != 0)
+            return lb_fail(err, LB_INVALID, "--%s %s: the path must be UTF-8", keys[i], paths[i]);
+    }
     return LB_OK;
 }
 
