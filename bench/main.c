@@ -90,14 +90,14 @@ static enum lb_status run_planned(struct lb_session *session, int *exit_code, st
     if (command == LB_CMD_SWEEP && whole > 0 && plan.left_out > 0)
         fprintf(stderr, "%zu combination%s left out: %s\n", plan.left_out,
                 plan.left_out == 1 ? " was" : "s were", plan.because.text);
-    st = whole == 0                       ? lb_plan_print_empty(&plan, exit_code)
-         : command == LB_CMD_LIST         ? lb_list_print(session, &plan, err)
-         : command == LB_CMD_PLAN         ? lb_plan_print(session, &plan)
-         : command == LB_CMD_SELF_TEST    ? lb_self_test(session, &plan, exit_code, err)
-         : command == LB_CMD_CROSS_CHECK  ? lb_cross_check(session, &plan, exit_code, err)
-         : options->devices               ? lb_devices_sweep(session, exit_code, err)
-         : options->against               ? lb_against(session, &plan, exit_code, err)
-                                          : lb_sweep(session, &plan, exit_code, err);
+    st = whole == 0                      ? lb_plan_print_empty(&plan, exit_code)
+         : command == LB_CMD_LIST        ? lb_list_print(session, &plan, err)
+         : command == LB_CMD_PLAN        ? lb_plan_print(session, &plan)
+         : command == LB_CMD_SELF_TEST   ? lb_self_test(session, &plan, exit_code, err)
+         : command == LB_CMD_CROSS_CHECK ? lb_cross_check(session, &plan, exit_code, err)
+         : options->devices              ? lb_devices_sweep(session, exit_code, err)
+         : options->against              ? lb_against(session, &plan, exit_code, err)
+                                         : lb_sweep(session, &plan, exit_code, err);
 done:
     lb_plan_free(&plan);
     return st;
@@ -124,12 +124,12 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     }
     LB_TRY(lb_pool_libraries(session.pool, &registry, &session.libraries, err));
     bool devices = command == LB_CMD_RESUME && lb_is_devices_run(options->words[0]);
-    st = devices                       ? lb_devices_sweep(&session, exit_code, err)
-         : command == LB_CMD_RESUME    ? lb_sweep_resume(&session, exit_code, err)
-         : command == LB_CMD_AB        ? lb_ab(&session, exit_code, err)
-         : command == LB_CMD_EXPLAIN   ? lb_explain_print(&session, err)
-         : command == LB_CMD_CEILINGS  ? lb_ceilings_print(&session, err)
-                                       : run_planned(&session, exit_code, err);
+    st = devices                      ? lb_devices_sweep(&session, exit_code, err)
+         : command == LB_CMD_RESUME   ? lb_sweep_resume(&session, exit_code, err)
+         : command == LB_CMD_AB       ? lb_ab(&session, exit_code, err)
+         : command == LB_CMD_EXPLAIN  ? lb_explain_print(&session, err)
+         : command == LB_CMD_CEILINGS ? lb_ceilings_print(&session, err)
+                                      : run_planned(&session, exit_code, err);
 done:
     json_decref(session.gpu);
     json_decref(session.libraries);

@@ -255,8 +255,7 @@ static enum lb_status take_file_sizes(struct lb_options *options, struct lb_erro
 static enum lb_status choose_defaults(struct lb_options *options, struct lb_error *err)
 {
     bool tests = options->command == LB_CMD_SELF_TEST;
-    bool plans = options->command == LB_CMD_SWEEP || options->command == LB_CMD_LIST ||
-                 options->command == LB_CMD_PLAN || options->command == LB_CMD_AB;
+    bool plans = options->command & (LB_CMD_SWEEP | LB_CMD_LIST | LB_CMD_PLAN | LB_CMD_AB);
     bool has_dtype = options->selection.axes[LB_AXIS_DTYPE].count > 0;
     if (options->command == LB_CMD_CROSS_CHECK && !has_dtype)
         return lb_selection_take(&options->selection, "--dtype", "f64,f32,f16,bf16", err);

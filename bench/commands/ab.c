@@ -72,8 +72,7 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
                                 struct lb_row rows[2], struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    const struct lb_case cases[2] = {case_of(problem, &sides[0]),
-                                     case_of(problem, &sides[1])};
+    const struct lb_case cases[2] = {case_of(problem, &sides[0]), case_of(problem, &sides[1])};
     for (int s = 0; s < 2; s++) {
         rows[s] = lb_row_make(&cases[s]);
         rows[s].verdict = LB_VERDICT_OK;

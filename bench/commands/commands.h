@@ -79,7 +79,8 @@ enum lb_status lb_plot_one(const struct lb_options *options, int *exit_code, str
 
 /* --history: finds change points over the runs in the folder options->words[0] (sub-folders with a
  * run.jsonl, and files that end in .jsonl) that have the environment of the latest, prints them,
- * and draws them in plots/. *exit_code: LB_EXIT_NOTHING with fewer than six, which show no change. */
+ * and draws them in plots/. *exit_code: LB_EXIT_NOTHING with fewer than six, which show no change.
+ */
 enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err);
 
 /* --list: prints one line per case, below the implementations and their variants where the command

@@ -34,7 +34,7 @@ struct check {
     struct difference {              /* [count, count] the largest between outputs i > j */
         double max_abs;
         size_t at; /* index of the element */
-    } *all;
+    } * all;
     double largest; /* of y; 1 where all outputs are 0, and so are equal */
     bool compared;  /* the outputs of some problem */
     bool differs;   /* the given output, by more than rounding explains */
@@ -56,15 +56,6 @@ static struct difference difference_of(const struct lb_sequence_file *a,
             found = (struct difference){difference, i};
     }
     return found;
-}
-
-/* Whether the cases differ only in implementation and precision. */
-static bool same_problem(const struct lb_case *a, const struct lb_case *b)
-{
-    struct lb_case other = *b;
-    other.problem.dtype = a->problem.dtype;
-    other.problem.math = a->problem.math;
-    return lb_case_same_problem(a, &other);
 }
 
 static enum lb_status run_case(struct check *check, const struct lb_case *c, struct lb_error *err)
@@ -292,7 +283,10 @@ static enum lb_status check_problems(struct check *check, const struct lb_plan *
                                   &why) != LB_OK)
             LB_TRY(lb_fail(err, LB_INVALID, "--outputs %.480s", why.text));
         for (size_t i = first; i < plan->count; i++) {
-            if (done_cases[i] || !same_problem(&plan->cases[first], &plan->cases[i]))
+            struct lb_case other = plan->cases[i]; /* in the precision of the first */
+            other.problem.dtype = plan->cases[first].problem.dtype;
+            other.problem.math = plan->cases[first].problem.math;
+            if (done_cases[i] || !lb_case_same_problem(&plan->cases[first], &other))
                 continue;
             lb_progress_case(&progress, LB_CASE_TEXT(&plan->cases[i]));
             LB_TRY(run_case(check, &plan->cases[i], err));

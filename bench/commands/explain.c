@@ -168,13 +168,12 @@ static size_t ordinal(const struct lb_cpu_topology *topology, size_t thread, boo
 }
 
 /* "row 3", "rows 3-7": items [from, to], at least one. */
-static const char *range_text(const char *noun, size_t from, size_t to, char text[48])
+static void print_range(const char *noun, size_t from, size_t to)
 {
     if (from == to)
-        snprintf(text, 48, "%s %zu", noun, from);
+        printf("%s %zu", noun, from);
     else
-        snprintf(text, 48, "%ss %zu-%zu", noun, from, to);
-    return text;
+        printf("%ss %zu-%zu", noun, from, to);
 }
 
 static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topology *topology,
@@ -184,14 +183,15 @@ static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topo
     for (size_t team = 0; team < (size_t)plan->teams; team++) {
         struct lb_cpu_range rows = lb_cpu_share((size_t)p->batch, (size_t)plan->teams, team);
         size_t first = team * size, last = first + size - 1;
-        char text[4][48];
-        printf("             team %zu: %s in L3 %s and NUMA %s: %s of the batch\n", team,
-               range_text("thread", first, last, text[0]),
-               range_text("domain", ordinal(topology, first, false), ordinal(topology, last, false),
-                          text[1]),
-               range_text("node", ordinal(topology, first, true), ordinal(topology, last, true),
-                          text[2]),
-               range_text("row", rows.from, rows.to - 1, text[3]));
+        printf("             team %zu: ", team);
+        print_range("thread", first, last);
+        printf(" in L3 ");
+        print_range("domain", ordinal(topology, first, false), ordinal(topology, last, false));
+        printf(" and NUMA ");
+        print_range("node", ordinal(topology, first, true), ordinal(topology, last, true));
+        printf(": ");
+        print_range("row", rows.from, rows.to - 1);
+        printf(" of the batch\n");
     }
     print_units("hidden units of the threads of a team", hidden, simd_width, size);
     if (lb_has_backward(p))

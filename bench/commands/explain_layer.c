@@ -17,9 +17,9 @@
 
 /* The criteria of one framework, and a layer. bench/criteria/README.md describes the file. */
 struct criteria {
-    json_t *file;           /* as it was read; owned */
+    json_t *file;     /* as it was read; owned */
     json_t *settings; /* in the file */
-    json_t *layer; /* object: the value of each setting as a text, first its default; owned */
+    json_t *layer;    /* object: the value of each setting as a text, first its default; owned */
 };
 
 enum test { TEST_IS, TEST_IS_NOT, AT_MOST, AT_LEAST, BELOW, ABOVE, MULTIPLE_OF, TEST_COUNT };
@@ -230,8 +230,8 @@ static void print_table(const struct criteria *criteria)
     putchar('\n');
 }
 
-/* The row of an implementation ("name", "name:variant", or "name:auto", the default) and a pass that
- * has a time and the problem that the axes choose. */
+/* The row of an implementation ("name", "name:variant", or "name:auto", the default) and a pass
+ * that has a time and the problem that the axes choose. */
 static const struct lb_row *find_row(const struct lb_run *run, const struct lb_axis *axes,
                                      const char *impl, enum lb_pass pass)
 {

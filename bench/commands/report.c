@@ -130,9 +130,8 @@ static json_t *times_json(const struct lb_run *run, const struct lb_row *row, js
         number(row->floor_ns), number(row->flops), number(row->bytes), number(row->peak_bytes),
         number(row->prepare_ns), (int)lb_row_has_interval(row), (json_int_t)row->samples,
         (json_int_t)row->block_count, number(row->calls_per_sample),
-        text_index(texts, lb_stop_reason_name(row->stop_reason)), strip,
-        text_index(texts, kernels), number(row->tolerance_used), number(row->update_ns),
-        percentiles_json(run, row));
+        text_index(texts, lb_stop_reason_name(row->stop_reason)), strip, text_index(texts, kernels),
+        number(row->tolerance_used), number(row->update_ns), percentiles_json(run, row));
 }
 
 /* One without a time ends after its texts. */

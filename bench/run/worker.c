@@ -55,11 +55,11 @@ struct lb_pool {
 
 /* A request and its answer; worker.h describes both. */
 struct exchange {
-    json_t *request;   /* owned */
-    char phase[96];    /* what the worker does; "loading" before it names one */
-    double sampling_s; /* of run: how long the phase "sample" may take */
-    json_t *reply;     /* of the latest message that has one; owned */
-    bool ended, unfit; /* that was the last message; the worker must not serve another request */
+    json_t *request;      /* owned */
+    char phase[96];       /* what the worker does; "loading" before it names one */
+    double sampling_s;    /* of run: how long the phase "sample" may take */
+    json_t *reply;        /* of the latest message that has one; owned */
+    bool ended, unfit;    /* that was the last message; the worker must not serve another request */
     enum lb_verdict lost; /* what the loss of the worker means; LB_VERDICT_OK: it was not lost */
     bool innocent;        /* something killed it from outside: the case is run again */
 };
@@ -357,40 +357,31 @@ static enum lb_status ask_named(struct lb_pool *pool, const char *name, struct e
     return ask(pool, worker, exchange, why);
 }
 
-/* variants [LB_VARIANTS_MAX + 1] holds impl_entry->variants; the strings lie in the reply. */
-static enum lb_status read_plugin(const json_t *reply, struct lb_impl_entry *impl_entry,
-                                  char **variants, struct lb_error *err)
-{
-    int memory = 0;
-    json_int_t traits = 0;
-    const json_t *list = json_object_get(reply, "variants");
-    size_t count = json_array_size(list);
-    if (count > LB_VARIANTS_MAX ||
-        json_unpack((json_t *)reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry->name, "summary",
-                    &impl_entry->summary, "memory", &memory, "traits", &traits) != 0)
-        return lb_fail(err, LB_INVALID, "the worker's reply is no plug-in");
-    for (size_t i = 0; i < count; i++)
-        variants[i] = (char *)json_string_value(json_array_get(list, i));
-    variants[count] = NULL;
-    impl_entry->variants = count > 0 ? variants : NULL;
-    impl_entry->memory = (enum lb_memory)memory;
-    impl_entry->traits = (uint32_t)traits;
-    return LB_OK;
-}
-
 enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
                                   struct lb_registry *registry, struct lb_error *err)
 {
     struct lb_impl_entry impl_entry = {.plugin = (char *)path};
     struct lb_error why = {""};
-    char *variants[LB_VARIANTS_MAX + 1];
+    char *variants[LB_VARIANTS_MAX + 1] = {NULL};
+    int memory = 0;
+    json_int_t traits = 0;
     if (!lb_is_utf8(path)) /* requests and records are JSON */
         return lb_fail(err, LB_INVALID, "--plugin %s: the path must be UTF-8", path);
     struct exchange exchange = {.request = json_pack("{s:s, s:s}", "op", "plugin", "path", path),
                                 .phase = "loading"};
     enum lb_status st = ask_named(pool, path, &exchange, &why);
-    if (st == LB_OK)
-        st = read_plugin(exchange.reply, &impl_entry, variants, &why);
+    const json_t *list = json_object_get(exchange.reply, "variants"); /* strings lie in the reply */
+    size_t count = json_array_size(list);
+    if (st == LB_OK &&
+        (count > LB_VARIANTS_MAX ||
+         json_unpack(exchange.reply, "{s:s, s:s, s:i, s:I}", "name", &impl_entry.name, "summary",
+                     &impl_entry.summary, "memory", &memory, "traits", &traits) != 0))
+        st = lb_fail(&why, LB_INVALID, "the worker's reply is no plug-in");
+    for (size_t i = 0; i < count && i < LB_VARIANTS_MAX; i++)
+        variants[i] = (char *)json_string_value(json_array_get(list, i));
+    impl_entry.variants = count > 0 ? variants : NULL;
+    impl_entry.memory = (enum lb_memory)memory;
+    impl_entry.traits = (uint32_t)traits;
     if (exchange.lost != LB_VERDICT_OK)
         st = lb_fail(err, LB_INVALID, "--plugin %s: %s", path, why.text);
     else if (st != LB_OK)
@@ -484,8 +475,7 @@ static enum lb_status ask_of_device(struct lb_pool *pool, struct exchange *excha
     enum lb_status st = ask_named(pool, "", exchange, &reason);
     *reply = json_incref(exchange->reply);
     end_exchange(exchange);
-    return st == LB_OK ? st
-                       : lb_fail(why, st, "%s%s", st == LB_FAILED ? what : "", reason.text);
+    return st == LB_OK ? st : lb_fail(why, st, "%s%s", st == LB_FAILED ? what : "", reason.text);
 }
 
 enum lb_status lb_pool_find_device(struct lb_pool *pool, json_t **device, struct lb_error *why)

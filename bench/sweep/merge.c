@@ -249,8 +249,8 @@ static enum lb_status add_folder(struct merge *merge, const char *folder, int de
         char below[4096];
         snprintf(below, sizeof(below), "%.3800s/%.255s", folder, entries[i]->d_name);
         bool hidden = entries[i]->d_name[0] == '.', fits = stat(below, &status) == 0;
-        bool is_result = fits && stat(merge->out, &result) == 0 &&
-                         status.st_dev == result.st_dev && status.st_ino == result.st_ino;
+        bool is_result = fits && stat(merge->out, &result) == 0 && status.st_dev == result.st_dev &&
+                         status.st_ino == result.st_ino;
         if (!hidden && fits && S_ISDIR(status.st_mode) && !is_result)
             LB_TRY(add_folder(merge, below, depth + 1, err));
     }
@@ -370,8 +370,9 @@ static void check_nodes(struct merge *merge)
                  100 * fabs(expm1(verdict->shift)), verdict->shift > 0 ? "slower" : "faster",
                  verdict->nodes);
         if (verdict->off)
-            fprintf(merge->report, "node %s is %s of %s, by its canaries; their spread is %.1f %%\n",
-                    node, words, device, 100 * expm1(verdict->spread));
+            fprintf(merge->report,
+                    "node %s is %s of %s, by its canaries; their spread is %.1f %%\n", node, words,
+                    device, 100 * expm1(verdict->spread));
         json_array_append_new(
             merge->warnings,
             verdict->off ? json_sprintf("its node %.100s is %s, by its canaries", node, words)
@@ -410,10 +411,10 @@ static json_t *make_header(const struct merge *merge)
     json_object_update(header, merge->header);
     json_object_del(header, "cases");
     json_object_del(header, "shard");
-    json_object_update_new(
-        header, json_pack("{s:[ss], s:O*, s:O, s:o, s:b}", "command", "bench-lstm", "--merge",
-                          "environment", json_array_get(merge->environments, 0), "environments",
-                          merge->environments, "shards", shards, "merged", 1));
+    json_object_update_new(header, json_pack("{s:[ss], s:O*, s:O, s:o, s:b}", "command",
+                                             "bench-lstm", "--merge", "environment",
+                                             json_array_get(merge->environments, 0), "environments",
+                                             merge->environments, "shards", shards, "merged", 1));
     return header;
 }
 
@@ -521,7 +522,8 @@ static void report_counts(const struct merge *merge)
             LB_RUN_FILE_NAME, merge->rows, merge->rows == 1 ? "" : "s", merge->files,
             merge->files == 1 ? "" : "s", environments, environments == 1 ? "" : "s");
     if (merge->replaced > 0)
-        fprintf(merge->report, "%zu row%s replaced by later ones of the same case and environment\n",
+        fprintf(merge->report,
+                "%zu row%s replaced by later ones of the same case and environment\n",
                 merge->replaced, merge->replaced == 1 ? " was" : "s were");
     report_missing(merge);
     if (merge->plan[0] && merge->missing == 0 && merge->cases < merge->plan_cases)
@@ -551,9 +553,8 @@ enum lb_status lb_merge_runs(const char *const *runs, size_t count, const char *
         LB_TRY(S_ISDIR(status.st_mode) ? add_folder(&merge, runs[i], 0, err)
                                        : add_file(&merge, runs[i], err));
         if (merge.files + merge.empty == before)
-            LB_TRY(lb_fail(err, LB_INVALID,
-                           "--merge: %s: neither it nor a folder in it holds a %s", runs[i],
-                           LB_RUN_FILE_NAME));
+            LB_TRY(lb_fail(err, LB_INVALID, "--merge: %s: neither it nor a folder in it holds a %s",
+                           runs[i], LB_RUN_FILE_NAME));
     }
     if (merge.files == 0)
         LB_TRY(lb_fail(err, LB_INVALID, "--merge: none of the files holds a run"));

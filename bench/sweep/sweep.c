@@ -427,19 +427,6 @@ static void print_problem(struct sweep *sweep, const char *problem)
 
 /* ---- Recording one row ---- */
 
-static void warn_of_early_stop(const struct sweep *sweep, struct lb_row *row)
-{
-    const struct lb_options *options = sweep->session->options;
-    const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
-    bool by_process = options->processes > 1;
-    size_t planned = (size_t)options->processes * (size_t)options->repetitions;
-    if (lb_verdict_has_samples(row->verdict) && row->block_count < planned)
-        lb_row_warn(row, "the %s left it %zu of %d %s", limit,
-                    by_process ? row->process_count : row->block_count,
-                    by_process ? options->processes : options->repetitions,
-                    by_process ? "processes" : "blocks");
-}
-
 static void warn_of_others(struct lb_row *row)
 {
     if (lb_row_is_timed(row) && row->others_share > LB_BUSY_SHARE)
@@ -451,10 +438,17 @@ static void warn_of_others(struct lb_row *row)
  */
 static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_error *err)
 {
-    warn_of_early_stop(sweep, row);
+    const struct lb_options *options = sweep->session->options;
+    const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
+    bool by_process = options->processes > 1, timed = lb_row_is_timed(row);
+    size_t planned = (size_t)options->processes * (size_t)options->repetitions;
+    if (lb_verdict_has_samples(row->verdict) && row->block_count < planned)
+        lb_row_warn(row, "the %s left it %zu of %d %s", limit,
+                    by_process ? row->process_count : row->block_count,
+                    by_process ? options->processes : options->repetitions,
+                    by_process ? "processes" : "blocks");
     warn_of_others(row);
-    bool timed = lb_row_is_timed(row);
-    if (sweep->session->options->verbose) {
+    if (options->verbose) {
         lb_progress_clear(&sweep->progress);
         fprintf(stderr, "%-11s %9s  %s%s%s\n", lb_verdict_name(row->verdict),
                 timed ? LB_NS_TEXT(row->median_ns) : "", LB_CASE_TEXT(&row->c), timed ? "" : ": ",
@@ -494,8 +488,7 @@ static void warn_of_busy_machine(void)
 }
 
 /* Whatever is left of the time budget; when: "start" or "end". */
-static enum lb_status run_canaries(struct sweep *sweep, const char *when,
-                                   struct lb_error *err)
+static enum lb_status run_canaries(struct sweep *sweep, const char *when, struct lb_error *err)
 {
     const struct lb_session *session = sweep->session;
     enum lb_status st = LB_OK;
@@ -556,8 +549,7 @@ static enum lb_status run_cases(struct sweep *sweep, struct lb_error *err)
     LB_TRY(run_canaries(sweep, "start", err));
     sweep->hangs = json_object();
     sweep->start_ns = lb_now_ns();
-    lb_progress_start(&sweep->progress,
-                      sweep->count * (size_t)rounds_of(sweep->session->options));
+    lb_progress_start(&sweep->progress, sweep->count * (size_t)rounds_of(sweep->session->options));
     sweep->progress.quiet = sweep->session->options->quiet;
     for (size_t i = 0; i < sweep->count && !lb_sweep_interrupted(sweep->session); i += chunk) {
         size_t left = sweep->count - i;
@@ -574,7 +566,7 @@ done:
 /* Says the command that resumes the run; what only a command line may name, plug-ins and the file
  * to tune into, is given again. more: further words. */
 static void say_resume(const struct lb_options *options, const char *folder, const char *why,
-                         const char *more)
+                       const char *more)
 {
     char word[4 * 4096 + 4];
     lb_shell_word(folder, word, sizeof(word));
@@ -618,9 +610,8 @@ static void say_noisy(const struct lb_options *options, const struct lb_run *run
     if (noisy > NAMED)
         fprintf(stderr, "          and %zu more\n", noisy - NAMED);
     say_resume(options, folder,
-                        noisy == 1 ? "          measure it again with"
-                                   : "          measure them again with",
-                        " --retry noisy");
+               noisy == 1 ? "          measure it again with" : "          measure them again with",
+               " --retry noisy");
 }
 
 /* lb_file_writer */
@@ -635,8 +626,8 @@ static enum lb_status write_json(FILE *out, const void *run, struct lb_error *er
  * pictures into the folder, writes the file of --benchmark_out, and lists on stderr where
  * everything is. Without gnuplot there are no pictures, which is reported and is no failure. */
 static enum lb_status derive_outputs(const struct lb_run *run, const char *folder,
-                                 const struct lb_options *options, bool listed,
-                                 struct lb_error *err)
+                                     const struct lb_options *options, bool listed,
+                                     struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     struct lb_grouped_run grouped = {0};
@@ -706,8 +697,8 @@ done:
 
 /* Runs what was planned, unless planning failed, and finishes the run. LB_IO: its file can't be
  * written. Other failures once cases have run are LB_FAILED. Frees the sweep. */
-static enum lb_status run_and_finish(enum lb_status planned, struct sweep *sweep,
-                                     int *exit_code, struct lb_error *err)
+static enum lb_status run_and_finish(enum lb_status planned, struct sweep *sweep, int *exit_code,
+                                     struct lb_error *err)
 {
     enum lb_status st = planned;
     bool listed = sweep->left != NULL;
@@ -721,8 +712,7 @@ static enum lb_status run_and_finish(enum lb_status planned, struct sweep *sweep
         st = st == LB_OK ? ended : st;
         if (st == LB_IO && access(sweep->file.path, F_OK) == 0)
             say_resume(sweep->session->options, sweep->folder,
-                                "the run stops here; once its file can be written, continue with",
-                                "");
+                       "the run stops here; once its file can be written, continue with", "");
         lb_run_close(&sweep->file);
         if (st == LB_OK)
             st = lb_sweep_finish(sweep->session, sweep->folder, listed, exit_code, err);
