@@ -11,7 +11,6 @@
 #include "commands/commands.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
-#include "run/device_query.h"
 #include "support/library_versions.h"
 #include "support/terminal.h"
 #include "sweep/sweep.h"

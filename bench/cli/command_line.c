@@ -11,6 +11,7 @@
 #include "device/device.h"
 #include "host/cpu_units.h"
 #include "model/tensor_files.h"
+#include "support/share_path.h"
 
 static enum lb_status fail_empty(const struct lb_option *option, struct lb_error *err)
 {
@@ -257,12 +258,15 @@ static enum lb_status choose_defaults(struct lb_options *options, struct lb_erro
     bool tests = options->command == LB_CMD_SELF_TEST;
     bool plans = options->command & (LB_CMD_SWEEP | LB_CMD_LIST | LB_CMD_PLAN | LB_CMD_AB);
     bool has_dtype = options->selection.axes[LB_AXIS_DTYPE].count > 0;
+    char folder[4096], path[4500];
     if (options->command == LB_CMD_CROSS_CHECK && !has_dtype)
         return lb_selection_take(&options->selection, "--dtype", "f64,f32,f16,bf16", err);
     if ((!plans && !tests) || options->sized)
         return LB_OK;
     options->quick |= plans;
-    LB_CHECK(lb_selection_take_quick(&options->selection, err));
+    LB_CHECK(lb_share_path("cases", folder, sizeof(folder), err));
+    snprintf(path, sizeof(path), "%s/quick.txt", folder);
+    LB_CHECK(lb_case_list_read(&options->selection.cases, path, err));
     if (plans && options->selection.axes[LB_AXIS_PASS].count == 0)
         /* In this order the oracle of training also serves inference. */
         LB_CHECK(lb_selection_take(&options->selection, "--pass", "train,infer", err));

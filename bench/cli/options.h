@@ -43,12 +43,10 @@ struct lb_options {
     enum lb_command command;
     char *const *argv; /* [argc] the whole command line, kept in the record */
     int argc;
-    const char **given; /* [lb_option_count] of each row of the table the word that first used it,
-                           NULL where none did; owned */
+    const char **given; /* [lb_option_count] the word that first used each row, or NULL; owned */
     const char **words; /* [word_count] what the command takes: folders, cases, ...; in word_pool */
     size_t word_count;
-    const char **word_pool; /* [argc + 1] the words of each option, from its own place in argv on;
-                               owned */
+    const char **word_pool; /* [argc + 1] the words of each option, from its place in argv; owned */
     struct lb_selection selection; /* owned */
     bool sized;                    /* -T, -B, -H, --case or --cases: not the quick grid */
     const char *shard;             /* "I/N"; NULL: the whole plan */

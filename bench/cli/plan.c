@@ -27,16 +27,15 @@ void lb_selection_free(struct lb_selection *selection)
     *selection = (struct lb_selection){0};
 }
 
-/* Adds the cases of a file or, where there is no such file, or with builtin, those of the set of
- * that name. A folder does not count as a file, because runs may have the name of a set. */
-static enum lb_status take_cases(struct lb_selection *s, const char *name, bool builtin,
-                                 struct lb_error *err)
+/* Adds the cases of a file or, where there is no such file, those of the builtin set of that name.
+ * A folder does not count as a file, because runs may have the name of a set. */
+static enum lb_status take_cases(struct lb_selection *s, const char *name, struct lb_error *err)
 {
     char folder[4096], path[4500];
     struct lb_hint hint = {0};
     struct stat found;
     bool there = stat(name, &found) == 0;
-    bool is_file = !builtin && there && !S_ISDIR(found.st_mode);
+    bool is_file = there && !S_ISDIR(found.st_mode);
     if (!is_file && !strchr(name, '/') &&
         lb_share_path("cases", folder, sizeof(folder), NULL) == LB_OK) {
         snprintf(path, sizeof(path), "%s/%.255s.txt", folder, name);
@@ -49,11 +48,6 @@ static enum lb_status take_cases(struct lb_selection *s, const char *name, bool 
         }
     }
     return lb_case_list_read(&s->cases, name, err);
-}
-
-enum lb_status lb_selection_take_quick(struct lb_selection *s, struct lb_error *err)
-{
-    return take_cases(s, "quick", true, err);
 }
 
 enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const char *value,
@@ -76,7 +70,7 @@ enum lb_status lb_selection_take(struct lb_selection *s, const char *flag, const
     if (strcmp(flag, "--case") == 0)
         return lb_case_list_add(&s->cases, flag, value, err);
     if (strcmp(flag, "--cases") == 0)
-        return take_cases(s, value, false, err);
+        return take_cases(s, value, err);
     return lb_fail(err, LB_INVALID, "%s: it selects no cases", flag);
 }
 
@@ -258,19 +252,6 @@ static bool settle_projection(struct planner *p)
     return true;
 }
 
-static enum lb_status check_projection(const struct lb_selection *selection, struct lb_error *err)
-{
-    const struct lb_axis *cell = &selection->axes[LB_AXIS_CELL];
-    bool projects = selection->axes[LB_AXIS_PROJECTION].count == 0;
-    for (size_t i = 0; i < cell->count; i++)
-        projects |= cell->values[i] == LB_CELL_PROJECTION;
-    for (size_t i = 0; i < selection->cases.count; i++)
-        projects |= selection->cases.lines[i].c.problem.cell == LB_CELL_PROJECTION;
-    return projects ? LB_OK
-                    : lb_fail(err, LB_INVALID,
-                              "-P: no case has the cell projection; add --cell projection");
-}
-
 static enum lb_status expand(struct planner *p, const struct lb_named_impl *impls,
                              size_t impl_count)
 {
@@ -383,7 +364,15 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
                         .seen = json_object(),
                         .err = err};
     *plan = (struct lb_plan){0};
-    LB_TRY(check_projection(selection, err));
+    const struct lb_axis *cell = &selection->axes[LB_AXIS_CELL];
+    bool projects = selection->axes[LB_AXIS_PROJECTION].count == 0;
+    for (size_t i = 0; i < cell->count; i++)
+        projects |= cell->values[i] == LB_CELL_PROJECTION;
+    for (size_t i = 0; i < selection->cases.count; i++)
+        projects |= selection->cases.lines[i].c.problem.cell == LB_CELL_PROJECTION;
+    if (!projects)
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "-P: no case has the cell projection; add --cell projection"));
     LB_TRY(choose_impls(&p));
     for (size_t i = 0; grid && i < sizeof(needed) / sizeof(needed[0]); i++)
         if (selection->axes[needed[i]].count == 0)

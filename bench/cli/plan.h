@@ -32,9 +32,6 @@ void lb_selection_free(struct lb_selection *selection); /* accepts a zeroed one 
 enum lb_status lb_selection_take(struct lb_selection *selection, const char *flag,
                                  const char *value, struct lb_error *err);
 
-/* Takes the cases of the builtin set "quick", whatever files are called so. LB_INVALID. */
-enum lb_status lb_selection_take_quick(struct lb_selection *selection, struct lb_error *err);
-
 /* Which part of a plan is left, and of what: shards run on different machines, or on different
  * devices of one. Times are predicted ones, in seconds, before repetitions and processes; they are
  * for proportions. */

@@ -315,8 +315,10 @@ static void print_layer(const struct criteria *criteria)
     char title[200];
     const char *algorithm = NULL; /* that the fast kernel takes, where the file says it */
     bool met = true;
-    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule) met &=
-        rule_holds(criteria, rule);
+    json_array_foreach(json_object_get(criteria->file, "criteria"), i, rule)
+    {
+        met &= rule_holds(criteria, rule);
+    }
     json_array_foreach(json_object_get(criteria->file, "algorithms"), i, rule)
     {
         if (!algorithm && rule_holds(criteria, rule))

@@ -1,5 +1,5 @@
 /* Which GPU there is, what --device-model names, and what GPU and CPUs reach at best. */
-#include "run/device_query.h"
+#include "run/worker.h"
 
 #include <math.h>
 #include <string.h>

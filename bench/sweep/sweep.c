@@ -20,7 +20,6 @@
 #include "record/environment.h"
 #include "report/canaries.h"
 #include "report/export.h"
-#include "run/device_query.h"
 #include "support/cpu_load.h"
 #include "support/progress.h"
 #include "support/terminal.h"
@@ -218,21 +217,6 @@ static enum lb_status begin(struct sweep *sweep, const struct lb_plan *plan, str
 
 /* ---- Resuming ---- */
 
-static enum lb_status check_resumable(const struct lb_run *run, const char *folder,
-                                      struct lb_error *err)
-{
-    if (json_object_get(run->header, "interleaved"))
-        return lb_fail(err, LB_INVALID,
-                       "--resume %s: this run is one side of --ab or --against, measured in turn "
-                       "with the other side: run --ab again, or --sweep --against",
-                       folder);
-    if (json_is_true(json_object_get(run->header, "merged")))
-        return lb_fail(
-            err, LB_INVALID,
-            "--resume %s: this run was merged from others: resume these, and merge again", folder);
-    return LB_OK;
-}
-
 /* Returns how many cases are done. When the run is read, new rows replace old ones. */
 static size_t drop_done(const struct lb_run *run, struct sweep *sweep)
 {
@@ -288,7 +272,16 @@ static enum lb_status resume(struct sweep *sweep, struct lb_session *session,
     LB_TRY(check_outputs(options, err));
     lb_run_folder(options->words[0], sweep->folder, sizeof(sweep->folder));
     LB_TRY(lb_run_open(sweep->folder, &sweep->file, &run, err));
-    LB_TRY(check_resumable(&run, sweep->folder, err));
+    if (json_object_get(run.header, "interleaved"))
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "--resume %s: this run is one side of --ab or --against, measured in turn "
+                       "with the other side: run --ab again, or --sweep --against",
+                       sweep->folder));
+    if (json_is_true(json_object_get(run.header, "merged")))
+        LB_TRY(lb_fail(err, LB_INVALID,
+                       "--resume %s: this run was merged from others: resume these, and merge "
+                       "again",
+                       sweep->folder));
     sweep->header = json_incref(run.header);
     LB_TRY(lb_settings_from_header(sweep->header, options, &sweep->cases, &sweep->count, err));
     lb_pool_limit(session->pool, options);
