@@ -182,25 +182,6 @@ static void print_changes(const struct lb_run *runs, const struct line *line)
     free(scratch);
 }
 
-static void print_history(const struct lb_run *runs, size_t count, const struct line *lines,
-                          size_t line_count)
-{
-    size_t changes = 0;
-    printf("%zu run%s, %s to %s, %zu case%s; | is a change point\n\n", count, count == 1 ? "" : "s",
-           lb_json_text(runs[0].header, "started", ""),
-           lb_json_text(runs[count - 1].header, "started", ""), line_count,
-           line_count == 1 ? "" : "s");
-    for (size_t i = 0; i < line_count; i++) {
-        print_line(&lines[i]);
-        changes += lines[i].point_count;
-    }
-    printf("\n");
-    for (size_t i = 0; i < line_count; i++)
-        print_changes(runs, &lines[i]);
-    printf("%zu change point%s\n", changes, changes == 1 ? "" : "s");
-    fflush(stdout);
-}
-
 static enum lb_status write_picture(struct lb_drawing *drawing, const struct line *const *lines,
                                     size_t count, struct lb_error *err)
 {
@@ -274,7 +255,7 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
     enum lb_status st = LB_OK;
     struct lb_run *runs = NULL;
     struct line *lines = NULL;
-    size_t count = 0, line_count = 0;
+    size_t count = 0, line_count = 0, changes = 0;
     struct lb_error why;
     LB_TRY(read_all(options->words[0], &runs, &count, err));
     if (count > 1)
@@ -291,7 +272,19 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
     /* It combines the rows of one case and one device, so that a line has one time per run. */
     lb_run_arrange(runs, count, LB_BY_DEFAULT);
     lines = make_lines(runs, count, options->margin, &line_count);
-    print_history(runs, count, lines, line_count);
+    printf("%zu runs, %s to %s, %zu case%s; | is a change point\n\n", count,
+           lb_json_text(runs[0].header, "started", ""),
+           lb_json_text(runs[count - 1].header, "started", ""), line_count,
+           line_count == 1 ? "" : "s");
+    for (size_t i = 0; i < line_count; i++) {
+        print_line(&lines[i]);
+        changes += lines[i].point_count;
+    }
+    printf("\n");
+    for (size_t i = 0; i < line_count; i++)
+        print_changes(runs, &lines[i]);
+    printf("%zu change point%s\n", changes, changes == 1 ? "" : "s");
+    fflush(stdout);
     if (draw(options->words[0], lines, line_count, &why) != LB_OK)
         fprintf(stderr, "no pictures: %s\n", why.text);
 done:

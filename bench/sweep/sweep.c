@@ -465,21 +465,6 @@ static enum lb_status record(struct sweep *sweep, struct lb_row *row, struct lb_
 
 /* ---- Running all cases ---- */
 
-static void warn_of_busy_machine(void)
-{
-    struct lb_cpu_load before, after;
-    lb_cpu_load_read(&before);
-    usleep(100000);
-    lb_cpu_load_read(&after);
-    double others = lb_cpu_load_others(&before, &after);
-    if (others > LB_BUSY_SHARE)
-        fprintf(stderr,
-                "warning: other programs use at least %.0f %% of the CPUs, so times will be noisy: "
-                "stop them, or measure the noisy cases again later with --resume DIR "
-                "--retry noisy\n",
-                100 * others);
-}
-
 /* Whatever is left of the time budget; when: "start" or "end". */
 static enum lb_status run_canaries(struct sweep *sweep, const char *when, struct lb_error *err)
 {
@@ -537,8 +522,18 @@ static enum lb_status run_cases(struct sweep *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
     size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : LB_GBENCH_MAX;
+    struct lb_cpu_load before, after;
+    lb_cpu_load_read(&before);
     if (sweep->count > 0)
-        warn_of_busy_machine();
+        usleep(100000);
+    lb_cpu_load_read(&after);
+    double others = lb_cpu_load_others(&before, &after);
+    if (sweep->count > 0 && others > LB_BUSY_SHARE)
+        fprintf(stderr,
+                "warning: other programs use at least %.0f %% of the CPUs, so times will be noisy: "
+                "stop them, or measure the noisy cases again later with --resume DIR "
+                "--retry noisy\n",
+                100 * others);
     LB_TRY(run_canaries(sweep, "start", err));
     sweep->hangs = json_object();
     sweep->start_ns = lb_now_ns();
