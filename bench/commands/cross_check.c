@@ -24,6 +24,12 @@ struct output {
     struct lb_sequence_file *y;
 };
 
+/* The largest difference between two outputs. */
+struct difference {
+    double max_abs;
+    size_t at; /* index of the element */
+};
+
 /* The outputs for one problem. */
 struct check {
     const struct lb_session *session;
@@ -31,13 +37,10 @@ struct check {
     struct lb_sequence_file *given;
     struct output *outputs;          /* [count]; the last one is the given one, if any */
     size_t count, failed, elsewhere; /* elsewhere: cases that can't run here */
-    struct difference {              /* [count, count] the largest between outputs i > j */
-        double max_abs;
-        size_t at; /* index of the element */
-    } * all;
-    double largest; /* of y; 1 where all outputs are 0, and so are equal */
-    bool compared;  /* the outputs of some problem */
-    bool differs;   /* the given output, by more than rounding explains */
+    struct difference *all;          /* [count, count] between outputs i > j */
+    double largest;                  /* of y; 1 where all outputs are 0, and so are equal */
+    bool compared;                   /* the outputs of some problem */
+    bool differs;                    /* the given output, by more than rounding explains */
 };
 
 static const struct difference *between(const struct check *check, size_t i, size_t j)
