@@ -302,10 +302,10 @@ enum {
 };
 
 /* Words in the columns of the table, and the row of an axis. */
-#define COMMANDS    LB_GROUP_COMMANDS
-#define CASES       LB_GROUP_CASES
-#define SETTINGS    LB_GROUP_SETTINGS
-#define FIELD(name) offsetof(struct lb_options, name)
+#define COMMAND(name) LB_GROUP_COMMANDS, LB_CMD_##name, set_command, 0
+#define CASES         LB_GROUP_CASES
+#define SETTINGS      LB_GROUP_SETTINGS
+#define FIELD(name)   offsetof(struct lb_options, name)
 #define AXIS(name, argument, help)                                   \
     {                                                                \
         name, argument, "LIST", CASES, GRIDS, set_selection, 0, help \
