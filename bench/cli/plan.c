@@ -371,8 +371,8 @@ enum lb_status lb_plan_build(const struct lb_selection *selection,
     for (size_t i = 0; i < selection->cases.count; i++)
         projects |= selection->cases.lines[i].c.problem.cell == LB_CELL_PROJECTION;
     if (!projects)
-        LB_TRY(lb_fail(err, LB_INVALID,
-                       "-P: no case has the cell projection; add --cell projection"));
+        LB_TRY(
+            lb_fail(err, LB_INVALID, "-P: no case has the cell projection; add --cell projection"));
     LB_TRY(choose_impls(&p));
     for (size_t i = 0; grid && i < sizeof(needed) / sizeof(needed[0]); i++)
         if (selection->axes[needed[i]].count == 0)
