@@ -248,7 +248,7 @@ static bool settle_projection(struct planner *p)
         return p->spans[LB_AXIS_PROJECTION].at == 0;
     }
     if (problem->projection == 0)
-        problem->projection = (int32_t)fmin(fmax((double)(problem->hidden / 4), 1), INT32_MAX);
+        problem->projection = (int32_t)fmin(fmax((double)problem->hidden / 4, 1), INT32_MAX);
     return true;
 }
 
