@@ -127,8 +127,7 @@ struct lb_option {
     size_t field;           /* of setters that store one value: its offset in struct lb_options */
     const char *help;       /* whole sentences on one line; --help breaks it */
     const char *short_name; /* "-o" */
-    bool joined;            /* matches every word that begins with name; the value is what follows
-                               in that word */
+    bool joined;            /* matches every word that begins with name; takes the rest of it */
     int least, most;        /* number of words of an option with an argument. least 0: one; most 0:
                                as many as least; LB_WORDS_MANY: all up to the next option */
     int min, max;           /* of setters that read a whole number: what is allowed */
@@ -175,8 +174,7 @@ enum lb_exit {
     LB_EXIT_FAILED = 1,       /* a case is wrong or failed, or the run could not be kept */
     LB_EXIT_USAGE = 2,        /* the command line, or a file that it names, is wrong */
     LB_EXIT_REGRESSION = 3,   /* a case is slower or broken */
-    LB_EXIT_INCONCLUSIVE = 4, /* --compare: no case could be judged; with --strict, a case is
-                                 neither the same nor better */
+    LB_EXIT_INCONCLUSIVE = 4, /* no case could be judged; with --strict, one is still open */
     LB_EXIT_NOTHING = 5,      /* no case ran, or none has a time to compare or draw */
     LB_EXIT_INCOMPLETE = 6,   /* --merge: a part of what was planned is not in the result */
     LB_EXIT_INTERRUPTED = 130

@@ -470,7 +470,8 @@ static enum lb_status run_canaries(struct sweep *sweep, const char *when, struct
 {
     const struct lb_session *session = sweep->session;
     enum lb_status st = LB_OK;
-    for (size_t i = 0; i < sweep->canary_count && !lb_sweep_interrupted(session); i++) {
+    for (size_t i = 0; st == LB_OK && i < sweep->canary_count && !lb_sweep_interrupted(session);
+         i++) {
         struct lb_row row = {0};
         const struct lb_case *c = &sweep->canaries[i];
         struct lb_job job = {.c = c,
@@ -485,9 +486,7 @@ static enum lb_status run_canaries(struct sweep *sweep, const char *when, struct
             st = lb_run_append_canary(&sweep->file, &row, when, err);
         }
         lb_row_free(&row);
-        LB_TRY(st);
     }
-done:
     return st;
 }
 
