@@ -45,8 +45,8 @@ endfunction()
 
 # lb_library(<name> <header> <libraries>|"" <hint>...): makes lb::<name> of a header and the first
 # library of that name (none for header-only ones), and lb::<name>_headers of the header alone; sets
-# found_<name>, and why_<name>: what of it is missing. A name may be a file's, such as libcudnn.so.9:
-# wheels have no link without a version. Headers count as system headers.
+# found_<name>, and why_<name>: what of it is missing. Wheels have no link without a version, so a
+# name may be a file's, such as libcudnn.so.9.
 function(lb_library name header libraries)
   find_path(LB_${name}_INCLUDE ${header} HINTS ${ARGN} PATH_SUFFIXES include)
   set(found ${LB_${name}_INCLUDE})
@@ -77,8 +77,8 @@ function(lb_library name header libraries)
   set(why_${name} "${why}" PARENT_SCOPE)
 endfunction()
 
-# lb_needs_cuda_headers(<name>): gives lb::<name> the headers of the CUDA runtime, which the library's
-# own include. They may lie in another folder: NVIDIA's wheels have a folder for each library.
+# lb_needs_cuda_headers(<name>): gives lb::<name> the headers of the CUDA runtime, which NVIDIA's wheels
+# have in another folder.
 function(lb_needs_cuda_headers name)
   if(TARGET lb_found_${name} AND LB_cudart_INCLUDE)
     foreach(target ${name} ${name}_headers)
@@ -100,21 +100,9 @@ function(lb_header_number variable macro)
   set(${variable} "${number}" PARENT_SCOPE)
 endfunction()
 
-# lb_cuda_architectures(<version>): the default of LB_CUDA_ARCHITECTURES is what nvcc of that version
-# knows ("": a new one).
-function(lb_cuda_architectures version)
-  set(known 80-real 90a-real 100-real 120)
-  if(version AND version VERSION_LESS 12.8)
-    set(known 80-real 90a-real 90-virtual)
-  endif()
-  set(LB_CUDA_ARCHITECTURES "${known}" CACHE STRING
-      "GPU architectures to build for; the last one not -real: it keeps PTX for later ones")
-endfunction()
-
-# lb_try_cuda(<variable>): compiles and links an empty program with LB_CUDA_COMPILER, as enabling the
-# language CUDA will: that would end the configuration where the compiler can't be used. The variable
-# becomes "" when it works, else the compiler's own error with what to do about it. A compiler that
-# works is not tried again until it or its host compiler changes.
+# lb_try_cuda(<variable>): compiles and links an empty program with LB_CUDA_COMPILER, because enabling
+# the language CUDA would end the configuration where that fails. The variable becomes "" or the
+# compiler's own error with what to do about it. A command that works is not tried again.
 function(lb_try_cuda variable)
   set(host ${CMAKE_CUDA_HOST_COMPILER})
   if(NOT host)
@@ -181,7 +169,13 @@ macro(lb_find_cuda)
   endif()
   # The major version must be that of the headers, whatever else is installed.
   lb_library(cublas cublas_v2.h "libcublas.so.${major};cublas" ${toolkit} ${ARGN})
-  lb_cuda_architectures("${version}")
+  # The default is what this version of nvcc knows.
+  set(known 80-real 90a-real 100-real 120)
+  if(version AND version VERSION_LESS 12.8)
+    set(known 80-real 90a-real 90-virtual)
+  endif()
+  set(LB_CUDA_ARCHITECTURES "${known}" CACHE STRING
+      "GPU architectures to build for; the last one not -real: it keeps PTX for later ones")
 
   set(missing "")
   if(NOT LB_CUDA_COMPILER)
@@ -202,10 +196,7 @@ macro(lb_find_cuda)
     lb_try_cuda(why_cuda)
   endif()
   lb_needs_cuda_headers(cublas)
-  set(found_cuda FALSE)
-  if(why_cuda STREQUAL "")
-    set(found_cuda TRUE)
-  endif()
+  string(COMPARE EQUAL "${why_cuda}" "" found_cuda)
   set(LB_CUDA_RUNTIME_VERSION "${version}" CACHE INTERNAL "of the CUDA runtime, which is linked statically")
 endmacro()
 
@@ -214,15 +205,17 @@ macro(lb_find_cudnn)
   lb_library(cudnn cudnn.h "libcudnn.so.9;cudnn" ${ARGN})
   lb_needs_cuda_headers(cudnn)
   lb_header_number(major CUDNN_MAJOR ${LB_cudnn_INCLUDE}/cudnn_version.h ${LB_cudnn_INCLUDE}/cudnn.h)
-  if(found_cudnn AND major AND major VERSION_LESS LB_CUDNN_LEAST)
+  set(why "")
+  if(major AND major VERSION_LESS LB_CUDNN_LEAST)
+    set(why "${LB_CUDNN_LEAST} or newer is needed, this is ${major}")
+  elseif(LB_CUDA STREQUAL "OFF")
+    set(why "it needs CUDA, which is switched off")
+  elseif(NOT found_cuda)
+    set(why "it needs CUDA: ${why_cuda}")
+  endif()
+  if(found_cudnn AND why)
     set(found_cudnn FALSE)
-    set(why_cudnn "${LB_CUDNN_LEAST} or newer is needed, this is ${major}")
-  elseif(found_cudnn AND LB_CUDA STREQUAL "OFF")
-    set(found_cudnn FALSE)
-    set(why_cudnn "it needs CUDA, which is switched off")
-  elseif(found_cudnn AND NOT found_cuda)
-    set(found_cudnn FALSE)
-    set(why_cudnn "it needs CUDA: ${why_cuda}")
+    set(why_cudnn "${why}")
   endif()
 endmacro()
 
@@ -246,24 +239,16 @@ macro(lb_find_onednn)
   endif()
 endmacro()
 
-# lb_loaded_libraries(): the libraries that implementations load at run time (host/shared_library.h):
-# LB_LOADED_<NAME> becomes the name to load, for each that was found, and LB_LOADED_FOLDERS the folders
+# lb_loaded_libraries(): for the libraries that implementations load at run time
+# (host/shared_library.h), LB_LOADED_<NAME> becomes the name to load, and LB_LOADED_FOLDERS the folders
 # that the dynamic loader does not search by itself, for the runtime paths of programs.
 function(lb_loaded_libraries)
-  set(names "")
-  foreach(feature OPENBLAS ONEDNN CUDNN)
-    if(LB_HAVE_${feature})
-      string(TOLOWER ${feature} name)
-      list(APPEND names ${name})
-    endif()
-  endforeach()
-  if(LB_HAVE_CUDA)
-    list(APPEND names cublas)
-  endif()
+  set(LB_HAVE_CUBLAS ${LB_HAVE_CUDA})
   set(folders "")
-  foreach(name IN LISTS names)
-    if(NOT LB_${name}_LIBRARY)
-      message(FATAL_ERROR "lib${name}.so was not found")
+  foreach(name openblas onednn cudnn cublas)
+    string(TOUPPER ${name} upper)
+    if(NOT LB_HAVE_${upper})
+      continue()
     endif()
     execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C ${CMAKE_READELF} --dynamic
       ${LB_${name}_LIBRARY} OUTPUT_VARIABLE dynamic ERROR_QUIET)
@@ -271,7 +256,6 @@ function(lb_loaded_libraries)
       message(FATAL_ERROR "${LB_${name}_LIBRARY}: it is no shared library with a soname, so that it "
                           "can't be loaded")
     endif()
-    string(TOUPPER ${name} upper)
     set(LB_LOADED_${upper} ${CMAKE_MATCH_1} PARENT_SCOPE)
     get_filename_component(folder ${LB_${name}_LIBRARY} DIRECTORY)
     if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
@@ -314,13 +298,13 @@ function(lb_find_features)
   foreach(feature IN LISTS LB_FEATURES)
     string(TOLOWER ${feature} name)
     set(title ${LB_TITLE_${feature}})
-    set(have OFF)
+    set(LB_HAVE_${feature} OFF PARENT_SCOPE)
     if(NOT LB_${feature} MATCHES "^(AUTO|ON|OFF)$")
       message(FATAL_ERROR "LB_${feature}=${LB_${feature}}: allowed are AUTO, ON, OFF")
     elseif(LB_${feature} STREQUAL "OFF")
       set(why "built without ${title} (switched off)")
     elseif(found_${name})
-      set(have ON)
+      set(LB_HAVE_${feature} ON PARENT_SCOPE)
       set(why "found")
     elseif(LB_${feature} STREQUAL "ON")
       message(FATAL_ERROR "LB_${feature}=ON: ${title} can't be used (${why_${name}}); install what "
@@ -329,10 +313,7 @@ function(lb_find_features)
       set(why "built without ${title} (${why_${name}})")
     endif()
     message(STATUS "${title}: ${why}")
-    set(LB_HAVE_${feature} ${have} PARENT_SCOPE)
-    if(have)
-      set(why "")
-    endif()
+    string(REGEX REPLACE "^found$" "" why "${why}")
     set(LB_WHY_${feature} "${why}" PARENT_SCOPE)
   endforeach()
 endfunction()

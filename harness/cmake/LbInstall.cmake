@@ -33,8 +33,8 @@ configure_file(${PROJECT_SOURCE_DIR}/harness/cmake/bench-lstm.pc.in
 install(FILES ${PROJECT_BINARY_DIR}/install/bench-lstm.pc DESTINATION ${pkgconfig_folder})
 
 # lb_debian_packages(<variable> <soname>...): the packages that have these libraries, with the versions
-# that they say programs need, as dpkg-shlibdeps finds them: in the lists that packages install.
-# Libraries that no package has, such as those of NVIDIA's wheels, are left out.
+# that they say programs need, from the lists that dpkg-shlibdeps reads too. Libraries that no package
+# has, such as those of NVIDIA's wheels, are left out.
 function(lb_debian_packages variable)
   file(GLOB lists /var/lib/dpkg/info/*.shlibs)
   set(packages "")
