@@ -130,10 +130,15 @@ static enum lb_status set_devices(const struct lb_option_use *use, struct lb_err
 
 static enum lb_status set_by(const struct lb_option_use *use, struct lb_error *err)
 {
-    return lb_by_parse(use->value, &use->options->by)
-               ? LB_OK
-               : lb_fail(err, LB_INVALID, "%s %s: it takes %s", use->option->name, use->value,
-                         use->option->argument);
+    static const char *const words[] = {
+        [LB_BY_DEVICE] = "device", [LB_BY_NODE] = "node", [LB_BY_NONE] = "none"};
+    for (int by = LB_BY_DEVICE; by <= LB_BY_NONE; by++)
+        if (strcmp(use->value, words[by]) == 0) {
+            use->options->by = (enum lb_by)by;
+            return LB_OK;
+        }
+    return lb_fail(err, LB_INVALID, "%s %s: it takes %s", use->option->name, use->value,
+                   use->option->argument);
 }
 
 static enum lb_status set_selection(const struct lb_option_use *use, struct lb_error *err)

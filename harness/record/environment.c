@@ -60,7 +60,7 @@ static json_t *text_or_null(const char *text)
 
 json_t *lb_environment(json_t *libraries)
 {
-    char cpu[256], simd[256], governor[64], system[512], host[256] = "";
+    char cpu[256], simd[256], governor[64], system[512] = "", host[256] = "";
     struct utsname name;
     struct lb_cpu_topology topology;
     lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
@@ -68,7 +68,6 @@ json_t *lb_environment(json_t *libraries)
     lb_cpu_topology_here(&topology);
     simd_names(simd, sizeof(simd));
     gethostname(host, sizeof(host) - 1);
-    system[0] = '\0';
     if (uname(&name) == 0)
         snprintf(system, sizeof(system), "%s %s %s", name.sysname, name.release, name.machine);
 
@@ -86,18 +85,16 @@ json_t *lb_environment(json_t *libraries)
 
 void lb_environment_line(const json_t *environment, char *line, size_t size)
 {
-    char memory[40] = "", size_text[32];
+    char memory[32] = "";
     double bytes = json_number_value(json_object_get(environment, "memory_bytes"));
-    if (bytes > 0) {
-        lb_format_bytes(bytes, size_text);
-        snprintf(memory, sizeof(memory), ", %s", size_text);
-    }
+    if (bytes > 0)
+        lb_format_bytes(bytes, memory);
     const json_t *gpu = json_object_get(environment, "gpu");
-    snprintf(line, size, "%s%s%s, %d threads%s, %s",
+    snprintf(line, size, "%s%s%s, %d threads%s%s, %s",
              gpu ? lb_json_text(gpu, "name", "unknown") : "", gpu ? "; " : "",
              lb_json_text(environment, "cpu", "unknown"),
-             (int)json_integer_value(json_object_get(environment, "threads")), memory,
-             lb_json_text(environment, "system", "unknown"));
+             (int)json_integer_value(json_object_get(environment, "threads")),
+             memory[0] ? ", " : "", memory, lb_json_text(environment, "system", "unknown"));
 }
 
 /* The keys, up to a NULL, that the object has, in a new object. */
@@ -160,12 +157,11 @@ json_t *lb_environment_kind(const json_t *environment)
 void lb_environment_device(const json_t *environment, char *name, size_t size)
 {
     const json_t *gpu = json_object_get(environment, "gpu");
-    json_int_t threads = json_integer_value(json_object_get(environment, "threads"));
     if (gpu)
         snprintf(name, size, "%s", lb_json_text(gpu, "name", "unknown"));
     else
         snprintf(name, size, "%s, %d threads", lb_json_text(environment, "cpu", "unknown"),
-                 (int)threads);
+                 (int)json_integer_value(json_object_get(environment, "threads")));
 }
 
 void lb_environment_node(const json_t *environment, char *name, size_t size)

@@ -7,10 +7,8 @@
 
 #include "device/device.h"
 
-/* Describes this environment in a new object with the keys host, cpu, cores, threads, simd,
- * governor, cache_bytes, memory_bytes, system, version, commit, dirty, compiler, flags, build_type,
- * libraries {name: version}. A value that the system does not provide is null. With a GPU the
- * caller adds the keys gpu and ceilings. libraries is borrowed. */
+/* Describes this environment in a new object, in which a value that the system does not provide is
+ * null. libraries {name: version} is borrowed. The caller adds the keys gpu and ceilings. */
 json_t *lb_environment(json_t *libraries);
 
 /* One line for people: "NVIDIA H100 80GB HBM3; AMD EPYC, 2 threads, 23.4 GiB, Linux 6.1 x86_64". */
@@ -20,14 +18,12 @@ void lb_environment_line(const json_t *environment, char *line, size_t size);
  * "cpu, threads"; false when there are none. */
 bool lb_environment_differs(const json_t *a, const json_t *b, char *what, size_t size);
 
-/* The keys by which environments are told apart in one record: host, CPU, GPU (by its uuid), build
- * and libraries. What may be measured anew, such as the ceilings, is not among them. A new object.
- */
+/* A new object with the keys by which environments are told apart in one record: host, CPU, GPU (by
+ * its uuid), build and libraries. What may be measured anew, such as the ceilings, is not there. */
 json_t *lb_environment_identity(const json_t *environment);
 
-/* The keys that results must share to be taken together: the device, the build and the libraries,
- * but not the host and the GPU's uuid. A new object whose key "device" is lb_environment_device's
- * text. */
+/* A new object with what results must share to be taken together: build, libraries, and as "device"
+ * lb_environment_device's text. */
 json_t *lb_environment_kind(const json_t *environment);
 
 /* The name of the device: the GPU's, or the CPU's with its number of threads. */
@@ -41,10 +37,8 @@ void lb_environment_node(const json_t *environment, char *name, size_t size);
  * "OpenBLAS 0.3.21 to 0.3.26"; false when there are none. */
 bool lb_libraries_differ(const json_t *a, const json_t *b, char *what, size_t size);
 
-/* Describes the GPU in a new object, an environment's gpu, with the keys name, uuid, pci, ordinal,
- * visible (how many devices the process sees), compute ("9.0"), sm_count, memory_bytes, l2_bytes,
- * shared_bytes, cuda_driver, cuda_runtime ("13.0"), driver and clock_max_mhz (null without NVML).
- */
+/* Describes the GPU in a new object, an environment's gpu, with the members of *info, versions as
+ * "9.0", and what NVML says: driver and clock_max_mhz, which may be null. */
 json_t *lb_device_to_json(const struct lb_device_info *info);
 
 /* Reads such an object; numbers whose key is missing become 0. */

@@ -106,19 +106,15 @@ static bool ends_in(const char *text, size_t length, const char *name)
 /* Replaces "cutlass::Kernel2<inner>" and similar wrappers by the inner name, in place. */
 static void unwrap(char *text)
 {
-    static const char *const wrappers[] = {"Kernel", "Kernel2", "device_kernel"};
     char *open = strchr(text, '<');
-    for (size_t i = 0; open && i < sizeof(wrappers) / sizeof(wrappers[0]); i++) {
-        if (!ends_in(text, (size_t)(open - text), wrappers[i]))
-            continue;
-        memmove(text, open + 1, strlen(open + 1) + 1);
-        char *comma = find_outside(text, ','), *close = strrchr(text, '>');
-        if (comma)
-            *comma = '\0';
-        else if (close)
-            *close = '\0';
+    size_t length = open ? (size_t)(open - text) : 0;
+    if (!ends_in(text, length, "Kernel") && !ends_in(text, length, "Kernel2") &&
+        !ends_in(text, length, "device_kernel"))
         return;
-    }
+    memmove(text, open + 1, strlen(open + 1) + 1);
+    char *comma = find_outside(text, ','), *end = comma ? comma : strrchr(text, '>');
+    if (end)
+        *end = '\0';
 }
 
 static void shorten(const char *name, char shorter[LB_KERNEL_NAME_SIZE])
@@ -142,17 +138,17 @@ static void shorten(const char *name, char shorter[LB_KERNEL_NAME_SIZE])
     lb_clean_text(shorter); /* a character may be cut */
 }
 
-static int by_name_then_start(const void *a, const void *b)
-{
-    const struct lb_launch_record *x = a, *y = b;
-    int order = strcmp(x->name, y->name);
-    return order ? order : (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
-
 static int by_start(const void *a, const void *b)
 {
     const struct lb_launch_record *x = a, *y = b;
     return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static int by_name_then_start(const void *a, const void *b)
+{
+    const struct lb_launch_record *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : by_start(a, b);
 }
 
 static int by_total(const void *a, const void *b)
@@ -226,10 +222,8 @@ void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
 void lb_kernels_free(struct lb_kernels *kernels)
 {
     free(kernels->items);
-    *kernels = (struct lb_kernels){.launches = (double)NAN,
-                                   .span_ns = (double)NAN,
-                                   .gap_ns = (double)NAN,
-                                   .longest_gap_ns = (double)NAN};
+    *kernels =
+        (struct lb_kernels){.launches = NAN, .span_ns = NAN, .gap_ns = NAN, .longest_gap_ns = NAN};
 }
 
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels)
@@ -256,16 +250,16 @@ void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t si
 {
     json_int_t persistent = persistent_launches(kernels);
     double launches = kernels->launches;
-    const char *cores = lb_tensor_cores_name(lb_kernels_tensor_cores(kernels));
+    bool all = (double)persistent == launches;
     text[0] = '\0';
     if (!kernels->items || !isfinite(launches))
         return;
-    if ((double)persistent == launches)
-        snprintf(text, size, "ran %.0f persistent kernel%s, tensor cores: %s", launches,
-                 launches == 1 ? "" : "s", cores);
-    else
-        snprintf(text, size, "ran %.0f kernel%s, %lld persistent, tensor cores: %s", launches,
-                 launches == 1 ? "" : "s", persistent, cores);
+    snprintf(text, size, "ran %.0f %skernel%s", launches, all ? "persistent " : "",
+             launches == 1 ? "" : "s");
+    if (!all)
+        lb_append(text, size, ", %lld persistent", persistent);
+    lb_append(text, size, ", tensor cores: %s",
+              lb_tensor_cores_name(lb_kernels_tensor_cores(kernels)));
 }
 
 /* The name of the first kernel that uses tensor cores. */

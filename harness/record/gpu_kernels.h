@@ -21,19 +21,16 @@ struct lb_launch_record {
     json_int_t shared_bytes;                  /* per block, static and dynamic */
 };
 
-/* All launches of one kernel. grid, block, cluster, registers and shared_bytes are those of its
- * longest launch. The name is demangled, without return type, parameters and unnamed namespaces; of
- * a wrapper such as cutlass::Kernel2<inner> it is the inner name, and template arguments of a long
- * name become <...>. Whether the kernel uses tensor cores follows from its whole name. It is
- * persistent, staying on the device for all steps of a sequence, when its name contains "persist"
- * in any case, as cuDNN's RNN_blockPersist_* do. */
+/* All launches of one kernel. The name is demangled, without return type, parameters and unnamed
+ * namespaces; of a wrapper such as cutlass::Kernel2<inner> it is the inner name, and template
+ * arguments of a long name become <...>. What the kernel is follows from its whole name. */
 struct lb_kernel {
     char name[LB_KERNEL_NAME_SIZE];
     enum lb_tensor_cores tensor_cores;
-    bool persistent;
+    bool persistent; /* it stays on the device for all steps of a sequence */
     json_int_t count;
     double total_ns, longest_ns;
-    json_int_t grid[3], block[3], cluster[3];
+    json_int_t grid[3], block[3], cluster[3]; /* of its longest launch, as all below */
     json_int_t registers, shared_bytes;
 };
 
@@ -52,12 +49,10 @@ void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
                         struct lb_kernels *out);
 void lb_kernels_free(struct lb_kernels *kernels); /* accepts zeroed kernels */
 
-/* Whether tensor cores were used: yes when one kernel uses them, no when none does, else unknown.
- */
+/* Whether tensor cores were used: yes when one kernel uses them, no when no kernel does. */
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels);
 
-/* Writes a summary such as "ran 1 persistent kernel, tensor cores: yes"; "" when nothing was
- * traced. */
+/* Writes "ran 1 persistent kernel, tensor cores: yes" or the like; "" when nothing was traced. */
 void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t size);
 
 /* Whether the kernels contradict the case's text; text [size] then says how:
@@ -68,8 +63,7 @@ void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t si
 bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *kernels, char *text,
                            size_t size);
 
-/* The kernels as a new JSON array of objects with the fields above; JSON's null when nothing was
- * traced. */
+/* The kernels as a new JSON array of objects; null when nothing was traced. */
 json_t *lb_kernels_to_json(const struct lb_kernels *kernels);
 
 /* Reads such an array. LB_INVALID: err names the kernel that is wrong. The caller frees kernels,

@@ -130,13 +130,11 @@ static const struct text_key {
 
 enum { TEXT_KEYS = sizeof(text_keys) / sizeof(text_keys[0]) };
 
-/* Where the row holds the number of a key. */
 static double *number_of(struct lb_row *row, size_t key)
 {
     return (double *)(void *)((char *)row + number_keys[key].offset);
 }
 
-/* Where the row holds the text of a key. */
 static const char **text_of(struct lb_row *row, size_t key)
 {
     return (const char **)(void *)((char *)row + text_keys[key].offset);
@@ -335,24 +333,25 @@ static bool bits_differ(const struct lb_row *row, struct lb_row *block)
     return true;
 }
 
-/* Moves the other row into the row. */
-static void replace(struct lb_row *row, struct lb_row *other)
+/* Moves the other row into the row, or adds it to the row. */
+static void take_in(struct lb_row *row, struct lb_row *other, bool replaces, bool processes)
 {
-    lb_row_free(row);
-    *row = *other;
-    *other = (struct lb_row){0};
+    if (replaces) {
+        lb_row_free(row);
+        *row = *other;
+        *other = (struct lb_row){0};
+    } else {
+        merge_numbers(row, other);
+        append_blocks(row, other, processes);
+    }
 }
 
 void lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process)
 {
-    if (!first && !lb_verdict_has_samples(row->verdict))
-        return;
-    if (first || !lb_verdict_has_samples(block->verdict) || bits_differ(row, block)) {
-        replace(row, block);
-    } else {
-        merge_numbers(row, block);
-        append_blocks(row, block, new_process);
-    }
+    if (first || lb_verdict_has_samples(row->verdict))
+        take_in(row, block,
+                first || !lb_verdict_has_samples(block->verdict) || bits_differ(row, block),
+                new_process);
 }
 
 static bool did_not_run(const struct lb_row *row)
@@ -362,14 +361,8 @@ static bool did_not_run(const struct lb_row *row)
 
 void lb_row_pool(struct lb_row *row, struct lb_row *other)
 {
-    if (did_not_run(other) || (!lb_verdict_has_samples(row->verdict) && !did_not_run(row)))
-        return;
-    if (did_not_run(row) || !lb_verdict_has_samples(other->verdict)) {
-        replace(row, other);
-    } else {
-        merge_numbers(row, other);
-        append_blocks(row, other, true);
-    }
+    if (!did_not_run(other) && (lb_verdict_has_samples(row->verdict) || did_not_run(row)))
+        take_in(row, other, did_not_run(row) || !lb_verdict_has_samples(other->verdict), true);
 }
 
 bool lb_row_is_timed(const struct lb_row *row)
@@ -456,16 +449,14 @@ static json_t *flags_json(unsigned flags)
 static void put_percentiles(json_t *object, const struct lb_row *row)
 {
     static const char *const names[LB_PERCENTILES] = {"p90", "p99", "p999"};
+    static const char *const bounds[] = {"", "_lo", "_hi"};
     for (int i = 0; i < LB_PERCENTILES; i++) {
         const struct lb_percentile time = lb_row_time(row, i);
-        const struct {
-            const char *end;
-            double ns;
-        } bounds[] = {{"_ns", time.ns}, {"_lo_ns", time.lo_ns}, {"_hi_ns", time.hi_ns}};
-        for (size_t k = 0; k < sizeof(bounds) / sizeof(bounds[0]); k++) {
+        const double ns[] = {time.ns, time.lo_ns, time.hi_ns};
+        for (size_t k = 0; k < sizeof(ns) / sizeof(ns[0]); k++) {
             char key[16];
-            snprintf(key, sizeof(key), "%s%s", names[i], bounds[k].end);
-            json_object_set_new(object, key, number_json(bounds[k].ns));
+            snprintf(key, sizeof(key), "%s%s_ns", names[i], bounds[k]);
+            json_object_set_new(object, key, number_json(ns[k]));
         }
     }
     const double calls_per_s = lb_row_calls_per_s(row);

@@ -1,5 +1,4 @@
-/* A result, which is one row of a run: the case, whether its results were correct, and how long it
- * took. */
+/* A row of a run: the case, whether its results were correct, and how long it took. */
 #ifndef LB_RECORD_H
 #define LB_RECORD_H
 
@@ -10,9 +9,10 @@
 
 #define LB_SCHEMA_VERSION 2
 
-#define LB_LABEL_SIZE    80 /* bytes of a device's label and its terminator */
+/* Bytes of texts and their terminators. */
+#define LB_LABEL_SIZE    80 /* of a device's label */
 #define LB_ROW_ID_SIZE   (LB_CASE_ID_SIZE + LB_LABEL_SIZE + 8)
-#define LB_ROW_TEXT_SIZE 512 /* bytes of a text of a row and its terminator, at most */
+#define LB_ROW_TEXT_SIZE 512 /* of a text of a row */
 
 enum lb_verdict {
     LB_VERDICT_OK,
@@ -53,9 +53,8 @@ double lb_percentile_share(int percentile);     /* 0.5, 0.9, 0.99, 0.999 */
 
 const char *lb_stop_reason_name(enum lb_stop_reason reason); /* "none", "precision", ... */
 
-/* Unknown numbers are NaN here and null in JSON. Times are in ns. Texts are the row's own, "" where
- * there is none, and set by lb_row_print alone: most rows have few, and a run may have a hundred
- * thousand rows. */
+/* Unknown numbers are NaN here and null in JSON. Arrays and texts are the row's own; texts are set
+ * by lb_row_print alone, because most rows have few and a run may have a hundred thousand rows. */
 struct lb_row {
     struct lb_case c;
     enum lb_verdict verdict;
@@ -86,16 +85,15 @@ struct lb_row {
     double others_share; /* of the CPUs' time while it was sampled that other programs used, at
                             least; the largest of its blocks */
 
-    double *samples_ns; /* [samples] each is the time of one call; owned by the row */
+    double *samples_ns; /* [samples] each is the time of one call */
     size_t samples;
-    size_t *blocks; /* [block_count] how many samples each block has, in order; owned by the row */
+    size_t *blocks; /* [block_count] how many samples each block has, in order */
     size_t block_count;
-    size_t *processes; /* [process_count] how many blocks each process has, in order; owned */
+    size_t *processes; /* [process_count] how many blocks each process has, in order */
     size_t process_count;
-    double *reference_ns; /* [block_count] times of the fixed loop around each block, NaN where they
-                             are not known; owned by the row */
-    double stream_calls;  /* verified calls of a stream, which then begins again; NaN: none */
-    double harness_ns;    /* of a stream on the host: what timing adds to each call */
+    double *reference_ns;    /* [block_count] times of the fixed loop around each block */
+    double stream_calls;     /* verified calls of a stream, which then begins again; NaN: none */
+    double harness_ns;       /* of a stream on the host: what timing adds to each call */
     double calls_per_sample; /* 1 when isolated, N when batched; the mean when blocks differ */
     enum lb_stop_reason stop_reason;
 
@@ -118,18 +116,17 @@ struct lb_row {
     double working_set_bytes; /* of all calls: that with the inputs of the other sets */
     double deterministic;     /* 1: the implementation says that equal inputs give equal bits */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
-    double slowdown; /* time of the fixed loop over its median in the run (lb_rows_find_slowdowns);
-                        NaN: not known */
-    double sm_mhz;   /* mean clock of the GPU during the samples */
+    double
+        slowdown;  /* time of the fixed loop over its median in the run (lb_rows_find_slowdowns) */
+    double sm_mhz; /* mean clock of the GPU during the samples */
     double memory_mhz, temperature_c; /* of the GPU at the same work, right after the samples */
 
     size_t environment; /* number in lb_run.environments, of where it was measured */
-    const char *label;  /* of its device or node, in lb_run.labels; NULL: all rows of the run are of
-                           one (run_file.h) */
+    const char *label;  /* of its device or node, in lb_run.labels; NULL: all rows are of one */
     bool beside;        /* rows of other labels belong on the same page */
 
-    struct lb_kernels kernels;  /* of one untimed call, when it was traced; owned by the row */
-    const char *kernels_reason; /* why a requested trace is missing; else "" */
+    struct lb_kernels kernels;  /* of one untimed call, when it was traced */
+    const char *kernels_reason; /* why a requested trace is missing */
 };
 
 /* A row of the case with the verdict error, no samples, and all numbers unknown. */
@@ -137,9 +134,8 @@ struct lb_row lb_row_make(const struct lb_case *c);
 
 void lb_row_free(struct lb_row *row); /* accepts a zeroed row; its texts become "" */
 
-/* Sets a text of a row, such as &row->reason, to what the format makes, or appends that to it.
- * Control characters and what is not UTF-8 are replaced (lb_clean_text), and what is beyond
- * LB_ROW_TEXT_SIZE is cut off. */
+/* Sets a text of a row, such as &row->reason, to what the format makes, or appends that to it. It
+ * is cleaned (lb_clean_text), and cut to LB_ROW_TEXT_SIZE. */
 void lb_row_print(const char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void lb_row_append(const char **text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -154,18 +150,16 @@ void lb_row_set_reference(struct lb_row *row, double reference_ns);
 void lb_row_add_process(struct lb_row *row);
 
 /* Adds the row of one block to the row of the whole case and summarizes that. The first block
- * becomes the row. A later one adds its samples, warnings and elapsed times; the row keeps the
- * largest errors and peak memory, and the latest clocks and stop reason. A suspect block makes the
- * row suspect. The first block without samples replaces the row, and later blocks are then ignored;
- * so does a block whose results have other bits although the implementation is deterministic, with
- * the verdict wrong. new_process: the
- * block is the first of another process. block may be empty afterwards, but must still be freed. */
+ * becomes the row. A later one adds its samples, and its numbers as record.c's table says; a
+ * suspect block makes the row suspect. The first block without samples replaces the row, and later
+ * blocks are then ignored; so does a block whose results have other bits although the
+ * implementation is deterministic, with the verdict wrong. new_process: the block is the first of
+ * another process. block may be empty afterwards, but must still be freed. */
 void lb_row_merge(struct lb_row *row, struct lb_row *block, bool first, bool new_process);
 
 /* Takes another row of the same case, measured on another node, into the row: its processes become
  * processes of the row. A row that was skipped or absent gives way to one that was not, and one
- * that has samples to one that failed. other may be empty afterwards, but must still be freed.
- */
+ * that has samples to one that failed. other must still be freed. */
 void lb_row_pool(struct lb_row *row, struct lb_row *other);
 
 /* The text of the row's case, with " on LABEL" behind it where it has a label. */
@@ -174,26 +168,24 @@ void lb_row_print_id(const struct lb_row *row, char id[LB_ROW_ID_SIZE]);
 /* Appends a warning to those of the row, unless the row has it already. */
 void lb_row_warn(struct lb_row *row, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Makes a row that is ok suspect for that reason, or appends the reason to a suspect row that does
- * not have it yet. Without effect on any other row. */
+/* Makes a row that is ok suspect for that reason, or appends a new reason to a suspect row. Without
+ * effect on any other row. */
 void lb_row_suspect(struct lb_row *row, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Drops the samples and everything derived from them: a wrong or failed case must not show a time.
- */
+/* Drops the samples and what follows from them: a wrong or failed case must not show a time. */
 void lb_row_drop_samples(struct lb_row *row);
 
-/* Computes the derived numbers; with fewer than 6 samples the bounds of the interval stay NaN. With
- * two processes or more, median_ns and its interval are those of the processes' medians, because
- * the samples of one process are not independent; the interval then needs 6 processes.
- * Drops, with a warning, a lower bound that the median of a right result is below. */
+/* Computes the derived numbers. With two processes or more, median_ns and its interval, which needs
+ * 6 of them, are those of the processes' medians, because the samples of one process are not
+ * independent. Drops, with a warning, a lower bound that the median of a right result is below. */
 void lb_row_summarize(struct lb_row *row);
 
 /* Units of replication are the processes when there are two or more, else the blocks; empty ones do
- * not count. lb_row_units is their number. times [lb_row_units] receives the p-quantile of each
- * unit's samples in ns; 0.5: the median. */
+ * not count. lb_row_unit_times returns their number; times [lb_row_units] receives the p-quantile
+ * of each unit's samples in ns; 0.5: the median. */
 size_t lb_row_units(const struct lb_row *row);
-void lb_row_unit_times(const struct lb_row *row, double p, double *times);
+size_t lb_row_unit_times(const struct lb_row *row, double p, double *times);
 
 /* The mean time of the fixed loop around the row's blocks; NaN where it is not known for all. */
 double lb_row_mean_reference(const struct lb_row *row);
@@ -202,13 +194,13 @@ double lb_row_mean_reference(const struct lb_row *row);
 #define LB_SLOWDOWN_ROWS 8
 
 /* Finds the slowdown of each row of a run: the mean of its reference_ns over the median of these
- * means, for all rows of one implementation and environment. With fewer rows than LB_SLOWDOWN_ROWS
- * it is NaN. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. */
+ * means, for all rows of one implementation and environment; NaN where these are fewer than
+ * LB_SLOWDOWN_ROWS. A row whose slowdown is above LB_SLOW_MACHINE gets a warning. */
 void lb_rows_find_slowdowns(struct lb_row *rows, size_t count);
 
 /* The median of a row, or of a stream a high percentile of all samples, with its 95 % interval. A
  * percentile is NaN where there are too few samples for its interval, and of any other row. It is
- * computed anew in each call, because a run may have a hundred thousand rows that have none. */
+ * computed anew in each call. */
 struct lb_percentile {
     double ns, lo_ns, hi_ns;
 };
@@ -231,9 +223,8 @@ bool lb_row_is_timed(const struct lb_row *row);
 /* The row as a new JSON object. */
 json_t *lb_row_to_json(const struct lb_row *row);
 
-/* Reads a row from a JSON object and computes the derived numbers anew. Unknown keys are ignored.
- * LB_INVALID: a type or a range is wrong, or counts do not add up; err names the key. The caller
- * frees the row. */
+/* Reads a row and computes the derived numbers anew. LB_INVALID: a type or a range is wrong, or
+ * counts do not add up; err names the key. The caller frees the row. */
 enum lb_status lb_row_from_json(const json_t *object, struct lb_row *row, struct lb_error *err);
 
 #endif

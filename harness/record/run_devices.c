@@ -9,18 +9,6 @@
 #include "base/text.h"
 #include "record/environment.h"
 
-bool lb_by_parse(const char *word, enum lb_by *by)
-{
-    static const char *const words[] = {"", "device", "node", "none"};
-    for (size_t i = 1; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (strcmp(word, words[i]) == 0) {
-            *by = (enum lb_by)i;
-            return true;
-        }
-    }
-    return false;
-}
-
 /* The labels of environments: one object maps the text of a device or node to its label, and the
  * other maps a label to how often it was given. */
 struct labels {
@@ -93,15 +81,6 @@ static void label_environments(struct labels *labels, struct lb_run *run, bool *
     }
 }
 
-static void label_rows(struct lb_run *run, bool beside)
-{
-    for (size_t i = 0; i < run->count; i++) {
-        struct lb_row *row = &run->rows[i];
-        row->label = json_string_value(json_array_get(run->labels, row->environment));
-        row->beside = beside;
-    }
-}
-
 /* Combines the rows of one case and one label into the first of them. */
 static void pool_rows(struct lb_run *run)
 {
@@ -115,11 +94,9 @@ static void pool_rows(struct lb_run *run)
         if (number < kept) {
             lb_row_pool(&run->rows[number], row);
             lb_row_free(row);
-            continue;
+        } else {
+            run->rows[kept++] = *row;
         }
-        if (kept != i)
-            run->rows[kept] = *row;
-        kept++;
     }
     run->count = kept;
     json_decref(first);
@@ -135,11 +112,14 @@ void lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by)
         several = false;
     else if (by != LB_BY_DEFAULT)
         several = json_object_size(labels.by_key) > 1;
-    for (size_t i = 0; i < count; i++) {
-        if (several)
-            label_rows(&runs[i], by != LB_BY_DEFAULT);
-        if (json_array_size(runs[i].environments) > 1)
-            pool_rows(&runs[i]);
+    for (struct lb_run *run = runs; run < runs + count; run++) {
+        for (size_t i = 0; several && i < run->count; i++) {
+            struct lb_row *row = &run->rows[i];
+            row->label = json_string_value(json_array_get(run->labels, row->environment));
+            row->beside = by != LB_BY_DEFAULT;
+        }
+        if (json_array_size(run->environments) > 1)
+            pool_rows(run);
     }
     json_decref(labels.by_key);
     json_decref(labels.given);

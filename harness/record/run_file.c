@@ -34,16 +34,14 @@ char *lb_run_path(const char *folder)
 
 void lb_run_folder(const char *name, char *folder, size_t size)
 {
-    const char *slash = strrchr(name, '/');
-    size_t length = strlen(name);
-    bool is_file = length > 6 && strcmp(name + length - 6, ".jsonl") == 0;
-    if (!is_file)
+    const char *slash = strrchr(name, '/'), *end = strrchr(name, '.');
+    if (!end || end == name || strcmp(end, ".jsonl") != 0)
         snprintf(folder, size, "%s", name);
     else
         snprintf(folder, size, "%.*s", slash ? (int)(slash - name) : 1, slash ? name : ".");
 }
 
-/* Checks that the path still leads to this file. LB_IO when it was deleted, moved or replaced. */
+/* Checks that the path still leads to this file. */
 static enum lb_status check_present(const struct lb_run_file *file, struct lb_error *err)
 {
     struct stat open_file, there;
@@ -80,8 +78,7 @@ static enum lb_status append_text(struct lb_run_file *file, const char *text, si
     return LB_OK;
 }
 
-/* Appends the object as one line and drops the caller's reference. An object of NULL has a text
- * that is not UTF-8. */
+/* Appends the object (NULL: it had text that is not UTF-8) as a line and drops its reference. */
 static enum lb_status append_line(struct lb_run_file *file, json_t *object, struct lb_error *err)
 {
     char *text = json_dumps(object, JSON_COMPACT);
@@ -95,20 +92,15 @@ static enum lb_status append_line(struct lb_run_file *file, json_t *object, stru
     return st;
 }
 
-/* Adds the members of details to a line, which is returned. */
-static json_t *add_details(json_t *line, const json_t *details)
+enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
+                             struct lb_error *err)
 {
-    json_object_update_missing(line, (json_t *)details);
-    return line;
-}
-
-/* Returns the line of a row. The line of a skipped case has only the keys that identify it,
- * because a time budget may skip a hundred thousand cases. */
-static json_t *row_line(const struct lb_row *row)
-{
-    json_t *line = lb_row_to_json(row), *value;
     const char *key;
     void *next;
+    LB_CHECK(check_present(file, err));
+    json_t *line = lb_row_to_json(row), *value;
+    /* The line of a skipped case has only the keys that identify it, because a time budget may skip
+     * a hundred thousand cases. */
     if (row->verdict == LB_VERDICT_SKIPPED)
         json_object_foreach_safe(line, next, key, value)
         {
@@ -117,14 +109,7 @@ static json_t *row_line(const struct lb_row *row)
                 (json_is_array(value) && json_array_size(value) == 0))
                 json_object_del(line, key);
         }
-    return line;
-}
-
-enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
-                             struct lb_error *err)
-{
-    LB_CHECK(check_present(file, err));
-    LB_CHECK(append_line(file, row_line(row), err));
+    LB_CHECK(append_line(file, line, err));
     file->rows++;
     return LB_OK;
 }
@@ -145,7 +130,7 @@ enum lb_status lb_run_finish(struct lb_run_file *file, bool interrupted, struct 
     return append_line(file, footer, err);
 }
 
-/* Reports that the file of a run can't be opened, for the reason in errno. */
+/* For the reason in errno. */
 static enum lb_status cannot_open(const char *path, struct lb_error *err)
 {
     bool missing = errno == ENOENT || errno == ENOTDIR;
@@ -153,7 +138,6 @@ static enum lb_status cannot_open(const char *path, struct lb_error *err)
                    missing ? "; a run is a folder that --sweep has written" : "");
 }
 
-/* Opens and locks run.jsonl in the folder. */
 static enum lb_status open_locked(const char *folder, int flags, struct lb_run_file *file,
                                   struct lb_error *err)
 {
@@ -188,8 +172,7 @@ static enum lb_status check_unused(const struct lb_run_file *file, struct lb_err
     return LB_OK;
 }
 
-/* Creates the parent folders of the path. Failures are not reported here, because creating the
- * last folder then fails with the reason. */
+/* Failures are not reported here, because creating the last folder then fails with the reason. */
 static void make_parents(const char *path)
 {
     char *copy = lb_needed(strdup(path));
@@ -208,19 +191,19 @@ enum lb_status lb_run_create(const char *folder, const json_t *details, struct l
     struct stat status;
     *file = (struct lb_run_file){0};
     make_parents(folder);
-    bool made = mkdir(folder, 0777) == 0;
-    if (!made && errno == EEXIST && stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        LB_TRY(lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno)));
+    if (stat(folder, &status) == 0 && !S_ISDIR(status.st_mode))
         LB_TRY(lb_fail(err, LB_IO, "%s: it is a file, not a folder; choose a folder with --out",
                        folder));
-    if (!made && errno != EEXIST)
-        LB_TRY(lb_fail(err, LB_IO, "%s: the folder can't be created: %s", folder, strerror(errno)));
     LB_TRY(open_locked(folder, O_CREAT, file, err));
     LB_TRY(check_unused(file, err));
     if (ftruncate(file->fd, 0) != 0)
         LB_TRY(lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno)));
     json_t *header = json_pack("{s:s, s:i, s:o}", "kind", "header", "schema", LB_SCHEMA_VERSION,
                                "started", now_json());
-    LB_TRY(append_line(file, add_details(header, details), err));
+    json_object_update_missing(header, (json_t *)details);
+    LB_TRY(append_line(file, header, err));
 done:
     if (st != LB_OK)
         lb_run_close(file);
@@ -249,7 +232,8 @@ enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, st
     if (ftruncate(file->fd, file->size) != 0) /* cuts off a torn line */
         return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
     json_t *resume = json_pack("{s:s, s:o}", "kind", "resume", "started", now_json());
-    return append_line(file, add_details(resume, details), err);
+    json_object_update_missing(resume, (json_t *)details);
+    return append_line(file, resume, err);
 }
 
 void lb_run_close(struct lb_run_file *file)
@@ -281,12 +265,10 @@ size_t lb_run_find_environment(json_t *environments, json_t *environment)
 {
     json_t *wanted = lb_environment_identity(environment);
     size_t count = json_array_size(environments), number = 0;
-    for (bool found = false; number < count; number++) {
+    for (bool found = false; !found && number < count; number += !found) {
         json_t *other = lb_environment_identity(json_array_get(environments, number));
         found = json_equal(wanted, other);
         json_decref(other);
-        if (found)
-            break;
     }
     if (number == count)
         json_array_append(environments, environment);
@@ -397,25 +379,22 @@ static enum lb_status read_row(struct reader *reader, json_t *object, bool canar
 {
     struct lb_row row;
     struct lb_error why;
-    size_t number = 0;
     char id[LB_CASE_ID_SIZE + 32];
     enum lb_status st = lb_row_from_json(object, &row, &why);
     if (st != LB_OK)
         return lb_fail(err, st, "%s:%zu: %.400s", reader->path, reader->line, why.text);
     lb_case_print(&row.c, id);
     LB_TRY(read_environment(reader, object, run, &row, id, err));
-    if (!canary) {
-        number = number_row(reader, run, id);
-        reader->empty += row.verdict == LB_VERDICT_OK && row.samples == 0;
-    }
+    size_t number = canary ? 0 : number_row(reader, run, id);
+    reader->empty += !canary && row.verdict == LB_VERDICT_OK && row.samples == 0;
     if (reader->visit) {
         if (reader->started && !json_object_get(object, "started"))
             json_object_set(object, "started", reader->started);
         reader->visit(reader->user, &row, object, canary);
     } else {
-        lb_row_free(&run->rows[number]);
+        const struct lb_row earlier = run->rows[number];
         run->rows[number] = row;
-        return LB_OK;
+        row = earlier;
     }
 done:
     lb_row_free(&row);

@@ -19,7 +19,7 @@
 
 #define LB_RUN_FILE_NAME "run.jsonl"
 
-/* The path folder/run.jsonl, which the caller frees. */
+/* folder/run.jsonl; the caller frees it. */
 char *lb_run_path(const char *folder);
 
 /* The folder of a run that is named by its folder or by its file, NAME.jsonl. */
@@ -42,21 +42,18 @@ struct lb_run {
     bool empty; /* lb_run_read refused it because it has no whole line; nothing else is set */
     off_t whole_bytes; /* bytes up to the end of the last whole line */
     char doubt[640];   /* why no comparison may rest on it, with the file's name and without control
-                          characters: rows that its footer counts or its header plans are missing,
-                          rows that its header does not plan, it holds two runs, a session has a
-                          case twice, a row is ok without a sample; "" when it is sound */
+                          characters; "" when it is sound */
 };
 
 void lb_run_free(struct lb_run *run); /* accepts a zeroed run */
 
 /* Reads a run. path is the file, which may have any name, or the folder that contains run.jsonl.
  * LB_IO: it can't be read. LB_INVALID: it is no regular file, it is not a run, or has another
- * schema version; err names the file and what is wrong. A run that is doubtful is read: the
- * caller says run->doubt, or refuses the run. */
+ * schema version. A doubtful run is read: the caller says run->doubt, or refuses the run. */
 enum lb_status lb_run_read(const char *path, struct lb_run *run, struct lb_error *err);
 
-/* Takes a row or a canary as it is read. object: its line, with "started", when its session began,
- * where that is known; borrowed, and may be changed. */
+/* Takes a row or a canary as it is read. object: its line, with "started", when its session began;
+ * borrowed, and may be changed. */
 typedef void lb_run_visitor(void *user, const struct lb_row *row, json_t *object, bool canary);
 
 /* Reads a run as lb_run_read does, but hands each row and each canary to visit and keeps none of
@@ -72,17 +69,14 @@ struct lb_run_file {
     size_t rows;
 };
 
-/* Creates the folder and its parents where they are missing, and creates and locks run.jsonl in
- * it. details is an object, borrowed, whose keys (environment, command, seed, ...) follow kind,
- * schema and started in the header.
- * LB_INVALID: the folder has a run already (err says to use --resume), or another process is
- * writing one. LB_IO: the folder can't be created or written. */
+/* Creates the folder and its parents where they are missing, and creates and locks run.jsonl in it,
+ * with a header that has the keys of details, a borrowed object. LB_INVALID: the folder has a run
+ * already, or another process is writing one. LB_IO: the folder can't be created or written. */
 enum lb_status lb_run_create(const char *folder, const json_t *details, struct lb_run_file *file,
                              struct lb_error *err);
 
-/* Locks the run in the folder and reads it. The file is left unchanged, so that the caller may
- * still decide not to resume. The caller closes file and frees run. Errors are those of lb_run_read
- * and lb_run_create. */
+/* Locks the run in the folder and reads it; the caller may still decide not to resume, closes file
+ * and frees run. Errors are those of lb_run_read and lb_run_create. */
 enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct lb_run *run,
                            struct lb_error *err);
 
@@ -90,9 +84,9 @@ enum lb_status lb_run_open(const char *folder, struct lb_run_file *file, struct 
  * borrowed object (environment, command). LB_IO. */
 enum lb_status lb_run_resume(struct lb_run_file *file, const json_t *details, struct lb_error *err);
 
-/* Appends one row. LB_IO: the disk is full or the file too large; the file still ends with its last
- * whole line, and a later append may succeed; or the file was deleted, moved or replaced, so that
- * nobody would find what is appended. The process should ignore SIGXFSZ. */
+/* Appends one row. LB_IO: the disk is full or the file too large, and the file still ends with its
+ * last whole line; or the file was deleted, moved or replaced, so that nobody would find what is
+ * appended. The process should ignore SIGXFSZ. */
 enum lb_status lb_run_append(struct lb_run_file *file, const struct lb_row *row,
                              struct lb_error *err);
 
@@ -119,25 +113,19 @@ enum lb_by {
     LB_BY_NONE     /* all together, as if they were one device */
 };
 
-/* Reads "device", "node" or "none". False for other words. */
-bool lb_by_parse(const char *word, enum lb_by *by);
-
-/* Gives labels to the rows of the runs [count] that need them. Rows of one case and one label
- * are then combined, as if they came from several processes of one run, so that every case has
- * one row per label.
- *
- * Two devices are the same when the device, the build and the libraries are the same
- * (lb_environment_kind). With LB_BY_DEFAULT, rows get labels only when one of the runs alone has
- * several devices; with the other values, when the runs together have several. Rows of a run on
- * one device have no label. A run must be arranged at most once. */
+/* Gives labels to the rows of the runs [count] that need them, and combines the rows of one case
+ * and one label, as if they came from several processes of one run. Devices are told apart by
+ * lb_environment_kind. With LB_BY_DEFAULT, rows get labels only when one of the runs alone has
+ * several devices; with the other values, when the runs together have several. A run must be
+ * arranged at most once. */
 void lb_run_arrange(struct lb_run *runs, size_t count, enum lb_by by);
 
 /* Calls lb_run_read and lb_run_arrange for this run alone. */
 enum lb_status lb_run_read_by(const char *path, enum lb_by by, struct lb_run *run,
                               struct lb_error *err);
 
-/* Writes one line that tells a reader where the run was measured: it describes the environment
- * or, when there are several, their number and the devices. */
+/* Writes one line that tells where the run was measured: the environment or, when there are
+ * several, their number and the devices. */
 void lb_run_machine_line(const struct lb_run *run, char *line, size_t size);
 
 #endif

@@ -17,40 +17,30 @@ static double relative_spread(const double *sorted, size_t n)
     return n > 1 ? MAD_TO_SIGMA * lb_mad(sorted, n) / lb_median(sorted, n) : (double)NAN;
 }
 
-/* How many samples the unit has; *first_block is its first block and moves on to the next unit. */
-static size_t unit_samples(const struct lb_row *row, size_t unit, size_t *first_block)
+size_t lb_row_unit_times(const struct lb_row *row, double p, double *times)
 {
-    if (row->process_count < 2)
-        return row->blocks[unit];
-    size_t count = 0;
-    for (size_t b = 0; b < row->processes[unit]; b++)
-        count += row->blocks[(*first_block)++];
-    return count;
+    bool by_process = row->process_count >= 2;
+    size_t units = by_process ? row->process_count : row->block_count;
+    size_t first = 0, block = 0, filled = 0;
+    double *scratch = lb_needed(malloc((row->samples + 1) * sizeof(*scratch)));
+    for (size_t i = 0; i < units; i++) {
+        size_t count = 0;
+        for (size_t left = by_process ? row->processes[i] : 1; left > 0; left--)
+            count += row->blocks[block++];
+        if (times && count > 0) {
+            lb_sort_copy(row->samples_ns + first, count, scratch);
+            times[filled] = lb_quantile(scratch, count, p);
+        }
+        filled += count > 0;
+        first += count;
+    }
+    free(scratch);
+    return filled;
 }
 
 size_t lb_row_units(const struct lb_row *row)
 {
-    size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
-    size_t filled = 0, block = 0;
-    for (size_t i = 0; i < units; i++)
-        filled += unit_samples(row, i, &block) > 0;
-    return filled;
-}
-
-void lb_row_unit_times(const struct lb_row *row, double p, double *times)
-{
-    size_t units = row->process_count >= 2 ? row->process_count : row->block_count;
-    size_t first = 0, block = 0;
-    double *scratch = lb_needed(malloc((row->samples + 1) * sizeof(*scratch)));
-    for (size_t i = 0; i < units; i++) {
-        size_t count = unit_samples(row, i, &block);
-        if (count > 0) {
-            lb_sort_copy(row->samples_ns + first, count, scratch);
-            *times++ = lb_quantile(scratch, count, p);
-        }
-        first += count;
-    }
-    free(scratch);
+    return lb_row_unit_times(row, 0.5, NULL);
 }
 
 /* The relative spread of samples within a block, as the median over all blocks; scratch
@@ -72,8 +62,7 @@ static double spread_within(const struct lb_row *row, double *scratch)
  * interval. medians [blocks] is scratch. */
 static void summarize_units(struct lb_row *row, double *medians)
 {
-    size_t units = lb_row_units(row);
-    lb_row_unit_times(row, 0.5, medians);
+    size_t units = lb_row_unit_times(row, 0.5, medians);
     lb_sort(medians, units);
     row->spread_between = relative_spread(medians, units);
     if (row->process_count < 2)
@@ -164,8 +153,7 @@ void lb_row_summarize(struct lb_row *row)
     struct lb_anomalies anomalies;
     size_t n = row->samples;
     row->min_ns = row->median_ns = row->median_lo_ns = row->median_hi_ns = NAN;
-    row->floor_multiple = NAN;
-    row->p5_ns = row->p95_ns = row->mad_ns = NAN;
+    row->p5_ns = row->p95_ns = row->mad_ns = row->floor_multiple = NAN;
     row->outliers_mild = row->outliers_severe = row->spread_within = row->spread_between = NAN;
     row->flags = 0;
     if (n == 0)
@@ -196,18 +184,18 @@ struct loop_time {
     double ns;
 };
 
+static int compare_groups(const struct lb_row *a, const struct lb_row *b)
+{
+    if (a->environment != b->environment)
+        return a->environment < b->environment ? -1 : 1;
+    return strcmp(a->c.impl, b->c.impl);
+}
+
 static int compare_loop_times(const void *a, const void *b)
 {
     const struct loop_time *first = a, *second = b;
-    if (first->row->environment != second->row->environment)
-        return first->row->environment < second->row->environment ? -1 : 1;
-    int impl = strcmp(first->row->c.impl, second->row->c.impl);
-    return impl != 0 ? impl : (first->ns > second->ns) - (first->ns < second->ns);
-}
-
-static bool is_same_group(const struct lb_row *a, const struct lb_row *b)
-{
-    return a->environment == b->environment && strcmp(a->c.impl, b->c.impl) == 0;
+    int groups = compare_groups(first->row, second->row);
+    return groups != 0 ? groups : (first->ns > second->ns) - (first->ns < second->ns);
 }
 
 double lb_row_mean_reference(const struct lb_row *row)
@@ -229,8 +217,8 @@ static void judge_group(const struct loop_time *times, size_t count)
         row->slowdown = times[i].ns / median;
         if (row->slowdown > LB_SLOW_MACHINE)
             lb_row_warn(row,
-                        "the machine was %.0f %% slower while it was measured than in most of the "
-                        "run",
+                        "the machine was %.0f %% slower while it was measured than in most of "
+                        "the run",
                         100 * (row->slowdown - 1));
     }
 }
@@ -247,7 +235,8 @@ void lb_rows_find_slowdowns(struct lb_row *rows, size_t count)
     }
     qsort(times, known, sizeof(*times), compare_loop_times);
     for (size_t first = 0, next; first < known; first = next) {
-        for (next = first + 1; next < known && is_same_group(times[first].row, times[next].row);)
+        next = first + 1;
+        while (next < known && compare_groups(times[first].row, times[next].row) == 0)
             next++;
         judge_group(times + first, next - first);
     }
