@@ -7,22 +7,21 @@
 #include "machine/lower_bound.h"
 #include "record/record.h"
 
-/* The machine on which implementations of that memory run, for the lower bound: the GPU (device:
- * lb_device_known's) or the CPUs of this machine or of --device-model, with published figures, the
- * highest clock that the driver allows, and what was measured (lb_ceilings_assumed). */
+/* The machine on which implementations of that memory run: the GPU (device: lb_device_known's) or
+ * the CPUs of this machine or of --device-model, with published figures, the highest clock that the
+ * driver allows, and what was measured (lb_ceilings_assumed). */
 void lb_case_machine(enum lb_memory memory, const struct lb_device_info *device,
                      struct lb_machine *machine);
 
-/* Sets floor_ns, chain_steps and chain_ns of the row. They stay NaN where the rate of its GEMMs is
- * not known. lengths [B]: those of ragged rows; NULL when they are unknown, and the shortest
- * possible rows are assumed. */
+/* Sets floor_ns, chain_steps and chain_ns of the row, where the rate of its GEMMs is known. lengths
+ * [B]: those of ragged rows; NULL: unknown, and the shortest possible rows are assumed. */
 void lb_case_lower_bound(enum lb_memory memory, struct lb_row *row, const int32_t *lengths);
 
-/* An upper bound of the flops per second of one CPU in the problem's dtype and math. It is the best
- * of several bursts of independent vector multiply-adds on the calling thread, times the factor
- * that 16-bit operands and matrix units could gain, plus a margin of 30 %. The first call per type
- * takes about 3 ms; later calls return the best so far. again: measures once more, on every CPU of
- * the case (lb_visit_cpus). NaN on CPUs other than x86-64. */
+/* An upper bound of the flops per second of one CPU in the problem's dtype and math: the best of
+ * several bursts (lb_cpu_burst_flops_s), times the factor that 16-bit operands and matrix units
+ * could gain, plus a margin of 30 %. The first call per type takes about 3 ms; later calls return
+ * the best so far. again: measures once more, on every CPU of the case (lb_visit_cpus). NaN on CPUs
+ * other than x86-64. */
 double lb_cpu_peak_flops_s(const struct lb_problem *problem, bool again);
 
 /* The same for all multiprocessors of this process's device, from the figures of lb_case_machine.

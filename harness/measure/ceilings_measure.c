@@ -130,11 +130,7 @@ static enum lb_status measure_gemm(struct bench *b, enum lb_dtype dtype, enum lb
 static enum lb_status tell(const struct bench *b, const char *figure, enum lb_status st,
                            struct lb_error *err)
 {
-    if (b->observer)
-        b->observer->figure(b->observer->user, b->ceilings, figure,
-                            st == LB_OK ? ""
-                            : err       ? err->text
-                                        : "it failed");
+    b->observer->figure(b->observer->user, b->ceilings, figure, st == LB_OK ? "" : err->text);
     return lb_device()->lost() ? st : LB_OK;
 }
 
@@ -154,8 +150,8 @@ static enum lb_status measure_gemms(struct bench *b, struct lb_error *err)
         char figure[48];
         snprintf(figure, sizeof(figure), "%s GEMMs in %s math", lb_dtype_name(gemms[i].dtype),
                  lb_math_name(gemms[i].math));
-        st =
-            measure_gemm(b, gemms[i].dtype, gemms[i].math, &b->ceilings->all[gemms[i].figure], err);
+        double *rate = &b->ceilings->all[gemms[i].figure];
+        st = measure_gemm(b, gemms[i].dtype, gemms[i].math, rate, err);
         LB_TRY(tell(b, figure, st, err));
     }
 done:
@@ -204,11 +200,10 @@ static enum lb_status fill_random(struct bench *b, struct lb_error *err)
         state = state * 1664525u + 1013904223u;
         words[i] = state & 0xbfffbfffu; /* clear the top exponent bit of both halves */
     }
-    for (size_t at = 0; st == LB_OK && at < b->bytes; at += WORDS * sizeof(*words)) {
-        size_t left = b->bytes - at, block = WORDS * sizeof(*words);
-        st =
-            lb_device_space.upload((char *)b->memory + at, words, left < block ? left : block, err);
-    }
+    const size_t block = WORDS * sizeof(*words);
+    for (size_t at = 0; st == LB_OK && at < b->bytes; at += block)
+        st = lb_device_space.upload((char *)b->memory + at, words,
+                                    b->bytes - at < block ? b->bytes - at : block, err);
     free(words);
     return st;
 }
@@ -224,7 +219,6 @@ enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
                       .ceilings = ceilings,
                       .observer = observer};
     enum lb_status st = LB_OK;
-    lb_ceilings_clear(ceilings, "", 0);
     const struct lb_device_info *device = lb_device_known(err);
     if (!device)
         return LB_ABSENT;

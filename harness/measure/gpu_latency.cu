@@ -1,7 +1,6 @@
-/* Kernels that wait for each other, whose latencies are part of the ceilings. One thread per block
- * waits, and nothing else runs on the device. A kernel makes a number of rounds and leaves in *done
- * how many it finished; the cost of a round follows from the difference between a long and a short
- * run. */
+/* Kernels that wait for each other, whose latencies are part of the ceilings. A kernel makes a
+ * number of rounds and leaves in *done how many it finished; the cost of a round follows from the
+ * difference between a long and a short run. */
 #include "measure/gpu_latency.h"
 
 #include <cooperative_groups.h>
@@ -160,34 +159,22 @@ static enum lb_status time_cluster(const bench &b, double *ns, struct lb_error *
     return time_round(b, cluster_barrier_kernel, portable_cluster, portable_cluster, ns, err);
 }
 
-static enum lb_status has_clusters(bool *has, struct lb_error *err)
-{
-    int device = 0, launches = 0;
-    enum lb_status st = lb_cuda_check(cudaGetDevice(&device), "asking for the device", err);
-    if (st == LB_OK)
-        st = lb_cuda_check(cudaDeviceGetAttribute(&launches, cudaDevAttrClusterLaunch, device),
-                           "asking for clusters", err);
-    *has = launches != 0;
-    return st;
-}
-
 } // namespace lb_latency
 
 enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error *err)
 {
     using namespace lb_latency;
     enum lb_status st = LB_OK;
+    const struct lb_device_info *device = lb_device_known(nullptr);
     bench b = {};
-    bool clusters = false;
     double trip = NAN;
     double *ns = ceilings->all;
     LB_TRY(lb_device()->allocate(sizeof(int), &b.done, err));
     LB_TRY(lb_device()->allocate(words_bytes, &b.words, err));
     LB_TRY(time_round(b, grid_barrier_kernel, ceilings->cores, 0, &ns[LB_BARRIER_NS], err));
     LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
-    ns[LB_FAR_NS] = trip / 2; /* a round is two stores, one in each direction */
-    LB_TRY(has_clusters(&clusters, err));
-    if (clusters) {
+    ns[LB_FAR_NS] = trip / 2;           /* a round is two stores, one in each direction */
+    if (device && device->major >= 9) { /* which have clusters */
         LB_TRY(time_cluster(b, &ns[LB_CLUSTER_BARRIER_NS], err));
         LB_TRY(time_round(b, peer_kernel, 2, 2, &trip, err));
         ns[LB_PEER_NS] = trip / 2;

@@ -1,5 +1,5 @@
-/* Small kernels measure how long SMs wait for each other: the latencies of barriers and stores. One
- * kernel does nothing, so that its launch can be timed. */
+/* Small kernels measure the latencies of barriers and stores, and one that does nothing the time of
+ * its launch. */
 #ifndef LB_GPU_LATENCY_H
 #define LB_GPU_LATENCY_H
 
@@ -13,12 +13,11 @@ extern "C" {
  * per SM, one of the largest cluster that can start (16 blocks, else 8), and how long it takes from
  * a store to the shared memory of a peer in the cluster (LB_PEER_NS), or to global memory
  * (LB_FAR_NS), until the block that polls for it sees it. Figures that the device lacks stay as
- * they are. Takes about 100 ms. Every wait in it is bounded: LB_FAILED when one takes too long.
- * Otherwise LB_OOM and LB_FAILED as lb_cuda_check. */
+ * they are. Takes about 100 ms. LB_FAILED when a wait takes too long; LB_OOM and LB_FAILED as
+ * lb_cuda_check. */
 enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error *err);
 
-/* Enqueues a kernel of one warp that does nothing on the device's stream, which may be capturing.
- * LB_FAILED with CUDA's message. */
+/* Enqueues a kernel of one warp that does nothing. LB_FAILED with CUDA's message. */
 enum lb_status lb_launch_empty(struct lb_error *err);
 
 #ifdef __cplusplus

@@ -83,9 +83,8 @@ static void check_governor(struct lb_noise_check *noise)
 {
     (void)lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", noise->governor,
                        sizeof(noise->governor));
-    double no_turbo = lb_read_number("/sys/devices/system/cpu/intel_pstate/no_turbo", "");
-    double boost = lb_read_number("/sys/devices/system/cpu/cpufreq/boost", "");
-    noise->turbo = no_turbo == 0 || boost == 1;
+    noise->turbo = lb_read_number("/sys/devices/system/cpu/intel_pstate/no_turbo", "") == 0 ||
+                   lb_read_number("/sys/devices/system/cpu/cpufreq/boost", "") == 1;
     noise->thermal_throttles =
         lb_read_number("/sys/devices/system/cpu/cpu0/thermal_throttle/core_throttle_count", "");
 }
@@ -152,19 +151,18 @@ void lb_noise_check_print(const struct lb_noise_check *n, FILE *out)
 }
 
 /* Prints an advice where it is called for. Returns 1 when it was, else 0. */
-static size_t advise(FILE *out, bool called_for, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static size_t advise(FILE *out, bool called_for, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static size_t advise(FILE *out, bool called_for,
+                                                           const char *format, ...)
 {
     va_list arguments;
-    if (!called_for)
-        return 0;
     va_start(arguments, format);
-    fputs("  - ", out);
-    vfprintf(out, format, arguments);
-    fputc('\n', out);
+    if (called_for) {
+        fputs("  - ", out);
+        vfprintf(out, format, arguments);
+        fputc('\n', out);
+    }
     va_end(arguments);
-    return 1;
+    return called_for;
 }
 
 static size_t advise_on_cpus(const struct lb_noise_check *n, FILE *out)

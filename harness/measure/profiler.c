@@ -16,14 +16,8 @@
 
 enum { WARM_UP_CALLS = 3 };
 
-/* Adds a name to profile->told. */
-static void note_told(struct lb_profile *profile, const char *name)
-{
-    lb_append(profile->told, sizeof(profile->told), "%s%s", profile->told[0] ? ", " : "", name);
-}
-
-/* Calls a function of the CUDA driver. *there: whether this process has loaded the driver, without
- * which nothing is called. The runtime's cudaProfilerStart does the same. */
+/* Calls a function of the CUDA driver, as the runtime's cudaProfilerStart does. *there: whether
+ * this process has loaded the driver, without which nothing is called. */
 static enum lb_status call_driver(const char *name, bool *there, struct lb_error *err)
 {
     int (*function)(void) = NULL;
@@ -40,14 +34,12 @@ static enum lb_status call_driver(const char *name, bool *there, struct lb_error
 static enum lb_status start(struct lb_profile *profile, struct lb_error *err)
 {
     bool cuda;
-    profile->told[0] = '\0';
     LB_CHECK(call_driver("cuProfilerStart", &cuda, err));
-    if (cuda)
-        note_told(profile, "CUDA");
+    snprintf(profile->told, sizeof(profile->told), "%s", cuda ? "CUDA" : "");
 #if LB_HAVE_CALLGRIND
     if (RUNNING_ON_VALGRIND) {
         CALLGRIND_START_INSTRUMENTATION;
-        note_told(profile, "callgrind");
+        lb_append(profile->told, sizeof(profile->told), "%scallgrind", cuda ? ", " : "");
     }
 #endif
     return LB_OK;
