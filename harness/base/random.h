@@ -5,14 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 64 random bits that depend on the arguments alone, so that data does not depend on the order in
- * which it is drawn or on how much is drawn. Source: the output function of SplitMix64, whose state
- * is a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
- * 2014. */
+/* 64 random bits that depend on the arguments alone, not on what was drawn before. Source: the
+ * output function of SplitMix64, whose state is a counter: Steele, Lea, Flood, "Fast splittable
+ * pseudorandom number generators", OOPSLA 2014. */
 uint64_t lb_random_bits(uint64_t seed, uint64_t stream, uint64_t index);
 
-/* The next 64 bits of SplitMix64 itself, for values that are drawn in a fixed order. Any state will
- * do as a seed. */
+/* The next 64 bits of SplitMix64 itself, for values that are drawn in a fixed order. Any state
+ * serves as a seed. */
 uint64_t lb_random_next(uint64_t *state);
 
 /* Puts values [n] into a random order. */

@@ -5,22 +5,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns true, and lowers *distance, when name is similar to word and closer to it than *distance.
- * Start with SIZE_MAX. It serves names that are not in one array:
- *
- *     size_t distance = SIZE_MAX;
- *     for (size_t i = 0; i < count; i++)
- *         if (lb_is_closer(word, names[i], &distance))
- *             suggestion = names[i];
- *
- * The distance counts insertions, deletions, substitutions and swaps of neighbouring letters, and
- * ignores case; an abbreviation ("cpu" for "cpu_ref") has the distance 1. A name is similar when
- * its distance is at most a third of the word's length, plus 1, and below the word's length. */
+/* Returns true, and lowers *distance, which starts as SIZE_MAX, when name is similar to word and
+ * closer to it than *distance. The distance counts insertions, deletions, substitutions and swaps
+ * of neighbouring letters, and ignores case; an abbreviation ("cpu" for "cpu_ref") has the distance
+ * 1. A name is similar when its distance is at most a third of the word's length, plus 1, and below
+ * the word's length. */
 bool lb_is_closer(const char *word, const char *name, size_t *distance);
 
-/* The end of a message about a word that is none of the known names: "did you mean X?" with the
- * most similar of them, else "there are X, Y, Z". Begin with {0} and add the names one at a time.
- */
+/* The end of a message about an unknown word: "did you mean X?" with the most similar of the known
+ * names, else "there are X, Y, Z". Begin with {0} and add the names one at a time. */
 struct lb_hint {
     char text[400];
     size_t distance; /* of the name in text, plus 1; 0: none is similar */

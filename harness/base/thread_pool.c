@@ -45,9 +45,8 @@ struct counter {
     alignas(128) atomic_uint arrived;
 };
 
-/* A thread's place in a barrier. It arrives at the counter of its domain, and the last thread of
- * the domain also arrives at the counter of all domains. Counters and phases have the index of the
- * first thread that uses them. */
+/* A thread's place in a barrier. Counters and phases have the index of the first thread that uses
+ * them. */
 struct place {
     size_t domain, domain_size; /* the domain's first thread and its number of threads */
     size_t group, domains; /* the first of the threads that meet, and their number of domains */
@@ -182,14 +181,13 @@ static void *serve(void *arg)
  * CPUs. Returns the error number of the first that does not start, else 0. */
 static int start_threads(struct pool *pool, size_t threads)
 {
-    for (int kind = 0; !pool->ready && kind < KINDS; kind++)
-        for (size_t i = 0; i < MAX_THREADS; i++)
-            pthread_cond_init(&pool->barriers[kind].phases[i].changed, NULL);
     if (!pool->ready) {
         pthread_cond_init(&pool->call.changed, NULL);
         pthread_mutex_init(&pool->mutex, NULL);
+        for (size_t i = 0; i < KINDS * MAX_THREADS; i++)
+            pthread_cond_init(&pool->barriers[i % KINDS].phases[i / KINDS].changed, NULL);
+        pool->ready = true;
     }
-    pool->ready = true;
     while (pool->started + 1 < threads) {
         struct member *member = &pool->members[pool->started + 1];
         *member = (struct member){pool, pool->started + 1, atomic_load(&pool->call.value), 0};

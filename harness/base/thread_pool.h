@@ -1,6 +1,6 @@
 /* Threads for two uses: work that falls into independent parts (the oracle's large matrix
  * products), and step loops in which pinned threads meet at barriers (cpu_simd). They sleep between
- * two calls. Those for parts are started when first needed and end with the process. */
+ * calls. Those for parts are started when first needed and end with the process. */
 #ifndef LB_THREAD_POOL_H
 #define LB_THREAD_POOL_H
 
@@ -13,9 +13,8 @@
 size_t lb_thread_pool_size(void);
 
 /* Calls work(user, i, parts) once for every i below parts, on up to `parts` threads, the caller's
- * among them, and returns when all have returned. Which thread gets which part is left to chance.
- * Where the system gives fewer threads, those do all parts; while another call has them, the caller
- * alone does. */
+ * among them, and returns when all have returned. Where the system gives fewer threads, those do
+ * all parts; while another call has them, the caller alone does. */
 void lb_thread_pool_run(void (*work)(void *user, size_t part, size_t parts), void *user,
                         size_t parts);
 
@@ -33,26 +32,24 @@ struct lb_pinned_place {
     int cpu, domain;
 };
 
-/* Starts `threads` - 1 threads, which work beside the caller, and pins thread i to places[i], where
- * the threads of a domain are neighbours. Places may name a CPU more than once: then threads sleep
- * at barriers at once, because one that polls would hold the CPU of one that it waits for. With
- * NULL the caller is pinned to the first of the CPUs that it may use, and the others to those that
- * follow. LB_UNSUPPORTED when there are fewer of these CPUs than threads, or more threads than
- * LB_MAX_PINNED_THREADS; LB_FAILED when a thread does not start. */
+/* Starts `threads` - 1 threads beside the caller and pins thread i to places[i], where the threads
+ * of a domain are neighbours. Where places name a CPU twice, threads sleep at barriers at once.
+ * With NULL the places are the first of the CPUs that the caller may use. LB_UNSUPPORTED when there
+ * are fewer of these than threads, or more threads than LB_MAX_PINNED_THREADS; LB_FAILED when a
+ * thread does not start. */
 enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place *places,
                                       struct lb_pinned_threads **out, struct lb_error *err);
 
 /* Divides the threads into teams of `size` consecutive threads, which meet at barriers of their
- * own; the last team may be smaller. Until it is called there is one team. To be called outside
- * work. With NULL it does nothing. */
+ * own; the last team may be smaller. At first there is one team. Not for use inside work. Accepts
+ * NULL. */
 void lb_pinned_threads_divide(struct lb_pinned_threads *pinned, size_t size);
 
-/* Ends the threads, and lets the caller use all CPUs again that it could use before. Accepts
- * NULL. */
+/* Ends the threads and undoes the pinning of the caller. Accepts NULL. */
 void lb_pinned_threads_close(struct lb_pinned_threads *pinned);
 
-/* Calls work(arg, thread) on all threads at once, thread 0 .. threads - 1, 0 being the caller, and
- * returns when all have returned. With NULL only the caller works. */
+/* Calls work(arg, thread) on all threads at once, 0 being the caller, and returns when all have
+ * returned. With NULL only the caller works. */
 void lb_pinned_threads_run(struct lb_pinned_threads *pinned, void (*work)(void *arg, size_t thread),
                            void *arg);
 

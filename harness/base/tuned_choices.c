@@ -10,17 +10,13 @@
 #include "base/atomic_file.h"
 #include "base/given_files.h"
 #include "base/hash.h"
+#include "base/text.h"
 
 static const char first_line[] = "bench-lstm tuned choices 1\n";
 
-bool lb_tuning(void)
-{
-    return lb_given_files()->tune;
-}
-
 /* Writes the path of the file: the given one, else tuned.txt in $XDG_CACHE_HOME/bench-lstm or
- * ~/.cache/bench-lstm. With make, the last two folders are created when they are missing; a failure
- * to do so shows when the caller opens the file. */
+ * ~/.cache/bench-lstm. make: create the last two folders; a failure to do so shows when the caller
+ * opens the file. */
 static void file_path(bool make, char path[4096])
 {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -33,12 +29,12 @@ static void file_path(bool make, char path[4096])
         snprintf(folder, sizeof(folder), "%.3800s", cache);
     else
         snprintf(folder, sizeof(folder), "%.3800s/.cache", home ? home : ".");
-    if (make)
-        mkdir(folder, 0777);
     snprintf(path, 4096, "%s/bench-lstm", folder);
-    if (make)
+    if (make) {
+        mkdir(folder, 0777);
         mkdir(path, 0777);
-    snprintf(path, 4096, "%s/bench-lstm/tuned.txt", folder);
+    }
+    lb_append(path, 4096, "/tuned.txt");
 }
 
 /* Reads the file, of which one that does not exist has no lines. value [size] becomes that of the
@@ -57,13 +53,13 @@ static enum lb_status read_lines(const char *path, const char *key, char *value,
         st = lb_fail(err, LB_INVALID, "%.400s: not a file of tuned choices", path);
     for (int number = 2; st == LB_OK && fgets(line, sizeof(line), file); number++) {
         char *tab = strchr(line, '\t'), *end = strchr(line, '\n');
-        if (!tab || tab == line || !end) {
+        bool whole = tab && tab > line && end;
+        if (whole)
+            *tab = *end = '\0';
+        if (!whole) {
             st = lb_fail(err, LB_INVALID, "%.400s:%d: the line is not a key, a tab and a value",
                          path, number);
-            break;
-        }
-        *tab = *end = '\0';
-        if (strcmp(line, key) == 0) {
+        } else if (strcmp(line, key) == 0) {
             snprintf(value, size, "%s", tab + 1);
             *found = true;
         } else if (others) {

@@ -1,6 +1,5 @@
 /* Tuned choices: which way of running an implementation measured to be fastest, kept from run to
- * run in a small text file with one key and one value per line. A person can read, edit and copy
- * it. */
+ * run in a small text file (base/given_files.h) with one key and one value per line. */
 #ifndef LB_TUNED_CHOICES_H
 #define LB_TUNED_CHOICES_H
 
@@ -10,20 +9,13 @@
 
 #include "api/status.h"
 
-/* The file is that of base/given_files.h, which also says whether to tune. */
-
-/* Whether choices that the file does not have are to be measured. */
-bool lb_tuning(void);
-
 /* Copies the key's value into value [size], cut where it does not fit. LB_ABSENT: there is no file,
  * or it does not have the key. LB_INVALID: it is not a file of tuned choices, or a line is damaged.
  * LB_IO: it can't be read. */
 enum lb_status lb_tuned_find(const char *key, char *value, size_t size, struct lb_error *why);
 
-/* Stores the key's value and drops an older one. The file is replaced as a whole, so readers never
- * see half of it. Neither key nor value may contain a tab or a newline. LB_INVALID: it is not a
- * file of tuned choices, or a line is damaged; the file is then left unchanged. LB_IO: it can't be
- * read or written. */
+/* Replaces the file by one with this value of the key, neither of which may contain a tab or a
+ * newline. Errors are those of lb_tuned_find; the file is then unchanged. */
 enum lb_status lb_tuned_store(const char *key, const char *value, struct lb_error *err);
 
 /* Names the file as it is now, for the header of a run that it decides: its path, the time of its

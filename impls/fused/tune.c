@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/given_files.h"
 #include "base/tuned_choices.h"
 #include "device/timer.h"
 #include "device/weight_packing.h"
@@ -264,7 +265,7 @@ enum lb_status lb_fused_tune(const struct lb_fused_view *view, const char *varia
     enum lb_status st = lb_tuned_find(key, value, sizeof(value), err);
     if (st == LB_OK && take_value(view->problem, value, plans, count, plan))
         return LB_OK;
-    if ((st != LB_OK && st != LB_ABSENT) || !lb_tuning())
+    if ((st != LB_OK && st != LB_ABSENT) || !lb_given_files()->tune)
         return st == LB_OK ? LB_ABSENT : st;
     return tune(view, key, plans, count, plan, err);
 }
