@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/text.h"
+
 /* The figures as users see them: `unit` of the key's unit make one of what is printed. */
 static const struct {
     const char *key, *title, *of_cpu; /* of_cpu: the title for a CPU, where it differs */
@@ -64,8 +66,7 @@ json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings)
 
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings)
 {
-    const char *of = json_string_value(json_object_get(object, "of"));
-    lb_ceilings_clear(ceilings, of ? of : "",
+    lb_ceilings_clear(ceilings, lb_json_text(object, "of", ""),
                       (int)json_integer_value(json_object_get(object, "cores")));
     values_from_json(json_object_get(object, "all"), ceilings->all);
     values_from_json(json_object_get(object, "core"), ceilings->core);

@@ -36,12 +36,12 @@ struct lb_ceilings {
 void lb_ceilings_clear(struct lb_ceilings *ceilings, const char *of, int cores);
 
 /* To a new JSON object {of, cores, all: {}, core: {}} that has the measured figures only, and back.
- * The keys are such as "f32_flops_s", "memory_bytes_s", "peer_ns". */
+ */
 json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings);
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings);
 
-/* Replaces figures of the machine by measured ones, where these are better or the machine has none,
- * so that the lower bound remains one. */
+/* Replaces figures of the machine by measured ones, where these are better or the machine has none.
+ */
 void lb_machine_measured(struct lb_machine *machine, const struct lb_ceilings *ceilings);
 
 /* Prints each measured figure, with the published one of the machine beside it (NULL: none). */
@@ -53,8 +53,7 @@ void lb_ceilings_print_figures(FILE *to, const struct lb_ceilings *ceilings,
 void lb_ceilings_assume(bool gpu, const struct lb_ceilings *ceilings);
 const struct lb_ceilings *lb_ceilings_assumed(bool gpu); /* NULL: none */
 
-/* Assumes all that are in an array of such objects, as a run's header has under
- * environment.ceilings. */
+/* Assumes those of an array of such objects, a header's environment.ceilings. */
 void lb_ceilings_assume_all(const json_t *list);
 
 #endif

@@ -78,8 +78,7 @@ static struct costing open_costing(const struct lb_cpu_task *task, struct lb_cpu
     return k;
 }
 
-/* How many third-level caches, or NUMA nodes, the threads [first, first + count) use. They are
- * neighbours. */
+/* How many third-level caches, or NUMA nodes, the threads [first, first + count) use. */
 static int count_places(const struct lb_cpu_topology *topology, int first, int count, bool nodes)
 {
     int places = 1;
@@ -143,8 +142,8 @@ static double exchange_ns(const struct costing *k, double bytes)
     return bytes * (k->size - 1) / k->size / k->read[level];
 }
 
-/* Adds what follows from the bytes of a step's rows: those that other threads of the team have
- * written are read from them, and those of 16 bits are written for the unit. */
+/* Adds what follows from the bytes of a step's rows (those of 16 bits are written for the unit),
+ * and the total. */
 static void add_up(const struct costing *k, double shared_bytes, double operand_bytes,
                    struct lb_cpu_step_cost *cost)
 {

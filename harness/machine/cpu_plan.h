@@ -1,9 +1,7 @@
 /* How the steps of an LSTM are divided among the threads of a CPU, by a cost model. cpu_simd works
- * as it says, and --explain prints it.
- *
- * Threads are those of the topology, in its order. The rows of the batch are divided among teams of
- * consecutive threads, and in each team the hidden units among its threads, which meet at a barrier
- * per step. So one team divides the hidden units only, teams of one thread the rows only. */
+ * as it says, and --explain prints it. The rows of the batch are divided among teams of consecutive
+ * threads of the topology, and in each team the hidden units among its threads, which meet at a
+ * barrier per step. */
 #ifndef LB_CPU_PLAN_H
 #define LB_CPU_PLAN_H
 

@@ -10,14 +10,10 @@
  *   t_step = max(wait for h + max(bytes of h, GEMM, bytes of weights) of one tile + cell,
  *                max(bytes of h, GEMM, bytes of weights) of all rows)
  *
- * The model is optimistic, which makes the result a lower bound:
- * - Everything overlaps that could: GEMMs of inputs with steps, one tile's wait with another tile's
- *   work.
- * - A step is distributed in the best of all ways: several copies of the weights, each for some
- *   batch rows; cores that divide the hidden units or the sum over h.
- * - Launches, tails and conflicts take no time, and what is not known of the machine limits
- * nothing.
- */
+ * Everything overlaps that could: GEMMs of inputs with steps, one tile's wait with another tile's
+ * work. A step is distributed in the best of all ways: several copies of the weights, each for some
+ * batch rows; cores that divide the hidden units or the sum over h. Launches, tails and conflicts
+ * take no time, and what is not known of the machine limits nothing. */
 #ifndef LB_LOWER_BOUND_H
 #define LB_LOWER_BOUND_H
 

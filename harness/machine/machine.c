@@ -20,9 +20,6 @@ static const char *const known_lines[] = {
 #include "machines.inc"
 };
 
-/* ---- Keys ---------------------------------------------------------------------------------------
- */
-
 enum type {
     REAL,          /* double above 0 */
     REAL_OR_ZERO,  /* double, 0 or above */
@@ -118,11 +115,9 @@ static bool read_number(const char *value, enum type type, void *to)
 
 static bool read_unit(const char *value, enum lb_cpu_unit *to)
 {
-    for (int unit = 0; unit < LB_CPU_UNIT_COUNT; unit++)
-        if (strcmp(value, lb_cpu_unit_name((enum lb_cpu_unit)unit)) == 0) {
-            *to = (enum lb_cpu_unit)unit;
+    for (*to = LB_CPU_PLAIN; *to < LB_CPU_UNIT_COUNT; ++*to)
+        if (strcmp(value, lb_cpu_unit_name(*to)) == 0)
             return true;
-        }
     return false;
 }
 
@@ -142,9 +137,6 @@ static bool read_value(const struct key *key, const char *value, struct lb_machi
     default: return read_number(value, key->type, to);
     }
 }
-
-/* ---- Reading ------------------------------------------------------------------------------------
- */
 
 static struct lb_machine known[KNOWN_MAX];
 static int known_count;
@@ -211,10 +203,9 @@ static enum lb_status take_like(struct reading *r, const char *value, struct lb_
         return lb_fail(err, LB_INVALID,
                        "%.300s:%d: like = %.60s: no such machine is known; there are %s", r->path,
                        r->line, value, names);
-    char label[sizeof(r->m.label)];
-    memcpy(label, r->m.label, sizeof(label));
-    r->m = *like;
-    memcpy(r->m.label, label, sizeof(label));
+    struct lb_machine m = *like;
+    memcpy(m.label, r->m.label, sizeof(m.label));
+    r->m = m;
     return LB_OK;
 }
 
@@ -364,9 +355,6 @@ enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, str
                    name, names);
 }
 
-/* ---- GPUs ---------------------------------------------------------------------------------------
- */
-
 /* Whether the device's name contains the machine's word as a whole word. For a GeForce, further
  * words behind it ("Ti", "D", "Laptop GPU") mean another device. */
 static bool matches(const struct lb_machine *m, const char *device)
@@ -440,19 +428,13 @@ enum lb_status lb_device_model(const char *name, struct lb_device_info *info, st
     return LB_OK;
 }
 
-/* ---- CPUs ---------------------------------------------------------------------------------------
- */
-
-/* Sets the size of a level where the system says it. */
-static void set_size(struct lb_machine *m, enum lb_level level, double bytes)
-{
-    if (bytes > 0)
-        m->bytes[level] = bytes;
-}
-
 void lb_machine_here(const struct lb_cpu_topology *topology, bool usual, struct lb_machine *machine)
 {
     static const double f32_flops[LB_CPU_UNIT_COUNT] = {8, 32, 64, 64, 64};
+    const double sizes[] = {(double)sysconf(_SC_LEVEL1_DCACHE_SIZE),
+                            (double)sysconf(_SC_LEVEL2_CACHE_SIZE),
+                            topology->domain_bytes > 0 ? topology->domain_bytes
+                                                       : (double)sysconf(_SC_LEVEL3_CACHE_SIZE)};
     struct lb_machine m = {.cpu = true, .clock_hz = 1e9, .clock_max_hz = 1e9};
     if (usual && lb_machine_read("epyc9654", &m, NULL) == LB_OK) {
         double slower = 3e9 / m.clock_hz; /* with the same latencies in ns, and the same memory */
@@ -468,11 +450,9 @@ void lb_machine_here(const struct lb_cpu_topology *topology, bool usual, struct 
     m.domains = (int)topology->domains;
     m.nodes = (int)topology->nodes;
     m.cluster = m.domains > 0 ? (m.cores + m.domains - 1) / m.domains : m.cores;
-    set_size(&m, LB_INNER, (double)sysconf(_SC_LEVEL1_DCACHE_SIZE));
-    set_size(&m, LB_OWN, (double)sysconf(_SC_LEVEL2_CACHE_SIZE));
-    set_size(&m, LB_CACHE,
-             topology->domain_bytes > 0 ? topology->domain_bytes
-                                        : (double)sysconf(_SC_LEVEL3_CACHE_SIZE));
+    for (int level = LB_INNER; level <= LB_CACHE; level++)
+        if (sizes[level] > 0) /* the system says it */
+            m.bytes[level] = sizes[level];
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
         m.units[d] = lb_cpu_best_unit((enum lb_dtype)d);
         double flops = f32_flops[m.units[d]] / (d == LB_F64 ? 2 : 1);
@@ -497,16 +477,13 @@ static struct lb_machine assumed; /* without cores: none */
 
 void lb_cpu_assume(const struct lb_machine *machine)
 {
-    assumed = machine ? *machine : (struct lb_machine){.cores = 0};
+    assumed = *machine;
 }
 
 const struct lb_machine *lb_cpu_assumed(void)
 {
     return assumed.cores > 0 ? &assumed : NULL;
 }
-
-/* ---- Rates --------------------------------------------------------------------------------------
- */
 
 double lb_machine_flops_s(const struct lb_machine *machine, const struct lb_problem *problem,
                           double cores)
@@ -522,15 +499,13 @@ double lb_machine_flops_s(const struct lb_machine *machine, const struct lb_prob
 double lb_machine_read_s(const struct lb_machine *machine, enum lb_level level, double cores,
                          double clock_hz)
 {
-    double port = machine->bytes_clock[level], all = machine->bytes_s[level];
-    return fmin(port > 0 ? cores * port * clock_hz : (double)INFINITY,
-                all > 0 ? all : (double)INFINITY);
+    double port = cores * machine->bytes_clock[level] * clock_hz, all = machine->bytes_s[level];
+    return fmin(port > 0 ? port : INFINITY, all > 0 ? all : INFINITY);
 }
 
 const char *lb_level_name(const struct lb_machine *machine, enum lb_level level)
 {
-    static const char *const of_gpu[] = {"registers", "shared memory", "the cache",
-                                         "device memory"};
-    static const char *const of_cpu[] = {"L1", "L2", "L3", "memory"};
-    return machine->cpu ? of_cpu[level] : of_gpu[level];
+    static const char *const names[2][LB_LEVEL_COUNT] = {
+        {"registers", "shared memory", "the cache", "device memory"}, {"L1", "L2", "L3", "memory"}};
+    return names[machine->cpu][level];
 }

@@ -1,6 +1,6 @@
 /* One description of a machine, CPU or GPU: the figures with which the lower bound and the cost
- * models calculate. machines.txt describes known machines in the format that MACHINES.md explains;
- * a file of the same format describes another one. */
+ * models calculate. machines.txt and files of the user describe machines as MACHINES.md explains.
+ */
 #ifndef LB_MACHINE_H
 #define LB_MACHINE_H
 
@@ -46,9 +46,9 @@ struct lb_machine {
     int tile_rows;      /* rows that a core multiplies at once, in types faster than f32 */
 };
 
-/* A known machine by its label, such as "h100" or "epyc9654", or by the path of a file that
- * describes it, which is any text with a '/' or a '.'. LB_INVALID lists the known names, or names
- * the line and key of the file that is wrong. LB_IO: the file cannot be read. */
+/* A known machine by its label, such as "h100", or by the path of a file that describes it, which
+ * is any text with a '/' or a '.'. LB_INVALID lists the known names, or names the line and key of
+ * the file that is wrong. LB_IO: the file cannot be read. */
 enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, struct lb_error *err);
 
 /* The figures of the known GPU, or of the one of the file that was read last, that the device's
@@ -57,19 +57,18 @@ enum lb_status lb_machine_read(const char *name, struct lb_machine *machine, str
 enum lb_status lb_machine_of(const struct lb_device_info *device, struct lb_machine *machine,
                              struct lb_error *err);
 
-/* What the CUDA runtime would say of a GPU that lb_machine_read reads. LB_INVALID also for a CPU.
- */
+/* What CUDA would say of a GPU that lb_machine_read reads. LB_INVALID also for a CPU. */
 enum lb_status lb_device_model(const char *name, struct lb_device_info *info, struct lb_error *err);
 
-/* This machine's CPUs, whose topology is given: its counts, caches and units. usual: the other
- * figures are those of a usual CPU, for planning; else they are not known. */
+/* This machine's CPUs: counts, caches and units. usual: the other figures are those of a usual CPU,
+ * for planning; else they are not known. */
 void lb_machine_here(const struct lb_cpu_topology *topology, bool usual,
                      struct lb_machine *machine);
 
 /* The topology of a CPU that need not be there. */
 void lb_machine_topology(const struct lb_machine *machine, struct lb_cpu_topology *topology);
 
-/* The CPU that --device-model names, for everything that follows; NULL: this machine's. */
+/* The CPU that --device-model names, for everything that follows; at first none (NULL). */
 void lb_cpu_assume(const struct lb_machine *machine);
 const struct lb_machine *lb_cpu_assumed(void);
 
