@@ -10,21 +10,19 @@
 
 #include "base/palette.h"
 
-enum category { PLAN = 1, PREPARE, VERIFY, WARM_UP, TIMED, TEARDOWN, CATEGORY_COUNT };
-
-static const char *const category_names[CATEGORY_COUNT] = {
-    [PLAN] = "plan",       [PREPARE] = "prepare", [VERIFY] = "verify",
-    [WARM_UP] = "warm-up", [TIMED] = "timed",     [TEARDOWN] = "teardown",
-};
-
+/* A category is named after one of its phases. */
 static const struct {
     const char *name;
-    enum category category;
+    enum lb_nvtx_phase category;
 } phases[LB_NVTX_NONE] = {
-    [LB_NVTX_PLAN] = {"plan", PLAN},          [LB_NVTX_ORACLE] = {"oracle", VERIFY},
-    [LB_NVTX_PREPARE] = {"prepare", PREPARE}, [LB_NVTX_VERIFY] = {"verify", VERIFY},
-    [LB_NVTX_WARM_UP] = {"warm-up", WARM_UP}, [LB_NVTX_TIMED] = {"timed", TIMED},
-    [LB_NVTX_RECHECK] = {"recheck", VERIFY},  [LB_NVTX_TEARDOWN] = {"teardown", TEARDOWN},
+    [LB_NVTX_PLAN] = {"plan", LB_NVTX_PLAN},
+    [LB_NVTX_ORACLE] = {"oracle", LB_NVTX_VERIFY},
+    [LB_NVTX_PREPARE] = {"prepare", LB_NVTX_PREPARE},
+    [LB_NVTX_VERIFY] = {"verify", LB_NVTX_VERIFY},
+    [LB_NVTX_WARM_UP] = {"warm-up", LB_NVTX_WARM_UP},
+    [LB_NVTX_TIMED] = {"timed", LB_NVTX_TIMED},
+    [LB_NVTX_RECHECK] = {"recheck", LB_NVTX_VERIFY},
+    [LB_NVTX_TEARDOWN] = {"teardown", LB_NVTX_TEARDOWN},
 };
 
 #ifdef LB_NVTX_PAYLOADS
@@ -75,10 +73,11 @@ void lb_nvtx_attach(void)
     tool.domain = nvtxDomainCreateA("bench-lstm");
     if (!tool.domain)
         return;
-    for (uint32_t i = PLAN; i < CATEGORY_COUNT; i++)
-        nvtxDomainNameCategoryA(tool.domain, i, category_names[i]);
-    for (size_t i = 0; i < LB_NVTX_NONE; i++)
+    for (uint32_t i = 0; i < LB_NVTX_NONE; i++) {
         tool.phases[i] = register_string(phases[i].name);
+        if (phases[i].category == i)
+            nvtxDomainNameCategoryA(tool.domain, i + 1, phases[i].name);
+    }
     for (size_t i = 0; i < LB_DTYPE_COUNT; i++)
         tool.dtypes[i] = register_string(lb_dtype_name((enum lb_dtype)i));
     for (size_t i = 0; i < LB_PASS_COUNT; i++)
@@ -97,14 +96,6 @@ void lb_nvtx_attach(void)
     };
     tool.schema = nvtxPayloadSchemaRegister(tool.domain, &schema);
 #endif
-}
-
-/* The registered string of the case's text, sizes and all: tools sum up what has one name. */
-static nvtxStringHandle_t case_handle(const struct lb_case *c)
-{
-    char id[LB_CASE_ID_SIZE];
-    lb_case_print(c, id);
-    return register_string(id);
 }
 
 static void push(const struct lb_case *c, nvtxStringHandle_t name, uint32_t category)
@@ -138,19 +129,16 @@ static void push(const struct lb_case *c, nvtxStringHandle_t name, uint32_t cate
     nvtxDomainRangePushEx(tool.domain, &range);
 }
 
-static void pop(void)
-{
-    nvtxDomainRangePop(tool.domain);
-}
-
 void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c)
 {
+    char id[LB_CASE_ID_SIZE];
     lb_nvtx_attach();
     *nvtx = (struct lb_nvtx){0};
     if (!tool.domain)
         return;
     nvtx->c = c;
-    push(c, case_handle(c), 0);
+    lb_case_print(c, id); /* sizes and all: tools sum up what has one name */
+    push(c, register_string(id), 0);
 }
 
 void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase)
@@ -158,10 +146,10 @@ void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase)
     if (!nvtx->c)
         return;
     if (nvtx->in_phase)
-        pop();
+        nvtxDomainRangePop(tool.domain);
     nvtx->in_phase = phase != LB_NVTX_NONE;
     if (nvtx->in_phase)
-        push(nvtx->c, tool.phases[phase], (uint32_t)phases[phase].category);
+        push(nvtx->c, tool.phases[phase], (uint32_t)phases[phase].category + 1);
 }
 
 void lb_nvtx_end(struct lb_nvtx *nvtx)
@@ -169,6 +157,6 @@ void lb_nvtx_end(struct lb_nvtx *nvtx)
     if (!nvtx->c)
         return;
     lb_nvtx_phase(nvtx, LB_NVTX_NONE);
-    pop();
+    nvtxDomainRangePop(tool.domain);
     nvtx->c = NULL;
 }

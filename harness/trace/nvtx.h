@@ -1,8 +1,7 @@
 /* Ranges on a profiler's timeline (NVTX 3), which show which case runs and in which phase it is.
  *
- * All are in domain bench-lstm. A case is one push/pop range with the case's text as its name, such
- * as "cudnn/T256_B8_I512_H512/f16/infer". Inside it are ranges for its phases, each once and one
- * after the other:
+ * All are in domain bench-lstm. A case is one push/pop range with the case's text as its name.
+ * Inside it are ranges for its phases, one after the other:
  *
  *     name       category   what happens
  *     plan       plan       supports, create, sizes, memory check
@@ -15,12 +14,9 @@
  *     teardown   teardown   destroy, buffers released
  *
  * Names are registered strings, so a tool can start its capture at timed@bench-lstm. Ranges have
- * the colour that the implementation has in plots (base/palette.h). Case and phases carry the
- * problem as a payload of schema "problem": T B I H L D as int64, dtype and pass as registered
- * strings.
- *
- * Nothing is emitted between the two readings of the clock, or the two events, of a sample. Without
- * a tool a call returns after one comparison; without the NVTX headers it does nothing. */
+ * the colour of the implementation (base/palette.h), and carry the problem as a payload of schema
+ * "problem": T B I H L D as int64, dtype and pass as registered strings. Nothing is emitted within
+ * a sample. Without a tool a call returns after one comparison. */
 #ifndef LB_NVTX_H
 #define LB_NVTX_H
 
@@ -44,17 +40,15 @@ struct lb_nvtx {
     bool in_phase;
 };
 
-/* Loads the profiler's library, if one listens, and registers names with it. The first call does
- * so; lb_nvtx_begin calls it too. Call it before looking at what an implementation leaves behind,
+/* Loads the profiler's library at the first call, if one listens, and registers names with it;
+ * lb_nvtx_begin calls it too. Call it before looking at what an implementation leaves behind,
  * because profilers open files and start threads. */
 void lb_nvtx_attach(void);
 
 /* Opens the case's range; c must stay valid until lb_nvtx_end. */
 void lb_nvtx_begin(struct lb_nvtx *nvtx, const struct lb_case *c);
 
-/* Closes the open phase, if any, and opens the next; LB_NVTX_NONE opens none. */
+/* Close the open phase, if any, and open the next, or close the case. */
 void lb_nvtx_phase(struct lb_nvtx *nvtx, enum lb_nvtx_phase phase);
-
-/* Closes the open phase, if any, and the case. */
 void lb_nvtx_end(struct lb_nvtx *nvtx);
 #endif
