@@ -12,8 +12,6 @@
 #include "base/hash.h"
 #include "base/memory.h"
 
-/* ---- The built table. --------------------------------------------------------------------- */
-
 #ifdef LB_HAVE_CUDA
 
 static const struct lb_device_api *const built = &lb_device_cuda;
@@ -31,8 +29,7 @@ static const struct lb_device_api *const built = &absent_device;
 
 #endif
 
-/* ---- The device of this process. ---------------------------------------------------------- */
-
+/* The device of this process. */
 static struct {
     const struct lb_device_api *api; /* NULL: the built one */
     bool asked;                      /* status, info and why are set */
@@ -113,8 +110,7 @@ enum lb_status lb_device_warm_up(struct lb_error *err)
     return st;
 }
 
-/* ---- The end of a thread. ------------------------------------------------------------------ */
-
+/* What to do when a thread ends. */
 struct ending {
     void (*end)(void *what);
     void *what;
@@ -151,8 +147,6 @@ enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_e
     return lb_fail(err, LB_OOM, "noting what ends with a thread failed: %s", strerror(error));
 }
 
-/* ---- The clock of multiprocessors. -------------------------------------------------------- */
-
 double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_clock_reading *to,
                          size_t count)
 {
@@ -166,8 +160,6 @@ double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_cl
     }
     return read > 0 ? sum / (double)read : (double)NAN;
 }
-
-/* ---- Device memory as a space. ------------------------------------------------------------ */
 
 static enum lb_status space_allocate(size_t bytes, void **out, struct lb_error *err)
 {

@@ -1,6 +1,5 @@
 /* The device layer: everything that the harness asks of a GPU, through one table of functions that
- * tests replace by a fake device. CUDA headers are included only in this layer, in one file each of
- * measure and trace, in cuda/ and in implementations that wrap a vendor's library. */
+ * tests replace by a fake device. tests/test_includes.py lists who may include CUDA's headers. */
 #ifndef LB_DEVICE_H
 #define LB_DEVICE_H
 
@@ -30,8 +29,8 @@ struct lb_device_info {
     bool modelled;       /* known from --device-model only: nothing can run on it */
 };
 
-/* The longest time for which a stream is held. The host needs a few milliseconds to launch a graph
- * of a thousand nodes. */
+/* The longest time for which a stream is held: a graph of a thousand nodes takes a few milliseconds
+ * to launch. */
 enum { LB_HOLD_NS = 10000000 };
 
 /* A device as a table of functions. There is one device per process, and one stream per thread that
@@ -48,51 +47,44 @@ struct lb_device_api {
     void (*release)(void *memory);                                              /* accepts NULL */
     enum lb_status (*memory)(double *free_bytes, double *total_bytes, struct lb_error *err);
 
-    /* upload and download wait until the copy is done; fill only enqueues. */
+    /* upload and download wait for the copy; fill only enqueues. */
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);
     enum lb_status (*download)(void *host, const void *from, size_t bytes, struct lb_error *err);
     enum lb_status (*fill)(void *to, int byte, size_t bytes, struct lb_error *err);
-    /* hash waits for the stream's work and adds a hash of memory to *hash. When a byte of memory
-     * changes, the hash changes. */
+    /* Both wait for the stream's work. hash adds a hash of memory to *hash; overflow sets *found to
+     * the number of the f16 values of memory [count] that are infinite or NaN. */
     enum lb_status (*hash)(const void *memory, size_t bytes, uint64_t *hash, struct lb_error *err);
-    /* overflow waits for the stream's work and sets *found to the number of the f16 values of
-     * memory [count] that are infinite or NaN. */
     enum lb_status (*overflow)(const void *memory, size_t count, uint64_t *found,
                                struct lb_error *err);
 
     enum lb_status (*synchronize)(struct lb_error *err); /* waits for all work of the stream */
 
-    /* start and stop measure the time between two events on the stream: start enqueues the first,
-     * stop enqueues the second and waits for it. */
+    /* start enqueues an event on the stream; stop enqueues another, waits for it and returns the
+     * time between them. */
     enum lb_status (*start)(struct lb_error *err);
     enum lb_status (*stop)(double *ns, struct lb_error *err);
 
-    /* reference measures the time of a fixed amount of arithmetic on all multiprocessors, which
-     * tells their clock. It waits until the arithmetic is done. */
+    /* The time of a fixed amount of arithmetic on all multiprocessors, which tells their clock. */
     enum lb_status (*reference)(double *ns, struct lb_error *err);
     /* (optional) hold enqueues a kernel that spins until the next stop has enqueued its event, so
-     * that work enqueued in between starts only when all of it is enqueued. After LB_HOLD_NS the
-     * kernel gives up. held returns whether the last hold lasted until its stop. */
+     * that work enqueued in between starts only when all of it is enqueued, but no longer than
+     * LB_HOLD_NS. held returns whether the last hold lasted until its stop. */
     enum lb_status (*hold)(struct lb_error *err);
     bool (*held)(void);
 
     /* (optional) clock_begin enqueues a reading of the clocks of all multiprocessors. clock_end
-     * enqueues another and waits for it; *mhz is the mean clock between the two, NaN where they
-     * found no common multiprocessor. */
+     * enqueues another and waits for it; *mhz as of lb_mean_clock_mhz. */
     enum lb_status (*clock_begin)(struct lb_error *err);
     enum lb_status (*clock_end)(double *mhz, struct lb_error *err);
 
-    /* The work enqueued between capture_begin and capture_end becomes a graph, uploaded and ready
-     * for replay. capture_end must be called after capture_begin, also after a failure in between;
-     * *graph is then NULL. */
+    /* The work enqueued between capture_begin and capture_end becomes a graph, ready for replay.
+     * capture_end must be called after a failure in between too; *graph is then NULL. */
     enum lb_status (*capture_begin)(struct lb_error *err);
     enum lb_status (*capture_end)(void **graph, struct lb_error *err);
     enum lb_status (*replay)(void *graph, struct lb_error *err);
     void (*graph_release)(void *graph); /* accepts NULL */
 
-    /* lost returns true after a fault, such as an illegal address, after which this process cannot
-     * use the device any more. */
-    bool (*lost)(void);
+    bool (*lost)(void); /* after a fault, such as an illegal address, until the process ends */
 };
 
 /* What a multiprocessor's clocks said at one moment; both are 0 where it was not read. */
@@ -122,30 +114,28 @@ enum lb_status lb_device_open(int ordinal, struct lb_error *err);
  * (absent). */
 void lb_device_assume(const struct lb_device_info *info, const char *absent);
 
-/* The device of this process: opened, taken over from another process, or modelled. NULL when there
- * is none, with the reason in why. Touches no device. */
+/* The device of this process: opened, taken over, or modelled. NULL when there is none, with the
+ * reason in why. Touches no device. */
 const struct lb_device_info *lb_device_known(struct lb_error *why);
 
 /* LB_OK when the device (NULL: unknown) has at least compute capability major.0; else
- * LB_UNSUPPORTED with "needs compute capability 8.0, this is a Tesla T4 (7.5)". what: the subject
- * of that sentence, such as "a cluster of blocks"; "" for the implementation itself. */
+ * LB_UNSUPPORTED with "what needs compute capability 8.0, this is a Tesla T4 (7.5)"; what "": the
+ * implementation. */
 enum lb_status lb_device_needs(const struct lb_device_info *device, int major, const char *what,
                                struct lb_error *why);
 
-/* Keeps the device busy for about 50 ms, so that it has its clock when short times are compared: an
- * idle device's clock is low, and the first of several candidates would be at a disadvantage. */
+/* Keeps the device busy for about 50 ms, because an idle device's clock is low and the first of
+ * several candidates would be at a disadvantage. */
 enum lb_status lb_device_warm_up(struct lb_error *err);
 
 /* Device memory of the table in use, as a memory space. Each block lies between guard bands, as in
  * lb_host_space. */
 extern const struct lb_space lb_device_space;
 
-/* Calls end(what) when the calling thread ends, the latest request first. The first thread of a
- * process never ends before the process. For handles that a thread keeps. LB_OOM. */
+/* Calls end(what) when the calling thread ends, the latest request first. LB_OOM. */
 enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_error *err);
 
-/* The table of CUDA. This and the following declarations have definitions only where LB_HAVE_CUDA
- * is defined. */
+/* The table of CUDA. This and what follows are defined only with LB_HAVE_CUDA. */
 extern const struct lb_device_api lb_device_cuda;
 
 /* Turns a runtime call's cudaError_t into a status: LB_OK, LB_OOM or LB_FAILED with "what:

@@ -98,7 +98,7 @@ static void describe_unavailable(int ordinal, char *words, size_t size)
         snprintf(words, size, "it is busy or not usable");
 }
 
-/* There are several ways to have no device, and the runtime's messages for some of them mislead. */
+/* The runtime's own messages mislead in some of these cases. */
 static enum lb_status absent(cudaError_t error, int ordinal, struct lb_error *err)
 {
     char words[320];
@@ -185,11 +185,10 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
 {
     enum lb_status st = LB_OK;
     int count = 0; /* left untouched when there is no driver */
-    /* Variables of the environment that would change what a case measures; no library has read them
-     * yet. The first is stronger than the math mode that a program asks cuBLAS and cuDNN for: with
-     * 0, tf32 would be f32. The second makes every launch wait until its kernel ends. The third
-     * may be 1 in containers for training; streams then share a queue and wait for each other. With
-     * the others cuBLAS computes f32 and f64 from narrower products. */
+    /* They would change what a case measures; no library has read them yet. The first is stronger
+     * than a program's math mode: with 0, tf32 would be f32. The second makes every launch wait
+     * until its kernel ends. The third may be 1 in containers for training; streams then share a
+     * queue. With the others cuBLAS computes f32 and f64 from narrower products. */
     static const char *const variables[] = {"NVIDIA_TF32_OVERRIDE",
                                             "CUDA_LAUNCH_BLOCKING",
                                             "CUDA_DEVICE_MAX_CONNECTIONS",
@@ -199,10 +198,10 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++)
         (void)unsetenv(variables[i]);
     cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count == 0)
+        error = cudaErrorNoDevice;
     if (error != cudaSuccess)
         return absent(error, ordinal, err);
-    if (count == 0)
-        return absent(cudaErrorNoDevice, ordinal, err);
     if (ordinal < 0 || ordinal >= count)
         return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
                        count);

@@ -12,8 +12,8 @@ constexpr int block_threads = 256;
 
 using word = unsigned long long; /* the type that atomicAdd takes */
 
-/* What the word at `index` adds to a sum: another number for every value of the word, so a change
- * of one word always changes the sum. The output function of SplitMix64, as in base/random.c. */
+/* What the word at `index` adds to a sum: another number for every value of the word, so that a
+ * change of one word changes the sum. The output function of SplitMix64, as in base/random.c. */
 __device__ inline word term(word value, size_t index)
 {
     word z = value + (index + 1) * 0x9e3779b97f4a7c15u;

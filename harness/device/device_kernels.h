@@ -12,9 +12,7 @@
 extern "C" {
 #endif
 
-/* Adds a hash of memory to *sum, so that only eight bytes need to be copied to the host. memory
- * [bytes], aligned to 8, and sum are on the device. When one byte of memory changes, the hash
- * changes. It does not resist deliberate collisions. */
+/* Adds a hash of memory to *sum. memory [bytes], aligned to 8, and sum are on the device. */
 enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *sum, void *stream,
                                   struct lb_error *err);
 
@@ -23,8 +21,8 @@ enum lb_status lb_device_hash_add(const void *memory, size_t bytes, uint64_t *su
 enum lb_status lb_device_overflow_add(const void *memory, size_t count, uint64_t *sum, void *stream,
                                       struct lb_error *err);
 
-/* Does a fixed amount of arithmetic, whose time shows the clock of the multiprocessors: about 40 us
- * at 2 GHz. out [lb_device_fixed_bytes(multiprocessors)] is on the device. */
+/* Does a fixed amount of arithmetic: about 40 us at 2 GHz. out
+ * [lb_device_fixed_bytes(multiprocessors)] is on the device. */
 size_t lb_device_fixed_bytes(int multiprocessors);
 enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *stream,
                                     struct lb_error *err);

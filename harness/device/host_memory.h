@@ -28,10 +28,9 @@ struct lb_space {
     const char *(*overrun)(const void *memory);
 };
 
-/* The host's memory. Each block lies between guard bands of a known pattern, 256 bytes before it
- * and 4096 bytes after it, which overrun checks. Under the address sanitizer, whose red zones find
- * more, there are no bands and overrun is NULL. Blocks of 4 MiB and more are in huge pages where
- * the system has them. */
+/* The host's memory. Each block lies between guard bands of a known pattern, which overrun checks.
+ * Under the address sanitizer, whose red zones find more, there are no bands and overrun is NULL.
+ * Blocks of 4 MiB and more are in huge pages where the system has them. */
 extern const struct lb_space lb_host_space;
 
 /* Sizes of the bands before and behind a block, in bytes, and the content of the second
@@ -49,11 +48,10 @@ bool lb_guard_read(const unsigned char before[LB_GUARD_BEFORE], size_t *bytes);
 void lb_poison(void *memory, size_t bytes);
 
 /* Bytes that this process can still allocate on the host: free and reclaimable memory, within the
- * limits of its control groups. 0 when the system does not say. */
+ * limits of its control groups and of lb_host_limit. 0 when the system does not say. */
 double lb_host_available(void);
 
-/* Limits what lb_host_available() reports, as if this process could hold at most that many bytes in
- * total. 0: no limit. */
+/* Limits the bytes that this process is assumed to hold at most in total. 0: no limit. */
 void lb_host_limit(double bytes);
 
 /* Physical memory of the host in bytes. */

@@ -33,8 +33,8 @@ static struct {
     int (*parent)(nvml_device mig, nvml_device *device);
 } nvml;
 
-/* Loads the library at the first call and keeps it until the process ends. False when it is
- * missing. Of the other functions, those that a driver lacks only leave their figure unknown. */
+/* Loads the library at the first call. False when it is missing; a function that a driver lacks
+ * only leaves its figure unknown. */
 static bool load(void)
 {
     static const struct {
@@ -76,17 +76,14 @@ static unsigned long long throttle_of(nvml_device device)
     return nvml.throttle && nvml.throttle(device, &reasons) == SUCCESS ? reasons : 0;
 }
 
-/* Finds the device with this uuid. Clocks and power belong to a whole GPU, so for a part of one
- * ("MIG-") it finds the GPU that contains the part. */
+/* Clocks and power belong to a whole GPU, so for a part of one ("MIG-") it finds the GPU that
+ * contains the part. */
 static bool find_device(const char *uuid, nvml_device *device)
 {
-    nvml_device part;
     if (!nvml.by_uuid || nvml.by_uuid(uuid, device) != SUCCESS)
         return false;
-    if (strncmp(uuid, "MIG-", 4) != 0)
-        return true;
-    part = *device;
-    return nvml.parent && nvml.parent(part, device) == SUCCESS;
+    return strncmp(uuid, "MIG-", 4) != 0 ||
+           (nvml.parent && nvml.parent(*device, device) == SUCCESS);
 }
 
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)

@@ -1,6 +1,5 @@
-/* Clocks, temperature, throttling and users of NVIDIA GPUs, through NVML. The library comes with
- * the driver and is loaded at run time, so no header of it is needed; without it nothing is known.
- */
+/* Clocks, temperature, throttling and users of NVIDIA GPUs, through NVML, which comes with the
+ * driver and is loaded at run time; without it nothing is known. */
 #ifndef LB_NVML_H
 #define LB_NVML_H
 
@@ -34,8 +33,8 @@ bool lb_nvml_use(int index, struct lb_gpu_use *use);
 /* The driver's version, such as "580.65.06"; "" without NVML. */
 const char *lb_nvml_driver(void);
 
-/* Writes what lowers the clocks, such as "power cap, hot"; "" when nothing does. Idling and clocks
- * that the user set are included, because they explain times too. */
+/* Writes what lowers the clocks, such as "power cap, hot", idling and the user's own settings
+ * included; "" when nothing does. */
 void lb_throttle_text(unsigned long long throttle, char *text, size_t size);
 
 #endif

@@ -1,6 +1,6 @@
-/* The CUDA streams of one case, each with a cuBLAS handle of its own, and the matrix products
- * (GEMMs) that implementations enqueue on them. Stream 0 is the case's own stream; the others must
- * be joined to it before a call returns. Waiting between streams works under graph capture too. */
+/* The CUDA streams of one case, each with a cuBLAS handle of its own, and the GEMMs that
+ * implementations enqueue on them. Stream 0 is the case's own stream; the others must be joined to
+ * it before a call returns. Waiting between streams works under graph capture too. */
 #ifndef LB_STREAMS_H
 #define LB_STREAMS_H
 

@@ -40,10 +40,10 @@ enum lb_status lb_timer_capture(struct lb_timer *timer, lb_call *call, void *use
 
 /* *ns: the time per call of `calls` calls in a row, on a device between two events unless
  * until_seen. Waits for the device before and after, so that the launches of a call are part of its
- * time. With events, the launch of a graph that is timed alone is not part of its time: where the
- * device can, the stream is held until the launch is done, and no longer once a hold has expired.
- * Calls that are not replayed are never held, because a call of many launches could fill the
- * stream's queue. Returns what call returned, or the device's failure. */
+ * time. Only that of a graph that is timed alone by events is not: where the device can, the stream
+ * is held until the launch is done, and no longer once a hold has expired. Calls that are not
+ * replayed are never held, because many launches could fill the stream's queue. Returns what call
+ * returned, or the device's failure. */
 enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err);
 

@@ -25,8 +25,7 @@ void lb_packed_table(const struct lb_problem *problem, enum lb_dtype dtype, void
 struct lb_weights lb_weights_of(void *const *table, size_t layer_dirs);
 struct lb_gradients lb_gradients_of(void *const *table, size_t layer_dirs);
 
-/* Copies canonical weights from the host into such a buffer, in the problem's dtype. Returns what
- * the space's upload returned. */
+/* Copies canonical weights from the host into such a buffer, in the problem's dtype. */
 enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct lb_space *space,
                                 void *buffer, const struct lb_weights *weights,
                                 struct lb_error *err);

@@ -55,8 +55,8 @@ static void find_group(const char *root, const struct version *version, char *gr
 }
 
 /* Visits the process's group, and all groups above it up to the mount, as folders, in both
- * versions. In a container the group may have the path that it has on the host: folders that do not
- * exist tell nothing, and the mount, where each walk ends, is then the container's own group. */
+ * versions. In a container the group may have the path that it has on the host, whose folders do
+ * not exist; the mount is then the container's own group. */
 static void visit_groups(const char *root,
                          void (*visit)(const struct version *, const char *folder, double *result),
                          double *result)

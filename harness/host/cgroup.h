@@ -4,13 +4,13 @@
 #define LB_CGROUP_H
 
 /* Bytes that this process may still allocate: the smallest of limit minus use over its control
- * group and all groups above it, where page cache that was not used recently counts as free.
- * INFINITY where no group has a limit. Reads both versions of control groups, whose files it looks
- * for below the folder root; "" stands for the real file system. */
+ * group and all groups above it, of both versions, where page cache that was not used recently
+ * counts as free. INFINITY where no group has a limit. root: a folder with other files, for tests;
+ * else "". */
 double lb_cgroup_room(const char *root);
 
 /* A number that rises when the kernel kills a process because memory ran out: the sum of the
- * machine's own count and those of this process's control group and all groups above it. NaN where
- * the kernel has no such count. root: as above. */
+ * counts of the machine, of this process's control group and of all groups above it; NaN where
+ * there is none. root: as above. */
 double lb_oom_kills(const char *root);
 #endif

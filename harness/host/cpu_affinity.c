@@ -145,9 +145,6 @@ void lb_visit_cpus(lb_cpu_visit *visit, void *user)
     sched_setaffinity(0, sizeof(before), &before);
 }
 
-/* ---- Devices ------------------------------------------------------------------------------------
- */
-
 bool lb_bind_cpus(const char *list)
 {
     bool listed[LB_CPU_MAX];

@@ -35,7 +35,7 @@ bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX])
     }
 }
 
-/* Reads the first line of folder/kind/kindN/name; "" when there is none. */
+/* The first line of folder/kind/kindN/name; "" when there is none. */
 static void read_line(const char *folder, const char *kind, size_t number, const char *name,
                       char line[LB_CPU_LIST_SIZE])
 {
@@ -58,7 +58,7 @@ static int first_peer(const char *folder, size_t cpu, const char *name)
 }
 
 /* How many CPUs or nodes the system may have: one more than the last number in
- * folder/KIND/possible, "0-63"; LB_CPU_MAX where it does not say. */
+ * folder/KIND/possible; LB_CPU_MAX where it does not say. */
 static size_t count_possible(const char *folder, const char *kind)
 {
     char path[512], line[LB_CPU_LIST_SIZE];
@@ -99,8 +99,7 @@ static double read_domain_bytes(const char *folder, size_t cpu)
 }
 
 /* Marks the small cores. Linux lists those of an Intel CPU. Of cores of Arm it tells the capacity;
- * small is what has at most 3/4 of the largest, because equal cores may differ a little in clock.
- */
+ * small is at most 3/4 of the largest, because equal cores may differ a little in clock. */
 static void find_small(const char *folder, struct lb_cpu_topology *topology)
 {
     char path[512], line[LB_CPU_LIST_SIZE];

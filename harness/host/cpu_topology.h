@@ -40,31 +40,28 @@ bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX]);
 double lb_cpu_topology_l3_bytes(const struct lb_cpu_topology *topology, size_t threads);
 
 /* Reads the CPUs `usable` (LB_CPU_MAX flags; NULL: all that are there) below a folder such as
- * "/sys/devices/system". Where the folder says nothing of them, known is false, and the places are
- * those of the usable CPUs. */
+ * "/sys/devices/system", which may say nothing of them. */
 void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology);
 
-/* Marks `count` CPUs for a case, or all where there are fewer: the last cores, one CPU of each;
- * then, when these are too few, a second CPU of the last cores, and so on; small cores after all
- * others. */
+/* Marks `count` CPUs for a case, or all where there are fewer: one CPU of each of the last cores,
+ * because the first CPUs take most interrupts; then, when these are too few, a second CPU of the
+ * last cores, and so on; small cores after all others. */
 void lb_cpu_topology_take(const struct lb_cpu_topology *topology, size_t count,
                           bool taken[LB_CPU_MAX]);
 
-/* The CPUs of this machine that the calling thread may use now, at least one. Where the system does
- * not say, as on a machine with more than LB_CPU_MAX CPUs, these are all whose numbers are below
- * LB_CPU_MAX. The first call reads the system: no other thread may call this at the same time. */
+/* The CPUs of this machine that the calling thread may use now, at least one; where the system does
+ * not say, all whose numbers are below LB_CPU_MAX. No other thread may make the first call at the
+ * same time. */
 void lb_cpu_topology_here(struct lb_cpu_topology *topology);
 
 /* Size of the largest CPU cache in bytes; 32 MiB where the system does not say. */
 size_t lb_host_cache_bytes(void);
 
-/* A made-up topology for planning: all counts are totals of the machine, each a multiple of the one
- * after it: CPUs, cores, domains and nodes. */
+/* A made-up topology for planning. All counts are totals, each a multiple of the one after it. */
 void lb_cpu_topology_make(size_t cpus, size_t cores, size_t domains, size_t nodes,
                           double domain_bytes, struct lb_cpu_topology *topology);
 
-/* For the record of a run, a new object: physical_cores, threads_per_core, l3_domains, l3_bytes (of
- * one domain; null: unknown), numa_nodes, and from_system: false where these are assumptions. */
+/* A new object for the record of a run; from_system is false where its numbers are assumptions. */
 json_t *lb_cpu_topology_to_json(const struct lb_cpu_topology *topology);
 
 #endif

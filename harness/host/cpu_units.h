@@ -17,9 +17,8 @@ enum lb_cpu_unit {
 
 const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
 
-/* Whether this CPU has the unit, and, for AVX512-BF16 and AMX, whether the unit takes the dtype.
- * For int8, AVX-512 is there with AVX512-VNNI only. AMX needs Linux's permission, which this asks
- * for on behalf of the process. */
+/* Whether this CPU has the unit, and, for AVX512-BF16 and AMX, whether the unit takes the dtype;
+ * for int8, AVX-512 needs AVX512-VNNI. Asks Linux to let the process use AMX. */
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
 /* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first,

@@ -5,9 +5,8 @@
 #include <fenv.h>
 
 /* Saves the calling thread's environment, which fesetenv brings back, and sets that of a fresh
- * process: rounding to nearest, and subnormal numbers are kept. An implementation in the same
- * process may have set another one, which would change expected results and widen its own
- * tolerances. */
+ * process, because an implementation may have set another one, which would change expected results
+ * and widen its own tolerances. */
 void lb_fp_enter(fenv_t *saved);
 
 #endif

@@ -2,13 +2,11 @@
 #ifndef LB_PROCESS_H
 #define LB_PROCESS_H
 
-/* Sums a figure of the entries of a folder of /proc, by their paths; NULL: counts them. Returns 0
- * where there is no such folder. */
+/* Sums a figure of the entries of a folder of /proc, by their paths; NULL: counts them. */
 double lb_proc_sum(const char *folder, double (*figure)(const char *path));
 
-/* Reads the file stat in the folder that a process or a thread has in /proc. Returns the part of
- * text that follows the program's name, which may hold anything: ") S 1 ...", the state and the
- * parent first. NULL where there is no such file. */
+/* Reads the file stat in the folder that a process or a thread has in /proc. Returns what follows
+ * the program's name, which may hold anything: ") S 1 ...". NULL where there is no such file. */
 enum { LB_PROC_STAT_SIZE = 1024 };
 const char *lb_proc_stat(const char *folder, char text[LB_PROC_STAT_SIZE]);
 
@@ -20,17 +18,16 @@ double lb_resident_bytes(long pid);
 double lb_peak_resident_bytes(void);
 void lb_restart_peak(void);
 
-/* CPU time in ns, until now, of the children of this process; that of children that still run has a
- * resolution of 10 ms. */
+/* CPU time in ns of the children of this process; of those that still run in steps of 10 ms. */
 double lb_children_cpu_ns(void);
 
 /* Threads of a process that run or wait for a CPU, the caller among them; 0 where the system does
  * not say. */
 double lb_threads_running(long pid);
 
-/* Waits until no more than `most` threads of this process run, the calling one among them, but no
- * longer than limit_s. Returns 0 when that is so, else the share of a CPU that the others used
- * meanwhile: about 2 when two of them spin. */
+/* Waits until no more than `most` threads of this process run, the calling one among them, and
+ * returns 0. After limit_s it returns the share of a CPU that the others used: about 2 when two of
+ * them spin. */
 double lb_await_idle_threads(int most, double limit_s);
 
 /* What this process holds now; 0 where the system does not say. */

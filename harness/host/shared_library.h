@@ -1,6 +1,5 @@
 /* Third-party libraries, each loaded when a case first needs it: the program starts where such a
- * library is missing or broken, and maps none that it does not call. Only worker processes and
- * --profile load them. */
+ * library is missing or broken. Only worker processes and --profile load them. */
 #ifndef LB_SHARED_LIBRARY_H
 #define LB_SHARED_LIBRARY_H
 
@@ -22,10 +21,9 @@ struct lb_shared_library {
     bool loaded;                                    /* the functions may be called */
 };
 
-/* Loads the library, unless it is loaded already. Libraries count the CPUs and start threads while
- * they are loaded, so the calling thread may use all CPUs meanwhile, as before lb_pin. LB_ABSENT:
- * there is no such library, it is broken or lacks a function; err has the dynamic loader's words.
- */
+/* Loads the library, unless it is loaded already, while the calling thread may use all CPUs,
+ * because libraries count them and start threads. LB_ABSENT: there is no such library, it is broken
+ * or lacks a function. */
 enum lb_status lb_shared_library_load(struct lb_shared_library *library, struct lb_error *err);
 
 /* The address of a function that not every version has, also in the libraries that this one needs;
