@@ -17,6 +17,9 @@ enum {
     INSUFFICIENT_SIZE = 7 /* without a buffer: the list of processes is not empty */
 };
 
+/* A figure of a device: a clock or a sensor of that kind. */
+typedef int read_figure(nvml_device device, int kind, unsigned *value);
+
 static struct {
     bool tried;
     void *library;
@@ -26,9 +29,7 @@ static struct {
     int (*count)(unsigned *count);
     int (*by_index)(unsigned index, nvml_device *device);
     int (*processes)(nvml_device device, unsigned *count, void *infos);
-    int (*clock)(nvml_device device, int type, unsigned *mhz);
-    int (*max_clock)(nvml_device device, int type, unsigned *mhz);
-    int (*temperature)(nvml_device device, int sensor, unsigned *celsius);
+    read_figure *clock, *max_clock, *temperature;
     int (*throttle)(nvml_device device, unsigned long long *reasons);
     int (*parent)(nvml_device mig, nvml_device *device);
 } nvml;
@@ -70,6 +71,12 @@ static bool load(void)
     return true;
 }
 
+static double figure(read_figure *read, nvml_device device, int kind)
+{
+    unsigned value;
+    return read && read(device, kind, &value) == SUCCESS ? value : NAN;
+}
+
 static unsigned long long throttle_of(nvml_device device)
 {
     unsigned long long reasons = 0;
@@ -89,19 +96,14 @@ static bool find_device(const char *uuid, nvml_device *device)
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state)
 {
     nvml_device device = NULL;
-    unsigned value = 0;
     *state = (struct lb_gpu_state){NAN, NAN, NAN, NAN, 0};
     if (!load() || !find_device(uuid, &device))
         return false;
-    if (nvml.clock && nvml.clock(device, CLOCK_SM, &value) == SUCCESS)
-        state->sm_mhz = value;
-    if (nvml.clock && nvml.clock(device, CLOCK_MEMORY, &value) == SUCCESS)
-        state->memory_mhz = value;
-    if (nvml.max_clock && nvml.max_clock(device, CLOCK_SM, &value) == SUCCESS)
-        state->sm_max_mhz = value;
-    if (nvml.temperature && nvml.temperature(device, SENSOR_GPU, &value) == SUCCESS)
-        state->temperature_c = value;
-    state->throttle = throttle_of(device);
+    *state = (struct lb_gpu_state){.sm_mhz = figure(nvml.clock, device, CLOCK_SM),
+                                   .memory_mhz = figure(nvml.clock, device, CLOCK_MEMORY),
+                                   .sm_max_mhz = figure(nvml.max_clock, device, CLOCK_SM),
+                                   .temperature_c = figure(nvml.temperature, device, SENSOR_GPU),
+                                   .throttle = throttle_of(device)};
     return true;
 }
 

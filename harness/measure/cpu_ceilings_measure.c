@@ -221,8 +221,14 @@ static read_loop *read_loop_of(void)
     return read_plain;
 }
 
-/* One measurement by all threads. Each writes what it did and how long that took. */
-struct round_of {
+/* One measurement by all threads, of which each writes what it did and how long that took. */
+static struct round_of {
+    struct lb_cpu_topology topology;
+    struct lb_machine machine;
+    double seconds; /* that a figure may take */
+    bool memory;    /* it is measured too */
+    void *kept;     /* the buffer for LB_MEMORY, which takes long to touch, once it is touched, of a
+                       machine with one L3 and node */
     struct lb_pinned_threads *threads;
     int thread_count;
     peak_loop *peak; /* NULL: it reads, or, without a buffer, meets at barriers */
@@ -234,7 +240,7 @@ struct round_of {
         float sink;
         char padding[64];
     } results[256];
-};
+} current; /* one at a time */
 
 /* Writes the thread's part of the buffer, so that it lies in the memory of its node. */
 static void touch(void *arg, size_t thread)
@@ -265,15 +271,15 @@ static void work(void *arg, size_t thread)
 }
 
 /* The best rate of all threads together, per ns, over the rounds that begin within the time. */
-static double best_rate(struct round_of *round, double seconds)
+static double best_rate(void)
 {
-    double best = 0, end = lb_now_ns() + seconds * 1e9;
+    double best = 0, end = lb_now_ns() + current.seconds * 1e9;
     do {
         double done = 0, ns = 0;
-        lb_pinned_threads_run(round->threads, work, round);
-        for (int t = 0; t < round->thread_count; t++) {
-            done += round->results[t].done;
-            ns = fmax(ns, round->results[t].ns);
+        lb_pinned_threads_run(current.threads, work, &current);
+        for (int t = 0; t < current.thread_count; t++) {
+            done += current.results[t].done;
+            ns = fmax(ns, current.results[t].ns);
         }
         best = fmax(best, done / ns);
     } while (lb_now_ns() < end);
@@ -283,10 +289,12 @@ static double best_rate(struct round_of *round, double seconds)
 /* Bytes that each thread reads to measure a level: well inside it, and well outside the level
  * before; 0 where the sizes are not known or leave no room for that, or where the memory would take
  * long to touch. Of the cache, which other cores share, it takes no more than it must. */
-static size_t level_bytes(const struct lb_machine *m, double cache, enum lb_level level,
-                          int threads)
+static size_t level_bytes(enum lb_level level)
 {
-    const double most = 1 << 30;
+    const struct lb_machine *m = &current.machine;
+    const double most = 1 << 30, threads = current.thread_count;
+    const double known = lb_cpu_topology_l3_bytes(&current.topology, (size_t)threads);
+    const double cache = known > 0 ? known : m->bytes[LB_CACHE];
     double bytes = m->bytes[level] / 2, least = 0;
     if (level == LB_OWN)
         least = 1.5 * m->bytes[LB_INNER];
@@ -294,74 +302,67 @@ static size_t level_bytes(const struct lb_machine *m, double cache, enum lb_leve
         least = 1.5 * m->bytes[LB_OWN];
     if (level == LB_CACHE)
         bytes = fmin(cache / 2 / threads, 3 * m->bytes[LB_OWN]);
+    /* As much for one thread as for all, which share the buffer that is kept. */
     if (level == LB_MEMORY)
         bytes =
-            fmin(fmax(fmax(2 * cache, 64 << 20), 3 * m->bytes[LB_OWN] * threads), most) / threads;
+            fmin(fmax(fmax(2 * cache, 64 << 20), 3 * m->bytes[LB_OWN] * m->cores), most) / threads;
     if (level == LB_MEMORY && 1.5 * cache > most)
         return 0;
     return bytes > least && isfinite(bytes) ? (size_t)bytes / 512 * 512 : 0;
 }
 
-/* *kept: the buffer for LB_MEMORY, which takes long to touch, of a machine with one L3 and node,
- * for a later call; NULL: there is none. */
-static enum lb_status measure_reads(const struct lb_machine *m, double cache,
-                                    struct round_of *round, double seconds, bool memory,
-                                    void **kept, double *rates, struct lb_error *err)
+static enum lb_status measure_reads(double *rates, struct lb_error *err)
 {
-    for (int level = 0; level < (memory ? LB_LEVEL_COUNT : LB_MEMORY); level++) {
+    const struct lb_machine *m = &current.machine;
+    current.peak = NULL;
+    for (int level = 0; level < (current.memory ? LB_LEVEL_COUNT : LB_MEMORY); level++) {
         bool keep = level == LB_MEMORY && m->domains == 1 && m->nodes == 1;
-        void *buffer = keep ? *kept : NULL;
-        round->peak = NULL;
-        round->bytes = level_bytes(m, cache, (enum lb_level)level, round->thread_count);
-        if (round->bytes == 0)
-            continue;
-        size_t total = round->bytes * (size_t)round->thread_count;
+        void *buffer = keep ? current.kept : NULL;
         bool touched = buffer;
+        current.bytes = level_bytes((enum lb_level)level);
+        if (current.bytes == 0)
+            continue;
+        size_t total = current.bytes * (size_t)current.thread_count;
         if (!touched && lb_host_space.allocate(total, &buffer, err) != LB_OK)
             return LB_OOM;
-        round->buffer = buffer;
+        current.buffer = buffer;
         if (!touched)
-            lb_pinned_threads_run(round->threads, touch, round);
-        round->repeats = 1 + (int)(1000000 / round->bytes);
-        rates[LB_READ + level] = 1e9 * best_rate(round, seconds);
+            lb_pinned_threads_run(current.threads, touch, &current);
+        current.repeats = 1 + (int)(1000000 / current.bytes);
+        rates[LB_READ + level] = 1e9 * best_rate();
         if (keep)
-            *kept = buffer;
+            current.kept = buffer;
         else
             lb_host_space.release(buffer);
     }
-    round->buffer = NULL;
+    current.buffer = NULL;
     return LB_OK;
 }
 
 /* Opens threads on cores of their own, neighbours first, as cpu_simd does; one is the caller. */
-static enum lb_status open_round(int threads, const struct lb_cpu_topology *topology,
-                                 struct round_of *round, struct lb_error *err)
+static enum lb_status open_round(int threads, struct lb_error *err)
 {
     struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
-    *round = (struct round_of){.thread_count = threads};
+    const struct lb_cpu_place *cpus = current.topology.places;
+    current.thread_count = threads;
+    current.threads = NULL;
     for (int i = 0; i < threads; i++)
-        places[i] = (struct lb_pinned_place){topology->places[i].cpu, topology->places[i].domain};
-    return threads > 1 ? lb_pinned_threads_open(threads, places, &round->threads, err) : LB_OK;
+        places[i] = (struct lb_pinned_place){cpus[i].cpu, cpus[i].domain};
+    return threads > 1 ? lb_pinned_threads_open(threads, places, &current.threads, err) : LB_OK;
 }
 
-static struct round_of current; /* one measurement at a time */
-
 /* Measures all figures with so many threads. */
-static enum lb_status measure_with(int threads, const struct lb_cpu_topology *topology,
-                                   const struct lb_machine *m, double seconds, bool memory,
-                                   void **kept, double *rates, struct lb_error *err)
+static enum lb_status measure_with(int threads, double *rates, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    double cache = lb_cpu_topology_l3_bytes(topology, (size_t)threads);
-    LB_TRY(open_round(threads, topology, &current, err));
+    LB_TRY(open_round(threads, err));
     for (int d = 0; d < LB_DTYPE_COUNT; d++) {
-        current.peak = peak_loop_of((enum lb_dtype)d, m->units[d]);
-        rates[LB_FLOPS + d] = 1e9 * best_rate(&current, seconds);
+        current.peak = peak_loop_of((enum lb_dtype)d, current.machine.units[d]);
+        rates[LB_FLOPS + d] = 1e9 * best_rate();
     }
-    LB_TRY(measure_reads(m, cache > 0 ? cache : m->bytes[LB_CACHE], &current, seconds, memory, kept,
-                         rates, err));
+    LB_TRY(measure_reads(rates, err));
     if (threads > 1)
-        rates[LB_BARRIER_NS] = threads / best_rate(&current, seconds);
+        rates[LB_BARRIER_NS] = threads / best_rate();
 done:
     lb_pinned_threads_close(current.threads);
     return st;
@@ -371,27 +372,25 @@ enum lb_status lb_cpu_ceilings_measure(double seconds, double bytes, struct lb_c
                                        struct lb_error *err)
 {
     enum { FIGURES = 2 * 9 + 1 }; /* of one core and of all, and the latency of two */
-    struct lb_cpu_topology topology;
-    struct lb_machine m;
+    const struct lb_machine *m = &current.machine;
     enum lb_status st = LB_OK;
-    double each = seconds / FIGURES;
-    void *kept = NULL;
-    lb_cpu_topology_here(&topology);
-    lb_machine_here(&topology, false, &m);
-    int threads = m.cores < LB_MAX_PINNED_THREADS ? m.cores : LB_MAX_PINNED_THREADS;
-    bool memory = !(bytes < m.bytes[LB_CACHE]); /* a size that is not known is 0 */
+    current = (struct round_of){.seconds = seconds / FIGURES};
+    lb_cpu_topology_here(&current.topology);
+    lb_machine_here(&current.topology, false, &current.machine);
+    int threads = m->cores < LB_MAX_PINNED_THREADS ? m->cores : LB_MAX_PINNED_THREADS;
+    current.memory = !(bytes < m->bytes[LB_CACHE]); /* a size that is not known is 0 */
     lb_ceilings_clear(ceilings, "cpu", threads);
-    LB_TRY(measure_with(1, &topology, &m, each, memory, &kept, ceilings->core, err));
+    LB_TRY(measure_with(1, ceilings->core, err));
     if (threads == 1) {
         memcpy(ceilings->all, ceilings->core, sizeof(ceilings->all));
         goto done;
     }
-    LB_TRY(measure_with(threads, &topology, &m, each, memory, &kept, ceilings->all, err));
-    LB_TRY(open_round(2, &topology, &current, err));
-    ceilings->all[LB_PEER_NS] = 1 / best_rate(&current, each); /* one waits, then the other */
+    LB_TRY(measure_with(threads, ceilings->all, err));
+    LB_TRY(open_round(2, err));
+    ceilings->all[LB_PEER_NS] = 1 / best_rate(); /* one waits, then the other */
     lb_pinned_threads_close(current.threads);
 done:
-    lb_host_space.release(kept);
+    lb_host_space.release(current.kept);
     return st;
 }
 
