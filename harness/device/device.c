@@ -165,7 +165,6 @@ static enum lb_status space_allocate(size_t bytes, void **out, struct lb_error *
 {
     const struct lb_device_api *device = lb_device();
     enum lb_status st = LB_OK;
-    unsigned char before[LB_GUARD_BEFORE];
     void *whole = NULL;
     *out = NULL;
     if (bytes == 0)
@@ -173,11 +172,8 @@ static enum lb_status space_allocate(size_t bytes, void **out, struct lb_error *
     if (bytes > SIZE_MAX - LB_GUARD_BEFORE - LB_GUARD_BEHIND)
         return lb_fail(err, LB_OOM, "out of memory for a block of %zu bytes", bytes);
     LB_TRY(device->allocate(LB_GUARD_BEFORE + bytes + LB_GUARD_BEHIND, &whole, err));
-    char *memory = (char *)whole + LB_GUARD_BEFORE;
-    lb_guard_make(before, bytes);
-    LB_TRY(device->upload(whole, before, LB_GUARD_BEFORE, err));
-    LB_TRY(device->upload(memory + bytes, lb_guard_band(), LB_GUARD_BEHIND, err));
-    *out = memory;
+    LB_TRY(lb_guard_write(device->upload, (char *)whole + LB_GUARD_BEFORE, bytes, err));
+    *out = (char *)whole + LB_GUARD_BEFORE;
 done:
     if (st != LB_OK && whole)
         device->release(whole);
@@ -190,22 +186,9 @@ static void space_release(void *memory)
         lb_device()->release((char *)memory - LB_GUARD_BEFORE);
 }
 
-/* A band that can't be read counts as intact: the device is lost then, and that is reported
- * elsewhere. */
 static const char *space_overrun(const void *memory)
 {
-    const char *start = memory;
-    unsigned char before[LB_GUARD_BEFORE], behind[LB_GUARD_BEHIND];
-    size_t bytes;
-    if (!memory ||
-        lb_device()->download(before, start - LB_GUARD_BEFORE, LB_GUARD_BEFORE, NULL) != LB_OK)
-        return NULL;
-    if (!lb_guard_read(before, &bytes))
-        return "before its start";
-    return lb_device()->download(behind, start + bytes, LB_GUARD_BEHIND, NULL) == LB_OK &&
-                   memcmp(behind, lb_guard_band(), LB_GUARD_BEHIND) != 0
-               ? "past its end"
-               : NULL;
+    return lb_guard_overrun(lb_device()->download, memory);
 }
 
 static enum lb_status space_upload(void *to, const void *host, size_t bytes, struct lb_error *err)

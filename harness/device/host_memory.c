@@ -22,7 +22,8 @@ void lb_poison(void *memory, size_t bytes)
         memset(memory, 0xff, bytes); /* all bits set: NaN in every dtype */
 }
 
-const unsigned char *lb_guard_band(void)
+/* The band behind a block: no plausible numbers, and no constant byte. */
+static const unsigned char *band_behind(void)
 {
     static unsigned char band[LB_GUARD_BEHIND];
     for (size_t i = 0; band[0] == 0 && i < LB_GUARD_BEHIND; i++)
@@ -30,55 +31,61 @@ const unsigned char *lb_guard_band(void)
     return band;
 }
 
-void lb_guard_make(unsigned char before[LB_GUARD_BEFORE], size_t bytes)
+/* The band before a block begins with its size in bytes and, as a check, the inverted size, and
+ * continues as the other band. */
+static void make_before(unsigned char before[LB_GUARD_BEFORE], size_t bytes)
 {
     const size_t twice[2] = {bytes, ~bytes};
-    memcpy(before, lb_guard_band(), LB_GUARD_BEFORE);
+    memcpy(before, band_behind(), LB_GUARD_BEFORE);
     memcpy(before, twice, sizeof(twice));
 }
 
-bool lb_guard_read(const unsigned char before[LB_GUARD_BEFORE], size_t *bytes)
+enum lb_status lb_guard_write(lb_copy *upload, void *memory, size_t bytes, struct lb_error *err)
 {
-    unsigned char expected[LB_GUARD_BEFORE];
-    memcpy(bytes, before, sizeof(*bytes));
-    lb_guard_make(expected, *bytes);
-    return memcmp(before, expected, sizeof(expected)) == 0;
+    unsigned char before[LB_GUARD_BEFORE];
+    make_before(before, bytes);
+    LB_CHECK(upload((char *)memory - LB_GUARD_BEFORE, before, LB_GUARD_BEFORE, err));
+    return upload((char *)memory + bytes, band_behind(), LB_GUARD_BEHIND, err);
+}
+
+const char *lb_guard_overrun(lb_copy *download, const void *memory)
+{
+    const char *start = memory;
+    unsigned char before[LB_GUARD_BEFORE], expected[LB_GUARD_BEFORE], behind[LB_GUARD_BEHIND];
+    size_t bytes;
+    if (!memory || download(before, start - LB_GUARD_BEFORE, LB_GUARD_BEFORE, NULL) != LB_OK)
+        return NULL;
+    memcpy(&bytes, before, sizeof(bytes));
+    make_before(expected, bytes);
+    if (memcmp(before, expected, LB_GUARD_BEFORE) != 0)
+        return "before its start";
+    return download(behind, start + bytes, LB_GUARD_BEHIND, NULL) == LB_OK &&
+                   memcmp(behind, band_behind(), LB_GUARD_BEHIND) != 0
+               ? "past its end"
+               : NULL;
 }
 
 enum { ALIGNMENT = 256, HUGE_PAGE = 2 << 20, LARGE = 2 * HUGE_PAGE };
 
-#ifdef __SANITIZE_ADDRESS__
-
-enum { BEFORE = 0, BEHIND = 0 };
-#define HOST_OVERRUN NULL
-
-static void write_guards(char *memory, size_t bytes)
+static enum lb_status host_copy(void *to, const void *from, size_t bytes, struct lb_error *err)
 {
-    (void)memory, (void)bytes;
+    (void)err;
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+    return LB_OK;
 }
 
+#ifdef __SANITIZE_ADDRESS__
+enum { BEFORE = 0, BEHIND = 0 };
+#define HOST_OVERRUN NULL
 #else
-
 enum { BEFORE = LB_GUARD_BEFORE, BEHIND = LB_GUARD_BEHIND };
 #define HOST_OVERRUN host_overrun
 
-static void write_guards(char *memory, size_t bytes)
-{
-    lb_guard_make((unsigned char *)memory - BEFORE, bytes);
-    memcpy(memory + bytes, lb_guard_band(), BEHIND);
-}
-
 static const char *host_overrun(const void *memory)
 {
-    const unsigned char *start = memory;
-    size_t bytes;
-    if (!memory)
-        return NULL;
-    if (!lb_guard_read(start - BEFORE, &bytes))
-        return "before its start";
-    return memcmp(start + bytes, lb_guard_band(), BEHIND) != 0 ? "past its end" : NULL;
+    return lb_guard_overrun(host_copy, memory);
 }
-
 #endif
 
 /* Asks for huge pages, so that neither the physical place of small pages nor walks of page tables
@@ -113,22 +120,13 @@ static enum lb_status host_allocate(size_t bytes, void **out, struct lb_error *e
     if (bytes >= LARGE)
         ask_for_huge_pages(whole, BEFORE + bytes + BEHIND);
     *out = (char *)whole + BEFORE;
-    write_guards(*out, bytes);
-    return LB_OK;
+    return BEHIND > 0 ? lb_guard_write(host_copy, *out, bytes, err) : LB_OK;
 }
 
 static void host_release(void *memory)
 {
     if (memory)
         free((char *)memory - BEFORE);
-}
-
-static enum lb_status host_copy(void *to, const void *from, size_t bytes, struct lb_error *err)
-{
-    (void)err;
-    if (bytes > 0)
-        memcpy(to, from, bytes);
-    return LB_OK;
 }
 
 static enum lb_status host_poison(void *to, size_t bytes, struct lb_error *err)

@@ -33,16 +33,16 @@ struct lb_space {
  * Blocks of 4 MiB and more are in huge pages where the system has them. */
 extern const struct lb_space lb_host_space;
 
-/* Sizes of the bands before and behind a block, in bytes, and the content of the second
- * [LB_GUARD_BEHIND]: no plausible numbers, and no constant byte. */
+/* Sizes of the bands before and behind a block, in bytes. */
 enum { LB_GUARD_BEFORE = 256, LB_GUARD_BEHIND = 4096 };
-const unsigned char *lb_guard_band(void);
 
-/* Makes the band before a block, which begins with the size of the block in bytes and, as a check,
- * the inverted size, and continues as the other band. lb_guard_read returns whether it still is
- * one, and the size. */
-void lb_guard_make(unsigned char before[LB_GUARD_BEFORE], size_t bytes);
-bool lb_guard_read(const unsigned char before[LB_GUARD_BEFORE], size_t *bytes);
+/* A space's upload or download. */
+typedef enum lb_status lb_copy(void *to, const void *from, size_t bytes, struct lb_error *err);
+
+/* Writes the bands around a block, and does what lb_space.overrun does. A band that can't be read
+ * counts as intact: the device is lost then, and that is reported elsewhere. */
+enum lb_status lb_guard_write(lb_copy *upload, void *memory, size_t bytes, struct lb_error *err);
+const char *lb_guard_overrun(lb_copy *download, const void *memory);
 
 /* Fills bytes of host memory with a poison that is NaN in every dtype. */
 void lb_poison(void *memory, size_t bytes);

@@ -20,17 +20,9 @@ static const char *const known_lines[] = {
 #include "machines.inc"
 };
 
-enum type {
-    REAL,          /* double above 0 */
-    REAL_OR_ZERO,  /* double, 0 or above */
-    WHOLE,         /* int above 0 */
-    WHOLE_OR_ZERO, /* int, 0 or above */
-    NAME,          /* char[64] */
-    LIKE,          /* the label of a known machine, whose figures hold for all keys not given */
-    KIND,
-    CAPABILITY,
-    UNIT,
-};
+/* Of values: the first two are double, the next two int. LIKE: its figures hold for all keys that
+ * are not given. */
+enum type { REAL, REAL_OR_ZERO, WHOLE, WHOLE_OR_ZERO, NAME, LIKE, KIND, CAPABILITY, UNIT };
 
 static const char *const wanted[] = {
     [REAL] = "a number above 0",
