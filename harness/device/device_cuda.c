@@ -305,29 +305,19 @@ static enum lb_status cuda_start(struct lb_error *err)
     return lb_cuda_check(cudaEventRecord(own.from, own.stream), "recording an event", err);
 }
 
-/* The flags are memory of the host that the device reads over the bus, mapped once. */
-static enum lb_status map_flags(struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    void *flags = NULL, *seen = NULL;
-    if (own.flags)
-        return LB_OK;
-    LB_TRY(lb_cuda_check(cudaHostAlloc(&flags, 2 * sizeof(unsigned), cudaHostAllocMapped),
-                         "allocating host memory that the device sees", err));
-    memset(flags, 0, 2 * sizeof(unsigned));
-    LB_TRY(lb_cuda_check(cudaHostGetDevicePointer(&seen, flags, 0), "mapping host memory", err));
-    own.flags = flags;
-    own.device_flags = seen;
-    flags = NULL;
-done:
-    if (flags)
-        (void)cudaFreeHost(flags);
-    return st;
-}
-
 static enum lb_status cuda_hold(struct lb_error *err)
 {
-    LB_CHECK(map_flags(err));
+    void *flags = NULL, *seen = NULL;
+    if (!own.flags) { /* memory of the host that the device reads over the bus */
+        LB_CHECK(lb_cuda_check(cudaHostAlloc(&flags, 2 * sizeof(unsigned), cudaHostAllocMapped),
+                               "allocating host memory that the device sees", err));
+        own.flags = memset(flags, 0, 2 * sizeof(unsigned));
+    }
+    if (!own.device_flags) {
+        LB_CHECK(lb_cuda_check(cudaHostGetDevicePointer(&seen, (void *)(uintptr_t)own.flags, 0),
+                               "mapping host memory", err));
+        own.device_flags = seen;
+    }
     own.ticket++;
     return lb_device_hold(own.device_flags, own.ticket, own.stream, err);
 }

@@ -83,18 +83,12 @@ static enum lb_status call_or_replay(const struct lb_timer *timer, int i, lb_cal
     return timer->graphs[0] ? lb_device()->replay(timer->graphs[second], err) : call(user, err);
 }
 
-/* Whether the launch of what is timed is to be done before the clock starts. */
-static bool holds(const struct lb_timer *timer, int calls)
-{
-    bool may = !timer->never_hold && !timer->hold_expired && lb_device()->hold;
-    return may && timer->graphs[0] && calls == 1 && !timer->until_seen;
-}
-
 enum lb_status lb_timer_measure(struct lb_timer *timer, lb_call *call, void *user, int calls,
                                 double *ns, struct lb_error *err)
 {
-    bool device = timer->memory == LB_DEVICE, held = device && holds(timer, calls);
-    bool by_events = device && !timer->until_seen;
+    bool device = timer->memory == LB_DEVICE, by_events = device && !timer->until_seen;
+    bool may_hold = !timer->never_hold && !timer->hold_expired && lb_device()->hold;
+    bool held = by_events && may_hold && timer->graphs[0] && calls == 1;
     LB_CHECK(space_of(timer->memory)->synchronize(err));
     if (timer->flush)
         LB_CHECK(flush_caches(timer, err));

@@ -28,12 +28,6 @@ static double cover(double n, double parts)
     return ceil(n / parts);
 }
 
-/* Rows that share the weights of a panel that a kernel loads. */
-static double kernel_rows(enum lb_cpu_unit unit)
-{
-    return unit == LB_CPU_AMX ? 32 : unit >= LB_CPU_AVX512 ? 6 : 3;
-}
-
 /* A plan while its cost is computed. */
 struct costing {
     const struct lb_cpu_task *task;
@@ -44,7 +38,8 @@ struct costing {
     double rows;                 /* of the largest team */
     double flops_ns, f32_ns;     /* per thread: flops per ns in the dtype, and in f32 */
     double read[LB_LEVEL_COUNT]; /* bytes per ns of one thread */
-    double l3_bytes, rows_per_load;
+    double l3_bytes;
+    double rows_per_load; /* that share the weights of a panel that a kernel loads */
     bool half;
 };
 
@@ -74,7 +69,8 @@ static struct costing open_costing(const struct lb_cpu_task *task, struct lb_cpu
         k.read[level] =
             lb_machine_read_s(m, (enum lb_level)level, busy, m->clock_hz) / sharers * 1e-9;
     k.l3_bytes = m->bytes[LB_CACHE];
-    k.rows_per_load = kernel_rows(m->units[p->dtype]);
+    enum lb_cpu_unit unit = m->units[p->dtype];
+    k.rows_per_load = unit == LB_CPU_AMX ? 32 : unit >= LB_CPU_AVX512 ? 6 : 3;
     return k;
 }
 

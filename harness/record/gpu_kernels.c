@@ -226,16 +226,22 @@ void lb_kernels_free(struct lb_kernels *kernels)
         (struct lb_kernels){.launches = NAN, .span_ns = NAN, .gap_ns = NAN, .longest_gap_ns = NAN};
 }
 
+/* The first kernel of which that is known; NULL: there is none. */
+static const struct lb_kernel *first_with(const struct lb_kernels *kernels,
+                                          enum lb_tensor_cores value)
+{
+    for (size_t i = 0; i < kernels->count; i++)
+        if (kernels->items[i].tensor_cores == value)
+            return &kernels->items[i];
+    return NULL;
+}
+
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels)
 {
-    enum lb_tensor_cores used = kernels->count > 0 ? LB_TENSOR_NO : LB_TENSOR_UNKNOWN;
-    for (size_t i = 0; i < kernels->count; i++) {
-        if (kernels->items[i].tensor_cores == LB_TENSOR_YES)
-            return LB_TENSOR_YES;
-        if (kernels->items[i].tensor_cores == LB_TENSOR_UNKNOWN)
-            used = LB_TENSOR_UNKNOWN;
-    }
-    return used;
+    if (first_with(kernels, LB_TENSOR_YES))
+        return LB_TENSOR_YES;
+    bool unknown = kernels->count == 0 || first_with(kernels, LB_TENSOR_UNKNOWN);
+    return unknown ? LB_TENSOR_UNKNOWN : LB_TENSOR_NO;
 }
 
 static json_int_t persistent_launches(const struct lb_kernels *kernels)
@@ -262,15 +268,6 @@ void lb_kernels_sentence(const struct lb_kernels *kernels, char *text, size_t si
               lb_tensor_cores_name(lb_kernels_tensor_cores(kernels)));
 }
 
-/* The name of the first kernel that uses tensor cores. */
-static const char *tensor_kernel(const struct lb_kernels *kernels)
-{
-    for (size_t i = 0; i < kernels->count; i++)
-        if (kernels->items[i].tensor_cores == LB_TENSOR_YES)
-            return kernels->items[i].name;
-    return "";
-}
-
 bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *kernels, char *text,
                            size_t size)
 {
@@ -292,7 +289,7 @@ bool lb_kernels_contradict(const struct lb_case *c, const struct lb_kernels *ker
                  persistent);
     else if (exact && cores == LB_TENSOR_YES)
         snprintf(text, size, "f32 under ieee math, but %s uses tensor cores",
-                 tensor_kernel(kernels));
+                 first_with(kernels, LB_TENSOR_YES)->name);
     else if ((half || p->math != LB_IEEE) && cores == LB_TENSOR_NO)
         snprintf(text, size, "%s, but no kernel uses tensor cores",
                  half ? lb_dtype_name(p->dtype) : lb_math_name(p->math));

@@ -16,15 +16,6 @@ struct labels {
     bool nodes;
 };
 
-/* Removes characters with a special meaning, because labels appear in pictures, pages and names
- * of files. */
-static void make_plain(char *label)
-{
-    for (; *label; label++)
-        if (!isalnum((unsigned char)*label) && !strchr(" .,()+_:#-", *label))
-            *label = '-';
-}
-
 /* Returns the text by which environments are distinguished, which the caller frees. */
 static char *key_of(const struct labels *labels, const json_t *environment)
 {
@@ -50,7 +41,10 @@ static json_t *label_of(struct labels *labels, const json_t *environment)
             lb_environment_node(environment, name, sizeof(name));
         else
             lb_environment_device(environment, name, sizeof(name));
-        make_plain(name);
+        /* Labels appear in pictures, pages and names of files. */
+        for (char *at = name; *at; at++)
+            if (!isalnum((unsigned char)*at) && !strchr(" .,()+_:#-", *at))
+                *at = '-';
         json_int_t times = 1 + json_integer_value(json_object_get(labels->given, name));
         snprintf(label, sizeof(label), times > 1 ? "%s #%d" : "%s", name, (int)times);
         known = json_string(label);

@@ -130,15 +130,6 @@ static void CUPTIAPI complete_buffer(CUcontext context, uint32_t stream, uint8_t
     free(buffer);
 }
 
-static void forget(void)
-{
-    for (size_t i = 0; i < seen.count; i++)
-        free(seen.launches[i].name);
-    free(seen.launches);
-    seen.launches = NULL;
-    seen.count = seen.untimed = 0;
-}
-
 enum lb_status lb_kernel_trace(lb_traced_call *call, void *user, bool graph, struct lb_kernels *out,
                                struct lb_error *err)
 {
@@ -170,6 +161,10 @@ done:
         cupti.cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
         cupti.cuptiFinalize();
     }
-    forget();
+    for (size_t i = 0; i < seen.count; i++)
+        free(seen.launches[i].name);
+    free(seen.launches);
+    seen.launches = NULL;
+    seen.count = seen.untimed = 0;
     return st;
 }
