@@ -3,10 +3,8 @@
  * A call raises the pool's call word. A barrier is a phase word and counters of arrivals: one for
  * the threads of each domain, which share a cache, and one for the domains, so that few arrivals
  * have to cross from cache to cache. The thread that arrives last opens the next phase. To wait for
- * a word to change a thread polls it some thousand times and then sleeps on a condition variable. A
- * step's work is over sooner than that, but where other programs hold the CPUs, polling on would
- * only slow down the thread that is waited for; where threads outnumber the CPUs, they sleep at
- * once. */
+ * a word to change a thread polls it some thousand times, longer than a step takes, and then sleeps
+ * on a condition variable, since polling on would slow down a thread that has no CPU. */
 #include "base/thread_pool.h"
 
 #include <pthread.h>
@@ -25,8 +23,7 @@ enum {
     SPIN_LIMIT = 4000      /* polls before a thread sleeps: some 50 us */
 };
 
-/* A value that threads wait on. Each word has sleepers of its own, so that a barrier does not wake
- * the threads that wait for the next call. */
+/* A value that threads wait on. A barrier does not wake those that sleep on another word. */
 struct word {
     alignas(128) atomic_uint value;
     atomic_uint sleepers;
@@ -177,8 +174,8 @@ static void *serve(void *arg)
     return NULL;
 }
 
-/* Starts threads until the pool has `threads`, the caller's counted. They may run on the caller's
- * CPUs. Returns the error number of the first that does not start, else 0. */
+/* Starts threads until the pool has `threads`, the caller's counted. Returns the error number of
+ * the first that does not start, else 0. */
 static int start_threads(struct pool *pool, size_t threads)
 {
     if (!pool->ready) {
@@ -281,14 +278,6 @@ struct lb_pinned_threads {
     cpu_set_t cpus; /* what the caller could use before it was pinned */
 };
 
-static void pin(pthread_t id, int cpu)
-{
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    CPU_SET((size_t)cpu, &one);
-    pthread_setaffinity_np(id, sizeof(one), &one); /* if refused, the scheduler decides */
-}
-
 /* Gives the threads the CPUs that the caller may use, one after another. */
 static enum lb_status take_own_cpus(struct lb_pinned_threads *pinned, struct lb_error *err)
 {
@@ -335,8 +324,13 @@ enum lb_status lb_pinned_threads_open(int threads, const struct lb_pinned_place 
         LB_TRY(lb_fail(err, LB_FAILED, "starting thread %zu: %s", pinned->pool.started + 1,
                        strerror(failed)));
     pinned->pool.members[0].id = pthread_self();
-    for (size_t i = 0; i < pinned->threads; i++)
-        pin(pinned->pool.members[i].id, pinned->places[i].cpu);
+    for (size_t i = 0; i < pinned->threads; i++) {
+        cpu_set_t one;
+        CPU_ZERO(&one);
+        CPU_SET((size_t)pinned->places[i].cpu, &one);
+        /* If this is refused, the scheduler decides. */
+        pthread_setaffinity_np(pinned->pool.members[i].id, sizeof(one), &one);
+    }
     form_group(&pinned->pool.barriers[ALL], 0, pinned->threads, pinned->places);
     lb_pinned_threads_divide(pinned, pinned->threads);
     *out = pinned;

@@ -90,8 +90,7 @@ static const char *host_overrun(const void *memory)
 
 /* Asks for huge pages, so that neither the physical place of small pages nor walks of page tables
  * decide how fast a case is: an LSTM of one row that reads 16 MiB of weights per step was 3 to 9 %
- * faster on huge pages. `whole` is aligned to HUGE_PAGE. Where the system has no such pages, or
- * none left, nothing changes. */
+ * faster on them. `whole` is aligned to HUGE_PAGE. Where the system has none, nothing changes. */
 static void ask_for_huge_pages(void *whole, size_t bytes)
 {
 #ifdef MADV_HUGEPAGE

@@ -85,9 +85,8 @@ static int count_places(const struct lb_cpu_topology *topology, int first, int c
     return places;
 }
 
-/* The latency of a barrier between `count` threads in so many domains. The first arrivals are
- * within domains, one after another; then one thread per domain arrives, and at last the news goes
- * out to all. */
+/* The latency of a barrier between `count` threads in so many domains: arrivals within domains, one
+ * after another, then of one thread per domain; at last the news goes out to all. */
 static double barrier_ns(const struct lb_cpu_task *task, int count, int domains)
 {
     const struct lb_machine *m = task->machine;
@@ -103,8 +102,7 @@ static double barrier_ns(const struct lb_cpu_task *task, int count, int domains)
     return count < 2 ? 0 : clocks / m->clock_hz * 1e9;
 }
 
-/* Reading, per step, the weights [bytes of this thread] that its L2 cache does not hold, and of
- * these what the third-level cache does not hold of the team's. */
+/* Reading, per step, the weights [bytes of this thread] that its L2 cache does not hold. */
 static double outer_reads_ns(struct costing *k, double bytes, double team_bytes)
 {
     const double *size = k->task->machine->bytes;
@@ -120,8 +118,8 @@ static double outer_reads_ns(struct costing *k, double bytes, double team_bytes)
     return fmax(beyond / k->read[LB_CACHE], from_memory / k->read[LB_MEMORY]);
 }
 
-/* The time of a GEMM of a thread: `rows` rows, and weights [terms, columns]. passes: how often it
- * reads the weights from an inner cache. */
+/* The time of a thread's GEMM of `rows` rows with weights [terms, columns], which it reads `passes`
+ * times from an inner cache. */
 static double gemm_ns(const struct costing *k, double rows, double terms, double columns,
                       double passes)
 {
@@ -192,8 +190,8 @@ static void backward_cost(struct costing *k)
     }
 }
 
-/* The GEMMs over all steps of a layer and direction after its backward steps: weight gradients in
- * tiles of panels and columns, and input gradients by rows. */
+/* The GEMMs over all steps of a layer and direction: weight gradients in tiles of panels and
+ * columns, and input gradients by rows. */
 static double late_gemms_ns(const struct costing *k)
 {
     const struct lb_problem *p = k->task->problem;

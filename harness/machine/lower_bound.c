@@ -18,8 +18,7 @@ static double element_bytes(const struct view *v)
     return v->p->dtype == LB_INT8 ? 1 : (double)lb_dtype_size(v->p->dtype);
 }
 
-/* Rows that a core multiplies at once. Tensor cores that do not know the type are not used, and
- * there are no tiles then. */
+/* Rows that a core multiplies at once: one where tensor cores do not know the type. */
 static int tile_rows(const struct view *v)
 {
     struct lb_problem plain = {.dtype = LB_F32};
@@ -28,8 +27,7 @@ static int tile_rows(const struct view *v)
     return could && faster && v->m->tile_rows > 1 ? v->m->tile_rows : 1;
 }
 
-/* The recurrent matrix alone, also where the cell has weights of its own: that errs towards too
- * little, as a lower bound may. */
+/* The recurrent matrix alone: a lower bound may leave out weights that a cell has of its own. */
 static double weight_bytes(const struct view *v)
 {
     return 4 * (double)v->p->hidden * (double)lb_h_size(v->p) * element_bytes(v);
@@ -65,9 +63,8 @@ struct sharing {
     int cuts;   /* parts that the sum over h is divided into as well, each on a core of its own */
 };
 
-/* Time in ns that a core reads its weights in a step: from its own store what does not fit the
- * inner level, from the cache what fits neither, and from memory what does not fit the cache. Sets
- * the residency. */
+/* Time in ns that a core reads its weights in a step, each part from the innermost level that has
+ * room for it. Sets the residency. */
 static double reading_ns(const struct view *v, const struct sharing *s, struct lb_lower_bound *f)
 {
     const double *size = v->m->bytes;
@@ -82,8 +79,8 @@ static double reading_ns(const struct view *v, const struct sharing *s, struct l
                     read_ns(v, LB_MEMORY, readers, uncached));
 }
 
-/* Clocks that one row's h takes through a core's port: the units that the core multiplies with,
- * without its own, and the partial sums of its own units from the cores that share them. */
+/* Clocks that one row's h takes through a core's port: units of other cores, and the partial sums
+ * of its own units from the cores that share them. */
 static double row_clocks(const struct view *v, const struct sharing *s, double bytes_clock)
 {
     double h = (double)lb_h_size(v->p);
@@ -98,10 +95,9 @@ static double multiplied(const struct view *v, double rows)
     return v->p->ragged ? rows : ceil(rows / tile_rows(v)) * tile_rows(v);
 }
 
-/* The time of a step that is distributed in one way: the larger of two bounds. One is the chain
- * that the next step waits for, with a single tile of rows. The other is the time that the busiest
- * part of a core (port, memory or arithmetic) works for all rows, should the core work on other
- * rows while one tile's h is on its way. near: all cores of a copy are in one cluster. */
+/* The time of a step that is distributed in one way: the larger of the chain that the next step
+ * waits for, with a single tile of rows, and the time that the busiest part of a core (port, memory
+ * or arithmetic) works for all rows. near: all cores of a copy are in one cluster. */
 static struct lb_lower_bound step_of(const struct view *v, const struct sharing *s, bool near)
 {
     const struct lb_machine *m = v->m;
@@ -157,8 +153,8 @@ static struct lb_lower_bound best_step(const struct view *v, double *reading)
     return best;
 }
 
-/* Bytes that a call reads and bytes that it writes, each tensor counted once. share: the part of
- * all T*B steps that rows have. */
+/* Bytes that a call reads and writes, each tensor counted once. share: the part of all T*B steps
+ * that rows have. */
 static void call_bytes(const struct lb_problem *p, double share, double *read, double *written)
 {
     struct lb_counts n;

@@ -31,8 +31,8 @@ void lb_noise_check_run(double busy_s, struct lb_noise_check *noise);
 /* Prints what was found, one line each, under the heading "machine". */
 void lb_noise_check_print(const struct lb_noise_check *noise, FILE *out);
 
-/* Prints one line of advice, "  - ...", for each source of noise that was found: what the source
- * is, what it does to times, and what to do about it. Returns how many there are. */
+/* Prints one line of advice, "  - ...", for each source of noise that was found, and returns how
+ * many there are. */
 size_t lb_noise_check_advise(const struct lb_noise_check *noise, FILE *out);
 
 #endif

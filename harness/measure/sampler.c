@@ -24,8 +24,8 @@ struct lb_sampler_options lb_sampler_defaults(void)
 }
 
 /* Makes calls until two in a row were less than 1 % faster than the fastest before them, but for at
- * most a tenth of max_ns. Makes at least two calls, unless the first alone takes that long, so that
- * the costs of first touch and first use are gone. The calls of made_ns are the first of them. */
+ * most a tenth of max_ns, and at least two, unless the first alone takes that long. The calls of
+ * made_ns are the first of them. */
 static enum lb_status warm_up(lb_measure *measure, void *user,
                               const struct lb_sampler_options *options, size_t *calls,
                               struct lb_error *err)

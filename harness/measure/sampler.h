@@ -26,7 +26,7 @@ struct lb_sampler_options {
                                                 reason to stop */
 };
 
-/* Returns the defaults: 20 to 5000 samples, precision 1 %, at most 10 s. */
+/* 20 to 5000 samples, precision 1 %, at most 10 s. */
 struct lb_sampler_options lb_sampler_defaults(void);
 
 struct lb_samples {
@@ -40,20 +40,17 @@ struct lb_samples {
  * until one of lb_stop_reason applies. The interval is computed after min_samples and 50 ms of
  * timed calls, and again each time the number of samples has grown by a quarter. Only max_samples
  * and max_ns stop sampling earlier.
- * - precision: the interval is narrow enough.
  * - plateau: doubling the samples narrowed the interval by less than a tenth (independent samples
  *   would narrow it by 29 %).
  * - time: max_ns ran out. Sampling still goes on up to 6 samples, the fewest that give an interval,
  *   but not beyond three times max_ns.
- * Outliers are kept. LB_OOM, or what measure returned; on failure samples is empty. */
+ * Returns what measure returned; on failure samples is empty. */
 enum lb_status lb_sample(lb_measure *measure, void *user, const struct lb_sampler_options *options,
                          struct lb_samples *samples, struct lb_error *err);
 
 void lb_samples_free(struct lb_samples *samples); /* accepts a zeroed one */
 
-/* A short run for profilers: warm-up calls, then the calls to profile and nothing else. */
-
-/* Profilers that are attached to the process are told to collect during these calls only:
+/* A short run for profilers, which are told to collect during its calls only:
  *   CUDA       cuProfilerStart and cuProfilerStop, where the process has loaded the driver, for
  *              nsys --capture-range=cudaProfilerApi and ncu --profile-from-start off
  *   callgrind  client requests, where the process runs under valgrind with --instr-atstart=no */
@@ -62,26 +59,25 @@ struct lb_profile {
     char told[64]; /* output: which were told to collect, "CUDA, callgrind"; "": none */
 };
 
-/* Runs in place of lb_sample: three warm-up calls, then profile->calls samples, whatever their
- * times are. Of hooks only warm and done are used. Both are called while profilers collect, so that
- * the range that they open and close is recorded in full. LB_FAILED when CUDA refuses, LB_OOM, or
- * what measure returned. On failure samples is empty. */
+/* Runs in place of lb_sample: three warm-up calls, then profile->calls samples. Of hooks only warm
+ * and done are used, while profilers collect, so that the range that they open and close is
+ * recorded in full. LB_FAILED when CUDA refuses, or what measure returned; samples is then empty.
+ */
 enum lb_status lb_profile(lb_measure *measure, void *user, const struct lb_sampler_options *hooks,
                           struct lb_profile *profile, struct lb_samples *samples,
                           struct lb_error *err);
 
-/* The clock by which the calls of a stream are due, at a given rate. It stands still while the
- * harness works between two calls, so that only the calls themselves can make the next one late.
- * Zeroed before the first call. */
+/* The clock by which the calls of a stream are due. It stands still while the harness works between
+ * two calls, so that only the calls can make the next one late. Zeroed before the first call. */
 struct lb_stream_clock {
     double due_ns;    /* when the latest call was due, by this clock; 0: no call was */
     double end_ns;    /* when it had returned */
     double paused_ns; /* how far this clock is behind lb_now_ns */
 };
 
-/* Waits until the next call is due and the call before it has returned, at `rate` calls per second.
- * Returns how late the call begins, in ns: 0 unless calls took so long that they wait for each
- * other. What counts from when a call was due hides no wait ("coordinated omission"). */
+/* Waits until the next call is due, at `rate` calls per second, and the call before it has
+ * returned. Returns how late the call begins, in ns. What counts from when a call was due hides no
+ * wait ("coordinated omission"). */
 double lb_stream_clock_wait(struct lb_stream_clock *clock, double rate);
 
 /* Notes that the call took that long. late_ns: what lb_stream_clock_wait returned. */

@@ -274,7 +274,7 @@ void lb_row_set_reference(struct lb_row *row, double reference_ns)
         row->reference_ns[row->block_count - 1] = reference_ns;
 }
 
-/* Merges everything of a later block but its samples, which are appended afterwards. */
+/* Merges everything of a later block but its samples. */
 static void merge_numbers(struct lb_row *row, struct lb_row *block)
 {
     double before = (double)row->samples, more = (double)block->samples;
@@ -317,8 +317,8 @@ static void append_blocks(struct lb_row *row, const struct lb_row *other, bool p
     lb_row_summarize(row);
 }
 
-/* A deterministic implementation must give the same bits in every block, and so in every process.
- * True when a block contradicts the row, which then is the block's with the verdict wrong. */
+/* A deterministic implementation must give the same bits in every block. True when a block does
+ * not, which then is wrong. */
 static bool bits_differ(const struct lb_row *row, struct lb_row *block)
 {
     if (!(row->deterministic > 0) || row->hash == 0 || block->hash == 0 || row->hash == block->hash)
@@ -388,7 +388,6 @@ static json_t *hash_json(uint64_t hash)
     return hash ? json_string(text) : json_null();
 }
 
-/* Adds the keys that identify the case. */
 static void put_case(json_t *object, const struct lb_case *c)
 {
     const struct lb_problem *p = &c->problem;
@@ -559,8 +558,8 @@ static size_t count_at(const json_t *array, size_t i, size_t whole)
     return array ? (size_t)json_integer_value(json_array_get(array, i)) : whole;
 }
 
-/* Reads the samples, how many each block has, and how many blocks each process has. Without the
- * latter two, all samples are one block, and all blocks one process. */
+/* Reads the samples, how many each block has (without it they are one block), and how many blocks
+ * each process has (without it they are of one process). */
 static enum lb_status get_samples(const json_t *object, struct lb_row *row, struct lb_error *err)
 {
     enum lb_status st = LB_OK;

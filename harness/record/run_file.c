@@ -151,8 +151,8 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
     return LB_OK;
 }
 
-/* LB_OK when the file is empty, or has only the incomplete header of a run that was killed at
- * its start. */
+/* LB_OK when the file is empty or has only the torn header of a run that was killed at its start.
+ */
 static enum lb_status check_unused(const struct lb_run_file *file, struct lb_error *err)
 {
     static const char start[] = "{\"kind\":\"header\"";
@@ -286,7 +286,6 @@ static void add_doubt(struct lb_run *run, const char *path, const char *fault, s
     lb_clean_text(run->doubt);
 }
 
-/* Writes into run->doubt what is wrong with the file as a whole. */
 static void judge_file(const struct reader *reader, struct lb_run *run)
 {
     const json_t *cases = json_object_get(run->header, "cases"), *text;
@@ -336,9 +335,9 @@ static enum lb_status read_header(struct reader *reader, json_t *object, struct 
     return LB_OK;
 }
 
-/* Reads the number of the row's environment, which is that of its session or the one that the row
- * names. In a merged run it is also appended to id [LB_CASE_ID_SIZE + 32], because a case then has
- * one row per environment. */
+/* Sets the number of the row's environment, which is that of its session or the one that the row
+ * names. In a merged run, where a case has one row per environment, it is also appended to id
+ * [LB_CASE_ID_SIZE + 32]. */
 static enum lb_status read_environment(const struct reader *reader, const json_t *object,
                                        const struct lb_run *run, struct lb_row *row, char *id,
                                        struct lb_error *err)
@@ -411,7 +410,6 @@ static void read_resume(struct reader *reader, json_t *object, struct lb_run *ru
         reader->environment = lb_run_find_environment(run->environments, environment);
 }
 
-/* Reads one whole line; text [length] is without its newline. */
 static enum lb_status read_line(struct reader *reader, const char *text, size_t length,
                                 struct lb_run *run, struct lb_error *err)
 {
