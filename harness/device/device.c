@@ -225,8 +225,7 @@ static enum lb_status space_synchronize(struct lb_error *err)
 
 static double space_available(void)
 {
-    double free_bytes = 0, total_bytes = 0;
-    return lb_device()->memory(&free_bytes, &total_bytes, NULL) == LB_OK ? free_bytes : 0;
+    return lb_device()->available();
 }
 
 const struct lb_space lb_device_space = {

@@ -45,7 +45,7 @@ struct lb_device_api {
 
     enum lb_status (*allocate)(size_t bytes, void **out, struct lb_error *err); /* bytes > 0 */
     void (*release)(void *memory);                                              /* accepts NULL */
-    enum lb_status (*memory)(double *free_bytes, double *total_bytes, struct lb_error *err);
+    double (*available)(void); /* free bytes; 0 where unknown */
 
     /* upload and download wait for the copy; fill only enqueues. */
     enum lb_status (*upload)(void *to, const void *host, size_t bytes, struct lb_error *err);

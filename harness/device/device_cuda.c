@@ -239,13 +239,11 @@ static void cuda_release(void *memory)
     lb_cuda_check(cudaFree(memory), "releasing device memory", NULL);
 }
 
-static enum lb_status cuda_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
+static double cuda_available(void)
 {
     size_t left = 0, all = 0;
-    enum lb_status st = lb_cuda_check(cudaMemGetInfo(&left, &all), "reading the free memory", err);
-    *free_bytes = (double)left;
-    *total_bytes = (double)all;
-    return st;
+    lb_cuda_check(cudaMemGetInfo(&left, &all), "reading the free memory", NULL);
+    return (double)left;
 }
 
 static enum lb_status cuda_synchronize(struct lb_error *err)
@@ -433,7 +431,7 @@ const struct lb_device_api lb_device_cuda = {
     .stream = cuda_stream,
     .allocate = cuda_allocate,
     .release = cuda_release,
-    .memory = cuda_memory,
+    .available = cuda_available,
     .upload = cuda_upload,
     .download = cuda_download,
     .fill = cuda_fill,

@@ -294,12 +294,9 @@ static enum lb_status outside_capture(const char *what, struct lb_error *err)
                : lb_fail(err, st, "%s%s%s", fake.lost ? what : "", fake.lost ? ": " : "", why.text);
 }
 
-static enum lb_status fake_memory(double *free_bytes, double *total_bytes, struct lb_error *err)
+static double fake_available(void)
 {
-    (void)err;
-    *total_bytes = fake.info.memory_bytes;
-    *free_bytes = fake.fault == FAKE_OOM ? 1024 : fake.info.memory_bytes - fake.counts.bytes;
-    return LB_OK;
+    return fake.fault == FAKE_OOM ? 1024 : fake.info.memory_bytes - fake.counts.bytes;
 }
 
 static enum lb_status fake_allocate(size_t bytes, void **out, struct lb_error *err)
@@ -565,7 +562,7 @@ const struct lb_device_api fake_device = {
     .stream = fake_stream,
     .allocate = fake_allocate,
     .release = fake_release,
-    .memory = fake_memory,
+    .available = fake_available,
     .upload = fake_upload,
     .download = fake_download,
     .fill = fake_fill,
