@@ -74,7 +74,7 @@ static bool load(void)
 static double figure(read_figure *read, nvml_device device, int kind)
 {
     unsigned value;
-    return read && read(device, kind, &value) == SUCCESS ? value : NAN;
+    return read && read(device, kind, &value) == SUCCESS ? (double)value : NAN;
 }
 
 static unsigned long long throttle_of(nvml_device device)
