@@ -113,17 +113,15 @@ int lb_nvml_count(void)
     return load() && nvml.count && nvml.count(&count) == SUCCESS ? (int)count : -1;
 }
 
-bool lb_nvml_use(int index, struct lb_gpu_use *use)
+void lb_nvml_use(int index, int *tenants, unsigned long long *throttle)
 {
     nvml_device device = NULL;
     unsigned count = 0;
-    *use = (struct lb_gpu_use){0, 0};
-    if (!load() || !nvml.by_index || nvml.by_index((unsigned)index, &device) != SUCCESS)
-        return false;
-    if (nvml.processes && nvml.processes(device, &count, NULL) == INSUFFICIENT_SIZE)
-        use->tenants = (int)count;
-    use->throttle = throttle_of(device);
-    return true;
+    bool found = load() && nvml.by_index && nvml.by_index((unsigned)index, &device) == SUCCESS;
+    bool used =
+        found && nvml.processes && nvml.processes(device, &count, NULL) == INSUFFICIENT_SIZE;
+    *tenants = used ? (int)count : 0;
+    *throttle = found ? throttle_of(device) : 0;
 }
 
 const char *lb_nvml_driver(void)

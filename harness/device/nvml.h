@@ -17,18 +17,12 @@ struct lb_gpu_state {
  * state is that of the whole GPU). False, and everything unknown, without NVML or such a device. */
 bool lb_nvml_read(const char *uuid, struct lb_gpu_state *state);
 
-/* Who uses one of the GPUs of this machine. */
-struct lb_gpu_use {
-    int tenants;                 /* processes that compute on it; 0 where NVML does not say */
-    unsigned long long throttle; /* as above */
-};
-
 /* The number of GPUs; -1 without NVML. */
 int lb_nvml_count(void);
 
-/* Reads the use of GPU number index, counted from 0. False, and *use all zero, where there is no
- * such GPU. */
-bool lb_nvml_use(int index, struct lb_gpu_use *use);
+/* Of GPU number index, counted from 0: how many processes compute on it, and what throttles it, as
+ * above; 0 where NVML does not say. */
+void lb_nvml_use(int index, int *tenants, unsigned long long *throttle);
 
 /* The driver's version, such as "580.65.06"; "" without NVML. */
 const char *lb_nvml_driver(void);

@@ -97,11 +97,11 @@ static void check_gpus(struct lb_noise_check *noise)
 {
     noise->gpus = lb_nvml_count();
     for (int i = 0; i < noise->gpus; i++) {
-        struct lb_gpu_use use;
-        if (!lb_nvml_use(i, &use))
-            continue;
-        noise->gpu_tenants += use.tenants;
-        noise->gpus_throttled += (use.throttle & THROTTLED) != 0;
+        int tenants;
+        unsigned long long throttle;
+        lb_nvml_use(i, &tenants, &throttle);
+        noise->gpu_tenants += tenants;
+        noise->gpus_throttled += (throttle & THROTTLED) != 0;
     }
 }
 
