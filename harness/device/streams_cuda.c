@@ -45,9 +45,9 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
     cublasStatus_t status = lb_cublas.cublasCreate_v2(handle);
     if (status != CUBLAS_STATUS_SUCCESS)
         *handle = NULL;
-    if (status != CUBLAS_STATUS_NOT_INITIALIZED && status != CUBLAS_STATUS_INTERNAL_ERROR)
-        return check_blas(status, "opening cuBLAS", err);
-    if (cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess || free_bytes > handle_bytes)
+    bool vague = status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_INTERNAL_ERROR;
+    if (!vague || cudaMemGetInfo(&free_bytes, &all_bytes) != cudaSuccess ||
+        free_bytes > handle_bytes)
         return check_blas(status, "opening cuBLAS", err);
     return lb_fail(err, LB_OOM, "opening cuBLAS: %s (%d), with %.1f MiB of device memory free",
                    lb_cublas.cublasGetStatusString(status), (int)status,
@@ -60,21 +60,20 @@ static enum lb_status create_handle(cublasHandle_t *handle, struct lb_error *err
 static enum lb_status bind_handle(struct lb_streams *streams, int stream_index, char *scratch,
                                   struct lb_error *err)
 {
-    const size_t bytes = lb_stream_scratch_bytes();
-    if (!handles[stream_index]) {
-        LB_CHECK(create_handle(&handles[stream_index], err));
-        lb_at_thread_end(destroy_handle, handles[stream_index]);
-    }
     /* GEMMs of f16 and bf16 sum in f32; operands of f32 GEMMs are not rounded to TF32. */
-    LB_CHECK(check_blas(lb_cublas.cublasSetMathMode(
-                            handles[stream_index],
-                            CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION),
+    const cublasMath_t mode =
+        CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION;
+    const size_t bytes = lb_stream_scratch_bytes();
+    cublasHandle_t *handle = &handles[stream_index];
+    if (!*handle) {
+        LB_CHECK(create_handle(handle, err));
+        lb_at_thread_end(destroy_handle, *handle);
+    }
+    LB_CHECK(check_blas(lb_cublas.cublasSetMathMode(*handle, mode), "setting cuBLAS up", err));
+    LB_CHECK(check_blas(lb_cublas.cublasSetStream_v2(*handle, streams->handles[stream_index]),
                         "setting cuBLAS up", err));
-    LB_CHECK(check_blas(
-        lb_cublas.cublasSetStream_v2(handles[stream_index], streams->handles[stream_index]),
-        "setting cuBLAS up", err));
-    return check_blas(lb_cublas.cublasSetWorkspace_v2(
-                          handles[stream_index], scratch + (size_t)stream_index * bytes, bytes),
+    scratch += (size_t)stream_index * bytes;
+    return check_blas(lb_cublas.cublasSetWorkspace_v2(*handle, scratch, bytes),
                       "giving cuBLAS its workspace", err);
 }
 

@@ -133,7 +133,6 @@ static int compare_places(const void *a, const void *b)
 /* Sorts the places and counts cores, domains and nodes. Places are in the order of their CPUs. */
 static void finish(struct lb_cpu_topology *topology)
 {
-    static const struct lb_cpu_place none;
     bool domains[LB_CPU_MAX] = {false}, nodes[LB_CPU_MAX] = {false};
     int siblings[LB_CPU_MAX] = {0};
     topology->cores = topology->domains = topology->nodes = 0;
@@ -146,8 +145,6 @@ static void finish(struct lb_cpu_topology *topology)
         topology->nodes += !nodes[place->node];
         domains[place->domain] = nodes[place->node] = true;
     }
-    for (size_t i = topology->count; i < LB_CPU_MAX; i++)
-        topology->places[i] = none;
     qsort(topology->places, topology->count, sizeof(topology->places[0]), compare_places);
 }
 

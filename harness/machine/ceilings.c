@@ -144,10 +144,7 @@ static struct lb_ceilings assumed[2]; /* of the CPUs and of the GPU; without `of
 
 void lb_ceilings_assume(bool gpu, const struct lb_ceilings *ceilings)
 {
-    if (ceilings)
-        assumed[gpu] = *ceilings;
-    else
-        assumed[gpu].of[0] = '\0';
+    assumed[gpu] = ceilings ? *ceilings : (struct lb_ceilings){.of = ""};
 }
 
 const struct lb_ceilings *lb_ceilings_assumed(bool gpu)

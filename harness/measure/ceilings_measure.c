@@ -67,16 +67,10 @@ static enum lb_status multiply(void *user, struct lb_error *err)
     return lb_stream_gemm(b->streams, 0, &b->gemm, err);
 }
 
-static enum lb_status launch_empty(void *user, struct lb_error *err)
-{
-    (void)user;
-    return lb_launch_empty(err);
-}
-
 static enum lb_status launch_many(void *user, struct lb_error *err)
 {
     for (int i = 0; i < SMALL_CALLS; i++)
-        LB_CHECK(launch_empty(user, err));
+        LB_CHECK(lb_launch_empty(user, err));
     return LB_OK;
 }
 
@@ -171,7 +165,7 @@ static enum lb_status measure_calls(struct bench *b, struct lb_error *err)
     } timed[] = {
         {"copy", copy_half, TIMED_CALLS, 1, LB_READ + LB_MEMORY},
         {"event pair", enqueue_nothing, 1, 1, LB_EVENT_NS},
-        {"launch", launch_empty, SMALL_CALLS, 1, LB_LAUNCH_NS},
+        {"launch", lb_launch_empty, SMALL_CALLS, 1, LB_LAUNCH_NS},
         {"graph node", launch_many, 1, SMALL_CALLS, LB_GRAPH_NODE_NS},
     };
     enum lb_status st = LB_OK;

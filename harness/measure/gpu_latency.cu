@@ -185,7 +185,7 @@ done:
     return st;
 }
 
-enum lb_status lb_launch_empty(struct lb_error *err)
+enum lb_status lb_launch_empty(void *, struct lb_error *err)
 {
     lb_latency::empty_kernel<<<1, lb_latency::threads, 0,
                                static_cast<cudaStream_t>(lb_device()->stream())>>>();

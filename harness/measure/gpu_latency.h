@@ -17,8 +17,8 @@ extern "C" {
  * lb_cuda_check. */
 enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error *err);
 
-/* Enqueues a kernel of one warp that does nothing. LB_FAILED with CUDA's message. */
-enum lb_status lb_launch_empty(struct lb_error *err);
+/* lb_call: enqueues a kernel of one warp that does nothing. LB_FAILED with CUDA's message. */
+enum lb_status lb_launch_empty(void *unused, struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -51,7 +51,7 @@ size_t lb_stream_scratch_bytes(void)
     return 64;
 }
 
-enum lb_status lb_launch_empty(struct lb_error *err)
+enum lb_status lb_launch_empty(void *unused, struct lb_error *err)
 {
     return work(2000, err);
 }
