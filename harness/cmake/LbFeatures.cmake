@@ -4,18 +4,12 @@
 # target lb::<name> is what to link.
 
 set(LB_FEATURES OPENBLAS ONEDNN CUDA CUDNN NVTX CUPTI CALLGRIND)
-set(LB_TITLE_OPENBLAS "OpenBLAS")
-set(LB_TITLE_ONEDNN "oneDNN")
-set(LB_TITLE_CUDA "CUDA")
-set(LB_TITLE_CUDNN "cuDNN")
-set(LB_TITLE_NVTX "NVTX 3")
-set(LB_TITLE_CUPTI "CUPTI")
-set(LB_TITLE_CALLGRIND "Callgrind's client requests")
+set(LB_TITLES OpenBLAS oneDNN CUDA cuDNN "NVTX 3" CUPTI "Callgrind's client requests")
 # The least versions whose instructions and calls the sources use: st.async, cudnnGetLastErrorString.
 set(LB_CUDA_LEAST 12.1)
 set(LB_CUDNN_LEAST 9.0)
-foreach(feature IN LISTS LB_FEATURES)
-  set(LB_${feature} AUTO CACHE STRING "Use ${LB_TITLE_${feature}}: AUTO, ON or OFF")
+foreach(feature title IN ZIP_LISTS LB_FEATURES LB_TITLES)
+  set(LB_${feature} AUTO CACHE STRING "Use ${title}: AUTO, ON or OFF")
   set_property(CACHE LB_${feature} PROPERTY STRINGS AUTO ON OFF)
 endforeach()
 
@@ -295,9 +289,8 @@ function(lb_find_features)
   endif()
   lb_library(callgrind valgrind/callgrind.h "")
 
-  foreach(feature IN LISTS LB_FEATURES)
+  foreach(feature title IN ZIP_LISTS LB_FEATURES LB_TITLES)
     string(TOLOWER ${feature} name)
-    set(title ${LB_TITLE_${feature}})
     set(LB_HAVE_${feature} OFF PARENT_SCOPE)
     if(NOT LB_${feature} MATCHES "^(AUTO|ON|OFF)$")
       message(FATAL_ERROR "LB_${feature}=${LB_${feature}}: allowed are AUTO, ON, OFF")
