@@ -2,7 +2,6 @@
 #ifndef LB_HOST_MEMORY_H
 #define LB_HOST_MEMORY_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

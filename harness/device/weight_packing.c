@@ -64,14 +64,13 @@ enum lb_status lb_packed_upload(const struct lb_problem *problem, const struct l
     const void *const *const from[LB_WEIGHT_COUNT] = {weights->w_ih, weights->w_hh, weights->b_ih,
                                                       weights->b_hh, weights->w_cell};
     size_t layer_dirs = lb_layer_dir_count(problem);
-    for (size_t e = 0; e < layer_dirs; e++) {
-        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
-            enum lb_weight which = (enum lb_weight)w;
-            size_t bytes = lb_weight_elements(problem, e, which) * lb_dtype_size(problem->dtype);
-            size_t offset = lb_packed_offset(problem, problem->dtype, e, which);
-            if (bytes > 0)
-                LB_CHECK(space->upload((char *)buffer + offset, from[w][e], bytes, err));
-        }
+    for (size_t i = 0; i < LB_WEIGHT_COUNT * layer_dirs; i++) {
+        size_t e = i % layer_dirs;
+        enum lb_weight which = (enum lb_weight)(i / layer_dirs);
+        size_t bytes = lb_weight_elements(problem, e, which) * lb_dtype_size(problem->dtype);
+        size_t offset = lb_packed_offset(problem, problem->dtype, e, which);
+        if (bytes > 0)
+            LB_CHECK(space->upload((char *)buffer + offset, from[which][e], bytes, err));
     }
     return LB_OK;
 }
@@ -104,14 +103,13 @@ enum lb_status lb_packed_download(const struct lb_problem *problem, const struct
     void *const *const to[LB_WEIGHT_COUNT] = {gradients->dw_ih, gradients->dw_hh, gradients->db_ih,
                                               gradients->db_hh, gradients->dw_cell};
     size_t layer_dirs = lb_layer_dir_count(problem);
-    for (size_t e = 0; e < layer_dirs; e++) {
-        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
-            enum lb_weight which = (enum lb_weight)w;
-            const char *from = (const char *)buffer + lb_packed_offset(problem, stored, e, which);
-            size_t count = lb_weight_elements(problem, e, which);
-            if (count > 0)
-                LB_CHECK(fetch(space, stored, from, problem->dtype, to[w][e], count, err));
-        }
+    for (size_t i = 0; i < LB_WEIGHT_COUNT * layer_dirs; i++) {
+        size_t e = i % layer_dirs;
+        enum lb_weight which = (enum lb_weight)(i / layer_dirs);
+        const char *from = (const char *)buffer + lb_packed_offset(problem, stored, e, which);
+        size_t count = lb_weight_elements(problem, e, which);
+        if (count > 0)
+            LB_CHECK(fetch(space, stored, from, problem->dtype, to[which][e], count, err));
     }
     return LB_OK;
 }

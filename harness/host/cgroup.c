@@ -5,9 +5,7 @@
 #include "base/text.h"
 
 #include <math.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Where each version of control groups is mounted, and what its files are called. */

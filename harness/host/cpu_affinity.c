@@ -1,12 +1,8 @@
 /* Which CPUs a case runs on, and which serve which device. */
 #include "host/cpu_affinity.h"
 
-#include <math.h>
 #include <sched.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 

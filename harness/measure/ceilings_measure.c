@@ -139,17 +139,14 @@ static enum lb_status measure_gemms(struct bench *b, struct lb_error *err)
         {LB_F32, LB_TF32, LB_TF32_FLOPS},     {LB_F32, LB_HALF, LB_HALF_FLOPS},
         {LB_F16, LB_IEEE, LB_FLOPS + LB_F16}, {LB_BF16, LB_IEEE, LB_FLOPS + LB_BF16},
     };
-    enum lb_status st = LB_OK;
     for (size_t i = 0; i < sizeof(gemms) / sizeof(gemms[0]); i++) {
         char figure[48];
         snprintf(figure, sizeof(figure), "%s GEMMs in %s math", lb_dtype_name(gemms[i].dtype),
                  lb_math_name(gemms[i].math));
         double *rate = &b->ceilings->all[gemms[i].figure];
-        st = measure_gemm(b, gemms[i].dtype, gemms[i].math, rate, err);
-        LB_TRY(tell(b, figure, st, err));
+        LB_CHECK(tell(b, figure, measure_gemm(b, gemms[i].dtype, gemms[i].math, rate, err), err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* The times of calls that are enqueued. The graph is the last, because the timer replays it from
@@ -178,10 +175,9 @@ static enum lb_status measure_calls(struct bench *b, struct lb_error *err)
         if (st == LB_OK) /* of a copy, half of the buffer is read, half is written */
             b->ceilings->all[timed[i].figure] =
                 timed[i].call == copy_half ? (double)b->bytes / ns * 1e9 : ns / timed[i].parts;
-        LB_TRY(tell(b, timed[i].name, st, err));
+        LB_CHECK(tell(b, timed[i].name, st, err));
     }
-done:
-    return st;
+    return LB_OK;
 }
 
 /* Fills the buffer with random bits that are finite numbers below 2 in every dtype. */

@@ -389,9 +389,8 @@ done:
 
 double lb_cpu_burst_flops_s(enum lb_dtype dtype)
 {
-    struct result result = {0};
+    float sink = 0;
     peak_loop *peak = peak_loop_of(dtype, lb_cpu_best_unit(dtype));
-    double start = lb_now_ns();
-    result.done = peak(&result.sink);
-    return result.done / (lb_now_ns() - start) * 1e9;
+    double start = lb_now_ns(), done = peak(&sink);
+    return done / (lb_now_ns() - start) * 1e9;
 }

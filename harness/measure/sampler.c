@@ -4,7 +4,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -54,8 +53,7 @@ static enum lb_status warm_up(lb_measure *measure, void *user,
 static double relative_half_width(const double *ns, size_t count, double *scratch, double *median)
 {
     double lo, hi;
-    memcpy(scratch, ns, count * sizeof(*ns));
-    lb_sort(scratch, count);
+    lb_sort_copy(ns, count, scratch);
     *median = lb_median(scratch, count);
     if (lb_quantile_interval(scratch, count, 0.5, 0.95, &lo, &hi) != LB_OK || !(*median > 0))
         return (double)INFINITY;

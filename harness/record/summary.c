@@ -1,6 +1,5 @@
 /* The numbers that are derived from a row's samples and from the other rows of its run. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
