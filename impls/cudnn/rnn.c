@@ -237,11 +237,6 @@ void lb_cudnn_rnn_destroy(struct lb_cudnn_rnn *rnn)
  * recurrent ones, and last, of the cell projection alone, w_hr, which has no bias. */
 enum { GATE_PARTS = 8 };
 
-static int part_count(const struct lb_problem *p)
-{
-    return p->cell == LB_CELL_PROJECTION ? GATE_PARTS + 1 : GATE_PARTS;
-}
-
 /* Also of the projection, whose matrix [P, H] has as many elements as a recurrent one [H, P]. */
 static size_t matrix_bytes(const struct lb_problem *p, size_t layer_dir, int part)
 {
@@ -250,81 +245,57 @@ static size_t matrix_bytes(const struct lb_problem *p, size_t layer_dir, int par
     return (size_t)(p->hidden * columns) * lb_dtype_size(p->dtype);
 }
 
-static bool lies_within(size_t offset, size_t size, size_t bytes)
-{
-    return offset <= bytes && size <= bytes - offset;
-}
-
-/* One part in the weight space: its matrix ([H, I_l], recurrent [H, P], projection [P, H], all
- * row-major; P is H but for the cell projection) and its bias [H]. */
-struct part {
-    char *matrix, *bias;
-    size_t matrix_bytes, bias_bytes;
-};
-
-/* Asks where a part lies: the library gives its address in the weight space. A projection has no
- * bias, and what the library says of it is ignored. The descriptors are there for the call. */
-static enum lb_status find_part(const struct lb_cudnn_rnn *rnn, const char *space, size_t layer_dir,
-                                int number, cudnnTensorDescriptor_t matrix,
-                                cudnnTensorDescriptor_t bias, struct part *part,
-                                struct lb_error *err)
-{
-    const struct lb_cudnn_shapes *s = rnn->shapes;
-    void *m = NULL, *b = NULL;
-    bool has_bias = number < GATE_PARTS;
-    LB_CHECK(CUDNN(cudnnGetRNNWeightParams, s->handle, rnn->descriptor, (int32_t)layer_dir,
-                   rnn->weights, space, number, matrix, &m, bias, &b));
-    if (!m || (has_bias && !b))
-        return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", number, layer_dir);
-    *part = (struct part){m, has_bias ? b : NULL, matrix_bytes(s->problem, layer_dir, number),
-                          (size_t)s->problem->hidden * lb_dtype_size(s->problem->dtype)};
-    if (!lies_within((size_t)(part->matrix - space), part->matrix_bytes, rnn->weights) ||
-        (has_bias && !lies_within((size_t)(part->bias - space), part->bias_bytes, rnn->weights)))
-        return lb_fail(err, LB_FAILED,
-                       "cuDNN places part %d of layer %zu outside its %zu bytes of weights", number,
-                       layer_dir / (size_t)s->problem->directions, rnn->weights);
-    return LB_OK;
-}
-
-/* Copies from a canonical tensor to a place in the weight space or, where `from` is NULL, from
- * there to the canonical tensor `to`. */
-static enum lb_status copy(char *there, const void *from, void *to, size_t offset, size_t bytes,
+/* Copies one gate's rows of the canonical tensor `from` to where the library places a part's matrix
+ * ([H, I_l], recurrent [H, P], projection [P, H], all row-major; P is H but for the cell
+ * projection) or bias [H] in the weight space. Where `from` is NULL, it copies them from there to
+ * the tensor `to`. */
+static enum lb_status copy(const struct lb_cudnn_rnn *rnn, const char *space, size_t layer_dir,
+                           int part, char *there, size_t bytes, const void *from, void *to,
                            struct lb_error *err)
 {
+    size_t offset = (size_t)part % 4 * bytes, at = (size_t)(there - space);
+    if (!there)
+        return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir);
+    if (at > rnn->weights || bytes > rnn->weights - at)
+        return lb_fail(err, LB_FAILED,
+                       "cuDNN places part %d of layer %zu outside its %zu bytes of weights", part,
+                       layer_dir / (size_t)rnn->shapes->problem->directions, rnn->weights);
     return from ? lb_device_space.upload(there, (const char *)from + offset, bytes, err)
                 : lb_device_space.download((char *)to + offset, there, bytes, err);
 }
 
 /* The same of all parts, with the tensors of enum lb_weight [L*D]; `from` or `to` is NULL. In both
- * layouts the rows of a gate are together. */
+ * layouts the rows of a gate are together. The descriptors are there for the calls. What the
+ * library says of a projection's bias is ignored. */
 static enum lb_status copy_parts(const struct lb_cudnn_rnn *rnn, char *space,
                                  const void *const *const *from, void *const *const *to,
                                  struct lb_error *err)
 {
     const struct lb_problem *p = rnn->shapes->problem;
+    const int parts = p->cell == LB_CELL_PROJECTION ? GATE_PARTS + 1 : GATE_PARTS;
     enum lb_status st = LB_OK;
-    cudnnTensorDescriptor_t matrix = NULL, bias = NULL;
-    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &matrix));
-    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &bias));
+    cudnnTensorDescriptor_t of_matrix = NULL, of_bias = NULL;
+    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &of_matrix));
+    LB_TRY(CUDNN(cudnnCreateTensorDescriptor, &of_bias));
     for (size_t e = 0; e < lb_layer_dir_count(p); e++)
-        for (int number = 0; number < part_count(p); number++) {
-            struct part part = {0};
-            bool is_gate = number < GATE_PARTS;
-            enum lb_weight w = number < 4 ? LB_W_IH : is_gate ? LB_W_HH : LB_W_CELL;
-            enum lb_weight b = number < 4 ? LB_B_IH : LB_B_HH;
-            size_t gate = (size_t)number % 4;
-            LB_TRY(find_part(rnn, space, e, number, matrix, bias, &part, err));
-            LB_TRY(copy(part.matrix, from ? from[w][e] : NULL, to ? to[w][e] : NULL,
-                        gate * part.matrix_bytes, part.matrix_bytes, err));
-            if (part.bias)
-                LB_TRY(copy(part.bias, from ? from[b][e] : NULL, to ? to[b][e] : NULL,
-                            gate * part.bias_bytes, part.bias_bytes, err));
+        for (int part = 0; part < parts; part++) {
+            void *matrix = NULL, *bias = NULL;
+            bool is_gate = part < GATE_PARTS;
+            enum lb_weight w = part < 4 ? LB_W_IH : is_gate ? LB_W_HH : LB_W_CELL;
+            enum lb_weight b = part < 4 ? LB_B_IH : LB_B_HH;
+            LB_TRY(CUDNN(cudnnGetRNNWeightParams, rnn->shapes->handle, rnn->descriptor, (int32_t)e,
+                         rnn->weights, space, part, of_matrix, &matrix, of_bias, &bias));
+            LB_TRY(copy(rnn, space, e, part, matrix, matrix_bytes(p, e, part),
+                        from ? from[w][e] : NULL, to ? to[w][e] : NULL, err));
+            if (is_gate)
+                LB_TRY(copy(rnn, space, e, part, bias, (size_t)p->hidden * lb_dtype_size(p->dtype),
+                            from ? from[b][e] : NULL, to ? to[b][e] : NULL, err));
         }
 done:
-    if (bias)
-        lb_cudnn.cudnnDestroyTensorDescriptor(bias);
-    if (matrix)
-        lb_cudnn.cudnnDestroyTensorDescriptor(matrix);
+    if (of_bias)
+        lb_cudnn.cudnnDestroyTensorDescriptor(of_bias);
+    if (of_matrix)
+        lb_cudnn.cudnnDestroyTensorDescriptor(of_matrix);
     return st;
 }
 

@@ -2,8 +2,6 @@
  * (cuDNN 9.19: descriptors can be probed without a GPU) and those of its API reference. */
 #include "impls/cudnn/rules.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -27,48 +25,41 @@ enum lb_cudnn_variant lb_cudnn_variant_of(const char *name)
     return CUDNN_AUTO;
 }
 
+/* Says in one sentence why a problem is not taken. */
+#define REFUSED(...) lb_fail(why, LB_UNSUPPORTED, __VA_ARGS__)
+
 /* What holds for every variant. */
 static enum lb_status check_all(const struct lb_problem *p, const struct lb_device_info *device,
                                 struct lb_error *why)
 {
     const int64_t int_max = INT32_MAX;
     if (p->act == LB_ACT_RELU)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
+        return REFUSED("act relu: cuDNN's LSTM cell has tanh only (its relu is that of the plain "
                        "RNN)");
     if (p->seq_len > SEQ_LEN_MAX)
-        return lb_fail(why, LB_UNSUPPORTED, "seq_len %lld is above %d, the most that cuDNN takes",
-                       (long long)p->seq_len, SEQ_LEN_MAX);
+        return REFUSED("seq_len %lld is above %d, the most that cuDNN takes", (long long)p->seq_len,
+                       SEQ_LEN_MAX);
     if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
-        return lb_fail(why, LB_UNSUPPORTED, "a size is above 2^31 - 1, the most that cuDNN takes");
+        return REFUSED("a size is above 2^31 - 1, the most that cuDNN takes");
     return lb_device_needs(device, 8, "", why); /* as the kernels of the harness do */
-}
-
-static enum lb_status check_persistent(enum lb_cudnn_variant variant, const struct lb_problem *p,
-                                       struct lb_error *why)
-{
-    if (p->cell == LB_CELL_PROJECTION)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "cell projection: only the standard algorithm has projections");
-    if (p->ragged)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "ragged: only the standard algorithm takes rows of different lengths");
-    if (p->dtype == LB_F64 && variant != CUDNN_PERSIST_DYNAMIC)
-        return lb_fail(why, LB_UNSUPPORTED,
-                       "dtype f64: only the standard and persist_dynamic algorithms take it");
-    return LB_OK;
 }
 
 enum lb_status lb_cudnn_rules_check(enum lb_cudnn_variant variant, const struct lb_problem *problem,
                                     const struct lb_device_info *device, struct lb_error *why)
 {
-    LB_CHECK(check_all(problem, device, why));
-    if (variant == CUDNN_PERSIST_STATIC || variant == CUDNN_PERSIST_DYNAMIC ||
-        variant == CUDNN_SMALL_H)
-        LB_CHECK(check_persistent(variant, problem, why));
-    if (variant == CUDNN_SMALL_H && problem->hidden > SMALL_H_MAX)
-        return lb_fail(why, LB_UNSUPPORTED, "hidden %lld is above %d, the most that small_h takes",
-                       (long long)problem->hidden, SMALL_H_MAX);
+    const struct lb_problem *p = problem;
+    LB_CHECK(check_all(p, device, why));
+    if (variant == CUDNN_AUTO || variant == CUDNN_STANDARD)
+        return LB_OK;
+    if (p->cell == LB_CELL_PROJECTION)
+        return REFUSED("cell projection: only the standard algorithm has projections");
+    if (p->ragged)
+        return REFUSED("ragged: only the standard algorithm takes rows of different lengths");
+    if (p->dtype == LB_F64 && variant != CUDNN_PERSIST_DYNAMIC)
+        return REFUSED("dtype f64: only the standard and persist_dynamic algorithms take it");
+    if (variant == CUDNN_SMALL_H && p->hidden > SMALL_H_MAX)
+        return REFUSED("hidden %lld is above %d, the most that small_h takes", (long long)p->hidden,
+                       SMALL_H_MAX);
     return LB_OK;
 }
 
@@ -79,41 +70,27 @@ static enum lb_status check_persist_gate(const struct lb_problem *p,
 {
     long long hidden = p->hidden, input = p->input, layers = p->layers, batch = p->batch;
     if (p->dtype != LB_F16)
-        return lb_fail(why, LB_UNSUPPORTED, "dtype %s is not f16", lb_dtype_name(p->dtype));
+        return REFUSED("dtype %s is not f16", lb_dtype_name(p->dtype));
     if (layers != 1)
-        return lb_fail(why, LB_UNSUPPORTED, "layers %lld is not 1", layers);
+        return REFUSED("layers %lld is not 1", layers);
     if (p->directions != 1)
-        return lb_fail(why, LB_UNSUPPORTED, "directions %lld is not 1", (long long)p->directions);
+        return REFUSED("directions %lld is not 1", (long long)p->directions);
     if (hidden > PERSIST_H_MAX)
-        return lb_fail(why, LB_UNSUPPORTED, "hidden %lld is above %d", hidden, PERSIST_H_MAX);
+        return REFUSED("hidden %lld is above %d", hidden, PERSIST_H_MAX);
     if (hidden % PERSIST_H_STEP != 0)
-        return lb_fail(why, LB_UNSUPPORTED, "hidden %lld is not a multiple of %d", hidden,
-                       PERSIST_H_STEP);
+        return REFUSED("hidden %lld is not a multiple of %d", hidden, PERSIST_H_STEP);
     if (input % PERSIST_H_STEP != 0)
-        return lb_fail(why, LB_UNSUPPORTED, "input %lld is not a multiple of %d", input,
-                       PERSIST_H_STEP);
+        return REFUSED("input %lld is not a multiple of %d", input, PERSIST_H_STEP);
     if (device && device->minor == 6)
-        return lb_fail(why, LB_UNSUPPORTED, "compute capability %d.%d is left out", device->major,
-                       device->minor);
+        return REFUSED("compute capability %d.%d is left out", device->major, device->minor);
     if (batch % 8 != 0)
-        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is not a multiple of 8", batch);
+        return REFUSED("batch %lld is not a multiple of 8", batch);
     if (batch > PERSIST_BATCH_MAX)
-        return lb_fail(why, LB_UNSUPPORTED, "batch %lld is above %d", batch, PERSIST_BATCH_MAX);
+        return REFUSED("batch %lld is above %d", batch, PERSIST_BATCH_MAX);
     if (device && device->sm_count < PERSIST_SMS)
-        return lb_fail(why, LB_UNSUPPORTED, "the device has %d multiprocessors, fewer than %d",
-                       device->sm_count, PERSIST_SMS);
+        return REFUSED("the device has %d multiprocessors, fewer than %d", device->sm_count,
+                       PERSIST_SMS);
     return LB_OK;
-}
-
-/* Writes to why (NULL: nowhere) what decides, which is no failure. */
-__attribute__((format(printf, 2, 3))) static void note(struct lb_error *why, const char *format,
-                                                       ...)
-{
-    va_list values;
-    va_start(values, format);
-    if (why)
-        vsnprintf(why->text, sizeof(why->text), format, values);
-    va_end(values);
 }
 
 enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
@@ -121,20 +98,18 @@ enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            struct lb_error *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
+    /* To write what decides is no failure: LB_OK. */
     if (problem->cell == LB_CELL_PROJECTION) {
-        note(why, "only that algorithm has projections");
-        return CUDNN_STANDARD;
-    }
-    if (problem->ragged) {
-        note(why, "rows of different lengths");
-        return CUDNN_STANDARD;
-    }
-    if (problem->dtype != LB_F64 && problem->hidden <= small) {
-        note(why, "hidden %lld is at most %lld", (long long)problem->hidden, (long long)small);
+        lb_fail(why, LB_OK, "only that algorithm has projections");
+    } else if (problem->ragged) {
+        lb_fail(why, LB_OK, "rows of different lengths");
+    } else if (problem->dtype != LB_F64 && problem->hidden <= small) {
+        lb_fail(why, LB_OK, "hidden %lld is at most %lld", (long long)problem->hidden,
+                (long long)small);
         return CUDNN_SMALL_H;
+    } else if (check_persist_gate(problem, device, why) == LB_OK) {
+        lb_fail(why, LB_OK, "f16, one layer, one direction, and sizes within its gate");
+        return CUDNN_PERSIST_STATIC;
     }
-    if (check_persist_gate(problem, device, why) != LB_OK)
-        return CUDNN_STANDARD;
-    note(why, "f16, one layer, one direction, and sizes within its gate");
-    return CUDNN_PERSIST_STATIC;
+    return CUDNN_STANDARD;
 }

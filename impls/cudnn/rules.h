@@ -1,6 +1,5 @@
 /* What cuDNN's RNN can do, as far as it can be said without asking the library: by variant, problem
- * and device. What these rules let pass is still asked of the library, whose status is the truth.
- */
+ * and device. The library is asked of what these rules let pass, and its status is the truth. */
 #ifndef LB_CUDNN_RULES_H
 #define LB_CUDNN_RULES_H
 
