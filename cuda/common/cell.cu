@@ -76,8 +76,7 @@ enum lb_status lb_cell_zero_tails(enum lb_dtype dtype, void *data, const int32_t
     });
 }
 
-/* ---- Element-wise operations ------------------------------------------------------------------
- */
+/* ---- Element-wise operations ----------------------------------------------------------------- */
 
 template <class R> using elementwise_function = void (*)(R *, const R *, const R *, int64_t);
 

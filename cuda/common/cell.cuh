@@ -159,8 +159,7 @@ __global__ void zero_tails_kernel(T *data, const int32_t *lengths, int64_t batch
         data[index] = convert_to_storage<T>(inside_t<T>(0));
 }
 
-/* ---- Element-wise operations ------------------------------------------------------------------
- */
+/* ---- Element-wise operations ----------------------------------------------------------------- */
 
 template <enum lb_elementwise_op OP, class R> __device__ inline R apply(R a, R b)
 {

@@ -30,8 +30,7 @@ namespace lb_ptx
 /* The scope of a strong operation: the threads with which it is ordered. */
 enum class scope { cta, cluster, gpu };
 
-/* ---- Order: "ld", "st"; "Memory Consistency Model" --------------------------------------------
- */
+/* ---- Order: "ld", "st"; "Memory Consistency Model" ------------------------------------------- */
 
 template <scope S, class T> __device__ inline T load_relaxed(const T *from);
 template <scope S, class T> __device__ inline void store_relaxed(T *to, T value);
@@ -77,8 +76,7 @@ template <scope S> __device__ inline void store_relaxed4(void *to, const uint32_
         : "memory");
 }
 
-/* ---- Barriers for some warps of a block: "barrier{.cta}" --------------------------------------
- */
+/* ---- Barriers for some warps of a block: "barrier{.cta}" ------------------------------------- */
 
 /* id is 1 to 15, as 0 is __syncthreads; count is a number of threads, a multiple of 32. */
 __device__ inline void barrier_sync(unsigned id, unsigned count)
@@ -181,8 +179,7 @@ template <int keep> __device__ inline void copy_async_wait()
 
 #ifdef LB_PTX_SM90
 
-/* ---- Launches that begin before the one before has ended: "griddepcontrol" --------------------
- */
+/* ---- Launches that begin before the one before has ended: "griddepcontrol" ------------------- */
 
 /* Waits until the launch before has ended and all that it wrote is visible. Returns at once where
  * this launch began after that, as it does without the attribute. */

@@ -114,8 +114,7 @@ extern const char *const lb_fused_variants[];
 /* Bytes of one direction's packed recurrent weights. */
 size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan);
 
-/* ---- Choice ------------------------------------------------------------------------------------
- */
+/* ---- Choice ---------------------------------------------------------------------------------- */
 
 struct lb_fused_choice {
     struct lb_fused_plan forward, backward; /* backward: only of training */
@@ -170,8 +169,7 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
                                const struct lb_device_info *device, const char *variant,
                                struct lb_fused_choice *choice, struct lb_error *why);
 
-/* ---- A case ------------------------------------------------------------------------------------
- */
+/* ---- A case ---------------------------------------------------------------------------------- */
 
 /* Buffers of one layer, both directions together, and its sizes. T and R as in gpu_network.h: R is
  * the type of pre-activations, gates, cells and sums. The gates of a unit are neighbours: row 4 u +

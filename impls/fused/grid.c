@@ -48,8 +48,7 @@ static struct lb_grid_kernel kernel_of(const struct lb_problem *p, const struct 
     return k;
 }
 
-/* ---- Cost ---------------------------------------------------------------------------------------
- */
+/* ---- Cost ------------------------------------------------------------------------------------ */
 
 static double flops_clock(const struct lb_machine *m, enum lb_grid_math math)
 {
@@ -84,8 +83,7 @@ static void predict(const struct lb_fused_view *v, struct lb_fused_plan *plan)
     plan->step_ns = plan->product_ns + plan->exchange_ns + other * clock_ns;
 }
 
-/* ---- Plans --------------------------------------------------------------------------------------
- */
+/* ---- Plans ----------------------------------------------------------------------------------- */
 
 /* Checks the limits that all tiles have. */
 static enum lb_status check_problem(const struct lb_fused_view *v, struct lb_error *why)
@@ -161,8 +159,7 @@ static void grid_describe(const struct lb_problem *problem, const struct lb_fuse
              half ? lb_dtype_name(problem->dtype) : "");
 }
 
-/* ---- Family -------------------------------------------------------------------------------------
- */
+/* ---- Family ---------------------------------------------------------------------------------- */
 
 static struct lb_weight_layout grid_layout(const struct lb_problem *problem,
                                            const struct lb_fused_plan *plan)

@@ -32,8 +32,7 @@ constexpr size_t shared_limit = 163 << 10;
 constexpr size_t shared_limit = 227 << 10;
 #endif
 
-/* ---- Experiments -------------------------------------------------------------------------------
- */
+/* ---- Experiments ----------------------------------------------------------------------------- */
 
 /* cuda/try_fused.cu is compiled with one of these as 0 to leave out a part of each step. The time
  * that this saves is the cost of the part; the results are wrong. */
@@ -54,8 +53,7 @@ __device__ inline void trace(int, part)
 }
 #endif
 
-/* ---- Numbers ----------------------------------------------------------------------------------
- */
+/* ---- Numbers --------------------------------------------------------------------------------- */
 
 /* Sigmoid and tanh from the hardware's approximations of 2^x and 1 / x, without the instructions
  * that handle denormals. The absolute error is a few times 2^-23, far below the rounding of f16 and
@@ -124,8 +122,7 @@ template <> __device__ inline uint32_t bits_of_pair<__nv_bfloat16>(float low, fl
     return bits_of(__floats2bfloat162_rn(low, high));
 }
 
-/* ---- Indices ----------------------------------------------------------------------------------
- */
+/* ---- Indices --------------------------------------------------------------------------------- */
 
 /* Returns the number of steps of a batch row. */
 template <class Args> __device__ inline int length_of(const Args &a, int row)
@@ -163,8 +160,7 @@ template <class Args> __device__ inline size_t state_size(const Args &a)
     return static_cast<size_t>(a.directions) * a.batch * a.hidden;
 }
 
-/* ---- Weights ----------------------------------------------------------------------------------
- */
+/* ---- Weights --------------------------------------------------------------------------------- */
 
 /* A warp's weight fragments, which stay in place for the whole sequence: 16 bytes per lane and
  * fragment, Tile::resident fragments in registers and Tile::spilled in shared memory. With
@@ -237,8 +233,7 @@ template <class Tile> struct stationary {
     }
 };
 
-/* ---- Between a product and its cells ----------------------------------------------------------
- */
+/* ---- Between a product and its cells --------------------------------------------------------- */
 
 /* Returns the gates i f g o of one cell. A lane's four sums are two gates of two columns, and lane
  * ^ 4 has the other two gates of the same columns. Two shuffles exchange them, so that each lane
@@ -265,8 +260,7 @@ __device__ inline void gather_columns(const float (&sum)[4], int lane, float (&f
     four[2] = odd ? sum[2] : got0, four[3] = odd ? sum[3] : got1;
 }
 
-/* ---- Backward cell ----------------------------------------------------------------------------
- */
+/* ---- Backward cell --------------------------------------------------------------------------- */
 
 /* What the backward step of one cell reads from global memory. */
 template <class T> struct cell_inputs {

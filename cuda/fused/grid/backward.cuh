@@ -190,8 +190,7 @@ template <class Math, class Tile> struct backward_thread {
     }
 };
 
-/* ---- Sums of dh -------------------------------------------------------------------------------
- */
+/* ---- Sums of dh ------------------------------------------------------------------------------ */
 
 /* The messages that a thread reads at the same time: of blocks first, first + shares and so on. */
 template <class Math, class Tile> struct message_window {
@@ -302,8 +301,7 @@ __device__ inline float sum_parts(const float4 *parts, const cell_place &c)
     return sum * (1 / message::scale);
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------
- */
+/* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* Loads the inputs of a chunk before the wait for its sums. */
 template <class Math, class Tile>
@@ -396,8 +394,7 @@ __device__ inline void step_cells(const lb_fused_backward_args &a,
     }
 }
 
-/* ---- Matrix product ---------------------------------------------------------------------------
- */
+/* ---- Matrix product -------------------------------------------------------------------------- */
 
 /* Some row tiles of a warp, whose products are computed side by side: each is a chain of mma that
  * wait for one another. While one group is sent, the next one is multiplied. */
@@ -509,8 +506,7 @@ __device__ inline void multiply(const backward_thread<Math, Tile> &t,
     }
 }
 
-/* ---- Run --------------------------------------------------------------------------------------
- */
+/* ---- Run ------------------------------------------------------------------------------------- */
 
 template <class Math, class Tile>
 __device__ inline void load_state(const lb_fused_backward_args &a, const block_place &p,

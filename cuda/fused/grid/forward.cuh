@@ -66,8 +66,7 @@ template <class Math, class Tile> struct forward_thread {
     }
 };
 
-/* ---- Receiving h ------------------------------------------------------------------------------
- */
+/* ---- Receiving h ----------------------------------------------------------------------------- */
 
 /* Returns one unit of h before the first step of the launch: h0, or y as the previous launch wrote
  * it. Of a row that has ended it returns 0, which is not used. */
@@ -235,8 +234,7 @@ template <class Math, class Tile> struct window_of_h {
     }
 };
 
-/* ---- Matrix product ---------------------------------------------------------------------------
- */
+/* ---- Matrix product -------------------------------------------------------------------------- */
 
 /* A warp's part of the sums over the depth, for the gates of all own units and a chunk's columns.
  */
@@ -342,8 +340,7 @@ __device__ inline void store_part(const forward_thread<Math, Tile> &t,
     }
 }
 
-/* ---- Cells ------------------------------------------------------------------------------------
- */
+/* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* Requests the pre-activations of a chunk before the wait for its h. */
 template <class Math, class Tile>
@@ -526,8 +523,7 @@ step_cells(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
     }
 }
 
-/* ---- Run --------------------------------------------------------------------------------------
- */
+/* ---- Run ------------------------------------------------------------------------------------- */
 
 template <class Math, class Tile>
 __device__ inline void load_state(const lb_fused_forward_args &a, const block_place &p,

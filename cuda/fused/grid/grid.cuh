@@ -36,8 +36,7 @@ template <int units_, int warps_, int packets_, int resident_, int columns_> str
     static_assert(window > 1 || packets == 1, "staging a packet again takes another in between");
 };
 
-/* ---- Number formats ---------------------------------------------------------------------------
- */
+/* ---- Number formats -------------------------------------------------------------------------- */
 
 /* A format ("Math") defines the types of a lane's part in multiplying 16 rows by one packet, which
  * is 2 k-steps deep and 8 columns wide: sums: the lane's sums; finish(d) returns the four that mma
@@ -157,8 +156,7 @@ __device__ inline void get_pair(const stationary<Tile> &weights, int f, uint32_t
     weights.get(2 * f + 1, a[1]);
 }
 
-/* ---- Cells of a thread ------------------------------------------------------------------------
- */
+/* ---- Cells of a thread ----------------------------------------------------------------------- */
 
 /* What this thread's block computes. */
 struct block_place {
@@ -220,8 +218,7 @@ template <class Args> __device__ inline int length_of(const Args &a, const cell_
     return c.exists ? lb_recurrence::length_of(a, c.row) : 0;
 }
 
-/* ---- Exchange ---------------------------------------------------------------------------------
- */
+/* ---- Exchange -------------------------------------------------------------------------------- */
 
 /* The states 1, 2, ... of a sequence use two buffers in turn. One bit of every word, the epoch,
  * tells a state from the state two steps before, which was in the same buffer, and from the zeros

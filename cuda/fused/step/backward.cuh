@@ -121,8 +121,7 @@ template <class Product, class Tile> struct tile_sums<Product, Tile, true> {
 
 #endif
 
-/* ---- Cells ------------------------------------------------------------------------------------
- */
+/* ---- Cells ----------------------------------------------------------------------------------- */
 
 /* A cell and its inputs. Types are as in memory: converting them would wait for them. */
 template <class T, class R> struct gradient_cell {

@@ -143,8 +143,7 @@ template <class Format> struct tensor_product {
 template <class Product, class Tile>
 constexpr int blocks_per_sm = Tile::row_tiles <= Product::paired_row_tiles ? 2 : 1;
 
-/* ---- Cells of a block ------------------------------------------------------------------------
- */
+/* ---- Cells of a block ------------------------------------------------------------------------ */
 
 /* What a block computes. blockIdx.x counts the blocks of a cluster first, then units, then batch
  * rows; blockIdx.y is the direction. */
@@ -196,8 +195,7 @@ template <class Args> __device__ inline size_t row_in_state(const Args &a, int d
     return static_cast<size_t>(direction) * a.batch + row;
 }
 
-/* ---- The matrix product of a block -----------------------------------------------------------
- */
+/* ---- The matrix product of a block ----------------------------------------------------------- */
 
 /* Copies a thread's chunks of every slice to shared memory: the same chunk of several rows of
  * weights and of the state. */
