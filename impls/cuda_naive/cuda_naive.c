@@ -345,9 +345,35 @@ static void add_row_sums(const struct layer_pass *w, void *to, const void *from)
                                            w->net->stream, w->err));
 }
 
-static void gemm(const struct layer_pass *w, struct lb_gemm g)
+/* to [B, n] R = a [B, k] T b' [k, n], where b is stored [n, k] T. */
+static void forward_gemm(const struct layer_pass *w, void *to, const void *a, int64_t k,
+                         const void *b, int64_t n)
 {
-    g.out = w->net->real;
+    const struct lb_gemm g = {.out = w->net->real,
+                              .transpose_b = true,
+                              .m = w->p->batch,
+                              .n = n,
+                              .k = k,
+                              .a = a,
+                              .b = b,
+                              .c = to};
+    ENQUEUE(w, lb_gpu_gemm(w->net, 0, g, w->err));
+}
+
+/* Of a gradient a [B, k] T: to [B, n] R (+)= a b [k, n] T, or, of weights, to [k, n] R (+)= a' b
+ * [B, n] T. */
+static void backward_gemm(const struct layer_pass *w, bool of_weights, void *to, const void *a,
+                          int64_t k, const void *b, int64_t n, bool accumulate)
+{
+    const struct lb_gemm g = {.out = w->net->real,
+                              .transpose_a = of_weights,
+                              .accumulate = accumulate,
+                              .m = of_weights ? k : w->p->batch,
+                              .n = n,
+                              .k = of_weights ? w->p->batch : k,
+                              .a = a,
+                              .b = b,
+                              .c = to};
     ENQUEUE(w, lb_gpu_gemm(w->net, 0, g, w->err));
 }
 
@@ -477,14 +503,8 @@ static void load_mask(const struct layer_pass *w)
 /* h of step s + 1 = w_hr times the unprojected o tanh(c) of step s. Uses scratch->second. */
 static void project(const struct layer_pass *w, int64_t s)
 {
-    const struct lb_gemm g = {.transpose_b = true,
-                              .m = w->p->batch,
-                              .n = w->h_size,
-                              .k = w->p->hidden,
-                              .a = unprojected_at(w, s),
-                              .b = w->e->tensors.weights[LB_W_CELL],
-                              .c = w->scratch->second};
-    gemm(w, g);
+    forward_gemm(w, w->scratch->second, unprojected_at(w, s), w->p->hidden,
+                 w->e->tensors.weights[LB_W_CELL], w->h_size);
     to_storage(w, h_at(w, s + 1), w->scratch->second, w->h_state);
 }
 
@@ -492,23 +512,14 @@ static void project(const struct layer_pass *w, int64_t s)
  * contributes to the gradient of w_hr. */
 static void project_backward(const struct layer_pass *w, int64_t s)
 {
-    const struct lb_problem *p = w->p;
+    const struct lb_gpu_weights *tensors = &w->e->tensors;
     void *dh = w->scratch->dh_stored;
-    struct lb_gemm g = {.m = p->batch,
-                        .n = p->hidden,
-                        .k = w->h_size,
-                        .a = dh,
-                        .b = w->e->tensors.weights[LB_W_CELL],
-                        .c = w->scratch->first};
     to_storage(w, dh, w->scratch->first, w->h_state);
-    keep_columns(w, p->dtype, w->h_size, time_of(w, s), dh, dh, NULL);
-    gemm(w, g);
-    g.transpose_a = g.accumulate = true;
-    g.m = w->h_size;
-    g.k = p->batch;
-    g.b = unprojected_at(w, s);
-    g.c = w->e->tensors.dweights[LB_W_CELL];
-    gemm(w, g);
+    keep_columns(w, w->p->dtype, w->h_size, time_of(w, s), dh, dh, NULL);
+    backward_gemm(w, false, w->scratch->first, dh, w->h_size, tensors->weights[LB_W_CELL],
+                  w->p->hidden, false);
+    backward_gemm(w, true, tensors->dweights[LB_W_CELL], dh, w->h_size, unprojected_at(w, s),
+                  w->p->hidden, true);
 }
 
 /* Whether the layer's input is added to its output. */
@@ -545,20 +556,6 @@ static void add_skip_gradient(const struct layer_pass *w, int64_t t, const void 
 
 /* ---- Forward ------------------------------------------------------------------------------- */
 
-/* to [B, H] R = from [B, columns] T times the transposed rows [H, columns] of one gate. */
-static void gate_gemm(const struct layer_pass *w, void *to, const void *from, const void *rows,
-                      int64_t columns)
-{
-    const struct lb_gemm g = {.transpose_b = true,
-                              .m = w->p->batch,
-                              .n = w->p->hidden,
-                              .k = columns,
-                              .a = from,
-                              .b = rows,
-                              .c = to};
-    gemm(w, g);
-}
-
 static enum lb_elementwise_op activation(const struct layer_pass *w)
 {
     return w->p->act == LB_ACT_RELU ? LB_OP_RELU : LB_OP_TANH;
@@ -570,10 +567,10 @@ static void forward_gate(const struct layer_pass *w, int64_t s, int gate, const 
     const struct layer_dir *e = w->e;
     void *sum = w->scratch->first, *other = w->scratch->second;
     int64_t rows = gate * w->p->hidden;
-    gate_gemm(w, sum, x_at(w, time_of(w, s)),
-              rows_of(w, e->tensors.weights[LB_W_IH], gate, w->input), w->input);
-    gate_gemm(w, other, recurrent, rows_of(w, e->tensors.weights[LB_W_HH], gate, w->h_size),
-              w->h_size);
+    forward_gemm(w, sum, x_at(w, time_of(w, s)), w->input,
+                 rows_of(w, e->tensors.weights[LB_W_IH], gate, w->input), w->p->hidden);
+    forward_gemm(w, other, recurrent, w->h_size,
+                 rows_of(w, e->tensors.weights[LB_W_HH], gate, w->h_size), w->p->hidden);
     elementwise(w, LB_OP_ADD, sum, sum, other);
     broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_ih, rows));
     broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_hh, rows));
@@ -678,22 +675,6 @@ static void backward_cell(const struct layer_pass *w, int64_t s)
         keep_running(w, t, x->da[gate], x->da[gate], NULL);
 }
 
-/* c [m, n] R (+)= a b, where a is da_stored [B, H] T, transposed or not. */
-static void da_gemm(const struct layer_pass *w, bool transpose, void *c, const void *b,
-                    int64_t columns, bool accumulate)
-{
-    const struct lb_problem *p = w->p;
-    const struct lb_gemm g = {.transpose_a = transpose,
-                              .accumulate = accumulate,
-                              .m = transpose ? p->hidden : p->batch,
-                              .n = columns,
-                              .k = transpose ? p->batch : p->hidden,
-                              .a = w->scratch->da_stored,
-                              .b = b,
-                              .c = c};
-    gemm(w, g);
-}
-
 /* Adds what one gate's gradient contributes to dx, dh and the weights. recurrent [B, P] T: what
  * w_hh multiplied. */
 static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const void *recurrent)
@@ -709,14 +690,14 @@ static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const
     if (p->cell == LB_CELL_LAYERNORM)
         layernorm_backward(w, s, gate, x->da[gate], x->second);
     to_storage(w, x->da_stored, x->da[gate], w->state);
-    da_gemm(w, false, x->dx, rows_of(w, tensors->weights[LB_W_IH], gate, w->input), w->input,
-            gate > 0);
-    da_gemm(w, false, x->dh_next, rows_of(w, tensors->weights[LB_W_HH], gate, w->h_size), w->h_size,
-            gate > 0);
-    da_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_IH], rows * w->input),
-            x_at(w, time_of(w, s)), w->input, true);
-    da_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_HH], rows * w->h_size),
-            recurrent, w->h_size, true);
+    backward_gemm(w, false, x->dx, x->da_stored, p->hidden,
+                  rows_of(w, tensors->weights[LB_W_IH], gate, w->input), w->input, gate > 0);
+    backward_gemm(w, false, x->dh_next, x->da_stored, p->hidden,
+                  rows_of(w, tensors->weights[LB_W_HH], gate, w->h_size), w->h_size, gate > 0);
+    backward_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_IH], rows * w->input),
+                  x->da_stored, p->hidden, x_at(w, time_of(w, s)), w->input, true);
+    backward_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_HH], rows * w->h_size),
+                  x->da_stored, p->hidden, recurrent, w->h_size, true);
     add_row_sums(w, lb_gpu_real_at(w->net, tensors->dweights[LB_B_IH], rows), x->da[gate]);
 }
 
