@@ -166,6 +166,11 @@ struct device_layer {
         backward.hidden = l.hidden, backward.directions = 1;
     }
 
+    const void *args(bool of_backward) const
+    {
+        return of_backward ? static_cast<const void *>(&backward) : &forward;
+    }
+
     void take_weights(const lb_weight_layout &layout)
     {
         lb_error err = {};
@@ -269,9 +274,7 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
             continue;
         }
         auto launch = [&] {
-            enum lb_status st = backward ? lb_cluster_backward(&k, &d.backward, nullptr, &err)
-                                         : lb_cluster_forward(&k, &d.forward, nullptr, &err);
-            if (st != LB_OK)
+            if (lb_cluster_launch(&k, d.args(backward), nullptr, &err) != LB_OK)
                 printf("  %s\n", err.text);
         };
         float us = step_us(l.seq_len, launch);
@@ -315,11 +318,8 @@ static void try_grid(const layer &l, device_layer &d, bool backward)
             continue;
         }
         auto launch = [&] {
-            enum lb_status st = lb_grid_clear(&k, l.hidden, 1, d.forward.scratch, nullptr, &err);
-            if (st == LB_OK)
-                st = backward ? lb_grid_backward(&k, &d.backward, nullptr, &err)
-                              : lb_grid_forward(&k, &d.forward, nullptr, &err);
-            if (st != LB_OK)
+            if (lb_grid_clear(&k, l.hidden, 1, d.forward.scratch, nullptr, &err) != LB_OK ||
+                lb_grid_launch(&k, d.args(backward), nullptr, &err) != LB_OK)
                 printf("  %s\n", err.text);
         };
         float us = step_us(l.seq_len, launch);

@@ -183,11 +183,9 @@ static struct lb_weight_layout cluster_layout(const struct lb_problem *problem,
     return lb_cluster_layout(tile_of(plan), plan->backward, (int)problem->hidden);
 }
 
-static enum lb_status cluster_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
-                                    struct lb_error *err)
+static enum lb_status cluster_ready(struct lb_fused_plan *plan, struct lb_error *err)
 {
     double expected = waves_of(plan);
-    (void)problem;
     enum lb_status st = lb_cluster_ready(&plan->kernel.cluster, &plan->resident, err);
     if (st == LB_OK && !plan->tuned)
         plan->step_ns *= waves_of(plan) / expected;
@@ -200,6 +198,5 @@ const struct lb_fused_family lb_fused_cluster = {
     .describe = cluster_describe,
     .layout = cluster_layout,
     .ready = cluster_ready,
-    .forward = lb_cluster_forward,
-    .backward = lb_cluster_backward,
+    .launch = lb_cluster_launch,
 };

@@ -85,7 +85,7 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
     struct lb_fused_plan plans[LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX];
     const struct lb_fused_family *refused = plan->family;
     struct lb_error ignored;
-    enum lb_status st = plan->family->ready(self->net.problem, plan, err);
+    enum lb_status st = plan->family->ready(plan, err);
     int count = st == LB_UNSUPPORTED ? lb_fused_plans(view, variant, backward, plans, NULL) : 0;
     for (; st == LB_UNSUPPORTED && count > 0; count--) {
         int best = 0;
@@ -93,7 +93,7 @@ static enum lb_status ready_best(struct lb_fused *self, const struct lb_fused_vi
             best = plans[i].step_ns < plans[best].step_ns ? i : best;
         *plan = plans[best];
         plans[best] = plans[count - 1];
-        st = plan->family->ready(self->net.problem, plan, &ignored);
+        st = plan->family->ready(plan, &ignored);
         if (st == LB_OK)
             snprintf(c->note, sizeof(c->note), "%s was refused: %.150s", refused->name, err->text);
         else if (st != LB_UNSUPPORTED)
@@ -410,8 +410,8 @@ static enum lb_status forward_chunk(struct lb_fused *self, int64_t layer,
     LB_CHECK(input_gemm(self, layer, io->x, first, end, err));
     LB_CHECK(lb_stream_wait(net->streams, recurrence_stream(self, layer),
                             stream_index_of(self, layer), err));
-    return plan->family->forward(&plan->kernel, &args,
-                                 stream_of(self, recurrence_stream(self, layer)), err);
+    return plan->family->launch(&plan->kernel, &args,
+                                stream_of(self, recurrence_stream(self, layer)), err);
 }
 
 /* A layer's chunk follows the same chunk of the layer below. With one layer, the input GEMM of a
@@ -580,8 +580,8 @@ static enum lb_status backward_chunk(struct lb_fused *self, int64_t layer,
     };
     if (end == p->seq_len)
         LB_CHECK(clear_scratch(self, layer, plan, err));
-    LB_CHECK(plan->family->backward(&plan->kernel, &args,
-                                    stream_of(self, recurrence_stream(self, layer)), err));
+    LB_CHECK(plan->family->launch(&plan->kernel, &args,
+                                  stream_of(self, recurrence_stream(self, layer)), err));
     LB_CHECK(lb_stream_wait(net->streams, stream_index_of(self, layer),
                             recurrence_stream(self, layer), err));
     return input_gradient(self, layer, io, first, end, err);

@@ -11,8 +11,7 @@
 #include "impls/common/gpu_network.h"
 #include "machine/lower_bound.h"
 
-/* The fields that lb_fused_forward_args and lb_fused_backward_args share, for steps [first, end).
- */
+/* The fields that lb_fused_forward_args and lb_fused_backward_args share; steps [first, end). */
 #define LB_FUSED_COMMON_ARGS(problem, carry_of, scratch_of, fault_of, first, end) \
     .carry = (carry_of), .scratch = (scratch_of), .fault = (fault_of),            \
     .seq_len = (int)(problem)->seq_len, .batch = (int)(problem)->batch,           \
@@ -46,7 +45,7 @@ struct lb_fused_plan {
     /* Predicted, and parts of the predicted step_ns: the product with the reading of its operands,
      * and the exchange of h or its gradients, which is the launch in family step. */
     double product_ns, exchange_ns;
-    union { /* what is launched, by family; `ready` finds it in the table of kernels */
+    union { /* what is launched, by family; `ready` finds its function in the table of kernels */
         struct lb_cluster_kernel cluster;
         struct lb_grid_kernel grid;
         struct lb_step_kernel step;
@@ -66,8 +65,7 @@ struct lb_fused_family {
     bool cooperative; /* all blocks of a launch must be resident at once */
 
     /* Writes the plans of a pass that fit into plans [LB_FUSED_PLANS_MAX] and returns how many
-     * there are. For 0, why names the limit in one sentence. Depends on nothing but its arguments.
-     */
+     * there are. For 0, why names the limit in one sentence. It depends on its arguments alone. */
     int (*plan)(const struct lb_fused_view *view, bool backward, struct lb_fused_plan *plans,
                 struct lb_error *why);
 
@@ -91,15 +89,13 @@ struct lb_fused_family {
 
     /* Readies the kernel for launches by this process and asks the device how many blocks or
      * clusters it runs at a time. LB_UNSUPPORTED where it can't run. */
-    enum lb_status (*ready)(const struct lb_problem *problem, struct lb_fused_plan *plan,
-                            struct lb_error *err);
+    enum lb_status (*ready)(struct lb_fused_plan *plan, struct lb_error *err);
 
-    /* Enqueue steps [from, to) of a layer, both directions side by side, by plan->kernel, which
-     * `ready` has prepared; capturable. */
-    enum lb_status (*forward)(const void *kernel, const struct lb_fused_forward_args *args,
-                              void *stream, struct lb_error *err);
-    enum lb_status (*backward)(const void *kernel, const struct lb_fused_backward_args *args,
-                               void *stream, struct lb_error *err);
+    /* Enqueues steps [from, to) of a layer, both directions side by side, by plan->kernel, which
+     * `ready` has prepared; capturable. args: lb_fused_forward_args or, where the plan is of the
+     * backward pass, lb_fused_backward_args. */
+    enum lb_status (*launch)(const void *kernel, const void *args, void *stream,
+                             struct lb_error *err);
 };
 
 extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_step;
@@ -131,8 +127,7 @@ struct lb_fused_refusal {
 };
 
 /* Writes all plans of a pass that fit, of all families or of the variant's one, into plans
- * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX] and returns how many there are. refusal may be NULL.
- */
+ * [LB_FUSED_FAMILIES_MAX * LB_FUSED_PLANS_MAX] and returns their number. refusal may be NULL. */
 int lb_fused_plans(const struct lb_fused_view *view, const char *variant, bool backward,
                    struct lb_fused_plan *plans, struct lb_fused_refusal *refusal);
 

@@ -175,10 +175,8 @@ static size_t grid_scratch_bytes(const struct lb_problem *problem, const struct 
                             (int)problem->directions);
 }
 
-static enum lb_status grid_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
-                                 struct lb_error *err)
+static enum lb_status grid_ready(struct lb_fused_plan *plan, struct lb_error *err)
 {
-    (void)problem;
     return lb_grid_ready(&plan->kernel.grid, plan->needed, &plan->resident, err);
 }
 
@@ -191,6 +189,5 @@ const struct lb_fused_family lb_fused_grid = {
     .scratch_bytes = grid_scratch_bytes,
     .ready = grid_ready,
     .clear = lb_grid_clear,
-    .forward = lb_grid_forward,
-    .backward = lb_grid_backward,
+    .launch = lb_grid_launch,
 };

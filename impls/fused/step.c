@@ -161,7 +161,14 @@ static int step_plan(const struct lb_fused_view *view, bool backward, struct lb_
         double each = lb_step_pairs(t, p->dtype, p->math) ? 2 : 1;
         each = fmin(each, view->device->shared_bytes / (double)lb_step_shared(t));
         plan->resident = tiles_at_a_time(view->device, t) * (int)each;
-        plan->kernel.step.follows = follows(view, plan);
+        plan->kernel.step = (struct lb_step_kernel){
+            .tile = *t,
+            .dtype = p->dtype,
+            .math = p->math,
+            .act = p->act,
+            .backward = backward,
+            .follows = follows(view, plan),
+        };
         predict(view, plan);
     }
     if (count == 0)
@@ -192,16 +199,8 @@ static struct lb_weight_layout step_layout(const struct lb_problem *problem,
                           problem->hidden);
 }
 
-static enum lb_status step_ready(const struct lb_problem *problem, struct lb_fused_plan *plan,
-                                 struct lb_error *err)
+static enum lb_status step_ready(struct lb_fused_plan *plan, struct lb_error *err)
 {
-    plan->kernel.step = (struct lb_step_kernel){
-        .tile = tiles[plan->tile],
-        .dtype = problem->dtype,
-        .math = problem->math,
-        .act = problem->act,
-        .backward = plan->backward,
-    };
     return lb_step_ready(&plan->kernel.step, &plan->resident, err);
 }
 
@@ -211,6 +210,5 @@ const struct lb_fused_family lb_fused_step = {
     .describe = step_describe,
     .layout = step_layout,
     .ready = step_ready,
-    .forward = lb_step_forward,
-    .backward = lb_step_backward,
+    .launch = lb_step_launch,
 };

@@ -2,7 +2,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/given_files.h"
@@ -10,6 +9,7 @@
 #include "device/timer.h"
 #include "device/weight_packing.h"
 #include "impls/fused/fused.h"
+#include "stats/order_stats.h"
 
 enum { SAMPLES = 5, STEPS = 64 /* maximum in the shorter of two timed runs */ };
 
@@ -40,8 +40,7 @@ static void make_key(const struct lb_fused_view *v, const char *variant, bool ba
              v->graph ? "/graph" : "");
 }
 
-/* Reads "FAMILY TILE BYTES NS". The packed size tells whether the number still means the same tile.
- */
+/* Reads "FAMILY TILE BYTES NS". The packed size tells whether the number still means that tile. */
 static bool take_value(const struct lb_problem *p, const char *value,
                        const struct lb_fused_plan *plans, int count, struct lb_fused_plan *plan)
 {
@@ -67,7 +66,6 @@ static bool take_value(const struct lb_problem *p, const char *value,
 struct trial {
     struct lb_problem problem;
     struct lb_fused_plan plan;
-    char *memory;
     struct lb_fused_forward_args forward;
     struct lb_fused_backward_args backward;
 };
@@ -129,14 +127,8 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     void *stream = lb_device()->stream();
     if (family->clear)
         LB_CHECK(family->clear(&t->plan.kernel, a->hidden, a->directions, a->scratch, stream, err));
-    return t->plan.backward ? family->backward(&t->plan.kernel, &t->backward, stream, err)
-                            : family->forward(&t->plan.kernel, a, stream, err);
-}
-
-static int by_size(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return (left > right) - (left < right);
+    const void *args = t->plan.backward ? (const void *)&t->backward : a;
+    return family->launch(&t->plan.kernel, args, stream, err);
 }
 
 /* Runs of one length, launched or replayed as in the case. */
@@ -151,26 +143,14 @@ static void set_steps(struct trial *t, int64_t steps)
     t->forward.seq_len = t->forward.to = t->backward.seq_len = t->backward.to = (int)steps;
 }
 
-/* The first run is not counted. */
-static enum lb_status begin_length(struct trial *t, bool graph, struct timed_length *length,
-                                   struct lb_error *err)
-{
-    set_steps(t, length->steps);
-    LB_CHECK(lb_timer_create(LB_DEVICE, false, &length->timer, err));
-    LB_CHECK(run_once(t, err));
-    if (graph)
-        LB_CHECK(lb_timer_capture(&length->timer, run_once, t, err));
-    return LB_OK;
-}
-
 /* Returns the time of a step by the difference of two lengths, in which what a sequence costs once
  * falls out: launches, the memset before them, events. Where the longer run was not longer, all of
  * its time counts. */
 static double step_by_difference(struct timed_length lengths[2])
 {
     for (int k = 0; k < 2; k++)
-        qsort(lengths[k].ns, SAMPLES, sizeof(*lengths[k].ns), by_size);
-    double few = lengths[0].ns[SAMPLES / 2], many = lengths[1].ns[SAMPLES / 2];
+        lb_sort(lengths[k].ns, SAMPLES);
+    double few = lb_median(lengths[0].ns, SAMPLES), many = lb_median(lengths[1].ns, SAMPLES);
     return many > few ? (many - few) / (double)(lengths[1].steps - lengths[0].steps)
                       : many / (double)lengths[1].steps;
 }
@@ -180,12 +160,15 @@ static enum lb_status time_plan(struct trial *t, bool graph, double *step_ns, st
 {
     enum lb_status st = LB_OK;
     struct lb_fused_fault fault;
-    struct timed_length lengths[2] = {
-        {.steps = t->problem.seq_len / 2, .timer = {.memory = LB_DEVICE}},
-        {.steps = t->problem.seq_len, .timer = {.memory = LB_DEVICE}},
-    };
-    for (int k = 0; k < 2; k++)
-        LB_TRY(begin_length(t, graph, &lengths[k], err));
+    struct timed_length lengths[2] = {{.steps = t->problem.seq_len / 2},
+                                      {.steps = t->problem.seq_len}};
+    for (int k = 0; k < 2; k++) {
+        set_steps(t, lengths[k].steps);
+        LB_TRY(lb_timer_create(LB_DEVICE, false, &lengths[k].timer, err));
+        LB_TRY(run_once(t, err)); /* is not counted */
+        if (graph)
+            LB_TRY(lb_timer_capture(&lengths[k].timer, run_once, t, err));
+    }
     for (int i = 0; i < 2 * SAMPLES; i++) {
         struct timed_length *length = &lengths[i % 2];
         set_steps(t, length->steps);
@@ -213,7 +196,7 @@ static enum lb_status measure(const struct lb_fused_view *view, struct lb_fused_
     t.problem.ragged = false;
     t.problem.seq_len = 2 * timed_steps(problem);
     size_t bytes = lay_out(&t, NULL);
-    LB_TRY(plan->family->ready(&t.problem, &t.plan, err));
+    LB_TRY(plan->family->ready(&t.plan, err));
     LB_TRY(lb_device()->allocate(bytes, &memory, err));
     LB_TRY(lb_device()->fill(memory, 0, bytes, err));
     lay_out(&t, memory);
@@ -240,7 +223,7 @@ static enum lb_status tune(const struct lb_fused_view *view, const char *key,
     for (int i = 0; i < count; i++) {
         struct lb_fused_plan apart = plans[i]; /* with as many at once as have SMs of their own */
         st = measure(view, &plans[i], err);
-        if (st != LB_OK && lb_device()->lost && lb_device()->lost())
+        if (st != LB_OK && lb_device()->lost())
             return st;
         apart.step_ns = plans[i].step_ns;
         double ns = st == LB_OK ? lb_fused_layers_ns(view->problem, &apart) : INFINITY;

@@ -107,12 +107,10 @@ struct lb_cluster_kernel {
 enum lb_status lb_cluster_ready(struct lb_cluster_kernel *kernel, int *clusters,
                                 struct lb_error *err);
 
-/* Enqueue steps [from, to) of a layer, all directions in one launch. lb_cluster_ready comes first.
- */
-enum lb_status lb_cluster_forward(const void *kernel, const struct lb_fused_forward_args *args,
-                                  void *stream, struct lb_error *err);
-enum lb_status lb_cluster_backward(const void *kernel, const struct lb_fused_backward_args *args,
-                                   void *stream, struct lb_error *err);
+/* Enqueues steps [from, to) of a layer, all directions in one launch. lb_cluster_ready comes first.
+ * args: lb_fused_forward_args or lb_fused_backward_args, as the kernel says. */
+enum lb_status lb_cluster_launch(const void *kernel, const void *args, void *stream,
+                                 struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -39,11 +39,12 @@ static lb_fused_launch::shape shape_of(const lb_cluster_kernel &k, int batch, in
 }
 
 template <class Args>
-static enum lb_status launch(const void *kernel, Args args, void *stream, struct lb_error *err)
+static enum lb_status launch(const lb_cluster_kernel &k, const void *of_layer, void *stream,
+                             struct lb_error *err)
 {
-    const auto *k = static_cast<const lb_cluster_kernel *>(kernel);
-    args.rows = k->rows;
-    return lb_fused_launch::enqueue(k->function, shape_of(*k, args.batch, args.directions), stream,
+    Args args = *static_cast<const Args *>(of_layer);
+    args.rows = k.rows;
+    return lb_fused_launch::enqueue(k.function, shape_of(k, args.batch, args.directions), stream,
                                     err, args);
 }
 
@@ -58,14 +59,10 @@ enum lb_status lb_cluster_ready(struct lb_cluster_kernel *k, int *clusters, stru
                        : LB_UNSUPPORTED;
 }
 
-enum lb_status lb_cluster_forward(const void *kernel, const struct lb_fused_forward_args *args,
-                                  void *stream, struct lb_error *err)
+enum lb_status lb_cluster_launch(const void *kernel, const void *args, void *stream,
+                                 struct lb_error *err)
 {
-    return lb_cluster::launch(kernel, *args, stream, err);
-}
-
-enum lb_status lb_cluster_backward(const void *kernel, const struct lb_fused_backward_args *args,
-                                   void *stream, struct lb_error *err)
-{
-    return lb_cluster::launch(kernel, *args, stream, err);
+    const auto &k = *static_cast<const lb_cluster_kernel *>(kernel);
+    return k.backward ? lb_cluster::launch<lb_fused_backward_args>(k, args, stream, err)
+                      : lb_cluster::launch<lb_fused_forward_args>(k, args, stream, err);
 }

@@ -173,12 +173,10 @@ enum lb_status lb_grid_ready(struct lb_grid_kernel *kernel, int needed, int *res
 enum lb_status lb_grid_clear(const void *kernel, int hidden, int directions, void *scratch,
                              void *stream, struct lb_error *err);
 
-/* Enqueue steps [from, to) of a layer, all directions. lb_grid_ready comes first, and lb_grid_clear
- * before the first steps of a sequence. */
-enum lb_status lb_grid_forward(const void *kernel, const struct lb_fused_forward_args *args,
-                               void *stream, struct lb_error *err);
-enum lb_status lb_grid_backward(const void *kernel, const struct lb_fused_backward_args *args,
-                                void *stream, struct lb_error *err);
+/* Enqueues steps [from, to) of a layer, all directions. lb_grid_ready comes first, and
+ * lb_grid_clear before the first steps of a sequence. args as of lb_cluster_launch. */
+enum lb_status lb_grid_launch(const void *kernel, const void *args, void *stream,
+                              struct lb_error *err);
 
 #ifdef __cplusplus
 }

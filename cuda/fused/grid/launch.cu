@@ -37,14 +37,15 @@ static lb_fused_launch::shape shape_of(const lb_grid_kernel &k, int hidden, int 
 
 /* Enqueues all directions of a layer: in one launch, or in one launch per direction. */
 template <class Args>
-static enum lb_status launch(const void *kernel, Args args, void *stream, struct lb_error *err)
+static enum lb_status launch(const lb_grid_kernel &k, const void *of_layer, void *stream,
+                             struct lb_error *err)
 {
-    const auto *k = static_cast<const lb_grid_kernel *>(kernel);
-    const lb_fused_launch::shape shape = shape_of(*k, args.hidden, args.directions);
-    args.rows = k->split.rows;
+    Args args = *static_cast<const Args *>(of_layer);
+    const lb_fused_launch::shape shape = shape_of(k, args.hidden, args.directions);
+    args.rows = k.split.rows;
     args.spin_limit = LB_GRID_SPIN_LIMIT;
     for (args.direction = 0; args.direction < args.directions; args.direction += shape.grid[2])
-        LB_CHECK(lb_fused_launch::enqueue(k->function, shape, stream, err, args));
+        LB_CHECK(lb_fused_launch::enqueue(k.function, shape, stream, err, args));
     return LB_OK;
 }
 
@@ -77,14 +78,10 @@ enum lb_status lb_grid_clear(const void *kernel, int hidden, int directions, voi
                                   stream, err);
 }
 
-enum lb_status lb_grid_forward(const void *kernel, const struct lb_fused_forward_args *args,
-                               void *stream, struct lb_error *err)
+enum lb_status lb_grid_launch(const void *kernel, const void *args, void *stream,
+                              struct lb_error *err)
 {
-    return lb_grid::launch(kernel, *args, stream, err);
-}
-
-enum lb_status lb_grid_backward(const void *kernel, const struct lb_fused_backward_args *args,
-                                void *stream, struct lb_error *err)
-{
-    return lb_grid::launch(kernel, *args, stream, err);
+    const auto &k = *static_cast<const lb_grid_kernel *>(kernel);
+    return k.backward ? lb_grid::launch<lb_fused_backward_args>(k, args, stream, err)
+                      : lb_grid::launch<lb_fused_forward_args>(k, args, stream, err);
 }

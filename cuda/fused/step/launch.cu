@@ -49,16 +49,15 @@ static lb_fused_launch::shape shape_of(const lb_step_kernel &k, int hidden, int 
  * launch of another step; what is in front of the first does not let anything begin before it has
  * ended. */
 template <class Args>
-static enum lb_status launch(const void *kernel, const Args &args, int first, int last,
+static enum lb_status launch(const lb_step_kernel &k, const Args &args, int first, int last,
                              void *stream, struct lb_error *err)
 {
-    const auto *k = static_cast<const lb_step_kernel *>(kernel);
-    lb_fused_launch::shape shape = shape_of(*k, args.hidden, args.batch, args.directions);
-    int by = k->backward ? -1 : 1;
+    lb_fused_launch::shape shape = shape_of(k, args.hidden, args.batch, args.directions);
+    int by = k.backward ? -1 : 1;
     for (int step = first; step != last + by; step += by) {
-        shape.follows = k->follows && step != first;
-        LB_CHECK(lb_fused_launch::enqueue(k->function, shape, stream, err, args, step,
-                                          k->act == LB_ACT_RELU));
+        shape.follows = k.follows && step != first;
+        LB_CHECK(lb_fused_launch::enqueue(k.function, shape, stream, err, args, step,
+                                          k.act == LB_ACT_RELU));
     }
     return LB_OK;
 }
@@ -77,15 +76,14 @@ enum lb_status lb_step_ready(struct lb_step_kernel *k, int *resident, struct lb_
     return lb_fused_launch::ask_follows(k->function, shape, &k->follows, err);
 }
 
-enum lb_status lb_step_forward(const void *kernel, const struct lb_fused_forward_args *args,
-                               void *stream, struct lb_error *err)
+enum lb_status lb_step_launch(const void *kernel, const void *args, void *stream,
+                              struct lb_error *err)
 {
-    return lb_step::launch(kernel, *args, args->from, args->to - 1, stream, err);
-}
-
-enum lb_status lb_step_backward(const void *kernel, const struct lb_fused_backward_args *args,
-                                void *stream, struct lb_error *err)
-{
-    int last = args->from > 0 ? args->from : -1; /* step -1 is the initial state */
-    return lb_step::launch(kernel, *args, args->to - 1, last, stream, err);
+    const auto &k = *static_cast<const lb_step_kernel *>(kernel);
+    const auto &forward = *static_cast<const lb_fused_forward_args *>(args);
+    const auto &backward = *static_cast<const lb_fused_backward_args *>(args);
+    if (!k.backward)
+        return lb_step::launch(k, forward, forward.from, forward.to - 1, stream, err);
+    int last = backward.from > 0 ? backward.from : -1; /* step -1 is the initial state */
+    return lb_step::launch(k, backward, backward.to - 1, last, stream, err);
 }

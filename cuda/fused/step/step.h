@@ -113,13 +113,11 @@ struct lb_step_kernel {
  * LB_UNSUPPORTED where the device cannot run such a cluster. */
 enum lb_status lb_step_ready(struct lb_step_kernel *kernel, int *resident, struct lb_error *err);
 
-/* Enqueue steps [args->from, args->to) of a layer, all directions in one launch per step. Where
- * from is 0, backward also computes the gradients of the initial state. lb_step_ready comes
- * first. */
-enum lb_status lb_step_forward(const void *kernel, const struct lb_fused_forward_args *args,
-                               void *stream, struct lb_error *err);
-enum lb_status lb_step_backward(const void *kernel, const struct lb_fused_backward_args *args,
-                                void *stream, struct lb_error *err);
+/* Enqueues steps [from, to) of a layer, all directions in one launch per step. Where from is 0,
+ * backward also computes the gradients of the initial state. lb_step_ready comes first. args as of
+ * lb_cluster_launch. */
+enum lb_status lb_step_launch(const void *kernel, const void *args, void *stream,
+                              struct lb_error *err);
 
 #ifdef __cplusplus
 }

@@ -16,13 +16,9 @@ static void print_plan(const struct lb_problem *p, struct lb_fused_plan *plan, b
                                      .ragged = p->ragged,
                                      .train = lb_trains(p),
                                      .cut = cut};
-    if (plan->family == &lb_fused_grid) { /* its plan has the kernel already */
+    if (plan->family == &lb_fused_grid)
         print_grid_paths(&plan->kernel.grid, &shape);
-        return;
-    }
-    if (plan->family->ready(p, plan, NULL) != LB_OK)
-        return;
-    if (plan->family == &lb_fused_cluster)
+    else if (plan->family == &lb_fused_cluster)
         print_cluster_paths(&plan->kernel.cluster.tile, p->dtype, plan->backward, &shape);
     else
         print_step_paths(&plan->kernel.step.tile, p->dtype, p->math, plan->backward, &shape);
