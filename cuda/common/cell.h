@@ -37,8 +37,7 @@ struct lb_cell_forward {
     void *hn, *cn; /* [B, H] T: the final state, at the last step; else NULL */
 };
 
-/* One step backward: from the gradients of the state to those of the pre-activations and of c_prev.
- */
+/* One step backward: from the gradients of the state to those of pre-activations and c_prev. */
 struct lb_cell_backward {
     int64_t batch, hidden;
     int64_t step;
@@ -70,17 +69,14 @@ enum lb_status lb_cell_add(enum lb_dtype dtype, void *to, const void *a, const v
                            int64_t count, void *stream, struct lb_error *err);
 
 /* Sums `from` [rows, columns] T over its rows into `to` [columns] T, and into `also` [columns] T
- * unless that is NULL. scratch [LB_CELL_PARTS, columns] R is overwritten. The order of additions is
- * fixed.
- */
+ * unless that is NULL, always in the same order. scratch [LB_CELL_PARTS, columns] R is
+ * overwritten. */
 #define LB_CELL_PARTS 64
 enum lb_status lb_cell_column_sums(enum lb_dtype dtype, void *to, void *also, const void *from,
                                    int64_t rows, int64_t columns, void *scratch, void *stream,
                                    struct lb_error *err);
 
-/* Sets data [T, B, width] T to zero past the end of each batch row. lengths [B] is in device
- * memory.
- */
+/* Sets data [T, B, width] T to zero past the end of each batch row. lengths [B]: on the device. */
 enum lb_status lb_cell_zero_tails(enum lb_dtype dtype, void *data, const int32_t *lengths,
                                   int64_t seq_len, int64_t batch, int64_t width, void *stream,
                                   struct lb_error *err);
@@ -103,8 +99,7 @@ enum lb_elementwise_op {
     LB_OP_COUNT
 };
 
-/* to [count] = op(a [count], b [count]) in f64 or f32. b is NULL where the operation takes a alone.
- */
+/* to [count] = op(a [count], b [count]) in f64 or f32. b is NULL where op takes a alone. */
 enum lb_status lb_elementwise(enum lb_dtype real, enum lb_elementwise_op op, void *to,
                               const void *a, const void *b, int64_t count, void *stream,
                               struct lb_error *err);

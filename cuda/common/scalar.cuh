@@ -35,51 +35,23 @@ template <class Body> enum lb_status with_type(enum lb_dtype dtype, const Body &
 }
 
 /* Converts T to R, exactly. */
-__device__ inline double convert_to_real(double v)
+template <class T> __device__ inline inside_t<T> convert_to_real(T v)
 {
-    return v;
-}
-__device__ inline float convert_to_real(float v)
-{
-    return v;
-}
-__device__ inline float convert_to_real(__half v)
-{
-    return __half2float(v);
-}
-__device__ inline float convert_to_real(__nv_bfloat16 v)
-{
-    return __bfloat162float(v);
+    return static_cast<inside_t<T>>(v);
 }
 
 /* Converts R to T with one rounding, to nearest even. */
 template <class T> __device__ inline T convert_to_storage(inside_t<T> v)
 {
-    return v;
-}
-template <> __device__ inline __half convert_to_storage<__half>(float v)
-{
-    return __float2half_rn(v);
-}
-template <> __device__ inline __nv_bfloat16 convert_to_storage<__nv_bfloat16>(float v)
-{
-    return __float2bfloat16_rn(v);
+    return static_cast<T>(v);
 }
 
 /* Large |v| gives the right limits, because exp then goes to 0 or to infinity. */
-__device__ inline float sigmoid(float v)
+template <class R> __device__ inline R sigmoid(R v)
 {
-    return 1.0f / (1.0f + expf(-v));
+    return R(1) / (R(1) + exp(-v));
 }
-__device__ inline double sigmoid(double v)
-{
-    return 1.0 / (1.0 + exp(-v));
-}
-__device__ inline float tangent(float v)
-{
-    return tanhf(v);
-}
-__device__ inline double tangent(double v)
+template <class R> __device__ inline R tangent(R v)
 {
     return tanh(v);
 }

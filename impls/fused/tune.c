@@ -1,5 +1,4 @@
-/* Chooses plans of the fused implementation by measurement, and keeps the results for later runs.
- */
+/* Chooses plans of the fused implementation by measurement, and keeps results for later runs. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

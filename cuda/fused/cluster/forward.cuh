@@ -46,14 +46,10 @@ template <class Tile> struct forward_thread {
 template <class T>
 __device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p, int row, int unit)
 {
-    size_t at = static_cast<size_t>(p.direction) * a.batch + row;
-    const T *h = static_cast<const T *>(a.h0);
-    if (a.from > 0) {
-        int time = time_of({row, length_of(a, row)}, p, a.from - 1);
-        at = (static_cast<size_t>(time) * a.batch + row) * a.directions + p.direction;
-        h = static_cast<const T *>(a.y);
-    }
-    return h[at * a.hidden + unit];
+    if (a.from == 0)
+        return static_cast<const T *>(a.h0)[lb_recurrence::state_index(a, p.direction, row, unit)];
+    return static_cast<const T *>(a.y)[lb_recurrence::sequence_index(
+        a, p.direction, length_of(a, row), a.from - 1, row, unit)];
 }
 
 /* Loads h of all units before the first step into both buffers, with zeros in the padding, which no

@@ -26,8 +26,7 @@ template <class Key> struct row {
     }
 };
 
-/* Returns the kernel with that key, or NULL, with a message in err, where none was compiled for it.
- */
+/* Returns the kernel with that key, or NULL, with a message, where none was compiled for it. */
 template <class Key, size_t count>
 any_kernel find(const row<Key> (&rows)[count], const Key &key, const char *family,
                 struct lb_error *err)

@@ -110,8 +110,7 @@ template <class Pair> __device__ inline uint32_t bits_of(Pair pair)
 }
 
 /* Returns two values, each rounded once to T, as the low and the high half of 32 bits. That is one
- * instruction. To convert a single value to f16 is another one, which takes several times as long.
- */
+ * instruction. The one that converts a single value to f16 takes several times as long. */
 template <class T> __device__ inline uint32_t bits_of_pair(float low, float high);
 template <> __device__ inline uint32_t bits_of_pair<__half>(float low, float high)
 {
@@ -137,21 +136,31 @@ __device__ inline int time_of(int length, int direction, int step)
     return direction == 1 && step < length ? length - 1 - step : step;
 }
 
-/* Returns the index in [T, B, D, H] of what a row of that length reads at step `step`. */
+/* Return the index in [T, B, D], and in [T, B, D, H], of what a row of that length reads at step
+ * `step`. */
+template <class Args>
+__device__ inline size_t row_in_sequence(const Args &a, int direction, int length, int step,
+                                         int row)
+{
+    int time = time_of(length, direction, step);
+    return (static_cast<size_t>(time) * a.batch + row) * a.directions + direction;
+}
 template <class Args>
 __device__ inline size_t sequence_index(const Args &a, int direction, int length, int step, int row,
                                         int unit)
 {
-    int time = time_of(length, direction, step);
-    size_t row_of_all = static_cast<size_t>(time) * a.batch + row;
-    return (row_of_all * a.directions + direction) * a.hidden + unit;
+    return row_in_sequence(a, direction, length, step, row) * a.hidden + unit;
 }
 
-/* Returns the index of an element in [D, B, H]. */
+/* Return an index in [D, B], and in [D, B, H]. */
+template <class Args> __device__ inline size_t row_in_state(const Args &a, int direction, int row)
+{
+    return static_cast<size_t>(direction) * a.batch + row;
+}
 template <class Args>
 __device__ inline size_t state_index(const Args &a, int direction, int row, int unit)
 {
-    return (static_cast<size_t>(direction) * a.batch + row) * a.hidden + unit;
+    return row_in_state(a, direction, row) * a.hidden + unit;
 }
 
 /* Returns the number of elements of [D, B, H]. */

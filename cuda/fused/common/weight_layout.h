@@ -20,8 +20,7 @@
 #define LB_HOST_DEVICE
 #endif
 
-/* Begins a function of the numbers of a tile, which host code calls and kernels use as a constant.
- */
+/* Begins a function of a tile's numbers, which host code calls and kernels use as a constant. */
 #ifdef __cplusplus
 #define LB_TILE_FUNCTION LB_HOST_DEVICE static constexpr inline
 extern "C" {

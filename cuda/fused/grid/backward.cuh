@@ -1,8 +1,6 @@
 /* The backward grid kernel: the gradients of the pre-activations of a layer's whole sequence in one
  * launch. Transposed weights stay in registers and shared memory, and blocks exchange partial sums
- * of dh through the L2 cache. Matrix products over all steps compute dW, dx and db
- * afterwards.
- */
+ * of dh through the L2 cache. Matrix products over all steps compute dW, dx and db afterwards. */
 #ifndef LB_GRID_BACKWARD_CUH
 #define LB_GRID_BACKWARD_CUH
 

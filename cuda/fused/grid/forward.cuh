@@ -236,8 +236,7 @@ template <class Math, class Tile> struct window_of_h {
 
 /* ---- Matrix product -------------------------------------------------------------------------- */
 
-/* A warp's part of the sums over the depth, for the gates of all own units and a chunk's columns.
- */
+/* A warp's part of the sums over the depth, for all gates of own units and a chunk's columns. */
 template <class Math, class Tile> struct warp_sums {
     static constexpr int tiles = Tile::rows * Tile::eights;
     /* Independent sums of the same tile, which hide the products' latency. */

@@ -18,6 +18,8 @@ using lb_cell::inside_t;
 using lb_cell::squash_slope;
 using lb_recurrence::functions_of;
 using lb_recurrence::lanes;
+using lb_recurrence::row_in_sequence;
+using lb_recurrence::row_in_state;
 using lb_recurrence::squash;
 
 constexpr int chunk = 16;   /* bytes that one instruction copies to shared memory */
@@ -178,21 +180,6 @@ __device__ inline void follow_previous_step()
 template <class Args> __device__ inline int length_or_zero(const Args &a, int row)
 {
     return row < a.batch ? lb_recurrence::length_of(a, row) : 0;
-}
-
-/* Returns the index in [T, B, D] of what a row of that length reads at step `step`. */
-template <class Args>
-__device__ inline size_t row_in_sequence(const Args &a, int direction, int length, int step,
-                                         int row)
-{
-    int time = lb_recurrence::time_of(length, direction, step);
-    return (static_cast<size_t>(time) * a.batch + row) * a.directions + direction;
-}
-
-/* Returns an index in [D, B]. */
-template <class Args> __device__ inline size_t row_in_state(const Args &a, int direction, int row)
-{
-    return static_cast<size_t>(direction) * a.batch + row;
 }
 
 /* ---- The matrix product of a block ----------------------------------------------------------- */
