@@ -183,16 +183,12 @@ if [ -n "$prefix" ]; then
 fi
 export LB_BUILD=$build CUDA_DEVICE_ORDER=PCI_BUS_ID
 
-# native_architectures: those of this machine's GPUs, such as "90a-real;80-real"; nothing where they are
-# unknown or older than what the kernels are written for: then the usual ones are built.
-native_architectures() {
-  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || echo "${dry:+9.0}"; } |
-    tr -d . | sort -rnu | sed 's/^90$/90a/; /^[1-7][0-9]$/d; /^$/d; s/$/-real/' | paste -sd';'
-}
-
+# build_program: for the architectures of this machine's GPUs, such as "90a-real;80-real"; for the usual ones
+# where these are unknown or older than what the kernels are written for.
 build_program() {
   local options=(-D BUILD_TESTING=OFF -D LB_CUDA=ON -D CMAKE_BUILD_TYPE=RelWithDebInfo) native
-  native=$(native_architectures)
+  native=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || echo "${dry:+9.0}"; } |
+    tr -d . | sort -rnu | sed 's/^90$/90a/; /^[1-7][0-9]$/d; /^$/d; s/$/-real/' | paste -sd';')
   [ -z "$native" ] || options+=(-D "LB_CUDA_ARCHITECTURES=$native")
   command -v ninja >/dev/null && options+=(-G Ninja)
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
@@ -223,22 +219,9 @@ lines() {
 
 # sizes SEQ_LEN: the recurrent grid.
 sizes() {
-  local hidden batch
+  local hidden
   for hidden in 128 256 512 768 1024; do
-    for batch in 1 8 16 32 64; do echo "T${1}_B${batch}_H$hidden"; done
-  done
-}
-
-# streams: calls that carry their state, by one instance and by four at once: a step, and the first model
-# of STAC-ML.
-streams() {
-  local impl steps instances
-  for impl in cudnn:persist_static fused; do
-    for steps in T1 T50; do
-      for instances in '' /x4; do
-        echo "$impl/${steps}_B1_I100_H100_L2/f16/infer/graph/stream$instances/th4"
-      done
-    done
+    printf "T${1}_B%s_H$hidden\n" 1 8 16 32 64
   done
 }
 
@@ -252,7 +235,8 @@ grid() {
   lines "$all" f16/graph T1024_B16_H{256,512,768,1024}
   lines "$all" f16 "${short[@]}"
   lines "$families" f16/graph "${short[@]}"
-  streams
+  # Calls that carry their state, by one instance and by four at once: a step, and the first model of STAC-ML.
+  printf '%s\n' {cudnn:persist_static,fused}/T{1,50}_B1_I100_H100_L2/f16/infer/graph/stream{,/x4}/th4
   lines "$all" f16 "${long[@]}"
   lines cuda_naive f16 "${short[@]}"
   lines "$all" bf16,f32/tf32,f32 "${short[@]}"

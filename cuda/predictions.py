@@ -41,22 +41,13 @@ def expected(cell, family, kind):
 def calls(path, cells):
     """(case, family and pass, expected us, measured us) of a run's rows that there is a prediction for."""
     by_size = {(cell["hidden"], cell["batch"]): cell for cell in cells}
-    for row in rows_of(path):
-        case = CASE.match(row["case"])
-        cell = case and by_size.get((case.group(3), case.group(2)))
-        if cell and row["verdict"] == "ok":
-            us = expected(cell, case.group(1), case.group(4))
-            if us:
-                yield row["case"], f"{case[1]} {case[4]}", us, row["median_ns"] / 1e3
-
-
-def rows_of(path):
-    """A run's rows; what a run that was cut off has written of one is none."""
     for line in pathlib.Path(path).read_text(encoding="utf-8").splitlines(True):
-        if line.endswith("\n"):
-            entry = json.loads(line)
-            if entry["kind"] == "row":
-                yield entry
+        row = json.loads(line) if line.endswith("\n") else {"kind": "cut off"}
+        case = row["kind"] == "row" and row["verdict"] == "ok" and CASE.match(row["case"])
+        cell = case and by_size.get((case[3], case[2]))
+        us = cell and expected(cell, case[1], case[4])
+        if us:
+            yield row["case"], f"{case[1]} {case[4]}", us, row["median_ns"] / 1e3
 
 
 def lines_of(path):

@@ -61,9 +61,8 @@ enum lb_status lb_fail(struct lb_error *err, enum lb_status status, const char *
 
 static void check(cudaError_t error)
 {
-    if (error == cudaSuccess)
-        return;
-    throw std::runtime_error(cudaGetErrorName(error));
+    if (error != cudaSuccess)
+        throw std::runtime_error(cudaGetErrorName(error));
 }
 
 template <class T> static T *upload(const std::vector<T> &host)
@@ -87,22 +86,16 @@ struct layer {
     {
         std::mt19937 random(1);
         std::uniform_real_distribution<float> uniform(-1, 1);
+        auto draw = [&](auto &values, size_t count, float scale) {
+            values.resize(count);
+            for (auto &v : values)
+                v = uniform(random) * scale;
+        };
         float scale = 1 / std::sqrt(static_cast<float>(h));
-        size_t cells = static_cast<size_t>(t) * b * h;
-        w.resize(4 * static_cast<size_t>(h) * h);
-        for (half &v : w)
-            v = __float2half_rn(uniform(random) * scale);
-        pre.resize(4 * cells);
-        for (float &v : pre)
-            v = uniform(random);
-        bias.resize(4 * h);
-        for (float &v : bias)
-            v = uniform(random) * scale;
-        h0.resize(b * h), c0.resize(b * h);
-        for (half &v : h0)
-            v = __float2half_rn(uniform(random));
-        for (half &v : c0)
-            v = __float2half_rn(uniform(random));
+        draw(w, 4 * static_cast<size_t>(h) * h, scale);
+        draw(pre, 4 * static_cast<size_t>(t) * b * h, 1);
+        draw(bias, 4 * h, scale);
+        draw(h0, b * h, 1), draw(c0, b * h, 1);
         first = expected(0), last = expected(b - 1);
     }
 
@@ -253,13 +246,10 @@ static void print_trace(int)
 
 static void try_cluster(const layer &l, device_layer &d, bool backward, int rows)
 {
-    static const lb_cluster_tile tiles[] = {
 #define FIGURES(...) {__VA_ARGS__},
-        LB_CLUSTER_FORWARD_TILES(FIGURES)};
-    static const lb_cluster_tile back_tiles[] = {LB_CLUSTER_BACKWARD_TILES(FIGURES)};
-    for (int i = 0;
-         i < (int)(backward ? sizeof(back_tiles) : sizeof(tiles)) / (int)sizeof(tiles[0]); i++) {
-        const lb_cluster_tile &tile = backward ? back_tiles[i] : tiles[i];
+    static const std::vector<lb_cluster_tile> tiles[] = {{LB_CLUSTER_FORWARD_TILES(FIGURES)},
+                                                         {LB_CLUSTER_BACKWARD_TILES(FIGURES)}};
+    for (const lb_cluster_tile &tile : tiles[backward]) {
         lb_cluster_kernel k = {};
         lb_error err = {};
         int clusters = 0;
@@ -267,8 +257,7 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
         k.rows = std::min(rows ? rows : 99, tile.columns);
         if (lb_cluster_reach(&tile) < l.hidden || lb_cluster_reach(&tile) >= 2 * l.hidden)
             continue;
-        lb_weight_layout layout = lb_cluster_layout(&tile, backward, l.hidden);
-        d.take_weights(layout);
+        d.take_weights(lb_cluster_layout(&tile, backward, l.hidden));
         if (lb_cluster_ready(&k, &clusters, &err) != LB_OK) {
             printf("  %s\n", err.text);
             continue;
@@ -279,35 +268,29 @@ static void try_cluster(const layer &l, device_layer &d, bool backward, int rows
         };
         float us = step_us(l.seq_len, launch);
         printf("cluster %s H%d B%d: %d x %d warps, split %d, %d resident, %d columns, %d rows: "
-               "%.3f us",
+               "%.3f us, %d clusters at a time, error %.1e\n",
                backward ? "backward" : "forward", l.hidden, l.batch, tile.blocks, tile.warps,
-               tile.split, tile.resident, tile.columns, k.rows, us);
-        printf(", %d clusters at a time, error %.1e\n", clusters, backward ? 0 : error_of(l, d));
+               tile.split, tile.resident, tile.columns, k.rows, us, clusters,
+               backward ? 0 : error_of(l, d));
         print_trace(tile.warps);
     }
 }
 
-static int sm_count()
-{
-    int device, count;
-    check(cudaGetDevice(&device));
-    check(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device));
-    return count;
-}
-
 static void try_grid(const layer &l, device_layer &d, bool backward)
 {
+    int device, sm_count;
+    check(cudaGetDevice(&device));
+    check(cudaDeviceGetAttribute(&sm_count, cudaDevAttrMultiProcessorCount, device));
     static const lb_grid_tile tiles[] = {LB_GRID_HALF_TILES(FIGURES)};
     for (const lb_grid_tile &tile : tiles) {
         lb_grid_kernel k = {};
         lb_error err = {};
-        int resident = 0, blocks = lb_grid_blocks(&tile, l.hidden), room = sm_count() / blocks;
+        int resident = 0, blocks = lb_grid_blocks(&tile, l.hidden), room = sm_count / blocks;
         if (l.hidden > lb_grid_reach(&tile, LB_GRID_F16) || room < 1)
             continue;
         k.tile = tile, k.math = LB_GRID_F16, k.backward = backward, k.beside = true;
         k.split = lb_grid_split_of(&tile, l.batch, room);
-        lb_weight_layout layout = lb_grid_layout(&tile, LB_GRID_F16, backward, l.hidden);
-        d.take_weights(layout);
+        d.take_weights(lb_grid_layout(&tile, LB_GRID_F16, backward, l.hidden));
         if (lb_grid_exchange(&tile, LB_GRID_F16, backward, l.hidden, &k.split, 1) >
             d.scratch_bytes) {
             printf("  %d units: no room for the exchange\n", tile.units);

@@ -166,8 +166,7 @@ template <class Tile> struct block_place {
 
 /* A launch may begin while that of the step before still runs. What a step writes may be read, and
  * memory may be written, only after this. Every thread calls it, so that no step ends before the
- * step before it has ended. The next launch may then begin too: at most two run at the same time.
- */
+ * step before it has ended. The next launch may then begin too: at most two run at once. */
 __device__ inline void follow_previous_step()
 {
 #ifdef LB_PTX_SM90
