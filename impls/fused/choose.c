@@ -154,7 +154,6 @@ enum lb_status lb_fused_choose(const struct lb_problem *problem,
         return lb_fail(why, LB_UNSUPPORTED,
                        "seq_len and batch must be below 2^31, hidden below 2^28");
     LB_CHECK(lb_fused_view_make(problem, device, &view, why));
-    snprintf(choice->machine, sizeof(choice->machine), "%s", view.machine.label);
     choice->fitting = lb_fused_plans(&view, variant, false, plans, &refusal);
     if (choice->fitting == 0)
         return lb_fail(why, LB_UNSUPPORTED, "%s", refusal.why.text);

@@ -26,28 +26,36 @@ size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_f
     return plan->family->layout(problem, plan).elements * lb_dtype_size(problem->dtype);
 }
 
+size_t lb_fused_scratch_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan)
+{
+    const struct lb_fused_family *family = plan->family;
+    return family && family->scratch_bytes ? family->scratch_bytes(problem, plan) : 0;
+}
+
 enum { TEXT_SIZE = sizeof(((struct lb_fused *)0)->description) };
 
-static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *plan)
+static void describe_plan(struct lb_fused *self, const struct lb_fused_plan *plan,
+                          const char *machine)
 {
     char tiles[200];
     plan->family->describe(self->net.problem, plan, tiles, sizeof(tiles));
     lb_append(self->description, TEXT_SIZE, "%s: %s; %s %.2f us per step%s%s", plan->family->name,
               tiles, plan->tuned ? "tuned," : "expected", plan->step_ns / 1e3,
-              plan->tuned ? "" : " on ", plan->tuned ? "" : self->choice.machine);
+              plan->tuned ? "" : " on ", plan->tuned ? "" : machine);
 }
 
-static void describe(struct lb_fused *self)
+/* machine: of the expected times, "h100" */
+static void describe(struct lb_fused *self, const char *machine)
 {
     const struct lb_fused_choice *c = &self->choice;
     self->description[0] = '\0';
-    describe_plan(self, &c->forward);
+    describe_plan(self, &c->forward, machine);
     lb_append(self->description, TEXT_SIZE, ", chosen of %d", c->fitting);
     if (c->others[0] && !c->forward.tuned)
         lb_append(self->description, TEXT_SIZE, " (%s)", c->others);
     if (lb_has_backward(self->net.problem)) {
         lb_append(self->description, TEXT_SIZE, "; backward ");
-        describe_plan(self, &c->backward);
+        describe_plan(self, &c->backward, machine);
     }
     if (self->chunk < self->net.problem->seq_len)
         lb_append(self->description, TEXT_SIZE,
@@ -139,60 +147,53 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
         LB_CHECK(ready_best(self, &view, variant, pass == 1, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
     self->net.stream_count = stream_count(self);
-    self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
-    if (!self->layers)
-        return lb_fail(err, LB_OOM, "out of memory");
+    self->layers = lb_needed(calloc((size_t)problem->layers, sizeof(*self->layers)));
     for (int64_t i = 0; i < problem->layers; i++)
         self->layers[i].input = lb_layer_input(problem, i);
-    describe(self);
+    describe(self, view.machine.label);
     return LB_OK;
-}
-
-static size_t scratch_bytes(const struct lb_problem *p, const struct lb_fused_plan *plan)
-{
-    return plan->family && plan->family->scratch_bytes ? plan->family->scratch_bytes(p, plan) : 0;
 }
 
 static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64_t i)
 {
-    const struct lb_problem *p = self->net.problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
+    const struct lb_fused_plan *forward = &self->choice.forward, *backward = &self->choice.backward;
     struct lb_fused_layer *l = &self->layers[i];
     bool trains = lb_trains(p), top = i + 1 == p->layers, apart = self->chunk < p->seq_len;
     struct lb_arena *keep = trains ? &parts->reserve : &parts->workspace;
-    size_t directions = (size_t)p->directions, storage = lb_dtype_size(p->dtype);
-    size_t rows = 4 * directions * (size_t)p->hidden, real = lb_dtype_size(self->net.real);
-    size_t cells = (size_t)(p->seq_len * p->batch) * directions * (size_t)p->hidden;
-    l->w_ih = lb_arena_take(&parts->weights, rows * (size_t)l->input * storage);
-    l->bias = lb_arena_take(&parts->weights, rows * real);
-    l->w_hh = lb_arena_take(&parts->weights,
-                            directions * lb_fused_weight_bytes(p, &self->choice.forward));
+    struct lb_arena *weights = &parts->weights, *work = &parts->workspace;
+    int64_t width = p->directions * p->hidden, rows = 4 * width;
+    int64_t cells = p->seq_len * p->batch * width;
+    size_t directions = (size_t)p->directions;
+    l->w_ih = lb_gpu_carve_storage(net, weights, rows * l->input);
+    l->bias = lb_gpu_carve_real(net, weights, rows);
+    l->w_hh = lb_arena_take(weights, directions * lb_fused_weight_bytes(p, forward));
     /* The state that one launch of a layer leaves for the next, and the buffers through which
      * blocks exchange data. */
-    size_t forward = scratch_bytes(p, &self->choice.forward);
-    size_t backward = scratch_bytes(p, &self->choice.backward);
-    l->carry = lb_arena_take(&parts->workspace, rows / 2 * (size_t)p->batch * real);
-    l->scratch = lb_arena_take(&parts->workspace, forward > backward ? forward : backward);
+    size_t sent = lb_fused_scratch_bytes(p, forward), back = lb_fused_scratch_bytes(p, backward);
+    l->carry = lb_gpu_carve_real(net, work, 2 * p->batch * width);
+    l->scratch = lb_arena_take(work, sent > back ? sent : back);
     /* In inference, layers that follow each other share one buffer of pre-activations and two of
      * outputs. */
     l->gates =
-        trains || apart || i == 0 ? lb_arena_take(keep, 4 * cells * real) : self->layers[0].gates;
-    l->cells = trains ? lb_arena_take(keep, cells * real) : NULL;
+        trains || apart || i == 0 ? lb_gpu_carve_real(net, keep, 4 * cells) : self->layers[0].gates;
+    l->cells = trains ? lb_gpu_carve_real(net, keep, cells) : NULL;
     if (!top)
-        l->y =
-            trains || apart || i < 2 ? lb_arena_take(keep, cells * storage) : self->layers[i - 2].y;
+        l->y = trains || apart || i < 2 ? lb_gpu_carve_storage(net, keep, cells)
+                                        : self->layers[i - 2].y;
     if (!lb_has_backward(p))
         return;
-    l->w_hh_t = lb_arena_take(&parts->weights,
-                              directions * lb_fused_weight_bytes(p, &self->choice.backward));
-    l->dgates = apart || i == 0 ? lb_arena_take(&parts->workspace, 4 * cells * storage)
-                                : self->layers[0].dgates;
-    l->sums = apart || i == 0 ? lb_arena_take(&parts->workspace, LB_CELL_PARTS * rows * real)
-                              : self->layers[0].sums;
+    l->w_hh_t = lb_arena_take(weights, directions * lb_fused_weight_bytes(p, backward));
+    l->dgates =
+        apart || i == 0 ? lb_gpu_carve_storage(net, work, 4 * cells) : self->layers[0].dgates;
+    l->sums =
+        apart || i == 0 ? lb_gpu_carve_real(net, work, LB_CELL_PARTS * rows) : self->layers[0].sums;
     if (!top)
-        l->dy = lb_arena_take(&parts->workspace, cells * storage);
-    l->dw_ih = lb_arena_take(&parts->gradients, rows * (size_t)l->input * real);
-    l->dw_hh = lb_arena_take(&parts->gradients, rows * (size_t)p->hidden * real);
-    l->db = lb_arena_take(&parts->gradients, rows * storage);
+        l->dy = lb_gpu_carve_storage(net, work, cells);
+    l->dw_ih = lb_gpu_carve_real(net, &parts->gradients, rows * l->input);
+    l->dw_hh = lb_gpu_carve_real(net, &parts->gradients, rows * p->hidden);
+    l->db = lb_gpu_carve_storage(net, &parts->gradients, rows);
 }
 
 /* lb_gpu_carve */
@@ -209,34 +210,31 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
 /* ---- Weights: between the canonical layout, [4H, columns] with gate after gate, and those of the
  * kernels (cuda/fused/common/weight_layout.h) ------------------------------------------------- */
 
-/* Enqueues the packing of one direction's w_hh in the order of a plan; to: of all directions. */
+/* Enqueues the packing of direction d's w_hh in the order of a plan; to: of all directions. */
 static enum lb_status pack_recurrent(const struct lb_fused *self, const struct lb_fused_plan *plan,
-                                     const void *w_hh, size_t direction, void *to,
-                                     struct lb_error *err)
+                                     const void *w_hh, int64_t d, void *to, struct lb_error *err)
 {
     const struct lb_problem *p = self->net.problem;
     const struct lb_weight_layout layout = plan->family->layout(p, plan);
-    return lb_fused_pack(p->dtype, &layout, w_hh,
-                         (char *)to + direction * lb_fused_weight_bytes(p, plan), self->net.stream,
-                         err);
+    char *packed = (char *)to + (size_t)d * lb_fused_weight_bytes(p, plan);
+    return lb_fused_pack(p->dtype, &layout, w_hh, packed, self->net.stream, err);
 }
 
 /* Enqueues the packing of all weights. */
 static enum lb_status pack(const struct lb_fused *self, const struct lb_weights *weights,
                            struct lb_error *err)
 {
-    const struct lb_problem *p = self->net.problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_weight_layout biases = lb_weight_layout_by_unit(p->hidden, 1);
-    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(self->net.real);
-    for (size_t e = 0; e < lb_layer_dir_count(p); e++) {
-        const struct lb_fused_layer *l = &self->layers[e / (size_t)p->directions];
+    for (int64_t e = 0; e < p->layers * p->directions; e++) {
+        const struct lb_fused_layer *l = &self->layers[e / p->directions];
         const struct lb_weight_layout input = lb_weight_layout_by_unit(p->hidden, l->input);
-        size_t d = e % (size_t)p->directions, row = d * 4 * (size_t)p->hidden;
+        int64_t d = e % p->directions, row = d * 4 * p->hidden;
         LB_CHECK(lb_fused_pack(p->dtype, &input, weights->w_ih[e],
-                               (char *)l->w_ih + row * (size_t)l->input * size, self->net.stream,
-                               err));
+                               lb_gpu_storage_at(net, l->w_ih, row * l->input), net->stream, err));
         LB_CHECK(lb_fused_pack_biases(p->dtype, &biases, weights->b_ih[e], weights->b_hh[e],
-                                      (char *)l->bias + row * real, self->net.stream, err));
+                                      lb_gpu_real_at(net, l->bias, row), net->stream, err));
         LB_CHECK(pack_recurrent(self, &self->choice.forward, weights->w_hh[e], d, l->w_hh, err));
         if (l->w_hh_t)
             LB_CHECK(
@@ -249,23 +247,22 @@ static enum lb_status pack(const struct lb_fused *self, const struct lb_weights 
 static enum lb_status unpack(const struct lb_fused *self, const struct lb_gradients *gradients,
                              struct lb_error *err)
 {
-    const struct lb_problem *p = self->net.problem;
+    const struct lb_gpu_network *net = &self->net;
+    const struct lb_problem *p = net->problem;
     const struct lb_weight_layout recurrent = lb_weight_layout_by_unit(p->hidden, p->hidden);
     const struct lb_weight_layout biases = lb_weight_layout_by_unit(p->hidden, 1);
-    size_t size = lb_dtype_size(p->dtype), real = lb_dtype_size(self->net.real);
-    for (size_t e = 0; e < lb_layer_dir_count(p); e++) {
-        const struct lb_fused_layer *l = &self->layers[e / (size_t)p->directions];
+    for (int64_t e = 0; e < p->layers * p->directions; e++) {
+        const struct lb_fused_layer *l = &self->layers[e / p->directions];
         const struct lb_weight_layout input = lb_weight_layout_by_unit(p->hidden, l->input);
-        size_t row = e % (size_t)p->directions * 4 * (size_t)p->hidden;
-        const char *dw_ih = (char *)l->dw_ih + row * (size_t)l->input * real;
-        const char *dw_hh = (char *)l->dw_hh + row * (size_t)p->hidden * real;
-        const char *db = (char *)l->db + row * size;
-        LB_CHECK(lb_fused_unpack(p->dtype, true, &input, dw_ih, gradients->dw_ih[e], NULL,
-                                 self->net.stream, err));
-        LB_CHECK(lb_fused_unpack(p->dtype, true, &recurrent, dw_hh, gradients->dw_hh[e], NULL,
-                                 self->net.stream, err));
-        LB_CHECK(lb_fused_unpack(p->dtype, false, &biases, db, gradients->db_ih[e],
-                                 gradients->db_hh[e], self->net.stream, err));
+        int64_t row = e % p->directions * 4 * p->hidden;
+        LB_CHECK(lb_fused_unpack(p->dtype, true, &input,
+                                 lb_gpu_real_at(net, l->dw_ih, row * l->input), gradients->dw_ih[e],
+                                 NULL, net->stream, err));
+        LB_CHECK(lb_fused_unpack(p->dtype, true, &recurrent,
+                                 lb_gpu_real_at(net, l->dw_hh, row * p->hidden),
+                                 gradients->dw_hh[e], NULL, net->stream, err));
+        LB_CHECK(lb_fused_unpack(p->dtype, false, &biases, lb_gpu_storage_at(net, l->db, row),
+                                 gradients->db_ih[e], gradients->db_hh[e], net->stream, err));
     }
     return LB_OK;
 }

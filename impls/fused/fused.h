@@ -107,15 +107,16 @@ extern const struct lb_fused_family lb_fused_cluster, lb_fused_grid, lb_fused_st
     }
 extern const char *const lb_fused_variants[];
 
-/* Bytes of one direction's packed recurrent weights. */
+/* Bytes of one direction's packed recurrent weights, and of a layer's args.scratch, which is 0
+ * where the plan has no family. */
 size_t lb_fused_weight_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan);
+size_t lb_fused_scratch_bytes(const struct lb_problem *problem, const struct lb_fused_plan *plan);
 
 /* ---- Choice ---------------------------------------------------------------------------------- */
 
 struct lb_fused_choice {
     struct lb_fused_plan forward, backward; /* backward: only of training */
     int fitting;                            /* forward plans that could have been taken */
-    char machine[64];                       /* of the expected times: "h100" */
     char others[160];                       /* the next best family, or why there is none */
     char note[200]; /* why tuned choices were not used, or which family the device refused */
 };

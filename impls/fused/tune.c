@@ -77,15 +77,13 @@ static size_t lay_out(struct trial *t, char *base)
     size_t size = lb_dtype_size(p->dtype), real = p->dtype == LB_F64 ? size : sizeof(float);
     size_t states = (size_t)(p->directions * p->batch * p->hidden);
     size_t cells = (size_t)p->seq_len * states;
-    const struct lb_fused_family *family = t->plan.family;
     void *weights = lb_arena_take(&c, (size_t)p->directions * lb_fused_weight_bytes(p, &t->plan));
     void *gates = lb_arena_take(&c, 4 * cells * real), *kept = lb_arena_take(&c, cells * real);
     void *y = lb_arena_take(&c, cells * size), *dgates = lb_arena_take(&c, 4 * cells * size);
     void *bias = lb_arena_take(&c, 4 * (size_t)(p->directions * p->hidden) * real);
     void *carry = lb_arena_take(&c, 2 * states * real), *in = lb_arena_take(&c, states * size);
     void *out = lb_arena_take(&c, states * size), *also = lb_arena_take(&c, states * size);
-    void *scratch =
-        lb_arena_take(&c, family->scratch_bytes ? family->scratch_bytes(p, &t->plan) : 0);
+    void *scratch = lb_arena_take(&c, lb_fused_scratch_bytes(p, &t->plan));
     struct lb_fused_fault *fault = lb_arena_take(&c, sizeof(*fault));
     bool trains = lb_trains(p);
     t->forward = (struct lb_fused_forward_args){
