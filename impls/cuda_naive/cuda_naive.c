@@ -202,6 +202,12 @@ struct layer_pass {
     const void *mask;                /* [L*D, B, H] T of recurrent-dropout */
     enum lb_status *st;              /* of the first call that failed, with its reason in err */
     struct lb_error *err;
+
+    /* Of a step (step_of), as in struct layer_dir: what backward reads, and the states. */
+    int64_t t;
+    const void *x_t; /* [B, I_l] T */
+    void *gates[4], *inner, *unprojected, *normalised[5], *factors[5];
+    void *c_prev, *c, *h_prev, *h;
 };
 
 /* Enqueues what the call does, unless an earlier call of the pass failed. */
@@ -235,52 +241,30 @@ static struct layer_pass layer_pass_make(struct naive *self, int64_t index, cons
     };
 }
 
-static int64_t time_of(const struct layer_pass *w, int64_t s)
+/* The pass at its s-th step, with the places of struct layer_dir that the step uses. */
+static struct layer_pass step_of(const struct layer_pass *pass, int64_t s)
 {
-    return w->direction == 0 ? s : w->p->seq_len - 1 - s;
-}
-
-/* Where the s-th step has what backward reads. */
-static int64_t slot(const struct layer_pass *w, int64_t s)
-{
-    return lb_trains(w->p) ? s : 0;
-}
-
-static void *gate_at(const struct layer_pass *w, int64_t s, int gate)
-{
-    return lb_gpu_real_at(w->net, w->e->gates, (slot(w, s) * 4 + gate) * w->state);
-}
-
-static void *inner_at(const struct layer_pass *w, int64_t s)
-{
-    return lb_gpu_real_at(w->net, w->e->inner, slot(w, s) * w->state);
-}
-
-static void *c_at(const struct layer_pass *w, int64_t s)
-{
-    return lb_gpu_real_at(w->net, w->e->c, (lb_trains(w->p) ? s : s % 2) * w->state);
-}
-
-static void *h_at(const struct layer_pass *w, int64_t s)
-{
-    return lb_gpu_storage_at(w->net, w->e->h, (lb_trains(w->p) ? s : s % 2) * w->h_state);
-}
-
-/* o tanh(c) of the cell projection. */
-static void *unprojected_at(const struct layer_pass *w, int64_t s)
-{
-    return lb_gpu_storage_at(w->net, w->e->unprojected, slot(w, s) * w->state);
-}
-
-/* What layernorm keeps of vector `which` of i f g o c. */
-static void *normalised_at(const struct layer_pass *w, int64_t s, int which)
-{
-    return lb_gpu_real_at(w->net, w->e->normalised, (slot(w, s) * 5 + which) * w->state);
-}
-
-static void *factors_at(const struct layer_pass *w, int64_t s, int which)
-{
-    return lb_gpu_real_at(w->net, w->e->factors, (slot(w, s) * 5 + which) * w->p->batch);
+    struct layer_pass w = *pass;
+    const struct lb_gpu_network *net = w.net;
+    const struct layer_dir *e = w.e;
+    bool trains = lb_trains(w.p);
+    int64_t slot = trains ? s : 0, before = trains ? s : s % 2, after = trains ? s + 1 : 1 - s % 2;
+    w.t = w.direction == 0 ? s : w.p->seq_len - 1 - s;
+    w.x_t = lb_gpu_storage_at(net, w.x, w.t * w.p->batch * w.input);
+    for (int gate = 0; gate < 4; gate++)
+        w.gates[gate] = lb_gpu_real_at(net, e->gates, (slot * 4 + gate) * w.state);
+    w.inner = lb_gpu_real_at(net, e->inner, slot * w.state);
+    w.c_prev = lb_gpu_real_at(net, e->c, before * w.state);
+    w.c = lb_gpu_real_at(net, e->c, after * w.state);
+    w.h_prev = lb_gpu_storage_at(net, e->h, before * w.h_state);
+    w.h = lb_gpu_storage_at(net, e->h, after * w.h_state);
+    if (e->unprojected)
+        w.unprojected = lb_gpu_storage_at(net, e->unprojected, slot * w.state);
+    for (int which = 0; e->normalised && which < 5; which++) {
+        w.normalised[which] = lb_gpu_real_at(net, e->normalised, (slot * 5 + which) * w.state);
+        w.factors[which] = lb_gpu_real_at(net, e->factors, (slot * 5 + which) * w.p->batch);
+    }
+    return w;
 }
 
 /* Vector number `index` [H] R of w_cell of peephole or layernorm, and its gradient. */
@@ -292,11 +276,6 @@ static const void *vector_at(const struct layer_pass *w, int index)
 static void *dvector_at(const struct layer_pass *w, int index)
 {
     return lb_gpu_real_at(w->net, w->e->tensors.dweights[LB_W_CELL], index * w->p->hidden);
-}
-
-static const void *x_at(const struct layer_pass *w, int64_t t)
-{
-    return lb_gpu_storage_at(w->net, w->x, t * w->p->batch * w->input);
 }
 
 /* One gate's rows of w_ih or w_hh. */
@@ -382,15 +361,15 @@ static void copy(const struct layer_pass *w, void *to, const void *from, size_t 
     ENQUEUE(w, lb_stream_copy(w->net->streams, 0, to, from, bytes, w->err));
 }
 
-/* Copies batch rows that have not ended at time t from `from` to `to`, and the others from `other`,
- * or sets them to zero where other is NULL. All are [B, columns] of rows so many elements apart. */
-static void select_rows(const struct layer_pass *w, enum lb_dtype dtype, int64_t columns, int64_t t,
-                        void *to, int64_t to_stride, const void *from, int64_t from_stride,
-                        const void *other)
+/* Copies batch rows that have not ended at the step's time from `from` to `to`, and the others from
+ * `other`, or sets them to zero where other is NULL. All are [B, columns] of rows so many elements
+ * apart. */
+static void select_rows(const struct layer_pass *w, enum lb_dtype dtype, int64_t columns, void *to,
+                        int64_t to_stride, const void *from, int64_t from_stride, const void *other)
 {
     const struct lb_elementwise_select select = {.rows = w->p->batch,
                                                  .columns = columns,
-                                                 .step = t,
+                                                 .step = w->t,
                                                  .lengths = w->net->lengths,
                                                  .to = to,
                                                  .to_stride = to_stride,
@@ -402,17 +381,16 @@ static void select_rows(const struct layer_pass *w, enum lb_dtype dtype, int64_t
 
 /* The same where all rows follow one another, as [B, H] R or as [B, P] of R or T; nothing where no
  * row ends early. */
-static void keep_columns(const struct layer_pass *w, enum lb_dtype dtype, int64_t columns,
-                         int64_t t, void *to, const void *from, const void *other)
+static void keep_columns(const struct layer_pass *w, enum lb_dtype dtype, int64_t columns, void *to,
+                         const void *from, const void *other)
 {
     if (w->p->ragged)
-        select_rows(w, dtype, columns, t, to, columns, from, columns, other);
+        select_rows(w, dtype, columns, to, columns, from, columns, other);
 }
 
-static void keep_running(const struct layer_pass *w, int64_t t, void *to, const void *from,
-                         const void *other)
+static void keep_running(const struct layer_pass *w, void *to, const void *from, const void *other)
 {
-    keep_columns(w, w->net->real, w->p->hidden, t, to, from, other);
+    keep_columns(w, w->net->real, w->p->hidden, to, from, other);
 }
 
 /* ---- Parts of cells other than the standard one --------------------------------------------- */
@@ -436,10 +414,10 @@ static void row_means(const struct layer_pass *w, void *to, const void *from)
 }
 
 /* v [B, H] R = LN(v), vector `which` of i f g o c. Uses scratch->second. */
-static void layernorm_forward(const struct layer_pass *w, int64_t s, int which, void *v)
+static void layernorm_forward(const struct layer_pass *w, int which, void *v)
 {
     struct scratch *x = w->scratch;
-    void *normalised = normalised_at(w, s, which), *factors = factors_at(w, s, which);
+    void *normalised = w->normalised[which], *factors = w->factors[which];
     row_means(w, x->mean, v);
     broadcast(w, LB_OP_SUBTRACT, true, normalised, v, x->mean);
     elementwise(w, LB_OP_MULTIPLY, x->second, normalised, normalised);
@@ -452,12 +430,11 @@ static void layernorm_forward(const struct layer_pass *w, int64_t s, int which, 
 
 /* d [B, H] R, the gradient of LN(v), becomes that of v; rows that have ended are zero. Adds what it
  * contributes to the gradients of gain and bias. other [B, H] R is scratch. */
-static void layernorm_backward(const struct layer_pass *w, int64_t s, int which, void *d,
-                               void *other)
+static void layernorm_backward(const struct layer_pass *w, int which, void *d, void *other)
 {
     struct scratch *x = w->scratch;
-    const void *normalised = normalised_at(w, s, which);
-    keep_running(w, time_of(w, s), d, d, NULL);
+    const void *normalised = w->normalised[which];
+    keep_running(w, d, d, NULL);
     elementwise(w, LB_OP_MULTIPLY, other, d, normalised);
     add_row_sums(w, dvector_at(w, which), other);
     add_row_sums(w, dvector_at(w, 5 + which), d);
@@ -468,7 +445,7 @@ static void layernorm_backward(const struct layer_pass *w, int64_t s, int which,
     broadcast(w, LB_OP_MULTIPLY, true, other, normalised, x->along);
     broadcast(w, LB_OP_SUBTRACT, true, d, d, x->mean);
     elementwise(w, LB_OP_SUBTRACT, d, d, other);
-    broadcast(w, LB_OP_MULTIPLY, true, d, d, factors_at(w, s, which));
+    broadcast(w, LB_OP_MULTIPLY, true, d, d, w->factors[which]);
 }
 
 /* to [B, H] R += vector `index` of the peepholes times from [B, H] R; other [B, H] R is scratch. */
@@ -479,14 +456,14 @@ static void add_peephole(const struct layer_pass *w, int index, void *to, const 
     elementwise(w, LB_OP_ADD, to, to, other);
 }
 
-/* What w_hh multiplies in step s: h, or for recurrent-dropout scratch->masked, which is set to
+/* What w_hh multiplies: h, or for recurrent-dropout scratch->masked, which is set to
  * mask h here. Uses scratch->first. */
-static const void *recurrent_operand(const struct layer_pass *w, int64_t s)
+static const void *recurrent_operand(const struct layer_pass *w)
 {
     struct scratch *x = w->scratch;
     if (!x->mask)
-        return h_at(w, s);
-    to_sums(w, x->first, h_at(w, s), w->state);
+        return w->h_prev;
+    to_sums(w, x->first, w->h_prev, w->state);
     elementwise(w, LB_OP_MULTIPLY, x->first, x->first, x->mask);
     to_storage(w, x->masked, x->first, w->state);
     return x->masked;
@@ -500,25 +477,25 @@ static void load_mask(const struct layer_pass *w)
                 w->state);
 }
 
-/* h of step s + 1 = w_hr times the unprojected o tanh(c) of step s. Uses scratch->second. */
-static void project(const struct layer_pass *w, int64_t s)
+/* h = w_hr times the unprojected o tanh(c). Uses scratch->second. */
+static void project(const struct layer_pass *w)
 {
-    forward_gemm(w, w->scratch->second, unprojected_at(w, s), w->p->hidden,
+    forward_gemm(w, w->scratch->second, w->unprojected, w->p->hidden,
                  w->e->tensors.weights[LB_W_CELL], w->h_size);
-    to_storage(w, h_at(w, s + 1), w->scratch->second, w->h_state);
+    to_storage(w, w->h, w->scratch->second, w->h_state);
 }
 
 /* scratch->first: from [B, P] R, the gradient of h, to [B, H] R, that of o tanh(c). Adds what it
  * contributes to the gradient of w_hr. */
-static void project_backward(const struct layer_pass *w, int64_t s)
+static void project_backward(const struct layer_pass *w)
 {
     const struct lb_gpu_weights *tensors = &w->e->tensors;
     void *dh = w->scratch->dh_stored;
     to_storage(w, dh, w->scratch->first, w->h_state);
-    keep_columns(w, w->p->dtype, w->h_size, time_of(w, s), dh, dh, NULL);
+    keep_columns(w, w->p->dtype, w->h_size, dh, dh, NULL);
     backward_gemm(w, false, w->scratch->first, dh, w->h_size, tensors->weights[LB_W_CELL],
                   w->p->hidden, false);
-    backward_gemm(w, true, tensors->dweights[LB_W_CELL], dh, w->h_size, unprojected_at(w, s),
+    backward_gemm(w, true, tensors->dweights[LB_W_CELL], dh, w->h_size, w->unprojected,
                   w->p->hidden, true);
 }
 
@@ -528,28 +505,26 @@ static bool skips(const struct layer_pass *w)
     return w->p->cell == LB_CELL_RESIDUAL && w->index >= w->p->directions;
 }
 
-/* Adds the layer's input at time t to h [B, H] T of step s + 1: scratch->stored becomes the sum.
+/* Adds the layer's input to h [B, H] T: scratch->stored becomes the sum.
  * Uses scratch->first and second. */
-static void add_skip(const struct layer_pass *w, int64_t s)
+static void add_skip(const struct layer_pass *w)
 {
     struct scratch *x = w->scratch;
-    const void *own_columns =
-        lb_gpu_storage_at(w->net, x_at(w, time_of(w, s)), w->direction * w->p->hidden);
-    select_rows(w, w->p->dtype, w->p->hidden, 0, x->stored, w->p->hidden, own_columns, w->input,
-                NULL);
+    const void *own_columns = lb_gpu_storage_at(w->net, w->x_t, w->direction * w->p->hidden);
+    select_rows(w, w->p->dtype, w->p->hidden, x->stored, w->p->hidden, own_columns, w->input, NULL);
     to_sums(w, x->first, x->stored, w->state);
-    to_sums(w, x->second, h_at(w, s + 1), w->state);
+    to_sums(w, x->second, w->h, w->state);
     elementwise(w, LB_OP_ADD, x->first, x->first, x->second);
     to_storage(w, x->stored, x->first, w->state);
 }
 
 /* dx [B, I_l] R += dy [B, D*H] T at time t: the input of the layer is also a part of its output. */
-static void add_skip_gradient(const struct layer_pass *w, int64_t t, const void *dy)
+static void add_skip_gradient(const struct layer_pass *w, const void *dy)
 {
     struct scratch *x = w->scratch;
     int64_t count = w->p->batch * w->input;
-    select_rows(w, w->p->dtype, w->input, t, x->wide, w->input,
-                lb_gpu_storage_at(w->net, dy, t * count), w->input, NULL);
+    select_rows(w, w->p->dtype, w->input, x->wide, w->input,
+                lb_gpu_storage_at(w->net, dy, w->t * count), w->input, NULL);
     to_sums(w, x->dx_other, x->wide, count);
     elements(w, LB_OP_ADD, x->dx, x->dx, x->dx_other, count);
 }
@@ -562,59 +537,58 @@ static enum lb_elementwise_op activation(const struct layer_pass *w)
 }
 
 /* recurrent [B, P] T: what w_hh multiplies. */
-static void forward_gate(const struct layer_pass *w, int64_t s, int gate, const void *recurrent)
+static void forward_gate(const struct layer_pass *w, int gate, const void *recurrent)
 {
     const struct layer_dir *e = w->e;
     void *sum = w->scratch->first, *other = w->scratch->second;
     int64_t rows = gate * w->p->hidden;
-    forward_gemm(w, sum, x_at(w, time_of(w, s)), w->input,
-                 rows_of(w, e->tensors.weights[LB_W_IH], gate, w->input), w->p->hidden);
+    forward_gemm(w, sum, w->x_t, w->input, rows_of(w, e->tensors.weights[LB_W_IH], gate, w->input),
+                 w->p->hidden);
     forward_gemm(w, other, recurrent, w->h_size,
                  rows_of(w, e->tensors.weights[LB_W_HH], gate, w->h_size), w->p->hidden);
     elementwise(w, LB_OP_ADD, sum, sum, other);
     broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_ih, rows));
     broadcast(w, LB_OP_ADD, false, sum, sum, lb_gpu_real_at(w->net, e->b_hh, rows));
     if (w->p->cell == LB_CELL_PEEPHOLE && gate != 2) /* gate o looks at the new c */
-        add_peephole(w, gate == 3 ? 2 : gate, sum, c_at(w, gate == 3 ? s + 1 : s), other);
+        add_peephole(w, gate == 3 ? 2 : gate, sum, gate == 3 ? w->c : w->c_prev, other);
     if (w->p->cell == LB_CELL_LAYERNORM)
-        layernorm_forward(w, s, gate, sum);
-    elementwise(w, gate == 2 ? activation(w) : LB_OP_SIGMOID, gate_at(w, s, gate), sum, NULL);
+        layernorm_forward(w, gate, sum);
+    elementwise(w, gate == 2 ? activation(w) : LB_OP_SIGMOID, w->gates[gate], sum, NULL);
 }
 
 /* Writes h to y [T, B, D*H] at time t, and zero to batch rows past their end. */
-static void write_y(const struct layer_pass *w, int64_t s, void *y)
+static void write_y(const struct layer_pass *w, void *y)
 {
-    int64_t width = w->p->directions * w->h_size, t = time_of(w, s);
-    void *to = lb_gpu_storage_at(w->net, y, t * w->p->batch * width + w->direction * w->h_size);
+    int64_t width = w->p->directions * w->h_size;
+    void *to = lb_gpu_storage_at(w->net, y, w->t * w->p->batch * width + w->direction * w->h_size);
     if (skips(w))
-        add_skip(w, s);
-    select_rows(w, w->p->dtype, w->h_size, t, to, width,
-                skips(w) ? w->scratch->stored : h_at(w, s + 1), w->h_size, NULL);
+        add_skip(w);
+    select_rows(w, w->p->dtype, w->h_size, to, width, skips(w) ? w->scratch->stored : w->h,
+                w->h_size, NULL);
 }
 
-static void forward_step(const struct layer_pass *w, int64_t s, void *y)
+static void forward_step(const struct layer_pass *w, void *y)
 {
     const struct lb_problem *p = w->p;
-    void *first = w->scratch->first, *second = w->scratch->second, *c = c_at(w, s + 1);
-    int64_t t = time_of(w, s);
+    void *first = w->scratch->first, *second = w->scratch->second, *c = w->c;
     bool projects = p->cell == LB_CELL_PROJECTION;
-    const void *recurrent = recurrent_operand(w, s);
+    const void *recurrent = recurrent_operand(w);
     for (int gate = 0; gate < 3; gate++)
-        forward_gate(w, s, gate, recurrent);
-    elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 1), c_at(w, s));
-    elementwise(w, LB_OP_MULTIPLY, second, gate_at(w, s, 0), gate_at(w, s, 2));
+        forward_gate(w, gate, recurrent);
+    elementwise(w, LB_OP_MULTIPLY, first, w->gates[1], w->c_prev);
+    elementwise(w, LB_OP_MULTIPLY, second, w->gates[0], w->gates[2]);
     elementwise(w, LB_OP_ADD, c, first, second);
     if (p->cell == LB_CELL_LAYERNORM)
-        layernorm_forward(w, s, 4, c);
-    forward_gate(w, s, 3, recurrent);
-    elementwise(w, activation(w), inner_at(w, s), c, NULL);
-    elementwise(w, LB_OP_MULTIPLY, first, gate_at(w, s, 3), inner_at(w, s));
-    to_storage(w, projects ? unprojected_at(w, s) : h_at(w, s + 1), first, w->state);
+        layernorm_forward(w, 4, c);
+    forward_gate(w, 3, recurrent);
+    elementwise(w, activation(w), w->inner, c, NULL);
+    elementwise(w, LB_OP_MULTIPLY, first, w->gates[3], w->inner);
+    to_storage(w, projects ? w->unprojected : w->h, first, w->state);
     if (projects)
-        project(w, s);
-    keep_running(w, t, c, c, c_at(w, s));
-    keep_columns(w, p->dtype, w->h_size, t, h_at(w, s + 1), h_at(w, s + 1), h_at(w, s));
-    write_y(w, s, y);
+        project(w);
+    keep_running(w, c, c, w->c_prev);
+    keep_columns(w, p->dtype, w->h_size, w->h, w->h, w->h_prev);
+    write_y(w, y);
 }
 
 static enum lb_status naive_forward(void *state, const struct lb_forward_io *io,
@@ -624,15 +598,17 @@ static enum lb_status naive_forward(void *state, const struct lb_forward_io *io,
     const struct lb_problem *p = self->net.problem;
     enum lb_status st = LB_OK;
     for (int64_t i = 0; i < p->layers * p->directions; i++) {
-        const struct layer_pass w = layer_pass_make(self, i, io->x, io->mask, &st, err);
+        const struct layer_pass pass = layer_pass_make(self, i, io->x, io->mask, &st, err);
+        struct layer_pass w = step_of(&pass, 0);
         load_mask(&w);
-        ENQUEUE(&w, lb_gpu_start_state(w.net, 0, i, io, h_at(&w, 0), c_at(&w, 0), err));
-        for (int64_t s = 0; s < p->seq_len; s++)
-            forward_step(&w, s, w.e->y ? w.e->y : io->y);
-        copy(&w, lb_gpu_storage_at(w.net, io->hn, i * w.h_state), h_at(&w, p->seq_len),
+        ENQUEUE(&w, lb_gpu_start_state(w.net, 0, i, io, w.h_prev, w.c_prev, err));
+        for (int64_t s = 0; s < p->seq_len; s++) {
+            w = step_of(&pass, s);
+            forward_step(&w, w.e->y ? w.e->y : io->y);
+        }
+        copy(&w, lb_gpu_storage_at(w.net, io->hn, i * w.h_state), w.h,
              lb_gpu_storage(w.net, w.h_state));
-        to_storage(&w, lb_gpu_storage_at(w.net, io->cn, i * w.state), c_at(&w, p->seq_len),
-                   w.state);
+        to_storage(&w, lb_gpu_storage_at(w.net, io->cn, i * w.state), w.c, w.state);
     }
     return st;
 }
@@ -641,26 +617,25 @@ static enum lb_status naive_forward(void *state, const struct lb_forward_io *io,
 
 /* Computes the gradients of the pre-activations, da [4] of scratch, and of c. scratch->first is the
  * gradient of o tanh(c). */
-static void backward_cell(const struct layer_pass *w, int64_t s)
+static void backward_cell(const struct layer_pass *w)
 {
     struct scratch *x = w->scratch;
     enum lb_elementwise_op slope = w->p->act == LB_ACT_RELU ? LB_OP_RELU_SLOPE : LB_OP_TANH_SLOPE;
-    int64_t t = time_of(w, s);
-    const void *i = gate_at(w, s, 0), *f = gate_at(w, s, 1);
-    const void *g = gate_at(w, s, 2), *o = gate_at(w, s, 3);
-    elementwise(w, LB_OP_MULTIPLY, x->da[3], x->first, inner_at(w, s));
+    const void *i = w->gates[0], *f = w->gates[1];
+    const void *g = w->gates[2], *o = w->gates[3];
+    elementwise(w, LB_OP_MULTIPLY, x->da[3], x->first, w->inner);
     elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[3], x->da[3], o);
     elementwise(w, LB_OP_MULTIPLY, x->second, x->first, o);
-    elementwise(w, slope, x->second, x->second, inner_at(w, s));
+    elementwise(w, slope, x->second, x->second, w->inner);
     /* the complete gradient of c, but for the peephole of o */
     elementwise(w, LB_OP_ADD, x->second, x->second, x->dc);
     if (w->p->cell == LB_CELL_PEEPHOLE)
         add_peephole(w, 2, x->second, x->da[3], x->dc_next);
     if (w->p->cell == LB_CELL_LAYERNORM)
-        layernorm_backward(w, s, 4, x->second, x->dc_next);
+        layernorm_backward(w, 4, x->second, x->dc_next);
     elementwise(w, LB_OP_MULTIPLY, x->da[0], x->second, g);
     elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[0], x->da[0], i);
-    elementwise(w, LB_OP_MULTIPLY, x->da[1], x->second, c_at(w, s));
+    elementwise(w, LB_OP_MULTIPLY, x->da[1], x->second, w->c_prev);
     elementwise(w, LB_OP_SIGMOID_SLOPE, x->da[1], x->da[1], f);
     elementwise(w, LB_OP_MULTIPLY, x->da[2], x->second, i);
     elementwise(w, slope, x->da[2], x->da[2], g);
@@ -668,34 +643,34 @@ static void backward_cell(const struct layer_pass *w, int64_t s)
     for (int gate = 0; w->p->cell == LB_CELL_PEEPHOLE && gate < 2; gate++)
         add_peephole(w, gate, x->dc_next, x->da[gate], x->second);
     if (w->p->ragged)
-        keep_running(w, t, x->dc, x->dc_next, x->dc);
+        keep_running(w, x->dc, x->dc_next, x->dc);
     else
         copy(w, x->dc, x->dc_next, lb_gpu_real(w->net, w->state));
     for (int gate = 0; gate < 4; gate++)
-        keep_running(w, t, x->da[gate], x->da[gate], NULL);
+        keep_running(w, x->da[gate], x->da[gate], NULL);
 }
 
 /* Adds what one gate's gradient contributes to dx, dh and the weights. recurrent [B, P] T: what
  * w_hh multiplied. */
-static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const void *recurrent)
+static void backward_gate(const struct layer_pass *w, int gate, const void *recurrent)
 {
     const struct lb_problem *p = w->p;
     struct scratch *x = w->scratch;
     const struct lb_gpu_weights *tensors = &w->e->tensors;
     int64_t rows = gate * p->hidden;
     if (p->cell == LB_CELL_PEEPHOLE && gate != 2) {
-        elementwise(w, LB_OP_MULTIPLY, x->second, x->da[gate], c_at(w, gate == 3 ? s + 1 : s));
+        elementwise(w, LB_OP_MULTIPLY, x->second, x->da[gate], gate == 3 ? w->c : w->c_prev);
         add_row_sums(w, dvector_at(w, gate == 3 ? 2 : gate), x->second);
     }
     if (p->cell == LB_CELL_LAYERNORM)
-        layernorm_backward(w, s, gate, x->da[gate], x->second);
+        layernorm_backward(w, gate, x->da[gate], x->second);
     to_storage(w, x->da_stored, x->da[gate], w->state);
     backward_gemm(w, false, x->dx, x->da_stored, p->hidden,
                   rows_of(w, tensors->weights[LB_W_IH], gate, w->input), w->input, gate > 0);
     backward_gemm(w, false, x->dh_next, x->da_stored, p->hidden,
                   rows_of(w, tensors->weights[LB_W_HH], gate, w->h_size), w->h_size, gate > 0);
     backward_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_IH], rows * w->input),
-                  x->da_stored, p->hidden, x_at(w, time_of(w, s)), w->input, true);
+                  x->da_stored, p->hidden, w->x_t, w->input, true);
     backward_gemm(w, true, lb_gpu_real_at(w->net, tensors->dweights[LB_W_HH], rows * w->h_size),
                   x->da_stored, p->hidden, recurrent, w->h_size, true);
     add_row_sums(w, lb_gpu_real_at(w->net, tensors->dweights[LB_B_IH], rows), x->da[gate]);
@@ -703,12 +678,12 @@ static void backward_gate(const struct layer_pass *w, int64_t s, int gate, const
 
 /* Stores dx [B, I_l] R at time t of to [T, B, I_l] T; the second direction adds to the first. dy
  * [T, B, D*P] T is the gradient of the layer's output. */
-static void write_dx(const struct layer_pass *w, int64_t t, const void *dy, void *to)
+static void write_dx(const struct layer_pass *w, const void *dy, void *to)
 {
     int64_t count = w->p->batch * w->input;
-    void *stored = lb_gpu_storage_at(w->net, to, t * count), *dx = w->scratch->dx;
+    void *stored = lb_gpu_storage_at(w->net, to, w->t * count), *dx = w->scratch->dx;
     if (skips(w) && w->direction == 0)
-        add_skip_gradient(w, t, dy);
+        add_skip_gradient(w, dy);
     if (w->direction == 1) {
         to_sums(w, w->scratch->dx_other, stored, count);
         elements(w, LB_OP_ADD, dx, dx, w->scratch->dx_other, count);
@@ -716,27 +691,27 @@ static void write_dx(const struct layer_pass *w, int64_t t, const void *dy, void
     to_storage(w, stored, dx, count);
 }
 
-static void backward_step(const struct layer_pass *w, int64_t s, const void *dy, void *dx)
+static void backward_step(const struct layer_pass *w, const void *dy, void *dx)
 {
     const struct lb_problem *p = w->p;
     struct scratch *x = w->scratch;
-    int64_t t = time_of(w, s), width = p->directions * w->h_size;
-    const void *recurrent = recurrent_operand(w, s);
-    select_rows(w, p->dtype, w->h_size, t, x->stored, w->h_size,
-                lb_gpu_storage_at(w->net, dy, t * p->batch * width + w->direction * w->h_size),
+    int64_t width = p->directions * w->h_size;
+    const void *recurrent = recurrent_operand(w);
+    select_rows(w, p->dtype, w->h_size, x->stored, w->h_size,
+                lb_gpu_storage_at(w->net, dy, w->t * p->batch * width + w->direction * w->h_size),
                 width, NULL);
     to_sums(w, x->first, x->stored, w->h_state);
     elements(w, LB_OP_ADD, x->first, x->first, x->dh, w->h_state); /* the complete dh */
     if (p->cell == LB_CELL_PROJECTION)
-        project_backward(w, s);
-    backward_cell(w, s);
+        project_backward(w);
+    backward_cell(w);
     for (int gate = 0; gate < 4; gate++)
-        backward_gate(w, s, gate, recurrent);
+        backward_gate(w, gate, recurrent);
     if (x->mask)
         elementwise(w, LB_OP_MULTIPLY, x->dh_next, x->dh_next, x->mask);
-    write_dx(w, t, dy, dx);
+    write_dx(w, dy, dx);
     if (p->ragged)
-        keep_columns(w, w->net->real, w->h_size, t, x->dh, x->dh_next, x->dh);
+        keep_columns(w, w->net->real, w->h_size, x->dh, x->dh_next, x->dh);
     else
         copy(w, x->dh, x->dh_next, lb_gpu_real(w->net, w->h_state));
 }
@@ -748,8 +723,10 @@ static void backward_layer_dir(const struct layer_pass *w, const struct lb_backw
     void *const *dweights = w->e->tensors.dweights;
     load_mask(w);
     ENQUEUE(w, lb_gpu_start_gradients(w->net, 0, w->index, io, x->dh, x->dc, w->err));
-    for (int64_t s = w->p->seq_len - 1; s >= 0; s--)
-        backward_step(w, s, w->e->dy ? w->e->dy : io->dy, dx);
+    for (int64_t s = w->p->seq_len - 1; s >= 0; s--) {
+        const struct layer_pass step = step_of(w, s);
+        backward_step(&step, w->e->dy ? w->e->dy : io->dy, dx);
+    }
     copy(w, dweights[LB_B_HH], dweights[LB_B_IH], lb_gpu_real(w->net, 4 * w->p->hidden));
     ENQUEUE(w, lb_gpu_finish_gradients(w->net, 0, w->index, io, x->dh, x->dc, w->err));
 }
