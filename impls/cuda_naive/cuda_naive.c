@@ -53,19 +53,6 @@ struct naive {
     void *averages; /* [H] R, layernorm: 1/H each, by which a GEMM computes means */
 };
 
-static lb_gpu_carve carve;
-
-static enum lb_status naive_create(void *state, const struct lb_problem *problem,
-                                   const struct lb_exec_config *config, struct lb_error *err)
-{
-    struct naive *self = state;
-    self->net = lb_gpu_network_make(problem, config, 1, carve);
-    self->net.gradients_dtype = self->net.real;
-    self->layer_dirs =
-        calloc((size_t)(problem->layers * problem->directions), sizeof(*self->layer_dirs));
-    return self->layer_dirs ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
-}
-
 static void carve_layer_dir(struct naive *self, struct lb_gpu_parts *parts, int64_t index)
 {
     const struct lb_gpu_network *net = &self->net;
@@ -148,6 +135,17 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
         carve_layer_dir(self, parts, i);
     carve_scratch(self, &parts->workspace);
     return scratch;
+}
+
+static enum lb_status naive_create(void *state, const struct lb_problem *problem,
+                                   const struct lb_exec_config *config, struct lb_error *err)
+{
+    struct naive *self = state;
+    self->net = lb_gpu_network_make(problem, config, 1, carve);
+    self->net.gradients_dtype = self->net.real;
+    self->layer_dirs =
+        calloc((size_t)(problem->layers * problem->directions), sizeof(*self->layer_dirs));
+    return self->layer_dirs ? LB_OK : lb_fail(err, LB_OOM, "out of memory");
 }
 
 /* Sets the vector of numbers 1/H. */

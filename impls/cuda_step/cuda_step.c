@@ -39,32 +39,6 @@ enum {
                   eighth */
 };
 
-static lb_gpu_carve carve;
-
-static enum lb_status step_create(void *state, const struct lb_problem *problem,
-                                  const struct lb_exec_config *config, struct lb_error *err)
-{
-    struct step *self = state;
-    const struct lb_problem *p = problem;
-    bool wavefront = p->directions == 1 && p->layers > 1;
-    int64_t streams = wavefront ? p->layers : p->directions;
-    self->net = lb_gpu_network_make(
-        p, config, streams < LB_STREAMS_MAX ? (int)streams : LB_STREAMS_MAX, carve);
-    self->chunk = wavefront ? (p->seq_len + CHUNKS - 1) / CHUNKS : p->seq_len;
-    self->layer_dirs = calloc((size_t)(p->layers * p->directions), sizeof(*self->layer_dirs));
-    self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
-    if (!self->layer_dirs || !self->active)
-        return lb_fail(err, LB_OOM, "out of memory");
-    snprintf(self->description, sizeof(self->description),
-             "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
-             "%d stream%s",
-             self->net.stream_count, self->net.stream_count == 1 ? "" : "s");
-    if (wavefront)
-        lb_append(self->description, sizeof(self->description),
-                  "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
-    return LB_OK;
-}
-
 static void carve_layer_dir(struct step *self, struct lb_gpu_parts *parts, int64_t index)
 {
     const struct lb_gpu_network *net = &self->net;
@@ -107,6 +81,30 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
     for (int64_t i = 0; i < p->layers * p->directions; i++)
         carve_layer_dir(self, parts, i);
     return scratch;
+}
+
+static enum lb_status step_create(void *state, const struct lb_problem *problem,
+                                  const struct lb_exec_config *config, struct lb_error *err)
+{
+    struct step *self = state;
+    const struct lb_problem *p = problem;
+    bool wavefront = p->directions == 1 && p->layers > 1;
+    int64_t streams = wavefront ? p->layers : p->directions;
+    self->net = lb_gpu_network_make(
+        p, config, streams < LB_STREAMS_MAX ? (int)streams : LB_STREAMS_MAX, carve);
+    self->chunk = wavefront ? (p->seq_len + CHUNKS - 1) / CHUNKS : p->seq_len;
+    self->layer_dirs = calloc((size_t)(p->layers * p->directions), sizeof(*self->layer_dirs));
+    self->active = calloc((size_t)p->seq_len, sizeof(*self->active));
+    if (!self->layer_dirs || !self->active)
+        return lb_fail(err, LB_OOM, "out of memory");
+    snprintf(self->description, sizeof(self->description),
+             "one input GEMM of all steps, then a cuBLAS GEMM and a fused cell per step; "
+             "%d stream%s",
+             self->net.stream_count, self->net.stream_count == 1 ? "" : "s");
+    if (wavefront)
+        lb_append(self->description, sizeof(self->description),
+                  "; layers in a wavefront, %lld steps apart", (long long)self->chunk);
+    return LB_OK;
 }
 
 static enum lb_status step_prepare(void *state, const struct lb_buffers *buffers,

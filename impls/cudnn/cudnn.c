@@ -13,7 +13,7 @@ enum { TIMED_CALLS = 3 };
 struct candidate {
     enum lb_cudnn_variant variant;
     enum lb_status status; /* LB_OK while it takes the problem */
-    char why[200];         /* when it does not */
+    struct lb_error why;   /* when it does not */
     struct lb_cudnn_rnn rnn;
     double best_ns; /* NaN: not timed */
 };
@@ -60,12 +60,10 @@ static void cudnn_note(const struct lb_problem *problem, const struct lb_exec_co
 static void try_candidate(struct cudnn *self, enum lb_cudnn_variant variant)
 {
     struct candidate *c = &self->candidates[self->count++];
-    struct lb_error why = {""};
     *c = (struct candidate){.variant = variant, .best_ns = (double)NAN};
-    c->status = lb_cudnn_rules_check(variant, self->problem, lb_device_known(NULL), &why);
+    c->status = lb_cudnn_rules_check(variant, self->problem, lb_device_known(NULL), &c->why);
     if (c->status == LB_OK)
-        c->status = lb_cudnn_rnn_create(&self->shapes, variant, &c->rnn, &why);
-    snprintf(c->why, sizeof(c->why), "%.199s", why.text);
+        c->status = lb_cudnn_rnn_create(&self->shapes, variant, &c->rnn, &c->why);
 }
 
 /* LB_OK where a candidate takes the problem and none has failed. A probe that failed, rather than
@@ -82,8 +80,8 @@ static enum lb_status check_candidates(const struct cudnn *self, struct lb_error
     }
     if (any && (worst->status == LB_OK || worst->status == LB_UNSUPPORTED))
         return LB_OK;
-    return lb_fail(err, worst->status, "%s: %s", lb_cudnn_variant_names[worst->variant],
-                   worst->why);
+    return lb_fail(err, worst->status, "%s: %.199s", lb_cudnn_variant_names[worst->variant],
+                   worst->why.text);
 }
 
 static enum lb_status cudnn_create(void *state, const struct lb_problem *problem,
@@ -142,7 +140,7 @@ static void describe_choice(struct cudnn *self)
         const struct candidate *c = &self->candidates[i];
         const char *name = lb_cudnn_variant_names[c->variant];
         if (c->status != LB_OK)
-            lb_append(text, size, "; %s refused: %.90s", name, c->why);
+            lb_append(text, size, "; %s refused: %.90s", name, c->why.text);
         else if (!isnan(c->best_ns))
             lb_append(text, size, "; %s %.4g ms", name, c->best_ns / 1e6);
     }
@@ -232,19 +230,17 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
 {
     struct lb_tensors trial = {0};
     enum lb_status st = LB_OK;
-    struct lb_error why = {""};
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
-    bool room = open_trial(self->problem, &trial, &why) == LB_OK;
+    bool room = open_trial(self->problem, &trial, NULL) == LB_OK;
     if (room)
         LB_TRY(lb_device_warm_up(err));
     for (int i = 0; i < self->count; i++) {
         struct candidate *c = &self->candidates[i];
-        if (c->status == LB_OK && room) {
-            c->status = time_candidate(self, c, weights, &trial, &why);
-            snprintf(c->why, sizeof(c->why), "%.199s", why.text);
-        }
+        if (c->status == LB_OK && room)
+            c->status = time_candidate(self, c, weights, &trial, &c->why);
         if (c->status == LB_FAILED || lb_device()->lost())
-            LB_TRY(lb_fail(err, LB_FAILED, "%s: %s", lb_cudnn_variant_names[c->variant], why.text));
+            LB_TRY(lb_fail(err, LB_FAILED, "%s: %.199s", lb_cudnn_variant_names[c->variant],
+                           c->why.text));
         if (c->status != LB_OK)
             continue;
         bool better =
@@ -255,7 +251,7 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
     if (!self->chosen)
         LB_TRY(lb_fail(err, LB_UNSUPPORTED, "no algorithm runs it; %s: %s",
                        lb_cudnn_variant_names[self->candidates[0].variant],
-                       self->candidates[0].why));
+                       self->candidates[0].why.text));
 done:
     lb_tensors_destroy(&trial);
     return st;

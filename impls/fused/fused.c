@@ -120,40 +120,6 @@ static int stream_count(const struct lb_fused *self)
     return p->layers < LB_STREAMS_MAX ? (int)p->layers : LB_STREAMS_MAX;
 }
 
-static lb_gpu_carve carve;
-
-/* Works without a device too, for --explain. Where a device is known, only plans that it can run
- * are kept. */
-static enum lb_status fused_create(void *state, const struct lb_problem *problem,
-                                   const struct lb_exec_config *config, struct lb_error *err)
-{
-    struct lb_fused *self = state;
-    const struct lb_device_info *device = lb_device_known(NULL);
-    const char *variant = variant_of(config);
-    int passes = lb_has_backward(problem) ? 2 : 1;
-    bool present = device && !device->modelled;
-    struct lb_fused_view view;
-    struct lb_problem timed = *problem; /* what is chosen and tuned for */
-    if (config->forward_only)
-        timed.pass = LB_FORWARD;
-    self->net = lb_gpu_network_make(problem, config, 1, carve);
-    self->net.canonical = false;
-    LB_CHECK(lb_fused_choose(&timed, device, variant, &self->choice, err));
-    LB_CHECK(lb_fused_view_make(&timed, device, &view, err));
-    view.graph = config->graph;
-    for (int pass = 0; present && pass < (lb_has_backward(&timed) ? 2 : 1); pass++)
-        LB_CHECK(use_tuned(self, &view, variant, pass == 1, err));
-    for (int pass = 0; present && pass < passes; pass++)
-        LB_CHECK(ready_best(self, &view, variant, pass == 1, err));
-    self->chunk = lb_fused_chunk(&view, &self->choice);
-    self->net.stream_count = stream_count(self);
-    self->layers = lb_needed(calloc((size_t)problem->layers, sizeof(*self->layers)));
-    for (int64_t i = 0; i < problem->layers; i++)
-        self->layers[i].input = lb_layer_input(problem, i);
-    describe(self, view.machine.label);
-    return LB_OK;
-}
-
 static void carve_layer(struct lb_fused *self, struct lb_gpu_parts *parts, int64_t i)
 {
     const struct lb_gpu_network *net = &self->net;
@@ -205,6 +171,38 @@ static void *carve(void *state, struct lb_gpu_parts *parts)
     for (int64_t i = 0; i < self->net.problem->layers; i++)
         carve_layer(self, parts, i);
     return scratch;
+}
+
+/* Works without a device too, for --explain. Where a device is known, only plans that it can run
+ * are kept. */
+static enum lb_status fused_create(void *state, const struct lb_problem *problem,
+                                   const struct lb_exec_config *config, struct lb_error *err)
+{
+    struct lb_fused *self = state;
+    const struct lb_device_info *device = lb_device_known(NULL);
+    const char *variant = variant_of(config);
+    int passes = lb_has_backward(problem) ? 2 : 1;
+    bool present = device && !device->modelled;
+    struct lb_fused_view view;
+    struct lb_problem timed = *problem; /* what is chosen and tuned for */
+    if (config->forward_only)
+        timed.pass = LB_FORWARD;
+    self->net = lb_gpu_network_make(problem, config, 1, carve);
+    self->net.canonical = false;
+    LB_CHECK(lb_fused_choose(&timed, device, variant, &self->choice, err));
+    LB_CHECK(lb_fused_view_make(&timed, device, &view, err));
+    view.graph = config->graph;
+    for (int pass = 0; present && pass < (lb_has_backward(&timed) ? 2 : 1); pass++)
+        LB_CHECK(use_tuned(self, &view, variant, pass == 1, err));
+    for (int pass = 0; present && pass < passes; pass++)
+        LB_CHECK(ready_best(self, &view, variant, pass == 1, err));
+    self->chunk = lb_fused_chunk(&view, &self->choice);
+    self->net.stream_count = stream_count(self);
+    self->layers = lb_needed(calloc((size_t)problem->layers, sizeof(*self->layers)));
+    for (int64_t i = 0; i < problem->layers; i++)
+        self->layers[i].input = lb_layer_input(problem, i);
+    describe(self, view.machine.label);
+    return LB_OK;
 }
 
 /* ---- Weights: between the canonical layout, [4H, columns] with gate after gate, and those of the
