@@ -46,10 +46,13 @@ template <class Tile> struct forward_thread {
 template <class T>
 __device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p, int row, int unit)
 {
-    if (a.from == 0)
-        return static_cast<const T *>(a.h0)[lb_recurrence::state_index(a, p.direction, row, unit)];
-    return static_cast<const T *>(a.y)[lb_recurrence::sequence_index(
-        a, p.direction, length_of(a, row), a.from - 1, row, unit)];
+    size_t at = row_in_state(a, p.direction, row);
+    const T *h = static_cast<const T *>(a.h0);
+    if (a.from > 0) {
+        at = row_in_sequence(a, p.direction, length_of(a, row), a.from - 1, row);
+        h = static_cast<const T *>(a.y);
+    }
+    return h[at * a.hidden + unit];
 }
 
 /* Loads h of all units before the first step into both buffers, with zeros in the padding, which no
