@@ -88,9 +88,7 @@ template <class T> __global__ void cell_backward_kernel(struct lb_cell_backward 
 }
 
 /* convert_kernel: converts `from` [count] to `to` [count], T to R exactly or R to T with one
- * rounding.
- *   The grid covers count elements: a thread converts one of them. Cost: one R and one T per
- *   element. */
+ * rounding. A thread converts one element. */
 template <class To, class From>
 __global__ void convert_kernel(To *to, const From *from, int64_t count)
 {
@@ -99,9 +97,7 @@ __global__ void convert_kernel(To *to, const From *from, int64_t count)
         to[index] = convert_to_storage<To>(convert_to_real(from[index]));
 }
 
-/* add_kernel: to [count] R = a [count] T + b [count] T.
- *   The grid covers count elements: a thread adds one pair. Cost per element: it reads two T and
- *   writes one R. */
+/* add_kernel: to [count] R = a [count] T + b [count] T. A thread adds one pair. */
 template <class T>
 __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t count)
 {
@@ -112,8 +108,7 @@ __global__ void add_kernel(inside_t<T> *to, const T *a, const T *b, int64_t coun
 
 /* part_sums_kernel: sums `from` [rows, columns] T over rows into parts [LB_CELL_PARTS, columns] R.
  * Part p has the rows p, p + LB_CELL_PARTS, and so on.
- *   The grid covers LB_CELL_PARTS columns elements: a thread sums one (part, column), and
- *   neighbours share a row. Cost: it reads every element of from once. */
+ *   A thread sums one (part, column), and neighbours share a row. */
 template <class T>
 __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows, int64_t columns)
 {
@@ -128,8 +123,7 @@ __global__ void part_sums_kernel(inside_t<T> *parts, const T *from, int64_t rows
 }
 
 /* total_kernel: sums parts [LB_CELL_PARTS, columns] R into `to` [columns] T, and writes the same to
- * `also` [columns] T unless that is NULL.
- *   The grid covers the columns: a thread adds one of them. Cost: it reads every part once. */
+ * `also` [columns] T unless that is NULL. A thread adds one column. */
 template <class T>
 __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t columns)
 {
@@ -144,9 +138,8 @@ __global__ void total_kernel(T *to, T *also, const inside_t<T> *parts, int64_t c
         also[column] = convert_to_storage<T>(sum);
 }
 
-/* zero_tails_kernel: sets data [T, B, width] to zero where t >= lengths[b].
- *   The grid covers count = T B width elements: a thread has one of them. Cost: it writes one T per
- *   element that it sets. */
+/* zero_tails_kernel: sets data [T, B, width] to zero where t >= lengths[b]. count = T B width: a
+ * thread has one element. */
 template <class T>
 __global__ void zero_tails_kernel(T *data, const int32_t *lengths, int64_t batch, int64_t width,
                                   int64_t count)
@@ -177,9 +170,8 @@ template <enum lb_elementwise_op OP, class R> __device__ inline R apply(R a, R b
     }
 }
 
-/* elementwise_kernel: to [count] = op(a [count], b [count]); b is NULL where op takes a alone.
- *   The grid covers count elements, one per thread. Cost per element: it reads
- *   one or two R and writes one. */
+/* elementwise_kernel: to [count] = op(a [count], b [count]), one element per thread; b is NULL
+ * where op takes a alone. */
 template <enum lb_elementwise_op OP, class R>
 __global__ void elementwise_kernel(R *to, const R *a, const R *b, int64_t count)
 {
@@ -189,9 +181,7 @@ __global__ void elementwise_kernel(R *to, const R *a, const R *b, int64_t count)
 }
 
 /* broadcast_kernel: to [rows, columns] = op(from [rows, columns], vector), where the vector is
- * [rows] with per_row, else [columns].
- *   The grid covers count = rows columns elements, one per thread. Cost per
- *   element: it reads one R and writes one. */
+ * [rows] with per_row, else [columns]. A thread has one of the count = rows columns elements. */
 template <enum lb_elementwise_op OP, bool per_row, class R>
 __global__ void broadcast_kernel(R *to, const R *from, const R *vector, int64_t columns,
                                  int64_t count)
@@ -201,9 +191,8 @@ __global__ void broadcast_kernel(R *to, const R *from, const R *vector, int64_t 
         to[index] = apply<OP, R>(from[index], vector[per_row ? index / columns : index % columns]);
 }
 
-/* add_row_sums_kernel: adds to `to` [columns] the sums of `from` [rows, columns] over its rows.
- *   The grid covers the columns, one per thread. Cost: it reads every element of
- *   from once. */
+/* add_row_sums_kernel: adds to `to` [columns] the sums of `from` [rows, columns] over its rows, one
+ * column per thread. */
 template <class R>
 __global__ void add_row_sums_kernel(R *to, const R *from, int64_t rows, int64_t columns)
 {
@@ -216,10 +205,8 @@ __global__ void add_row_sums_kernel(R *to, const R *from, int64_t rows, int64_t 
     to[column] = sum;
 }
 
-/* select_rows_kernel: copies batch rows that have not ended and fills the others. struct
- * lb_elementwise_select has the shapes.
- *   The grid covers rows columns elements, one per thread. Cost per element: it
- *   reads one T and writes one. */
+/* select_rows_kernel: copies batch rows that have not ended and fills the others, one element per
+ * thread. struct lb_elementwise_select has the shapes. */
 template <class T> __global__ void select_rows_kernel(struct lb_elementwise_select p)
 {
     int64_t index = thread_index();

@@ -20,8 +20,8 @@ template <> __device__ inline uint32_t rounded<uint32_t>(uint32_t bits, bool tf3
 }
 
 /* pack_kernel: packed [elements] = elements of matrix [4, H, columns], or zero.
- *   The grid covers the elements, one per thread. No shared memory. Cost per element: one is read
- *   and one is written, and some 100 integer instructions find its place. */
+ *   Cost per element: one is read and one is written, and some 100 integer instructions find its
+ *   place. */
 template <class Bits>
 __global__ void pack_kernel(Bits *packed, const Bits *matrix, lb_weight_layout layout)
 {
@@ -32,8 +32,7 @@ __global__ void pack_kernel(Bits *packed, const Bits *matrix, lb_weight_layout l
     packed[index] = source < 0 ? Bits(0) : rounded<Bits>(matrix[source], layout.tf32);
 }
 
-/* pack_biases_kernel: packed [4H] R = b_ih + b_hh [4H] T.
- *   The grid covers the elements, one per thread. No shared memory. */
+/* pack_biases_kernel: packed [4H] R = b_ih + b_hh [4H] T. */
 template <class T>
 __global__ void pack_biases_kernel(lb_cell::inside_t<T> *packed, const T *b_ih, const T *b_hh,
                                    lb_weight_layout layout)
@@ -46,8 +45,7 @@ __global__ void pack_biases_kernel(lb_cell::inside_t<T> *packed, const T *b_ih, 
 }
 
 /* unpack_kernel: matrix [4, H, columns] To = packed [elements] From; `also` gets the same unless it
- * is NULL.
- *   The grid covers the elements, one per thread. No shared memory. Cost as pack_kernel. */
+ * is NULL. Cost as pack_kernel. */
 template <class From, class To>
 __global__ void unpack_kernel(To *matrix, To *also, const From *packed, lb_weight_layout layout)
 {
