@@ -1,6 +1,7 @@
 /* Chooses plans of the fused implementation by measurement, and keeps results for later runs. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/given_files.h"
@@ -8,7 +9,6 @@
 #include "device/timer.h"
 #include "device/weight_packing.h"
 #include "impls/fused/fused.h"
-#include "stats/order_stats.h"
 
 enum { SAMPLES = 5, STEPS = 64 /* maximum in the shorter of two timed runs */ };
 
@@ -128,6 +128,12 @@ static enum lb_status run_once(void *user, struct lb_error *err)
     return family->launch(&t->plan.kernel, args, stream, err);
 }
 
+static int by_size(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
 /* Runs of one length, launched or replayed as in the case. */
 struct timed_length {
     int64_t steps;
@@ -146,8 +152,8 @@ static void set_steps(struct trial *t, int64_t steps)
 static double step_by_difference(struct timed_length lengths[2])
 {
     for (int k = 0; k < 2; k++)
-        lb_sort(lengths[k].ns, SAMPLES);
-    double few = lb_median(lengths[0].ns, SAMPLES), many = lb_median(lengths[1].ns, SAMPLES);
+        qsort(lengths[k].ns, SAMPLES, sizeof(*lengths[k].ns), by_size);
+    double few = lengths[0].ns[SAMPLES / 2], many = lengths[1].ns[SAMPLES / 2];
     return many > few ? (many - few) / (double)(lengths[1].steps - lengths[0].steps)
                       : many / (double)lengths[1].steps;
 }
