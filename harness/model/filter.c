@@ -7,33 +7,18 @@
 
 #include "model/case.h"
 
-enum code {
-    MULTIPLY,
-    DIVIDE,
-    REMAINDER,
-    ADD,
-    SUBTRACT,
-    LESS,
-    LESS_EQUAL,
-    GREATER,
-    GREATER_EQUAL,
-    EQUAL,
-    NOT_EQUAL,
-    AND,
-    OR
-};
-
 /* Binary operators. A higher level binds more tightly. A text that begins with another one, such as
  * <= and <, stands before it. */
 static const struct operation {
     const char *text;
     int level;
-    enum code code;
+    char code; /* the operator, or with `negates` the one whose result it turns round */
+    bool negates;
 } operations[] = {
-    {"||", 1, OR},         {"&&", 2, AND},           {"==", 3, EQUAL},   {"!=", 3, NOT_EQUAL},
-    {"<=", 4, LESS_EQUAL}, {">=", 4, GREATER_EQUAL}, {"<", 4, LESS},     {">", 4, GREATER},
-    {"+", 5, ADD},         {"-", 5, SUBTRACT},       {"*", 6, MULTIPLY}, {"/", 6, DIVIDE},
-    {"%", 6, REMAINDER},
+    {"||", 1, '|', false}, {"&&", 2, '&', false}, {"==", 3, '=', false}, {"!=", 3, '=', true},
+    {"<=", 4, '>', true},  {">=", 4, '<', true},  {"<", 4, '<', false},  {">", 4, '>', false},
+    {"+", 5, '+', false},  {"-", 5, '-', false},  {"*", 6, '*', false},  {"/", 6, '/', false},
+    {"%", 6, '%', false},
 };
 
 enum { MAX_DEPTH = 64 }; /* of nested parentheses and unary operators */
@@ -60,35 +45,31 @@ static void skip_blanks(struct reader *r)
 }
 
 /* Sets *a to *a op b. Returns what is wrong, or NULL. */
-static const char *apply(enum code code, int64_t *a, int64_t b)
+static const char *apply(char code, int64_t *a, int64_t b)
 {
-    static const char overflow[] = "overflow";
-    if ((code == DIVIDE || code == REMAINDER) && b == 0)
+    bool overflow = false;
+    if ((code == '/' || code == '%') && b == 0)
         return "division by zero";
     switch (code) {
-    case MULTIPLY: return __builtin_mul_overflow(*a, b, a) ? overflow : NULL;
-    case ADD: return __builtin_add_overflow(*a, b, a) ? overflow : NULL;
-    case SUBTRACT: return __builtin_sub_overflow(*a, b, a) ? overflow : NULL;
-    case DIVIDE:
-        if (*a == INT64_MIN && b == -1)
-            return overflow;
-        *a /= b;
+    case '*': overflow = __builtin_mul_overflow(*a, b, a); break;
+    case '+': overflow = __builtin_add_overflow(*a, b, a); break;
+    case '-': overflow = __builtin_sub_overflow(*a, b, a); break;
+    case '/':
+        overflow = *a == INT64_MIN && b == -1;
+        *a = overflow ? 0 : *a / b;
         break;
-    case REMAINDER: *a = b == -1 ? 0 : *a % b; break;
-    case LESS: *a = *a < b; break;
-    case LESS_EQUAL: *a = *a <= b; break;
-    case GREATER: *a = *a > b; break;
-    case GREATER_EQUAL: *a = *a >= b; break;
-    case EQUAL: *a = *a == b; break;
-    case NOT_EQUAL: *a = *a != b; break;
-    case AND: *a = *a && b; break;
-    case OR: *a = *a || b; break;
+    case '%': *a = b == -1 ? 0 : *a % b; break;
+    case '<': *a = *a < b; break;
+    case '>': *a = *a > b; break;
+    case '=': *a = *a == b; break;
+    case '&': *a = *a && b; break;
+    case '|': *a = *a || b; break;
     }
-    return NULL;
+    return overflow ? "overflow" : NULL;
 }
 
 /* Sets *a to *a op b, where the operator stands at that place. */
-static enum lb_status evaluate(const struct reader *r, const char *at, enum code code, int64_t *a,
+static enum lb_status evaluate(const struct reader *r, const char *at, char code, int64_t *a,
                                int64_t b)
 {
     const char *wrong = apply(code, a, b);
@@ -154,7 +135,7 @@ static enum lb_status read_unary(struct reader *r, int64_t *value)
         r->at++;
         LB_CHECK(read_unary(r, &operand));
         *value = 0;
-        LB_CHECK(evaluate(r, start, *start == '!' ? EQUAL : SUBTRACT, value, operand));
+        LB_CHECK(evaluate(r, start, *start == '!' ? '=' : '-', value, operand));
     } else {
         LB_CHECK(read_operand(r, value));
     }
@@ -182,11 +163,12 @@ static enum lb_status read_binary(struct reader *r, int level, int64_t *value)
         const char *start = r->at;
         const bool skipped = r->skipped;
         int64_t right;
-        r->skipped |= (op->code == AND && !*value) || (op->code == OR && *value);
+        r->skipped |= (op->code == '&' && !*value) || (op->code == '|' && *value);
         r->at += strlen(op->text);
         LB_CHECK(read_binary(r, op->level + 1, &right));
         r->skipped = skipped;
         LB_CHECK(evaluate(r, start, op->code, value, right));
+        *value = op->negates ? !*value : *value;
     }
     return LB_OK;
 }
