@@ -64,20 +64,6 @@ static bool is_chance(const double *values, size_t n, double observed, double *s
     return at_least > SIGNIFICANCE * (PERMUTATIONS + 1);
 }
 
-/* Finds the change point of one segment; false when it has none. */
-static bool find_split(const double *values, size_t n, double least_shift, double *scratch,
-                       size_t *split)
-{
-    if (n < 2 * LB_CHANGE_MIN_SEGMENT)
-        return false;
-    double observed = best_split(values, n, split);
-    if (is_chance(values, n, observed, scratch))
-        return false;
-    double before = lb_median_of(values, *split, scratch);
-    double after = lb_median_of(values + *split, n - *split, scratch);
-    return fabs(after - before) >= least_shift;
-}
-
 /* A search in a series: what it was given, and the change points found so far. */
 struct search {
     const double *values;
@@ -89,9 +75,16 @@ struct search {
 /* Searches the values from first to before end, and both parts where it finds a split. */
 static void find_changes(struct search *search, size_t first, size_t end)
 {
-    size_t split;
-    if (!find_split(search->values + first, end - first, search->least_shift, search->scratch,
-                    &split))
+    const double *values = search->values + first;
+    size_t n = end - first, split;
+    if (n < 2 * LB_CHANGE_MIN_SEGMENT)
+        return;
+    double observed = best_split(values, n, &split);
+    if (is_chance(values, n, observed, search->scratch))
+        return;
+    double before = lb_median_of(values, split, search->scratch);
+    double after = lb_median_of(values + split, n - split, search->scratch);
+    if (fabs(after - before) < search->least_shift)
         return;
     find_changes(search, first, first + split);
     search->points[search->count++] = first + split;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static int compare_doubles(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -71,19 +73,12 @@ enum lb_status lb_quantile_interval(const double *sorted, size_t n, double p, do
 
 double lb_mad(const double *sorted, size_t n)
 {
-    /* On both sides the deviations grow outwards from the median, so merging the two sides yields
-     * them in ascending order; their median is in the middle of the merge. */
-    double middle = lb_median(sorted, n), before = NAN, deviation = NAN;
-    size_t left = n / 2, right = n / 2; /* [0, left) and [right, n) are not merged yet */
-    for (size_t taken = 0; taken <= n / 2 && n > 0; taken++) {
-        double down = left > 0 ? middle - sorted[left - 1] : INFINITY;
-        double up = right < n ? sorted[right] - middle : INFINITY;
-        before = deviation;
-        deviation = fabs(down < up ? down : up);
-        if (down < up)
-            left--;
-        else
-            right++;
-    }
-    return n % 2 ? deviation : before + (deviation - before) / 2;
+    double middle = lb_median(sorted, n);
+    double *deviations = lb_needed(malloc((n + 1) * sizeof(*deviations)));
+    for (size_t i = 0; i < n; i++)
+        deviations[i] = fabs(sorted[i] - middle);
+    lb_sort(deviations, n);
+    middle = lb_median(deviations, n);
+    free(deviations);
+    return middle;
 }
