@@ -70,22 +70,14 @@ static enum lb_status read_number(struct reader *r, const char *what, int64_t mi
     return LB_OK;
 }
 
-static enum lb_status add_steps(const struct reader *r, int64_t first, int64_t last, int64_t step)
-{
-    uint64_t steps = (uint64_t)(last - first) / (uint64_t)step;
-    if (steps >= LB_AXIS_MAX_VALUES - r->axis->count)
-        return refuse(r, "more than %d values", LB_AXIS_MAX_VALUES);
-    for (uint64_t k = 0; k <= steps; k++)
-        LB_CHECK(append(r, first + (int64_t)k * step));
-    return LB_OK;
-}
-
-static enum lb_status add_powers(const struct reader *r, int64_t first, int64_t last,
-                                 int64_t factor)
+/* Adds first, and what adding step ('+') or multiplying by it ('x') makes of it, up to last. */
+static enum lb_status add_range(const struct reader *r, int64_t first, int64_t last, char kind,
+                                int64_t step)
 {
     bool overflow = false;
     for (int64_t value = first; !overflow && value <= last;
-         overflow = __builtin_mul_overflow(value, factor, &value))
+         overflow = kind == '+' ? __builtin_add_overflow(value, step, &value)
+                                : __builtin_mul_overflow(value, step, &value))
         LB_CHECK(append(r, value));
     return LB_OK;
 }
@@ -111,36 +103,27 @@ static enum lb_status add_number(struct reader *r)
                       "%" PRId64 ":%" PRId64 ":x2 multiplies",
                       first, last, first, last);
     r->at += 2;
-    if (kind == '+')
-        LB_CHECK(read_number(r, "step", 1, INT64_MAX, &step));
-    else
-        LB_CHECK(read_number(r, "factor", 2, INT64_MAX, &step));
+    LB_CHECK(kind == '+' ? read_number(r, "step", 1, INT64_MAX, &step)
+                         : read_number(r, "factor", 2, INT64_MAX, &step));
     if (*r->at == ':')
         return refuse(r, "':' after a range: write 64:512:+64 or 64:1024:x2, commas between");
-    return kind == '+' ? add_steps(&start, first, last, step)
-                       : add_powers(&start, first, last, step);
-}
-
-static enum lb_status refuse_word(const struct reader *r, size_t length)
-{
-    char word[64];
-    struct lb_hint hint = {0};
-    snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
-    for (size_t i = 0; r->info->words[i]; i++)
-        lb_hint_add(&hint, word, r->info->words[i]);
-    return refuse(r, "there is no '%s'; %s", word, hint.text);
+    return add_range(&start, first, last, kind, step);
 }
 
 static enum lb_status add_word(struct reader *r)
 {
     size_t length = strcspn(r->at, ",");
+    char word[64];
+    struct lb_hint hint = {0};
+    snprintf(word, sizeof(word), "%.*s", (int)(length < 63 ? length : 63), r->at);
     for (size_t i = 0; r->info->words[i]; i++) {
-        if (strlen(r->info->words[i]) == length && memcmp(r->info->words[i], r->at, length) == 0) {
+        if (strcmp(r->info->words[i], word) == 0) {
             r->at += length;
             return append(r, (int64_t)i);
         }
+        lb_hint_add(&hint, word, r->info->words[i]);
     }
-    return refuse_word(r, length);
+    return refuse(r, "there is no '%s'; %s", word, hint.text);
 }
 
 enum lb_status lb_axis_add(struct lb_axis *axis, const struct lb_axis_info *info, const char *text,

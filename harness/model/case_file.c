@@ -56,11 +56,6 @@ enum lb_status lb_case_list_add(struct lb_case_list *list, const char *source, c
     return LB_OK;
 }
 
-static bool is_blank(char ch)
-{
-    return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
-}
-
 /* Reads one line of the last source, with its newline; changes text. */
 static enum lb_status read_line(struct lb_case_list *list, size_t number, char *text,
                                 struct lb_error *err)
@@ -74,7 +69,7 @@ static enum lb_status read_line(struct lb_case_list *list, size_t number, char *
         text += 3;
     text[strcspn(text, "#")] = '\0';
     char *start = text + strspn(text, " \t\r\n"), *end = start + strlen(start);
-    while (end > start && is_blank(end[-1]))
+    while (end > start && strchr(" \t\r\n", end[-1]))
         *--end = '\0';
     if (start == end)
         return LB_OK;
