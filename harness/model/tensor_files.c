@@ -85,6 +85,15 @@ static enum lb_status read_header(struct source *source, size_t at, size_t bytes
                          source->header ? "it is no object" : why.text);
 }
 
+/* One element of a file, whose data need not be aligned. */
+static double load_element(enum lb_dtype dtype, const unsigned char *at)
+{
+    double aligned, value;
+    memcpy(&aligned, at, lb_dtype_size(dtype));
+    lb_load(dtype, &aligned, &value, 1);
+    return value;
+}
+
 /* ---- .npy ---------------------------------------------------------------------------------------
  */
 
@@ -166,9 +175,7 @@ static enum lb_status take_values(const struct source *source, bool batch_first,
     for (size_t i = 0; i < count; i++) {
         size_t row = i / W, t = row / B, b = row % B;
         size_t from = ((batch_first ? b * T + t : row) * W + i % W) * size;
-        double element; /* a copy, because the data in the file need not be aligned */
-        memcpy(&element, source->bytes + source->header_end + from, size);
-        lb_load(source->dtype, &element, &file->values[i], 1);
+        file->values[i] = load_element(source->dtype, source->bytes + source->header_end + from);
         if (!isfinite(file->values[i]))
             return lb_fail(err, LB_INVALID,
                            "%s: the element of t %zu, b %zu, column %zu is not finite",
@@ -259,7 +266,7 @@ bool lb_inputs_fit(const struct lb_sequence_file *file, const struct lb_problem 
 /* ---- safetensors --------------------------------------------------------------------------------
  */
 
-/* One tensor of the file. */
+/* One tensor of the file; data is NULL where there is none of that name. */
 struct tensor {
     enum lb_dtype dtype;
     size_t dimensions;
@@ -281,17 +288,15 @@ static bool read_dtype(const char *name, enum lb_dtype *dtype)
     return false;
 }
 
-/* LB_OK with *found false when there is no tensor of that name. */
-static enum lb_status find_tensor(const struct source *source, const char *name, bool *found,
+static enum lb_status find_tensor(const struct source *source, const char *name,
                                   struct tensor *tensor, struct lb_error *err)
 {
     const json_t *header = json_object_get(source->header, name), *shape, *offsets;
     const char *dtype = json_string_value(json_object_get(header, "dtype"));
     json_int_t begin, end, count = 1;
-    *found = header != NULL;
+    *tensor = (struct tensor){.shape = {1, 1}};
     if (!header)
         return LB_OK;
-    *tensor = (struct tensor){.shape = {1, 1}};
     shape = json_object_get(header, "shape");
     offsets = json_object_get(header, "data_offsets");
     tensor->dimensions = json_array_size(shape);
@@ -360,16 +365,15 @@ static enum lb_status find_sizes(struct source *source, struct lb_weights_file *
                                  struct lb_error *err)
 {
     char name[400];
-    struct tensor tensor;
-    bool found;
+    struct tensor tensor, next;
     tensor_name(source, LB_W_IH, 0, 0, name, sizeof(name));
-    LB_CHECK(find_tensor(source, name, &found, &tensor, err));
-    if (!found && source->prefix[0]) { /* "encoder.lstm" may stand for "encoder.lstm." */
+    LB_CHECK(find_tensor(source, name, &tensor, err));
+    if (!tensor.data && source->prefix[0]) { /* "encoder.lstm" may stand for "encoder.lstm." */
         source->dot = ".";
         tensor_name(source, LB_W_IH, 0, 0, name, sizeof(name));
-        LB_CHECK(find_tensor(source, name, &found, &tensor, err));
+        LB_CHECK(find_tensor(source, name, &tensor, err));
     }
-    if (!found)
+    if (!tensor.data)
         return no_lstm(source, name, err);
     if (tensor.dimensions != 2 || tensor.shape[0] % 4 != 0)
         return lb_fail(err, LB_INVALID, "%s: tensor %s: its shape must be [4H, I]", source->path,
@@ -377,13 +381,12 @@ static enum lb_status find_sizes(struct source *source, struct lb_weights_file *
     file->hidden = tensor.shape[0] / 4;
     file->input = tensor.shape[1];
     tensor_name(source, LB_W_IH, 0, 1, name, sizeof(name));
-    LB_CHECK(find_tensor(source, name, &found, &tensor, err));
-    file->directions = found ? 2 : 1;
-    for (file->layers = 1, found = true; found && file->layers < MOST_LAYERS; file->layers++) {
-        tensor_name(source, LB_W_IH, file->layers, 0, name, sizeof(name));
-        LB_CHECK(find_tensor(source, name, &found, &tensor, err));
-    }
-    file->layers--;
+    LB_CHECK(find_tensor(source, name, &next, err));
+    file->directions = next.data ? 2 : 1;
+    do {
+        tensor_name(source, LB_W_IH, ++file->layers, 0, name, sizeof(name));
+        LB_CHECK(find_tensor(source, name, &next, err));
+    } while (next.data && file->layers < MOST_LAYERS);
     return LB_OK;
 }
 
@@ -391,23 +394,21 @@ static enum lb_status find_sizes(struct source *source, struct lb_weights_file *
 static enum lb_status take_tensor(const struct source *source, struct lb_weights_file *file,
                                   enum lb_weight kind, size_t layer_dir, struct lb_error *err)
 {
-    struct lb_problem sizes = {.input = file->input,
-                               .hidden = file->hidden,
-                               .layers = file->layers,
-                               .directions = file->directions};
     int64_t layer = (int64_t)layer_dir / file->directions;
     int64_t rows = 4 * file->hidden, columns = 1;
-    bool found, bias = kind == LB_B_IH || kind == LB_B_HH;
+    bool bias = kind == LB_B_IH || kind == LB_B_HH;
     struct tensor tensor;
     char name[400];
     if (!bias)
-        columns = kind == LB_W_IH ? lb_layer_input(&sizes, layer) : file->hidden;
+        columns = kind == LB_W_HH ? file->hidden
+                  : layer == 0    ? file->input
+                                  : file->directions * file->hidden;
     tensor_name(source, kind, layer, (int64_t)layer_dir % file->directions, name, sizeof(name));
-    LB_CHECK(find_tensor(source, name, &found, &tensor, err));
-    if (!found && !bias)
+    LB_CHECK(find_tensor(source, name, &tensor, err));
+    if (!tensor.data && !bias)
         return lb_fail(err, LB_INVALID, "%s: there is no tensor %s", source->path, name);
-    if (found && (tensor.dimensions != (bias ? 1u : 2u) || tensor.shape[0] != rows ||
-                  tensor.shape[1] != columns))
+    if (tensor.data && (tensor.dimensions != (bias ? 1u : 2u) || tensor.shape[0] != rows ||
+                        tensor.shape[1] != columns))
         return lb_fail(err, LB_INVALID,
                        bias ? "%s: tensor %s: its shape must be [%lld]"
                             : "%s: tensor %s: its shape must be [%lld, %lld]",
@@ -416,16 +417,13 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
     file->values[kind][layer_dir] = values;
     if (!values)
         return lb_fail(err, LB_OOM, "%s: out of memory", source->path);
-    for (int64_t i = 0; found && i < rows * columns; i++) {
-        double element; /* aligned, as the file's data need not be */
-        size_t size = lb_dtype_size(tensor.dtype);
-        memcpy(&element, (const char *)tensor.data + (size_t)i * size, size);
-        lb_load(tensor.dtype, &element, &values[i], 1);
-    }
-    for (int64_t i = 0; i < rows * columns; i++)
+    for (int64_t i = 0; tensor.data && i < rows * columns; i++) {
+        values[i] =
+            load_element(tensor.dtype, tensor.data + (size_t)i * lb_dtype_size(tensor.dtype));
         if (!isfinite(values[i]))
             return lb_fail(err, LB_INVALID, "%s: tensor %s: element %lld is not finite",
                            source->path, name, (long long)i);
+    }
     file->hash = lb_hash_bytes(file->hash, values, (size_t)(rows * columns) * sizeof(*values));
     return LB_OK;
 }
