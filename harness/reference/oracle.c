@@ -12,9 +12,6 @@ static double sigmoid(double v)
 
 #define real                            double
 #define LSTM                            lb_oracle
-#define SIGMOID(v)                      sigmoid(v)
-#define TANH(v)                         tanh(v)
-#define SQRT(v)                         sqrt(v)
 #define GATE_RELU(net, a)               ((a) > 0 ? (a) : 0)
 #define GATE_SLOPE(net, g)              ((g) > 0 ? 1 : 0)
 #define CELL_SLOPE(net, c, kept, added) ((c) > 0 ? 1 : 0)
@@ -41,11 +38,12 @@ static size_t times(size_t a, size_t b, size_t c)
 
 struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
 {
-    size_t I = (size_t)problem->input, H = (size_t)problem->hidden, D = (size_t)problem->directions;
-    size_t P = (size_t)lb_h_size(problem), B = (size_t)problem->batch;
+    size_t input = (size_t)problem->input, H = (size_t)problem->hidden;
+    size_t D = (size_t)problem->directions, P = (size_t)lb_h_size(problem);
+    size_t B = (size_t)problem->batch;
     size_t layer_dirs = times((size_t)problem->layers, D, 1), y_width = times(D, P, 1);
-    size_t rows = times((size_t)problem->seq_len, B, 1), widest = I > y_width ? I : y_width;
-    size_t first = 2 * (I + P) + 1, later = 2 * (y_width + P) + 1;
+    size_t rows = times((size_t)problem->seq_len, B, 1), widest = input > y_width ? input : y_width;
+    size_t first = 2 * (input + P) + 1, later = 2 * (y_width + P) + 1;
     bool trains = lb_trains(problem), backward = lb_has_backward(problem);
     bool projects = problem->cell == LB_CELL_PROJECTION;
     bool drops = problem->cell == LB_CELL_RECURRENT_DROPOUT;
@@ -54,7 +52,7 @@ struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
     return (struct lb_lstm_counts){
         .weights = times(4 * D, H, first) + times(4 * (layer_dirs - D), H, later) +
                    times(projects ? 2 : 1, layer_dirs, lb_cell_weight_count(problem)),
-        .x = times(rows, I, 1),
+        .x = times(rows, input, 1),
         .state = times(layer_dirs, B, H),
         .h = times(layer_dirs, B, P),
         .y = times((size_t)problem->layers, rows, y_width),

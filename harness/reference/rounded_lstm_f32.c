@@ -53,7 +53,6 @@ static float sigmoid(float v)
 
 #define EVALUATE          lb_rounded_f32
 #define real              float
-#define SIGMOID(v)        sigmoid(v)
 #define STORED(net, v)    stored((net)->problem.dtype, v)
 #define OPERAND(net, v)   operand(&(net)->problem, (net)->arithmetic, v)
 #define CELL(net, v)      ((net)->arithmetic != LB_PLAIN ? stored((net)->problem.dtype, v) : (v))

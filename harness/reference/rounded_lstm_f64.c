@@ -26,7 +26,6 @@ static void quantise(const struct rounded *net, const double *weights);
 
 #define EVALUATE               lb_rounded_f64
 #define real                   double
-#define SIGMOID(v)             sigmoid(v)
 #define STORED(net, v)         (v)
 #define OPERAND(net, v)        operand(&(net)->problem, v)
 #define CELL(net, v)           (v)
