@@ -197,7 +197,7 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
               c->launch == LB_GRAPH ? ", CUDA graph" : "",
               c->cache == LB_COLD ? ", cold caches" : "");
     if (c->timing != LB_ISOLATED)
-        lb_append(rest, sizeof(rest), ", %s", lb_timing_name(c->timing));
+        lb_append(rest, sizeof(rest), ", %s", lb_axis_word(c, LB_AXIS_TIMING));
     if (c->rate > 0)
         lb_append(rest, sizeof(rest), " of %d calls per second", c->rate);
     if (c->instances > 1)

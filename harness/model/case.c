@@ -56,39 +56,24 @@ static const enum lb_axis_id text_order[LB_AXIS_COUNT] = {
     LB_AXIS_RAGGED,  LB_AXIS_ACT,        LB_AXIS_CELL,      LB_AXIS_LAUNCH, LB_AXIS_CACHE,
     LB_AXIS_TIMING,  LB_AXIS_RATE,       LB_AXIS_INSTANCES, LB_AXIS_THREADS};
 
+/* Machines are little-endian, and no field is negative, so fields of 1, 4 and 8 bytes are alike. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "a number begins with its low bytes");
+
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value)
 {
-    void *field = (char *)c + lb_axis_table[axis].offset;
-    size_t size = lb_axis_table[axis].size;
-    int32_t word = (int32_t)value;
-    uint8_t byte = (uint8_t)value;
-    memcpy(field, size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, size);
+    memcpy((char *)c + lb_axis_table[axis].offset, &value, lb_axis_table[axis].size);
 }
 
 int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis)
 {
-    const void *field = (const char *)c + lb_axis_table[axis].offset;
-    size_t size = lb_axis_table[axis].size;
-    int64_t value;
-    int32_t word;
-    uint8_t byte;
-    memcpy(size == 8 ? (void *)&value : size == 4 ? (void *)&word : (void *)&byte, field, size);
-    return size == 8 ? value : size == 4 ? word : byte;
+    int64_t value = 0;
+    memcpy(&value, (const char *)c + lb_axis_table[axis].offset, lb_axis_table[axis].size);
+    return value;
 }
 
-const char *lb_launch_name(enum lb_launch launch)
+const char *lb_axis_word(const struct lb_case *c, enum lb_axis_id axis)
 {
-    return launches[launch];
-}
-
-const char *lb_cache_name(enum lb_cache cache)
-{
-    return caches[cache];
-}
-
-const char *lb_timing_name(enum lb_timing timing)
-{
-    return timings[timing];
+    return lb_axis_table[axis].words[lb_axis_get(c, axis)];
 }
 
 struct lb_case lb_case_defaults(void)
@@ -138,11 +123,11 @@ enum lb_status lb_case_check(const struct lb_case *c, struct lb_error *err)
                        "infer, one direction and full lengths");
     if (c->rate != 0 && c->timing != LB_STREAMING)
         return lb_fail(err, LB_INVALID, "a rate goes with timing stream, not %s",
-                       lb_timing_name(c->timing));
+                       lb_axis_word(c, LB_AXIS_TIMING));
     if (c->instances > 1 && (c->timing != LB_STREAMING || c->cache == LB_COLD))
         return lb_fail(err, LB_INVALID,
                        "several instances go with timing stream and hot caches, not %s and %s",
-                       lb_timing_name(c->timing), lb_cache_name(c->cache));
+                       lb_axis_word(c, LB_AXIS_TIMING), lb_axis_word(c, LB_AXIS_CACHE));
     return LB_OK;
 }
 
@@ -404,9 +389,12 @@ done:
 
 /* ---- Printing. ------------------------------------------------------------------------------ */
 
-static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
+size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
 {
     const struct lb_case defaults = lb_case_defaults();
+    text[0] = '\0';
+    if (c->impl[0])
+        lb_append(text, LB_CASE_ID_SIZE, "%s%s%s/", c->impl, c->variant[0] ? ":" : "", c->variant);
     for (size_t i = 0; i < LB_AXIS_COUNT; i++) {
         enum lb_axis_id axis = text_order[i];
         const struct lb_axis_info *info = &lb_axis_table[axis];
@@ -420,20 +408,12 @@ static void add_problem(char text[LB_CASE_ID_SIZE], const struct lb_case *c)
         else
             lb_append(text, LB_CASE_ID_SIZE, "%s%s%" PRId64, separator, info->text, value);
     }
+    return strlen(text);
 }
 
 size_t lb_case_print_problem(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
 {
-    text[0] = '\0';
-    add_problem(text, c);
-    return strlen(text);
-}
-
-size_t lb_case_print(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
-{
-    text[0] = '\0';
-    if (c->impl[0])
-        lb_append(text, LB_CASE_ID_SIZE, "%s%s%s/", c->impl, c->variant[0] ? ":" : "", c->variant);
-    add_problem(text, c);
-    return strlen(text);
+    struct lb_case problem = *c;
+    problem.impl[0] = '\0';
+    return lb_case_print(&problem, text);
 }

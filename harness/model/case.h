@@ -43,10 +43,6 @@ struct lb_case {
                       threads */
 };
 
-const char *lb_launch_name(enum lb_launch launch); /* "stream", "graph" */
-const char *lb_cache_name(enum lb_cache cache);    /* "hot", "cold" */
-const char *lb_timing_name(enum lb_timing timing); /* "isolated", "batched", "stream" */
-
 /* The axes of a command line, in the order in which a plan takes their values. Each sets one field
  * of a case. */
 enum lb_axis_id {
@@ -78,7 +74,7 @@ struct lb_axis_info {
     const char *text;         /* what a case text has before the value: "B", "act-"; or "" */
     const char *const *words; /* NULL-terminated, in the order of the field's enum; NULL: numbers */
     int64_t max;              /* numbers from 1 to max are allowed */
-    size_t offset, size;      /* of the field in struct lb_case: 8 or 4 bytes signed, or 1 byte */
+    size_t offset, size;      /* of the field in struct lb_case: 8, 4 or 1 bytes */
 };
 
 extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
@@ -86,6 +82,9 @@ extern const struct lb_axis_info lb_axis_table[LB_AXIS_COUNT];
 /* The field of a case that an axis sets, as a number: a size, or the value of an enum. */
 int64_t lb_axis_get(const struct lb_case *c, enum lb_axis_id axis);
 void lb_axis_set(struct lb_case *c, enum lb_axis_id axis, int64_t value);
+
+/* The word of an axis of words that a case has: "graph" of LB_AXIS_LAUNCH. */
+const char *lb_axis_word(const struct lb_case *c, enum lb_axis_id axis);
 
 /* Which fields a case text gave, so that the axes of a command line fill in only the others. T, B
  * and H are always given. The cell, by its word or by the size P, gives the projection too. */
