@@ -110,17 +110,13 @@ enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_imp
                        impl_entry->name);
     registry->impl_entries =
         lb_room(registry->impl_entries, registry->count, sizeof(*registry->impl_entries));
-    registry->impl_entries[registry->count++] = (struct lb_impl_entry){
-        .name = copy_text(impl_entry->name),
-        .summary = copy_text(impl_entry->summary),
-        .absent = copy_text(impl_entry->absent),
-        .plugin = copy_text(impl_entry->plugin),
-        .variants = copy_variants(impl_entry->variants),
-        .memory = impl_entry->memory,
-        .traits = impl_entry->traits,
-        .impl = impl_entry->impl,
-        .library = impl_entry->library,
-    };
+    struct lb_impl_entry *added = &registry->impl_entries[registry->count++];
+    *added = *impl_entry;
+    added->name = copy_text(impl_entry->name);
+    added->summary = copy_text(impl_entry->summary);
+    added->absent = copy_text(impl_entry->absent);
+    added->plugin = copy_text(impl_entry->plugin);
+    added->variants = copy_variants(impl_entry->variants);
     return LB_OK;
 }
 
