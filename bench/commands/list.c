@@ -20,13 +20,14 @@ enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_ent
     if (impl_entry->absent)
         return lb_fail(why, LB_ABSENT, "%s", impl_entry->absent);
     const struct lb_device_info *device = lb_device_known(NULL);
+    struct lb_case_plan plan;
     struct lb_probe unused;
     bool crowded = impl_entry->memory == LB_HOST && (size_t)c->threads > lb_thread_pool_size();
     /* `create` refuses more threads than there are CPUs, and only a worker calls it, for a probe.
      * To a CPU that is assumed, those of this machine do not matter. */
     bool by_worker = crowded && !lb_cpu_assumed();
     if (impl_entry->impl && !probe && !by_worker)
-        return lb_case_supported(impl_entry->impl, c, available, why);
+        return lb_case_plan(impl_entry->impl, c, available, &plan, why);
     if (impl_entry->impl && impl_entry->memory == LB_DEVICE && device && device->modelled)
         return lb_case_probe(impl_entry->impl, c, available, NULL, probe, why);
     return lb_pool_probe(session->pool, impl_entry, c, !probe && by_worker ? &unused : probe, why);

@@ -49,7 +49,7 @@ enum lb_status lb_pool_add_plugin(struct lb_pool *pool, const char *path,
 enum lb_status lb_pool_libraries(struct lb_pool *pool, struct lb_registry *registry,
                                  json_t **libraries, struct lb_error *err);
 
-/* Asks a worker, which can call the implementation, whether the case can run (lb_case_supported)
+/* Asks a worker, which can call the implementation, whether the case can run (lb_case_plan)
  * or, when probe is not NULL, also what it would need (lb_case_probe). LB_FAILED when the worker
  * was lost while it answered, or can't load the plug-in any more. */
 enum lb_status lb_pool_probe(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,

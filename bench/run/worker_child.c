@@ -198,6 +198,7 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
 {
     struct lb_case c;
     const struct lb_impl *impl;
+    struct lb_case_plan plan;
     struct lb_probe probe = {0};
     const struct lb_run_observer observer = {.user = server, .phase = send_phase};
     bool probes = strcmp(lb_json_text(request, "op", NULL), "probe") == 0;
@@ -205,7 +206,7 @@ static enum lb_status serve_question(struct server *server, const json_t *reques
     LB_CHECK(find_impl(server, request, &c, probes, &impl, err));
     if (!probes) {
         send_phase(server, "supports");
-        return lb_case_supported(impl, &c, lb_host_available(), err);
+        return lb_case_plan(impl, &c, lb_host_available(), &plan, err);
     }
     LB_CHECK(lb_case_probe(impl, &c, lb_host_available(), &observer, &probe, err));
     const struct lb_sizes *sizes = &probe.sizes;

@@ -61,9 +61,9 @@ enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_s
     if (source == LB_BY_UPDATE)
         LB_CHECK(lb_packed_download(p, context->space, p->dtype, context->update.gradients,
                                     &context->results.gradients, err));
-    else if (lb_case_checks_gradients(context) && source == LB_BY_GRADIENTS_ALONE)
+    else if (lb_trains(&context->c->problem) && source == LB_BY_GRADIENTS_ALONE)
         LB_CHECK(fetch_gradients_alone(context, err));
-    else if (lb_case_checks_gradients(context))
+    else if (lb_trains(&context->c->problem))
         LB_CHECK(context->impl->gradients(context->self, &context->results.gradients, err));
     lb_loss_unscale(&context->plan.problem, context->loss_scale, &context->results);
     lb_case_note_peak(context);

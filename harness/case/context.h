@@ -8,7 +8,6 @@
 #include "case/call_checks.h"
 #include "case/options.h"
 #include "case/probe.h"
-#include "case/update.h"
 #include "device/host_memory.h"
 #include "device/timer.h"
 #include "host/process.h"
@@ -66,10 +65,9 @@ struct lb_case_context {
     int held[LB_TIMED_SETS]; /* which input set each buffer holds */
     int chunk;               /* the latest call's number in the stream; 0 where there is none */
     struct lb_stream_clock clock;
-    uint64_t order;  /* its last bit is the buffer that the next call reads */
-    int last_buffer; /* the buffer that the latest call read */
-    int last_set;    /* the input set that it held */
-    bool followed;   /* lb_case_call_after was called after it */
+    uint64_t order; /* its last bit is the buffer that the next call reads */
+    int last_set;   /* the input set that the latest call read, in tensors.buffer */
+    bool followed;  /* lb_case_call_after was called after it */
     struct lb_case_bits {
         uint64_t results;   /* hash of the verified results, in canonical form */
         uint64_t gradients; /* hash of the weight gradients alone */
@@ -89,7 +87,6 @@ struct lb_case_context {
     bool verified;                     /* both timed sets gave right results once */
     char low_precision[160];           /* a finding of check_results; "" when there is none */
     double slow_gradients; /* the time of gradients over that of a call; 0: no finding */
-    bool found_wrong;      /* the row has the verdict "wrong" and its reason */
 };
 
 /* ---- The steps. ---- */
@@ -219,9 +216,6 @@ enum lb_status lb_case_call_before(struct lb_case_context *context, bool checked
 /* The untimed work after a call that is checked: forward alone is followed by a backward, which
  * shows whether forward kept what that needs. */
 enum lb_status lb_case_call_after(struct lb_case_context *context, struct lb_error *err);
-
-/* Whether the results hold gradients, which all passes but infer give. */
-bool lb_case_checks_gradients(const struct lb_case_context *context);
 
 /* Fills everything that the pass must write with NaN, or a few places of it, so that the next check
  * finds what a call leaves unwritten. */

@@ -151,19 +151,6 @@ done:
     return st;
 }
 
-/* A dynamic loss scale is that of the timed inputs. Where new ones overflow at it, which in
- * training is a step that is skipped, half of it is tried. */
-static enum lb_status lower_loss_scale(struct lb_case_context *context, double *ns,
-                                       struct lb_error *err)
-{
-    while (lb_case_has_dynamic_scale(context) && context->loss_scale >= 2 &&
-           lb_gradients_non_finite(&context->c->problem, &context->results) > 0) {
-        LB_CHECK(lb_case_scale_inputs(context, context->loss_scale / 2, err));
-        LB_CHECK(call_on_new_set(context, ns, err));
-    }
-    return LB_OK;
-}
-
 /* Makes that call, or those of a stream, and compares its results with the oracle's. */
 static enum lb_status check_new_set(struct lb_case_context *context, double *ns,
                                     struct lb_error *err)
@@ -173,7 +160,13 @@ static enum lb_status check_new_set(struct lb_case_context *context, double *ns,
     lb_case_phase(context, "new inputs");
     LB_TRY(move_outputs(context, &outputs, err));
     LB_TRY(call_on_new_set(context, ns, err));
-    LB_TRY(lower_loss_scale(context, ns, err));
+    /* A dynamic loss scale is that of the timed inputs. Where new ones overflow at it, which in
+     * training is a step that is skipped, half of it is tried. */
+    while (lb_case_has_dynamic_scale(context) && context->loss_scale >= 2 &&
+           lb_gradients_non_finite(&context->c->problem, &context->results) > 0) {
+        LB_TRY(lb_case_scale_inputs(context, context->loss_scale / 2, err));
+        LB_TRY(call_on_new_set(context, ns, err));
+    }
     LB_TRY(check_gaps(context, &outputs));
     lb_case_phase(context, "oracle");
     if (lb_case_check_results(context) != LB_OK) {
@@ -196,20 +189,6 @@ enum lb_status lb_case_sample_new_inputs(struct lb_case_context *context, double
     LB_CHECK(lb_tensors_upload(&context->tensors, 0, &context->inputs[held], err));
     lb_case_phase(context, "sample");
     context->row->verify_ns += lb_now_ns() - start - *ns;
-    return LB_OK;
-}
-
-/* *fast: a call on new inputs, which took ns, clearly took no longer than the samples; or than a
- * call on known inputs, where calls are long enough for the machine to have changed its speed. */
-static enum lb_status find_fast(struct lb_case_context *context, double ns, bool *fast,
-                                struct lb_error *err)
-{
-    struct call_time known;
-    *fast = ns <= clearly * context->row->median_ns;
-    if (*fast || context->row->median_ns < LB_LONG_CALL_NS)
-        return LB_OK;
-    LB_CHECK(time_call_on(context, &context->inputs[0], &known, err));
-    *fast = ns <= clearly * known.ns;
     return LB_OK;
 }
 
@@ -392,14 +371,17 @@ done:
 enum lb_status lb_case_surprise(struct lb_case_context *context, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    double start = lb_now_ns(), ns = context->new_inputs_ns;
-    bool fast = false;
+    const double start = lb_now_ns(), usual = context->row->median_ns;
+    double ns = context->new_inputs_ns;
+    struct call_time known = {.ns = usual};
     if (ns == 0)
         LB_TRY(check_new_set(context, &ns, err));
     lb_case_phase(context, "new inputs");
     LB_TRY(check_large_x(context, err));
-    LB_TRY(find_fast(context, ns, &fast, err));
-    if (!fast)
+    /* Where calls are this long, the machine may have changed its speed since the samples. */
+    if (ns > clearly * usual && usual >= LB_LONG_CALL_NS)
+        LB_TRY(time_call_on(context, &context->inputs[0], &known, err));
+    if (ns > clearly * usual && ns > clearly * known.ns)
         LB_TRY(compare_times(context, err));
 done:
     context->row->verify_ns += lb_now_ns() - start;

@@ -6,23 +6,18 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "case/update.h"
 #include "device/device.h"
 #include "device/timer.h"
 #include "model/registry.h"
 #include "model/tensor_files.h"
+#include "reference/case_tensors.h"
 #include "reference/reference.h"
 
-/* What the harness allocates for a problem. */
-struct needed {
-    double tensors; /* inputs and outputs in the implementation's memory */
-    double host;    /* results and oracle on the host */
-};
-
-/* whole: the problem that the oracle evaluates. */
-static enum lb_status count_needed(const struct lb_problem *problem, const struct lb_problem *whole,
-                                   struct needed *needed, struct lb_error *err)
+/* What the harness allocates for the plan's problems: inputs and outputs as space_bytes, and
+ * results and oracle as host_bytes. */
+static enum lb_status count_needed(struct lb_case_plan *plan, struct lb_error *err)
 {
+    const struct lb_problem *problem = &plan->problem, *whole = &plan->whole;
     struct lb_counts n;
     double size = (double)lb_dtype_size(problem->dtype), inputs = 0, outputs = 0, kept = 0;
     LB_CHECK(lb_problem_counts(whole, &n, err)); /* LB_INVALID: it is too large to be counted */
@@ -32,8 +27,9 @@ static enum lb_status count_needed(const struct lb_problem *problem, const struc
     for (enum lb_tensor t = LB_Y; t <= LB_CN && whole->seq_len > problem->seq_len; t++)
         kept += (double)lb_tensor_elements(whole, t); /* results of all input sets */
     double weights = (double)n.weights * (lb_has_backward(problem) ? 2 : 1); /* and gradients */
-    needed->tensors = (outputs + LB_TIMED_SETS * inputs) * size;
-    needed->host = (outputs + weights + LB_INPUT_SETS * kept) * size + lb_reference_bytes(whole);
+    plan->space_bytes = (outputs + LB_TIMED_SETS * inputs) * size;
+    plan->host_bytes =
+        (outputs + weights + LB_INPUT_SETS * kept) * size + lb_reference_bytes(whole);
     return LB_OK;
 }
 
@@ -51,12 +47,11 @@ struct lb_problem lb_case_whole(const struct lb_case *c, int *chunks)
 
 double lb_case_bytes(const struct lb_case *c)
 {
-    struct needed needed;
-    int chunks;
-    const struct lb_problem whole = lb_case_whole(c, &chunks);
-    if (count_needed(&c->problem, &whole, &needed, NULL) != LB_OK)
+    struct lb_case_plan plan = {.problem = c->problem};
+    plan.whole = lb_case_whole(c, &plan.chunks);
+    if (count_needed(&plan, NULL) != LB_OK)
         return (double)INFINITY;
-    return c->instances * (needed.tensors + needed.host);
+    return c->instances * (plan.space_bytes + plan.host_bytes);
 }
 
 enum lb_status lb_check_memory(double needed, double available, const char *space,
@@ -129,8 +124,6 @@ static struct lb_exec_config exec_config(const struct lb_impl *impl, const struc
 enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
                             double available_bytes, struct lb_case_plan *plan, struct lb_error *why)
 {
-    struct needed needed;
-    bool on_host = impl->memory == LB_HOST;
     enum lb_status st = lb_case_check(c, why);
     *plan = (struct lb_case_plan){.config = exec_config(impl, c),
                                   .problem = c->problem,
@@ -145,23 +138,15 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
     if (st != LB_OK)
         return LB_UNSUPPORTED;
     LB_TRY(check_launch(impl, c, why));
-    LB_TRY(count_needed(&plan->problem, &plan->whole, &needed, why));
-    plan->host_bytes = needed.host;
-    plan->space_bytes = needed.tensors + (on_host ? needed.host : 0) +
-                        (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
-                        (plan->calls_updates ? lb_case_update_bytes(&c->problem) : 0);
+    LB_TRY(count_needed(plan, why));
+    plan->space_bytes += (impl->memory == LB_HOST ? plan->host_bytes : 0) +
+                         (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
+                         (plan->calls_updates ? lb_case_update_bytes(&c->problem) : 0);
     plan->space_bytes *= c->instances;
     LB_TRY(lb_impl_supports(impl, &plan->problem, &plan->config, why));
     LB_TRY(check_space(impl, plan, NULL, available_bytes, why));
 done:
     return st;
-}
-
-enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
-                                 double available_bytes, struct lb_error *why)
-{
-    struct lb_case_plan plan;
-    return lb_case_plan(impl, c, available_bytes, &plan, why);
 }
 
 /* Tells the observer, if there is one, that a phase begins. */

@@ -33,10 +33,6 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
                             double available_bytes, struct lb_case_plan *plan,
                             struct lb_error *why);
 
-/* The same check for callers that need no plan. */
-enum lb_status lb_case_supported(const struct lb_impl *impl, const struct lb_case *c,
-                                 double available_bytes, struct lb_error *why);
-
 /* The problem that the oracle evaluates for a case. Of a stream that is one long sequence: a number
  * of calls, *chunks, that follow each other. There are so many that the oracle takes about a
  * second, but at least 2 and at most 256. */

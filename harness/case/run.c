@@ -26,7 +26,6 @@ enum lb_status lb_case_wrong(struct lb_case_context *context, const char *format
     va_start(arguments, format);
     vsnprintf(reason, sizeof(reason), format, arguments);
     va_end(arguments);
-    context->found_wrong = true;
     context->row->verdict = LB_VERDICT_WRONG;
     lb_row_print(&context->row->reason, "%s", reason);
     return LB_FAILED;
@@ -102,7 +101,7 @@ void lb_case_go_through(struct lb_case_context *context)
     if (!options->profile)
         LB_TRY(lb_case_surprise(context, &err));
 done:
-    if (st != LB_OK && !context->found_wrong)
+    if (st != LB_OK && context->row->verdict != LB_VERDICT_WRONG)
         judge(context, st, &err);
     if (!lb_verdict_has_samples(context->row->verdict))
         lb_row_drop_samples(context->row);

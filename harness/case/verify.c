@@ -109,7 +109,7 @@ static uint64_t gradients_hash(const struct lb_results *results)
 static enum lb_status keep_gradients(struct lb_case_context *context, struct lb_error *err)
 {
     const size_t bytes = context->sizes.gradients;
-    if (!lb_case_checks_gradients(context) || bytes == 0)
+    if (!lb_trains(&context->c->problem) || bytes == 0)
         return LB_OK;
     context->first_gradients = malloc(bytes);
     if (!context->first_gradients)
@@ -154,7 +154,7 @@ static enum lb_status time_gradients(struct lb_case_context *context, struct lb_
  * where it gives others, it computes them from what the implementation keeps elsewhere. */
 static enum lb_status convert_first_gradients(struct lb_case_context *context, struct lb_error *err)
 {
-    if (!lb_case_checks_gradients(context))
+    if (!lb_trains(&context->c->problem))
         return LB_OK;
     if (!context->first_gradients)
         return time_gradients(context, err);

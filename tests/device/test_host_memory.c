@@ -105,11 +105,11 @@ TEST(cold_caches_need_more_memory)
                                         "cpu_ref/T2_B1_H3/f32/infer/cold"};
     for (size_t i = 0; i < 2; i++) {
         struct lb_case c = trial_case(texts[i]);
-        struct lb_error why = {""};
+        struct lb_case_plan plan;
         double flush = (double)lb_timer_bytes(LB_HOST, i > 0), base = lb_case_bytes(&c);
         assert_int_equal(flush > 0, i > 0);
-        assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush, &why), LB_OK);
-        assert_int_equal(lb_case_supported(&lb_impl_cpu_ref, &c, base + flush - 1, &why), LB_OOM);
+        assert_int_equal(lb_case_plan(&lb_impl_cpu_ref, &c, base + flush, &plan, NULL), LB_OK);
+        assert_int_equal(lb_case_plan(&lb_impl_cpu_ref, &c, base + flush - 1, &plan, NULL), LB_OOM);
     }
 }
 

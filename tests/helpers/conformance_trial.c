@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "case/update.h"
 #include "device/host_memory.h"
 #include "device/weight_packing.h"
 #include "model/case.h"
