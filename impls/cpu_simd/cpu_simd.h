@@ -10,21 +10,6 @@
 #include "impls/common/simd_kernels.h"
 #include "machine/cpu_plan.h"
 
-/* The sizes of a problem, with the layout of simd_kernels.h. */
-struct lb_cpu_sizes {
-    size_t T, B, H, D, L, simd_width;
-    size_t P;          /* size of h: H but for the cell projection */
-    size_t layer_dirs; /* L*D; layer_dir l*D + d is layer l, direction d */
-    size_t rows;       /* T*B */
-    size_t wide;       /* D*P */
-    size_t units;      /* simd_width * panels: H, padded */
-    size_t h_panels;   /* of width columns each, that hold a row of h */
-    size_t panels;     /* of simd_width hidden units each, the last one padded */
-    size_t width;      /* 4 * simd_width: gates of a panel; columns of a group in backward */
-    size_t gates;      /* width * panels: gates of a row, padded */
-    size_t group;      /* panels of a group that a backward step computes: 4, 2 or 1 */
-};
-
 /* The arrays of the passes on tiles, each with a part per team. */
 struct lb_cpu_tiles {
     char *x, *h;  /* operands: x of a chunk of steps, and two of h */
@@ -38,7 +23,17 @@ struct lb_cpu_tiles {
 struct lb_cpu_simd {
     struct lb_problem problem;
     struct lb_buffers buffers;
-    struct lb_cpu_sizes s;
+    size_t T, B, H, D, L, simd_width;
+    size_t P;          /* size of h: H but for the cell projection */
+    size_t layer_dirs; /* L*D; layer_dir l*D + d is layer l, direction d */
+    size_t rows;       /* T*B */
+    size_t wide;       /* D*P */
+    size_t units;      /* simd_width * panels: H, padded */
+    size_t h_panels;   /* of width columns each, that hold a row of h */
+    size_t panels;     /* of simd_width hidden units each, the last one padded */
+    size_t width;      /* 4 * simd_width: gates of a panel; columns of a group in backward */
+    size_t gates;      /* width * panels: gates of a row, padded */
+    size_t group;      /* panels of a group that a backward step computes: 4, 2 or 1 */
     const struct lb_simd_kernels *kernels;
     struct lb_pinned_threads *pinned_threads; /* NULL: only the calling thread */
     size_t threads;                           /* teams * team_size */
@@ -48,19 +43,18 @@ struct lb_cpu_simd {
     size_t copies;                                /* of the packed weights, one per NUMA node */
     unsigned char copy_of[LB_MAX_PINNED_THREADS]; /* the copy that a thread reads */
     size_t elem;                                  /* bytes of a stored element */
-    size_t sum_elem;  /* bytes of an element of sums, cell states, bias and weight gradients */
-    size_t w_elem;    /* bytes of a packed weight of w_ih and w_hh: elem, of int8 1 */
-    bool half;        /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
-    size_t chunk;     /* number of steps per input GEMM */
-    size_t gate_rows; /* rows of a panel in `gates` */
-    size_t pre_rows;  /* rows of a panel in `pre` */
+    size_t sum_elem; /* bytes of an element of sums, cell states, bias and weight gradients */
+    size_t w_elem;   /* bytes of a packed weight of w_ih and w_hh: elem, of int8 1 */
+    bool half;       /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
+    size_t chunk;    /* number of steps per input GEMM */
+    size_t pre_rows; /* rows of a panel in `pre` */
 
     /* In the harness's buffers; NULL where the pass needs none. Elements of pre, cells, c0, c, dc
      * and sums have sum_elem bytes, those of all other arrays elem. */
-    char *pre;    /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in gates */
-    char *gates;  /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
-    char *cells;  /* [L*D, T, B, H]; NULL in infer */
-    char *lower;  /* [L-1, T, B, D*P] outputs of all layers but the last; infer: two of them */
+    char *pre; /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in gates */
+    char *kept_gates; /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
+    char *cells;      /* [L*D, T, B, H]; NULL in infer */
+    char *lower;      /* [L-1, T, B, D*P] outputs of all layers but the last; infer: two of them */
     char *c0, *c; /* [L*D, B, H] f32 copies of cell states at a row's first step, and in infer at */
     char *dc;     /* the present step; of their gradients; NULL where the caller's serve */
     char *between;  /* [T, B, D*P] gradient of a lower layer's output */
@@ -97,8 +91,7 @@ struct lb_cpu_weights {
     char *cell, *back_cell;
 };
 
-struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
-                                        size_t layer_dir);
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *s, size_t copy, size_t layer_dir);
 
 /* The weight gradients of one layer_dir: dw_ih [panels, I_l, width], dw_hh [panels, P, width], db
  * [gates], dw_cell [cell_rows, units], for the projection [h_panels, H, width]. */
@@ -106,11 +99,11 @@ struct lb_cpu_gradients {
     char *dw_ih, *dw_hh, *db, *dw_cell;
 };
 
-struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir);
+struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *s, size_t layer_dir);
 
 /* Bytes of all copies of the packed weights, and of the weight gradients, of all layer_dirs. */
-size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd);
-size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd);
+size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *s);
+size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *s);
 
 /* Packs the canonical weights of all layer_dirs: a thread of each copy's first team those panels
  * and groups that it will use, so that they lie in the memory of its node. arg is a struct
@@ -145,131 +138,116 @@ static inline bool lb_cpu_backwards(size_t t, size_t rows)
 }
 
 /* The hidden units of some panels, and of one. */
-static inline struct lb_cpu_range lb_cpu_units(const struct lb_cpu_simd *simd,
+static inline struct lb_cpu_range lb_cpu_units(const struct lb_cpu_simd *s,
                                                struct lb_cpu_range panels)
 {
-    size_t width = simd->s.simd_width, H = simd->s.H;
+    size_t width = s->simd_width, H = s->H;
     return (struct lb_cpu_range){lb_cpu_least(panels.from * width, H),
                                  lb_cpu_least(panels.to * width, H)};
 }
 
-static inline struct lb_cpu_range lb_cpu_panel_units(const struct lb_cpu_simd *simd, size_t panel)
+static inline struct lb_cpu_range lb_cpu_panel_units(const struct lb_cpu_simd *s, size_t panel)
 {
-    return lb_cpu_units(simd, (struct lb_cpu_range){panel, panel + 1});
+    return lb_cpu_units(s, (struct lb_cpu_range){panel, panel + 1});
 }
 
-size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir); /* I_l */
+size_t lb_cpu_input(const struct lb_cpu_simd *s, size_t layer_dir); /* I_l */
 
 /* Columns of a weight gradient in memory: tiles write whole tiles. */
-static inline size_t lb_cpu_gradient_columns(const struct lb_cpu_simd *simd, size_t columns)
+static inline size_t lb_cpu_gradient_columns(const struct lb_cpu_simd *s, size_t columns)
 {
-    return simd->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_ROWS) * LB_TILE_ROWS : columns;
+    return s->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_ROWS) * LB_TILE_ROWS : columns;
 }
 
 /* The thread's panels, of `panels` in all, in the GEMM of a weight gradient. */
-static inline struct lb_cpu_range lb_cpu_own_panels(const struct lb_cpu_simd *simd, size_t thread,
+static inline struct lb_cpu_range lb_cpu_own_panels(const struct lb_cpu_simd *s, size_t thread,
                                                     size_t panels)
 {
-    size_t part = thread / simd->column_parts;
-    return part < simd->panel_parts ? lb_cpu_share(panels, simd->panel_parts, part)
-                                    : (struct lb_cpu_range){0, 0};
+    size_t part = thread / s->column_parts;
+    return part < s->panel_parts ? lb_cpu_share(panels, s->panel_parts, part)
+                                 : (struct lb_cpu_range){0, 0};
 }
 
 /* The thread's columns of the input of a weight gradient, in blocks that kernels compute at full
  * speed. */
-struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *simd, size_t thread,
-                                       size_t columns);
+struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *s, size_t thread, size_t columns);
 
 /* Bytes that one thread needs to pack the inputs of weight gradients. */
-size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *simd);
+size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *s);
 
 /* Number of rows of input gradients that are computed at a time. */
-size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *simd, size_t input);
+size_t lb_cpu_gradient_rows(const struct lb_cpu_simd *s, size_t input);
 
 /* The largest I_l of all layers. */
-size_t lb_cpu_widest_input(const struct lb_cpu_simd *simd);
+size_t lb_cpu_widest_input(const struct lb_cpu_simd *s);
 
 /* True for a layer whose output is not h: that of the cell residual, but for the first. */
-static inline bool lb_cpu_adds_input(const struct lb_cpu_simd *simd, size_t l)
+static inline bool lb_cpu_adds_input(const struct lb_cpu_simd *s, size_t l)
 {
-    return simd->problem.cell == LB_CELL_RESIDUAL && l > 0;
+    return s->problem.cell == LB_CELL_RESIDUAL && l > 0;
 }
 
 /* Element `index` of an array of stored elements, and of one of sum_elem. */
-static inline char *lb_cpu_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
+static inline char *lb_cpu_at(const struct lb_cpu_simd *s, const void *base, size_t index)
 {
-    return (char *)((uintptr_t)base + index * simd->elem);
+    return (char *)((uintptr_t)base + index * s->elem);
 }
 
-static inline char *lb_cpu_sum_at(const struct lb_cpu_simd *simd, const void *base, size_t index)
+static inline char *lb_cpu_sum_at(const struct lb_cpu_simd *s, const void *base, size_t index)
 {
-    return (char *)((uintptr_t)base + index * simd->sum_elem);
+    return (char *)((uintptr_t)base + index * s->sum_elem);
 }
 
 /* The length of the k loop of a GEMM: k padded as the kernels want it. */
-static inline size_t lb_cpu_padded(const struct lb_cpu_simd *simd, size_t k)
+static inline size_t lb_cpu_padded(const struct lb_cpu_simd *s, size_t k)
 {
-    size_t multiple = simd->kernels->k_multiple;
+    size_t multiple = s->kernels->k_multiple;
     return lb_cpu_cover(k, multiple) * multiple;
 }
 
-/* Rows [count] of k elements as the kernels' GEMM takes them: where they are, or, for bf16 and f16,
- * packed into this thread's operand. */
-static inline struct lb_cpu_rows lb_cpu_operand(const struct lb_cpu_simd *simd, size_t thread,
-                                                struct lb_cpu_rows rows, size_t count, size_t k)
+static inline size_t lb_cpu_length(const struct lb_cpu_simd *s, size_t b)
 {
-    const struct lb_simd_kernels *kernels = simd->kernels;
-    size_t stride = lb_cpu_padded(simd, k);
-    char *operand = simd->operands + thread * simd->operand_bytes;
-    if (!simd->half)
-        return rows;
-    kernels->pack_operand(&rows, count, k, operand);
-    return (struct lb_cpu_rows){.base = operand, .stride = stride};
-}
-
-static inline size_t lb_cpu_length(const struct lb_cpu_simd *simd, size_t b)
-{
-    return simd->buffers.lengths ? (size_t)simd->buffers.lengths[b] : simd->s.T;
+    return s->buffers.lengths ? (size_t)s->buffers.lengths[b] : s->T;
 }
 
 /* The end of the rows of a range that have a step t. They are the first ones, since lengths
  * descend. */
-static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *simd, struct lb_cpu_range rows,
+static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *s, struct lb_cpu_range rows,
                                       size_t t)
 {
-    while (rows.to > rows.from && lb_cpu_length(simd, rows.to - 1) <= t)
+    while (rows.to > rows.from && lb_cpu_length(s, rows.to - 1) <= t)
         rows.to--;
     return rows.to;
 }
 
 /* The first and the last step that direction d computes in row b. */
-static inline size_t lb_cpu_first_step(const struct lb_cpu_simd *simd, size_t d, size_t b)
+static inline size_t lb_cpu_first_step(const struct lb_cpu_simd *s, size_t d, size_t b)
 {
-    return d == 0 ? 0 : lb_cpu_length(simd, b) - 1;
+    return d == 0 ? 0 : lb_cpu_length(s, b) - 1;
 }
 
-static inline size_t lb_cpu_last_step(const struct lb_cpu_simd *simd, size_t d, size_t b)
+static inline size_t lb_cpu_last_step(const struct lb_cpu_simd *s, size_t d, size_t b)
 {
-    return d == 0 ? lb_cpu_length(simd, b) - 1 : 0;
+    return d == 0 ? lb_cpu_length(s, b) - 1 : 0;
 }
 
 /* Layer l's output [T, B, D*P]: the caller's y for the last. */
-static inline char *lb_cpu_output(const struct lb_cpu_simd *simd, const void *y, size_t l)
+static inline char *lb_cpu_output(const struct lb_cpu_simd *s, const void *y, size_t l)
 {
-    size_t kept = lb_trains(&simd->problem) ? l : l % 2;
-    if (l == simd->s.L - 1)
-        return lb_cpu_at(simd, y, 0);
-    return lb_cpu_at(simd, simd->lower, kept * simd->s.rows * simd->s.wide);
+    size_t kept = lb_trains(&s->problem) ? l : l % 2;
+    if (l == s->L - 1)
+        return lb_cpu_at(s, y, 0);
+    return lb_cpu_at(s, s->lower, kept * s->rows * s->wide);
 }
 
 /* h of layer l [T, B, D*P] as the next step multiplies it. */
-static inline char *lb_cpu_states(const struct lb_cpu_simd *simd, const void *y, size_t l)
+static inline char *lb_cpu_states(const struct lb_cpu_simd *s, const void *y, size_t l)
 {
-    bool adds = lb_cpu_adds_input(simd, l);
-    size_t at = adds ? l - 1 : l, kept = lb_trains(&simd->problem) ? at : at % 2;
-    if (!adds && simd->problem.cell != LB_CELL_RECURRENT_DROPOUT)
-        return lb_cpu_output(simd, y, l);
-    return lb_cpu_at(simd, simd->h, kept * simd->s.rows * simd->s.wide);
+    bool adds = lb_cpu_adds_input(s, l);
+    size_t at = adds ? l - 1 : l, kept = lb_trains(&s->problem) ? at : at % 2;
+    if (!adds && s->problem.cell != LB_CELL_RECURRENT_DROPOUT)
+        return lb_cpu_output(s, y, l);
+    return lb_cpu_at(s, s->h, kept * s->rows * s->wide);
 }
 
 /* A bias of zeros, for any panel. */
@@ -280,135 +258,175 @@ static inline const void *lb_cpu_zeros(void)
 }
 
 /* Stored elements [count] as elements of sums, and back. */
-static inline void lb_cpu_to_sums(const struct lb_cpu_simd *simd, const void *from, void *to,
+static inline void lb_cpu_to_sums(const struct lb_cpu_simd *s, const void *from, void *to,
                                   size_t count)
 {
-    if (simd->half)
-        simd->kernels->to_f32(from, (float *)to, count);
+    if (s->half)
+        s->kernels->to_f32(from, (float *)to, count);
     else
-        memcpy(to, from, count * simd->elem);
+        memcpy(to, from, count * s->elem);
 }
 
-static inline void lb_cpu_from_sums(const struct lb_cpu_simd *simd, const void *from, void *to,
+static inline void lb_cpu_from_sums(const struct lb_cpu_simd *s, const void *from, void *to,
                                     size_t count)
 {
-    if (simd->half)
-        simd->kernels->from_f32((const float *)from, to, count);
+    if (s->half)
+        s->kernels->from_f32((const float *)from, to, count);
     else
-        memcpy(to, from, count * simd->elem);
-}
-
-/* Some rows and units of a state [B, H] as elements of sums. */
-static inline void lb_cpu_state_to_sums(const struct lb_cpu_simd *simd, const void *from, char *to,
-                                        struct lb_cpu_range rows, struct lb_cpu_range units)
-{
-    for (size_t b = rows.from; b < rows.to; b++) {
-        size_t at = b * simd->s.H + units.from;
-        lb_cpu_to_sums(simd, lb_cpu_at(simd, from, at), lb_cpu_sum_at(simd, to, at),
-                       units.to - units.from);
-    }
+        memcpy(to, from, count * s->elem);
 }
 
 /* The panels, or groups of columns, that a thread works on in a step. */
-static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_simd *simd, size_t n,
+static inline struct lb_cpu_range lb_cpu_columns(const struct lb_cpu_simd *s, size_t n,
                                                  size_t thread)
 {
-    return lb_cpu_share(n, simd->team_size, thread % simd->team_size);
+    return lb_cpu_share(n, s->team_size, thread % s->team_size);
 }
 
 /* Returns when the threads of the team have all done this step. */
-static inline void lb_cpu_end_step(const struct lb_cpu_simd *simd)
+static inline void lb_cpu_end_step(const struct lb_cpu_simd *s)
 {
-    if (simd->team_size > 1)
-        lb_pinned_threads_team_barrier(simd->pinned_threads);
+    if (s->team_size > 1)
+        lb_pinned_threads_team_barrier(s->pinned_threads);
 }
 
 /* The work of one thread; arg is a struct lb_cpu_call. */
 struct lb_cpu_call {
-    const struct lb_cpu_simd *simd;
+    const struct lb_cpu_simd *s;
     const struct lb_weights *weights;
     const struct lb_gradients *gradients;
-    const struct lb_forward_io *forward;
-    const struct lb_backward_io *backward;
+    const struct lb_forward_io *io; /* in backward that of the forward before, without hn and cn */
+    const struct lb_backward_io *back; /* NULL in forward */
 };
 
-/* What one thread needs of a layer and direction, in forward and in backward. */
-struct lb_cpu_part {
-    const struct lb_cpu_simd *simd;
+/* How the steps of a layer are computed, on tiles for the thread with the most work. */
+struct lb_cpu_step_plan {
+    size_t chunk; /* number of steps per input GEMM, or whose x is packed at a time */
+    bool fused;   /* on tiles: a step multiplies x too */
+    size_t x_tiles, h_tiles;
+};
+
+/* One layer and direction, with the part of the work of one thread. */
+struct lb_cpu_layer_dir {
+    const struct lb_cpu_simd *s;
+    const struct lb_forward_io *io;
+    const struct lb_backward_io *back;
     size_t thread, index, l, d, input; /* layer_dir `index` is layer l, direction d; input is I_l */
     struct lb_cpu_weights w;
-    struct lb_cpu_range rows; /* of this thread's team in a step */
-    const char *c0;           /* [B, H], elements of sum_elem bytes */
-    const char *cells;        /* [T, B, H] likewise; only where simd->cells are kept */
+    struct lb_cpu_range rows;   /* of this thread's team in a step */
+    size_t row_count;           /* of them */
+    struct lb_cpu_range panels; /* of this thread in a step */
+    const char *in;             /* [T, B, I_l] */
+    char *y;                    /* [T, B, D*P], at this direction's first unit */
+    char *states;               /* as y: h as the next step multiplies it */
+    char *cell_h;               /* o tanh(c), where the cell writes it: h but for the projection */
+    size_t h_stride, h_step;    /* of cell_h: from row to row, and from step to step */
+    size_t h_at, c_at;          /* elements before those of h [L*D, B, P] and c [L*D, B, H] */
+    const char *h0;             /* [B, P] */
+    const char *c0;             /* [B, H], elements of sum_elem bytes */
+    char *c; /* [T, B, H] where `cells` are kept, else [B, H]; elements of sum_elem bytes */
     /* [B] of this thread, set for each step. Forward has h_before, and backward dhn, in one array:
      * NULL unless the step is the row's last. */
     const void **c_before, **h_before, **dhn;
+    char *sums; /* scratch of this thread */
+    struct lb_cpu_step_plan plan;
+
+    /* On tiles, of the team. */
+    size_t group_rows;            /* of a row group in a step */
+    char *tile_x, *operand[2];    /* operands; those of steps alternate */
+    float *tile_pre, *tile_state; /* state: c, or its gradient */
+
+    /* Of backward. */
+    struct lb_cpu_range groups;   /* of panels, of this thread in a step */
+    struct lb_cpu_range h_groups; /* the same of columns of h */
+    const char *dy;               /* as y */
+    const char *mask;             /* [B, H]; NULL: none */
+    char *dc;                     /* [B, H] of sum_elem bytes */
 };
 
-/* c0 [L*D, B, H] are the caller's initial cell states. */
-static inline struct lb_cpu_part lb_cpu_part_of(const struct lb_cpu_simd *simd, size_t index,
-                                                size_t thread, const void *c0)
-{
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t state = index * s->B * s->H;
-    const void **pointers = simd->pointers + thread * 2 * s->B;
-    return (struct lb_cpu_part){
-        .simd = simd,
-        .thread = thread,
-        .index = index,
-        .l = index / s->D,
-        .d = index % s->D,
-        .input = lb_cpu_input(simd, index),
-        .w = lb_cpu_weights_of(simd, simd->copy_of[thread], index),
-        .rows = lb_cpu_share(s->B, simd->teams, thread / simd->team_size),
-        .c0 = simd->half ? lb_cpu_sum_at(simd, simd->c0, state) : lb_cpu_at(simd, c0, state),
-        .cells = lb_cpu_sum_at(simd, simd->cells, index * s->rows * s->H),
-        .c_before = pointers,
-        .h_before = pointers + s->B,
-        .dhn = pointers + s->B,
-    };
-}
+struct lb_cpu_layer_dir lb_cpu_layer_dir_of(const struct lb_cpu_call *call, size_t index,
+                                            size_t thread);
 
 /* Columns of the input of a GEMM of weight gradients whose blocks are divided among threads: a
  * multiple of the numbers of rows that kernels compute and pack at a time. */
-static inline size_t lb_cpu_column_block(const struct lb_cpu_simd *simd)
+static inline size_t lb_cpu_column_block(const struct lb_cpu_simd *s)
 {
-    return simd->kernels->group > 1 ? 4 * simd->kernels->group : 32;
+    return s->kernels->group > 1 ? 4 * s->kernels->group : 32;
 }
 
 /* The gates of a panel from a row on. */
-static inline char *lb_cpu_gates(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
+static inline char *lb_cpu_gates(const struct lb_cpu_simd *s, size_t layer_dir, size_t panel,
                                  size_t row)
 {
-    size_t before = (layer_dir * simd->s.panels + panel) * simd->gate_rows + row;
-    return lb_cpu_at(simd, simd->gates, before * simd->s.width);
+    size_t before = (layer_dir * s->panels + panel) * s->rows + row;
+    return lb_cpu_at(s, s->kept_gates, before * s->width);
 }
 
-/* Forward on one thread, and where the kernels have tiles. arg is a struct lb_cpu_call. */
+/* Rows [count] of k elements as the kernels' GEMM takes them: where they are, or, for bf16 and f16,
+ * packed into this thread's operand. */
+static inline struct lb_cpu_rows lb_cpu_operand(const struct lb_cpu_layer_dir *ld,
+                                                struct lb_cpu_rows rows, size_t count, size_t k)
+{
+    const struct lb_cpu_simd *s = ld->s;
+    char *operand = s->operands + ld->thread * s->operand_bytes;
+    if (!s->half)
+        return rows;
+    s->kernels->pack_operand(&rows, count, k, operand);
+    return (struct lb_cpu_rows){.base = operand, .stride = lb_cpu_padded(s, k)};
+}
+
+/* The thread's share of its team's rows up to `to`. */
+static inline struct lb_cpu_range lb_cpu_own_rows(const struct lb_cpu_layer_dir *ld, size_t to)
+{
+    size_t first = ld->rows.from;
+    struct lb_cpu_range share = lb_cpu_columns(ld->s, to - first, ld->thread);
+    return (struct lb_cpu_range){first + share.from, first + share.to};
+}
+
+/* Zeros to `count` elements of each of the team's rows from `to` on, which have ended. base: those
+ * of row 0 of the batch. */
+static inline void lb_cpu_clear_ended(const struct lb_cpu_layer_dir *ld, size_t to, char *base,
+                                      size_t stride, size_t count)
+{
+    for (size_t b = to; b < ld->rows.to; b++)
+        memset(lb_cpu_at(ld->s, base, b * stride), 0, count * ld->s->elem);
+}
+
+/* This thread's rows and units of a state [B, H] as elements of sums. */
+static inline void lb_cpu_state_to_sums(const struct lb_cpu_layer_dir *ld, const void *from,
+                                        char *to)
+{
+    const struct lb_cpu_simd *s = ld->s;
+    struct lb_cpu_range units = lb_cpu_units(s, ld->panels);
+    for (size_t b = ld->rows.from; b < ld->rows.to; b++) {
+        size_t at = b * s->H + units.from;
+        lb_cpu_to_sums(s, lb_cpu_at(s, from, at), lb_cpu_sum_at(s, to, at), units.to - units.from);
+    }
+}
+
+/* The thread's part of c0 as elements of sums, where it has others. */
+static inline void lb_cpu_convert_c0(const struct lb_cpu_layer_dir *ld)
+{
+    const struct lb_cpu_simd *s = ld->s;
+    if (s->half)
+        lb_cpu_state_to_sums(ld, lb_cpu_at(s, ld->io->c0, ld->c_at), lb_cpu_sum_at(s, ld->c0, 0));
+}
+
+/* Finds the states before step t of this thread's rows up to `to`; in backward those of cells, and
+ * the gradients dhn of rows whose last step it is. */
+void lb_cpu_find_states(const struct lb_cpu_layer_dir *ld, size_t t, size_t to);
+
+/* What forward and backward of the cell layernorm have in common in these rows at step t. */
+struct lb_cpu_layernorm lb_cpu_layernorm_of(const struct lb_cpu_layer_dir *ld,
+                                            struct lb_cpu_range rows, size_t t);
+
+/* Forward and backward on one thread, with or without tiles. arg is a struct lb_cpu_call. */
 void lb_cpu_forward_work(void *arg, size_t thread);
-void lb_cpu_tiles_forward_work(void *arg, size_t thread);
-
-/* What a thread does of a backward pass between two barriers: the steps of a layer_dir, its weight
- * gradients, and the input gradients of a layer. */
-struct lb_cpu_backward_parts {
-    void (*steps)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
-    void (*weights)(const struct lb_cpu_call *call, size_t layer_dir, size_t thread);
-    void (*inputs)(const struct lb_cpu_call *call, size_t layer, size_t thread, char *dinput);
-};
-
-extern const struct lb_cpu_backward_parts lb_cpu_tiles_backward;
-
-/* Backward on one thread, with or without tiles. arg is a struct lb_cpu_call. */
 void lb_cpu_backward_work(void *arg, size_t thread);
-
-/* Finds the cell states before step t of this thread's rows up to `to`, and the gradients dhn of
- * rows whose last step it is. */
-void lb_cpu_find_states(const struct lb_cpu_part *part, const struct lb_backward_io *io, size_t t,
-                        size_t to);
 
 /* In these panels and rows: zeroes gradients of a at step t in rows from `to` on, which have no
  * such step, and copies those of rows whose first step it is to `first`. */
-void lb_cpu_close_step(const struct lb_cpu_part *part, struct lb_cpu_range panels,
+void lb_cpu_close_step(const struct lb_cpu_layer_dir *ld, struct lb_cpu_range panels,
                        struct lb_cpu_range rows, size_t t, size_t to);
 
 /* ---- Tiles -------------------------------------------------------------------------------------
@@ -421,33 +439,26 @@ void lb_cpu_close_step(const struct lb_cpu_part *part, struct lb_cpu_range panel
  * pre-activations. The threads of a team share their operands: each packs a share of the rows and
  * computes its own panels. */
 
-enum { LB_TILE_DX_ROWS = 128 /* rows of input gradients that are computed at a time */ };
+/* Sets the pointers of `tiles`. */
+void lb_cpu_tiles_lay_out(struct lb_cpu_simd *s, struct lb_arena *scratch);
 
-/* Sets the pointers of simd->tiles. */
-void lb_cpu_tiles_lay_out(struct lb_cpu_simd *simd, struct lb_arena *scratch);
+/* Bytes per thread of `packed`. */
+size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *s);
 
-/* Bytes per thread of simd->packed. */
-size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *simd);
+struct lb_cpu_step_plan lb_cpu_tiles_plan(const struct lb_cpu_simd *s, size_t input);
 
-/* The rows of a tile when `rows` rows are divided evenly among as few tiles as possible. */
-static inline size_t lb_cpu_group_rows(size_t rows)
-{
-    return rows > 0 ? lb_cpu_cover(rows, lb_cpu_cover(rows, LB_TILE_ROWS)) : 1;
-}
+/* The parts of a forward pass: before the first step; x of `steps` steps from t on, which are the
+ * chunk of the steps that follow; step t, the number'th that is computed and the `at`'th of its
+ * chunk in memory order; after the last step. */
+void lb_cpu_tiles_start(const struct lb_cpu_layer_dir *ld);
+void lb_cpu_tiles_input(const struct lb_cpu_layer_dir *ld, size_t t, size_t steps);
+void lb_cpu_tiles_step(const struct lb_cpu_layer_dir *ld, size_t t, size_t at, size_t number);
+void lb_cpu_tiles_finish(const struct lb_cpu_layer_dir *ld);
 
-/* The thread's share of packing these rows. */
-static inline void lb_cpu_tile_pack_share(const struct lb_cpu_simd *simd, size_t thread,
-                                          const struct lb_tile_rows *rows)
-{
-    struct lb_cpu_range share = lb_cpu_columns(simd, rows->count, thread);
-    simd->kernels->tiles->pack(rows, share.from, share.to);
-}
-
-/* Between the tensors [B, H] of a layer_dir, from the team's first row on, and some panels of the
- * state [panels, rows, 16]. */
-void lb_cpu_tile_load_state(const struct lb_cpu_simd *simd, const char *tensor, size_t rows,
-                            struct lb_cpu_range panels, float *state);
-void lb_cpu_tile_store_state(const struct lb_cpu_simd *simd, char *tensor, size_t rows,
-                             struct lb_cpu_range panels, const float *state);
+/* The parts of a backward pass: all steps of a layer_dir; the thread's part of its weight
+ * gradients; and of the input gradients of a layer. */
+void lb_cpu_tiles_backward(const struct lb_cpu_layer_dir *ld);
+void lb_cpu_tiles_weights(const struct lb_cpu_layer_dir *ld);
+void lb_cpu_tiles_inputs(const struct lb_cpu_call *call, size_t l, size_t thread, char *dinput);
 
 #endif

@@ -5,115 +5,109 @@
 #include "api/int8.h"
 #include "impls/cpu_simd/cpu_simd.h"
 
-size_t lb_cpu_input(const struct lb_cpu_simd *simd, size_t layer_dir)
+size_t lb_cpu_input(const struct lb_cpu_simd *s, size_t layer_dir)
 {
-    return layer_dir < simd->s.D ? (size_t)simd->problem.input : simd->s.wide;
+    return layer_dir < s->D ? (size_t)s->problem.input : s->wide;
 }
 
 /* Elements of backward weights with so many columns, padded to whole vectors, or to whole groups of
  * `most` columns where they are tiles. Else groups before the last have no padding. */
-static size_t backward_count(const struct lb_cpu_simd *simd, size_t columns, size_t most)
+static size_t backward_count(const struct lb_cpu_simd *s, size_t columns, size_t most)
 {
-    size_t multiple = simd->kernels->tiles ? most : simd->s.simd_width;
-    return simd->s.gates * lb_cpu_cover(columns, multiple) * multiple;
+    size_t multiple = s->kernels->tiles ? most : s->simd_width;
+    return s->gates * lb_cpu_cover(columns, multiple) * multiple;
 }
 
 /* Bytes of w_cell packed for forward. */
-static size_t cell_bytes(const struct lb_cpu_simd *simd)
+static size_t cell_bytes(const struct lb_cpu_simd *s)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    if (simd->problem.cell != LB_CELL_PROJECTION)
-        return simd->cell_rows * s->units * simd->sum_elem;
+    if (s->problem.cell != LB_CELL_PROJECTION)
+        return s->cell_rows * s->units * s->sum_elem;
     size_t columns = lb_cpu_cover(s->P, s->simd_width) * s->simd_width;
-    return lb_cpu_padded(simd, s->H) * columns * simd->elem;
+    return lb_cpu_padded(s, s->H) * columns * s->elem;
 }
 
 /* The packed weights of a layer_dir with this input size. */
-static struct lb_cpu_weights take_weights(const struct lb_cpu_simd *simd, size_t input,
+static struct lb_cpu_weights take_weights(const struct lb_cpu_simd *s, size_t input,
                                           struct lb_arena *arena)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t bias = s->gates * simd->sum_elem, scale = simd->problem.dtype == LB_INT8 ? bias : 0;
+    size_t bias = s->gates * s->sum_elem, scale = s->problem.dtype == LB_INT8 ? bias : 0;
     struct lb_cpu_weights w = {
-        .w_ih = lb_arena_take(arena, s->gates * lb_cpu_padded(simd, input) * simd->w_elem),
-        .w_hh = lb_arena_take(arena, s->gates * lb_cpu_padded(simd, s->P) * simd->w_elem),
+        .w_ih = lb_arena_take(arena, s->gates * lb_cpu_padded(s, input) * s->w_elem),
+        .w_hh = lb_arena_take(arena, s->gates * lb_cpu_padded(s, s->P) * s->w_elem),
         .bias = lb_arena_take(arena, bias),
         .scale = lb_arena_take(arena, scale),
         .start = lb_arena_take(arena, scale),
-        .cell = lb_arena_take(arena, cell_bytes(simd)),
+        .cell = lb_arena_take(arena, cell_bytes(s)),
     };
-    if (!lb_has_backward(&simd->problem))
+    if (!lb_has_backward(&s->problem))
         return w;
-    size_t hh = backward_count(simd, s->P, s->group * s->simd_width);
-    size_t ih = backward_count(simd, input, s->width);
-    w.back_hh = lb_arena_take(arena, hh * simd->elem);
-    if (simd->problem.cell == LB_CELL_PROJECTION)
-        w.back_cell = lb_arena_take(arena, lb_cpu_padded(simd, s->P) * s->units * simd->elem);
-    w.back_ih = lb_arena_take(arena, ih * simd->elem);
+    size_t hh = backward_count(s, s->P, s->group * s->simd_width);
+    size_t ih = backward_count(s, input, s->width);
+    w.back_hh = lb_arena_take(arena, hh * s->elem);
+    if (s->problem.cell == LB_CELL_PROJECTION)
+        w.back_cell = lb_arena_take(arena, lb_cpu_padded(s, s->P) * s->units * s->elem);
+    w.back_ih = lb_arena_take(arena, ih * s->elem);
     return w;
 }
 
-static size_t weight_bytes(const struct lb_cpu_simd *simd, size_t input)
+static size_t weight_bytes(const struct lb_cpu_simd *s, size_t input)
 {
     struct lb_arena arena = {0};
-    take_weights(simd, input, &arena);
+    take_weights(s, input, &arena);
     return arena.used;
 }
 
 /* Bytes of the weight gradients of a layer_dir with this input size. */
-static size_t gradient_bytes(const struct lb_cpu_simd *simd, size_t input)
+static size_t gradient_bytes(const struct lb_cpu_simd *s, size_t input)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t columns = lb_cpu_gradient_columns(simd, input) + lb_cpu_gradient_columns(simd, s->P);
-    size_t of_cell = simd->problem.cell == LB_CELL_PROJECTION ? s->h_panels * s->H * s->width
-                                                              : simd->cell_rows * s->units;
-    return lb_arena_round_up((s->gates * (columns + 1) + of_cell) * simd->sum_elem);
+    size_t columns = lb_cpu_gradient_columns(s, input) + lb_cpu_gradient_columns(s, s->P);
+    size_t of_cell = s->problem.cell == LB_CELL_PROJECTION ? s->h_panels * s->H * s->width
+                                                           : s->cell_rows * s->units;
+    return lb_arena_round_up((s->gates * (columns + 1) + of_cell) * s->sum_elem);
 }
 
 /* Sum of of(input size) over all layer_dirs before this one; layer_dir L*D gives the total. */
-static size_t before(const struct lb_cpu_simd *simd, size_t layer_dir,
-                     size_t (*of)(const struct lb_cpu_simd *simd, size_t input))
+static size_t before(const struct lb_cpu_simd *s, size_t layer_dir,
+                     size_t (*of)(const struct lb_cpu_simd *s, size_t input))
 {
-    size_t first = lb_cpu_least(layer_dir, simd->s.D), later = layer_dir - first;
-    return first * of(simd, (size_t)simd->problem.input) + later * of(simd, simd->s.wide);
+    size_t first = lb_cpu_least(layer_dir, s->D), later = layer_dir - first;
+    return first * of(s, (size_t)s->problem.input) + later * of(s, s->wide);
 }
 
 /* Bytes of a copy of the weights: whole pages, so that each page belongs to one node. */
-static size_t copy_bytes(const struct lb_cpu_simd *simd)
+static size_t copy_bytes(const struct lb_cpu_simd *s)
 {
     enum { HUGE_PAGE = 2 << 20 };
-    size_t bytes = before(simd, simd->s.layer_dirs, weight_bytes);
-    return simd->copies > 1 ? lb_cpu_cover(bytes, HUGE_PAGE) * HUGE_PAGE : bytes;
+    size_t bytes = before(s, s->layer_dirs, weight_bytes);
+    return s->copies > 1 ? lb_cpu_cover(bytes, HUGE_PAGE) * HUGE_PAGE : bytes;
 }
 
-size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *simd)
+size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *s)
 {
-    return simd->copies * copy_bytes(simd);
+    return s->copies * copy_bytes(s);
 }
 
-size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *simd)
+size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *s)
 {
-    return before(simd, simd->s.layer_dirs, gradient_bytes);
+    return before(s, s->layer_dirs, gradient_bytes);
 }
 
-struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *simd, size_t copy,
-                                        size_t layer_dir)
+struct lb_cpu_weights lb_cpu_weights_of(const struct lb_cpu_simd *s, size_t copy, size_t layer_dir)
 {
-    struct lb_arena arena = {.base = simd->buffers.weights,
-                             .used =
-                                 copy * copy_bytes(simd) + before(simd, layer_dir, weight_bytes)};
-    return take_weights(simd, lb_cpu_input(simd, layer_dir), &arena);
+    struct lb_arena arena = {.base = s->buffers.weights,
+                             .used = copy * copy_bytes(s) + before(s, layer_dir, weight_bytes)};
+    return take_weights(s, lb_cpu_input(s, layer_dir), &arena);
 }
 
-struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *simd, size_t layer_dir)
+struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *s, size_t layer_dir)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, layer_dir));
+    size_t input = lb_cpu_gradient_columns(s, lb_cpu_input(s, layer_dir));
     struct lb_cpu_gradients g;
-    g.dw_ih = (char *)simd->buffers.gradients + before(simd, layer_dir, gradient_bytes);
-    g.dw_hh = lb_cpu_sum_at(simd, g.dw_ih, s->gates * input);
-    g.db = lb_cpu_sum_at(simd, g.dw_hh, s->gates * lb_cpu_gradient_columns(simd, s->P));
-    g.dw_cell = lb_cpu_sum_at(simd, g.db, s->gates);
+    g.dw_ih = (char *)s->buffers.gradients + before(s, layer_dir, gradient_bytes);
+    g.dw_hh = lb_cpu_sum_at(s, g.dw_ih, s->gates * input);
+    g.db = lb_cpu_sum_at(s, g.dw_hh, s->gates * lb_cpu_gradient_columns(s, s->P));
+    g.dw_cell = lb_cpu_sum_at(s, g.db, s->gates);
     return g;
 }
 
@@ -163,37 +157,36 @@ static void transpose(size_t size, void *to, size_t to_stride, const void *from,
 /* Some columns of one gate of a panel: from [units, columns], rows `stride` apart -> to [columns,
  * width], whose columns may come in pairs: two of them then move as one element, and a last odd one
  * alone. */
-static void pack_columns(const struct lb_cpu_simd *simd, char *to, size_t width, const char *from,
+static void pack_columns(const struct lb_cpu_simd *s, char *to, size_t width, const char *from,
                          size_t stride, size_t columns, size_t units)
 {
-    size_t pair = simd->kernels->pair, odd = columns % pair, last = columns - odd;
-    transpose(pair * simd->elem, to, width, from, stride * simd->elem, units, columns / pair);
+    size_t pair = s->kernels->pair, odd = columns % pair, last = columns - odd;
+    transpose(pair * s->elem, to, width, from, stride * s->elem, units, columns / pair);
     for (size_t unit = 0; unit < units && odd > 0; unit++)
-        memcpy(lb_cpu_at(simd, to, last * width + unit * pair),
-               lb_cpu_at(simd, from, unit * stride + last), simd->elem);
+        memcpy(lb_cpu_at(s, to, last * width + unit * pair),
+               lb_cpu_at(s, from, unit * stride + last), s->elem);
 }
 
 /* from [4H, columns] -> to [panels, columns padded, 4, simd_width], or tiles [panels, gate pair 2,
  * k tiles, gate 2] of [16 pairs, 16 units, 2], some of the panels; padding is 0. */
-static void pack_forward(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
+static void pack_forward(const struct lb_cpu_simd *s, char *to, const char *from, size_t columns,
                          struct lb_cpu_range panels)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t size = lb_cpu_padded(simd, columns) * s->width;
-    size_t tiles = simd->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_DEPTH) : 0;
+    size_t size = lb_cpu_padded(s, columns) * s->width;
+    size_t tiles = s->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_DEPTH) : 0;
     size_t depth = tiles > 0 ? LB_TILE_DEPTH : columns,
            width = tiles > 0 ? LB_TILE_COLUMNS : s->width;
     for (size_t panel = panels.from; panel < panels.to; panel++) {
-        struct lb_cpu_range units = lb_cpu_panel_units(simd, panel);
-        char *start = lb_cpu_at(simd, to, panel * size);
-        memset(start, 0, size * simd->elem);
+        struct lb_cpu_range units = lb_cpu_panel_units(s, panel);
+        char *start = lb_cpu_at(s, to, panel * size);
+        memset(start, 0, size * s->elem);
         for (size_t g = 0; g < 4; g++)
             for (size_t k = 0; k < columns; k += depth) {
                 size_t tile = (g / 2 * tiles + k / depth) * 2 + g % 2;
                 size_t place =
-                    tiles > 0 ? tile * LB_TILE_HALVES : g * s->simd_width * simd->kernels->pair;
-                pack_columns(simd, lb_cpu_at(simd, start, place), width,
-                             lb_cpu_at(simd, from, (g * s->H + units.from) * columns + k), columns,
+                    tiles > 0 ? tile * LB_TILE_HALVES : g * s->simd_width * s->kernels->pair;
+                pack_columns(s, lb_cpu_at(s, start, place), width,
+                             lb_cpu_at(s, from, (g * s->H + units.from) * columns + k), columns,
                              lb_cpu_least(columns - k, depth), units.to - units.from);
             }
     }
@@ -212,26 +205,25 @@ static void spread_row(void *to, const void *from, size_t count)
  * k tiles, 2] of [16 pairs of k, 16 columns, 2], some of the groups, which have up to `most`
  * columns. k: rows padded; 4H rows become gates in the order of panels. Where k come in pairs, the
  * elements of two rows alternate. */
-static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *from, size_t rows,
+static void pack_backward(const struct lb_cpu_simd *s, char *to, const char *from, size_t rows,
                           size_t columns, size_t most, struct lb_cpu_range groups)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    bool gates = rows == 4 * s->H, tiled = simd->kernels->tiles;
-    size_t pair = simd->kernels->pair, k = gates ? s->gates : lb_cpu_padded(simd, rows);
+    bool gates = rows == 4 * s->H, tiled = s->kernels->tiles;
+    size_t pair = s->kernels->pair, k = gates ? s->gates : lb_cpu_padded(s, rows);
     for (size_t group = groups.from; group < groups.to; group++) {
         size_t first = group * most, count = lb_cpu_least(columns - first, most);
         size_t width = tiled ? most : lb_cpu_cover(count, s->simd_width) * s->simd_width;
         size_t step = tiled ? LB_TILE_COLUMNS : width, tiles = k / LB_TILE_DEPTH;
-        char *start = lb_cpu_at(simd, to, first * k);
-        memset(start, 0, width * k * simd->elem);
+        char *start = lb_cpu_at(s, to, first * k);
+        memset(start, 0, width * k * s->elem);
         for (size_t r = 0, gate = 0, unit = 0; r < rows; r++, unit++) {
             gate += unit == s->H;
             unit = unit == s->H ? 0 : unit;
             size_t panel = unit / s->simd_width, in_panel = unit - panel * s->simd_width;
             size_t place = gates ? panel * s->width + gate * s->simd_width + in_panel : r;
-            const char *row = lb_cpu_at(simd, from, r * columns + first);
+            const char *row = lb_cpu_at(s, from, r * columns + first);
             if (pair == 1)
-                memcpy(lb_cpu_at(simd, start, place * width), row, count * simd->elem);
+                memcpy(lb_cpu_at(s, start, place * width), row, count * s->elem);
             for (size_t c = 0; c < count && pair > 1; c += step) {
                 size_t at = place / 2 * width * 2 + place % 2;
                 size_t tile = (c / LB_TILE_DEPTH * tiles + place / LB_TILE_DEPTH) * 2 +
@@ -239,7 +231,7 @@ static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *
                 if (tiled)
                     at = tile * LB_TILE_HALVES + place % LB_TILE_DEPTH / 2 * LB_TILE_DEPTH +
                          place % 2;
-                spread_row(lb_cpu_at(simd, start, at), lb_cpu_at(simd, row, c),
+                spread_row(lb_cpu_at(s, start, at), lb_cpu_at(s, row, c),
                            lb_cpu_least(count - c, step));
             }
         }
@@ -247,64 +239,61 @@ static void pack_backward(const struct lb_cpu_simd *simd, char *to, const char *
 }
 
 /* The sum of both biases, of some panels. */
-static void pack_bias(const struct lb_cpu_simd *simd, char *to, const void *b_ih, const void *b_hh,
+static void pack_bias(const struct lb_cpu_simd *s, char *to, const void *b_ih, const void *b_hh,
                       struct lb_cpu_range panels)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    enum lb_dtype dtype = simd->problem.dtype, sum_dtype = simd->half ? LB_F32 : dtype;
-    struct lb_cpu_range units = lb_cpu_units(simd, panels);
-    memset(lb_cpu_sum_at(simd, to, panels.from * s->width), 0,
-           (panels.to - panels.from) * s->width * simd->sum_elem);
+    enum lb_dtype dtype = s->problem.dtype, sum_dtype = s->half ? LB_F32 : dtype;
+    struct lb_cpu_range units = lb_cpu_units(s, panels);
+    memset(lb_cpu_sum_at(s, to, panels.from * s->width), 0,
+           (panels.to - panels.from) * s->width * s->sum_elem);
     for (size_t g = 0; g < 4; g++)
         for (size_t unit = units.from; unit < units.to; unit++) {
             double ih, hh;
             size_t at = unit / s->simd_width * s->width + g * s->simd_width + unit % s->simd_width;
-            lb_load(dtype, lb_cpu_at(simd, b_ih, g * s->H + unit), &ih, 1);
-            lb_load(dtype, lb_cpu_at(simd, b_hh, g * s->H + unit), &hh, 1);
+            lb_load(dtype, lb_cpu_at(s, b_ih, g * s->H + unit), &ih, 1);
+            lb_load(dtype, lb_cpu_at(s, b_hh, g * s->H + unit), &hh, 1);
             ih += hh;
-            lb_store(sum_dtype, lb_cpu_sum_at(simd, to, at), &ih, 1);
+            lb_store(sum_dtype, lb_cpu_sum_at(s, to, at), &ih, 1);
         }
 }
 
 /* w_hr [P, H] -> to [groups, H padded, columns of h padded to whole vectors], some of the groups of
  * `width` columns. */
-static void pack_projection(const struct lb_cpu_simd *simd, char *to, const char *from,
+static void pack_projection(const struct lb_cpu_simd *s, char *to, const char *from,
                             struct lb_cpu_range groups)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t pair = simd->kernels->pair, k = lb_cpu_padded(simd, s->H);
+    size_t pair = s->kernels->pair, k = lb_cpu_padded(s, s->H);
     for (size_t group = groups.from; group < groups.to; group++) {
         size_t first = group * s->width;
         size_t count = lb_cpu_least(s->P - first, s->width);
         size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
-        char *start = lb_cpu_at(simd, to, first * k);
-        memset(start, 0, width * k * simd->elem);
+        char *start = lb_cpu_at(s, to, first * k);
+        memset(start, 0, width * k * s->elem);
         for (size_t c = 0; c < count; c += s->simd_width)
-            pack_columns(simd, lb_cpu_at(simd, start, c * pair), width,
-                         lb_cpu_at(simd, from, (first + c) * s->H), s->H, s->H,
+            pack_columns(s, lb_cpu_at(s, start, c * pair), width,
+                         lb_cpu_at(s, from, (first + c) * s->H), s->H, s->H,
                          lb_cpu_least(count - c, s->simd_width));
     }
 }
 
 /* The thread's part of w_cell. The vectors of layernorm and peephole, [cell_rows, H], become
  * [cell_rows, units] of sum_elem, all by the first thread of a team. */
-static void pack_cell(const struct lb_cpu_simd *simd, const struct lb_cpu_weights *w,
-                      const char *from, size_t thread)
+static void pack_cell(const struct lb_cpu_simd *s, const struct lb_cpu_weights *w, const char *from,
+                      size_t thread)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    if (simd->problem.cell != LB_CELL_PROJECTION) {
-        if (thread % simd->team_size > 0)
+    if (s->problem.cell != LB_CELL_PROJECTION) {
+        if (thread % s->team_size > 0)
             return;
-        memset(w->cell, 0, cell_bytes(simd));
-        for (size_t r = 0; r < simd->cell_rows; r++)
-            lb_cpu_to_sums(simd, lb_cpu_at(simd, from, r * s->H),
-                           lb_cpu_sum_at(simd, w->cell, r * s->units), s->H);
+        memset(w->cell, 0, cell_bytes(s));
+        for (size_t r = 0; r < s->cell_rows; r++)
+            lb_cpu_to_sums(s, lb_cpu_at(s, from, r * s->H), lb_cpu_sum_at(s, w->cell, r * s->units),
+                           s->H);
         return;
     }
-    pack_projection(simd, w->cell, from, lb_cpu_columns(simd, s->h_panels, thread));
-    if (lb_has_backward(&simd->problem))
-        pack_backward(simd, w->back_cell, from, s->P, s->H, s->group * s->simd_width,
-                      lb_cpu_columns(simd, lb_cpu_cover(s->panels, s->group), thread));
+    pack_projection(s, w->cell, from, lb_cpu_columns(s, s->h_panels, thread));
+    if (lb_has_backward(&s->problem))
+        pack_backward(s, w->back_cell, from, s->P, s->H, s->group * s->simd_width,
+                      lb_cpu_columns(s, lb_cpu_cover(s->panels, s->group), thread));
 }
 
 /* Writes w_q of one gate of one unit, which is a column of the tiles, and returns its sum. from
@@ -325,16 +314,15 @@ static int32_t pack_channel(const float *from, size_t columns, float by, float f
 }
 
 /* Packs a panel of a layer_dir in int8. */
-static void pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, size_t panel,
+static void pack_int8(const struct lb_cpu_simd *s, size_t layer_dir, size_t panel,
                       const struct lb_weights *weights, const struct lb_cpu_weights *w)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    size_t input = lb_cpu_input(simd, layer_dir), H = s->H;
-    size_t ih_bytes = lb_cpu_padded(simd, input) * s->width;
-    size_t hh_bytes = lb_cpu_padded(simd, H) * s->width;
+    size_t input = lb_cpu_input(s, layer_dir), H = s->H;
+    size_t ih_bytes = lb_cpu_padded(s, input) * s->width;
+    size_t hh_bytes = lb_cpu_padded(s, H) * s->width;
     int8_t *ih = (int8_t *)w->w_ih + panel * ih_bytes, *hh = (int8_t *)w->w_hh + panel * hh_bytes;
-    float x_max = layer_dir < s->D ? simd->buffers.x_max : 1;
-    struct lb_cpu_range units = lb_cpu_panel_units(simd, panel);
+    float x_max = layer_dir < s->D ? s->buffers.x_max : 1;
+    struct lb_cpu_range units = lb_cpu_panel_units(s, panel);
     memset(ih, 0, ih_bytes);
     memset(hh, 0, hh_bytes);
     for (size_t at = 0; at < s->width; at++) {
@@ -354,129 +342,123 @@ static void pack_int8(const struct lb_cpu_simd *simd, size_t layer_dir, size_t p
         }
         ((float *)(void *)w->bias)[to] = bias;
         ((float *)(void *)w->scale)[to] = most / (127 * 127);
-        ((int32_t *)(void *)w->start)[to] = -simd->kernels->tiles->zero_point * sum;
+        ((int32_t *)(void *)w->start)[to] = -s->kernels->tiles->zero_point * sum;
     }
 }
 
 /* The thread's part of a copy of the weights of a layer_dir: what it reads in steps, and a share of
  * the weights for input gradients, of which every thread reads all. */
-static void pack_layer_dir(const struct lb_cpu_simd *simd, size_t layer_dir, size_t thread,
+static void pack_layer_dir(const struct lb_cpu_simd *s, size_t layer_dir, size_t thread,
                            const struct lb_weights *weights)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_weights w = lb_cpu_weights_of(simd, simd->copy_of[thread], layer_dir);
-    size_t input = lb_cpu_input(simd, layer_dir), columns = s->group * s->simd_width;
-    struct lb_cpu_range panels = lb_cpu_columns(simd, s->panels, thread);
-    if (simd->problem.dtype == LB_INT8) {
+    struct lb_cpu_weights w = lb_cpu_weights_of(s, s->copy_of[thread], layer_dir);
+    size_t input = lb_cpu_input(s, layer_dir), columns = s->group * s->simd_width;
+    struct lb_cpu_range panels = lb_cpu_columns(s, s->panels, thread);
+    if (s->problem.dtype == LB_INT8) {
         for (size_t panel = panels.from; panel < panels.to; panel++)
-            pack_int8(simd, layer_dir, panel, weights, &w);
+            pack_int8(s, layer_dir, panel, weights, &w);
         return;
     }
-    pack_forward(simd, w.w_ih, weights->w_ih[layer_dir], input, panels);
-    pack_forward(simd, w.w_hh, weights->w_hh[layer_dir], s->P, panels);
-    pack_bias(simd, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
-    if (simd->cell_rows > 0)
-        pack_cell(simd, &w, weights->w_cell[layer_dir], thread);
-    if (!lb_has_backward(&simd->problem))
+    pack_forward(s, w.w_ih, weights->w_ih[layer_dir], input, panels);
+    pack_forward(s, w.w_hh, weights->w_hh[layer_dir], s->P, panels);
+    pack_bias(s, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
+    if (s->cell_rows > 0)
+        pack_cell(s, &w, weights->w_cell[layer_dir], thread);
+    if (!lb_has_backward(&s->problem))
         return;
-    pack_backward(simd, w.back_hh, weights->w_hh[layer_dir], 4 * s->H, s->P, columns,
-                  lb_cpu_columns(simd, lb_cpu_cover(s->P, columns), thread));
-    pack_backward(simd, w.back_ih, weights->w_ih[layer_dir], 4 * s->H, input, s->width,
-                  lb_cpu_columns(simd, lb_cpu_cover(input, s->width), thread));
+    pack_backward(s, w.back_hh, weights->w_hh[layer_dir], 4 * s->H, s->P, columns,
+                  lb_cpu_columns(s, lb_cpu_cover(s->P, columns), thread));
+    pack_backward(s, w.back_ih, weights->w_ih[layer_dir], 4 * s->H, input, s->width,
+                  lb_cpu_columns(s, lb_cpu_cover(input, s->width), thread));
 }
 
 void lb_cpu_pack_work(void *arg, size_t thread)
 {
     const struct lb_cpu_call *call = arg;
-    const struct lb_cpu_simd *simd = call->simd;
-    size_t first = thread / simd->team_size * simd->team_size; /* of its team */
-    bool packs = first == 0 || simd->copy_of[first - 1] != simd->copy_of[first];
-    for (size_t ld = 0; ld < simd->s.layer_dirs && packs; ld++)
-        pack_layer_dir(simd, ld, thread, call->weights);
+    const struct lb_cpu_simd *s = call->s;
+    size_t first = thread / s->team_size * s->team_size; /* of its team */
+    bool packs = first == 0 || s->copy_of[first - 1] != s->copy_of[first];
+    for (size_t ld = 0; ld < s->layer_dirs && packs; ld++)
+        pack_layer_dir(s, ld, thread, call->weights);
 }
 
 void lb_cpu_touch_work(void *arg, size_t thread)
 {
-    const struct lb_cpu_simd *simd = ((const struct lb_cpu_call *)arg)->simd;
-    const struct lb_cpu_sizes *s = &simd->s;
-    struct lb_cpu_range panels = lb_cpu_own_panels(simd, thread, s->panels);
-    size_t hidden = lb_cpu_gradient_columns(simd, s->P);
-    size_t count = (panels.to - panels.from) * s->width * simd->sum_elem;
-    if (thread % simd->column_parts > 0) /* the first of those that share the panels does it */
+    const struct lb_cpu_simd *s = ((const struct lb_cpu_call *)arg)->s;
+    struct lb_cpu_range panels = lb_cpu_own_panels(s, thread, s->panels);
+    size_t hidden = lb_cpu_gradient_columns(s, s->P);
+    size_t count = (panels.to - panels.from) * s->width * s->sum_elem;
+    if (thread % s->column_parts > 0) /* the first of those that share the panels does it */
         return;
     for (size_t ld = 0; ld < s->layer_dirs; ld++) {
-        struct lb_cpu_gradients g = lb_cpu_gradients_of(simd, ld);
-        size_t input = lb_cpu_gradient_columns(simd, lb_cpu_input(simd, ld));
-        memset(lb_cpu_sum_at(simd, g.dw_ih, panels.from * input * s->width), 0, count * input);
-        memset(lb_cpu_sum_at(simd, g.dw_hh, panels.from * hidden * s->width), 0, count * hidden);
+        struct lb_cpu_gradients g = lb_cpu_gradients_of(s, ld);
+        size_t input = lb_cpu_gradient_columns(s, lb_cpu_input(s, ld));
+        memset(lb_cpu_sum_at(s, g.dw_ih, panels.from * input * s->width), 0, count * input);
+        memset(lb_cpu_sum_at(s, g.dw_hh, panels.from * hidden * s->width), 0, count * hidden);
     }
 }
 
 /* One gate of a panel: from [columns, width] -> to [units, columns]. */
-static void unpack_gate(const struct lb_cpu_simd *simd, char *to, const char *from, size_t columns,
+static void unpack_gate(const struct lb_cpu_simd *s, char *to, const char *from, size_t columns,
                         size_t units)
 {
     double tile[TILE * TILE]; /* [units, TILE] of sum_elem */
     for (size_t first = 0; first < columns; first += TILE) {
         size_t part = lb_cpu_least(columns - first, TILE);
-        transpose(simd->sum_elem, tile, TILE, lb_cpu_sum_at(simd, from, first * simd->s.width),
-                  simd->s.width * simd->sum_elem, part, units);
+        transpose(s->sum_elem, tile, TILE, lb_cpu_sum_at(s, from, first * s->width),
+                  s->width * s->sum_elem, part, units);
         for (size_t unit = 0; unit < units; unit++)
-            lb_cpu_from_sums(simd, lb_cpu_sum_at(simd, tile, unit * TILE),
-                             lb_cpu_at(simd, to, unit * columns + first), part);
+            lb_cpu_from_sums(s, lb_cpu_sum_at(s, tile, unit * TILE),
+                             lb_cpu_at(s, to, unit * columns + first), part);
     }
 }
 
 /* from [panels, columns padded to stride, 4, simd_width] -> to [4H, columns], some of the panels.
  */
-static void unpack(const struct lb_cpu_simd *simd, void *to, const char *from, size_t columns,
+static void unpack(const struct lb_cpu_simd *s, void *to, const char *from, size_t columns,
                    size_t stride, struct lb_cpu_range panels)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
     for (size_t panel = panels.from; panel < panels.to; panel++) {
-        struct lb_cpu_range units = lb_cpu_panel_units(simd, panel);
+        struct lb_cpu_range units = lb_cpu_panel_units(s, panel);
         for (size_t g = 0; g < 4; g++)
-            unpack_gate(simd, lb_cpu_at(simd, to, (g * s->H + units.from) * columns),
-                        lb_cpu_sum_at(simd, from, panel * stride * s->width + g * s->simd_width),
+            unpack_gate(s, lb_cpu_at(s, to, (g * s->H + units.from) * columns),
+                        lb_cpu_sum_at(s, from, panel * stride * s->width + g * s->simd_width),
                         columns, units.to - units.from);
     }
 }
 
 /* The thread's part of w_cell's gradient. */
-static void unpack_cell(const struct lb_cpu_simd *simd, char *to, const char *from, size_t thread)
+static void unpack_cell(const struct lb_cpu_simd *s, char *to, const char *from, size_t thread)
 {
-    const struct lb_cpu_sizes *s = &simd->s;
-    bool projects = simd->problem.cell == LB_CELL_PROJECTION;
-    size_t parts = projects ? lb_cpu_cover(s->P, s->simd_width) : simd->cell_rows;
-    struct lb_cpu_range own = lb_cpu_share(parts, simd->threads, thread);
+    bool projects = s->problem.cell == LB_CELL_PROJECTION;
+    size_t parts = projects ? lb_cpu_cover(s->P, s->simd_width) : s->cell_rows;
+    struct lb_cpu_range own = lb_cpu_share(parts, s->threads, thread);
     for (size_t p = own.from; p < own.to; p++) {
         size_t first = p * s->simd_width, column = first % s->width;
         if (projects)
-            unpack_gate(simd, lb_cpu_at(simd, to, first * s->H),
-                        lb_cpu_sum_at(simd, from, (first - column) * s->H + column), s->H,
+            unpack_gate(s, lb_cpu_at(s, to, first * s->H),
+                        lb_cpu_sum_at(s, from, (first - column) * s->H + column), s->H,
                         lb_cpu_least(s->P - first, s->simd_width));
         else
-            lb_cpu_from_sums(simd, lb_cpu_sum_at(simd, from, p * s->units),
-                             lb_cpu_at(simd, to, p * s->H), s->H);
+            lb_cpu_from_sums(s, lb_cpu_sum_at(s, from, p * s->units), lb_cpu_at(s, to, p * s->H),
+                             s->H);
     }
 }
 
 void lb_cpu_unpack_work(void *arg, size_t thread)
 {
     const struct lb_cpu_call *call = arg;
-    const struct lb_cpu_simd *simd = call->simd;
+    const struct lb_cpu_simd *s = call->s;
     const struct lb_gradients *to = call->gradients;
-    struct lb_cpu_range panels = lb_cpu_share(simd->s.panels, simd->threads, thread);
-    for (size_t ld = 0; ld < simd->s.layer_dirs; ld++) {
-        struct lb_cpu_gradients from = lb_cpu_gradients_of(simd, ld);
-        size_t input = lb_cpu_input(simd, ld), hidden = simd->s.P;
-        unpack(simd, to->dw_ih[ld], from.dw_ih, input, lb_cpu_gradient_columns(simd, input),
-               panels);
-        unpack(simd, to->dw_hh[ld], from.dw_hh, hidden, lb_cpu_gradient_columns(simd, hidden),
-               panels);
-        unpack(simd, to->db_ih[ld], from.db, 1, 1, panels);
-        unpack(simd, to->db_hh[ld], from.db, 1, 1, panels);
-        if (simd->cell_rows > 0)
-            unpack_cell(simd, to->dw_cell[ld], from.dw_cell, thread);
+    struct lb_cpu_range panels = lb_cpu_share(s->panels, s->threads, thread);
+    for (size_t ld = 0; ld < s->layer_dirs; ld++) {
+        struct lb_cpu_gradients from = lb_cpu_gradients_of(s, ld);
+        size_t input = lb_cpu_input(s, ld), hidden = s->P;
+        unpack(s, to->dw_ih[ld], from.dw_ih, input, lb_cpu_gradient_columns(s, input), panels);
+        unpack(s, to->dw_hh[ld], from.dw_hh, hidden, lb_cpu_gradient_columns(s, hidden), panels);
+        unpack(s, to->db_ih[ld], from.db, 1, 1, panels);
+        unpack(s, to->db_hh[ld], from.db, 1, 1, panels);
+        if (s->cell_rows > 0)
+            unpack_cell(s, to->dw_cell[ld], from.dw_cell, thread);
     }
 }
