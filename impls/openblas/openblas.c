@@ -176,11 +176,6 @@ static void lay_out(struct openblas *blas, size_t *reserve, size_t *workspace)
     *workspace = scratch.used;
 }
 
-static size_t input_of(const struct openblas *blas, size_t layer_dir)
-{
-    return layer_dir < blas->D ? (size_t)blas->problem.input : blas->wide;
-}
-
 static enum lb_status openblas_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
 {
     struct openblas *blas = self;
@@ -209,13 +204,15 @@ static struct parts parts_of(const struct openblas *blas, void *base, size_t lay
     return (struct parts){of[LB_W_IH], of[LB_W_HH], of[LB_B_IH], of[LB_B_HH]};
 }
 
+/* Calls a function of the library in the problem's type. */
+#define BLAS(blas, function, ...)                                             \
+    ((blas)->problem.dtype == LB_F32 ? library.cblas_s##function(__VA_ARGS__) \
+                                     : library.cblas_d##function(__VA_ARGS__))
+
 /* sum [count] += values */
 static void add(const struct openblas *blas, size_t count, const void *values, void *sum)
 {
-    if (blas->problem.dtype == LB_F32)
-        library.cblas_saxpy((blasint)count, 1, values, 1, sum, 1);
-    else
-        library.cblas_daxpy((blasint)count, 1, values, 1, sum, 1);
+    BLAS(blas, axpy, (blasint)count, 1, values, 1, sum, 1);
 }
 
 /* Writes the weights of all layers. b_ih becomes the sum of both biases. */
@@ -247,17 +244,12 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
 #define VECTOR_CLONES
 #endif
 
-/* One batch row of a backward step: see cell.inc. */
-struct row_backward {
-    void *gates;
-    const void *c_before, *tanh_c, *dh, *dy;
-    void *dc;
-};
-
+/* The functions of cell.inc. */
 struct cell {
     void (*new_cells)(const void *gates, const void *c_before, void *c, size_t H);
     void (*new_outputs)(const void *gates, const void *tanh_c, void *h, size_t H);
-    void (*backward)(const struct row_backward *row, size_t H);
+    void (*backward)(void *gates, const void *c_before, const void *tanh_c, const void *dh,
+                     const void *dy, void *dc, size_t H);
 };
 
 #define real        float
@@ -288,7 +280,7 @@ struct gemm {
     size_t m, n, k;
     const void *a, *b;
     size_t a_stride, b_stride;
-    double beta;
+    float beta;
     void *c;
     size_t c_stride;
 };
@@ -297,31 +289,17 @@ static void multiply(const struct openblas *blas, const struct gemm *p)
 {
     blasint m = (blasint)p->m, n = (blasint)p->n, k = (blasint)p->k;
     blasint lda = (blasint)p->a_stride, ldb = (blasint)p->b_stride, ldc = (blasint)p->c_stride;
-    if (blas->problem.dtype == LB_F32)
-        library.cblas_sgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda,
-                            p->b, ldb, (float)p->beta, p->c, ldc);
-    else
-        library.cblas_dgemm(CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda,
-                            p->b, ldb, p->beta, p->c, ldc);
-}
-
-/* y = op(w) x + beta y, w [gates, columns]: the GEMM of a single row. */
-static void multiply_vector(const struct openblas *blas, enum CBLAS_TRANSPOSE transpose,
-                            const void *w, size_t columns, const void *x, double beta, void *y)
-{
-    blasint m = (blasint)blas->gates, n = (blasint)columns;
-    if (blas->problem.dtype == LB_F32)
-        library.cblas_sgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, (float)beta, y, 1);
-    else
-        library.cblas_dgemv(CblasRowMajor, transpose, m, n, 1, w, n, x, 1, beta, y, 1);
+    BLAS(blas, gemm, CblasRowMajor, p->transpose_a, p->transpose_b, m, n, k, 1, p->a, lda, p->b,
+         ldb, p->beta, p->c, ldc);
 }
 
 /* gates [rows, gates] += in [rows, columns] w^T, w [gates, columns] */
 static void add_to_gates(const struct openblas *blas, struct matrix in, size_t columns,
                          const void *w, void *gates)
 {
+    blasint m = (blasint)blas->gates, n = (blasint)columns;
     if (in.rows == 1)
-        multiply_vector(blas, CblasNoTrans, w, columns, in.at, 1, gates);
+        BLAS(blas, gemv, CblasRowMajor, CblasNoTrans, m, n, 1, w, n, in.at, 1, 1, gates, 1);
     else if (in.rows > 1)
         multiply(blas, &(struct gemm){CblasNoTrans, CblasTrans, in.rows, blas->gates, columns,
                                       in.at, w, in.stride, columns, 1, gates, blas->gates});
@@ -329,10 +307,11 @@ static void add_to_gates(const struct openblas *blas, struct matrix in, size_t c
 
 /* out [rows, columns] = da [rows, gates] w + beta out; rows of out are `stride` apart. */
 static void input_gradient(const struct openblas *blas, const void *da, size_t rows, const void *w,
-                           size_t columns, double beta, void *out, size_t stride)
+                           size_t columns, float beta, void *out, size_t stride)
 {
+    blasint m = (blasint)blas->gates, n = (blasint)columns;
     if (rows == 1)
-        multiply_vector(blas, CblasTrans, w, columns, da, beta, out);
+        BLAS(blas, gemv, CblasRowMajor, CblasTrans, m, n, 1, w, n, da, 1, beta, out, 1);
     else if (rows > 1)
         multiply(blas, &(struct gemm){CblasNoTrans, CblasNoTrans, rows, columns, blas->gates, da, w,
                                       blas->gates, columns, beta, out, stride});
@@ -340,7 +319,7 @@ static void input_gradient(const struct openblas *blas, const void *da, size_t r
 
 /* dw [gates, columns] = da^T in + beta dw, da [rows, gates], in [rows, columns] */
 static void weight_gradient(const struct openblas *blas, const void *da, struct matrix in,
-                            size_t columns, double beta, void *dw)
+                            size_t columns, float beta, void *dw)
 {
     if (in.rows > 0)
         multiply(blas, &(struct gemm){CblasTrans, CblasNoTrans, blas->gates, columns, in.rows, da,
@@ -393,7 +372,7 @@ static struct layer_dir open_layer_dir(const struct openblas *blas, size_t index
         .index = index,
         .l = l,
         .d = d,
-        .input = input_of(blas, index),
+        .input = l == 0 ? (size_t)blas->problem.input : blas->wide,
         .w = parts_of(blas, blas->buffers.weights, index),
         .in = l == 0 ? x : output_of(blas, y, l - 1),
         .y = at(blas, output_of(blas, y, l), d * blas->H),
@@ -403,35 +382,20 @@ static struct layer_dir open_layer_dir(const struct openblas *blas, size_t index
     };
 }
 
-/* Cell states [B, H] between steps: slot s is before step s and after step s - 1 in time. A row
- * of n steps goes from slot 0 to n, or from n to 0 in reverse. Infer alternates between two slots.
- */
-static char *cells_at(const struct layer_dir *ld, size_t s)
+/* Cell states [B, H] before and after step t. A row of n steps goes from slot 0 to n, or from n to
+ * 0 in reverse. Infer alternates between two slots. */
+static char *cells_at(const struct layer_dir *ld, size_t t, bool after)
 {
     const struct openblas *blas = ld->blas;
+    size_t s = (ld->d == 0) == after ? t + 1 : t;
     size_t slot = lb_trains(&blas->problem) ? ld->index * (blas->T + 1) + s : s % 2;
     return at(blas, blas->cells, slot * blas->B * blas->H);
 }
 
-static char *cells_before(const struct layer_dir *ld, size_t t)
+/* The step that this direction computes before or after t; SIZE_MAX or T where there is none. */
+static size_t next_to(const struct layer_dir *ld, size_t t, bool after)
 {
-    return cells_at(ld, ld->d == 0 ? t : t + 1);
-}
-
-static char *cells_after(const struct layer_dir *ld, size_t t)
-{
-    return cells_at(ld, ld->d == 0 ? t + 1 : t);
-}
-
-/* The step that this direction computes before t; SIZE_MAX or T where there is none. */
-static size_t step_before(const struct layer_dir *ld, size_t t)
-{
-    return ld->d == 0 ? t - 1 : t + 1;
-}
-
-static size_t step_after(const struct layer_dir *ld, size_t t)
-{
-    return ld->d == 0 ? t + 1 : t - 1;
+    return (ld->d == 0) == after ? t + 1 : t - 1;
 }
 
 /* How many rows have both steps. */
@@ -440,39 +404,31 @@ static size_t both_active(const struct openblas *blas, size_t t, size_t other)
     return active(blas, other > t ? other : t);
 }
 
+/* The first or the last step that this direction computes in row b. */
+static size_t end_step(const struct layer_dir *ld, size_t b, bool last)
+{
+    return (ld->d == 0) == last ? length_of(ld->blas, b) - 1 : 0;
+}
+
 /* Copies the caller's initial states into the first slot of each row, and the last states back. */
 static void read_cells(const struct layer_dir *ld, const void *c0)
 {
     const struct openblas *blas = ld->blas;
-    for (size_t b = 0; b < blas->B; b++) {
-        char *cells = cells_at(ld, ld->d == 0 ? 0 : length_of(blas, b));
-        memcpy(at(blas, cells, b * blas->H), at(blas, c0, ld->state + b * blas->H),
-               blas->H * blas->elem);
-    }
+    for (size_t b = 0; b < blas->B; b++)
+        memcpy(at(blas, cells_at(ld, end_step(ld, b, false), false), b * blas->H),
+               at(blas, c0, ld->state + b * blas->H), blas->H * blas->elem);
 }
 
 static void write_states(const struct layer_dir *ld, void *hn, void *cn)
 {
     const struct openblas *blas = ld->blas;
     for (size_t b = 0; b < blas->B; b++) {
-        size_t length = length_of(blas, b), last = ld->d == 0 ? length - 1 : 0;
-        memcpy(at(blas, hn, ld->state + b * blas->H),
-               at(blas, ld->y, (last * blas->B + b) * blas->wide), blas->H * blas->elem);
-        memcpy(at(blas, cn, ld->state + b * blas->H),
-               at(blas, cells_at(ld, ld->d == 0 ? length : 0), b * blas->H), blas->H * blas->elem);
+        size_t last = end_step(ld, b, true), to = ld->state + b * blas->H;
+        memcpy(at(blas, hn, to), at(blas, ld->y, (last * blas->B + b) * blas->wide),
+               blas->H * blas->elem);
+        memcpy(at(blas, cn, to), at(blas, cells_at(ld, last, true), b * blas->H),
+               blas->H * blas->elem);
     }
-}
-
-/* Adds the recurrent GEMM of the rows that continue from the step before, and that of the rows that
- * start here, which are the last of the active ones. */
-static void add_recurrent(const struct layer_dir *ld, size_t t, char *gates)
-{
-    const struct openblas *blas = ld->blas;
-    size_t before = step_before(ld, t), going = both_active(blas, t, before), H = blas->H;
-    struct matrix h = {at(blas, ld->y, before * blas->B * blas->wide), going, blas->wide};
-    struct matrix h0 = {at(blas, ld->h0, going * H), active(blas, t) - going, H};
-    add_to_gates(blas, h, H, ld->w.hh, gates);
-    add_to_gates(blas, h0, H, ld->w.hh, at(blas, gates, going * blas->gates));
 }
 
 static void step_forward(const struct layer_dir *ld, size_t t)
@@ -482,8 +438,14 @@ static void step_forward(const struct layer_dir *ld, size_t t)
     size_t n = active(blas, t), H = blas->H;
     char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
     char *y = at(blas, ld->y, t * blas->B * blas->wide);
-    char *before = cells_before(ld, t), *after = cells_after(ld, t);
-    add_recurrent(ld, t, gates);
+    char *before = cells_at(ld, t, false), *after = cells_at(ld, t, true);
+    /* Rows that go on from the step before; the other active rows, which are the last ones, start
+     * here. */
+    size_t earlier = next_to(ld, t, false), going = both_active(blas, t, earlier);
+    struct matrix h = {at(blas, ld->y, earlier * blas->B * blas->wide), going, blas->wide};
+    struct matrix h0 = {at(blas, ld->h0, going * H), n - going, H};
+    add_to_gates(blas, h, H, ld->w.hh, gates);
+    add_to_gates(blas, h0, H, ld->w.hh, at(blas, gates, going * blas->gates));
     for (size_t b = 0; b < n; b++) {
         char *row = at(blas, gates, b * blas->gates);
         k->sigmoid(row, row, 2 * H);
@@ -520,42 +482,29 @@ static enum lb_status openblas_forward(void *self, const struct lb_forward_io *i
     return LB_OK;
 }
 
-/* dh [B, H] of the rows that have step t: from the step after it, or dhn at a row's last step.
- */
-static void output_gradients(const struct layer_dir *ld, size_t t, const void *dhn)
-{
-    const struct openblas *blas = ld->blas;
-    size_t after = step_after(ld, t), going = both_active(blas, t, after), H = blas->H;
-    const char *da = at(blas, ld->gates, after * blas->B * blas->gates);
-    input_gradient(blas, da, going, ld->w.hh, H, 0, blas->dh, H);
-    memcpy(at(blas, blas->dh, going * H), at(blas, dhn, ld->state + going * H),
-           (active(blas, t) - going) * H * blas->elem);
-}
-
 /* dy [T, B, D*H], at this direction's first unit. */
 static void step_backward(const struct layer_dir *ld, size_t t, const void *dhn, const void *dy)
 {
     const struct openblas *blas = ld->blas;
     size_t n = active(blas, t), H = blas->H, row_bytes = blas->gates * blas->elem;
-    size_t going = both_active(blas, t, step_before(ld, t)); /* the other active rows start here */
+    size_t later = next_to(ld, t, true), going = both_active(blas, t, later);
     char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
-    const char *before = cells_before(ld, t);
-    output_gradients(ld, t, dhn);
-    blas->kernels->tanh(cells_after(ld, t), blas->tanh_c, n * H);
-    for (size_t b = 0; b < n; b++) {
-        struct row_backward row = {
-            .gates = at(blas, gates, b * blas->gates),
-            .c_before = at(blas, before, b * H),
-            .tanh_c = at(blas, blas->tanh_c, b * H),
-            .dh = at(blas, blas->dh, b * H),
-            .dy = at(blas, dy, (t * blas->B + b) * blas->wide),
-            .dc = at(blas, blas->dc, b * H),
-        };
-        cell_of(blas)->backward(&row, H);
-    }
+    const char *before = cells_at(ld, t, false);
+    /* dh comes from the later step, or is dhn at a row's last step. */
+    input_gradient(blas, at(blas, ld->gates, later * blas->B * blas->gates), going, ld->w.hh, H, 0,
+                   blas->dh, H);
+    memcpy(at(blas, blas->dh, going * H), at(blas, dhn, ld->state + going * H),
+           (n - going) * H * blas->elem);
+    blas->kernels->tanh(cells_at(ld, t, true), blas->tanh_c, n * H);
+    for (size_t b = 0; b < n; b++)
+        cell_of(blas)->backward(at(blas, gates, b * blas->gates), at(blas, before, b * H),
+                                at(blas, blas->tanh_c, b * H), at(blas, blas->dh, b * H),
+                                at(blas, dy, (t * blas->B + b) * blas->wide),
+                                at(blas, blas->dc, b * H), H);
+    size_t first = both_active(blas, t, next_to(ld, t, false)); /* from there on, rows start here */
     memset(at(blas, gates, n * blas->gates), 0, (blas->B - n) * row_bytes);
-    memcpy(at(blas, blas->first, going * blas->gates), at(blas, gates, going * blas->gates),
-           (n - going) * row_bytes);
+    memcpy(at(blas, blas->first, first * blas->gates), at(blas, gates, first * blas->gates),
+           (n - first) * row_bytes);
 }
 
 /* Gate gradients and y are zero where a row has no step. So one GEMM covers all steps, with y of
