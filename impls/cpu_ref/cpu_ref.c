@@ -16,15 +16,6 @@ struct cpu_ref {
     double *gradients; /* of all layer_dirs: see lb_gradient_offset */
 };
 
-/* Number of weights of one layer_dir, with both biases. */
-static size_t weights_count(const struct lb_problem *p, size_t layer_dir)
-{
-    size_t count = 0;
-    for (int w = 0; w < LB_WEIGHT_COUNT; w++)
-        count += lb_weight_elements(p, layer_dir, (enum lb_weight)w);
-    return count;
-}
-
 static enum lb_status cpu_ref_supports(const struct lb_problem *problem,
                                        const struct lb_exec_config *config, struct lb_error *why)
 {
@@ -75,10 +66,13 @@ static void lay_out(struct cpu_ref *ref, const struct lb_buffers *buffers, size_
         *used += arrays[i].count;
     }
     /* Only prepare uses staging, so it may overlap all other arrays. */
-    size_t first = weights_count(p, 0), last = weights_count(p, lb_layer_dir_count(p) - 1);
-    size_t staging = first > last ? first : last;
     ref->staging = buffers->workspace;
-    *workspace = *workspace > staging ? *workspace : staging;
+    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
+        size_t staging = 0;
+        for (enum lb_weight w = LB_W_IH; w < LB_WEIGHT_COUNT; w++)
+            staging += lb_weight_elements(p, ld, w);
+        *workspace = *workspace > staging ? *workspace : staging;
+    }
 }
 
 static enum lb_status cpu_ref_sizes(void *self, struct lb_sizes *sizes, struct lb_error *err)
@@ -114,8 +108,8 @@ static enum lb_status cpu_ref_prepare(void *self, const struct lb_buffers *buffe
 
     for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
         double *at = ref->staging;
-        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
-            size_t count = lb_weight_elements(p, ld, (enum lb_weight)w);
+        for (enum lb_weight w = LB_W_IH; w < LB_WEIGHT_COUNT; w++) {
+            size_t count = lb_weight_elements(p, ld, w);
             if (count > 0)
                 lb_load(p->dtype, tables[w][ld], at, count);
             at += count;
@@ -134,6 +128,17 @@ static void load(const struct cpu_ref *ref, const void *from, const double *to, 
         lb_load(ref->problem.dtype, from, (double *)(uintptr_t)to, count);
 }
 
+/* Loads what both passes read. */
+static void load_inputs(const struct cpu_ref *ref, const void *x, const void *h0, const void *c0,
+                        const void *mask)
+{
+    struct lb_lstm_counts n = lb_lstm_counts(&ref->problem);
+    load(ref, x, ref->oracle.x, n.x);
+    load(ref, h0, ref->oracle.h0, n.h);
+    load(ref, c0, ref->oracle.c0, n.state);
+    load(ref, mask, ref->oracle.mask, n.mask);
+}
+
 static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io,
                                       struct lb_error *err)
 {
@@ -142,10 +147,7 @@ static enum lb_status cpu_ref_forward(void *self, const struct lb_forward_io *io
     struct lb_lstm_counts n = lb_lstm_counts(p);
     size_t last = n.y / (size_t)p->layers;
     (void)err;
-    load(ref, io->x, ref->oracle.x, n.x);
-    load(ref, io->h0, ref->oracle.h0, n.h);
-    load(ref, io->c0, ref->oracle.c0, n.state);
-    load(ref, io->mask, ref->oracle.mask, n.mask);
+    load_inputs(ref, io->x, io->h0, io->c0, io->mask);
     if (p->dtype == LB_INT8)
         lb_int8_forward(&ref->oracle);
     else
@@ -163,11 +165,7 @@ static enum lb_status cpu_ref_backward(void *self, const struct lb_backward_io *
     const struct lb_problem *p = &ref->problem;
     struct lb_lstm_counts n = lb_lstm_counts(p);
     (void)err;
-    /* The workspace may have been overwritten since forward. */
-    load(ref, io->x, ref->oracle.x, n.x);
-    load(ref, io->h0, ref->oracle.h0, n.h);
-    load(ref, io->c0, ref->oracle.c0, n.state);
-    load(ref, io->mask, ref->oracle.mask, n.mask);
+    load_inputs(ref, io->x, io->h0, io->c0, io->mask); /* the workspace may be overwritten since */
     load(ref, io->dy, ref->oracle.dy, n.between);
     load(ref, io->dhn, ref->oracle.dhn, n.h);
     load(ref, io->dcn, ref->oracle.dcn, n.state);
@@ -191,8 +189,8 @@ static enum lb_status cpu_ref_gradients(void *self, const struct lb_gradients *g
     const double *at = ref->gradients;
     (void)err;
     for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++)
-        for (int w = 0; w < LB_WEIGHT_COUNT; w++) {
-            size_t count = lb_weight_elements(p, ld, (enum lb_weight)w);
+        for (enum lb_weight w = LB_W_IH; w < LB_WEIGHT_COUNT; w++) {
+            size_t count = lb_weight_elements(p, ld, w);
             if (count > 0)
                 lb_store(p->dtype, tables[w][ld], at, count);
             at += w == LB_B_IH ? 0 : count; /* both biases have one gradient */

@@ -81,13 +81,13 @@ struct lb_cpu_simd {
 /* The packed weights of one layer_dir, in the layout of simd_kernels.h, where k is I_l or P padded:
  * w_ih [panels, k, 4, simd_width], w_hh likewise, bias [gates]; and, where the pass has a backward,
  * back_hh of P columns and back_ih of I_l columns, [groups, gates, columns], where groups have
- * s.group vectors of columns in back_hh and four in back_ih. int8 has scale [gates] of the sums,
+ * `group` vectors of columns in back_hh and four in back_ih. int8 has scale [gates] of the sums,
  * and start [gates] s32. */
 struct lb_cpu_weights {
     char *w_ih, *w_hh, *bias, *scale, *start, *back_hh, *back_ih;
     /* w_cell. layernorm and peephole: cell [cell_rows, units] of sum_elem. projection: cell
      * [groups of four vectors, H padded, columns of h], and, for backward, back_cell [groups of
-     * s.group vectors, P padded, units]. */
+     * `group` vectors, P padded, units]. */
     char *cell, *back_cell;
 };
 

@@ -114,17 +114,6 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *s, size_t 
 /* The rows and the columns that are transposed at a time; no vector has more elements. */
 enum { TILE = 16 };
 
-/* Copies part of a row to a tile; `size` and most values of part are constants where this is
- * inlined. */
-static inline __attribute__((always_inline)) void take_row(size_t size, char *to, const char *from,
-                                                           size_t part)
-{
-    if (part == TILE)
-        memcpy(to, from, TILE * size);
-    else
-        memcpy(to, from, part * size);
-}
-
 /* As transpose, with a size that is constant where this is inlined. */
 static inline __attribute__((always_inline)) void
 transpose_sized(size_t size, char *to, size_t to_stride, const char *from, size_t from_bytes,
@@ -134,7 +123,10 @@ transpose_sized(size_t size, char *to, size_t to_stride, const char *from, size_
     for (size_t first = 0; first < columns; first += TILE) {
         size_t part = columns - first < TILE ? columns - first : TILE;
         for (size_t r = 0; r < rows; r++)
-            take_row(size, tile[r], from + r * from_bytes + first * size, part);
+            if (part == TILE) /* a constant, as size is */
+                memcpy(tile[r], from + r * from_bytes + first * size, TILE * size);
+            else
+                memcpy(tile[r], from + r * from_bytes + first * size, part * size);
         for (size_t c = 0; c < part; c++)
             for (size_t r = 0; r < rows; r++)
                 memcpy(to + ((first + c) * to_stride + r) * size, &tile[r][c * size], size);
@@ -168,27 +160,34 @@ static void pack_columns(const struct lb_cpu_simd *s, char *to, size_t width, co
 }
 
 /* from [4H, columns] -> to [panels, columns padded, 4, simd_width], or tiles [panels, gate pair 2,
- * k tiles, gate 2] of [16 pairs, 16 units, 2], some of the panels; padding is 0. */
+ * k tiles, gate 2] of [16 pairs, 16 units, 2], some of the panels; padding is 0. projection: from
+ * [P, columns], whose panels are groups of up to four vectors of consecutive rows. */
 static void pack_forward(const struct lb_cpu_simd *s, char *to, const char *from, size_t columns,
-                         struct lb_cpu_range panels)
+                         struct lb_cpu_range panels, bool projection)
 {
-    size_t size = lb_cpu_padded(s, columns) * s->width;
+    size_t k_count = lb_cpu_padded(s, columns), all = projection ? s->P : s->H;
     size_t tiles = s->kernels->tiles ? lb_cpu_cover(columns, LB_TILE_DEPTH) : 0;
-    size_t depth = tiles > 0 ? LB_TILE_DEPTH : columns,
-           width = tiles > 0 ? LB_TILE_COLUMNS : s->width;
+    size_t depth = tiles > 0 ? LB_TILE_DEPTH : columns;
     for (size_t panel = panels.from; panel < panels.to; panel++) {
-        struct lb_cpu_range units = lb_cpu_panel_units(s, panel);
-        char *start = lb_cpu_at(s, to, panel * size);
-        memset(start, 0, size * s->elem);
-        for (size_t g = 0; g < 4; g++)
+        size_t first = panel * (projection ? s->width : s->simd_width), vectors = 4;
+        if (projection)
+            vectors = lb_cpu_least(lb_cpu_cover(all - first, s->simd_width), 4);
+        size_t width = vectors * s->simd_width;
+        char *start = lb_cpu_at(s, to, panel * k_count * s->width);
+        memset(start, 0, k_count * width * s->elem);
+        for (size_t g = 0; g < vectors; g++) {
+            size_t unit = first + (projection ? g * s->simd_width : 0);
+            size_t row = unit + (projection ? 0 : g * s->H);
             for (size_t k = 0; k < columns; k += depth) {
                 size_t tile = (g / 2 * tiles + k / depth) * 2 + g % 2;
                 size_t place =
                     tiles > 0 ? tile * LB_TILE_HALVES : g * s->simd_width * s->kernels->pair;
-                pack_columns(s, lb_cpu_at(s, start, place), width,
-                             lb_cpu_at(s, from, (g * s->H + units.from) * columns + k), columns,
-                             lb_cpu_least(columns - k, depth), units.to - units.from);
+                pack_columns(s, lb_cpu_at(s, start, place), tiles > 0 ? LB_TILE_COLUMNS : width,
+                             lb_cpu_at(s, from, row * columns + k), columns,
+                             lb_cpu_least(columns - k, depth),
+                             lb_cpu_least(all - unit, s->simd_width));
             }
+        }
     }
 }
 
@@ -257,25 +256,6 @@ static void pack_bias(const struct lb_cpu_simd *s, char *to, const void *b_ih, c
         }
 }
 
-/* w_hr [P, H] -> to [groups, H padded, columns of h padded to whole vectors], some of the groups of
- * `width` columns. */
-static void pack_projection(const struct lb_cpu_simd *s, char *to, const char *from,
-                            struct lb_cpu_range groups)
-{
-    size_t pair = s->kernels->pair, k = lb_cpu_padded(s, s->H);
-    for (size_t group = groups.from; group < groups.to; group++) {
-        size_t first = group * s->width;
-        size_t count = lb_cpu_least(s->P - first, s->width);
-        size_t width = lb_cpu_cover(count, s->simd_width) * s->simd_width;
-        char *start = lb_cpu_at(s, to, first * k);
-        memset(start, 0, width * k * s->elem);
-        for (size_t c = 0; c < count; c += s->simd_width)
-            pack_columns(s, lb_cpu_at(s, start, c * pair), width,
-                         lb_cpu_at(s, from, (first + c) * s->H), s->H, s->H,
-                         lb_cpu_least(count - c, s->simd_width));
-    }
-}
-
 /* The thread's part of w_cell. The vectors of layernorm and peephole, [cell_rows, H], become
  * [cell_rows, units] of sum_elem, all by the first thread of a team. */
 static void pack_cell(const struct lb_cpu_simd *s, const struct lb_cpu_weights *w, const char *from,
@@ -290,7 +270,7 @@ static void pack_cell(const struct lb_cpu_simd *s, const struct lb_cpu_weights *
                            s->H);
         return;
     }
-    pack_projection(s, w->cell, from, lb_cpu_columns(s, s->h_panels, thread));
+    pack_forward(s, w->cell, from, s->H, lb_cpu_columns(s, s->h_panels, thread), true);
     if (lb_has_backward(&s->problem))
         pack_backward(s, w->back_cell, from, s->P, s->H, s->group * s->simd_width,
                       lb_cpu_columns(s, lb_cpu_cover(s->panels, s->group), thread));
@@ -359,8 +339,8 @@ static void pack_layer_dir(const struct lb_cpu_simd *s, size_t layer_dir, size_t
             pack_int8(s, layer_dir, panel, weights, &w);
         return;
     }
-    pack_forward(s, w.w_ih, weights->w_ih[layer_dir], input, panels);
-    pack_forward(s, w.w_hh, weights->w_hh[layer_dir], s->P, panels);
+    pack_forward(s, w.w_ih, weights->w_ih[layer_dir], input, panels, false);
+    pack_forward(s, w.w_hh, weights->w_hh[layer_dir], s->P, panels, false);
     pack_bias(s, w.bias, weights->b_ih[layer_dir], weights->b_hh[layer_dir], panels);
     if (s->cell_rows > 0)
         pack_cell(s, &w, weights->w_cell[layer_dir], thread);

@@ -390,69 +390,46 @@ size_t lb_cpu_tiles_packed_bytes(const struct lb_cpu_simd *s)
     return 2 * operand_bytes(s, slab_of(s).columns) + operand_bytes(s, s->width);
 }
 
-/* The gradients of a of some panels, of `rows` rows each. */
-struct gradients {
-    struct lb_cpu_range panels;
-    const char *da;
-    size_t rows;
-    char *db; /* NULL: no sum over rows */
-};
-
-/* The products of rows [from, from + count) of gradients with some columns of the factors. */
-static void slab_products(const struct lb_cpu_simd *s, const struct gradients *g,
-                          const struct factor *factors, size_t factor_count, size_t from,
-                          size_t count, bool add)
-{
-    char *weights = factors[0].operand + 2 * operand_bytes(s, slab_of(s).columns);
-    for (size_t i = 0; i < factor_count; i++)
-        transpose(s, &factors[i], from, count);
-    for (size_t p = g->panels.from; p < g->panels.to; p++) {
-        struct lb_cpu_outer o = {
-            .rows = count,
-            .da = lb_cpu_at(s, g->da, (p * g->rows + from) * s->width),
-            .db = g->db ? lb_cpu_sum_at(s, g->db, p * s->width) : NULL,
-            .add = add,
-        };
-        s->kernels->tiles->pair(&o, weights);
-        if (o.db)
-            s->kernels->tiles->sum_rows(&o);
-        for (size_t i = 0; i < factor_count; i++)
-            multiply(s, &factors[i], p, weights, lb_cpu_cover(count, LB_TILE_DEPTH), add);
-    }
-}
-
-/* This thread's part of the products of all rows of gradients with up to two factors. */
-static void products(const struct lb_cpu_layer_dir *ld, struct gradients g,
+/* This thread's part of the products of gradients da [panels, rows, width] with up to two factors.
+ * db: NULL, or receives the sums over rows. */
+static void products(const struct lb_cpu_layer_dir *ld, const char *da, size_t rows, char *db,
                      const struct factor *factors, size_t factor_count, bool add)
 {
     const struct lb_cpu_simd *s = ld->s;
     struct slab slab = slab_of(s);
-    size_t most = 0;
-    struct lb_cpu_range columns[2];
+    struct lb_cpu_range own[2], panels = lb_cpu_own_panels(s, ld->thread, s->panels);
+    size_t most = 0, operand = operand_bytes(s, slab.columns);
     for (size_t i = 0; i < factor_count; i++) {
-        columns[i] = lb_cpu_own_columns(s, ld->thread, factors[i].dw_columns);
-        size_t width = columns[i].to - columns[i].from;
-        most = width > most ? width : most;
+        own[i] = lb_cpu_own_columns(s, ld->thread, factors[i].dw_columns);
+        most = larger(most, own[i].to - own[i].from);
     }
-    g.panels = lb_cpu_own_panels(s, ld->thread, s->panels);
-    if (g.panels.from == g.panels.to)
-        return;
-    for (size_t from = 0, rows; from < g.rows; from += rows) {
-        rows = lb_cpu_least(g.rows - from, slab.rows);
+    for (size_t from = 0, count; from < rows && panels.from < panels.to; from += count) {
+        count = lb_cpu_least(rows - from, slab.rows);
         for (size_t begin = 0; begin == 0 || begin < most; begin += slab.columns) {
-            struct factor parts_of[2];
-            struct gradients own = g;
+            struct factor parts[2];
             for (size_t i = 0; i < factor_count; i++) {
-                size_t first = columns[i].from + begin, end = first + slab.columns;
-                parts_of[i] = factors[i];
-                parts_of[i].operand =
-                    s->packed + ld->thread * s->packed_bytes + i * operand_bytes(s, slab.columns);
-                parts_of[i].columns = (struct lb_cpu_range){lb_cpu_least(first, columns[i].to),
-                                                            lb_cpu_least(end, columns[i].to)};
+                size_t first = own[i].from + begin, end = first + slab.columns;
+                parts[i] = factors[i];
+                parts[i].operand = s->packed + ld->thread * s->packed_bytes + i * operand;
+                parts[i].columns = (struct lb_cpu_range){lb_cpu_least(first, own[i].to),
+                                                         lb_cpu_least(end, own[i].to)};
+                transpose(s, &parts[i], from, count);
             }
-            if (begin > 0 || ld->thread % s->column_parts > 0)
-                own.db = NULL;
-            slab_products(s, &own, parts_of, factor_count, from, rows, add || from > 0);
+            char *weights = parts[0].operand + 2 * operand;
+            bool sums = db && begin == 0 && ld->thread % s->column_parts == 0;
+            for (size_t p = panels.from; p < panels.to; p++) {
+                struct lb_cpu_outer o = {
+                    .rows = count,
+                    .da = lb_cpu_at(s, da, (p * rows + from) * s->width),
+                    .db = sums ? lb_cpu_sum_at(s, db, p * s->width) : NULL,
+                    .add = add || from > 0,
+                };
+                s->kernels->tiles->pair(&o, weights);
+                if (sums)
+                    s->kernels->tiles->sum_rows(&o);
+                for (size_t i = 0; i < factor_count; i++)
+                    multiply(s, &parts[i], p, weights, lb_cpu_cover(count, LB_TILE_DEPTH), o.add);
+            }
         }
     }
 }
@@ -479,10 +456,8 @@ void lb_cpu_tiles_weights(const struct lb_cpu_layer_dir *ld)
     };
     struct factor start = {
         .in = ld->h0, .rows = s->B, .stride = s->H, .dw = g.dw_hh, .dw_columns = s->H};
-    products(
-        ld, (struct gradients){.da = lb_cpu_gates(s, ld->index, 0, 0), .rows = s->rows, .db = g.db},
-        factors, 2, false);
-    products(ld, (struct gradients){.da = s->first, .rows = s->B}, &start, 1, true);
+    products(ld, lb_cpu_gates(s, ld->index, 0, 0), s->rows, g.db, factors, 2, false);
+    products(ld, s->first, s->B, NULL, &start, 1, true);
 }
 
 /* The sum over directions of gradients of a times w_ih. */

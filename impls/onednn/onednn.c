@@ -47,48 +47,46 @@ struct lb_shared_library lb_onednn_library = {
             lb_dnnl.dnnl_##kind##_destroy(object); \
     } while (0)
 
+/* Where the data of a slot are: in the caller's tensors or in arrays of struct onednn, or in a
+ * buffer of the harness, layer by layer. */
+enum place { ELSEWHERE, WEIGHTS, GRADIENTS, RESERVE, WORKSPACE, PLACES };
+
 /* For each slot: its argument number; whether the backward primitive sets its format; whether that
- * primitive takes it, while forward takes all whose format it sets; and of which tensor it is a
- * copy or the gradient. */
+ * primitive takes it, while forward takes all whose format it sets; of which tensor it is a copy or
+ * the gradient; and its place. */
 static const struct {
     int arg;
     bool of_backward, in_backward;
     enum lb_slot tensor;
+    enum place place;
 } slots[LB_SLOT_COUNT] = {
-    [LB_X] = {DNNL_ARG_SRC_LAYER, false, true, LB_X},
-    [LB_H0] = {DNNL_ARG_SRC_ITER, false, true, LB_H0},
-    [LB_C0] = {DNNL_ARG_SRC_ITER_C, false, true, LB_C0},
-    [LB_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, false, false, LB_W_IH},
-    [LB_W_HH] = {DNNL_ARG_WEIGHTS_ITER, false, false, LB_W_HH},
-    [LB_PEEPHOLE] = {DNNL_ARG_WEIGHTS_PEEPHOLE, false, true, LB_PEEPHOLE},
-    [LB_PROJECTION] = {DNNL_ARG_WEIGHTS_PROJECTION, false, false, LB_PROJECTION},
-    [LB_BIAS] = {DNNL_ARG_BIAS, false, true, LB_BIAS},
-    [LB_Y] = {DNNL_ARG_DST_LAYER, false, true, LB_Y},
-    [LB_HN] = {DNNL_ARG_DST_ITER, false, true, LB_HN},
-    [LB_CN] = {DNNL_ARG_DST_ITER_C, false, true, LB_CN},
-    [LB_KEPT] = {DNNL_ARG_WORKSPACE, false, true, LB_KEPT},
-    [LB_SCRATCH] = {DNNL_ARG_SCRATCHPAD, false, false, LB_SCRATCH},
-    [LB_BACK_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, true, true, LB_W_IH},
-    [LB_BACK_W_HH] = {DNNL_ARG_WEIGHTS_ITER, true, true, LB_W_HH},
-    [LB_BACK_SCRATCH] = {DNNL_ARG_SCRATCHPAD, true, true, LB_SCRATCH},
-    [LB_DX] = {DNNL_ARG_DIFF_SRC_LAYER, true, true, LB_X},
-    [LB_DH0] = {DNNL_ARG_DIFF_SRC_ITER, true, true, LB_H0},
-    [LB_DC0] = {DNNL_ARG_DIFF_SRC_ITER_C, true, true, LB_C0},
-    [LB_DW_IH] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, true, true, LB_W_IH},
-    [LB_DW_HH] = {DNNL_ARG_DIFF_WEIGHTS_ITER, true, true, LB_W_HH},
-    [LB_DBIAS] = {DNNL_ARG_DIFF_BIAS, true, true, LB_BIAS},
-    [LB_DPEEPHOLE] = {DNNL_ARG_DIFF_WEIGHTS_PEEPHOLE, true, true, LB_PEEPHOLE},
-    [LB_DY] = {DNNL_ARG_DIFF_DST_LAYER, true, true, LB_Y},
-    [LB_DHN] = {DNNL_ARG_DIFF_DST_ITER, true, true, LB_HN},
-    [LB_DCN] = {DNNL_ARG_DIFF_DST_ITER_C, true, true, LB_CN},
+    [LB_X] = {DNNL_ARG_SRC_LAYER, false, true, LB_X, ELSEWHERE},
+    [LB_H0] = {DNNL_ARG_SRC_ITER, false, true, LB_H0, ELSEWHERE},
+    [LB_C0] = {DNNL_ARG_SRC_ITER_C, false, true, LB_C0, ELSEWHERE},
+    [LB_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, false, false, LB_W_IH, WEIGHTS},
+    [LB_W_HH] = {DNNL_ARG_WEIGHTS_ITER, false, false, LB_W_HH, WEIGHTS},
+    [LB_PEEPHOLE] = {DNNL_ARG_WEIGHTS_PEEPHOLE, false, true, LB_PEEPHOLE, WEIGHTS},
+    [LB_PROJECTION] = {DNNL_ARG_WEIGHTS_PROJECTION, false, false, LB_PROJECTION, WEIGHTS},
+    [LB_BIAS] = {DNNL_ARG_BIAS, false, true, LB_BIAS, WEIGHTS},
+    [LB_Y] = {DNNL_ARG_DST_LAYER, false, true, LB_Y, ELSEWHERE},
+    [LB_HN] = {DNNL_ARG_DST_ITER, false, true, LB_HN, ELSEWHERE},
+    [LB_CN] = {DNNL_ARG_DST_ITER_C, false, true, LB_CN, ELSEWHERE},
+    [LB_KEPT] = {DNNL_ARG_WORKSPACE, false, true, LB_KEPT, RESERVE},
+    [LB_SCRATCH] = {DNNL_ARG_SCRATCHPAD, false, false, LB_SCRATCH, WORKSPACE},
+    [LB_BACK_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, true, true, LB_W_IH, WEIGHTS},
+    [LB_BACK_W_HH] = {DNNL_ARG_WEIGHTS_ITER, true, true, LB_W_HH, WEIGHTS},
+    [LB_BACK_SCRATCH] = {DNNL_ARG_SCRATCHPAD, true, true, LB_SCRATCH, WORKSPACE},
+    [LB_DX] = {DNNL_ARG_DIFF_SRC_LAYER, true, true, LB_X, ELSEWHERE},
+    [LB_DH0] = {DNNL_ARG_DIFF_SRC_ITER, true, true, LB_H0, ELSEWHERE},
+    [LB_DC0] = {DNNL_ARG_DIFF_SRC_ITER_C, true, true, LB_C0, ELSEWHERE},
+    [LB_DW_IH] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, true, true, LB_W_IH, GRADIENTS},
+    [LB_DW_HH] = {DNNL_ARG_DIFF_WEIGHTS_ITER, true, true, LB_W_HH, GRADIENTS},
+    [LB_DBIAS] = {DNNL_ARG_DIFF_BIAS, true, true, LB_BIAS, GRADIENTS},
+    [LB_DPEEPHOLE] = {DNNL_ARG_DIFF_WEIGHTS_PEEPHOLE, true, true, LB_PEEPHOLE, GRADIENTS},
+    [LB_DY] = {DNNL_ARG_DIFF_DST_LAYER, true, true, LB_Y, ELSEWHERE},
+    [LB_DHN] = {DNNL_ARG_DIFF_DST_ITER, true, true, LB_HN, ELSEWHERE},
+    [LB_DCN] = {DNNL_ARG_DIFF_DST_ITER_C, true, true, LB_CN, ELSEWHERE},
 };
-
-/* The slots of each layer in the buffer of weights, and in that of weight gradients. */
-static const enum lb_slot packed_slots[] = {LB_W_IH,       LB_W_HH,      LB_BIAS,     LB_PEEPHOLE,
-                                            LB_PROJECTION, LB_BACK_W_IH, LB_BACK_W_HH};
-static const enum lb_slot gradient_slots[] = {LB_DW_IH, LB_DW_HH, LB_DBIAS, LB_DPEEPHOLE};
-
-enum { PACKED = 7, GRADIENTS = 4 };
 
 /* The process's engine, opened for its first case and never closed. */
 static dnnl_engine_t engine;
@@ -196,12 +194,6 @@ static struct plain plain_of(const struct lb_problem *p, int64_t input, enum lb_
     return tensors[tensor];
 }
 
-static bool has(const struct lb_problem *p, enum lb_slot tensor)
-{
-    return (tensor != LB_PEEPHOLE || p->cell == LB_CELL_PEEPHOLE) &&
-           (tensor != LB_PROJECTION || p->cell == LB_CELL_PROJECTION);
-}
-
 /* The type in which a tensor's elements, or those of its gradient, are kept. */
 static dnnl_data_type_t type_of(const struct lb_problem *p, const struct plain *plain,
                                 bool gradient)
@@ -228,7 +220,8 @@ static enum lb_status create_descs(const struct lb_problem *p, const struct laye
 {
     for (enum lb_slot i = 0; i < LB_TENSOR_COUNT; i++) {
         struct plain plain = plain_of(p, layer->input, i);
-        if (!has(p, i))
+        if ((i == LB_PEEPHOLE && p->cell != LB_CELL_PEEPHOLE) ||
+            (i == LB_PROJECTION && p->cell != LB_CELL_PROJECTION))
             continue;
         LB_CHECK(COMPAT(lb_memory_desc_create(&descs[i], plain.ndims, plain.dims,
                                               taken_type(p, layer, i, gradient),
@@ -461,23 +454,6 @@ done:
     return st;
 }
 
-/* Lays out the slots of every layer. shared: all have the same bytes, as many as the largest. */
-static enum lb_status lay_out_slots(struct onednn *net, const enum lb_slot *list, size_t count,
-                                    bool shared, struct lb_arena *arena, struct lb_error *err)
-{
-    struct lb_arena all = *arena;
-    for (size_t l = 0; l < net->L; l++)
-        for (size_t i = 0; i < count; i++) {
-            struct lb_arena from = shared ? *arena : all;
-            void *data = lb_arena_take(&from, bytes_of(&net->layers[l], list[i]));
-            all.used = from.used > all.used ? from.used : all.used;
-            if (data)
-                LB_CHECK(set_data(&net->layers[l], list[i], data, err));
-        }
-    *arena = all;
-    return LB_OK;
-}
-
 /* Lays out what forward keeps for backward. */
 static void lay_out_kept(struct onednn *net, struct lb_arena *arena)
 {
@@ -510,20 +486,26 @@ static void lay_out_scratch(struct onednn *net, struct lb_arena *arena)
 static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffers,
                               struct lb_sizes *sizes, struct lb_error *err)
 {
-    static const enum lb_slot kept_slots[] = {LB_KEPT};
-    static const enum lb_slot scratch_slots[] = {LB_SCRATCH, LB_BACK_SCRATCH};
-    bool trains = lb_trains(&net->problem);
-    struct lb_arena weights = {.base = buffers->weights}, gradients = {.base = buffers->gradients};
-    struct lb_arena reserve = {.base = buffers->reserve}, workspace = {.base = buffers->workspace};
-    LB_CHECK(lay_out_slots(net, packed_slots, PACKED, false, &weights, err));
-    LB_CHECK(lay_out_slots(net, gradient_slots, GRADIENTS, false, &gradients, err));
-    lay_out_kept(net, trains ? &reserve : &workspace);
-    if (trains)
-        LB_CHECK(lay_out_slots(net, kept_slots, 1, false, &reserve, err));
-    lay_out_scratch(net, &workspace);
-    /* Primitives run one at a time and share scratch. */
-    LB_CHECK(lay_out_slots(net, scratch_slots, 2, true, &workspace, err));
-    *sizes = (struct lb_sizes){weights.used, gradients.used, reserve.used, workspace.used};
+    struct lb_arena arenas[PLACES] = {[WEIGHTS] = {.base = buffers->weights},
+                                      [GRADIENTS] = {.base = buffers->gradients},
+                                      [RESERVE] = {.base = buffers->reserve},
+                                      [WORKSPACE] = {.base = buffers->workspace}};
+    lay_out_kept(net, &arenas[lb_trains(&net->problem) ? RESERVE : WORKSPACE]);
+    lay_out_scratch(net, &arenas[WORKSPACE]);
+    size_t arrays = arenas[WORKSPACE].used, workspace = arrays;
+    for (size_t l = 0; l < net->L; l++) {
+        arenas[WORKSPACE].used = arrays; /* primitives run one at a time and share scratch */
+        for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++) {
+            if (slots[i].place == ELSEWHERE)
+                continue;
+            void *data = lb_arena_take(&arenas[slots[i].place], bytes_of(&net->layers[l], i));
+            if (data)
+                LB_CHECK(set_data(&net->layers[l], i, data, err));
+        }
+        workspace = arenas[WORKSPACE].used > workspace ? arenas[WORKSPACE].used : workspace;
+    }
+    *sizes = (struct lb_sizes){arenas[WEIGHTS].used, arenas[GRADIENTS].used, arenas[RESERVE].used,
+                               workspace};
     return LB_OK;
 }
 
@@ -551,7 +533,7 @@ static void transpose(const void *from, float *to, size_t rows, size_t count, fl
             to[c * rows + r] = ((const float *)from)[r * columns + c] * factor;
 }
 
-/* Converts canonical weights of a layer, one array per direction, into a slot, if the layer has it.
+/* Converts canonical weights of a layer, one array per direction, into a slot that it has.
  * added: NULL, or arrays that are added to them. */
 static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot slot,
                                 const void *const *from, const void *const *added,
@@ -560,8 +542,6 @@ static enum lb_status pack_slot(const struct onednn *net, size_t l, enum lb_slot
     const struct lb_problem *p = &net->problem;
     struct plain plain = plain_of(p, net->layers[l].input, slots[slot].tensor);
     size_t D = (size_t)p->directions, count = count_of(net, l, slot), size = net->size;
-    if (!net->layers[l].memory[slot])
-        return LB_OK;
     for (size_t i = 0; i < D; i++) {
         const char *weights = from[l * D + i];
         if (!plain.wide) {
@@ -588,8 +568,8 @@ static void *allocate_staging(const struct onednn *net, struct lb_error *err)
 {
     size_t most = 0;
     for (size_t l = 0; l < net->L; l++)
-        for (size_t i = 0; i < PACKED; i++) {
-            size_t count = count_of(net, l, packed_slots[i]);
+        for (enum lb_slot i = 0; i < LB_TENSOR_COUNT; i++) {
+            size_t count = slots[i].place == WEIGHTS ? count_of(net, l, i) : 0;
             most = count > most ? count : most;
         }
     void *staging = malloc((size_t)net->problem.directions * most * sizeof(float));
@@ -612,12 +592,11 @@ static enum lb_status pack(const struct onednn *net, const struct lb_weights *we
     if (!staging)
         return LB_OOM;
     for (size_t l = 0; l < net->L; l++)
-        for (size_t i = 0; i < PACKED; i++) {
-            enum lb_slot tensor = slots[packed_slots[i]].tensor;
-            LB_TRY(pack_slot(
-                net, l, packed_slots[i], from[tensor], tensor == LB_BIAS ? weights->b_hh : NULL,
-                scales ? scales + l * 4 * (size_t)net->problem.hidden : NULL, staging, err));
-        }
+        for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++)
+            if (slots[i].place == WEIGHTS && net->layers[l].memory[i])
+                LB_TRY(pack_slot(
+                    net, l, i, from[slots[i].tensor], i == LB_BIAS ? weights->b_hh : NULL,
+                    scales ? scales + l * 4 * (size_t)net->problem.hidden : NULL, staging, err));
 done:
     free(staging);
     return st;
@@ -746,12 +725,12 @@ static enum lb_status onednn_forward(void *self, const struct lb_forward_io *io,
 static void clear_gradients(const struct onednn *net)
 {
     for (size_t l = 0; l < net->L; l++)
-        for (size_t i = 0; i < GRADIENTS; i++) {
+        for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++) {
             void *data;
-            if (!net->layers[l].memory[gradient_slots[i]])
+            if (slots[i].place != GRADIENTS || !net->layers[l].memory[i])
                 continue;
-            lb_dnnl.dnnl_memory_get_data_handle(net->layers[l].memory[gradient_slots[i]], &data);
-            memset(data, 0, bytes_of(&net->layers[l], gradient_slots[i]));
+            lb_dnnl.dnnl_memory_get_data_handle(net->layers[l].memory[i], &data);
+            memset(data, 0, bytes_of(&net->layers[l], i));
         }
 }
 
@@ -821,14 +800,13 @@ static enum lb_status onednn_gradients(void *self, const struct lb_gradients *gr
     if (!staging)
         return LB_OOM;
     for (size_t l = 0; l < net->L; l++)
-        for (size_t i = 0; i < GRADIENTS; i++) {
-            enum lb_slot slot = gradient_slots[i], tensor = slots[slot].tensor;
-            size_t count = count_of(net, l, slot);
-            if (!net->layers[l].memory[slot])
+        for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++) {
+            if (slots[i].place != GRADIENTS || !net->layers[l].memory[i])
                 continue;
-            LB_TRY(reorder(net, &net->layers[l], slot, staging, false, NULL, err));
-            copy_gradient(net, l, staging, count, to[tensor]);
-            if (tensor == LB_BIAS)
+            size_t count = count_of(net, l, i);
+            LB_TRY(reorder(net, &net->layers[l], i, staging, false, NULL, err));
+            copy_gradient(net, l, staging, count, to[slots[i].tensor]);
+            if (i == LB_DBIAS)
                 copy_gradient(net, l, staging, count, gradients->db_hh);
         }
 done:
