@@ -16,8 +16,8 @@ and its Session adds to what the class here gives it
     take(tensor)              the framework's own tensor on the memory of a Tensor that it reads
     target(tensor)            the same for one that it writes (else the Tensor itself)
     forward(bound)            timed; bound.given are x, h0, c0, bound.results y, hn, cn
-    backward(bound)           timed; given are dy, dhn, dcn, results dx, dh0, dc0 of the forward before it
-    gradients(kinds)          writes the last backward's weight gradients
+    backward(bound)           timed; given are dy, dhn, dcn, results dx, dh0, dc0 of the forward before it;
+    gradients(kinds)          writes the last backward's weight gradients: both of one that trains
     describe()                one sentence on what runs, with the scheme of int8: the types of weights and
                               activations, "per channel" or "per tensor", "static" or "dynamic" (per call)
 """
@@ -37,6 +37,21 @@ UNSUPPORTED, ABSENT, OOM, FAILED = 1, 2, 4, 6
 
 BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2}
 FULL_NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+
+
+class Later:
+    """A module that is imported when it is first used, after check() has looked for it."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, key):
+        value = getattr(importlib.import_module(self._name), key)
+        setattr(self, key, value)  # found without this function from now on
+        return value
+
+
+numpy, ml_dtypes = Later("numpy"), Later("ml_dtypes")
 
 
 class Unsupported(Exception):
@@ -157,8 +172,7 @@ class Tensor:
         return (HOST, 0) if self.device < 0 else (CUDA, self.device)
 
     def numpy(self):
-        """A NumPy view of the memory. bf16 has the type of ml_dtypes, because NumPy has none."""
-        import numpy  # pylint: disable=import-outside-toplevel
+        """A NumPy view of the memory."""
         if self.view is None:
             memory = (ctypes.c_char * self.bytes).from_address(self.address)
             self.view = numpy.frombuffer(memory, numpy_type(self.dtype)).reshape(self.shape)
@@ -171,12 +185,11 @@ class Tensor:
         copy, wait = driver.cuMemcpyDtoDAsync_v2, driver.cuStreamSynchronize
         copy.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p]
         wait.argtypes = [ctypes.c_void_p]
-        status = copy(self.address, address, self.bytes, stream)
-        if status:
-            raise RuntimeError(f"cuMemcpyDtoDAsync answered {status}")
-        status = wait(stream)
-        if status:
-            raise RuntimeError(f"cuStreamSynchronize answered {status}")
+        for name, call, *arguments in (("cuMemcpyDtoDAsync", copy, self.address, address, self.bytes, stream),
+                                       ("cuStreamSynchronize", wait, stream)):
+            status = call(*arguments)
+            if status:
+                raise RuntimeError(f"{name} answered {status}")
 
 
 def addresses_at(table, count):
@@ -191,21 +204,20 @@ class Session:
         self.case, self.stream, self.x_max = case, stream, 0.0
 
     def tensors(self, tables):
-        """The Tensors of weights, or of their gradients, by kind. tables: the address of each kind's table
-        of addresses, one per layer and direction; that of w_cell counts where the cell has weights."""
-        kinds = tables if self.case.cell != "standard" else tables[:4]
+        """The Tensors of weights, or of their gradients, by kind. tables: the address of a struct lb_weights or
+        lb_gradients, whose fields are tables of addresses; w_cell counts where the cell has weights."""
         shapes = [self.case.weight_shapes(layer) for layer, _, _ in self.case.layer_dirs()]
         return [[Tensor(address, shape[kind], self.case.stored, -1)
                  for address, shape in zip(addresses_at(table, len(shapes)), shapes)]
-                for kind, table in enumerate(kinds)]
+                for kind, table in enumerate(addresses_at(tables, 4 + (self.case.cell != "standard")))]
 
-    def load(self, lengths, x_max, *tables):
+    def load(self, lengths, x_max, tables):
         """prepare, of addresses. lengths: that of a row's steps each, or 0. x_max: of int8, the largest |x|."""
         self.x_max = x_max
         steps = (ctypes.c_int32 * self.case.batch).from_address(lengths) if lengths else ()
         self.prepare(self.tensors(tables), tuple(steps))
 
-    def store(self, *tables):
+    def store(self, tables):
         """gradients, of addresses."""
         self.gradients(self.tensors(tables))
 
@@ -229,13 +241,11 @@ class Session:
 
     def to_numpy(self, value):
         """A framework's tensor of the host as an array."""
-        import numpy  # pylint: disable=import-outside-toplevel
         return numpy.asarray(value)
 
     def write(self, tensors, values):
         """Copies results of a framework that allocates them itself. address_of(value), of an adapter,
         says where a value lies on the device, once it is computed."""
-        import numpy  # pylint: disable=import-outside-toplevel
         for tensor, value in zip(tensors, values):
             if tensor.device < 0:
                 numpy.copyto(tensor.numpy(), self.to_numpy(value))
@@ -252,12 +262,8 @@ class Session:
 
 
 def numpy_type(dtype):
-    """The NumPy type of "f64", "f32", "f16" or "bf16"."""
-    import numpy  # pylint: disable=import-outside-toplevel
-    if dtype == "bf16":
-        import ml_dtypes  # pylint: disable=import-outside-toplevel
-        return numpy.dtype(ml_dtypes.bfloat16)
-    return numpy.dtype(FULL_NAMES[dtype])
+    """The NumPy type of "f64", "f32", "f16" or "bf16", which is that of ml_dtypes, because NumPy has none."""
+    return numpy.dtype(ml_dtypes.bfloat16 if dtype == "bf16" else FULL_NAMES[dtype])
 
 
 def check(adapter, case):

@@ -12,7 +12,7 @@ import ctypes
 import os
 
 import contract
-from contract import Absent, Unsupported, choose_threads
+from contract import Absent, Unsupported, choose_threads, numpy
 
 TITLE = "JAX"
 MODULES = ["jax", "numpy"]
@@ -210,7 +210,6 @@ class Session(contract.Session):
         self.write(bound.results, found)  # which waits for all that this function computes
 
     def gradients(self, kinds):
-        import numpy  # pylint: disable=import-outside-toplevel
         gradients = self.weight_gradients
         if self.case.variant == "cudnn":  # parts of one array, which NumPy cuts faster than JAX
             gradients = unflatten(numpy, numpy.asarray(gradients), self.parts)

@@ -8,6 +8,7 @@ import os
 
 import jax_lstm
 import keras_lstm
+from contract import numpy
 
 TITLE = "Keras on JAX"
 MODULES = ["jax", "keras", "numpy"]
@@ -52,7 +53,6 @@ class Session(jax_lstm.Session):
         return run, self.parts
 
     def gradients(self, kinds):
-        import numpy  # pylint: disable=import-outside-toplevel
         keras_lstm.write_gradients(
             kinds, [numpy.asarray(part) for layer in self.weight_gradients for part in layer])
 

@@ -14,7 +14,7 @@ import ctypes
 import os
 
 import contract
-from contract import FULL_NAMES, Absent, Unsupported, choose_threads, quiet
+from contract import FULL_NAMES, Absent, Unsupported, choose_threads, numpy, quiet
 
 TITLE = "Keras on TensorFlow"
 MODULES = ["tensorflow", "keras", "numpy"]
@@ -79,7 +79,6 @@ def make_layers(keras, case):
 
 
 def set_weights(case, layers, kinds):
-    import numpy  # pylint: disable=import-outside-toplevel
     exact = numpy.float64 if case.dtype == "f64" else numpy.float32
     for index, layer in enumerate(layers):
         w_ih, w_hh, b_ih, b_hh = (kind[index].numpy().astype(exact) for kind in kinds)
@@ -90,7 +89,6 @@ def set_weights(case, layers, kinds):
 
 def mask_of(case, lengths):
     """The mask [B, T] of ragged rows as an array, or None where rows are full."""
-    import numpy  # pylint: disable=import-outside-toplevel
     return numpy.arange(case.seq_len)[None, :] < numpy.array(lengths)[:, None] if lengths else None
 
 
@@ -118,7 +116,6 @@ def run_layers(ops, case, calls, mask, inputs):
 
 def write_gradients(kinds, found):
     """Writes the weight gradients found, arrays of the variables of all layers, into the Tensors of kinds."""
-    import numpy  # pylint: disable=import-outside-toplevel
     for index in range(len(kinds[0])):
         kernel, recurrent, bias = found[3 * index:3 * index + 3]
         for kind, value in zip(kinds, (kernel.T, recurrent.T, bias, bias)):

@@ -8,7 +8,7 @@ import os
 import tempfile
 
 import contract
-from contract import Absent, Unsupported, numpy_type, quiet
+from contract import Absent, Unsupported, numpy, numpy_type, quiet
 
 TITLE = "ONNX Runtime"
 MODULES = ["onnxruntime", "onnx", "numpy"]
@@ -38,7 +38,6 @@ def create(case, stream):
 
 def regroup_gates(array, order):
     """Reorders the rows of array [4H, ...] from gate order i f g o to another, such as "iofg"."""
-    import numpy  # pylint: disable=import-outside-toplevel
     gates = dict(zip("ifgo", numpy.split(array, 4)))
     return numpy.concatenate([gates[gate] for gate in order])
 
@@ -104,7 +103,6 @@ class Session(contract.Session):
         self.session = self.lengths = None
 
     def prepare(self, kinds, lengths):
-        import numpy  # pylint: disable=import-outside-toplevel
         case, directions = self.case, self.case.directions
         w_ih, w_hh, b_ih, b_hh = ([regroup_gates(tensor.numpy(), "iofg") for tensor in kind]
                                   for kind in kinds[:4])
@@ -133,7 +131,6 @@ class Session(contract.Session):
             self.lengths = numpy.array(lengths, dtype=numpy.int32)
 
     def bound(self, given, results):
-        import numpy  # pylint: disable=import-outside-toplevel
         device = self.case.device
         element = numpy_type(self.case.stored).type
         binding = self.session.io_binding()
@@ -150,9 +147,6 @@ class Session(contract.Session):
 
     def forward(self, bound):
         self.session.run_with_iobinding(bound)
-
-    def backward(self, bound):
-        raise Unsupported("ONNX Runtime infers only")
 
     def describe(self):
         operator = "operator LSTM"

@@ -7,7 +7,7 @@ initial h and the weights of an f32 model, which the plug-in turns into oneDNN's
 """
 
 import contract
-from contract import Unsupported, unpinned
+from contract import Unsupported, numpy, unpinned
 
 TITLE = "OpenVINO"
 MODULES = ["openvino", "numpy"]
@@ -30,7 +30,6 @@ def create(case, stream):
 def quantise(op, x, h, w, r, x_max):
     """The four with FakeQuantize. x and h share a scale, and w and r of a channel, because oneDNN has one for
     both. Gates f and i share theirs: OpenVINO 2026.4 gives each the scales of the other."""
-    import numpy  # pylint: disable=import-outside-toplevel
     f32, low = numpy.float32, numpy.float32(-128 / 127)
     w, H = w * f32(x_max), r.shape[2]
     most = numpy.maximum(abs(w).max(2, keepdims=True), abs(r).max(2, keepdims=True))
@@ -45,7 +44,6 @@ def make_model(openvino, case, weights, lengths, x_max):
     """weights: per layer and direction (W, R, B) of the operator's layout. x_max: of int8, the largest |x|.
     Directions are operators of their own, which the plug-in makes of a bidirectional one, in f32 alone."""
     from openvino import opset10 as op  # pylint: disable=import-outside-toplevel
-    import numpy  # pylint: disable=import-outside-toplevel
     T, B, H, D = case.seq_len, case.batch, case.hidden, case.directions
     element = getattr(openvino.Type, case.stored)
     given = [op.parameter(list(shape), element) for shape in case.call_shapes()[0]]
@@ -82,7 +80,6 @@ class Session(contract.Session):
             raise Unsupported("dtype bf16: OpenVINO has no kernels of that type for this CPU")
 
     def prepare(self, kinds, lengths):
-        import numpy  # pylint: disable=import-outside-toplevel
         exact = [[tensor.numpy().astype("float32") for tensor in kind] for kind in kinds]
         weights = [[numpy.concatenate([numpy.split(array, 4)[gate] for gate in (1, 0, 2, 3)])[None]
                     for array in (w_ih, w_hh, b_ih + b_hh)] for w_ih, w_hh, b_ih, b_hh in zip(*exact)]
@@ -121,9 +118,6 @@ class Session(contract.Session):
 
     def forward(self, bound):
         bound.infer()
-
-    def backward(self, bound):
-        raise Unsupported("OpenVINO infers only")
 
     def describe(self):
         return (f"OpenVINO {self.openvino.__version__.split('-')[0]}, operator LSTMSequence, "

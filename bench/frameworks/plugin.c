@@ -27,15 +27,16 @@ const struct lb_impl *lb_plugin(uint32_t abi);
 
 static const char *const variants[] = {VARIANTS, NULL};
 
+enum { FORWARD, BACKWARD, CALL_KINDS, CALL_TENSORS = 6, MOST_BOUND = 8 };
+
 /* The interpreter and the adapter: one of each per process, kept until it ends. */
 static struct {
     bool tried;
     PyObject *contract; /* module contract.py; NULL when it could not be loaded */
     PyObject *adapter;  /* module of the framework; NULL likewise */
+    PyObject *methods[CALL_KINDS]; /* "forward", "backward" */
     struct lb_error why;
 } python;
-
-enum { FORWARD, BACKWARD, CALL_KINDS, CALL_TENSORS = 6, MOST_BOUND = 8 };
 
 /* Tensors of a call that the adapter has wrapped. */
 struct bound {
@@ -45,9 +46,7 @@ struct bound {
 
 /* One case. The objects are NULL until their call. */
 struct framework_case {
-    struct lb_problem problem;
-    PyObject *session;           /* what the adapter's create returned */
-    PyObject *calls[CALL_KINDS]; /* its methods forward and backward */
+    PyObject *session; /* what the adapter's create returned */
     struct bound bound[CALL_KINDS][MOST_BOUND];
     int next[CALL_KINDS]; /* the slot that the next new set of tensors gets */
     char description[512];
@@ -58,13 +57,13 @@ struct framework_case {
 static void adapter_folder(char *path, size_t size)
 {
     Dl_info self;
-    char file[4096];
-    if (dladdr((const void *)&python, &self) && self.dli_fname) {
-        const char *slash = strrchr(self.dli_fname, '/');
-        int length = slash ? (int)(slash - self.dli_fname) : 0;
-        snprintf(path, size, "%.*s", length, self.dli_fname);
-        snprintf(file, sizeof(file), "%.4000s/contract.py", path);
-        if (length > 0 && access(file, R_OK) == 0)
+    const char *slash = dladdr((const void *)&python, &self) ? strrchr(self.dli_fname, '/') : NULL;
+    if (slash) {
+        int length = (int)(slash - self.dli_fname);
+        snprintf(path, size, "%.*s/contract.py", length, self.dli_fname);
+        bool is_there = access(path, R_OK) == 0;
+        path[length] = '\0';
+        if (is_there)
             return;
     }
     snprintf(path, size, "%s", LB_ADAPTERS);
@@ -87,13 +86,10 @@ static void publish_python(void)
 static void keep_interrupt(void)
 {
     struct sigaction before;
-    bool known = sigaction(SIGINT, NULL, &before) == 0;
-    PyObject *module = PyImport_ImportModule("signal");
-    if (!module)
-        PyErr_Clear(); /* the adapter will say what is wrong with this Python */
-    Py_XDECREF(module);
-    if (known)
-        sigaction(SIGINT, &before, NULL);
+    sigaction(SIGINT, NULL, &before);
+    Py_XDECREF(PyImport_ImportModule("signal"));
+    PyErr_Clear(); /* the adapter will say what is wrong with this Python */
+    sigaction(SIGINT, &before, NULL);
 }
 
 /* Starts Python, apart from the user's settings and packages: the environment where there is one,
@@ -169,6 +165,8 @@ static enum lb_status load_adapter(struct lb_error *err)
     if (path && name && PyList_Insert(path, 0, name) == 0)
         python.contract = PyImport_ImportModule("contract");
     Py_XDECREF(name);
+    python.methods[FORWARD] = PyUnicode_InternFromString("forward");
+    python.methods[BACKWARD] = PyUnicode_InternFromString("backward");
     if (python.contract)
         python.adapter = PyImport_ImportModule(ADAPTER);
     return python.adapter ? LB_OK : python_error(err);
@@ -228,13 +226,12 @@ static void confine_threads(void)
 {
     cpu_set_t cpus;
     DIR *tasks = opendir("/proc/self/task");
-    if (!tasks)
-        return;
-    if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0)
-        for (struct dirent *task; (task = readdir(tasks));)
-            if (atoi(task->d_name) > 0)
-                sched_setaffinity(atoi(task->d_name), sizeof(cpus), &cpus);
-    closedir(tasks);
+    bool known = tasks && sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
+    for (struct dirent *task; known && (task = readdir(tasks));)
+        if (atoi(task->d_name) > 0)
+            sched_setaffinity(atoi(task->d_name), sizeof(cpus), &cpus);
+    if (tasks)
+        closedir(tasks);
 }
 
 /* An address as the argument of the format K. */
@@ -248,21 +245,13 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
 {
     struct framework_case *c = self;
     LB_CHECK(open_python(err));
-    c->problem = *problem;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *made = PyObject_CallMethod(python.adapter, "create", "NK",
-                                         describe_case(problem, config), address(config->stream));
+    c->session = PyObject_CallMethod(python.adapter, "create", "NK",
+                                     describe_case(problem, config), address(config->stream));
     if (MEMORY == LB_HOST)
         confine_threads();
-    c->session = made;
-    Py_XINCREF(made);
-    if (made) {
-        c->calls[FORWARD] = PyObject_GetAttrString(made, "forward");
-        c->calls[BACKWARD] = PyObject_GetAttrString(made, "backward");
-        if (!c->calls[FORWARD] || !c->calls[BACKWARD])
-            Py_CLEAR(made);
-    }
-    return finish(lock, made, err);
+    Py_XINCREF(c->session);
+    return finish(lock, c->session, err);
 }
 
 /* Frameworks allocate their weights, gradients and scratch memory themselves. */
@@ -279,10 +268,8 @@ static enum lb_status framework_prepare(void *self, const struct lb_buffers *buf
 {
     struct framework_case *c = self;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *result = PyObject_CallMethod(c->session, "load", "KdKKKKK", address(buffers->lengths),
-                                           (double)buffers->x_max, address(weights->w_ih),
-                                           address(weights->w_hh), address(weights->b_ih),
-                                           address(weights->b_hh), address(weights->w_cell));
+    PyObject *result = PyObject_CallMethod(c->session, "load", "KdK", address(buffers->lengths),
+                                           (double)buffers->x_max, address(weights));
     return finish(lock, result, err);
 }
 
@@ -299,8 +286,8 @@ static PyObject *find_bound(struct framework_case *c, int kind, const void *cons
     c->next[kind] = (c->next[kind] + 1) % MOST_BOUND;
     Py_CLEAR(slot->object);
     memcpy(slot->tensors, tensors, sizeof(slot->tensors));
-    slot->object = PyObject_CallMethod(c->session, "bind", "sK",
-                                       kind == FORWARD ? "forward" : "backward", address(tensors));
+    slot->object =
+        PyObject_CallMethod(c->session, "bind", "OK", python.methods[kind], address(tensors));
     return slot->object;
 }
 
@@ -308,8 +295,10 @@ static enum lb_status call(struct framework_case *c, int kind, const void *const
                            struct lb_error *err)
 {
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *bound = find_bound(c, kind, tensors);
-    return finish(lock, bound ? PyObject_CallOneArg(c->calls[kind], bound) : NULL, err);
+    PyObject *bound = find_bound(c, kind, tensors), *result = NULL;
+    if (bound)
+        result = PyObject_CallMethodOneArg(c->session, python.methods[kind], bound);
+    return finish(lock, result, err);
 }
 
 static enum lb_status framework_forward(void *self, const struct lb_forward_io *io,
@@ -331,10 +320,7 @@ static enum lb_status framework_gradients(void *self, const struct lb_gradients 
 {
     struct framework_case *c = self;
     PyGILState_STATE lock = PyGILState_Ensure();
-    PyObject *result = PyObject_CallMethod(c->session, "store", "KKKKK", address(gradients->dw_ih),
-                                           address(gradients->dw_hh), address(gradients->db_ih),
-                                           address(gradients->db_hh), address(gradients->dw_cell));
-    return finish(lock, result, err);
+    return finish(lock, PyObject_CallMethod(c->session, "store", "K", address(gradients)), err);
 }
 
 static const char *framework_describe(const void *self)
@@ -357,19 +343,14 @@ static const char *framework_describe(const void *self)
 static void framework_destroy(void *self)
 {
     struct framework_case *c = self;
-    struct lb_error ignored;
     if (!c->session)
         return;
     PyGILState_STATE lock = PyGILState_Ensure();
-    for (int kind = 0; kind < CALL_KINDS; kind++) {
-        Py_CLEAR(c->calls[kind]);
+    for (int kind = 0; kind < CALL_KINDS; kind++)
         for (int i = 0; i < MOST_BOUND; i++)
             Py_CLEAR(c->bound[kind][i].object);
-    }
-    PyObject *result = PyObject_CallMethod(c->session, "destroy", NULL);
-    if (!result)
-        python_error(&ignored);
-    Py_XDECREF(result);
+    Py_XDECREF(PyObject_CallMethod(c->session, "destroy", NULL));
+    PyErr_Clear();
     Py_CLEAR(c->session);
     PyGC_Collect(); /* sessions hold cycles, and their memory counts in the next case */
     PyGILState_Release(lock);

@@ -216,18 +216,6 @@ void lb_page_heading(const struct lb_row *row, char *heading, char *others, size
 
 /* Groups */
 
-/* The kept name of the row's page: a run has few pages and may have a hundred thousand rows. */
-static const char *keep_page(struct lb_grouped_run *grouped, const struct lb_row *row)
-{
-    char name[LB_PAGE_NAME_SIZE];
-    print_page(row, name);
-    for (size_t i = grouped->page_count; i-- > 0;)
-        if (strcmp(grouped->pages[i], name) == 0)
-            return grouped->pages[i];
-    grouped->pages = lb_room(grouped->pages, grouped->page_count, sizeof(*grouped->pages));
-    return grouped->pages[grouped->page_count++] = lb_needed(strdup(name));
-}
-
 static int compare_problems(const struct lb_candidate *a, const struct lb_candidate *b)
 {
     const struct lb_problem *p = &a->row->c.problem, *q = &b->row->c.problem;
@@ -309,8 +297,10 @@ void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grou
     find_series(grouped);
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
+        char page[LB_PAGE_NAME_SIZE];
+        print_page(row, page);
         grouped->candidates[i] = (struct lb_candidate){
-            .row = row, .page = keep_page(grouped, row), .series = index_of(grouped, row)};
+            .row = row, .page = lb_needed(strdup(page)), .series = index_of(grouped, row)};
     }
     choose_baseline(grouped, baseline);
     qsort(grouped->candidates, run->count, sizeof(*grouped->candidates), compare_candidates);
@@ -319,9 +309,8 @@ void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grou
 
 void lb_grouped_run_free(struct lb_grouped_run *grouped)
 {
-    for (size_t i = 0; i < grouped->page_count; i++)
-        free(grouped->pages[i]);
-    free(grouped->pages);
+    for (size_t i = 0; grouped->candidates && i < grouped->run->count; i++)
+        free(grouped->candidates[i].page);
     free(grouped->series);
     free(grouped->groups);
     free(grouped->candidates);

@@ -30,7 +30,7 @@ enum lb_rank {
 /* One row in a group. */
 struct lb_candidate {
     const struct lb_row *row;
-    const char *page; /* that of its group */
+    char *page; /* that of its group; owned */
     size_t series;
     enum lb_rank rank;
 };
@@ -38,7 +38,7 @@ struct lb_candidate {
 /* One problem with its threads, launch form, state of caches and way of timing, which all
  * candidates share: speed-ups are over the baseline of the same group. */
 struct lb_group {
-    const char *page; /* everything but sizes; of lb_grouped_run.pages */
+    const char *page; /* everything but sizes; that of its candidates */
     int64_t sizes[LB_SIZE_COUNT];
     struct lb_candidate *candidates; /* [count], those with a time first, the fastest first */
     size_t count, timed;
@@ -49,8 +49,6 @@ struct lb_grouped_run {
     const struct lb_run *run;
     struct lb_series *series; /* [series_count], by implementation, then name; owned */
     size_t series_count;
-    char **pages; /* [page_count] the names of pages, each once; owned */
-    size_t page_count;
     struct lb_group *groups; /* [count], by page (lb_page_compare), then H, B, T, I; owned */
     size_t count;
     struct lb_candidate *candidates; /* of all groups, owned */

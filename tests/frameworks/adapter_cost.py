@@ -48,8 +48,8 @@ class Harness:
     def open(self, adapter):
         """(session, forward's argument, backward's, arrays of x, h0, c0, of dy, dhn, dcn)."""
         session = adapter.create(self.case, 0)
-        tables = [self.table([shape])[0] for shape in self.case.weight_shapes(0)]
-        session.load(0, 1.0, *tables)
+        tables = (ctypes.c_void_p * 5)(*[self.table([shape])[0] for shape in self.case.weight_shapes(0)])
+        session.load(0, 1.0, ctypes.addressof(tables))
         first, last = self.case.call_shapes()
         forward, inputs = self.table([*first, *last])
         backward, given = self.table([*last, *first])
