@@ -12,7 +12,7 @@
 #include "plot/pictures.h"
 #include "record/environment.h"
 #include "support/library_versions.h"
-#include "support/terminal.h"
+#include "support/texts.h"
 #include "sweep/sweep.h"
 
 static volatile sig_atomic_t stop;

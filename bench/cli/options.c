@@ -11,8 +11,8 @@
 #include "base/text.h"
 #include "record/record.h"
 #include "reference/loss_scale.h"
-#include "support/framework_plugins.h"
-#include "support/terminal.h"
+#include "support/share_path.h"
+#include "support/texts.h"
 
 /* LB_INVALID: the option, its value, and what the value must be. */
 static enum lb_status refuse(const struct lb_option_use *use, const char *rule,

@@ -11,7 +11,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "support/progress.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 #include "sweep/sweep.h"
 

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "report/compare.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 enum {

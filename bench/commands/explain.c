@@ -14,7 +14,6 @@
 #include "measure/case_lower_bound.h"
 #include "plot/grouped_run.h"
 #include "record/environment.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 /* Traces one call, in a worker that runs the case as briefly as possible. */

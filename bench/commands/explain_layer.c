@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "plot/grouped_run.h"
 #include "support/share_path.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 /* The criteria of one framework, and a layer. bench/criteria/README.md describes the file. */

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "plot/pictures.h"
 #include "report/export.h"
-#include "support/terminal.h"
+#include "support/texts.h"
 
 /* A format and the run to write in it. */
 struct export

@@ -14,7 +14,6 @@
 #include "record/environment.h"
 #include "stats/change_point.h"
 #include "stats/order_stats.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 enum {

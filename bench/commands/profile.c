@@ -10,7 +10,6 @@
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "plot/grouped_run.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 static enum lb_status open_registry(const struct lb_options *options, struct lb_registry *registry,

@@ -15,7 +15,6 @@
 #include "record/environment.h"
 #include "report/compare.h"
 #include "support/share_path.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 enum { PATH_SIZE = 4096 };

@@ -12,7 +12,6 @@
 #include "report/compare.h"
 #include "stats/order_stats.h"
 #include "support/progress.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 enum {

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "plot/pictures.h"
-#include "support/terminal.h"
 
 enum { MOST_PANELS = 12, MOST_CELLS = 16 /* along each side of a panel */ };
 
@@ -61,12 +60,12 @@ static struct cell make_cell(const struct page *page, const struct lb_group *gro
         return cell;
     cell.median_ns = own->row->median_ns;
     if (lb_row_is_timed(own->row) && base) {
-        char text[32];
+        double ratio = cell.base_ns / cell.median_ns;
+        int digits = ratio >= 99.95 ? 0 : ratio >= 9.995 ? 1 : ratio >= 0.0995 ? 2 : 3;
         cell.state = CELL_SPEEDUP;
-        cell.speedup = base->row->median_ns / own->row->median_ns;
-        lb_format_ratio(cell.speedup, text);
-        snprintf(cell.text, sizeof(cell.text), "%s%s",
-                 lb_rows_apart(own->row, base->row) ? "" : "=", text);
+        cell.speedup = ratio;
+        snprintf(cell.text, sizeof(cell.text), "%s%.*f",
+                 lb_rows_apart(own->row, base->row) ? "" : "=", digits, ratio);
     } else if (lb_row_is_timed(own->row)) {
         cell.state = CELL_NO_BASELINE;
         snprintf(cell.text, sizeof(cell.text), "no base");
@@ -123,15 +122,16 @@ static void choose_series(struct page *page)
 }
 
 /* The distinct sizes of the places along one side, at most MOST_CELLS, evenly chosen. */
-static size_t choose_side(const struct block *block, bool across, int64_t *values,
-                          int64_t side[MOST_CELLS])
+static size_t choose_side(const struct block *block, bool across, int64_t side[MOST_CELLS])
 {
     size_t i;
+    int64_t *values = lb_needed(malloc(block->count * sizeof(*values)));
     for (i = 0; i < block->count; i++)
         values[i] = across ? block->places[i].x : block->places[i].y;
     size_t count = lb_distinct(values, block->count);
     for (i = 0; i < count && i < MOST_CELLS; i++)
         side[i] = values[lb_evenly(i, count, MOST_CELLS)];
+    free(values);
     return i;
 }
 
@@ -143,8 +143,8 @@ static int compare_places(const void *a, const void *b)
 }
 
 /* Finds the panels with at least two rows and columns, and the series to compare in them. Keeps
- * fewer, evenly chosen, where there would be too many. values [count] is scratch. */
-static void find_blocks(struct page *page, struct place *places, size_t count, int64_t *values)
+ * fewer, evenly chosen, where there would be too many. */
+static void find_blocks(struct page *page, struct place *places, size_t count)
 {
     qsort(places, count, sizeof(*places), compare_places);
     for (size_t i = 0, end; i < count; i = end) {
@@ -152,17 +152,17 @@ static void find_blocks(struct page *page, struct place *places, size_t count, i
         for (end = i; end < count && compare_places(&places[i], &places[end]) == 0;)
             end++;
         *block = (struct block){.places = places + i, .count = end - i};
-        block->columns = choose_side(block, true, values, block->x);
-        block->rows = choose_side(block, false, values, block->y);
+        block->columns = choose_side(block, true, block->x);
+        block->rows = choose_side(block, false, block->y);
         page->block_count += block->columns >= 2 && block->rows >= 2;
     }
     page->found = page->block_count;
     choose_series(page);
-    size_t limit = page->shown_count > 0 ? MOST_PANELS / page->shown_count : 1;
+    size_t limit = page->shown_count > 0 ? MOST_PANELS / page->shown_count : 0;
     limit = limit < 1 ? 1 : limit;
-    for (size_t b = 0; b < limit && limit < page->found; b++)
-        page->blocks[b] = page->blocks[lb_evenly(b, page->found, limit)];
     page->block_count = limit < page->found ? limit : page->found;
+    for (size_t b = 0; b < page->block_count; b++)
+        page->blocks[b] = page->blocks[lb_evenly(b, page->found, limit)];
 }
 
 static void write_sizes(FILE *script, const char *name, size_t panel, const int64_t *values,
@@ -230,7 +230,6 @@ static enum lb_status write_page(struct lb_picture_job *job, const char *kind, b
     struct page page = {.grouped = grouped, .by_batch = by_batch};
     char heading[512], reading[512];
     struct place *places = lb_needed(calloc(count, sizeof(*places)));
-    int64_t *values = lb_needed(malloc(count * sizeof(*values)));
     page.blocks = lb_needed(calloc(count + 1, sizeof(*page.blocks)));
     page.shown = lb_needed(calloc(grouped->series_count + 1, sizeof(*page.shown)));
     for (size_t i = 0; i < count; i++) {
@@ -239,7 +238,7 @@ static enum lb_status write_page(struct lb_picture_job *job, const char *kind, b
         places[i] = (struct place){&groups[i], sizes[by_batch ? LB_SIZE_T : LB_SIZE_B], input,
                                    sizes[LB_SIZE_H], sizes[by_batch ? LB_SIZE_B : LB_SIZE_T]};
     }
-    find_blocks(&page, places, count, values);
+    find_blocks(&page, places, count);
     if (page.block_count == 0 || page.shown_count == 0)
         goto done;
     lb_page_heading(groups->candidates[0].row, heading, NULL, sizeof(heading));
@@ -260,7 +259,6 @@ static enum lb_status write_page(struct lb_picture_job *job, const char *kind, b
     st = lb_picture_finish(&job->drawing, "speedup.gp", err);
 done:
     free(places);
-    free(values);
     free(page.blocks);
     free(page.shown);
     return st;

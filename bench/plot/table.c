@@ -7,7 +7,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 /* When a row uses more than this share of its tolerance, the table says how much; likewise when its

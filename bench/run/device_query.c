@@ -10,7 +10,6 @@
 #include "measure/ceilings_measure.h"
 #include "record/environment.h"
 #include "support/library_versions.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 bool lb_gpu_wanted(const struct lb_session *session, const char *name)

@@ -20,7 +20,6 @@
 #include "support/channel.h"
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
-#include "support/reference_loop.h"
 #include "trace/nvtx.h"
 
 enum {

@@ -1,4 +1,4 @@
-/* How much of the CPUs other programs use while this process measures. */
+/* How much of the CPUs other programs use while this process measures, and how fast they are. */
 #ifndef LB_CPU_LOAD_H
 #define LB_CPU_LOAD_H
 
@@ -22,5 +22,11 @@ void lb_cpu_load_read(struct lb_cpu_load *load);
  * same at both. It is a lower bound: the kernel counts in ticks of 10 ms, so in a short time two
  * ticks per CPU may be the process's own. */
 double lb_cpu_load_others(const struct lb_cpu_load *before, const struct lb_cpu_load *after);
+
+/* The time in ns of a fixed amount of work for one CPU, which tells how fast the machine is at the
+ * moment: the median of three, which take about 2 ms together. It is measured before and after each
+ * case, so that runs can be compared although the machine's clock or its other users changed in
+ * between. The work must never change: records of all versions hold its times. */
+double lb_reference_loop(void);
 
 #endif

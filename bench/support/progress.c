@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "support/terminal.h"
+#include "support/texts.h"
 
 enum { LINE_EVERY_S = 10 /* without a terminal */ };
 

@@ -1,9 +1,8 @@
 /* A fixed amount of work for one CPU. CMake compiles this file with the same flags in every build.
  */
-#include "support/reference_loop.h"
-
 #include "base/clock.h"
 #include "stats/order_stats.h"
+#include "support/cpu_load.h"
 
 enum { COUNT = 32768 /* of floats: 256 KiB in all */, ROUNDS = 50, PARTS = 10, TIMES = 3 };
 

@@ -1,8 +1,13 @@
-/* Texts of cases, rows and numbers for people. */
+/* Texts for people, and the terminal that they go to. */
 #include "support/texts.h"
 
+#include <limits.h>
 #include <math.h>
-#include <stdio.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/text.h"
 
@@ -49,4 +54,87 @@ const char *lb_bytes_text(double bytes, char text[32])
 {
     lb_format_bytes(bytes, text);
     return text;
+}
+
+bool lb_takes_escapes(FILE *stream)
+{
+    const char *term = getenv("TERM");
+    return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
+}
+
+bool lb_has_style(FILE *stream)
+{
+    const char *no_color = getenv("NO_COLOR");
+    return lb_takes_escapes(stream) && !(no_color && no_color[0]);
+}
+
+void lb_warn(const char *text)
+{
+    if (text[0])
+        fprintf(stderr, "warning: %s\n", text);
+}
+
+bool lb_reader_left(FILE *stream)
+{
+    struct pollfd end = {.fd = fileno(stream), .events = POLLOUT};
+    return poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP));
+}
+
+int lb_columns(FILE *stream)
+{
+    struct winsize size;
+    if (isatty(fileno(stream)) && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return 80;
+}
+
+/* How many bytes of the text fill the columns; up to the last space, if there is one. Each UTF-8
+ * character counts as one column. */
+static size_t line_length(const char *text, int columns)
+{
+    size_t at = 0, space = 0;
+    for (int used = 0; text[at]; at++) {
+        if (((unsigned char)text[at] & 0xc0) != 0x80 && used++ == columns)
+            return space > 0 ? space : at;
+        if (text[at] == ' ')
+            space = at;
+    }
+    return at;
+}
+
+void lb_print_lines(FILE *stream, int column, int columns, const char *text)
+{
+    for (size_t length; length = line_length(text, columns - column), text[length];
+         text += length) {
+        fprintf(stream, "%.*s\n%*s", (int)length, text, column, "");
+        length += text[length] == ' ';
+    }
+    fputs(text, stream);
+}
+
+void lb_print_wrapped(FILE *stream, int column, const char *text)
+{
+    bool breaks = isatty(fileno(stream)) && lb_columns(stream) >= column + 20;
+    lb_print_lines(stream, column, breaks ? lb_columns(stream) : INT_MAX, text);
+}
+
+void lb_print_labelled(const char *label, const char *text)
+{
+    fputs(label, stdout);
+    lb_print_wrapped(stdout, (int)strlen(label), text);
+    putchar('\n');
+}
+
+void lb_shell_word(const char *text, char *word, size_t size)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=./:,@%";
+    bool quoted = !text[0] || text[strspn(text, plain)] != '\0';
+    size_t used = (size_t)snprintf(word, size, "%s", quoted ? "'" : "");
+    for (const char *c = text; *c && used < size; c++) {
+        const char one[2] = {*c, '\0'};
+        used += (size_t)snprintf(word + used, size - used, "%s", *c == '\'' ? "'\\''" : one);
+    }
+    if (quoted && used < size)
+        snprintf(word + used, size - used, "'");
 }

@@ -16,7 +16,6 @@
 #include "base/text.h"
 #include "record/environment.h"
 #include "report/canaries.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 
 enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for runs */ };

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "model/tensor_files.h"
 #include "record/environment.h"
-#include "support/framework_plugins.h"
+#include "support/share_path.h"
 #include "support/texts.h"
 
 #define FIELD(name) offsetof(struct lb_options, name)

@@ -9,7 +9,6 @@
 #include "base/memory.h"
 #include "plot/grouped_run.h"
 #include "support/cpu_load.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 #include "sweep/gbench.h"
 #include "sweep/sweep_steps.h"

@@ -6,7 +6,6 @@
 #include "plot/pictures.h"
 #include "report/export.h"
 #include "support/cpu_load.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 #include "sweep/sweep_steps.h"
 

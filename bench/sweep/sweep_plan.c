@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "plot/pictures.h"
 #include "record/environment.h"
-#include "support/terminal.h"
 #include "support/texts.h"
 #include "sweep/gbench.h"
 #include "sweep/sweep_steps.h"
