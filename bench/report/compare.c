@@ -1,14 +1,20 @@
-/* Comparing two runs case by case. */
+/* Comparing two runs case by case, and the comparison as Markdown, JUnit XML and JSON. */
 #include "report/compare.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/xml.h"
 #include "record/environment.h"
 #include "stats/anomalies.h"
+
+/* Appends to the note of a pair, or to the notes of a comparison. */
+#define NOTE(pair, ...) lb_append((pair)->note, sizeof((pair)->note), __VA_ARGS__)
+#define NOTES(all, ...)  lb_append((all)->notes, sizeof((all)->notes), __VA_ARGS__)
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
@@ -114,24 +120,22 @@ static enum lb_change judge_untimed(struct lb_pair *pair)
     if (has && !base)
         return LB_CHANGE_NEW;
     if (base && now && lb_verdict_has_samples(base->verdict) &&
-        lb_verdict_has_samples(now->verdict) && !(had && has)) {
+        lb_verdict_has_samples(now->verdict)) {
         const struct lb_row *suspect = had ? now : base;
-        lb_append(pair->note, sizeof(pair->note), "%s: %s: %s", had ? "now" : "before",
-                  lb_verdict_name(suspect->verdict), suspect->reason);
+        NOTE(pair, "%s: %s: %s", had ? "now" : "before", lb_verdict_name(suspect->verdict),
+             suspect->reason);
         return LB_CHANGE_INCONCLUSIVE;
     }
     if (has) {
-        lb_append(pair->note, sizeof(pair->note), "before: %s: %s", lb_verdict_name(base->verdict),
-                  base->reason);
+        NOTE(pair, "before: %s: %s", lb_verdict_name(base->verdict), base->reason);
         return LB_CHANGE_MENDED;
     }
     if (now && now->verdict == LB_VERDICT_OK)
-        lb_append(pair->note, sizeof(pair->note), "ok, but without a time");
+        NOTE(pair, "ok, but without a time");
     else if (now)
-        lb_append(pair->note, sizeof(pair->note), "%s: %s", lb_verdict_name(now->verdict),
-                  now->reason);
+        NOTE(pair, "%s: %s", lb_verdict_name(now->verdict), now->reason);
     else if (had || failed)
-        lb_append(pair->note, sizeof(pair->note), "no row in the new run");
+        NOTE(pair, "no row in the new run");
     if (fails)
         return failed ? LB_CHANGE_STILL_FAILING : LB_CHANGE_BROKEN;
     return had ? LB_CHANGE_GONE : LB_CHANGE_NOT_RUN;
@@ -264,13 +268,11 @@ static void note_blocks(struct lb_pair *pair)
 {
     size_t n = pair->base_units, m = pair->now_units;
     if (n != m)
-        lb_append(pair->note, sizeof(pair->note),
-                  "%zu blocks against %zu: interleaved blocks must form pairs", n, m);
+        NOTE(pair, "%zu blocks against %zu: interleaved blocks must form pairs", n, m);
     else
-        lb_append(pair->note, sizeof(pair->note),
-                  "too few to tell: %zu pairs of blocks, at least %d are needed, %s gives enough",
-                  n, LB_SHIFT_MIN_PAIRS,
-                  pair->now->process_count > 1 ? "--processes 15" : "--benchmark_repetitions=60");
+        NOTE(pair, "too few to tell: %zu pairs of blocks, at least %d are needed, %s gives enough",
+             n, LB_SHIFT_MIN_PAIRS,
+             pair->now->process_count > 1 ? "--processes 15" : "--benchmark_repetitions=60");
 }
 
 /* Appends to the note in which run the times drifted. Drifting samples are not independent, so the
@@ -280,10 +282,10 @@ static void note_drift(struct lb_pair *pair)
 {
     bool base = pair->base->flags & LB_ANOMALY_DRIFT, now = pair->now->flags & LB_ANOMALY_DRIFT;
     if (base || now)
-        lb_append(pair->note, sizeof(pair->note), "%stimes drift %s", pair->note[0] ? "; " : "",
-                  base && now ? "in both runs"
-                  : base      ? "in the base run"
-                              : "in the new run");
+        NOTE(pair, "%stimes drift in %s", pair->note[0] ? "; " : "",
+             !now    ? "the base run"
+             : !base ? "the new run"
+                     : "both runs");
 }
 
 /* Takes over what was found out of a pair's times. */
@@ -304,7 +306,7 @@ static void conclude(struct lb_run_comparison *comparison, struct lb_pair *pair,
     pair->adjusted_p = c->adjusted_p;
     comparison->compared += c->tested;
     if (c->tested)
-        lb_append(pair->note, sizeof(pair->note), "%s", c->reason);
+        NOTE(pair, "%s", c->reason);
     else
         note_blocks(pair);
     if (c->tested && comparison->unit != LB_UNIT_BLOCK)
@@ -341,19 +343,16 @@ static void compare_times(struct lb_run_comparison *comparison,
 /* Says which units are compared. */
 static void note_basis(struct lb_run_comparison *comparison, const struct lb_compare_options *how)
 {
-    char *text = comparison->basis;
-    size_t size = sizeof(comparison->basis);
-    if (comparison->common == 0 || comparison->unit == LB_UNIT_BLOCK)
-        return;
     if (comparison->unit == LB_UNIT_RUN)
-        lb_append(text, size,
-                  "Runs of the same code differ by %.2g %% (standard deviation, from %zu runs of "
-                  "the base), which is allowed for.",
-                  100 * comparison->spread.deviation, how->base_count + 1);
-    else if (comparison->assumed == 0)
-        lb_append(text, size,
-                  "Runs of the same code may differ by more than their processes show, which is "
-                  "not allowed for: give --compare three or more runs of the base.");
+        snprintf(comparison->basis, sizeof(comparison->basis),
+                 "Runs of the same code differ by %.2g %% (standard deviation, from %zu runs of "
+                 "the base), which is allowed for.",
+                 100 * comparison->spread.deviation, how->base_count + 1);
+    else if (comparison->unit == LB_UNIT_PROCESS && comparison->common > 0 &&
+             comparison->assumed == 0)
+        snprintf(comparison->basis, sizeof(comparison->basis),
+                 "Runs of the same code may differ by more than their processes show, which is "
+                 "not allowed for: give --compare three or more runs of the base.");
 }
 
 /* Notes when a run is incomplete. */
@@ -361,9 +360,8 @@ static void note_file(struct lb_run_comparison *comparison, const char *which,
                       const struct lb_run *run)
 {
     if (!run->finished || run->interrupted || run->torn)
-        lb_append(comparison->notes, sizeof(comparison->notes),
-                  "The %s run was cut short%s: it has %zu rows.\n", which,
-                  run->torn ? " in the middle of a line" : "", run->count);
+        NOTES(comparison, "The %s run was cut short%s: it has %zu rows.\n", which,
+              run->torn ? " in the middle of a line" : "", run->count);
 }
 
 static void note_runs(const struct lb_run *base, const struct lb_run *now,
@@ -374,18 +372,15 @@ static void note_runs(const struct lb_run *base, const struct lb_run *now,
     const json_t *after = json_object_get(now->header, "environment");
     if (lb_environment_differs(before, after, comparison->environments,
                                sizeof(comparison->environments)))
-        lb_append(
-            comparison->notes, sizeof(comparison->notes),
-            "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.\n",
-            comparison->environments);
+        NOTES(comparison,
+              "DIFFERENT ENVIRONMENTS (%s): a difference may be the machine's, not the code's.\n",
+              comparison->environments);
     if (lb_libraries_differ(before, after, libraries, sizeof(libraries)))
-        lb_append(comparison->notes, sizeof(comparison->notes), "Libraries differ: %s.\n",
-                  libraries);
+        NOTES(comparison, "Libraries differ: %s.\n", libraries);
     note_file(comparison, "base", base);
     note_file(comparison, "new", now);
     if (comparison->common == 0)
-        lb_append(comparison->notes, sizeof(comparison->notes),
-                  "No case has a time in both runs: there is nothing to compare.\n");
+        NOTES(comparison, "No case has a time in both runs: there is nothing to compare.\n");
 }
 
 /* Notes for how many cases the spread was assumed, what that can show, and what shows more. */
@@ -396,13 +391,13 @@ static void note_assumed(struct lb_run_comparison *comparison)
     for (size_t i = 0; i < comparison->count; i++)
         most = fmax(most, comparison->pairs[i].assumed_spread);
     if (assumed > 0)
-        lb_append(comparison->notes, sizeof(comparison->notes),
-                  "%zu case%s too few processes to show how much they differ: a deviation of %.0f "
-                  "to %.0f %% is assumed, so that only large changes can be told from chance. Add "
-                  "--processes 15 to both sweeps%s.\n",
-                  assumed, assumed == 1 ? " has" : "s have", 100 * LB_PROCESS_SPREAD, 100 * most,
-                  comparison->unit == LB_UNIT_RUN ? ""
-                                                  : ", or give --compare several runs of the base");
+        NOTES(comparison,
+              "%zu case%s too few processes to show how much they differ: a deviation of %.0f to "
+              "%.0f %% is assumed, so that only large changes can be told from chance. Add "
+              "--processes 15 to both sweeps%s.\n",
+              assumed, assumed == 1 ? " has" : "s have", 100 * LB_PROCESS_SPREAD, 100 * most,
+              comparison->unit == LB_UNIT_RUN ? ""
+                                              : ", or give --compare several runs of the base");
 }
 
 /* The smallest p-value that so many units per side, or so many pairs, can reach after the
@@ -431,11 +426,10 @@ static void note_power(struct lb_run_comparison *comparison)
         return;
     while (least_p(comparison, needed) > comparison->judgement.level)
         needed++;
-    lb_append(comparison->notes, sizeof(comparison->notes),
-              "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would "
-              "do.\n",
-              units, paired ? "pairs" : "units per side", comparison->compared,
-              processes ? "--processes " : "--benchmark_repetitions=", needed);
+    NOTES(comparison,
+          "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would do.\n",
+          units, paired ? "pairs" : "units per side", comparison->compared,
+          processes ? "--processes " : "--benchmark_repetitions=", needed);
 }
 
 static int by_severity(const void *a, const void *b)
@@ -457,12 +451,6 @@ static bool are_interleaved(const struct lb_run *base, const struct lb_run *now)
     return json_is_string(a) && json_equal(a, json_object_get(now->header, "interleaved"));
 }
 
-/* No comparison rests on a run that is only half there. */
-static enum lb_status check_sound(const struct lb_run *run, struct lb_error *err)
-{
-    return run->doubt[0] ? lb_fail(err, LB_INVALID, "%s: it can't be compared", run->doubt) : LB_OK;
-}
-
 /* Takes back the slowdowns that options->again does not show. */
 static enum lb_status confirm(const struct lb_run *base, const struct lb_compare_options *options,
                               struct lb_run_comparison *comparison, struct lb_error *err)
@@ -470,23 +458,22 @@ static enum lb_status confirm(const struct lb_run *base, const struct lb_compare
     struct lb_run_comparison second;
     struct lb_compare_options once = *options;
     once.again = NULL;
-    json_t *index = json_object();
-    enum lb_status st = lb_compare_runs(base, options->again, &once, &second, err);
-    for (size_t i = 0; st == LB_OK && i < second.count; i++)
-        json_object_set_new(index, second.pairs[i].id, json_integer((json_int_t)i));
-    for (size_t i = 0; st == LB_OK && i < comparison->count; i++) {
+    LB_CHECK(lb_compare_runs(base, options->again, &once, &second, err));
+    for (size_t i = 0; i < comparison->count; i++) {
         struct lb_pair *pair = &comparison->pairs[i];
-        const json_t *found = json_object_get(index, pair->id);
-        const struct lb_pair *other = found ? &second.pairs[json_integer_value(found)] : NULL;
-        if (pair->change != LB_CHANGE_SLOWER || (other && lb_change_is_regression(other->change)))
+        size_t k = 0;
+        if (pair->change != LB_CHANGE_SLOWER)
+            continue;
+        while (k < second.count && strcmp(second.pairs[k].id, pair->id) != 0)
+            k++;
+        if (k < second.count && lb_change_is_regression(second.pairs[k].change))
             continue;
         pair->change = LB_CHANGE_INCONCLUSIVE;
         snprintf(pair->note, sizeof(pair->note), "slower in one of two sweeps; in the other: %s",
-                 other ? lb_change_name(other->change) : "no row");
+                 k < second.count ? lb_change_name(second.pairs[k].change) : "no row");
     }
     lb_run_comparison_free(&second);
-    json_decref(index);
-    return st;
+    return LB_OK;
 }
 
 enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *now,
@@ -498,10 +485,11 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
         .unit = are_interleaved(base, now) ? LB_UNIT_BLOCK : LB_UNIT_PROCESS,
         .judgement = options->judgement,
     };
-    LB_TRY(check_sound(base, err));
-    LB_TRY(check_sound(now, err));
-    for (size_t i = 0; i < options->base_count; i++)
-        LB_TRY(check_sound(&options->bases[i], err));
+    for (size_t i = 0; i < options->base_count + 2; i++) {
+        const struct lb_run *run = i == 0 ? base : i == 1 ? now : &options->bases[i - 2];
+        if (run->doubt[0]) /* it is only half there */
+            return lb_fail(err, LB_INVALID, "%s: it can't be compared", run->doubt);
+    }
     match(base, now, options, comparison);
     compare_times(comparison, options);
     for (size_t i = 0; i < comparison->count; i++) {
@@ -510,7 +498,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
             pair->change = judge_untimed(pair);
     }
     if (options->again)
-        LB_TRY(confirm(base, options, comparison, err));
+        st = confirm(base, options, comparison, err);
     for (size_t i = 0; i < comparison->count; i++)
         comparison->counts[comparison->pairs[i].change]++;
     qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
@@ -521,7 +509,6 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     size_t length = strlen(comparison->notes);
     if (length > 0 && comparison->notes[length - 1] == '\n')
         comparison->notes[length - 1] = '\0';
-done:
     if (st != LB_OK)
         lb_run_comparison_free(comparison);
     return st;
@@ -532,4 +519,259 @@ void lb_run_comparison_free(struct lb_run_comparison *comparison)
     free(comparison->pairs);
     free(comparison->further);
     *comparison = (struct lb_run_comparison){0};
+}
+
+/* Reports */
+
+void lb_report_name(const char *name, char *copy, size_t size)
+{
+    snprintf(copy, size, "%s", name);
+    lb_clean_text(copy);
+}
+
+void lb_format_change(const struct lb_pair *pair, char change[32], char interval[64])
+{
+    change[0] = interval[0] = '\0';
+    if (isfinite(pair->shift.estimate))
+        snprintf(change, 32, "%+.1f %%", 100 * expm1(pair->shift.estimate));
+    if (pair->compared)
+        snprintf(interval, 64, "%+.1f to %+.1f %%", 100 * expm1(pair->shift.lo95),
+                 100 * expm1(pair->shift.hi95));
+}
+
+void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, size_t size)
+{
+    const size_t *n = comparison->counts;
+    const char *word = "No regression found", *comma = "";
+    if (n[LB_CHANGE_SLOWER] + n[LB_CHANGE_BROKEN] > 0)
+        word = "REGRESSION";
+    else if (comparison->common == 0)
+        word = "Nothing to compare";
+    else if (n[LB_CHANGE_INCONCLUSIVE] > 0)
+        word = "No regression shown, but not all is decided";
+    snprintf(text, size, "%s: %zu case%s: ", word, comparison->count,
+             comparison->count == 1 ? "" : "s");
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        if (n[c] > 0) {
+            lb_append(text, size, "%s%zu %s", comma, n[c], lb_change_name((enum lb_change)c));
+            comma = ", ";
+        }
+    lb_append(text, size, " (margin %.3g %%).", 100 * comparison->judgement.margin);
+}
+
+void lb_markdown_cell(char *text)
+{
+    for (; *text; text++)
+        if (strchr("|<>`\n\r", *text))
+            *text = ' ';
+}
+
+/* Markdown that is being written: bytes so far, and cases that were left out. */
+struct markdown {
+    FILE *out;
+    size_t written, left_out;
+};
+
+/* Writes the text, unless too little room for the closing lines would be left below the limit. */
+static bool __attribute__((format(printf, 2, 3))) put(struct markdown *md, const char *format, ...)
+{
+    const size_t room = 600;
+    char text[2048];
+    va_list values;
+    va_start(values, format);
+    vsnprintf(text, sizeof(text), format, values);
+    va_end(values);
+    if (md->written + strlen(text) + room > LB_MARKDOWN_LIMIT)
+        return false;
+    fputs(text, md->out);
+    md->written += strlen(text);
+    return true;
+}
+
+/* Formats the time in us; "-" when there is none. */
+static void format_time(const struct lb_row *row, int percentile, char text[32])
+{
+    snprintf(text, 32, "-");
+    if (row && lb_row_is_timed(row))
+        snprintf(text, 32, "%.4g", lb_row_time(row, percentile).ns / 1e3);
+}
+
+/* Writes one line of the table. Case texts need no escapes, but notes may contain anything. */
+static bool put_line(struct markdown *md, const struct lb_pair *pair)
+{
+    char change[32], interval[64], note[sizeof(pair->note)], base[32], now[32];
+    memcpy(note, pair->note, sizeof(note));
+    lb_markdown_cell(note);
+    format_time(pair->base, pair->percentile, base);
+    format_time(pair->now, pair->percentile, now);
+    lb_format_change(pair, change, interval);
+    return put(md, "| %s | `%s` | %s | %s | %s | %s | %s |\n", lb_change_name(pair->change),
+               pair->id, change, interval, base, now, note);
+}
+
+/* Writes the table of pairs [first, last). */
+static void put_table(struct markdown *md, const struct lb_pair *pairs, size_t first, size_t last)
+{
+    bool fits = put(md, "| verdict | case | change | 95 %% interval | base us | new us | |\n"
+                        "|---|---|---:|---:|---:|---:|---|\n");
+    for (; first < last && fits; first += fits)
+        fits = put_line(md, &pairs[first]);
+    md->left_out += last - first;
+}
+
+void lb_report_markdown(const struct lb_run_comparison *comparison,
+                        const struct lb_report_names *names, FILE *out)
+{
+    struct markdown md = {.out = out};
+    char verdict[512];
+    size_t worst = 0;
+    lb_report_verdict(comparison, verdict, sizeof(verdict));
+    put(&md, "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict, names->base, names->now,
+        comparison->unit == LB_UNIT_BLOCK ? " The runs took turns in one process." : "");
+    if (comparison->notes[0])
+        put(&md, "> **Note.** %s\n\n", comparison->notes);
+    if (comparison->basis[0])
+        put(&md, "%s\n\n", comparison->basis);
+    while (worst < comparison->count && lb_change_is_regression(comparison->pairs[worst].change))
+        worst++;
+    if (worst > 0)
+        put_table(&md, comparison->pairs, 0, worst);
+    if (worst < comparison->count) {
+        if (put(&md, "\n<details><summary>The other %zu cases</summary>\n\n",
+                comparison->count - worst)) {
+            put_table(&md, comparison->pairs, worst, comparison->count);
+            fputs("\n</details>\n", out);
+        } else {
+            md.left_out += comparison->count - worst;
+        }
+    }
+    if (md.left_out > 0)
+        fprintf(out,
+                "\n%zu cases, the least severe ones, are left out here; the JSON report has all.\n",
+                md.left_out);
+    fprintf(
+        out,
+        "\nslower, faster: significant by Benjamini-Hochberg at %.3g %% over %zu compared cases, "
+        "and beyond the margin; same: two one-sided tests place the change within the margin.\n",
+        100 * comparison->judgement.level, comparison->compared);
+}
+
+/* Describes the pair in one line, for the message of a failure or the output of a passed test. */
+static void describe(const struct lb_pair *pair, char *text, size_t size)
+{
+    char change[32], interval[64];
+    lb_format_change(pair, change, interval);
+    snprintf(text, size, "%s", lb_change_name(pair->change));
+    if (pair->compared)
+        lb_append(text, size, ": %s (%s), %.4g us before, %.4g us now, adjusted p %.2g", change,
+                  interval, lb_row_time(pair->base, pair->percentile).ns / 1e3,
+                  lb_row_time(pair->now, pair->percentile).ns / 1e3, pair->adjusted_p);
+    if (pair->note[0])
+        lb_append(text, size, "%s%s", pair->compared ? "; " : ": ", pair->note);
+}
+
+/* The JUnit element of a case; NULL: passed. With strict, cases that make --compare --strict exit
+ * with code 4 are failures. */
+static const char *junit_element(enum lb_change change, bool strict)
+{
+    bool open = change == LB_CHANGE_INCONCLUSIVE || change == LB_CHANGE_GONE;
+    if (lb_change_is_regression(change) || (strict && open))
+        return "failure";
+    bool skipped = change == LB_CHANGE_GONE || change == LB_CHANGE_NOT_RUN ||
+                   change == LB_CHANGE_STILL_FAILING;
+    return skipped ? "skipped" : NULL;
+}
+
+static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
+{
+    char text[1024];
+    const char *element = junit_element(pair->change, strict);
+    double ns =
+        pair->now && lb_row_is_timed(pair->now) ? lb_row_time(pair->now, pair->percentile).ns : 0;
+    describe(pair, text, sizeof(text));
+    fputs("    <testcase classname=\"bench-lstm.compare\" name=\"", out);
+    lb_xml_text(pair->id, out);
+    fprintf(out, "\" time=\"%.9f\">", ns / 1e9);
+    if (element) {
+        fprintf(out, "<%s message=\"", element);
+        lb_xml_text(text, out);
+        fputs("\"/>", out);
+    } else {
+        fputs("<system-out>", out);
+        lb_xml_text(text, out);
+        fputs("</system-out>", out);
+    }
+    fputs("</testcase>\n", out);
+}
+
+void lb_report_junit(const struct lb_run_comparison *comparison,
+                     const struct lb_report_names *names, bool strict, FILE *out)
+{
+    struct lb_junit_counts counts = {0};
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        lb_junit_count(&counts, junit_element((enum lb_change)c, strict), comparison->counts[c]);
+    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
+    lb_xml_text(names->base, out);
+    fputs(" to ", out);
+    lb_xml_text(names->now, out);
+    fputc('"', out);
+    lb_junit_attributes(&counts, out);
+    fputs(" time=\"0\">\n", out);
+    for (size_t i = 0; i < comparison->count; i++)
+        write_testcase(&comparison->pairs[i], strict, out);
+    if (comparison->notes[0]) {
+        fputs("    <system-out>", out);
+        lb_xml_text(comparison->notes, out);
+        fputs("</system-out>\n", out);
+    }
+    fputs("  </testsuite>\n</testsuites>\n", out);
+}
+
+void lb_json_write(json_t *document, FILE *out)
+{
+    json_dumpf(document, out, JSON_INDENT(2));
+    fputc('\n', out);
+    json_decref(document);
+}
+
+static json_t *number_or_null(bool known, double value)
+{
+    return known && isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *pair_json(const struct lb_pair *pair)
+{
+    const struct lb_shift *s = &pair->shift;
+    bool c = pair->compared, timed = isfinite(s->estimate);
+    return json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:s}", "case", pair->id, "change",
+        lb_change_name(pair->change), "ratio", number_or_null(timed, exp(s->estimate)), "ratio_lo",
+        number_or_null(c, exp(s->lo95)), "ratio_hi", number_or_null(c, exp(s->hi95)), "p",
+        number_or_null(c, s->p), "adjusted_p", number_or_null(c, pair->adjusted_p),
+        "base_median_ns",
+        number_or_null(pair->base, pair->base ? lb_row_time(pair->base, pair->percentile).ns : 0),
+        "new_median_ns",
+        number_or_null(pair->now, pair->now ? lb_row_time(pair->now, pair->percentile).ns : 0),
+        "base_units", (json_int_t)pair->base_units, "new_units", (json_int_t)pair->now_units,
+        "note", pair->note);
+}
+
+json_t *lb_report_json(const struct lb_run_comparison *comparison,
+                       const struct lb_report_names *names)
+{
+    char verdict[512];
+    json_t *cases = json_array(), *counts = json_object();
+    for (size_t i = 0; i < comparison->count; i++)
+        json_array_append_new(cases, pair_json(&comparison->pairs[i]));
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        json_object_set_new(counts, lb_change_name((enum lb_change)c),
+                            json_integer((json_int_t)comparison->counts[c]));
+    lb_report_verdict(comparison, verdict, sizeof(verdict));
+    return json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:o, s:o}", "verdict",
+                     verdict, "base", names->base, "new", names->now, "margin",
+                     comparison->judgement.margin, "level", comparison->judgement.level,
+                     "interleaved", comparison->unit == LB_UNIT_BLOCK, "environments_differ_in",
+                     comparison->environments, "notes", comparison->notes, "basis",
+                     comparison->basis, "run_spread", comparison->spread.deviation, "counts",
+                     counts, "cases", cases);
 }
