@@ -72,27 +72,4 @@ enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char
                                 const char *kinds, struct lb_picture_report *report,
                                 struct lb_error *err);
 
-/* What the functions that write each kind share. */
-struct lb_picture_job {
-    const struct lb_grouped_run *grouped;
-    struct lb_drawing drawing;
-    char missing[256]; /* what the run lacks, where a kind has nothing to show */
-};
-
-/* Opens the picture KIND_PAGE and writes the settings that all kinds have: where the numbers come
- * from, its heading and how to read it, the looks of all series, and the number of panels and of
- * their columns. LB_IO. */
-struct lb_picture_words {
-    const char *kind, *page, *heading;
-    const char *reading; /* in one or two lines */
-    size_t panels, columns;
-};
-enum lb_status lb_picture_begin(struct lb_picture_job *job, const struct lb_picture_words *words,
-                                struct lb_error *err);
-
-/* Each writes all pictures of its kind or, when it has none, job->missing. LB_IO. */
-enum lb_status lb_chart_write(struct lb_picture_job *job, const char *kind, struct lb_error *err);
-enum lb_status lb_heat_map_write(struct lb_picture_job *job, const char *kind,
-                                 struct lb_error *err);
-
 #endif
