@@ -60,16 +60,6 @@ function median(values) {
     return sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 const distinct = (values) => Array.from(new Set(values)).sort((a, b) => a - b);
-// The items in lists of those that have the key in common, in the order of their first.
-function groupBy(items, key) {
-    const groups = new Map();
-    for (const item of items) {
-        const of = key(item);
-        if (!groups.has(of)) groups.set(of, []);
-        groups.get(of).push(item);
-    }
-    return groups;
-}
 
 // Records
 
@@ -81,17 +71,17 @@ const SETTINGS = data.settings.map(([heading, dtype, math, pass, others], order)
 // The settings that differ in the pass alone, which is inference, in the precision alone, which is
 // f32, and in the threads alone, of which there is one; undefined where the run has none.
 for (const setting of SETTINGS) {
-    const find = (pass, dtype, others) => SETTINGS.find((one) =>
-        one.pass === pass && one.dtype === dtype && one.others === others);
-    const threads = /(^|, )(\d+) threads/.exec(setting.others);
-    const instances = /, \d+ instances/.exec(setting.others);
+    const {pass, dtype, others} = setting;
+    const find = (changes) => SETTINGS.find((one) => Object.entries({pass, dtype, others, ...changes})
+        .every(([key, value]) => one[key] === value));
+    const without = (part) =>
+        part ? find({others: others.replace(part[0], "").replace(/^, /, "")}) : setting;
+    const threads = /(^|, )(\d+) threads/.exec(others);
     setting.threads = threads ? Number(threads[2]) : 1;
-    setting.alone = instances ? find(setting.pass, setting.dtype, setting.others
-        .replace(instances[0], "")) : setting;
-    setting.infer = find("infer", setting.dtype, setting.others);
-    setting.plain = find(setting.pass, "f32", setting.others);
-    setting.single = threads ? find(setting.pass, setting.dtype, setting.others
-        .replace(threads[0], "").replace(/^, /, "")) : setting;
+    setting.alone = without(/, \d+ instances/.exec(others));
+    setting.infer = find({pass: "infer"});
+    setting.plain = find({dtype: "f32"});
+    setting.single = without(threads);
 }
 // A style for elements whose colour is that of a series.
 const colorOf = ({color}) => "--own:var(--c" + color + ")";
@@ -106,24 +96,23 @@ const FIELDS = ["median", "lo", "hi", "min", "p5", "p95", "error", "gradientErro
     "flops", "bytes", "peak", "prepare", "hasInterval", "samples", "blocks", "calls", "stop",
     "strip", "kernels", "toleranceUsed", "update", "percentiles"];
 const PERCENTILES = ["90", "99", "99.9"];  // percentiles of a stream, each [ns, lo, hi]
-const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => ({
-    setting: SETTINGS[setting], T, B, I, H,
-    cases: cases.map(([series, verdict, rank, tail, reason, description, warning, ...numbers]) => {
-        const c = {series: SERIES[series], verdict: data.verdicts[verdict][0], T, B, I, H,
+const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => {
+    const problem = {setting: SETTINGS[setting], T, B, I, H};
+    problem.cases = cases.map(([series, verdict, rank, tail, reason, description, warning,
+        ...numbers]) => {
+        const c = {...problem, problem, series: SERIES[series], verdict: data.verdicts[verdict][0],
             failed: data.verdicts[verdict][1], rank: RANKS[rank], tail: text(tail),
             reason: text(reason), description: text(description), warning: text(warning),
-            setting: SETTINGS[setting], timed: numbers.length > 0, speedup: null, kernels: ""};
+            timed: numbers.length > 0, speedup: null, kernels: ""};
         numbers.forEach((number, i) => { c[FIELDS[i]] = number; });
         if (c.timed) [c.stop, c.kernels] = [text(c.stop), text(c.kernels)];
         if (c.percentiles) [c.percentiles, c.longest, c.late, c.perSecond] = c.percentiles;
         return c;
-    }),
-}));
-const CASES = PROBLEMS.flatMap((problem) => problem.cases);
-for (const problem of PROBLEMS) {
+    });
     problem.timed = problem.cases.filter((c) => c.timed);  // the fastest first
-    for (const c of problem.cases) c.problem = problem;
-}
+    return problem;
+});
+const CASES = PROBLEMS.flatMap((problem) => problem.cases);
 CASES.forEach((c, i) => { c.index = i; });
 const keyOf = (setting, p) => [setting.order, p.T, p.B, p.I, p.H].join();
 const BY_KEY = new Map(PROBLEMS.map((problem) => [keyOf(problem.setting, problem), problem]));
@@ -157,7 +146,7 @@ const FACETS = [
     ["H", "Hidden size H", (c) => String(c.H)],
     ["verdict", "Verdict", (c) => c.verdict],
 ].map(([key, label, of]) => {
-    const groups = groupBy(CASES, of), values = Array.from(groups.keys());
+    const groups = Map.groupBy(CASES, of), values = Array.from(groups.keys());
     if (SIZES.includes(key)) values.sort((a, b) => a - b);
     if (key === "impl") values.sort();
     return {key, label, of, groups, values};
@@ -487,7 +476,7 @@ function panelsOf(points, chart, axes) {
     const setting = chart.setting || ((c) => c.setting);
     const key = ({c}) => setting(c).order +
         held(c).map((size) => "|" + size + String(c[size]).padStart(12, "0")).join("");
-    return Array.from(groupBy(points, key), ([name, own]) => ({
+    return Array.from(Map.groupBy(points, key), ([name, own]) => ({
         key: name,
         order: setting(own[0].c).order,
         heading: chart.acrossPrecisions ? setting(own[0].c).heading.replace(", f32", "")
@@ -501,7 +490,7 @@ function chartPanels(timed, chart, axis) {
         .filter((point) => point.y > 0 && point.x > 0);
     const panels = panelsOf(points, chart, hasOwnX(chart) ? [] : [axis]);
     for (const panel of panels) {
-        panel.lines = groupBy(panel.points, (point) => point.c.series);
+        panel.lines = Map.groupBy(panel.points, (point) => point.c.series);
         for (const line of panel.lines.values()) line.sort((a, b) => a.x - b.x);
     }
     // A panel whose lines all have one point says nothing, nor do precisions with nothing beside
@@ -635,7 +624,7 @@ const axisName = (axis) => $("chart-axis").querySelector("[value=" + axis + "]")
 function mapPanels(shown, axis) {
     const points = shown.filter((c) => c.series.name !== state.base).map((c) => ({c}));
     return panelsOf(points, CHARTS.map, ["H", axis]).flatMap((panel) =>
-        Array.from(groupBy(panel.points, (point) => point.c.series), ([series, own]) => ({
+        Array.from(Map.groupBy(panel.points, (point) => point.c.series), ([series, own]) => ({
             heading: panel.heading,
             title: series.name + (panel.title && ", " + panel.title),
             cases: own.map((point) => point.c),
@@ -735,8 +724,8 @@ const COLUMNS = [
         (c) => h("td", {class: "wrap"}, nameOf(c.series))],
     ...SIZES.map((size) => [size, size + "#", (c) => c[size],
         (c) => h("td", {class: "n size", "data-label": size}, String(c[size]))]),
-    ["dtype", "Precision", (c) => c.setting.dtype, (c) => h("td", {}, c.setting.dtype)],
-    ["pass", "Pass", (c) => c.setting.pass, (c) => h("td", {}, c.setting.pass)],
+    ["dtype", "Precision", (c) => c.setting.dtype],
+    ["pass", "Pass", (c) => c.setting.pass],
     CASES.some((c) => c.setting.others) && ["others", "Others", (c) => c.setting.others,
         (c) => h("td", {class: "wrap"}, c.setting.others)],
     ["median", "Median#", (c) => c.median, (c) => h("td", {class: "n median"}, ns(c.median),
@@ -755,7 +744,8 @@ const COLUMNS = [
     ["error", "Error#", (c) => c.error,
         (c) => numberCell("error", c.error === null ? "–" : c.error.toExponential(1))],
     ["samples", "Samples#", (c) => c.samples, (c) => h("td", {class: "n"}, stripOf(c))],
-].filter(Boolean).map(([key, label, of, cell]) => ({key, label, of, cell}));
+].filter(Boolean).map(([key, label, of, cell = (c) => h("td", {}, of(c))]) =>
+    ({key, label, of, cell}));
 
 // How many samples lie at which distance from the median, one bar per percent.
 function stripOf(c) {
@@ -923,7 +913,7 @@ function reasonRow(cases) {
 }
 function drawReasons({shown}) {
     const MOST = 100, untimed = shown.filter((c) => !c.timed);
-    const list = Array.from(groupBy(untimed, (c) => c.verdict + "\n" + c.reason).values())
+    const list = Array.from(Map.groupBy(untimed, (c) => c.verdict + "\n" + c.reason).values())
         .sort((a, b) => b[0].failed - a[0].failed || b.length - a.length);
     const all = shown.length === CASES.length, missing = data.run.planned - CASES.length;
     const said = untimed.length
@@ -1052,7 +1042,7 @@ function leadSentence() {
     if (!compared.length)
         return "No problem of this run has times of two implementations, so there is nothing " +
             "to compare.";
-    const [leader, wins] = Array.from(groupBy(compared, (p) => p.timed[0].series))
+    const [leader, wins] = Array.from(Map.groupBy(compared, (p) => p.timed[0].series))
         .reduce((a, b) => (b[1].length > a[1].length ? b : a));
     const where = compared.length === 1 ? "the only problem"
         : wins.length === compared.length ? `all ${compared.length} problems`
@@ -1061,7 +1051,7 @@ function leadSentence() {
         "implementations have a time.";
 }
 function drawHeadline() {
-    const settings = Array.from(groupBy(PROBLEMS, (p) => p.setting), ([setting, problems]) =>
+    const settings = Array.from(Map.groupBy(PROBLEMS, (p) => p.setting), ([setting, problems]) =>
         ({setting, problems, timed: problems.filter((p) => p.timed.length)}));
     const compares = ({problems}) => problems.some((p) => p.timed.length > 1);
     settings.sort((a, b) => compares(b) - compares(a));  // settings with a choice come first
@@ -1080,7 +1070,7 @@ function drawHeadline() {
 // Header, what changed since earlier runs, and the machine
 
 function drawHeader() {
-    const {run} = data, counts = groupBy(CASES, (c) => c.verdict), warnings = [];
+    const {run} = data, counts = Map.groupBy(CASES, (c) => c.verdict), warnings = [];
     const shown = data.verdicts.filter(([verdict]) => counts.has(verdict));
     if (!run.finished || run.interrupted)
         warnings.push("This run is incomplete: it was stopped or cut off. The page shows the " +

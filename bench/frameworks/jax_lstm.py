@@ -1,11 +1,8 @@
 """JAX: the cell written with jax.numpy, over the steps by lax.scan, compiled by XLA as one function.
-
-Variants: auto, that scan; jit, forward and backward as one function, as a training step is compiled;
-cudnn, cuDNN's LSTM by jax.experimental.rnn, on a GPU in f32. Ragged rows of the scan are masked: a
-row's state stays as it is past its end. The scan multiplies each step's input in the step, as Flax does:
-one GEMM for all steps before it takes XLA's CPU code up to three times as long, because it then slices the
-product for each element of the cell. It has the transposes of the weights' matrices; cuDNN's variant has all
-weights as one array. jax.experimental.rnn has no projection; the scan has.
+README.md says what the variants are. Ragged rows of the scan are masked: a row's state stays as it is past its
+end. The scan multiplies each step's input in the step, as Flax does: one GEMM for all steps before it takes XLA's
+CPU code up to three times as long, because it then slices the product for each element of the cell. It has the
+transposes of the weights' matrices; cuDNN's variant has all weights as one array.
 """
 
 import ctypes

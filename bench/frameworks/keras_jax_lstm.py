@@ -1,8 +1,5 @@
-"""Keras on JAX: the layers of keras_lstm.py as functions of their weights, compiled by XLA.
-
-Variants: auto, the layer as it comes; generic, use_cudnn off; jit, forward and backward as one
-function, as Keras' own training step is compiled.
-"""
+"""Keras on JAX: the layers of keras_lstm.py as functions of their weights, compiled by XLA. README.md says what the
+variants are."""
 
 import os
 

@@ -1,9 +1,6 @@
 """Keras on TensorFlow: keras.layers.LSTM, one per layer and direction, in a tf.function.
-
-Variants: auto, the layer as it comes (cuDNN on a GPU where its criteria hold); generic, use_cudnn off;
-unrolled, unroll=True; jit, the function compiled by XLA, in training forward and backward as one; mixed, the policy mixed_float16 or
-mixed_bfloat16, which keeps weights in f32. In the others a dtype of f16 or bf16 is the policy of that
-name: weights, states and sums in it.
+README.md says what the variants are. In all but mixed a dtype of f16 or bf16 is the policy of that name: weights,
+states and sums in it.
 
 Gate order of Keras: i f c o, the project's own. Its kernel is the transpose of w_ih. It has one bias;
 it gets the sum of the two, and its gradient is that of both. Keras wants [B, T, I]: the transposes are

@@ -1,7 +1,4 @@
-"""Keras on PyTorch: the layers of keras_lstm.py, called as PyTorch modules.
-
-Variants: auto, the layer as it comes; generic, use_cudnn off: Keras' loop over a cell instead of its torch backend's.
-"""
+"""Keras on PyTorch: the layers of keras_lstm.py, called as PyTorch modules. README.md says what the variants are."""
 
 import os
 

@@ -1,9 +1,5 @@
 """PyTorch's nn.LSTM. Gate order i f g o, two biases, w_hr [P, H] of proj_size: the project's own layout.
-
-Variants: auto, nn.LSTM as it comes (on a CPU oneDNN where PyTorch picks it, on a GPU cuDNN); native,
-PyTorch's own kernels with oneDNN or cuDNN off; compile, torch.compile with nn.LSTM unrolled into its
-steps, which TorchInductor then compiles; frozen, TorchScript with the weights as constants of its graph;
-autocast, weights in f32 and torch.autocast in f16 or bf16 around the call, as mixed precision is trained.
+README.md says what the variants are.
 """
 
 import contextlib

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "case/run.h"
 #include "device/host_memory.h"
@@ -271,8 +272,7 @@ static void describe_leftovers(struct server *server, const struct lb_impl *impl
     double spinning = lb_await_idle_threads(1, 0.3);
     int children = lb_end_children(0.2);
     lb_process_read_resources(server->after);
-    size_t before = lb_process_threads(server->before);
-    size_t after = lb_process_threads(server->after);
+    size_t before = server->before->threads, after = server->after->threads;
     const struct lb_leftovers_allowed allowed =
         allow(server, impl, c, after > before ? after - before : 0);
     if (!server->destroyed) /* else the case has restored its own settings since */
@@ -457,8 +457,8 @@ int lb_worker_main(long parent, int device)
     /* A process that a child started and left to itself becomes the worker's own child, so that it
      * is found after the case. */
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    server.before = lb_process_reading_create();
-    server.after = lb_process_reading_create();
+    server.before = lb_needed(calloc(1, sizeof(*server.before)));
+    server.after = lb_needed(calloc(1, sizeof(*server.after)));
     server.cache.max_bytes = (size_t)(lb_host_total() * CACHE_PER_MILLE / 1000);
     if (lb_registry_create(lb_impl_table, &server.registry, &err) != LB_OK) {
         fprintf(stderr, "bench-lstm: worker: %s\n", err.text);

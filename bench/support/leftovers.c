@@ -21,7 +21,6 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/memory.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "host/process.h"
@@ -31,23 +30,7 @@
 #include <xmmintrin.h>
 #endif
 
-enum { FILES = 1024, FILE_NAME = 128, SIGNALS = 65, SETTINGS = 192, MOST_ROUNDS = 100 };
-
-struct lb_process_reading {
-    size_t threads;
-    double bytes;                 /* of memory that is in use */
-    char files[FILES][FILE_NAME]; /* what each descriptor is open for; "": closed */
-    struct setting {
-        char name[40], value[512];
-        bool only_name;   /* a difference is said by the name alone */
-    } settings[SETTINGS]; /* in the same order in each reading */
-    size_t setting_count;
-};
-
-struct lb_process_reading *lb_process_reading_create(void)
-{
-    return lb_needed(calloc(1, sizeof(struct lb_process_reading)));
-}
+enum { SIGNALS = 65, MOST_ROUNDS = 100 };
 
 static bool flushes_to_zero(void)
 {
@@ -75,26 +58,18 @@ static double stays(const char *thread)
            (sscanf(stat, ") %*c %*d %*d %*d %*d %*d %u", &flags) != 1 || !(flags & PF_EXITING));
 }
 
-#ifdef __SANITIZE_ADDRESS__
-
-/* The sanitizer keeps freed memory for a while, and finds what leaks by itself. */
-static double count_bytes(void)
-{
-    return 0;
-}
-
-#else
-
 /* Memory that is in use: what malloc has handed out, or what the process has touched without what
  * malloc keeps for later, whichever is more. */
 static double count_bytes(void)
 {
+#ifdef __SANITIZE_ADDRESS__ /* it keeps freed memory for a while, and finds what leaks by itself */
+    return 0;
+#else
     struct mallinfo2 info = mallinfo2();
     double touched = fmax(0, 1024 * lb_read_number("/proc/self/status", "RssAnon:"));
     return fmax((double)info.uordblks + (double)info.hblkhd, touched - (double)info.fordblks);
-}
-
 #endif
+}
 
 static void read_files(struct lb_process_reading *reading)
 {
@@ -103,21 +78,21 @@ static void read_files(struct lb_process_reading *reading)
     for (struct dirent *entry; folder && (entry = readdir(folder));) {
         char *end;
         long fd = strtol(entry->d_name, &end, 10);
-        if (end == entry->d_name || fd >= FILES || fd == dirfd(folder))
+        if (end == entry->d_name || fd >= LB_PROCESS_FILES || fd == dirfd(folder))
             continue;
-        ssize_t length =
-            readlinkat(dirfd(folder), entry->d_name, reading->files[fd], FILE_NAME - 1);
-        snprintf(reading->files[fd] + (length > 0 ? length : 0), 2, "%s", length > 0 ? "" : "?");
+        char *file = reading->files[fd];
+        ssize_t length = readlinkat(dirfd(folder), entry->d_name, file, sizeof(reading->files[0]) - 1);
+        snprintf(file + (length > 0 ? length : 0), 2, "%s", length > 0 ? "" : "?");
     }
     if (folder)
         closedir(folder);
 }
 
-static struct setting *add_setting(struct lb_process_reading *reading, const char *name,
-                                   bool only_name)
+static struct lb_process_setting *add_setting(struct lb_process_reading *reading, const char *name,
+                                              bool only_name)
 {
-    struct setting *setting = &reading->settings[reading->setting_count++];
-    *setting = (struct setting){.only_name = only_name};
+    struct lb_process_setting *setting = &reading->settings[reading->setting_count++];
+    setting->only_name = only_name;
     snprintf(setting->name, sizeof(setting->name), "%s", name);
     return setting;
 }
@@ -163,21 +138,12 @@ static void read_limits(struct lb_process_reading *reading)
         fclose(file);
 }
 
-static const char *rounding_name(int rounding)
-{
-    switch (rounding) {
-    case FE_TONEAREST: return "to nearest";
-    case FE_UPWARD: return "upward";
-    case FE_DOWNWARD: return "downward";
-    default: return "towards zero";
-    }
-}
-
 void lb_process_read_settings(struct lb_process_reading *reading)
 {
     cpu_set_t affinity;
     char folder[512];
     const char *locale = setlocale(LC_ALL, NULL);
+    const int rounding = fegetround();
     mode_t mask = umask(0);
     umask(mask);
     CPU_ZERO(&affinity);
@@ -187,7 +153,11 @@ void lb_process_read_settings(struct lb_process_reading *reading)
         lb_hash_bytes(0, &affinity, sizeof(affinity)));
     SET(add_setting(reading, "priority", false), "%d", getpriority(PRIO_PROCESS, 0));
     SET(add_setting(reading, "scheduling policy", false), "%d", sched_getscheduler(0));
-    SET(add_setting(reading, "rounding", false), "%s", rounding_name(fegetround()));
+    SET(add_setting(reading, "rounding", false), "%s",
+        rounding == FE_TONEAREST  ? "to nearest"
+        : rounding == FE_UPWARD   ? "upward"
+        : rounding == FE_DOWNWARD ? "downward"
+                                  : "towards zero");
     SET(add_setting(reading, "flush-to-zero", false), "%s", flushes_to_zero() ? "on" : "off");
     SET(add_setting(reading, "the working directory", false), "%s",
         getcwd(folder, sizeof(folder)) ? folder : "?");
@@ -227,7 +197,7 @@ static void compare_files(const struct lb_process_reading *before,
 {
     size_t opened = 0;
     int first = -1;
-    for (int fd = 0; fd < FILES; fd++) {
+    for (int fd = 0; fd < LB_PROCESS_FILES; fd++) {
         const char *was = before->files[fd], *is = after->files[fd];
         if (was[0] && !is[0]) {
             ADD(text, size, "file descriptor %d closed", fd);
@@ -243,11 +213,6 @@ static void compare_files(const struct lb_process_reading *before,
             after->files[first]);
 }
 
-size_t lb_process_threads(const struct lb_process_reading *reading)
-{
-    return reading->threads;
-}
-
 void lb_leftovers_append(const struct lb_process_reading *before,
                          const struct lb_process_reading *after,
                          const struct lb_leftovers_allowed *allowed, char *text, size_t size)
@@ -260,7 +225,7 @@ void lb_leftovers_append(const struct lb_process_reading *before,
         ADD(text, size, "%s of memory", LB_BYTES_TEXT(bytes));
     compare_files(before, after, allowed, text, size);
     for (size_t i = 0; i < after->setting_count; i++) {
-        const struct setting *was = &before->settings[i], *is = &after->settings[i];
+        const struct lb_process_setting *was = &before->settings[i], *is = &after->settings[i];
         if (strcmp(was->value, is->value) != 0)
             ADD(text, size, is->only_name ? "%s" : "%s %.40s", is->name, is->value);
     }

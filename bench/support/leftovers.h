@@ -6,10 +6,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* A reading of this process. It is large; its content is leftovers.c's own. */
-struct lb_process_reading;
+enum { LB_PROCESS_FILES = 1024 };
 
-struct lb_process_reading *lb_process_reading_create(void);
+/* A reading of this process, which is too large for the stack. Zero it before use. */
+struct lb_process_reading {
+    size_t threads;
+    double bytes;                      /* of memory that is in use */
+    char files[LB_PROCESS_FILES][128]; /* what each descriptor is open for; "": closed */
+    struct lb_process_setting {
+        char name[40], value[512];
+        bool only_name; /* a difference is said by the name alone */
+    } settings[192];    /* [setting_count] in the same order in each reading */
+    size_t setting_count;
+};
 
 /* Reads threads, memory and open files. */
 void lb_process_read_resources(struct lb_process_reading *reading);
@@ -25,9 +34,6 @@ struct lb_leftovers_allowed {
     bool all_descriptors; /* of any kind, as the driver of a device keeps them */
     size_t threads;       /* that are idle */
 };
-
-/* How many threads the process had. */
-size_t lb_process_threads(const struct lb_process_reading *reading);
 
 /* Appends what differs to text [size], as a list: "flush-to-zero on, the working directory /". */
 void lb_leftovers_append(const struct lb_process_reading *before,

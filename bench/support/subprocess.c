@@ -70,14 +70,6 @@ void lb_watch_child(pid_t child)
     know(child);
 }
 
-static bool is_known(pid_t child)
-{
-    size_t i = 0;
-    while (i < known_count && known[i] != child)
-        i++;
-    return i < known_count;
-}
-
 /* Ends what the child left behind: processes that had left its process group, and so were not
  * killed with it. */
 static void end_strays(pid_t child)
@@ -89,7 +81,10 @@ static void end_strays(pid_t child)
         FILE *children = open_children();
         strays = 0;
         while (children && fscanf(children, "%d", &stray) == 1) {
-            if (is_known(stray))
+            size_t i = 0;
+            while (i < known_count && known[i] != stray)
+                i++;
+            if (i < known_count)
                 continue;
             strays++;
             kill(stray, SIGKILL);

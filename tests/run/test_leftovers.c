@@ -4,13 +4,14 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
 #include "tests/helpers/test.h"
 
 static struct lb_process_reading *reading(void)
 {
-    struct lb_process_reading *state = lb_process_reading_create();
+    struct lb_process_reading *state = lb_needed(calloc(1, sizeof(*state)));
     lb_process_read_resources(state);
     lb_process_read_settings(state);
     return state;
