@@ -15,17 +15,15 @@ enum {
 };
 
 /* Lists all regressions and all cases that came or went, and a screenful of others. */
-static void print_table(const struct lb_run_comparison *comparison,
-                        const struct lb_report_names *names)
+static void print_table(const struct lb_run_comparison *comparison)
 {
-    char verdict[512];
     size_t shown = 0;
     bool style = lb_has_style(stdout);
     if (comparison->notes[0])
         printf("%s%s%s\n\n", style ? "\033[1m" : "", comparison->notes, style ? "\033[0m" : "");
     if (comparison->basis[0])
         printf("%s\n\n", comparison->basis);
-    printf("base %s\nnew  %s\n\n", names->base, names->now);
+    printf("base %s\nnew  %s\n\n", comparison->base_name, comparison->now_name);
     printf("%-13s %9s  %-18s %10s %10s  %s\n", "verdict", "change", "95 % interval", "base", "new",
            "case");
     for (size_t i = 0; i < comparison->count; i++) {
@@ -50,8 +48,7 @@ static void print_table(const struct lb_run_comparison *comparison,
     }
     if (shown > TABLE_REST)
         printf("... and %zu more: --format json has every case\n", shown - TABLE_REST);
-    lb_report_verdict(comparison, verdict, sizeof(verdict));
-    printf("\n%s\n", verdict);
+    printf("\n%s\n", comparison->verdict);
 }
 
 static int exit_code_of(const struct lb_run_comparison *comparison, bool strict)
@@ -74,30 +71,26 @@ enum lb_status lb_compare_print(const struct lb_run *runs, size_t count, const c
     struct lb_run_comparison comparison = {0};
     struct lb_compare_options how = lb_compare_defaults();
     const char *format = options->format;
-    char verdict[512], named[2][4400];
-    const struct lb_report_names names = {named[0], named[1]};
-    lb_report_name(base_name, named[0], sizeof(named[0]));
-    lb_report_name(now_name, named[1], sizeof(named[1]));
+    how.base_name = base_name;
+    how.now_name = now_name;
     how.judgement.margin = options->margin;
     how.bases = runs + 1;
     how.base_count = count - 2;
     how.again = options->confirm ? &runs[count] : NULL;
     LB_TRY(lb_compare_runs(&runs[0], &runs[count - 1], &how, &comparison, err));
     if (strcmp(format, "markdown") == 0)
-        lb_report_markdown(&comparison, &names, stdout);
+        lb_report_markdown(&comparison, stdout);
     else if (strcmp(format, "junit") == 0)
-        lb_report_junit(&comparison, &names, options->strict, stdout);
+        lb_report_junit(&comparison, options->strict, stdout);
     else if (strcmp(format, "json") == 0)
-        lb_json_write(lb_report_json(&comparison, &names), stdout);
+        lb_json_write(lb_report_json(&comparison), stdout);
     else
-        print_table(&comparison, &names);
+        print_table(&comparison);
     if (fflush(stdout) != 0)
         LB_TRY(lb_fail(err, LB_IO, "stdout: %s", strerror(errno)));
-    if (strcmp(format, "table") != 0) {
-        lb_report_verdict(&comparison, verdict, sizeof(verdict));
+    if (strcmp(format, "table") != 0)
         fprintf(stderr, "%s%s%s%s%s\n", comparison.notes, comparison.notes[0] ? "\n" : "",
-                comparison.basis, comparison.basis[0] ? "\n" : "", verdict);
-    }
+                comparison.basis, comparison.basis[0] ? "\n" : "", comparison.verdict);
     *exit_code = exit_code_of(&comparison, options->strict);
 done:
     lb_run_comparison_free(&comparison);

@@ -269,17 +269,16 @@ static json_t *page_data(const struct page *page, struct lb_error *err)
     json_t *comparisons = json_array();
     size_t count;
     struct lb_compare_options how = lb_compare_defaults();
+    how.now_name = page->path;
     how.judgement.margin = page->options->margin;
     for (size_t i = 0; i + 1 < page->options->word_count; i++) { /* with earlier runs */
         struct lb_run_comparison comparison;
-        char base[PATH_SIZE];
-        const struct lb_report_names names = {base, page->path};
+        how.base_name = page->options->words[i];
         if (lb_compare_runs(&page->runs[i], grouped->run, &how, &comparison, err) != LB_OK) {
             json_decref(comparisons);
             return NULL;
         }
-        lb_report_name(page->options->words[i], base, sizeof(base));
-        json_array_append_new(comparisons, lb_report_json(&comparison, &names));
+        json_array_append_new(comparisons, lb_report_json(&comparison));
         lb_run_comparison_free(&comparison);
     }
     json_t *verdicts = json_array(), *all_series = json_array(), *price_texts = json_array();
@@ -410,7 +409,8 @@ enum lb_status lb_html_report(const struct lb_options *options, const volatile s
     }
     lb_group_run(&runs[last], options->baseline, &grouped);
     struct page page = {.grouped = &grouped, .runs = runs, .options = options, .stop = stop};
-    lb_report_name(options->words[last], page.path, sizeof(page.path));
+    snprintf(page.path, sizeof(page.path), "%s", options->words[last]);
+    lb_clean_text(page.path);
     LB_TRY(lb_share_path("plots", page.folder, sizeof(page.folder), err));
     LB_TRY(lb_write_file_atomically(options->out, write_page, &page, err));
 done:

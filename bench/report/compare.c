@@ -32,7 +32,8 @@ bool lb_change_is_regression(enum lb_change change)
 
 struct lb_compare_options lb_compare_defaults(void)
 {
-    return (struct lb_compare_options){.judgement = {.margin = 0.02, .level = 0.01}};
+    return (struct lb_compare_options){
+        .judgement = {.margin = 0.02, .level = 0.01}, .base_name = "", .now_name = ""};
 }
 
 static bool is_common(const struct lb_pair *pair)
@@ -432,6 +433,28 @@ static void note_power(struct lb_run_comparison *comparison)
           processes ? "--processes " : "--benchmark_repetitions=", needed);
 }
 
+/* Says the outcome in one line. */
+static void note_verdict(struct lb_run_comparison *comparison)
+{
+    const size_t *n = comparison->counts, size = sizeof(comparison->verdict);
+    const char *word = "No regression found", *comma = "";
+    char *text = comparison->verdict;
+    if (n[LB_CHANGE_SLOWER] + n[LB_CHANGE_BROKEN] > 0)
+        word = "REGRESSION";
+    else if (comparison->common == 0)
+        word = "Nothing to compare";
+    else if (n[LB_CHANGE_INCONCLUSIVE] > 0)
+        word = "No regression shown, but not all is decided";
+    snprintf(text, size, "%s: %zu case%s: ", word, comparison->count,
+             comparison->count == 1 ? "" : "s");
+    for (int c = 0; c < LB_CHANGE_COUNT; c++)
+        if (n[c] > 0) {
+            lb_append(text, size, "%s%zu %s", comma, n[c], lb_change_name((enum lb_change)c));
+            comma = ", ";
+        }
+    lb_append(text, size, " (margin %.3g %%).", 100 * comparison->judgement.margin);
+}
+
 static int by_severity(const void *a, const void *b)
 {
     const struct lb_pair *p = a, *q = b;
@@ -502,6 +525,11 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
     for (size_t i = 0; i < comparison->count; i++)
         comparison->counts[comparison->pairs[i].change]++;
     qsort(comparison->pairs, comparison->count, sizeof(*comparison->pairs), by_severity);
+    snprintf(comparison->base_name, sizeof(comparison->base_name), "%s", options->base_name);
+    snprintf(comparison->now_name, sizeof(comparison->now_name), "%s", options->now_name);
+    lb_clean_text(comparison->base_name);
+    lb_clean_text(comparison->now_name);
+    note_verdict(comparison);
     note_basis(comparison, options);
     note_runs(base, now, comparison);
     note_power(comparison);
@@ -523,12 +551,6 @@ void lb_run_comparison_free(struct lb_run_comparison *comparison)
 
 /* Reports */
 
-void lb_report_name(const char *name, char *copy, size_t size)
-{
-    snprintf(copy, size, "%s", name);
-    lb_clean_text(copy);
-}
-
 void lb_format_change(const struct lb_pair *pair, char change[32], char interval[64])
 {
     change[0] = interval[0] = '\0';
@@ -537,26 +559,6 @@ void lb_format_change(const struct lb_pair *pair, char change[32], char interval
     if (pair->compared)
         snprintf(interval, 64, "%+.1f to %+.1f %%", 100 * expm1(pair->shift.lo95),
                  100 * expm1(pair->shift.hi95));
-}
-
-void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, size_t size)
-{
-    const size_t *n = comparison->counts;
-    const char *word = "No regression found", *comma = "";
-    if (n[LB_CHANGE_SLOWER] + n[LB_CHANGE_BROKEN] > 0)
-        word = "REGRESSION";
-    else if (comparison->common == 0)
-        word = "Nothing to compare";
-    else if (n[LB_CHANGE_INCONCLUSIVE] > 0)
-        word = "No regression shown, but not all is decided";
-    snprintf(text, size, "%s: %zu case%s: ", word, comparison->count,
-             comparison->count == 1 ? "" : "s");
-    for (int c = 0; c < LB_CHANGE_COUNT; c++)
-        if (n[c] > 0) {
-            lb_append(text, size, "%s%zu %s", comma, n[c], lb_change_name((enum lb_change)c));
-            comma = ", ";
-        }
-    lb_append(text, size, " (margin %.3g %%).", 100 * comparison->judgement.margin);
 }
 
 void lb_markdown_cell(char *text)
@@ -619,14 +621,12 @@ static void put_table(struct markdown *md, const struct lb_pair *pairs, size_t f
     md->left_out += last - first;
 }
 
-void lb_report_markdown(const struct lb_run_comparison *comparison,
-                        const struct lb_report_names *names, FILE *out)
+void lb_report_markdown(const struct lb_run_comparison *comparison, FILE *out)
 {
     struct markdown md = {.out = out};
-    char verdict[512];
     size_t worst = 0;
-    lb_report_verdict(comparison, verdict, sizeof(verdict));
-    put(&md, "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", verdict, names->base, names->now,
+    put(&md, "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", comparison->verdict,
+        comparison->base_name, comparison->now_name,
         comparison->unit == LB_UNIT_BLOCK ? " The runs took turns in one process." : "");
     if (comparison->notes[0])
         put(&md, "> **Note.** %s\n\n", comparison->notes);
@@ -704,16 +704,15 @@ static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
     fputs("</testcase>\n", out);
 }
 
-void lb_report_junit(const struct lb_run_comparison *comparison,
-                     const struct lb_report_names *names, bool strict, FILE *out)
+void lb_report_junit(const struct lb_run_comparison *comparison, bool strict, FILE *out)
 {
     struct lb_junit_counts counts = {0};
     for (int c = 0; c < LB_CHANGE_COUNT; c++)
         lb_junit_count(&counts, junit_element((enum lb_change)c, strict), comparison->counts[c]);
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
-    lb_xml_text(names->base, out);
+    lb_xml_text(comparison->base_name, out);
     fputs(" to ", out);
-    lb_xml_text(names->now, out);
+    lb_xml_text(comparison->now_name, out);
     fputc('"', out);
     lb_junit_attributes(&counts, out);
     fputs(" time=\"0\">\n", out);
@@ -756,22 +755,19 @@ static json_t *pair_json(const struct lb_pair *pair)
         "note", pair->note);
 }
 
-json_t *lb_report_json(const struct lb_run_comparison *comparison,
-                       const struct lb_report_names *names)
+json_t *lb_report_json(const struct lb_run_comparison *comparison)
 {
-    char verdict[512];
     json_t *cases = json_array(), *counts = json_object();
     for (size_t i = 0; i < comparison->count; i++)
         json_array_append_new(cases, pair_json(&comparison->pairs[i]));
     for (int c = 0; c < LB_CHANGE_COUNT; c++)
         json_object_set_new(counts, lb_change_name((enum lb_change)c),
                             json_integer((json_int_t)comparison->counts[c]));
-    lb_report_verdict(comparison, verdict, sizeof(verdict));
     return json_pack("{s:s, s:s, s:s, s:f, s:f, s:b, s:s, s:s, s:s, s:f, s:o, s:o}", "verdict",
-                     verdict, "base", names->base, "new", names->now, "margin",
-                     comparison->judgement.margin, "level", comparison->judgement.level,
-                     "interleaved", comparison->unit == LB_UNIT_BLOCK, "environments_differ_in",
-                     comparison->environments, "notes", comparison->notes, "basis",
-                     comparison->basis, "run_spread", comparison->spread.deviation, "counts",
-                     counts, "cases", cases);
+                     comparison->verdict, "base", comparison->base_name, "new",
+                     comparison->now_name, "margin", comparison->judgement.margin, "level",
+                     comparison->judgement.level, "interleaved", comparison->unit == LB_UNIT_BLOCK,
+                     "environments_differ_in", comparison->environments, "notes",
+                     comparison->notes, "basis", comparison->basis, "run_spread",
+                     comparison->spread.deviation, "counts", counts, "cases", cases);
 }

@@ -14,6 +14,7 @@ struct lb_compare_options {
     size_t base_count;
     const struct lb_run *again; /* another run of the new side: a case that is slower, but neither
                                    slower nor broken in it, becomes inconclusive. NULL by default */
+    const char *base_name, *now_name; /* of the runs, such as their folders; "" by default */
 };
 
 /* The defaults. */
@@ -75,6 +76,8 @@ struct lb_run_comparison {
     enum lb_unit unit;              /* blocks: the runs took turns block by block */
     struct lb_judgement judgement;  /* that of the options */
     struct lb_spread spread;        /* between runs of the base, over all cases; 0: not known */
+    char base_name[4400], now_name[4400]; /* in UTF-8, while a folder's name can be any bytes */
+    char verdict[512]; /* "REGRESSION: 48 cases: 1 broken, 2 slower, 45 same (margin 2 %)." */
     char basis[256];                /* which units are compared, in a sentence */
     char environments[256];         /* keys in which the environments differ, as "cpu, threads" */
     char notes[1024];               /* what a reader must know, one sentence per line; or "" */
@@ -95,18 +98,6 @@ void lb_run_comparison_free(struct lb_run_comparison *comparison); /* accepts a 
 
 /* Writes a comparison of two runs: Markdown for people, JUnit and JSON for CI. */
 
-/* The names of the runs in a report, such as their folders, in UTF-8. */
-struct lb_report_names {
-    const char *base, *now;
-};
-
-/* Copies a name into a report, which must be UTF-8 while a folder's name can be any bytes. */
-void lb_report_name(const char *name, char *copy, size_t size);
-
-/* Writes the outcome into text [size] in one line, such as
- * "REGRESSION: 48 cases: 1 broken, 2 slower, 45 same (margin 2 %).". */
-void lb_report_verdict(const struct lb_run_comparison *comparison, char *text, size_t size);
-
 /* Formats the relative change of a pair's time, "+3.1 %", and its 95 % interval, "+2.0 to +4.2 %";
  * each is "" where it is not known. */
 void lb_format_change(const struct lb_pair *pair, char change[32], char interval[64]);
@@ -123,12 +114,9 @@ void lb_markdown_cell(char *text);
  *   are failures too. Without strict, an inconclusive case passes, with the reason as its output,
  *   and a gone case is skipped.
  * - JSON has everything; lb_report_json returns a new object. */
-void lb_report_markdown(const struct lb_run_comparison *comparison,
-                        const struct lb_report_names *names, FILE *out);
-void lb_report_junit(const struct lb_run_comparison *comparison,
-                     const struct lb_report_names *names, bool strict, FILE *out);
-json_t *lb_report_json(const struct lb_run_comparison *comparison,
-                       const struct lb_report_names *names);
+void lb_report_markdown(const struct lb_run_comparison *comparison, FILE *out);
+void lb_report_junit(const struct lb_run_comparison *comparison, bool strict, FILE *out);
+json_t *lb_report_json(const struct lb_run_comparison *comparison);
 
 /* Writes a JSON document, indented and with a newline at the end, and drops the reference to it. */
 void lb_json_write(json_t *document, FILE *out);
