@@ -20,17 +20,15 @@ usage() {
   exit 2
 }
 
-while [ $# -gt 0 ]; do
-  case $1 in
-  --only | --into) [ $# -ge 2 ] || usage ;;
-  *) usage ;;
-  esac
+while [ $# -ge 2 ]; do
   case $1 in
   --only) only=$2 ;;
   --into) into=$2 ;;
+  *) usage ;;
   esac
   shift 2
 done
+[ $# -eq 0 ] || usage
 
 wanted=()
 for name in ${only//,/ }; do

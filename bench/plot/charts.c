@@ -842,14 +842,6 @@ enum lb_status lb_pictures_check_kinds(const char *flag, const char *list, struc
     return read_kinds(flag, list, wanted, err);
 }
 
-static bool has_times(const struct lb_run *run)
-{
-    for (size_t i = 0; i < run->count; i++)
-        if (lb_row_is_timed(&run->rows[i]))
-            return true;
-    return false;
-}
-
 /* Notes that the run has nothing for a picture of a kind that was named, and what it lacks. */
 static void note_missing(const struct lb_grouped_run *grouped, const struct chart *chart,
                          char *notes, size_t size)
@@ -873,10 +865,13 @@ enum lb_status lb_pictures_draw(const struct lb_grouped_run *grouped, const char
     struct lb_drawing drawing = {.count = 0};
     bool wanted[CHARTS], none = list && strcmp(list, "none") == 0;
     char *notes = report->notes;
+    size_t timed = 0;
     const size_t size = sizeof(report->notes);
     *report = (struct lb_picture_report){0};
     LB_TRY(read_kinds("--plot", list, wanted, err));
-    if (none || !has_times(grouped->run)) {
+    for (size_t i = 0; i < grouped->count; i++)
+        timed += grouped->groups[i].timed;
+    if (none || timed == 0) {
         snprintf(notes, size, "no pictures: %s",
                  none ? "none were asked for" : "no row of the run has a time");
         goto done;

@@ -84,15 +84,6 @@ static void find_series(struct lb_grouped_run *grouped)
     choose_looks(series, grouped->series_count);
 }
 
-/* The index of the row's series. */
-static size_t index_of(const struct lb_grouped_run *grouped, const struct lb_row *row)
-{
-    const struct lb_series key = series_of(row);
-    const struct lb_series *found =
-        bsearch(&key, grouped->series, grouped->series_count, sizeof(key), compare_series);
-    return (size_t)(found - grouped->series);
-}
-
 static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
 {
     enum { USUAL = 3 };
@@ -109,15 +100,14 @@ static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
     }
     size_t best = baseline[0] ? 0 : USUAL + 1; /* the place in usual of what is chosen */
     for (size_t i = 0; i < run->count; i++) {
-        char label[2 * LB_NAME_SIZE];
+        const char *label = LB_IMPL_LABEL(&run->rows[i].c);
         size_t place = 0;
-        lb_impl_label(&run->rows[i].c, label);
         while (place < USUAL && strcmp(usual[place], label) != 0)
             place++;
         if (run->rows[i].verdict != LB_VERDICT_OK || place >= best)
             continue;
         best = place;
-        memcpy(baseline, label, sizeof(label));
+        snprintf(baseline, sizeof(grouped->baseline), "%s", label);
     }
     grouped->baseline_series = grouped->series_count;
     for (size_t i = grouped->series_count; i-- > 0;)
@@ -298,10 +288,14 @@ void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grou
     find_series(grouped);
     for (size_t i = 0; i < run->count; i++) {
         const struct lb_row *row = &run->rows[i];
+        const struct lb_series key = series_of(row);
+        const struct lb_series *series =
+            bsearch(&key, grouped->series, grouped->series_count, sizeof(key), compare_series);
         char page[LB_PAGE_NAME_SIZE];
         print_page(row, page);
-        grouped->candidates[i] = (struct lb_candidate){
-            .row = row, .page = lb_needed(strdup(page)), .series = index_of(grouped, row)};
+        grouped->candidates[i] = (struct lb_candidate){.row = row,
+                                                       .page = lb_needed(strdup(page)),
+                                                       .series = (size_t)(series - grouped->series)};
     }
     choose_baseline(grouped, baseline);
     qsort(grouped->candidates, run->count, sizeof(*grouped->candidates), compare_candidates);

@@ -467,13 +467,6 @@ static int by_severity(const void *a, const void *b)
     return strcmp(p->id, q->id);
 }
 
-/* Whether both headers have the same "interleaved". */
-static bool are_interleaved(const struct lb_run *base, const struct lb_run *now)
-{
-    const json_t *a = json_object_get(base->header, "interleaved");
-    return json_is_string(a) && json_equal(a, json_object_get(now->header, "interleaved"));
-}
-
 /* Takes back the slowdowns that options->again does not show. */
 static enum lb_status confirm(const struct lb_run *base, const struct lb_compare_options *options,
                               struct lb_run_comparison *comparison, struct lb_error *err)
@@ -504,8 +497,10 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
                                struct lb_run_comparison *comparison, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    const json_t *mark = json_object_get(base->header, "interleaved");
+    bool interleaved = mark && json_equal(mark, json_object_get(now->header, "interleaved"));
     *comparison = (struct lb_run_comparison){
-        .unit = are_interleaved(base, now) ? LB_UNIT_BLOCK : LB_UNIT_PROCESS,
+        .unit = interleaved ? LB_UNIT_BLOCK : LB_UNIT_PROCESS,
         .judgement = options->judgement,
     };
     for (size_t i = 0; i < options->base_count + 2; i++) {

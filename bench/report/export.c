@@ -71,15 +71,7 @@ static void add_counters(json_t *object, const struct lb_row *row)
     json_decref(record);
 }
 
-/* Adds an error as the library's own reporter writes it; the entry's time is then 0. */
-static void add_error(json_t *object, const struct lb_row *row)
-{
-    json_object_set_new(object, "error_occurred", json_true());
-    json_object_set_new(object, "error_message",
-                        json_sprintf("%s: %s", lb_verdict_name(row->verdict), row->reason));
-}
-
-/* Appends the entry of a case, if it has one. */
+/* Appends the entry of a case, if it has one: an error as the library's own reporter writes it. */
 static void add_case(json_t *rows, const struct lb_row *row, size_t family)
 {
     json_t *object;
@@ -88,7 +80,9 @@ static void add_case(json_t *rows, const struct lb_row *row, size_t family)
         add_counters(object, row);
     } else if (lb_verdict_is_failure(row->verdict) || row->verdict == LB_VERDICT_SUSPECT) {
         object = entry_json(row, family, 1, 0, 0, 0);
-        add_error(object, row);
+        json_object_set_new(object, "error_occurred", json_true());
+        json_object_set_new(object, "error_message",
+                            json_sprintf("%s: %s", lb_verdict_name(row->verdict), row->reason));
     } else {
         return;
     }

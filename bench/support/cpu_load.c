@@ -49,15 +49,6 @@ static void read_busy(struct lb_cpu_load *load)
     load->busy_ns = load->cpus > 0 ? 1e9 * ticks / (double)sysconf(_SC_CLK_TCK) : (double)NAN;
 }
 
-/* The time for which this process's control group was throttled, in ns; NaN where it has no quota
- * or the group's files are not where containers show them. */
-static double read_throttled(void)
-{
-    double us = lb_read_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
-    double ns = lb_read_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
-    return isnan(us) ? ns : 1e3 * us;
-}
-
 void lb_cpu_load_read(struct lb_cpu_load *load)
 {
     char line[128];
@@ -66,7 +57,10 @@ void lb_cpu_load_read(struct lb_cpu_load *load)
     if (lb_read_line("/proc/thread-self/schedstat", "", line, sizeof(line)) &&
         sscanf(line, "%*s %lf", &load->delay_ns) != 1)
         load->delay_ns = NAN;
-    load->throttled_ns = read_throttled();
+    /* NaN where the group has no quota or its files are not where containers show them. */
+    load->throttled_ns = 1e3 * lb_read_number("/sys/fs/cgroup/cpu.stat", "throttled_usec ");
+    if (isnan(load->throttled_ns))
+        load->throttled_ns = lb_read_number("/sys/fs/cgroup/cpu/cpu.stat", "throttled_time ");
     double threads = lb_read_number("/proc/self/status", "Threads:");
     load->threads = threads > 1 ? (int)threads : 1; /* 1 too where the number is not known */
     read_busy(load);
