@@ -18,10 +18,6 @@ stats data using 2 name 'Y' nooutput
 stats data using (smaller(known(6, $2), smaller(known(3, $2), $2))) name 'LOW' nooutput
 stats data using (larger(known(6, $2), larger(known(4, $2), $2))) name 'HIGH' nooutput
 stats data using (known(6, 0) > 0) name 'BOUND' nooutput
-x_low = X_min
-x_high = X_max
-low = LOW_min
-high = HIGH_max
 has_lower_bound = BOUND_max > 0
 is_error = words(precision_names) > 0
 reference = is_error ? 1 : lines ? 0 : Y_max
@@ -29,7 +25,7 @@ reference = is_error ? 1 : lines ? 0 : Y_max
 # A unit that suits the values.
 units = unit eq 'time' ? 'ns µs ms s' : unit eq 'bytes' ? 'B KiB MiB GiB' : ''
 unit_step = unit eq 'bytes' ? 1024.0 : 1000.0
-order = int(floor(log(sqrt(low) * sqrt(high) / 500) / log(unit_step))) + 1
+order = int(floor(log(sqrt(LOW_min) * sqrt(HIGH_max) / 500) / log(unit_step))) + 1
 order = larger(0, smaller(order, words(units) - 1))
 unit_size = units eq '' ? 1.0 : unit_step ** order
 y_label = y_label.(units eq '' ? '' : ', '.word(units, order + 1))
@@ -48,8 +44,8 @@ do for [s = 1 : |series_name|] {
 legend_width = 60 + 8 * longest
 legend_columns = larger(1, int((lines ? 60 + 300 * columns : 600) / legend_width))
 
-y_low = low / unit_size / pad
-y_high = high / unit_size * (lines ? pad : 1.6)
+y_low = LOW_min / unit_size / pad
+y_high = HIGH_max / unit_size * (lines ? pad : 1.6)
 x_pad = lines ? 1.12 : 1.6
 legend_rows = (words(legend) + has_lower_bound + legend_columns - 1) / legend_columns
 top = head + 28 + 18 * legend_rows + (words(precision_names) > 0 ? 22 : 0)
@@ -63,7 +59,7 @@ do for [format in 'svg png'] {
     set border 3 lc rgb faint
     set logscale x is_error ? 10 : 2
     set logscale y 2
-    set xrange [x_low / x_pad : x_high * x_pad]
+    set xrange [X_min / x_pad : X_max * x_pad]
     set yrange [y_low : y_high]
     set grid back lt 1 lc rgb hair lw 0.8
     set tics nomirror scale 0.4 tc rgb ink
@@ -71,8 +67,8 @@ do for [format in 'svg png'] {
 
     if (lines) { set xtics () nomirror } else { set xtics nomirror format is_error ? '%.0e' : '%g' }
     if (instances) { # calls per second, as round numbers
-        do for [d = int(floor(log10(x_low))) : int(ceil(log10(x_high)))] {
-            do for [m in (x_high / x_low > 8 ? '1' : x_high / x_low > 3 ? '1 2 3 5 7' : '1 1.2 1.5 2 2.5 3 4 5 6 8')] {
+        do for [d = int(floor(log10(X_min))) : int(ceil(log10(X_max)))] {
+            do for [m in (X_max / X_min > 8 ? '1' : X_max / X_min > 3 ? '1 2 3 5 7' : '1 1.2 1.5 2 2.5 3 4 5 6 8')] {
                 v = m * 10.0 ** d
                 set xtics add ((v < 1e4 ? sprintf('%g', v) : v < 1e7 ? sprintf('%gk', v / 1e3) : sprintf('%gM', v / 1e6)) v)
             }

@@ -28,6 +28,7 @@ const h = (tag, attributes, ...children) =>
 const svg = (tag, attributes, ...children) =>
     add(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 const path = (kind, d, others) => svg("path", {class: kind, d, ...others});
+const word = (x, y, anchor, words) => svg("text", {x, y, "text-anchor": anchor}, words);
 const note = (...words) => h("p", {class: "note"}, words);
 
 // Three significant digits.
@@ -540,23 +541,20 @@ function drawPoint(point, {X, Y, say}) {
 }
 function drawAxes(image, {width, height, left, right, bottom, X, Y, xTicks, yTicks, xLabel, yLabel,
     xText, yText}) {
-    const put = (x, y, anchor, words) =>
-        image.append(svg("text", {x, y, "text-anchor": anchor}, words));
-    for (const tick of yTicks) {
-        image.append(path("grid", `M${left} ${Y(tick).toFixed(1)}H${width - right}`));
-        put(left - 6, Y(tick) + 4, "end", yText(tick));
-    }
+    for (const tick of yTicks)
+        image.append(path("grid", `M${left} ${Y(tick).toFixed(1)}H${width - right}`),
+            word(left - 6, Y(tick) + 4, "end", yText(tick)));
     image.append(path("axis", `M${left} ${height - bottom}H${width - right}`));
     let last = -Infinity;
     for (const tick of xTicks) {
         const x = X(tick), label = xText(tick);
         if (x - last < 7 * label.length + 8) continue;  // it would touch its neighbour
         last = x;
-        image.append(path("axis", `M${x.toFixed(1)} ${height - bottom}v4`));
-        put(x.toFixed(1), height - bottom + 16, "middle", label);
+        image.append(path("axis", `M${x.toFixed(1)} ${height - bottom}v4`),
+            word(x.toFixed(1), height - bottom + 16, "middle", label));
     }
-    put((left + width - right) / 2, height - 2, "middle", xLabel);
-    put(0, 10, "start", yLabel);
+    image.append(word((left + width - right) / 2, height - 2, "middle", xLabel),
+        word(0, 10, "start", yLabel));
 }
 // A series' line, and its lower bounds.
 function drawLine(image, series, line, {chart, X, Y}) {
@@ -644,13 +642,11 @@ function drawMap(panel, axis) {
     const W = 56, H = 28, left = 52, top = 16, width = left + W * xs.length + 4;
     const image = svg("svg", {class: "map", role: "group", "aria-label": panel.title,
         viewBox: `0 0 ${width} ${top + H * ys.length + 38}`, style: `max-width:${width}px`});
-    const put = (x, y, words, anchor) =>
-        image.append(svg("text", {x, y, "text-anchor": anchor || "middle"}, words));
-    const place = new Map(panel.cases.map((c) => [c.H + "," + c[axis], c]));
     ys.reverse().forEach((y, row) => {
-        put(left - 6, top + H * row + 19, String(y), "end");
+        image.append(word(left - 6, top + H * row + 19, "end", String(y)));
         xs.forEach((x, column) => {
-            const c = place.get(x + "," + y), [words, kind] = mapCell(c);
+            const c = panel.cases.find((one) => one.H === x && one[axis] === y);
+            const [words, kind] = mapCell(c);
             const shade = c && c.speedup ? Math.min(1, Math.abs(Math.log2(c.speedup)) / 2) : 1;
             image.append(svg("g", {class: c && "point", "data-case": c && c.index, role: "img",
                 "aria-label": `H = ${x}, ${axis} = ${y}: ${words}`,
@@ -661,9 +657,10 @@ function drawMap(panel, axis) {
                     class: shade > 0.6 && kind !== "none" ? "strong" : null}, words)));
         });
     });
-    xs.forEach((x, column) => put(left + W * column + W / 2, top + H * ys.length + 14, String(x)));
-    put(left + W * xs.length / 2, top + H * ys.length + 32, axisName("H"));
-    put(0, 10, axis, "start");
+    image.append(word(0, 10, "start", axis),
+        word(left + W * xs.length / 2, top + H * ys.length + 32, "middle", axisName("H")),
+        ...xs.map((x, column) => word(left + W * column + W / 2, top + H * ys.length + 14, "middle",
+            String(x))));
     return panelFigure(panel, image);
 }
 

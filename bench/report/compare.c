@@ -498,7 +498,7 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
 {
     enum lb_status st = LB_OK;
     const json_t *mark = json_object_get(base->header, "interleaved");
-    bool interleaved = mark && json_equal(mark, json_object_get(now->header, "interleaved"));
+    bool interleaved = json_is_string(mark) && json_equal(mark, json_object_get(now->header, "interleaved"));
     *comparison = (struct lb_run_comparison){
         .unit = interleaved ? LB_UNIT_BLOCK : LB_UNIT_PROCESS,
         .judgement = options->judgement,
