@@ -512,16 +512,15 @@ function scaleOf(low, high, from, to) {
 }
 // Round numbers in the range; about `count` at most.
 function roundTicks(low, high, count) {
-    const all = [];
+    let ticks;
     for (const steps of [[1, 1.2, 1.5, 2, 3, 4, 5, 6, 8], [1, 2, 5], [1]]) {
-        const ticks = [];
+        ticks = [];
         for (let e = Math.floor(Math.log10(low)); e <= Math.log10(high); e++)
             ticks.push(...steps.map((step) => step * 10 ** e));
-        all.push(ticks.filter((tick) => tick >= low && tick <= high));
+        ticks = ticks.filter((tick) => tick >= low && tick <= high);
+        if (ticks.length <= count) return ticks;
     }
-    const last = all[all.length - 1];
-    return all.find((ticks) => ticks.length <= count) ||
-        last.filter((_, i) => i % Math.ceil(last.length / count) === 0);
+    return ticks.filter((_, i) => i % Math.ceil(ticks.length / count) === 0);
 }
 const shortNumber = (value) =>
     (value < 1e-3 ? value.toExponential(0) : String(+value.toPrecision(3)));

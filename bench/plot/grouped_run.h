@@ -105,8 +105,6 @@ size_t lb_distinct(int64_t *values, size_t count);
 /* Which value of count to show as the i-th of limit: evenly chosen, with both ends. */
 size_t lb_evenly(size_t i, size_t count, size_t limit);
 
-/* The price of a cell, and the gain of a precision, from the times of one run. */
-
 /* The price of one cell, or the gain of one precision with the standard cell, on one implementation
  * and variant, in one pass: over all problems of the run that have both times. */
 struct lb_price {
@@ -119,10 +117,8 @@ struct lb_price {
                                  in f32 divided by time in the precision: geometric mean, minimum
                                  and maximum */
     double error, base_error; /* largest err_norm with it, and without it */
-    char text[256];           /* "peephole takes 1.07 times as long as the standard cell on cpu_ref,
-                                 train (1.05 to 1.12 in 4 problems)", "int8 is 6.74 times as fast as
-                                 f32 on cpu_simd, infer (1 problem), with an error of 0.0073 where
-                                 f32 has 3.5e-07" */
+    char text[256]; /* "int8 is 6.74 times as fast as f32 on cpu_simd, infer (1 problem), with an
+                       error of 0.0073 where f32 has 3.5e-07" */
 };
 
 /* The prices [*count] of the run, in the order of cell, precision, pass and implementation, which
