@@ -32,8 +32,8 @@ enum { FORWARD, BACKWARD, CALL_KINDS, CALL_TENSORS = 6, MOST_BOUND = 8 };
 /* The interpreter and the adapter: one of each per process, kept until it ends. */
 static struct {
     bool tried;
-    PyObject *contract; /* module contract.py; NULL when it could not be loaded */
-    PyObject *adapter;  /* module of the framework; NULL likewise */
+    PyObject *contract;            /* module contract.py; NULL when it could not be loaded */
+    PyObject *adapter;             /* module of the framework; NULL likewise */
     PyObject *methods[CALL_KINDS]; /* "forward", "backward" */
     struct lb_error why;
 } python;
@@ -246,8 +246,8 @@ static enum lb_status framework_create(void *self, const struct lb_problem *prob
     struct framework_case *c = self;
     LB_CHECK(open_python(err));
     PyGILState_STATE lock = PyGILState_Ensure();
-    c->session = PyObject_CallMethod(python.adapter, "create", "NK",
-                                     describe_case(problem, config), address(config->stream));
+    c->session = PyObject_CallMethod(python.adapter, "create", "NK", describe_case(problem, config),
+                                     address(config->stream));
     if (MEMORY == LB_HOST)
         confine_threads();
     Py_XINCREF(c->session);

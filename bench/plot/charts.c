@@ -121,8 +121,7 @@ static const struct lb_group *group_in_f32(const struct lb_grouped_run *grouped,
 static bool take_precision(const struct lb_grouped_run *grouped, struct point *point)
 {
     const struct lb_group *plain = group_in_f32(grouped, point->row);
-    return !is_plain(point->row) &&
-           take_ratio(row_in(plain, point->series), point->row, point);
+    return !is_plain(point->row) && take_ratio(row_in(plain, point->series), point->row, point);
 }
 
 /* The time on one thread divided by that of the row. The page is that of one thread. */
@@ -228,7 +227,8 @@ static const struct chart charts[] = {
     {"roofline", NO_AXIS, "rate over arithmetic intensity", "arithmetic intensity, flops per byte",
      "Higher is better. Flops of the GEMMs per median time, over flops per byte of inputs and\n"
      "outputs. The dashed line is the best rate of this run.",
-     "rate, GFLOP/s", "", "no two cases of one setting have a time, flops and bytes", .take = take_rate},
+     "rate, GFLOP/s", "", "no two cases of one setting have a time, flops and bytes",
+     .take = take_rate},
     {"training", LB_SIZE_H, "training time relative to inference, over " HIDDEN, HIDDEN,
      "Lower is better. The median of a training call divided by that of inference of the same\n"
      "implementation; bars show the widest interval that both allow.",
@@ -238,7 +238,8 @@ static const struct chart charts[] = {
      "Higher is better. The median in f32 divided by that in this precision, for the same\n"
      "implementation; bars show the widest interval that both allow.",
      "f32 / this precision", "",
-     "no implementation has times in f32 and another precision at two values of H", .take = take_precision},
+     "no implementation has times in f32 and another precision at two values of H",
+     .take = take_precision},
     {"error", NO_AXIS, "speed over error", "error in norm against the oracle",
      "Left and up is better. The fastest median in f32 of the same sizes divided by the median,\n"
      "over |result - oracle| / |oracle| of the worst output or, in training, the worst gradient.",
@@ -264,7 +265,8 @@ static const struct chart charts[] = {
      "Right and down is better. Each mark is a number of instances, which share the threads: "
      "their\n"
      "calls per second together, and how long 99 % of the calls took at most.",
-     "p99 of a call", "time", "no stream has p99 with two numbers of instances", .take = take_throughput},
+     "p99 of a call", "time", "no stream has p99 with two numbers of instances",
+     .take = take_throughput},
 };
 
 enum { CHARTS = sizeof(charts) / sizeof(charts[0]) };

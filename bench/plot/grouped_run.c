@@ -293,9 +293,8 @@ void lb_group_run(const struct lb_run *run, const char *baseline, struct lb_grou
             bsearch(&key, grouped->series, grouped->series_count, sizeof(key), compare_series);
         char page[LB_PAGE_NAME_SIZE];
         print_page(row, page);
-        grouped->candidates[i] = (struct lb_candidate){.row = row,
-                                                       .page = lb_needed(strdup(page)),
-                                                       .series = (size_t)(series - grouped->series)};
+        grouped->candidates[i] = (struct lb_candidate){
+            row, lb_needed(strdup(page)), (size_t)(series - grouped->series), LB_RANK_NONE};
     }
     choose_baseline(grouped, baseline);
     qsort(grouped->candidates, run->count, sizeof(*grouped->candidates), compare_candidates);

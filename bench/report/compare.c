@@ -14,7 +14,7 @@
 
 /* Appends to the note of a pair, or to the notes of a comparison. */
 #define NOTE(pair, ...) lb_append((pair)->note, sizeof((pair)->note), __VA_ARGS__)
-#define NOTES(all, ...)  lb_append((all)->notes, sizeof((all)->notes), __VA_ARGS__)
+#define NOTES(all, ...) lb_append((all)->notes, sizeof((all)->notes), __VA_ARGS__)
 
 static const char *const change_names[LB_CHANGE_COUNT] = {
     "broken", "slower", "gone", "inconclusive",  "faster",
@@ -427,10 +427,11 @@ static void note_power(struct lb_run_comparison *comparison)
         return;
     while (least_p(comparison, needed) > comparison->judgement.level)
         needed++;
-    NOTES(comparison,
-          "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would do.\n",
-          units, paired ? "pairs" : "units per side", comparison->compared,
-          processes ? "--processes " : "--benchmark_repetitions=", needed);
+    NOTES(
+        comparison,
+        "With %zu %s, one slowdown alone can't be told from chance (cases: %zu): %s%zu would do.\n",
+        units, paired ? "pairs" : "units per side", comparison->compared,
+        processes ? "--processes " : "--benchmark_repetitions=", needed);
 }
 
 /* Says the outcome in one line. */
@@ -498,7 +499,8 @@ enum lb_status lb_compare_runs(const struct lb_run *base, const struct lb_run *n
 {
     enum lb_status st = LB_OK;
     const json_t *mark = json_object_get(base->header, "interleaved");
-    bool interleaved = json_is_string(mark) && json_equal(mark, json_object_get(now->header, "interleaved"));
+    bool interleaved =
+        json_is_string(mark) && json_equal(mark, json_object_get(now->header, "interleaved"));
     *comparison = (struct lb_run_comparison){
         .unit = interleaved ? LB_UNIT_BLOCK : LB_UNIT_PROCESS,
         .judgement = options->judgement,
@@ -762,7 +764,7 @@ json_t *lb_report_json(const struct lb_run_comparison *comparison)
                      comparison->verdict, "base", comparison->base_name, "new",
                      comparison->now_name, "margin", comparison->judgement.margin, "level",
                      comparison->judgement.level, "interleaved", comparison->unit == LB_UNIT_BLOCK,
-                     "environments_differ_in", comparison->environments, "notes",
-                     comparison->notes, "basis", comparison->basis, "run_spread",
-                     comparison->spread.deviation, "counts", counts, "cases", cases);
+                     "environments_differ_in", comparison->environments, "notes", comparison->notes,
+                     "basis", comparison->basis, "run_spread", comparison->spread.deviation,
+                     "counts", counts, "cases", cases);
 }

@@ -77,10 +77,10 @@ struct lb_run_comparison {
     struct lb_judgement judgement;  /* that of the options */
     struct lb_spread spread;        /* between runs of the base, over all cases; 0: not known */
     char base_name[4400], now_name[4400]; /* in UTF-8, while a folder's name can be any bytes */
-    char verdict[512]; /* "REGRESSION: 48 cases: 1 broken, 2 slower, 45 same (margin 2 %)." */
-    char basis[256];                /* which units are compared, in a sentence */
-    char environments[256];         /* keys in which the environments differ, as "cpu, threads" */
-    char notes[1024];               /* what a reader must know, one sentence per line; or "" */
+    char verdict[512];      /* "REGRESSION: 48 cases: 1 broken, 2 slower, 45 same (margin 2 %)." */
+    char basis[256];        /* which units are compared, in a sentence */
+    char environments[256]; /* keys in which the environments differ, as "cpu, threads" */
+    char notes[1024];       /* what a reader must know, one sentence per line; or "" */
 };
 
 /* Standard deviation of the logarithms of medians of single processes that run the same code one

@@ -62,7 +62,7 @@ static double stays(const char *thread)
  * malloc keeps for later, whichever is more. */
 static double count_bytes(void)
 {
-#ifdef __SANITIZE_ADDRESS__ /* it keeps freed memory for a while, and finds what leaks by itself */
+#ifdef __SANITIZE_ADDRESS__ /* it keeps freed memory, and finds what leaks by itself */
     return 0;
 #else
     struct mallinfo2 info = mallinfo2();
@@ -81,7 +81,8 @@ static void read_files(struct lb_process_reading *reading)
         if (end == entry->d_name || fd >= LB_PROCESS_FILES || fd == dirfd(folder))
             continue;
         char *file = reading->files[fd];
-        ssize_t length = readlinkat(dirfd(folder), entry->d_name, file, sizeof(reading->files[0]) - 1);
+        ssize_t length =
+            readlinkat(dirfd(folder), entry->d_name, file, sizeof(reading->files[0]) - 1);
         snprintf(file + (length > 0 ? length : 0), 2, "%s", length > 0 ? "" : "?");
     }
     if (folder)
