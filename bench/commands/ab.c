@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "support/progress.h"
 #include "support/texts.h"
 #include "sweep/sweep.h"
 

@@ -10,7 +10,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/tensor_files.h"
-#include "support/progress.h"
 #include "support/texts.h"
 
 enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };

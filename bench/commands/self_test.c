@@ -11,7 +11,6 @@
 #include "commands/commands.h"
 #include "report/compare.h"
 #include "stats/order_stats.h"
-#include "support/progress.h"
 #include "support/texts.h"
 
 enum {

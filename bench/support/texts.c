@@ -1,4 +1,4 @@
-/* Texts for people, and the terminal that they go to. */
+/* Texts for people, the terminal that they go to, and the progress of a sweep on it. */
 #include "support/texts.h"
 
 #include <limits.h>
@@ -9,6 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 
 const char *lb_case_text(const struct lb_case *c, char text[LB_CASE_ID_SIZE])
@@ -56,7 +57,7 @@ const char *lb_bytes_text(double bytes, char text[32])
     return text;
 }
 
-bool lb_takes_escapes(FILE *stream)
+static bool takes_escapes(FILE *stream)
 {
     const char *term = getenv("TERM");
     return isatty(fileno(stream)) && !(term && strcmp(term, "dumb") == 0);
@@ -65,7 +66,7 @@ bool lb_takes_escapes(FILE *stream)
 bool lb_has_style(FILE *stream)
 {
     const char *no_color = getenv("NO_COLOR");
-    return lb_takes_escapes(stream) && !(no_color && no_color[0]);
+    return takes_escapes(stream) && !(no_color && no_color[0]);
 }
 
 void lb_warn(const char *text)
@@ -80,7 +81,8 @@ bool lb_reader_left(FILE *stream)
     return poll(&end, 1, 0) == 1 && (end.revents & (POLLERR | POLLHUP));
 }
 
-int lb_columns(FILE *stream)
+/* Columns of the stream's terminal; 80 when it is no terminal. */
+static int columns_of(FILE *stream)
 {
     struct winsize size;
     if (isatty(fileno(stream)) && ioctl(fileno(stream), TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
@@ -114,8 +116,8 @@ void lb_print_lines(FILE *stream, int column, int columns, const char *text)
 
 void lb_print_wrapped(FILE *stream, int column, const char *text)
 {
-    bool breaks = isatty(fileno(stream)) && lb_columns(stream) >= column + 20;
-    lb_print_lines(stream, column, breaks ? lb_columns(stream) : INT_MAX, text);
+    bool breaks = isatty(fileno(stream)) && columns_of(stream) >= column + 20;
+    lb_print_lines(stream, column, breaks ? columns_of(stream) : INT_MAX, text);
 }
 
 void lb_print_labelled(const char *label, const char *text)
@@ -137,4 +139,60 @@ void lb_shell_word(const char *text, char *word, size_t size)
     }
     if (quoted && used < size)
         snprintf(word + used, size - used, "'");
+}
+
+enum { LINE_EVERY_S = 10 /* without a terminal */ };
+
+void lb_progress_start(struct lb_progress *progress, size_t total)
+{
+    double now = lb_now_ns();
+    *progress = (struct lb_progress){
+        .total = total, .start_ns = now, .last_ns = now, .terminal = takes_escapes(stderr)};
+}
+
+/* "1:05" or "2:03:00" from seconds. */
+static void format_clock(double seconds, char text[32])
+{
+    long whole = (long)(seconds + 0.5);
+    if (whole >= 3600)
+        snprintf(text, 32, "%ld:%02ld:%02ld", whole / 3600, whole / 60 % 60, whole % 60);
+    else
+        snprintf(text, 32, "%ld:%02ld", whole / 60, whole % 60);
+}
+
+void lb_progress_case(struct lb_progress *progress, const char *id)
+{
+    double now = lb_now_ns();
+    if (progress->quiet || (!progress->terminal && now - progress->last_ns < LINE_EVERY_S * 1e9))
+        return;
+    progress->last_ns = now;
+
+    char eta[32] = "?", counts[64] = "", line[256];
+    double elapsed = (now - progress->start_ns) / 1e9;
+    size_t left = progress->total - progress->done;
+    if (progress->done > 0)
+        format_clock(elapsed / (double)progress->done * (double)left, eta);
+    if (progress->failed + progress->skipped > 0)
+        snprintf(counts, sizeof(counts), ", %zu failed, %zu skipped", progress->failed,
+                 progress->skipped);
+    int columns = columns_of(stderr);
+    snprintf(line, sizeof(line), "[%zu/%zu, %s left%s] %s", progress->done + 1, progress->total,
+             eta, counts, id);
+    if (progress->terminal)
+        fprintf(stderr, "\r\033[K%.*s", columns - 1, line);
+    else
+        fprintf(stderr, "%s\n", line);
+}
+
+void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped)
+{
+    progress->done++;
+    progress->failed += failed;
+    progress->skipped += skipped;
+}
+
+void lb_progress_clear(const struct lb_progress *progress)
+{
+    if (progress->terminal && !progress->quiet)
+        fprintf(stderr, "\r\033[K");
 }

@@ -1,4 +1,4 @@
-/* Texts for people, and the terminal that they go to. */
+/* Texts for people, the terminal that they go to, and the progress of a sweep on it. */
 #ifndef LB_TEXTS_H
 #define LB_TEXTS_H
 
@@ -31,10 +31,8 @@ const char *lb_impl_label(const struct lb_case *c, char label[2 * LB_NAME_SIZE])
 const char *lb_ns_text(double ns, char text[32]);
 const char *lb_bytes_text(double bytes, char text[32]);
 
-/* Whether the stream is a terminal that acts on escape sequences: TERM is not "dumb". */
-bool lb_takes_escapes(FILE *stream);
-
-/* Whether to write in bold and in colours: it takes escape sequences and NO_COLOR is not set. */
+/* Whether to write in bold and in colours: the stream is a terminal that acts on escape sequences,
+ * because TERM is not "dumb", and NO_COLOR is not set. */
 bool lb_has_style(FILE *stream);
 
 /* Writes "warning: " and the text to stderr, unless the text is empty. */
@@ -43,9 +41,6 @@ void lb_warn(const char *text);
 /* Whether nobody can read what is written to the stream any more: its pipe was closed at the other
  * end, or its terminal is gone. */
 bool lb_reader_left(FILE *stream);
-
-/* Columns of the stream's terminal; 80 when it is no terminal. */
-int lb_columns(FILE *stream);
 
 /* Writes a text without line ends from a column on: it is broken at spaces into lines that end
  * before `columns`, and later lines are indented to that column. */
@@ -61,5 +56,26 @@ void lb_print_labelled(const char *label, const char *text);
 /* The text as one word of a shell's command line, in single quotes where it needs them. Four times
  * the text's length plus four bytes are always enough. */
 void lb_shell_word(const char *text, char *word, size_t size);
+
+/* Progress of a sweep on stderr: one line that is redrawn on a terminal, else a new line every ten
+ * seconds. */
+struct lb_progress {
+    size_t total, done; /* of cases, or of the rounds or blocks that they are repeated in */
+    size_t failed, skipped;
+    double start_ns, last_ns;
+    bool terminal;
+    bool quiet; /* shows nothing; to be set after the start */
+};
+
+void lb_progress_start(struct lb_progress *progress, size_t total);
+
+/* Shows which case runs now. id: its text. */
+void lb_progress_case(struct lb_progress *progress, const char *id);
+
+/* Counts a finished case or round. failed, skipped: the case ended so. */
+void lb_progress_done(struct lb_progress *progress, bool failed, bool skipped);
+
+/* Clears the line, so that something else can be written. */
+void lb_progress_clear(const struct lb_progress *progress);
 
 #endif

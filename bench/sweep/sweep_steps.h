@@ -4,7 +4,7 @@
 #define LB_SWEEP_STEPS_H
 
 #include "report/canaries.h"
-#include "support/progress.h"
+#include "support/texts.h"
 #include "sweep/sweep.h"
 
 /* A sweep that runs. */
