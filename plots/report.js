@@ -656,10 +656,10 @@ function drawMap(panel, axis) {
                     class: shade > 0.6 && kind !== "none" ? "strong" : null}, words)));
         });
     });
-    image.append(word(0, 10, "start", axis),
+    image.append(...xs.map((x, column) =>
+        word(left + W * column + W / 2, top + H * ys.length + 14, "middle", String(x))),
         word(left + W * xs.length / 2, top + H * ys.length + 32, "middle", axisName("H")),
-        ...xs.map((x, column) => word(left + W * column + W / 2, top + H * ys.length + 14, "middle",
-            String(x))));
+        word(0, 10, "start", axis));
     return panelFigure(panel, image);
 }
 
