@@ -8,13 +8,9 @@
 #include "api/status.h"
 #include "plot/grouped_run.h"
 
-/* Pictures drawn by gnuplot: their files are written first, and then one process draws them all,
- * without a shell, within a time limit.
- *
- * Every picture is four files: NAME.dat holds numbers from the records, NAME.gp draws them
- * (`gnuplot NAME.gp` draws them again), and NAME.svg and NAME.png are the pictures. */
-
-/* Pictures of one folder. Zero it before use. */
+/* Pictures of one folder. Each is four files: NAME.dat holds numbers from the records, NAME.gp draws
+ * them (`gnuplot NAME.gp` draws them again), and NAME.svg and NAME.png are the pictures. The first
+ * two are written, and then one gnuplot draws all, within a time limit. Zero it before use. */
 struct lb_drawing {
     char folder[4200];    /* where the files are */
     char templates[4300]; /* folder of style.gp and of the scripts of each kind */
@@ -31,8 +27,7 @@ void lb_drawing_free(struct lb_drawing *drawing); /* accepts a zeroed one */
 /* Opens NAME.dat and NAME.gp for writing; the script begins with the picture's name. LB_IO. */
 enum lb_status lb_picture_open(struct lb_drawing *drawing, const char *name, struct lb_error *err);
 
-/* Ends the script with style.gp and the body of that file name, and closes both files. LB_IO,
- */
+/* Ends the script with style.gp and the body of that file name, and closes both files. LB_IO. */
 enum lb_status lb_picture_finish(struct lb_drawing *drawing, const char *body,
                                  struct lb_error *err);
 
@@ -45,8 +40,7 @@ void lb_picture_number(struct lb_drawing *drawing, double value);
 /* Draws all finished pictures, whose earlier files are removed first. After a failure none is left,
  * so that every picture in the folder is complete and shows the data beside it. LB_ABSENT: gnuplot
  * is not installed. LB_FAILED: it failed, and the text quotes its last line; it exceeded the time
- * limit; or a picture is missing or empty. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO.
- */
+ * limit; or a picture is missing or empty. LB_INTERRUPTED: see lb_gnuplot_set_stop. LB_IO. */
 enum lb_status lb_drawing_draw(struct lb_drawing *drawing, double time_limit_s,
                                struct lb_error *err);
 
