@@ -146,18 +146,19 @@ static void print_matrix(const struct check *check)
 /* The pair that is furthest apart, of the precisions whose first outputs are p and q. */
 static bool find_furthest(const struct check *check, size_t p, size_t q, size_t pair[2])
 {
-    double most = -1;
+    bool found = false;
     for (size_t i = 0; i < check->count; i++)
         for (size_t j = 0; j < i; j++) {
             size_t a = check->outputs[i].first, b = check->outputs[j].first;
-            if (((a == p && b == q) || (a == q && b == p)) &&
-                between(check, i, j)->max_abs > most) {
-                most = between(check, i, j)->max_abs;
+            bool fits = (a == p && b == q) || (a == q && b == p);
+            if (fits && (!found || between(check, i, j)->max_abs >
+                                       between(check, pair[0], pair[1])->max_abs)) {
+                found = true;
                 pair[0] = i;
                 pair[1] = j;
             }
         }
-    return most >= 0;
+    return found;
 }
 
 static void print_furthest(const struct check *check, size_t p, size_t q)
