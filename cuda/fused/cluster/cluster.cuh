@@ -77,6 +77,11 @@ __device__ inline cell_row find_row(const Args &a, const cell_place &p, int bloc
     return r;
 }
 
+__device__ inline int time_of(const cell_row &r, const cell_place &p, int step)
+{
+    return lb_recurrence::time_of(r.length, p.direction, step);
+}
+
 /* Returns the index in [T, B, D, H] of what a row reads at step `step`. gridDim.y is the number of
  * directions; with a.directions, which is equal, the tile with 28 resident fragments spills on
  * sm_100. */
@@ -84,8 +89,7 @@ template <class Args>
 __device__ inline size_t sequence_index(const Args &a, const cell_place &p, const cell_row &r,
                                         int step)
 {
-    int time = time_of(r.length, p.direction, step);
-    size_t row_of_all = static_cast<size_t>(time) * a.batch + r.row;
+    size_t row_of_all = static_cast<size_t>(time_of(r, p, step)) * a.batch + r.row;
     return (row_of_all * gridDim.y + p.direction) * a.hidden + p.unit;
 }
 

@@ -46,10 +46,11 @@ template <class Tile> struct forward_thread {
 template <class T>
 __device__ inline T first_h(const lb_fused_forward_args &a, const cell_place &p, int row, int unit)
 {
-    size_t at = row_in_state(a, p.direction, row);
+    size_t at = static_cast<size_t>(p.direction) * a.batch + row;
     const T *h = static_cast<const T *>(a.h0);
     if (a.from > 0) {
-        at = row_in_sequence(a, p.direction, length_of(a, row), a.from - 1, row);
+        int time = time_of({row, length_of(a, row)}, p, a.from - 1);
+        at = (static_cast<size_t>(time) * a.batch + row) * a.directions + p.direction;
         h = static_cast<const T *>(a.y);
     }
     return h[at * a.hidden + unit];
