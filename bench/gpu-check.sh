@@ -183,12 +183,16 @@ if [ -n "$prefix" ]; then
 fi
 export LB_BUILD=$build CUDA_DEVICE_ORDER=PCI_BUS_ID
 
-# build_program: for the architectures of this machine's GPUs, such as "90a-real;80-real"; for the usual ones
-# where these are unknown or older than what the kernels are written for.
+# native_architectures: those of this machine's GPUs, such as "90a-real;80-real"; nothing where they are
+# unknown or older than what the kernels are written for: then the usual ones are built.
+native_architectures() {
+  { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || echo "${dry:+9.0}"; } |
+    tr -d . | sort -rnu | sed 's/^90$/90a/; /^[1-7][0-9]$/d; /^$/d; s/$/-real/' | paste -sd';'
+}
+
 build_program() {
   local options=(-D BUILD_TESTING=OFF -D LB_CUDA=ON -D CMAKE_BUILD_TYPE=RelWithDebInfo) native
-  native=$({ nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || echo "${dry:+9.0}"; } |
-    tr -d . | sort -rnu | sed 's/^90$/90a/; /^[1-7][0-9]$/d; /^$/d; s/$/-real/' | paste -sd';')
+  native=$(native_architectures)
   [ -z "$native" ] || options+=(-D "LB_CUDA_ARCHITECTURES=$native")
   command -v ninja >/dev/null && options+=(-G Ninja)
   cmake -S "$repository" -B "$build" "${options[@]}" && cmake --build "$build" -j "$(nproc)"
