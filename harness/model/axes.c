@@ -131,11 +131,10 @@ enum lb_status lb_axis_add(struct lb_axis *axis, const struct lb_axis_info *info
 {
     struct reader r = {text, text, info, axis, err};
     size_t count = axis->count;
-    enum lb_status st = info->words ? add_word(&r) : add_number(&r);
-    while (st == LB_OK && *r.at == ',') {
-        r.at++;
+    enum lb_status st;
+    do
         st = info->words ? add_word(&r) : add_number(&r);
-    }
+    while (st == LB_OK && *r.at++ == ',');
     if (st != LB_OK)
         axis->count = count;
     return st;

@@ -32,9 +32,8 @@ static size_t count_below(const double *sorted, size_t n, double value, bool or_
 static void rank(const double *values, const double *sorted, size_t n, double *ranks)
 {
     for (size_t i = 0; i < n; i++) {
-        size_t below = count_below(sorted, n, values[i], false), end = below + 1;
-        if (end < n && sorted[end] == values[i])
-            end = count_below(sorted, n, values[i], true);
+        size_t below = count_below(sorted, n, values[i], false);
+        size_t end = count_below(sorted, n, values[i], true);
         ranks[i] = (double)(below + end + 1) / 2;
     }
 }
