@@ -93,12 +93,11 @@ enum lb_status lb_problem_counts(const struct lb_problem *problem, struct lb_cou
 double lb_problem_flops(const struct lb_problem *problem)
 {
     const struct lb_problem *p = problem;
-    double columns = 0, projected = p->cell == LB_CELL_PROJECTION ? (double)p->projection : 0;
-    for (int64_t l = 0; l < p->layers && l < 2; l++) /* all later layers have the same input size */
-        columns += (l == 0 ? 1.0 : (double)(p->layers - 1)) *
-                   (4.0 * ((double)lb_layer_input(p, l) + (double)lb_h_size(p)) + projected);
-    double forward = 2.0 * (double)p->seq_len * (double)p->batch * (double)p->directions *
-                     (double)p->hidden * columns;
+    double D = (double)p->directions, P = (double)lb_h_size(p);
+    double projected = p->cell == LB_CELL_PROJECTION ? P : 0;
+    double columns = 4 * ((double)p->input + P) + projected;
+    columns += ((double)p->layers - 1) * (4 * (D * P + P) + projected);
+    double forward = 2.0 * (double)p->seq_len * (double)p->batch * D * (double)p->hidden * columns;
     static const double passes[LB_PASS_COUNT] = {1, 1, 2, 3};
     return forward * passes[p->pass];
 }
