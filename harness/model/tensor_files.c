@@ -257,12 +257,6 @@ enum lb_status lb_inputs_given(const struct lb_sequence_file **file, struct lb_e
     return st;
 }
 
-bool lb_inputs_fit(const struct lb_sequence_file *file, const struct lb_problem *problem)
-{
-    return file->seq_len == problem->seq_len && file->batch == problem->batch &&
-           file->width == problem->input;
-}
-
 /* ---- safetensors --------------------------------------------------------------------------------
  */
 
@@ -461,13 +455,6 @@ void lb_weights_file_free(struct lb_weights_file *file)
         free(file->values[kind]);
     }
     free(file);
-}
-
-bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_problem *problem)
-{
-    return file->input == problem->input && file->hidden == problem->hidden &&
-           file->layers == problem->layers && file->directions == problem->directions &&
-           problem->cell == LB_CELL_STANDARD;
 }
 
 enum lb_status lb_weights_given(const struct lb_weights_file **file, struct lb_error *err)

@@ -35,9 +35,6 @@ enum lb_status lb_sequence_file_write(const char *path, int64_t seq_len, int64_t
  * NULL when none is given. Errors are those of lb_sequence_file_read. */
 enum lb_status lb_inputs_given(const struct lb_sequence_file **file, struct lb_error *err);
 
-/* Whether the sizes of the problem's x are those of the file. */
-bool lb_inputs_fit(const struct lb_sequence_file *file, const struct lb_problem *problem);
-
 /* The weights of one layer and direction. A file has those before LB_W_CELL. */
 enum lb_weight {
     LB_W_IH,   /* [4H, I_l] */
@@ -68,9 +65,6 @@ struct lb_weights_file {
 enum lb_status lb_weights_file_read(const char *path, const char *prefix,
                                     struct lb_weights_file **out, struct lb_error *err);
 void lb_weights_file_free(struct lb_weights_file *file); /* accepts NULL */
-
-/* Whether the problem has the file's sizes and the standard cell. */
-bool lb_weights_file_fits(const struct lb_weights_file *file, const struct lb_problem *problem);
 
 /* The file of weights that is given for all cases (base/given_files.h). Read once; *file is NULL
  * when none is given. Errors as above. */

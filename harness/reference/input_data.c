@@ -227,9 +227,8 @@ void lb_draw_weights(const struct lb_problem *problem, uint64_t seed, enum lb_we
             values[j] = lb_round(problem->dtype, values[j] + long_memory_bias);
 }
 
-/* Deals rows to the B batch rows at random by seed: batch row b repeats row class_of[b], and
- * counts[r] batch rows repeat row r, at least 1. class_of [B] ascends when the problem is ragged,
- * so that lengths descend, and is the identity where rows = B. counts [rows]. */
+/* lb_deal_set at random by seed, where the set has each of the rows: class_of is the identity where
+ * rows = B. counts [rows]. */
 static void deal(const struct lb_problem *problem, uint64_t seed, size_t rows, int32_t *class_of,
                  int32_t *counts)
 {

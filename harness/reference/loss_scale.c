@@ -153,14 +153,6 @@ static enum lb_status overflows(struct schedule *s, int set, bool *overflow, str
     return st;
 }
 
-/* Takes the outcome of one step into the scale. */
-static void take_step(struct schedule *s, bool overflow)
-{
-    bool grows = !overflow && s->good_steps + 1 == LB_LOSS_SCALE_INTERVAL;
-    s->doublings += grows - overflow;
-    s->good_steps = grows || overflow ? 0 : s->good_steps + 1;
-}
-
 enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *user,
                                     struct lb_loss_schedule *schedule, struct lb_error *err)
 {
@@ -172,8 +164,9 @@ enum lb_status lb_loss_schedule_run(double start, lb_loss_trial *trial, void *us
         steps++;
         skipped += overflow;
         ended = overflow && scale_of(&s) < 2;
-        if (!ended)
-            take_step(&s, overflow);
+        bool grows = !overflow && s.good_steps + 1 == LB_LOSS_SCALE_INTERVAL;
+        s.doublings += grows - (overflow && !ended);
+        s.good_steps = grows || overflow ? 0 : s.good_steps + 1;
     }
     /* The last step may have doubled the scale, or was of the set that does not overflow. */
     while (!ended && fine < LB_TIMED_SETS) {

@@ -69,7 +69,7 @@ struct lb_lstm_counts lb_lstm_counts(const struct lb_problem *problem)
     };
 }
 
-void lb_lstm_arrays(const struct lb_problem *problem, struct lb_lstm_array arrays[LB_LSTM_ARRAYS])
+struct lb_lstm_arrays lb_lstm_arrays(const struct lb_problem *problem)
 {
     struct lb_lstm_counts n = lb_lstm_counts(problem);
     bool backward = lb_has_backward(problem);
@@ -78,7 +78,7 @@ void lb_lstm_arrays(const struct lb_problem *problem, struct lb_lstm_array array
     {                                                  \
         offsetof(struct lb_oracle, name), count, drawn \
     }
-    const struct lb_lstm_array all[LB_LSTM_ARRAYS] = {
+    return (struct lb_lstm_arrays){{
         ARRAY(weights, n.weights, -1),
         ARRAY(x, n.x, LB_X),
         ARRAY(h0, n.h, LB_H0),
@@ -101,9 +101,8 @@ void lb_lstm_arrays(const struct lb_problem *problem, struct lb_lstm_array array
         ARRAY(dc0, state, -1),
         ARRAY(between, n.between, -1),
         ARRAY(operand, n.operand, -1),
-    };
+    }};
 #undef ARRAY
-    memcpy(arrays, all, sizeof(all));
 }
 
 void *lb_lstm_at(const void *net, const struct lb_lstm_array *array)
@@ -115,12 +114,11 @@ void *lb_lstm_at(const void *net, const struct lb_lstm_array *array)
 
 enum lb_status lb_lstm_allocate(void *net, size_t element_bytes, struct lb_error *err)
 {
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    lb_lstm_arrays(net, arrays); /* the problem is the first member */
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(net); /* the first member is the problem */
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
-        void *at = arrays[i].count > 0 ? calloc(arrays[i].count, element_bytes) : NULL;
-        memcpy((char *)net + arrays[i].offset, &at, sizeof(at));
-        if (arrays[i].count > 0 && !at) {
+        void *at = arrays.at[i].count > 0 ? calloc(arrays.at[i].count, element_bytes) : NULL;
+        memcpy((char *)net + arrays.at[i].offset, &at, sizeof(at));
+        if (arrays.at[i].count > 0 && !at) {
             lb_lstm_free(net);
             return lb_fail(err, LB_OOM, "out of memory for the oracle");
         }
@@ -130,11 +128,10 @@ enum lb_status lb_lstm_allocate(void *net, size_t element_bytes, struct lb_error
 
 void lb_lstm_free(void *net)
 {
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    lb_lstm_arrays(net, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(net);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
-        free(lb_lstm_at(net, &arrays[i]));
-        memset((char *)net + arrays[i].offset, 0, sizeof(void *));
+        free(lb_lstm_at(net, &arrays.at[i]));
+        memset((char *)net + arrays.at[i].offset, 0, sizeof(void *));
     }
 }
 

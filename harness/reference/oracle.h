@@ -38,7 +38,11 @@ struct lb_lstm_array {
 
 enum { LB_LSTM_ARRAYS = 22 };
 
-void lb_lstm_arrays(const struct lb_problem *problem, struct lb_lstm_array arrays[LB_LSTM_ARRAYS]);
+struct lb_lstm_arrays {
+    struct lb_lstm_array at[LB_LSTM_ARRAYS];
+};
+
+struct lb_lstm_arrays lb_lstm_arrays(const struct lb_problem *problem);
 
 /* What the pointer to the array is in net, a struct of lstm_struct.inc. */
 void *lb_lstm_at(const void *net, const struct lb_lstm_array *array);

@@ -54,7 +54,6 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
 {
     const struct lb_problem *p = &expected->problem;
     struct lb_oracle *net = &expected->net;
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     *net = (struct lb_oracle){.problem = *p};
     LB_CHECK(lb_lstm_allocate(net, sizeof(double), err));
     free_array(&net->operand);
@@ -67,11 +66,11 @@ static enum lb_status make_arrays(struct lb_expected *expected, struct lb_error 
         draw_lengths(expected);
     }
     net->lengths = expected->lengths;
-    lb_lstm_arrays(p, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(p);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
-        if (arrays[i].drawn >= 0 && arrays[i].count > 0)
-            lb_draw_rows(p, expected->seed, (enum lb_tensor)arrays[i].drawn, expected->rows,
-                         lb_lstm_at(net, &arrays[i]));
+        if (arrays.at[i].drawn >= 0 && arrays.at[i].count > 0)
+            lb_draw_rows(p, expected->seed, (enum lb_tensor)arrays.at[i].drawn, expected->rows,
+                         lb_lstm_at(net, &arrays.at[i]));
     net->x_max = (float)largest_input(net);
     return LB_OK;
 }
@@ -173,7 +172,8 @@ done:
     return st;
 }
 
-/* A rounded evaluation, on a thread of its own: the oracle is computed meanwhile. */
+/* A rounded evaluation, on a thread of its own, which inherits the floating-point environment: the
+ * oracle is computed meanwhile. */
 struct evaluation {
     struct lb_oracle inputs; /* a copy: the oracle releases arrays of its own */
     enum lb_arithmetic arithmetic;
@@ -187,11 +187,8 @@ struct evaluation {
 static void *evaluate(void *user)
 {
     struct evaluation *evaluation = user;
-    fenv_t environment;
-    lb_fp_enter(&environment);
     evaluation->status = lb_rounded_evaluate(&evaluation->inputs, evaluation->arithmetic,
                                              &evaluation->results, &evaluation->err);
-    fesetenv(&environment);
     return NULL;
 }
 
@@ -261,14 +258,13 @@ done:
 /* Bytes of the arrays that stay, but for small ones. */
 static size_t bytes_of(const struct lb_expected *expected)
 {
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     size_t bytes = lb_packed_bytes(&expected->problem, expected->problem.dtype);
     if (expected->batch_dw)
         bytes += (LB_INPUT_SETS + 1) * gradient_count(expected) * sizeof(double);
-    lb_lstm_arrays(&expected->problem, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(&expected->problem);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
-        if (lb_lstm_at(&expected->net, &arrays[i]))
-            bytes += arrays[i].count * sizeof(double);
+        if (lb_lstm_at(&expected->net, &arrays.at[i]))
+            bytes += arrays.at[i].count * sizeof(double);
     return bytes;
 }
 
@@ -355,15 +351,6 @@ struct lb_reference {
     int32_t *lengths; /* [B]; NULL when not ragged */
 };
 
-void lb_reference_cache_clear(struct lb_reference_cache *cache)
-{
-    while (cache->newest) {
-        struct lb_expected *expected = cache->newest;
-        cache->newest = expected->older;
-        lb_expected_destroy(expected);
-    }
-}
-
 /* Whether these results serve the problem; those with a backward also serve one without. */
 static bool serves(const struct lb_expected *expected, const struct lb_problem *p,
                    size_t carried_every, uint64_t seed, size_t rows)
@@ -393,6 +380,12 @@ static void trim(struct lb_reference_cache *cache)
         *oldest = expected->older;
         lb_expected_destroy(expected);
     }
+}
+
+void lb_reference_cache_clear(struct lb_reference_cache *cache)
+{
+    cache->max_bytes = 0;
+    trim(cache);
 }
 
 /* The expected results of a problem, found or computed, with one more user. counts NULL: the inputs
@@ -450,18 +443,17 @@ static enum lb_status deal_inputs(struct lb_reference *reference, struct input_s
                                   const struct lb_problem *p, struct lb_error *err)
 {
     const struct lb_oracle *net = &reference->expected->net;
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     set->inputs.weights = reference->expected->weights;
     set->inputs.lengths = reference->lengths;
     set->inputs.x_max = net->x_max;
-    lb_lstm_arrays(&net->problem, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(&net->problem);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
-        enum lb_tensor t = (enum lb_tensor)arrays[i].drawn;
+        enum lb_tensor t = (enum lb_tensor)arrays.at[i].drawn;
         size_t steps, width;
-        if (arrays[i].drawn < 0 || !lb_has_tensor(p, t))
+        if (arrays.at[i].drawn < 0 || !lb_has_tensor(p, t))
             continue;
         lb_tensor_shape(p, t, &steps, &width);
-        LB_CHECK(deal_rows(reference, set->class_of, lb_lstm_at(net, &arrays[i]), steps, width,
+        LB_CHECK(deal_rows(reference, set->class_of, lb_lstm_at(net, &arrays.at[i]), steps, width,
                            &set->inputs.at[t], err));
     }
     return LB_OK;
@@ -496,9 +488,13 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
     const struct lb_sequence_file *x;
     LB_CHECK(lb_weights_given(&weights, err));
     LB_CHECK(lb_inputs_given(&x, err));
-    if (weights && !lb_weights_file_fits(weights, problem))
+    if (weights &&
+        (weights->input != problem->input || weights->hidden != problem->hidden ||
+         weights->layers != problem->layers || weights->directions != problem->directions ||
+         problem->cell != LB_CELL_STANDARD))
         return lb_fail(err, LB_INVALID, "the problem does not fit the file of weights");
-    if (x && !lb_inputs_fit(x, problem))
+    if (x && (x->seq_len != problem->seq_len || x->batch != problem->batch ||
+              x->width != problem->input))
         return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of inputs");
     if (x && isinf(lb_round(problem->dtype, x->max_abs)))
         return lb_fail(err, LB_UNSUPPORTED, "the given inputs go up to %.3g, which %s can't hold",
@@ -569,7 +565,6 @@ double lb_reference_bytes(const struct lb_problem *problem)
 {
     struct lb_counts n;
     struct lb_problem p = *problem; /* of the distinct rows, as lb_expected_create has it */
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
     double size = (double)lb_dtype_size(p.dtype), inputs = 0, net = 0, gradients = 0, results = 0;
     if (lb_problem_counts(problem, &n, NULL) != LB_OK)
         return 0;
@@ -580,9 +575,9 @@ double lb_reference_bytes(const struct lb_problem *problem)
         results = weights;                         /* their gradients */
         gradients = (LB_INPUT_SETS + 2) * weights; /* of all sets, each row once, and some rows */
     }
-    lb_lstm_arrays(&p, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(&p);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
-        net += (double)arrays[i].count;
+        net += (double)arrays.at[i].count;
     for (enum lb_tensor t = LB_X; t < LB_Y; t++)
         inputs += (double)lb_tensor_elements(problem, t);
     for (enum lb_tensor t = LB_Y; t < LB_TENSOR_COUNT; t++)

@@ -23,6 +23,7 @@ struct lb_reference_cache {
     size_t computed;            /* how many times results were computed, not found */
 };
 
+/* Drops all results, and lets it keep none. */
 void lb_reference_cache_clear(struct lb_reference_cache *cache);
 
 /* Draws the inputs, and runs the oracle unless the cache (NULL: none) has the expected results;

@@ -52,18 +52,17 @@ static void lay_out(struct cpu_ref *ref, const struct lb_buffers *buffers, size_
                     size_t *workspace)
 {
     const struct lb_problem *p = &ref->problem;
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    lb_lstm_arrays(p, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(p);
     *reserve = *workspace = 0;
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++) {
-        bool kept = lb_trains(p) && is_kept(arrays[i].offset);
+        bool kept = lb_trains(p) && is_kept(arrays.at[i].offset);
         double *base = kept ? buffers->reserve : buffers->workspace;
         size_t *used = kept ? reserve : workspace;
-        double *array = base && arrays[i].count > 0 ? base + *used : NULL;
-        if (arrays[i].offset == offsetof(struct lb_oracle, weights))
+        double *array = base && arrays.at[i].count > 0 ? base + *used : NULL;
+        if (arrays.at[i].offset == offsetof(struct lb_oracle, weights))
             continue;
-        memcpy((char *)&ref->oracle + arrays[i].offset, &array, sizeof(array));
-        *used += arrays[i].count;
+        memcpy((char *)&ref->oracle + arrays.at[i].offset, &array, sizeof(array));
+        *used += arrays.at[i].count;
     }
     /* Only prepare uses staging, so it may overlap all other arrays. */
     ref->staging = buffers->workspace;

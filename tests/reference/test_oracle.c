@@ -38,12 +38,11 @@ static void open_network(struct network *net, const char *text, const int32_t *l
     *net = (struct network){.n = n, .layer_dirs = (size_t)(p.layers * p.directions)};
     net->oracle = (struct lb_oracle){.problem = p, .lengths = lengths};
     assert_int_equal(lb_lstm_allocate(&net->oracle, sizeof(double), NULL), LB_OK);
-    struct lb_lstm_array arrays[LB_LSTM_ARRAYS];
-    lb_lstm_arrays(&p, arrays);
+    struct lb_lstm_arrays arrays = lb_lstm_arrays(&p);
     for (size_t i = 0; i < LB_LSTM_ARRAYS; i++)
-        if (arrays[i].drawn >= 0 && arrays[i].count > 0)
-            lb_draw_rows(&p, 5, (enum lb_tensor)arrays[i].drawn, (size_t)p.batch,
-                         lb_lstm_at(&net->oracle, &arrays[i]));
+        if (arrays.at[i].drawn >= 0 && arrays.at[i].count > 0)
+            lb_draw_rows(&p, 5, (enum lb_tensor)arrays.at[i].drawn, (size_t)p.batch,
+                         lb_lstm_at(&net->oracle, &arrays.at[i]));
     net->x = (double *)net->oracle.x, net->h0 = (double *)net->oracle.h0;
     net->c0 = (double *)net->oracle.c0, net->dy = (double *)net->oracle.dy;
     net->dhn = (double *)net->oracle.dhn, net->dcn = (double *)net->oracle.dcn;
