@@ -58,16 +58,6 @@ void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *part
     return lb_arena_take(&parts->workspace, (size_t)net->stream_count * lb_stream_scratch_bytes());
 }
 
-void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count)
-{
-    return lb_arena_take(from, lb_gpu_storage(net, count));
-}
-
-void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count)
-{
-    return lb_arena_take(from, lb_gpu_real(net, count));
-}
-
 enum lb_status lb_gpu_network_prepare(void *state, const struct lb_buffers *buffers,
                                       const struct lb_weights *weights, struct lb_error *err)
 {
@@ -107,26 +97,6 @@ enum lb_status lb_gpu_network_gradients(void *state, const struct lb_gradients *
     const struct lb_gpu_network *net = state;
     return lb_packed_download(net->problem, &lb_device_space, net->gradients_dtype, net->gradients,
                               gradients, err);
-}
-
-size_t lb_gpu_storage(const struct lb_gpu_network *net, int64_t count)
-{
-    return (size_t)count * lb_dtype_size(net->problem->dtype);
-}
-
-size_t lb_gpu_real(const struct lb_gpu_network *net, int64_t count)
-{
-    return (size_t)count * lb_dtype_size(net->real);
-}
-
-void *lb_gpu_storage_at(const struct lb_gpu_network *net, const void *base, int64_t index)
-{
-    return (char *)base + lb_gpu_storage(net, index);
-}
-
-void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base, int64_t index)
-{
-    return (char *)base + lb_gpu_real(net, index);
 }
 
 enum lb_status lb_gpu_gemm(const struct lb_gpu_network *net, int stream_index, struct lb_gemm gemm,

@@ -47,10 +47,6 @@ void lb_gpu_network_destroy(struct lb_gpu_network *net); /* accepts a zeroed one
  * scratch for all streams, which is first in the workspace. */
 void *lb_gpu_network_carve(struct lb_gpu_network *net, struct lb_gpu_parts *parts);
 
-/* Carve an array of `count` elements of T, or of R. */
-void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
-void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from, int64_t count);
-
 /* lb_impl.sizes: what the carving adds up. Uses no device. */
 enum lb_status lb_gpu_network_sizes(void *state, struct lb_sizes *sizes, struct lb_error *err);
 
@@ -94,11 +90,40 @@ enum lb_status lb_gpu_network_gradients(void *state, const struct lb_gradients *
                                         struct lb_error *err);
 
 /* Return the bytes of `count` elements of T, or of R. */
-size_t lb_gpu_storage(const struct lb_gpu_network *net, int64_t count);
-size_t lb_gpu_real(const struct lb_gpu_network *net, int64_t count);
+static inline size_t lb_gpu_storage(const struct lb_gpu_network *net, int64_t count)
+{
+    return (size_t)count * lb_dtype_size(net->problem->dtype);
+}
+
+static inline size_t lb_gpu_real(const struct lb_gpu_network *net, int64_t count)
+{
+    return (size_t)count * lb_dtype_size(net->real);
+}
 
 /* Return the address of element `index` of a tensor of T, or of R. */
-void *lb_gpu_storage_at(const struct lb_gpu_network *net, const void *base, int64_t index);
-void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base, int64_t index);
+static inline void *lb_gpu_storage_at(const struct lb_gpu_network *net, const void *base,
+                                      int64_t index)
+{
+    return (char *)base + lb_gpu_storage(net, index);
+}
+
+static inline void *lb_gpu_real_at(const struct lb_gpu_network *net, const void *base,
+                                   int64_t index)
+{
+    return (char *)base + lb_gpu_real(net, index);
+}
+
+/* Carve an array of `count` elements of T, or of R. */
+static inline void *lb_gpu_carve_storage(const struct lb_gpu_network *net, struct lb_arena *from,
+                                         int64_t count)
+{
+    return lb_arena_take(from, lb_gpu_storage(net, count));
+}
+
+static inline void *lb_gpu_carve_real(const struct lb_gpu_network *net, struct lb_arena *from,
+                                      int64_t count)
+{
+    return lb_arena_take(from, lb_gpu_real(net, count));
+}
 
 #endif

@@ -51,7 +51,7 @@ void lb_cpu_find_states(const struct lb_cpu_layer_dir *ld, size_t t, size_t to)
             ld->h_before[b] =
                 first ? lb_cpu_at(s, ld->h0, b * s->P) : lb_cpu_at(s, ld->states, before * s->wide);
         else
-            ld->dhn[b] = t == lb_cpu_last_step(s, ld->d, b)
+            ld->dhn[b] = t == lb_cpu_first_step(s, 1 - ld->d, b)
                              ? lb_cpu_at(s, ld->back->dhn, ld->h_at + b * s->P)
                              : NULL;
     }
@@ -201,14 +201,6 @@ size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *s)
     if (s->half)
         return lb_cpu_cover(lb_cpu_padded(s, rows) * own * s->kernels->operand_size, 64) * 64;
     return rows * stride * s->elem > MAX_UNPACKED_BYTES ? rows * own * s->elem : 0;
-}
-
-struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *s, size_t thread, size_t columns)
-{
-    size_t parts = s->column_parts, block = lb_cpu_column_block(s);
-    struct lb_cpu_range blocks = lb_cpu_share(lb_cpu_cover(columns, block), parts, thread % parts);
-    size_t from = blocks.from * block, to = blocks.to * block;
-    return (struct lb_cpu_range){from, lb_cpu_least(to, columns)};
 }
 
 /* GEMM over steps: o.dw [panels, columns, width] = in [rows, columns] transposed, times da, whose

@@ -97,19 +97,6 @@ static enum lb_status make_plan(const struct lb_cpu_simd *s, int threads,
     return LB_OK;
 }
 
-static enum lb_status open_threads(struct lb_cpu_simd *s, const struct lb_cpu_topology *topology,
-                                   const struct lb_cpu_plan *plan, struct lb_error *err)
-{
-    struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
-    for (size_t i = 0; i < s->threads; i++) {
-        places[i] = (struct lb_pinned_place){topology->places[i].cpu, topology->places[i].domain};
-        s->copy_of[i] = (unsigned char)lb_cpu_plan_copy(plan, topology, i);
-    }
-    LB_CHECK(lb_pinned_threads_open((int)s->threads, places, &s->pinned_threads, err));
-    lb_pinned_threads_divide(s->pinned_threads, s->team_size);
-    return LB_OK;
-}
-
 /* Plans the work of up to `threads` threads and opens them. */
 static enum lb_status divide_work(struct lb_cpu_simd *s, int threads, struct lb_error *err)
 {
@@ -134,8 +121,15 @@ static enum lb_status divide_work(struct lb_cpu_simd *s, int threads, struct lb_
         lb_cpu_tiling_of(s->panels, lb_cpu_cover(widest, lb_cpu_column_block(s)), plan.threads);
     s->panel_parts = (size_t)tiling.panel_parts;
     s->column_parts = (size_t)tiling.column_parts;
-    if (plan.threads > 1)
-        LB_CHECK(open_threads(s, &topology, &plan, err));
+    if (plan.threads == 1)
+        return LB_OK;
+    struct lb_pinned_place places[LB_MAX_PINNED_THREADS];
+    for (size_t i = 0; i < s->threads; i++) {
+        places[i] = (struct lb_pinned_place){topology.places[i].cpu, topology.places[i].domain};
+        s->copy_of[i] = (unsigned char)lb_cpu_plan_copy(&plan, &topology, i);
+    }
+    LB_CHECK(lb_pinned_threads_open(plan.threads, places, &s->pinned_threads, err));
+    lb_pinned_threads_divide(s->pinned_threads, s->team_size);
     return LB_OK;
 }
 

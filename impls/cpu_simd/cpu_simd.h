@@ -151,7 +151,10 @@ static inline struct lb_cpu_range lb_cpu_panel_units(const struct lb_cpu_simd *s
     return lb_cpu_units(s, (struct lb_cpu_range){panel, panel + 1});
 }
 
-size_t lb_cpu_input(const struct lb_cpu_simd *s, size_t layer_dir); /* I_l */
+static inline size_t lb_cpu_input(const struct lb_cpu_simd *s, size_t layer_dir) /* I_l */
+{
+    return layer_dir < s->D ? (size_t)s->problem.input : s->wide;
+}
 
 /* Columns of a weight gradient in memory: tiles write whole tiles. */
 static inline size_t lb_cpu_gradient_columns(const struct lb_cpu_simd *s, size_t columns)
@@ -168,9 +171,21 @@ static inline struct lb_cpu_range lb_cpu_own_panels(const struct lb_cpu_simd *s,
                                  : (struct lb_cpu_range){0, 0};
 }
 
-/* The thread's columns of the input of a weight gradient, in blocks that kernels compute at full
- * speed. */
-struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *s, size_t thread, size_t columns);
+/* Columns of the input of a GEMM of weight gradients whose blocks are divided among threads: a
+ * multiple of the numbers of rows that kernels compute and pack at a time. */
+static inline size_t lb_cpu_column_block(const struct lb_cpu_simd *s)
+{
+    return s->kernels->group > 1 ? 4 * s->kernels->group : 32;
+}
+
+/* The thread's columns of the input of a weight gradient. */
+static inline struct lb_cpu_range lb_cpu_own_columns(const struct lb_cpu_simd *s, size_t thread,
+                                                     size_t columns)
+{
+    size_t parts = s->column_parts, block = lb_cpu_column_block(s);
+    struct lb_cpu_range blocks = lb_cpu_share(lb_cpu_cover(columns, block), parts, thread % parts);
+    return (struct lb_cpu_range){blocks.from * block, lb_cpu_least(blocks.to * block, columns)};
+}
 
 /* Bytes that one thread needs to pack the inputs of weight gradients. */
 size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *s);
@@ -220,34 +235,10 @@ static inline size_t lb_cpu_active_to(const struct lb_cpu_simd *s, struct lb_cpu
     return rows.to;
 }
 
-/* The first and the last step that direction d computes in row b. */
+/* The first step that direction d computes in row b, which is the last one of the other. */
 static inline size_t lb_cpu_first_step(const struct lb_cpu_simd *s, size_t d, size_t b)
 {
     return d == 0 ? 0 : lb_cpu_length(s, b) - 1;
-}
-
-static inline size_t lb_cpu_last_step(const struct lb_cpu_simd *s, size_t d, size_t b)
-{
-    return d == 0 ? lb_cpu_length(s, b) - 1 : 0;
-}
-
-/* Layer l's output [T, B, D*P]: the caller's y for the last. */
-static inline char *lb_cpu_output(const struct lb_cpu_simd *s, const void *y, size_t l)
-{
-    size_t kept = lb_trains(&s->problem) ? l : l % 2;
-    if (l == s->L - 1)
-        return lb_cpu_at(s, y, 0);
-    return lb_cpu_at(s, s->lower, kept * s->rows * s->wide);
-}
-
-/* h of layer l [T, B, D*P] as the next step multiplies it. */
-static inline char *lb_cpu_states(const struct lb_cpu_simd *s, const void *y, size_t l)
-{
-    bool adds = lb_cpu_adds_input(s, l);
-    size_t at = adds ? l - 1 : l, kept = lb_trains(&s->problem) ? at : at % 2;
-    if (!adds && s->problem.cell != LB_CELL_RECURRENT_DROPOUT)
-        return lb_cpu_output(s, y, l);
-    return lb_cpu_at(s, s->h, kept * s->rows * s->wide);
 }
 
 /* A bias of zeros, for any panel. */
@@ -346,13 +337,6 @@ struct lb_cpu_layer_dir {
 
 struct lb_cpu_layer_dir lb_cpu_layer_dir_of(const struct lb_cpu_call *call, size_t index,
                                             size_t thread);
-
-/* Columns of the input of a GEMM of weight gradients whose blocks are divided among threads: a
- * multiple of the numbers of rows that kernels compute and pack at a time. */
-static inline size_t lb_cpu_column_block(const struct lb_cpu_simd *s)
-{
-    return s->kernels->group > 1 ? 4 * s->kernels->group : 32;
-}
 
 /* The gates of a panel from a row on. */
 static inline char *lb_cpu_gates(const struct lb_cpu_simd *s, size_t layer_dir, size_t panel,

@@ -3,17 +3,56 @@
 
 #include "impls/cpu_simd/cpu_simd.h"
 
+/* Layer l's output [T, B, D*P]: the caller's y for the last. */
+static char *output_of(const struct lb_cpu_simd *s, const void *y, size_t l)
+{
+    size_t kept = lb_trains(&s->problem) ? l : l % 2;
+    if (l == s->L - 1)
+        return lb_cpu_at(s, y, 0);
+    return lb_cpu_at(s, s->lower, kept * s->rows * s->wide);
+}
+
+/* What it has besides on tiles. */
+static void add_tiles(struct lb_cpu_layer_dir *ld)
+{
+    const struct lb_cpu_tiles *t = &ld->s->tiles;
+    size_t rows = ld->row_count, team = ld->thread / ld->s->team_size;
+    ld->plan = lb_cpu_tiles_plan(ld->s, ld->input);
+    /* Rows are divided evenly among as few tiles as possible. */
+    ld->group_rows = rows > 0 ? lb_cpu_cover(rows, lb_cpu_cover(rows, LB_TILE_ROWS)) : 1;
+    ld->tile_x = t->x + team * t->x_bytes;
+    ld->tile_pre = t->pre + team * t->pre_count;
+    ld->tile_state = t->state + team * t->state_count;
+    for (size_t i = 0; i < 2; i++)
+        ld->operand[i] =
+            ld->back ? t->da + (2 * team + i) * t->da_bytes : t->h + (2 * team + i) * t->h_bytes;
+}
+
+/* What backward has besides; its panels are those of the groups. */
+static void add_backward(struct lb_cpu_layer_dir *ld)
+{
+    const struct lb_cpu_simd *s = ld->s;
+    size_t columns = s->group * s->simd_width;
+    ld->groups = lb_cpu_columns(s, lb_cpu_cover(s->panels, s->group), ld->thread);
+    ld->h_groups = lb_cpu_columns(s, lb_cpu_cover(s->P, columns), ld->thread);
+    ld->panels = (struct lb_cpu_range){ld->groups.from * s->group,
+                                       lb_cpu_least(ld->groups.to * s->group, s->panels)};
+    ld->dy = lb_cpu_at(s, ld->l == s->L - 1 ? ld->back->dy : s->between, ld->d * s->P);
+    ld->mask = s->h0 ? lb_cpu_at(s, ld->io->mask, ld->c_at) : NULL;
+    ld->dc = lb_cpu_sum_at(s, s->half ? s->dc : ld->back->dc0, ld->c_at);
+}
+
 struct lb_cpu_layer_dir lb_cpu_layer_dir_of(const struct lb_cpu_call *call, size_t index,
                                             size_t thread)
 {
     const struct lb_cpu_simd *s = call->s;
     const struct lb_forward_io *io = call->io;
     const struct lb_backward_io *back = call->back;
-    const struct lb_cpu_tiles *tiles = &s->tiles;
     bool projects = s->problem.cell == LB_CELL_PROJECTION, trains = lb_trains(&s->problem);
-    size_t l = index / s->D, d = index % s->D, team = thread / s->team_size;
+    size_t l = index / s->D, d = index % s->D;
     size_t h_at = index * s->B * s->P, c_at = index * s->B * s->H;
-    size_t operand = back ? tiles->da_bytes : tiles->h_bytes;
+    bool adds = lb_cpu_adds_input(s, l);
+    size_t layer_of_h = adds ? l - 1 : l, kept = trains ? layer_of_h : layer_of_h % 2;
     const void **pointers = s->pointers + thread * 2 * s->B;
     struct lb_cpu_layer_dir ld = {
         .s = s,
@@ -25,11 +64,10 @@ struct lb_cpu_layer_dir lb_cpu_layer_dir_of(const struct lb_cpu_call *call, size
         .d = d,
         .input = lb_cpu_input(s, index),
         .w = lb_cpu_weights_of(s, s->copy_of[thread], index),
-        .rows = lb_cpu_share(s->B, s->teams, team),
+        .rows = lb_cpu_share(s->B, s->teams, thread / s->team_size),
         .panels = lb_cpu_columns(s, s->panels, thread),
-        .in = l == 0 ? io->x : lb_cpu_output(s, io->y, l - 1),
-        .y = lb_cpu_at(s, lb_cpu_output(s, io->y, l), d * s->P),
-        .states = lb_cpu_at(s, lb_cpu_states(s, io->y, l), d * s->P),
+        .in = l == 0 ? io->x : output_of(s, io->y, l - 1),
+        .y = lb_cpu_at(s, output_of(s, io->y, l), d * s->P),
         .h_stride = projects ? s->H : s->wide,
         .h_step = projects ? trains * s->B * s->H : s->B * s->wide,
         .h_at = h_at,
@@ -42,33 +80,22 @@ struct lb_cpu_layer_dir lb_cpu_layer_dir_of(const struct lb_cpu_call *call, size
         .h_before = pointers + s->B,
         .dhn = pointers + s->B,
         .sums = lb_cpu_sum_at(s, s->sums, thread * s->sum_count),
-        .group_rows = 1,
+        .plan = {.chunk = s->chunk},
     };
+    ld.states = ld.y;
+    if (adds || s->problem.cell == LB_CELL_RECURRENT_DROPOUT)
+        ld.states = lb_cpu_at(s, s->h, kept * s->rows * s->wide + d * s->P);
     ld.cell_h = projects ? lb_cpu_at(s, s->hidden, trains ? index * s->rows * s->H : 0)
-                : lb_cpu_adds_input(s, l) ? ld.states
-                                          : ld.y;
+                : adds   ? ld.states
+                         : ld.y;
     ld.row_count = ld.rows.to - ld.rows.from;
-    ld.plan = s->kernels->tiles ? lb_cpu_tiles_plan(s, ld.input)
-                                : (struct lb_cpu_step_plan){.chunk = s->chunk};
-    if (ld.row_count > 0) /* divided evenly among as few tiles as possible */
-        ld.group_rows = lb_cpu_cover(ld.row_count, lb_cpu_cover(ld.row_count, LB_TILE_ROWS));
-    ld.tile_x = tiles->x + team * tiles->x_bytes;
-    ld.tile_pre = tiles->pre + team * tiles->pre_count;
-    ld.tile_state = tiles->state + team * tiles->state_count;
-    for (size_t i = 0; i < 2; i++)
-        ld.operand[i] = (back ? tiles->da : tiles->h) + (2 * team + i) * operand;
-    if (!back)
-        return ld;
-    size_t columns = s->group * s->simd_width;
-    ld.groups = lb_cpu_columns(s, lb_cpu_cover(s->panels, s->group), thread);
-    ld.h_groups = lb_cpu_columns(s, lb_cpu_cover(s->P, columns), thread);
-    ld.panels = (struct lb_cpu_range){ld.groups.from * s->group,
-                                      lb_cpu_least(ld.groups.to * s->group, s->panels)};
-    ld.dy = lb_cpu_at(s, l == s->L - 1 ? back->dy : s->between, d * s->P);
-    ld.mask = s->h0 ? lb_cpu_at(s, io->mask, c_at) : NULL;
-    ld.dc = lb_cpu_sum_at(s, s->half ? s->dc : back->dc0, c_at);
+    if (s->kernels->tiles)
+        add_tiles(&ld);
+    if (back)
+        add_backward(&ld);
     return ld;
 }
+
 /* Bias plus input GEMM of the first panel, from row b of step t on. The chunk begins at `from`. */
 static char *pre_of(const struct lb_cpu_layer_dir *ld, size_t t, size_t from, size_t b)
 {
@@ -255,7 +282,7 @@ static void write_states(const struct lb_cpu_layer_dir *ld)
     bool converts = !s->kernels->tiles && (s->half || s->cells); /* else c is cn */
     struct lb_cpu_range rows = lb_cpu_own_rows(ld, ld->rows.to);
     for (size_t b = rows.from; b < rows.to; b++) {
-        size_t last = lb_cpu_last_step(s, ld->d, b) * s->B + b;
+        size_t last = lb_cpu_first_step(s, 1 - ld->d, b) * s->B + b;
         memcpy(lb_cpu_at(s, ld->io->hn, ld->h_at + b * s->P), lb_cpu_at(s, h, last * s->wide),
                s->P * s->elem);
         if (converts)

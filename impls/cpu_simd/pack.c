@@ -5,11 +5,6 @@
 #include "api/int8.h"
 #include "impls/cpu_simd/cpu_simd.h"
 
-size_t lb_cpu_input(const struct lb_cpu_simd *s, size_t layer_dir)
-{
-    return layer_dir < s->D ? (size_t)s->problem.input : s->wide;
-}
-
 /* Elements of backward weights with so many columns, padded to whole vectors, or to whole groups of
  * `most` columns where they are tiles. Else groups before the last have no padding. */
 static size_t backward_count(const struct lb_cpu_simd *s, size_t columns, size_t most)
