@@ -312,7 +312,7 @@ static enum lb_status cuda_hold(struct lb_error *err)
         own.flags = memset(flags, 0, 2 * sizeof(unsigned));
     }
     if (!own.device_flags) {
-        LB_CHECK(lb_cuda_check(cudaHostGetDevicePointer(&seen, (void *)(uintptr_t)own.flags, 0),
+        LB_CHECK(lb_cuda_check(cudaHostGetDevicePointer(&seen, (void *)own.flags, 0),
                                "mapping host memory", err));
         own.device_flags = seen;
     }
