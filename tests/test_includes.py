@@ -129,7 +129,7 @@ class Includes(unittest.TestCase):
         for path, include in (("harness/record/x.c", "stats/order_stats.h"),
                               ("harness/api/x.h", "problem.h"),
                               ("bench/main.c", "sweep/sweep.h"),
-                              ("bench/run/x.c", "case/run.h"),
+                              ("bench/run/x.c", "case/options.h"),
                               ("cuda/fused/grid/x.cu", "cuda/common/ptx.cuh"),
                               ("impls/cudnn/x.c", "impls/cudnn/rnn.h"),
                               ("impls/fused/x.c", "cuda/fused/grid/grid.h")):

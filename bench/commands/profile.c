@@ -6,7 +6,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "case/run.h"
+#include "case/options.h"
 #include "device/device.h"
 #include "device/host_memory.h"
 #include "plot/grouped_run.h"

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "case/run.h"
+#include "case/options.h"
 #include "device/host_memory.h"
 #include "host/cpu_affinity.h"
 #include "host/process.h"

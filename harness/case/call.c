@@ -60,14 +60,19 @@ enum lb_status lb_case_call_after(struct lb_case_context *context, struct lb_err
 
 enum lb_status lb_case_poison(struct lb_case_context *context, struct lb_error *err)
 {
-    LB_CHECK(lb_tensors_poison(&context->tensors, err));
+    const struct lb_tensors *tensors = &context->tensors;
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        LB_CHECK(context->space->poison(tensors->at[tensors->buffer][t], tensors->bytes[t], err));
     return context->space->poison(context->buffers.gradients, context->sizes.gradients, err);
 }
 
 enum lb_status lb_case_poison_some(struct lb_case_context *context, struct lb_error *err)
 {
     uint64_t *random = &context->checks.state;
-    LB_CHECK(lb_tensors_poison_some(&context->tensors, random, err));
+    const struct lb_tensors *tensors = &context->tensors;
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        LB_CHECK(lb_poison_some(context->space, tensors->at[tensors->buffer][t], tensors->bytes[t],
+                                random, err));
     return lb_poison_some(context->space, context->buffers.gradients, context->sizes.gradients,
                           random, err);
 }

@@ -1,6 +1,7 @@
 /* Looks at what a call did: its results, and what it may only read. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,16 +19,36 @@ static bool wrote_to_weights(const struct lb_case_context *context)
     return bytes > 0 && (copy[0] != 0xff || memcmp(copy, copy + 1, bytes - 1) != 0);
 }
 
+/* *changed: whether an input in a buffer is not what was copied into it. */
+static enum lb_status compare_input(const struct lb_case_context *context, const void *at,
+                                    const void *expected, size_t bytes, bool *changed,
+                                    struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    void *copy = context->on_device ? malloc(bytes) : NULL;
+    if (context->on_device && !copy)
+        return lb_fail(err, LB_OOM, "out of memory for a copy of the inputs");
+    if (copy)
+        st = context->space->download(copy, at, bytes, err);
+    *changed = st == LB_OK && memcmp(copy ? copy : at, expected, bytes) != 0;
+    free(copy);
+    return st;
+}
+
 enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_error *err)
 {
-    enum lb_tensor changed = LB_TENSOR_COUNT;
+    const struct lb_tensors *tensors = &context->tensors;
     const char *name = wrote_to_weights(context)                          ? "the canonical weights"
                        : !lb_reference_lengths_intact(context->reference) ? "the lengths"
                                                                           : NULL;
-    for (int i = 0; i < LB_TIMED_SETS && !name; i++) {
-        const struct lb_inputs inputs = lb_case_held_inputs(context, i);
-        LB_CHECK(lb_tensors_compare(&context->tensors, i, &inputs, &changed, err));
-        name = changed < LB_TENSOR_COUNT ? lb_tensor_name(changed) : NULL;
+    for (int i = 0; i < LB_TIMED_SETS * LB_Y && !name; i++) {
+        const struct lb_inputs inputs = lb_case_held_inputs(context, i / LB_Y);
+        const int t = i % LB_Y;
+        bool changed = false;
+        if (tensors->bytes[t] > 0 && inputs.at[t])
+            LB_CHECK(compare_input(context, tensors->at[i / LB_Y][t], inputs.at[t],
+                                   tensors->bytes[t], &changed, err));
+        name = changed ? lb_tensor_name((enum lb_tensor)t) : NULL;
     }
     if (name)
         return lb_case_wrong(context, "it wrote to %s, which it may only read", name);
@@ -40,7 +61,10 @@ enum lb_status lb_case_check_inputs(struct lb_case_context *context, struct lb_e
 static enum lb_status fetch_gradients_alone(struct lb_case_context *context, struct lb_error *err)
 {
     LB_CHECK(lb_case_check_inputs(context, err)); /* which could not be seen afterwards */
-    LB_CHECK(lb_tensors_poison_inputs(&context->tensors, err));
+    for (int t = LB_X; t <= LB_DCN; t++)
+        for (int buffer = 0; buffer < LB_TIMED_SETS; buffer++)
+            LB_CHECK(context->space->poison(context->tensors.at[buffer][t],
+                                            context->tensors.bytes[t], err));
     if (!context->on_device)
         LB_CHECK(context->space->poison(context->buffers.workspace, context->sizes.workspace, err));
     lb_case_phase(context, "gradients");
@@ -73,8 +97,12 @@ enum lb_status lb_case_fetch(struct lb_case_context *context, enum lb_gradient_s
 enum lb_status lb_case_written_hash(const struct lb_case_context *context, uint64_t *hash,
                                     struct lb_error *err)
 {
+    const struct lb_tensors *tensors = &context->tensors;
     *hash = 0;
-    LB_CHECK(lb_tensors_hash(&context->tensors, hash, err));
+    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
+        if (tensors->bytes[t] > 0)
+            LB_CHECK(context->space->hash(tensors->at[tensors->buffer][t], tensors->bytes[t], hash,
+                                          err));
     if (context->buffers.gradients)
         LB_CHECK(
             context->space->hash(context->buffers.gradients, context->sizes.gradients, hash, err));
@@ -210,16 +238,16 @@ enum lb_status lb_case_check_guards(struct lb_case_context *context)
         {"the updated gradients", space, context->update.gradients},
         {"the weight gradients", &lb_host_space, gradients->dw_ih ? gradients->dw_ih[0] : NULL},
     };
-    const char *side, *name = NULL;
-    enum lb_tensor tensor = lb_tensors_overrun(&context->tensors, &side);
-    if (side)
-        name = lb_tensor_name(tensor);
-    for (size_t i = 0; !side && i < sizeof(blocks) / sizeof(blocks[0]); i++) {
-        name = blocks[i].name;
-        if (blocks[i].space->overrun)
-            side = blocks[i].space->overrun(blocks[i].memory);
+    const char *side;
+    for (int i = 0; i < LB_TENSOR_COUNT * LB_TIMED_SETS && space->overrun; i++) {
+        enum lb_tensor t = (enum lb_tensor)(i / LB_TIMED_SETS);
+        if ((side = space->overrun(context->tensors.at[i % LB_TIMED_SETS][t])))
+            return lb_case_wrong(context, "%s was written %s", lb_tensor_name(t), side);
     }
-    return side ? lb_case_wrong(context, "%s was written %s", name, side) : LB_OK;
+    for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++)
+        if (blocks[i].space->overrun && (side = blocks[i].space->overrun(blocks[i].memory)))
+            return lb_case_wrong(context, "%s was written %s", blocks[i].name, side);
+    return LB_OK;
 }
 
 enum lb_status lb_case_check_update(struct lb_case_context *context, struct lb_error *err)

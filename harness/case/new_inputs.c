@@ -276,29 +276,24 @@ done:
     return st;
 }
 
-/* Makes values [count] ones that were never used: draws the first anew, and all other signs. */
-static void draw_again(enum lb_dtype dtype, unsigned char *values, size_t count, uint64_t *random)
-{
-    enum { DRAWN = 16 };
-    const size_t size = lb_dtype_size(dtype);
-    for (size_t i = 0; i < count; i++) {
-        uint64_t bits = lb_random_next(random);
-        double number = (double)(bits >> 11) * 0x1p-52 - 1;
-        if (i < DRAWN)
-            lb_store(dtype, values + i * size, &number, 1);
-        else
-            values[(i + 1) * size - 1] ^= (unsigned char)(bits >> 56 & 0x80); /* the highest byte */
-    }
-}
-
-/* Draws all inputs anew but the mask of recurrent dropout, whose values are 0 and 1.25. */
+/* Makes all inputs ones that were never used, but the mask of recurrent dropout, whose values are 0
+ * and 1.25: draws the first numbers of each anew, and the signs of all others. */
 static void draw_inputs_again(struct lb_case_context *context, const struct lb_inputs *inputs)
 {
+    enum { DRAWN = 16 };
     const enum lb_dtype dtype = context->c->problem.dtype;
-    for (int t = LB_X; t <= LB_DCN; t++)
-        if (inputs->at[t] && t != LB_MASK)
-            draw_again(dtype, inputs->at[t], context->tensors.bytes[t] / lb_dtype_size(dtype),
-                       &context->checks.state);
+    const size_t size = lb_dtype_size(dtype);
+    for (int t = LB_X; t <= LB_DCN; t++) {
+        unsigned char *values = t == LB_MASK ? NULL : inputs->at[t];
+        for (size_t i = 0; values && i < context->tensors.bytes[t] / size; i++) {
+            uint64_t bits = lb_random_next(&context->checks.state);
+            double number = (double)(bits >> 11) * 0x1p-52 - 1;
+            if (i < DRAWN)
+                lb_store(dtype, values + i * size, &number, 1);
+            else /* the highest byte */
+                values[(i + 1) * size - 1] ^= (unsigned char)(bits >> 56 & 0x80);
+        }
+    }
 }
 
 enum { PAIRS = 20 };

@@ -1,4 +1,5 @@
-/* How a case is run, and who watches it. */
+/* Runs one case in this process, from supports to destroy, with one row as its outcome: how, and
+ * who watches it. */
 #ifndef LB_CASE_OPTIONS_H
 #define LB_CASE_OPTIONS_H
 
@@ -28,5 +29,12 @@ struct lb_run_observer {
      * tool may be called, and may hang. */
     void (*phase)(void *user, const char *phase);
 };
+
+/* Runs c on impl and always fills row, because every outcome, a failure too, is a verdict. The
+ * caller frees the row. Device memory that stays in use after destroy is not the case's, and does
+ * not count in row->peak_bytes. */
+void lb_case_run(const struct lb_impl *impl, const struct lb_case *c,
+                 const struct lb_run_options *options, const struct lb_run_observer *observer,
+                 struct lb_row *row);
 
 #endif

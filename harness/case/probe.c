@@ -137,16 +137,14 @@ enum lb_status lb_case_plan(const struct lb_impl *impl, const struct lb_case *c,
         st = lb_resolve_variant(impl->variants, c->variant, &plan->config.variant, why);
     if (st != LB_OK)
         return LB_UNSUPPORTED;
-    LB_TRY(check_launch(impl, c, why));
-    LB_TRY(count_needed(plan, why));
+    LB_CHECK(check_launch(impl, c, why));
+    LB_CHECK(count_needed(plan, why));
     plan->space_bytes += (impl->memory == LB_HOST ? plan->host_bytes : 0) +
                          (double)lb_timer_bytes(impl->memory, c->cache == LB_COLD) +
                          (plan->calls_updates ? lb_case_update_bytes(&c->problem) : 0);
     plan->space_bytes *= c->instances;
-    LB_TRY(lb_impl_supports(impl, &plan->problem, &plan->config, why));
-    LB_TRY(check_space(impl, plan, NULL, available_bytes, why));
-done:
-    return st;
+    LB_CHECK(lb_impl_supports(impl, &plan->problem, &plan->config, why));
+    return check_space(impl, plan, NULL, available_bytes, why);
 }
 
 /* Tells the observer, if there is one, that a phase begins. */

@@ -1,7 +1,5 @@
 /* Runs one case in this process: prepare, verify, sample, diagnose, surprise. TIMING.md explains
  * the steps in the same order. */
-#include "case/run.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -121,7 +121,6 @@ static enum lb_status measure(void *user, double *ns, struct lb_error *err)
 static enum lb_status choose_calls(struct lb_case_context *context, struct lb_error *err)
 {
     double ns;
-    context->calls = 1;
     if (context->c->timing != LB_BATCHED)
         return LB_OK;
     LB_CHECK(measure(context, &ns, err));

@@ -54,11 +54,10 @@ static enum lb_status try_loss_scale(void *user, double scale, int set, bool *ov
 {
     struct lb_case_context *context = user;
     struct lb_check check;
-    enum lb_status st = LB_OK;
     uint64_t memory;
     if (context->loss_scale != scale)
-        LB_TRY(lb_case_scale_inputs(context, scale, err));
-    LB_TRY(call_on_set(context, set, &memory, err));
+        LB_CHECK(lb_case_scale_inputs(context, scale, err));
+    LB_CHECK(call_on_set(context, set, &memory, err));
     lb_case_phase(context, "oracle");
     *overflow = lb_gradients_non_finite(&context->c->problem, &context->results) > 0;
     if (*overflow)
@@ -67,15 +66,11 @@ static enum lb_status try_loss_scale(void *user, double scale, int set, bool *ov
                        context->impl->traits & LB_ROUNDS_OPERATIONS, &check);
     if (check.right || check.coarse)
         return LB_OK;
-    if (check.in_gradient)
-        st = lb_case_wrong(
-            context,
-            "at loss scale %g no gradient is infinite or NaN, as after an overflow, but %s", scale,
-            check.reason);
-    else
-        st = lb_case_wrong(context, "%s", check.reason);
-done:
-    return st;
+    if (!check.in_gradient)
+        return lb_case_wrong(context, "%s", check.reason);
+    return lb_case_wrong(
+        context, "at loss scale %g no gradient is infinite or NaN, as after an overflow, but %s",
+        scale, check.reason);
 }
 
 /* Finds the loss scale of the timed calls: the given one, or that at the end of a schedule. */

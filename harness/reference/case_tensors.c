@@ -91,20 +91,15 @@ enum lb_status lb_tensors_create(const struct lb_problem *problem, const struct 
                                  struct lb_tensors *tensors, struct lb_error *err)
 {
     enum lb_status st = LB_OK;
-    struct lb_counts counts;
     *tensors = (struct lb_tensors){.space = space};
-    LB_TRY(lb_problem_counts(problem, &counts, err));
     for (int t = 0; t < LB_TENSOR_COUNT; t++) {
-        if (!lb_has_tensor(problem, (enum lb_tensor)t))
-            continue;
         tensors->bytes[t] =
             lb_tensor_elements(problem, (enum lb_tensor)t) * lb_dtype_size(problem->dtype);
         LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[0][t], err));
-        tensors->at[1][t] = tensors->at[0][t];
-        if (t <= LB_DCN) {
-            tensors->at[1][t] = NULL;
+        if (t <= LB_DCN)
             LB_TRY(space->allocate(tensors->bytes[t], &tensors->at[1][t], err));
-        }
+        else
+            tensors->at[1][t] = tensors->at[0][t];
     }
 done:
     if (st != LB_OK)
@@ -114,13 +109,12 @@ done:
 
 void lb_tensors_destroy(struct lb_tensors *tensors)
 {
-    for (int t = LB_TENSOR_COUNT - 1; t >= 0; t--) {
+    for (int t = LB_TENSOR_COUNT - 1; t >= 0 && tensors->space; t--) {
         if (tensors->carries_state && (t == LB_HN || t == LB_CN))
             continue;
-        if (t <= LB_DCN && tensors->at[1][t])
+        if (t <= LB_DCN)
             tensors->space->release(tensors->at[1][t]);
-        if (tensors->at[0][t])
-            tensors->space->release(tensors->at[0][t]);
+        tensors->space->release(tensors->at[0][t]);
     }
     *tensors = (struct lb_tensors){0};
 }
@@ -133,16 +127,6 @@ void lb_tensors_carry_state(struct lb_tensors *tensors)
             tensors->at[i][t] = tensors->at[1 - i][t == LB_HN ? LB_H0 : LB_C0];
     }
     tensors->carries_state = true;
-}
-
-enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side)
-{
-    *side = NULL;
-    for (int t = 0; t < LB_TENSOR_COUNT && tensors->space->overrun; t++)
-        for (int buffer = 0; buffer < LB_TIMED_SETS; buffer++)
-            if ((*side = tensors->space->overrun(tensors->at[buffer][t])))
-                return (enum lb_tensor)t;
-    return LB_TENSOR_COUNT;
 }
 
 size_t lb_tensors_input_bytes(const struct lb_tensors *tensors)
@@ -171,81 +155,17 @@ enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
     return LB_OK;
 }
 
-enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
-                                  const struct lb_inputs *inputs, enum lb_tensor *changed,
-                                  struct lb_error *err)
-{
-    enum lb_status st = LB_OK;
-    bool on_host = tensors->space == &lb_host_space;
-    size_t most = 0;
-    void *copy = NULL;
-    *changed = LB_TENSOR_COUNT;
-    for (int t = LB_X; t <= LB_DCN; t++)
-        most = tensors->bytes[t] > most ? tensors->bytes[t] : most;
-    if (!on_host && !(copy = malloc(most)))
-        return lb_fail(err, LB_OOM, "out of memory for a copy of the inputs");
-    for (int t = LB_X; t <= LB_DCN && *changed == LB_TENSOR_COUNT; t++) {
-        const void *at = tensors->at[buffer][t];
-        if (!at || !inputs->at[t])
-            continue;
-        if (!on_host)
-            LB_TRY(tensors->space->download(copy, at, tensors->bytes[t], err));
-        if (memcmp(on_host ? at : copy, inputs->at[t], tensors->bytes[t]) != 0)
-            *changed = (enum lb_tensor)t;
-    }
-done:
-    free(copy);
-    return st;
-}
-
-enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_error *err)
-{
-    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[tensors->buffer][t])
-            LB_CHECK(
-                tensors->space->poison(tensors->at[tensors->buffer][t], tensors->bytes[t], err));
-    return LB_OK;
-}
-
-enum lb_status lb_tensors_poison_inputs(const struct lb_tensors *tensors, struct lb_error *err)
-{
-    for (int t = LB_X; t <= LB_DCN; t++)
-        for (int buffer = 0; buffer < LB_TIMED_SETS && tensors->at[0][t]; buffer++)
-            LB_CHECK(tensors->space->poison(tensors->at[buffer][t], tensors->bytes[t], err));
-    return LB_OK;
-}
-
 enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
                               uint64_t *random, struct lb_error *err)
 {
     enum { PLACES = 5, SPAN = 64 };
-    if (!memory || bytes <= SPAN)
-        return memory ? space->poison(memory, bytes, err) : LB_OK;
-    size_t spans =
-        bytes / SPAN; /* the last one is poisoned in any case, and ends with the memory */
+    if (bytes <= SPAN)
+        return space->poison(memory, bytes, err);
+    size_t spans = bytes / SPAN; /* the last one is poisoned always, and ends with the memory */
     for (int i = 0; i < PLACES; i++) {
         size_t at = i + 1 < PLACES ? (size_t)(lb_random_next(random) % spans) * SPAN : bytes - SPAN;
         LB_CHECK(space->poison((char *)memory + at, SPAN, err));
     }
-    return LB_OK;
-}
-
-enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t *random,
-                                      struct lb_error *err)
-{
-    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        LB_CHECK(lb_poison_some(tensors->space, tensors->at[tensors->buffer][t], tensors->bytes[t],
-                                random, err));
-    return LB_OK;
-}
-
-enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
-                               struct lb_error *err)
-{
-    for (int t = LB_Y; t < LB_TENSOR_COUNT; t++)
-        if (tensors->at[tensors->buffer][t])
-            LB_CHECK(tensors->space->hash(tensors->at[tensors->buffer][t], tensors->bytes[t], hash,
-                                          err));
     return LB_OK;
 }
 

@@ -62,11 +62,6 @@ void lb_tensors_destroy(struct lb_tensors *tensors); /* accepts a zeroed one */
  * after a call that read the other begins where that one ended. */
 void lb_tensors_carry_state(struct lb_tensors *tensors);
 
-/* Returns the first tensor before whose start, or past whose end, something was written. *side says
- * which of the two, in the words of lb_space.overrun. LB_TENSOR_COUNT and NULL when there is none,
- * or when the space cannot tell. */
-enum lb_tensor lb_tensors_overrun(const struct lb_tensors *tensors, const char **side);
-
 /* Bytes of all tensors together, with both buffers of inputs, and of inputs in one of them. */
 size_t lb_tensors_bytes(const struct lb_tensors *tensors);
 size_t lb_tensors_input_bytes(const struct lb_tensors *tensors);
@@ -75,31 +70,11 @@ size_t lb_tensors_input_bytes(const struct lb_tensors *tensors);
 enum lb_status lb_tensors_upload(const struct lb_tensors *tensors, int buffer,
                                  const struct lb_inputs *inputs, struct lb_error *err);
 
-/* Compares buffer 0 or 1 with the inputs that were copied into it and are not NULL. *changed is the
- * first tensor that differs, or LB_TENSOR_COUNT. LB_OOM, or what the space returned. */
-enum lb_status lb_tensors_compare(const struct lb_tensors *tensors, int buffer,
-                                  const struct lb_inputs *inputs, enum lb_tensor *changed,
-                                  struct lb_error *err);
-
-/* Fills the inputs in both buffers with NaN. */
-enum lb_status lb_tensors_poison_inputs(const struct lb_tensors *tensors, struct lb_error *err);
-
-/* Fills all outputs with NaN, so that a check finds what a call leaves unwritten. */
-enum lb_status lb_tensors_poison(const struct lb_tensors *tensors, struct lb_error *err);
-
-/* Fills a few places of each output with NaN: enough to tell that a call wrote nothing, and at so
- * little cost that the caches stay as they are. *random: state of lb_random_next. */
-enum lb_status lb_tensors_poison_some(const struct lb_tensors *tensors, uint64_t *random,
-                                      struct lb_error *err);
-
-/* The same for one block of memory of a space, which may be NULL. */
+/* Fills a few places of memory of a space with NaN: enough to tell that a call wrote nothing, and
+ * at so little cost that the caches stay as they are. NULL where bytes is 0. *random: state of
+ * lb_random_next. */
 enum lb_status lb_poison_some(const struct lb_space *space, void *memory, size_t bytes,
                               uint64_t *random, struct lb_error *err);
-
-/* Updates a running hash by the bits of all outputs, after all work on the space's stream. Errors
- * are those of the space. */
-enum lb_status lb_tensors_hash(const struct lb_tensors *tensors, uint64_t *hash,
-                               struct lb_error *err);
 
 /* Copies the outputs to the host: y, hn, cn, dx, dh0 and dc0, not the weight gradients. */
 enum lb_status lb_tensors_download(const struct lb_tensors *tensors,

@@ -4,7 +4,7 @@
 #define LB_CONFORMANCE_TRIAL_H
 
 #include "api/impl.h"
-#include "case/run.h"
+#include "case/options.h"
 #include "machine/machine.h"
 #include "reference/reference.h"
 
