@@ -283,31 +283,12 @@ static void weight_gradients(const struct lb_cpu_layer_dir *ld)
     }
 }
 
-/* The part of the input gradients of `count` rows that comes from a layer_dir; adds: to sums. */
-static void add_input_gradients(const struct lb_cpu_layer_dir *ld, size_t row, size_t count,
-                                bool adds, char *sums, size_t stride)
-{
-    const struct lb_cpu_simd *s = ld->s;
-    struct lb_cpu_rows da =
-        panel_rows(ld, lb_cpu_gates(s, ld->index, 0, row), s->rows, count, s->gates);
-    for (size_t first = 0; first < ld->input; first += s->width)
-        s->kernels->accumulate(&(struct lb_cpu_gemm){
-            .rows = count,
-            .k = s->gates,
-            .columns = lb_cpu_least(ld->input - first, s->width),
-            .a = da,
-            .w = lb_cpu_at(s, ld->w.back_ih, first * s->gates),
-            .bias = adds ? NULL : lb_cpu_zeros(),
-            .sums = lb_cpu_sum_at(s, sums, first),
-            .stride = stride,
-        });
-}
-
 /* A row of the gradient of the input of a layer that adds it to its output: it starts from that of
  * the output, and may be in the same place. Rows that have ended stay zero. */
-static void start_from_output(const struct lb_cpu_simd *s, const void *dy, size_t row, char *sums)
+static void start_from_output(const struct lb_cpu_layer_dir *ld, size_t row, char *sums)
 {
-    const char *from = lb_cpu_at(s, dy, row * s->wide);
+    const struct lb_cpu_simd *s = ld->s;
+    const char *from = lb_cpu_at(s, ld->dy, row * s->wide);
     if (row / s->B >= lb_cpu_length(s, row % s->B))
         memset(sums, 0, s->wide * s->sum_elem);
     else if (from != sums)
@@ -330,9 +311,22 @@ static void input_gradients(const struct lb_cpu_call *call, size_t l, size_t thr
         char *out = lb_cpu_at(s, dinput, row * input), *sums = s->half ? ld[0].sums : out;
         count = lb_cpu_least(rows.to - row, most);
         for (size_t r = 0; r < count && adds; r++)
-            start_from_output(s, ld[0].dy, row + r, lb_cpu_sum_at(s, sums, r * stride));
-        for (size_t d = 0; d < s->D; d++)
-            add_input_gradients(&ld[d], row, count, adds || d > 0, sums, stride);
+            start_from_output(&ld[0], row + r, lb_cpu_sum_at(s, sums, r * stride));
+        for (size_t d = 0; d < s->D; d++) {
+            const char *gates = lb_cpu_gates(s, ld[d].index, 0, row);
+            struct lb_cpu_rows da = panel_rows(&ld[d], gates, s->rows, count, s->gates);
+            for (size_t first = 0; first < input; first += s->width)
+                s->kernels->accumulate(&(struct lb_cpu_gemm){
+                    .rows = count,
+                    .k = s->gates,
+                    .columns = lb_cpu_least(input - first, s->width),
+                    .a = da,
+                    .w = lb_cpu_at(s, ld[d].w.back_ih, first * s->gates),
+                    .bias = adds || d > 0 ? NULL : lb_cpu_zeros(),
+                    .sums = lb_cpu_sum_at(s, sums, first),
+                    .stride = stride,
+                });
+        }
         for (size_t r = 0; r < count && s->half; r++)
             lb_cpu_from_sums(s, lb_cpu_sum_at(s, sums, r * stride), lb_cpu_at(s, out, r * input),
                              input);

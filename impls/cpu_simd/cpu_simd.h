@@ -433,11 +433,11 @@ struct lb_cpu_step_plan lb_cpu_tiles_plan(const struct lb_cpu_simd *s, size_t in
 
 /* The parts of a forward pass: before the first step; x of `steps` steps from t on, which are the
  * chunk of the steps that follow; step t, the number'th that is computed and the `at`'th of its
- * chunk in memory order; after the last step. */
+ * chunk in memory order; after the last one, the state [L*D, B, H]. */
 void lb_cpu_tiles_start(const struct lb_cpu_layer_dir *ld);
 void lb_cpu_tiles_input(const struct lb_cpu_layer_dir *ld, size_t t, size_t steps);
 void lb_cpu_tiles_step(const struct lb_cpu_layer_dir *ld, size_t t, size_t at, size_t number);
-void lb_cpu_tiles_finish(const struct lb_cpu_layer_dir *ld);
+void lb_cpu_tiles_store_state(const struct lb_cpu_layer_dir *ld, void *tensor);
 
 /* The parts of a backward pass: all steps of a layer_dir; the thread's part of its weight
  * gradients; and of the input gradients of a layer. */

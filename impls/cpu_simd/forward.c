@@ -332,7 +332,7 @@ void lb_cpu_forward_work(void *arg, size_t thread)
         }
         write_states(ld);
         if (tiles)
-            lb_cpu_tiles_finish(ld);
+            lb_cpu_tiles_store_state(ld, ld->io->cn);
     }
     if (tiles)
         tiles->release();

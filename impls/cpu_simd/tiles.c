@@ -5,7 +5,6 @@
 #include "impls/cpu_simd/cpu_simd.h"
 
 enum {
-    GATES = 4,
     FUSED_WEIGHTS = 1536 << 10, /* bytes that stay in an L2 cache of 2 MiB beside the operand */
     FUSED_ROWS = 128,           /* rows of x that are packed at a time */
     CHUNK_ROWS = 512,           /* rows of an input GEMM */
@@ -24,7 +23,7 @@ struct lb_cpu_step_plan lb_cpu_tiles_plan(const struct lb_cpu_simd *s, size_t in
     size_t rows = most_rows(s), panels = lb_cpu_cover(s->panels, s->team_size);
     struct lb_cpu_step_plan plan = {.x_tiles = lb_cpu_cover(input, s->kernels->k_multiple),
                                     .h_tiles = lb_cpu_cover(s->H, s->kernels->k_multiple)};
-    size_t weights = panels * (plan.x_tiles + plan.h_tiles) * GATES * LB_TILE_BYTES;
+    size_t weights = panels * (plan.x_tiles + plan.h_tiles) * 4 * LB_TILE_BYTES;
     plan.fused = rows >= LB_TILE_ROWS && weights <= FUSED_WEIGHTS;
     size_t chunks = lb_cpu_cover(s->T * rows, plan.fused ? FUSED_ROWS : CHUNK_ROWS);
     plan.chunk = lb_cpu_cover(s->T, chunks);
@@ -64,8 +63,8 @@ void lb_cpu_tiles_lay_out(struct lb_cpu_simd *s, struct lb_arena *scratch)
     t->dx = lb_arena_take(scratch, s->threads * t->dx_bytes);
 }
 
-/* Between a team's rows of a state [L*D, B, H] and this thread's panels of that on tiles [panels,
- * rows, 16]. */
+/* A team's rows of a state [L*D, B, H] become this thread's panels of that on tiles [panels, rows,
+ * 16]. */
 static void load_state(const struct lb_cpu_layer_dir *ld, const void *tensor)
 {
     const struct lb_cpu_simd *s = ld->s;
@@ -79,7 +78,7 @@ static void load_state(const struct lb_cpu_layer_dir *ld, const void *tensor)
         }
 }
 
-static void store_state(const struct lb_cpu_layer_dir *ld, void *tensor)
+void lb_cpu_tiles_store_state(const struct lb_cpu_layer_dir *ld, void *tensor)
 {
     const struct lb_cpu_simd *s = ld->s;
     for (size_t p = ld->panels.from; p < ld->panels.to; p++)
@@ -217,11 +216,6 @@ void lb_cpu_tiles_step(const struct lb_cpu_layer_dir *ld, size_t t, size_t at, s
                        units.to - units.from);
 }
 
-void lb_cpu_tiles_finish(const struct lb_cpu_layer_dir *ld)
-{
-    store_state(ld, ld->io->cn);
-}
-
 /* Gradients of h: those of the step after, times w_hh. */
 static struct lb_tile_gemm gradient_gemm(const struct lb_cpu_layer_dir *ld, const char *da,
                                          size_t rows)
@@ -310,7 +304,7 @@ void lb_cpu_tiles_backward(const struct lb_cpu_layer_dir *ld)
                      .h = lb_cpu_at(s, ld->back->dh0, ld->h_at + first * s->H),
                      .h_stride = s->H},
         });
-    store_state(ld, ld->back->dc0);
+    lb_cpu_tiles_store_state(ld, ld->back->dc0);
 }
 
 /* GEMM over steps: dw [panels, columns, width] = in [rows, columns] transposed, times the gradients

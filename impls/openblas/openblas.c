@@ -118,17 +118,6 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     return LB_OK;
 }
 
-/* "OpenBLAS 0.3.21 SkylakeX, 2 threads, AVX-512 cell" */
-static void describe(struct openblas *blas)
-{
-    const char *config = library.openblas_get_config(); /* "OpenBLAS 0.3.21 DYNAMIC_ARCH ..." */
-    const char *space = strchr(config, ' ');
-    const char *version = space ? space + 1 : config;
-    snprintf(blas->description, sizeof(blas->description), "OpenBLAS %.*s %s, %d thread%s, %s cell",
-             (int)strcspn(version, " "), version, library.openblas_get_corename(), blas->threads,
-             blas->threads > 1 ? "s" : "", blas->kernels->name);
-}
-
 static enum lb_status openblas_create(void *self, const struct lb_problem *p,
                                       const struct lb_exec_config *config, struct lb_error *err)
 {
@@ -148,7 +137,13 @@ static enum lb_status openblas_create(void *self, const struct lb_problem *p,
     blas->wide = blas->D * blas->H;
     blas->elem = lb_dtype_size(p->dtype);
     blas->gates = 4 * blas->H;
-    describe(blas);
+    /* "OpenBLAS 0.3.21 SkylakeX, 2 threads, AVX-512 cell", from "OpenBLAS 0.3.21 DYNAMIC_ARCH ..."
+     */
+    const char *config_text = library.openblas_get_config(), *space = strchr(config_text, ' ');
+    const char *version = space ? space + 1 : config_text;
+    snprintf(blas->description, sizeof(blas->description), "OpenBLAS %.*s %s, %d thread%s, %s cell",
+             (int)strcspn(version, " "), version, library.openblas_get_corename(), blas->threads,
+             blas->threads > 1 ? "s" : "", blas->kernels->name);
     return LB_OK;
 }
 
