@@ -109,9 +109,10 @@ static char *pre_of(const struct lb_cpu_layer_dir *ld, size_t t, size_t from, si
 static void accumulate(const struct lb_cpu_layer_dir *ld, struct lb_cpu_gemm first)
 {
     const struct lb_cpu_simd *s = ld->s;
+    size_t w_panel = lb_cpu_padded(s, first.k) * s->width;
     for (size_t p = ld->panels.from; p < ld->panels.to; p++) {
         struct lb_cpu_gemm gemm = first;
-        gemm.w = lb_cpu_at(s, gemm.w, p * lb_cpu_padded(s, gemm.k) * s->width);
+        gemm.w = lb_cpu_at(s, gemm.w, p * w_panel);
         gemm.bias = gemm.bias ? lb_cpu_sum_at(s, gemm.bias, p * s->width) : NULL;
         gemm.sums = lb_cpu_sum_at(s, gemm.sums, p * s->pre_rows * s->width);
         s->kernels->accumulate(&gemm);
