@@ -11,6 +11,7 @@
 #include "support/cpu_load.h"
 #include "support/texts.h"
 #include "sweep/gbench.h"
+#include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 
 enum {

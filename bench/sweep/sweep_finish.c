@@ -7,6 +7,7 @@
 #include "report/export.h"
 #include "support/cpu_load.h"
 #include "support/texts.h"
+#include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 
 bool lb_row_is_noisy(const struct lb_row *row)

@@ -13,6 +13,7 @@
 #include "record/environment.h"
 #include "support/texts.h"
 #include "sweep/gbench.h"
+#include "sweep/sweep.h"
 #include "sweep/sweep_steps.h"
 
 enum lb_status lb_name_folder(const char *out, char *folder, size_t size, struct lb_error *err)

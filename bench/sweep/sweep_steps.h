@@ -4,8 +4,8 @@
 #define LB_SWEEP_STEPS_H
 
 #include "report/canaries.h"
+#include "run/worker.h"
 #include "support/texts.h"
-#include "sweep/sweep.h"
 
 /* A sweep that runs. */
 struct lb_sweep_run {
