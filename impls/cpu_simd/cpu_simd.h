@@ -105,19 +105,6 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *s, size_t 
 size_t lb_cpu_weight_bytes(const struct lb_cpu_simd *s);
 size_t lb_cpu_gradient_bytes(const struct lb_cpu_simd *s);
 
-/* Packs the canonical weights of all layer_dirs: a thread of each copy's first team those panels
- * and groups that it will use, so that they lie in the memory of its node. arg is a struct
- * lb_cpu_call. */
-void lb_cpu_pack_work(void *arg, size_t thread);
-
-/* Writes zeros to the weight gradients, each thread to those of its panels, so that they lie in the
- * memory of its node. arg is a struct lb_cpu_call. */
-void lb_cpu_touch_work(void *arg, size_t thread);
-
-/* Unpacks the weight gradients to the canonical layout, each thread a share of the panels. arg is a
- * struct lb_cpu_call. */
-void lb_cpu_unpack_work(void *arg, size_t thread);
-
 /* n / step, rounded up. */
 static inline size_t lb_cpu_cover(size_t n, size_t step)
 {
@@ -290,6 +277,16 @@ struct lb_cpu_call {
     const struct lb_backward_io *back; /* NULL in forward */
 };
 
+/* Of all layer_dirs. To pack the canonical weights, a thread of each copy's first team takes those
+ * panels and groups that it will use, and every thread touches the weight gradients of its panels,
+ * which become zero: so they lie in the memory of its node. To unpack the weight gradients to the
+ * canonical layout, each takes a share of the panels. */
+void lb_cpu_pack_work(void *arg, size_t thread);
+void lb_cpu_touch_work(void *arg, size_t thread);
+void lb_cpu_unpack_work(void *arg, size_t thread);
+void lb_cpu_forward_work(void *arg, size_t thread);
+void lb_cpu_backward_work(void *arg, size_t thread);
+
 /* How the steps of a layer are computed, on tiles for the thread with the most work. */
 struct lb_cpu_step_plan {
     size_t chunk; /* number of steps per input GEMM, or whose x is packed at a time */
@@ -403,10 +400,6 @@ void lb_cpu_find_states(const struct lb_cpu_layer_dir *ld, size_t t, size_t to);
 /* What forward and backward of the cell layernorm have in common in these rows at step t. */
 struct lb_cpu_layernorm lb_cpu_layernorm_of(const struct lb_cpu_layer_dir *ld,
                                             struct lb_cpu_range rows, size_t t);
-
-/* Forward and backward on one thread, with or without tiles. arg is a struct lb_cpu_call. */
-void lb_cpu_forward_work(void *arg, size_t thread);
-void lb_cpu_backward_work(void *arg, size_t thread);
 
 /* In these panels and rows: zeroes gradients of a at step t in rows from `to` on, which have no
  * such step, and copies those of rows whose first step it is to `first`. */
