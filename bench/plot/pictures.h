@@ -8,9 +8,10 @@
 #include "api/status.h"
 #include "plot/grouped_run.h"
 
-/* Pictures of one folder. Each is four files: NAME.dat holds numbers from the records, NAME.gp draws
- * them (`gnuplot NAME.gp` draws them again), and NAME.svg and NAME.png are the pictures. The first
- * two are written, and then one gnuplot draws all, within a time limit. Zero it before use. */
+/* Pictures of one folder. Each is four files: NAME.dat holds numbers from the records, NAME.gp
+ * draws them (`gnuplot NAME.gp` draws them again), and NAME.svg and NAME.png are the pictures. The
+ * first two are written, and then one gnuplot draws all, within a time limit. Zero it before use.
+ */
 struct lb_drawing {
     char folder[4200];    /* where the files are */
     char templates[4300]; /* folder of style.gp and of the scripts of each kind */
