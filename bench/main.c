@@ -47,7 +47,8 @@ static void catch_signals(void)
     sigaction(SIGPIPE, &action, NULL);
 }
 
-/* Warns before a long sweep, not after it, when no case of the plan is of the baseline. */
+/* --baseline must name an implementation, and a variant, that exist. Warns before a long sweep, not
+ * after it, when no case of the plan is of the baseline. */
 static enum lb_status check_baseline(const struct lb_session *session, const struct lb_plan *plan,
                                      struct lb_error *err)
 {
@@ -169,7 +170,8 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
     }
 }
 
-/* Else the next file that the program opens would get the number of one that it got closed. */
+/* Opens the standard streams that the program got closed: else the next file that it opens would
+ * get the number of one. */
 static void open_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

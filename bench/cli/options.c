@@ -317,6 +317,7 @@ enum {
     }
 
 /* What a row leaves out is zero. */
+#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 const struct lb_option lb_option_table[] = {
     {"--sweep", NULL, NULL, COMMAND(SWEEP),
@@ -544,6 +545,7 @@ const struct lb_option lb_option_table[] = {
      "--benchmark_enable_random_interleaving=true.",
      .joined = true},
 };
+#pragma GCC diagnostic pop
 
 const size_t lb_option_count = sizeof(lb_option_table) / sizeof(lb_option_table[0]);
 

@@ -196,7 +196,8 @@ static void print_teams(const struct lb_cpu_plan *plan, const struct lb_cpu_topo
         print_units("in backward", hidden, simd_width * (size_t)plan->group_panels, size);
 }
 
-/* On the CPU that --device-model names, or, for several threads, on this one. */
+/* Prints how cpu_simd divides a case among threads: on the CPU that --device-model names, or, for
+ * several threads, on this one. */
 static void explain_cpu_plan(const struct lb_case *c)
 {
     struct lb_cpu_topology topology;
@@ -262,8 +263,8 @@ static void explain_cell(const struct lb_case *c)
     lb_print_labelled("  cell       ", line);
 }
 
-/* Of the case's cell or, when that is the standard one, of all cells and of the precisions: of
- * problems of its sizes, or else of all. */
+/* Prints the prices of the case's cell or, when that is the standard one, of all cells and of the
+ * precisions: of problems of its sizes, or else of all. */
 static void explain_prices(const struct lb_case *c, const struct lb_run *run, const char *from)
 {
     const struct lb_problem *p = &c->problem;

@@ -33,22 +33,27 @@ enum lb_status lb_ask(const struct lb_session *session, const struct lb_impl_ent
     return lb_pool_probe(session->pool, impl_entry, c, !probe && by_worker ? &unused : probe, why);
 }
 
-/* The implementations: name, summary, why it is absent (null: it is not), variants. prints: also
- * prints them, as comments above the cases. */
-static json_t *implementations_json(const struct lb_registry *registry, bool prints)
+/* Prints implementations and variants as comments above the cases. */
+static void print_implementations(const struct lb_registry *registry)
+{
+    for (size_t i = 0; i < registry->count; i++) {
+        const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
+        printf("# %-16s %s%s\n", impl_entry->name, impl_entry->absent ? "absent: " : "",
+               impl_entry->summary);
+        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
+            printf("#   %s:%s\n", impl_entry->name, impl_entry->variants[v]);
+    }
+}
+
+/* The implementations: name, summary, why it is absent (null: it is not), variants. */
+static json_t *implementations_json(const struct lb_registry *registry)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < registry->count; i++) {
         const struct lb_impl_entry *impl_entry = &registry->impl_entries[i];
         json_t *variants = json_array();
-        if (prints)
-            printf("# %-16s %s%s\n", impl_entry->name, impl_entry->absent ? "absent: " : "",
-                   impl_entry->summary);
-        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++) {
+        for (size_t v = 0; impl_entry->variants && impl_entry->variants[v]; v++)
             json_array_append_new(variants, json_string(impl_entry->variants[v]));
-            if (prints)
-                printf("#   %s:%s\n", impl_entry->name, impl_entry->variants[v]);
-        }
         json_array_append_new(list,
                               json_pack("{s:s, s:s, s:s?, s:o}", "name", impl_entry->name,
                                         "summary", impl_entry->absent ? "" : impl_entry->summary,
@@ -77,8 +82,8 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
     if (!json && strcmp(session->options->format, "table") != 0)
         return lb_fail(err, LB_INVALID, "--format %s: with --list, allowed are table and json",
                        session->options->format);
-    json_t *implementations =
-        implementations_json(session->registry, !json && !session->options->sized);
+    if (!json && !session->options->sized)
+        print_implementations(session->registry);
     if (!json)
         print_shard("# shard ", plan);
     json_t *cases = json_array();
@@ -99,10 +104,11 @@ enum lb_status lb_list_print(const struct lb_session *session, const struct lb_p
         if (*session->stop)
             stopped = LB_INTERRUPTED;
     }
-    json_t *all = json_pack("{s:o, s:o}", "implementations", implementations, "cases", cases);
     if (json && stopped == LB_OK)
-        lb_json_write(json_incref(all), stdout);
-    json_decref(all);
+        lb_json_write(json_pack("{s:o, s:O}", "implementations",
+                                implementations_json(session->registry), "cases", cases),
+                      stdout);
+    json_decref(cases);
     return stopped;
 }
 

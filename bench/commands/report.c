@@ -197,14 +197,16 @@ static const struct setting {
 /* value: a number, true, a text, or an array of texts. */
 static void add_flag(FILE *out, const struct setting *setting, const json_t *value)
 {
-    static char word[4 * PATH_SIZE + 4]; /* not once per level of arrays */
     if (json_is_true(value))
         fprintf(out, " %s", setting->flag);
     else if (json_is_number(value) && json_number_value(value) != setting->usual)
         fprintf(out, " %s%.17g", setting->flag, json_number_value(value));
     if (json_is_string(value)) {
-        lb_shell_word(json_string_value(value), word, sizeof(word));
+        size_t size = 4 * json_string_length(value) + 4;
+        char *word = lb_needed(malloc(size));
+        lb_shell_word(json_string_value(value), word, size);
         fprintf(out, " %s%s", setting->flag, word);
+        free(word);
     }
     for (size_t i = 0; i < json_array_size(value); i++)
         add_flag(out, setting, json_array_get(value, i));

@@ -169,7 +169,8 @@ static void judge_halves(struct self_test *test, const struct aa_sweep *sweep, b
     count_findings(test, cases, test->result.cases, 0, rate);
 }
 
-/* By all sweeps [count] but one; left_out may be past the last. */
+/* The spread between runs that follow each other, by all sweeps [count] but one; left_out may be
+ * past the last. */
 static struct lb_spread spread_of(const struct self_test *test, const struct aa_sweep *sweeps,
                                   size_t count, size_t left_out)
 {

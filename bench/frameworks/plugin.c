@@ -58,8 +58,8 @@ static void adapter_folder(char *path, size_t size)
 {
     Dl_info self;
     const char *slash = dladdr((const void *)&python, &self) ? strrchr(self.dli_fname, '/') : NULL;
-    if (slash) {
-        int length = (int)(slash - self.dli_fname);
+    int length = slash ? (int)(slash - self.dli_fname) : 0;
+    if (length > 0 && (size_t)length < size) {
         snprintf(path, size, "%.*s/contract.py", length, self.dli_fname);
         bool is_there = access(path, R_OK) == 0;
         path[length] = '\0';

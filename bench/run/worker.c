@@ -589,9 +589,9 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err)
 {
     const char *usual = impl_entry->plugin ? impl_entry->plugin : "";
-    bool innocent = true;
+    bool again = true; /* when the worker was killed from outside, once more */
     enum lb_status st = LB_OK;
-    for (int attempt = 0; attempt < 2 && innocent; attempt++) {
+    for (int attempt = 0; attempt < 2 && again; attempt++) {
         struct worker *worker = find_named(pool, usual);
         if (attempt > 0) {
             fprintf(stderr, "warning: %s: %s: it is run again\n", LB_CASE_TEXT(job->c),
@@ -605,7 +605,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
             drop(pool, worker);
         LB_CHECK(find_or_start(pool, job->process ? job->process : usual, &worker, err));
         worker->threads = job->c->threads;
-        st = run_job(pool, worker, impl_entry, job, false, row, &innocent);
+        st = run_job(pool, worker, impl_entry, job, false, row, &again);
     }
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
         trace_kernels(pool, impl_entry, job, row);

@@ -87,13 +87,16 @@ static enum lb_status put_files(json_t *header, const struct lb_given_files *giv
     char hashes[3][17];
     LB_CHECK(print_hashes(hashes[1], hashes[2], err));
     for (int i = 0; i < 3; i++) {
-        json_t *file = paths[i] ? path_json(paths[i]) : NULL; /* NULL: it is not UTF-8 */
-        json_t *value = i == 0   ? file
-                        : i == 1 ? json_pack("{s:o, s:s, s:s}", "file", file, "prefix",
-                                             given->prefix ? given->prefix : "", "hash", hashes[i])
-                                 : json_pack("{s:o, s:b, s:s}", "file", file, "batch_first",
-                                             given->batch_first, "hash", hashes[i]);
-        if (paths[i] && json_object_set_new(header, keys[i], value) != 0)
+        if (!paths[i])
+            continue;
+        json_t *value = path_json(paths[i]); /* NULL: it is not UTF-8 */
+        if (i == 1)
+            value = json_pack("{s:o, s:s, s:s}", "file", value, "prefix",
+                              given->prefix ? given->prefix : "", "hash", hashes[i]);
+        if (i == 2)
+            value = json_pack("{s:o, s:b, s:s}", "file", value, "batch_first", given->batch_first,
+                              "hash", hashes[i]);
+        if (json_object_set_new(header, keys[i], value) != 0)
             return lb_fail(err, LB_INVALID, "--%s %s: the path must be UTF-8", keys[i], paths[i]);
     }
     return LB_OK;

@@ -156,7 +156,7 @@ static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, str
     const struct lb_options *options = sweep->session->options;
     const char *limit = reached_hang_limit(sweep, &row->c) ? "hang limit" : "time budget";
     bool by_process = options->processes > 1, timed = lb_row_is_timed(row);
-    size_t planned = (size_t)options->processes * (size_t)options->repetitions;
+    size_t planned = (size_t)(by_process ? options->processes : 1) * (size_t)options->repetitions;
     if (lb_verdict_has_samples(row->verdict) && row->block_count < planned)
         lb_row_warn(row, "the %s left it %zu of %d %s", limit,
                     by_process ? row->process_count : row->block_count,
@@ -187,7 +187,7 @@ static enum lb_status record(struct lb_sweep_run *sweep, struct lb_row *row, str
 
 /* ---- Running all cases ---- */
 
-/* Whatever is left of the time budget; when: "start" or "end". */
+/* Measures the canaries, whatever is left of the time budget; when: "start" or "end". */
 static enum lb_status run_canaries(struct lb_sweep_run *sweep, const char *when,
                                    struct lb_error *err)
 {
@@ -239,23 +239,29 @@ done:
     return st;
 }
 
-/* An interruption is no failure: the user asked for it. */
-static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err)
+/* Warns where other programs use the CPUs, after a tenth of a second. */
+static void look_at_load(void)
 {
-    enum lb_status st = LB_OK;
-    size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : LB_GBENCH_MAX;
     struct lb_cpu_load before, after;
     lb_cpu_load_read(&before);
-    if (sweep->count > 0)
-        usleep(100000);
+    usleep(100000);
     lb_cpu_load_read(&after);
     double others = lb_cpu_load_others(&before, &after);
-    if (sweep->count > 0 && others > LB_BUSY_SHARE)
+    if (others > LB_BUSY_SHARE)
         fprintf(stderr,
                 "warning: other programs use at least %.0f %% of the CPUs, so times will be noisy: "
                 "stop them, or measure the noisy cases again later with --resume DIR "
                 "--retry noisy\n",
                 100 * others);
+}
+
+/* An interruption is no failure: the user asked for it. */
+static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err)
+{
+    enum lb_status st = LB_OK;
+    size_t chunk = sweep->session->options->processes > 1 ? PROCESSES_CHUNK : LB_GBENCH_MAX;
+    if (sweep->count > 0)
+        look_at_load();
     LB_TRY(run_canaries(sweep, "start", err));
     sweep->hangs = json_object();
     sweep->start_ns = lb_now_ns();

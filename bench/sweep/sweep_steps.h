@@ -1,4 +1,4 @@
-/* The steps of a sweep, one file each: sweep_plan.c, sweep.c, which runs the cases, sweep_finish.c.
+/* The steps of a sweep, one file each: sweep_plan.c, sweep.c (runs the cases) and sweep_finish.c.
  */
 #ifndef LB_SWEEP_STEPS_H
 #define LB_SWEEP_STEPS_H
@@ -42,7 +42,8 @@ enum lb_status lb_sweep_begin(struct lb_sweep_run *sweep, const struct lb_plan *
 enum lb_status lb_sweep_continue(struct lb_sweep_run *sweep, struct lb_session *session,
                                  struct lb_options *options, struct lb_error *err);
 
-/* Whether the case is worth measuring again. */
+/* Whether others used so much of its CPUs, or the machine was so slow, that the case is worth
+ * measuring again. */
 bool lb_row_is_noisy(const struct lb_row *row);
 
 /* Says the command that resumes the run; what only a command line may name, plug-ins and the file

@@ -66,8 +66,8 @@ static void lay_out(struct cpu_ref *ref, const struct lb_buffers *buffers, size_
     }
     /* Only prepare uses staging, so it may overlap all other arrays. */
     ref->staging = buffers->workspace;
-    for (size_t ld = 0; ld < lb_layer_dir_count(p); ld++) {
-        size_t staging = 0;
+    for (size_t last = 0; last < 2; last++) { /* the first and the last layer_dir */
+        size_t staging = 0, ld = last * (lb_layer_dir_count(p) - 1);
         for (enum lb_weight w = LB_W_IH; w < LB_WEIGHT_COUNT; w++)
             staging += lb_weight_elements(p, ld, w);
         *workspace = *workspace > staging ? *workspace : staging;

@@ -47,11 +47,12 @@ struct lb_cpu_simd {
     size_t w_elem;   /* bytes of a packed weight of w_ih and w_hh: elem, of int8 1 */
     bool half;       /* bf16 or f16: sum_elem is not elem, and GEMMs take packed operands */
     size_t chunk;    /* number of steps per input GEMM */
-    size_t pre_rows; /* rows of a panel in `pre` */
+    size_t pre_rows; /* rows of a panel in `pre`, or in kept_gates where that serves for it */
 
     /* In the harness's buffers; NULL where the pass needs none. Elements of pre, cells, c0, c, dc
      * and sums have sum_elem bytes, those of all other arrays elem. */
-    char *pre; /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in gates */
+    char *
+        pre; /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in kept_gates */
     char *kept_gates; /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
     char *cells;      /* [L*D, T, B, H]; NULL in infer */
     char *lower;      /* [L-1, T, B, D*P] outputs of all layers but the last; infer: two of them */
@@ -277,17 +278,20 @@ struct lb_cpu_call {
     const struct lb_backward_io *back; /* NULL in forward */
 };
 
-/* Of all layer_dirs. To pack the canonical weights, a thread of each copy's first team takes those
- * panels and groups that it will use, and every thread touches the weight gradients of its panels,
- * which become zero: so they lie in the memory of its node. To unpack the weight gradients to the
- * canonical layout, each takes a share of the panels. */
+/* A thread's part of a call, of all layer_dirs.
+ *
+ * pack: the canonical weights; a thread of each copy's first team packs those panels and groups
+ * that it will use. touch: writes zeros to the weight gradients of the thread's own panels. What a
+ * thread writes first lies in the memory of its node. unpack: the weight gradients to the canonical
+ * layout. forward and backward: the passes, with or without tiles. */
 void lb_cpu_pack_work(void *arg, size_t thread);
 void lb_cpu_touch_work(void *arg, size_t thread);
 void lb_cpu_unpack_work(void *arg, size_t thread);
 void lb_cpu_forward_work(void *arg, size_t thread);
 void lb_cpu_backward_work(void *arg, size_t thread);
 
-/* How the steps of a layer are computed, on tiles for the thread with the most work. */
+/* How the steps of a layer are computed. Without tiles only `chunk` is set; on tiles the plan is
+ * that of the thread with the most work. */
 struct lb_cpu_step_plan {
     size_t chunk; /* number of steps per input GEMM, or whose x is packed at a time */
     bool fused;   /* on tiles: a step multiplies x too */
@@ -393,8 +397,8 @@ static inline void lb_cpu_convert_c0(const struct lb_cpu_layer_dir *ld)
         lb_cpu_state_to_sums(ld, lb_cpu_at(s, ld->io->c0, ld->c_at), lb_cpu_sum_at(s, ld->c0, 0));
 }
 
-/* Finds the states before step t of this thread's rows up to `to`; in backward those of cells, and
- * the gradients dhn of rows whose last step it is. */
+/* Of this thread's rows up to `to`: forward finds h and c before step t; backward finds c before
+ * it, and dhn of the rows whose last step it is. */
 void lb_cpu_find_states(const struct lb_cpu_layer_dir *ld, size_t t, size_t to);
 
 /* What forward and backward of the cell layernorm have in common in these rows at step t. */

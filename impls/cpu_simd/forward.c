@@ -12,7 +12,7 @@ static char *output_of(const struct lb_cpu_simd *s, const void *y, size_t l)
     return lb_cpu_at(s, s->lower, kept * s->rows * s->wide);
 }
 
-/* What it has besides on tiles. */
+/* Sets the fields of tiles. */
 static void add_tiles(struct lb_cpu_layer_dir *ld)
 {
     const struct lb_cpu_tiles *t = &ld->s->tiles;
@@ -28,7 +28,7 @@ static void add_tiles(struct lb_cpu_layer_dir *ld)
             ld->back ? t->da + (2 * team + i) * t->da_bytes : t->h + (2 * team + i) * t->h_bytes;
 }
 
-/* What backward has besides; its panels are those of the groups. */
+/* Sets the fields of backward, whose panels are those of the groups. */
 static void add_backward(struct lb_cpu_layer_dir *ld)
 {
     const struct lb_cpu_simd *s = ld->s;

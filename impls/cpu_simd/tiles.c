@@ -121,7 +121,7 @@ static char *step_input(const struct lb_cpu_layer_dir *ld, size_t at)
 }
 
 /* Rows of a gate in `pre`. */
-static size_t pre_rows(const struct lb_cpu_layer_dir *ld)
+static size_t tile_pre_rows(const struct lb_cpu_layer_dir *ld)
 {
     return lb_cpu_cover(ld->plan.chunk * ld->row_count, LB_TILE_ROWS) * LB_TILE_ROWS;
 }
@@ -165,8 +165,8 @@ void lb_cpu_tiles_input(const struct lb_cpu_layer_dir *ld, size_t t, size_t step
     gemm.terms[0] = (struct lb_tile_terms){ld->tile_x, ld->w.w_ih, ld->plan.x_tiles, ld->input};
     gemm.rows = steps * ld->row_count;
     gemm.sums = ld->tile_pre;
-    gemm.sums_panel = pre_rows(ld) * s->width;
-    gemm.sums_column = pre_rows(ld) * s->simd_width;
+    gemm.sums_panel = tile_pre_rows(ld) * s->width;
+    gemm.sums_column = tile_pre_rows(ld) * s->simd_width;
     gemm.sums_row = s->simd_width;
     s->kernels->tiles->gemm(&gemm);
 }
@@ -201,8 +201,8 @@ void lb_cpu_tiles_step(const struct lb_cpu_layer_dir *ld, size_t t, size_t at, s
     } else {
         pass.gemm.prefetch = true;
         pass.gemm.start = ld->tile_pre + at * ld->row_count * s->simd_width;
-        pass.gemm.start_panel = pre_rows(ld) * s->width;
-        pass.gemm.start_column = pre_rows(ld) * s->simd_width;
+        pass.gemm.start_panel = tile_pre_rows(ld) * s->width;
+        pass.gemm.start_column = tile_pre_rows(ld) * s->simd_width;
         pass.gemm.start_row = s->simd_width;
     }
     if (s->kept_gates) {

@@ -231,7 +231,8 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
     struct lb_tensors trial = {0};
     enum lb_status st = LB_OK;
     enum lb_cudnn_variant usual = lb_cudnn_rules_usual(self->problem, lb_device_known(NULL), NULL);
-    bool room = open_trial(self->problem, &trial, NULL) == LB_OK;
+    struct lb_error no_room = {""};
+    bool room = open_trial(self->problem, &trial, &no_room) == LB_OK;
     if (room)
         LB_TRY(lb_device_warm_up(err));
     for (int i = 0; i < self->count; i++) {
@@ -240,7 +241,7 @@ static enum lb_status choose(struct cudnn *self, const struct lb_weights *weight
             c->status = time_candidate(self, c, weights, &trial, &c->why);
         if (c->status == LB_FAILED || lb_device()->lost())
             LB_TRY(lb_fail(err, LB_FAILED, "%s: %.199s", lb_cudnn_variant_names[c->variant],
-                           c->why.text));
+                           room ? c->why.text : no_room.text));
         if (c->status != LB_OK)
             continue;
         bool better =

@@ -253,9 +253,10 @@ static enum lb_status copy(const struct lb_cudnn_rnn *rnn, const char *space, si
                            int part, char *there, size_t bytes, const void *from, void *to,
                            struct lb_error *err)
 {
-    size_t offset = (size_t)part % 4 * bytes, at = (size_t)(there - space);
+    size_t offset = (size_t)part % 4 * bytes;
     if (!there)
         return lb_fail(err, LB_FAILED, "cuDNN has no part %d of layer_dir %zu", part, layer_dir);
+    size_t at = (size_t)(there - space);
     if (at > rnn->weights || bytes > rnn->weights - at)
         return lb_fail(err, LB_FAILED,
                        "cuDNN places part %d of layer %zu outside its %zu bytes of weights", part,

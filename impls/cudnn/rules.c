@@ -98,7 +98,7 @@ enum lb_cudnn_variant lb_cudnn_rules_usual(const struct lb_problem *problem,
                                            struct lb_error *why)
 {
     int64_t small = lb_has_backward(problem) ? SMALL_H_BACKWARD : SMALL_H_MAX;
-    /* To write what decides is no failure: LB_OK. */
+    /* lb_fail only writes what decides; its status is not used. */
     if (problem->cell == LB_CELL_PROJECTION) {
         lb_fail(why, LB_OK, "only that algorithm has projections");
     } else if (problem->ragged) {

@@ -198,7 +198,9 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
         LB_CHECK(ready_best(self, &view, variant, pass == 1, err));
     self->chunk = lb_fused_chunk(&view, &self->choice);
     self->net.stream_count = stream_count(self);
-    self->layers = lb_needed(calloc((size_t)problem->layers, sizeof(*self->layers)));
+    self->layers = calloc((size_t)problem->layers, sizeof(*self->layers));
+    if (!self->layers)
+        return lb_fail(err, LB_OOM, "out of memory");
     for (int64_t i = 0; i < problem->layers; i++)
         self->layers[i].input = lb_layer_input(problem, i);
     describe(self, view.machine.label);

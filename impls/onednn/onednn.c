@@ -48,7 +48,7 @@ struct lb_shared_library lb_onednn_library = {
     } while (0)
 
 /* Where the data of a slot are: in the caller's tensors or in arrays of struct onednn, or in a
- * buffer of the harness, layer by layer. */
+ * buffer of the harness, layer by layer. Primitives run one at a time, and share the workspace. */
 enum place { ELSEWHERE, WEIGHTS, GRADIENTS, RESERVE, WORKSPACE, PLACES };
 
 /* For each slot: its argument number; whether the backward primitive sets its format; whether that
@@ -493,17 +493,16 @@ static enum lb_status lay_out(struct onednn *net, const struct lb_buffers *buffe
     lay_out_kept(net, &arenas[lb_trains(&net->problem) ? RESERVE : WORKSPACE]);
     lay_out_scratch(net, &arenas[WORKSPACE]);
     size_t arrays = arenas[WORKSPACE].used, workspace = arrays;
-    for (size_t l = 0; l < net->L; l++) {
-        arenas[WORKSPACE].used = arrays; /* primitives run one at a time and share scratch */
+    for (size_t l = 0; l < net->L; l++)
         for (enum lb_slot i = 0; i < LB_SLOT_COUNT; i++) {
             if (slots[i].place == ELSEWHERE)
                 continue;
+            arenas[WORKSPACE].used = arrays;
             void *data = lb_arena_take(&arenas[slots[i].place], bytes_of(&net->layers[l], i));
             if (data)
                 LB_CHECK(set_data(&net->layers[l], i, data, err));
+            workspace = arenas[WORKSPACE].used > workspace ? arenas[WORKSPACE].used : workspace;
         }
-        workspace = arenas[WORKSPACE].used > workspace ? arenas[WORKSPACE].used : workspace;
-    }
     *sizes = (struct lb_sizes){arenas[WEIGHTS].used, arenas[GRADIENTS].used, arenas[RESERVE].used,
                                workspace};
     return LB_OK;

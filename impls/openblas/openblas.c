@@ -293,7 +293,7 @@ static void add_to_gates(const struct openblas *blas, struct matrix in, size_t c
                          const void *w, void *gates)
 {
     blasint m = (blasint)blas->gates, n = (blasint)columns;
-    if (in.rows == 1)
+    if (in.rows == 1) /* gates = w in + gates */
         BLAS(blas, gemv, CblasRowMajor, CblasNoTrans, m, n, 1, w, n, in.at, 1, 1, gates, 1);
     else if (in.rows > 1)
         multiply(blas, &(struct gemm){CblasNoTrans, CblasTrans, in.rows, blas->gates, columns,
@@ -305,7 +305,7 @@ static void input_gradient(const struct openblas *blas, const void *da, size_t r
                            size_t columns, float beta, void *out, size_t stride)
 {
     blasint m = (blasint)blas->gates, n = (blasint)columns;
-    if (rows == 1)
+    if (rows == 1) /* out = w^T da + beta out */
         BLAS(blas, gemv, CblasRowMajor, CblasTrans, m, n, 1, w, n, da, 1, beta, out, 1);
     else if (rows > 1)
         multiply(blas, &(struct gemm){CblasNoTrans, CblasNoTrans, rows, columns, blas->gates, da, w,
@@ -377,6 +377,8 @@ static struct layer_dir open_layer_dir(const struct openblas *blas, size_t index
     };
 }
 
+enum { BEFORE = false, AFTER = true, FIRST = false, LAST = true };
+
 /* Cell states [B, H] before and after step t. A row of n steps goes from slot 0 to n, or from n to
  * 0 in reverse. Infer alternates between two slots. */
 static char *cells_at(const struct layer_dir *ld, size_t t, bool after)
@@ -410,7 +412,7 @@ static void read_cells(const struct layer_dir *ld, const void *c0)
 {
     const struct openblas *blas = ld->blas;
     for (size_t b = 0; b < blas->B; b++)
-        memcpy(at(blas, cells_at(ld, end_step(ld, b, false), false), b * blas->H),
+        memcpy(at(blas, cells_at(ld, end_step(ld, b, FIRST), BEFORE), b * blas->H),
                at(blas, c0, ld->state + b * blas->H), blas->H * blas->elem);
 }
 
@@ -418,10 +420,10 @@ static void write_states(const struct layer_dir *ld, void *hn, void *cn)
 {
     const struct openblas *blas = ld->blas;
     for (size_t b = 0; b < blas->B; b++) {
-        size_t last = end_step(ld, b, true), to = ld->state + b * blas->H;
+        size_t last = end_step(ld, b, LAST), to = ld->state + b * blas->H;
         memcpy(at(blas, hn, to), at(blas, ld->y, (last * blas->B + b) * blas->wide),
                blas->H * blas->elem);
-        memcpy(at(blas, cn, to), at(blas, cells_at(ld, last, true), b * blas->H),
+        memcpy(at(blas, cn, to), at(blas, cells_at(ld, last, AFTER), b * blas->H),
                blas->H * blas->elem);
     }
 }
@@ -433,10 +435,10 @@ static void step_forward(const struct layer_dir *ld, size_t t)
     size_t n = active(blas, t), H = blas->H;
     char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
     char *y = at(blas, ld->y, t * blas->B * blas->wide);
-    char *before = cells_at(ld, t, false), *after = cells_at(ld, t, true);
+    char *before = cells_at(ld, t, BEFORE), *after = cells_at(ld, t, AFTER);
     /* Rows that go on from the step before; the other active rows, which are the last ones, start
      * here. */
-    size_t earlier = next_to(ld, t, false), going = both_active(blas, t, earlier);
+    size_t earlier = next_to(ld, t, BEFORE), going = both_active(blas, t, earlier);
     struct matrix h = {at(blas, ld->y, earlier * blas->B * blas->wide), going, blas->wide};
     struct matrix h0 = {at(blas, ld->h0, going * H), n - going, H};
     add_to_gates(blas, h, H, ld->w.hh, gates);
@@ -482,21 +484,22 @@ static void step_backward(const struct layer_dir *ld, size_t t, const void *dhn,
 {
     const struct openblas *blas = ld->blas;
     size_t n = active(blas, t), H = blas->H, row_bytes = blas->gates * blas->elem;
-    size_t later = next_to(ld, t, true), going = both_active(blas, t, later);
+    size_t later = next_to(ld, t, AFTER), going = both_active(blas, t, later);
     char *gates = at(blas, ld->gates, t * blas->B * blas->gates);
-    const char *before = cells_at(ld, t, false);
+    const char *before = cells_at(ld, t, BEFORE);
     /* dh comes from the later step, or is dhn at a row's last step. */
     input_gradient(blas, at(blas, ld->gates, later * blas->B * blas->gates), going, ld->w.hh, H, 0,
                    blas->dh, H);
     memcpy(at(blas, blas->dh, going * H), at(blas, dhn, ld->state + going * H),
            (n - going) * H * blas->elem);
-    blas->kernels->tanh(cells_at(ld, t, true), blas->tanh_c, n * H);
+    blas->kernels->tanh(cells_at(ld, t, AFTER), blas->tanh_c, n * H);
     for (size_t b = 0; b < n; b++)
         cell_of(blas)->backward(at(blas, gates, b * blas->gates), at(blas, before, b * H),
                                 at(blas, blas->tanh_c, b * H), at(blas, blas->dh, b * H),
                                 at(blas, dy, (t * blas->B + b) * blas->wide),
                                 at(blas, blas->dc, b * H), H);
-    size_t first = both_active(blas, t, next_to(ld, t, false)); /* from there on, rows start here */
+    size_t first =
+        both_active(blas, t, next_to(ld, t, BEFORE)); /* from there on, rows start here */
     memset(at(blas, gates, n * blas->gates), 0, (blas->B - n) * row_bytes);
     memcpy(at(blas, blas->first, first * blas->gates), at(blas, gates, first * blas->gates),
            (n - first) * row_bytes);

@@ -108,7 +108,7 @@ enum lb_status lb_cluster_ready(struct lb_cluster_kernel *kernel, int *clusters,
                                 struct lb_error *err);
 
 /* Enqueues steps [from, to) of a layer, all directions in one launch. lb_cluster_ready comes first.
- * args: lb_fused_forward_args or lb_fused_backward_args, as the kernel says. */
+ * args: lb_fused_forward_args or lb_fused_backward_args, as kernel->backward says. */
 enum lb_status lb_cluster_launch(const void *kernel, const void *args, void *stream,
                                  struct lb_error *err);
 

@@ -174,7 +174,8 @@ enum lb_status lb_grid_clear(const void *kernel, int hidden, int directions, voi
                              void *stream, struct lb_error *err);
 
 /* Enqueues steps [from, to) of a layer, all directions. lb_grid_ready comes first, and
- * lb_grid_clear before the first steps of a sequence. args as of lb_cluster_launch. */
+ * lb_grid_clear before the first steps of a sequence. args: lb_fused_forward_args or
+ * lb_fused_backward_args, as kernel->backward says. */
 enum lb_status lb_grid_launch(const void *kernel, const void *args, void *stream,
                               struct lb_error *err);
 

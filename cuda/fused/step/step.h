@@ -114,8 +114,8 @@ struct lb_step_kernel {
 enum lb_status lb_step_ready(struct lb_step_kernel *kernel, int *resident, struct lb_error *err);
 
 /* Enqueues steps [from, to) of a layer, all directions in one launch per step. Where from is 0,
- * backward also computes the gradients of the initial state. lb_step_ready comes first. args as of
- * lb_cluster_launch. */
+ * backward also computes the gradients of the initial state. lb_step_ready comes first. args:
+ * lb_fused_forward_args or lb_fused_backward_args, as kernel->backward says. */
 enum lb_status lb_step_launch(const void *kernel, const void *args, void *stream,
                               struct lb_error *err);
 
