@@ -1,5 +1,4 @@
-/* Runs one case in this process, from supports to destroy, with one row as its outcome: how, and
- * who watches it. */
+/* Runs one case in this process, from supports to destroy, with one row as its outcome. */
 #ifndef LB_CASE_OPTIONS_H
 #define LB_CASE_OPTIONS_H
 

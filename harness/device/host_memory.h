@@ -38,8 +38,8 @@ enum { LB_GUARD_BEFORE = 256, LB_GUARD_BEHIND = 4096 };
 /* A space's upload or download. */
 typedef enum lb_status lb_copy(void *to, const void *from, size_t bytes, struct lb_error *err);
 
-/* Writes the bands around a block, and does what lb_space.overrun does. A band that can't be read
- * counts as intact: the device is lost then, and that is reported elsewhere. */
+/* The first writes the bands around a block; the second answers as lb_space.overrun does. A band
+ * that can't be read counts as intact: the device is lost then, and that is reported elsewhere. */
 enum lb_status lb_guard_write(lb_copy *upload, void *memory, size_t bytes, struct lb_error *err);
 const char *lb_guard_overrun(lb_copy *download, const void *memory);
 

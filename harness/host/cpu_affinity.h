@@ -19,7 +19,8 @@ void lb_pin(int count, int part, char *text, size_t size);
 /* Lets the calling thread use all CPUs again. */
 void lb_unpin(void);
 
-/* Calls work while the calling thread, as threads that work starts, may use all CPUs. */
+/* Calls work while the calling thread may use all CPUs, and then pins it as it was. Threads that
+ * work starts stay unpinned. */
 void lb_while_unpinned(void (*work)(void *user), void *user);
 
 /* Runs on a CPU. last: no CPU that shares its third-level cache is visited after it. */

@@ -40,7 +40,8 @@ bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX]);
 double lb_cpu_topology_l3_bytes(const struct lb_cpu_topology *topology, size_t threads);
 
 /* Reads the CPUs `usable` (LB_CPU_MAX flags; NULL: all that are there) below a folder such as
- * "/sys/devices/system", which may say nothing of them. */
+ * "/sys/devices/system". Where the folder says nothing of them, known is false, and the places are
+ * those of the usable CPUs. */
 void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_topology *topology);
 
 /* Marks `count` CPUs for a case, or all where there are fewer: one CPU of each of the last cores,

@@ -20,8 +20,8 @@ static const char *const known_lines[] = {
 #include "machines.inc"
 };
 
-/* Of values: the first two are double, the next two int. LIKE: its figures hold for all keys that
- * are not given. */
+/* Types of values. The first two are read as double, the next two as int, and NAME as char[64]. The
+ * figures of the machine that LIKE names hold for all keys that are not given. */
 enum type { REAL, REAL_OR_ZERO, WHOLE, WHOLE_OR_ZERO, NAME, LIKE, KIND, CAPABILITY, UNIT };
 
 static const char *const wanted[] = {

@@ -15,10 +15,11 @@ struct lb_ceilings_observer {
 };
 
 /* Measures on the device that is open. Takes about that many seconds, on slow devices too, and up
- * to 2 GiB of device memory. A figure that can't be measured stays NaN: the device may lack the
- * feature, such as clusters, or other programs may leave no room for a block on each SM. LB_ABSENT:
- * no device is open, or the program was built without CUDA. LB_OOM and LB_FAILED: nothing could be
- * measured, or the device was lost; *ceilings then holds what was measured before. */
+ * to 2 GiB of device memory. A figure that can't be measured stays NaN, and the others are still
+ * measured: the device may lack the feature, such as clusters, or other programs may leave no room
+ * for a block on each SM. LB_ABSENT: no device is open, or the program was built without CUDA.
+ * LB_OOM and LB_FAILED: nothing could be measured, or the device was lost; *ceilings then holds
+ * what was measured before. */
 enum lb_status lb_ceilings_measure(double seconds, struct lb_ceilings *ceilings,
                                    const struct lb_ceilings_observer *observer,
                                    struct lb_error *err);

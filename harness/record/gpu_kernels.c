@@ -226,7 +226,7 @@ void lb_kernels_free(struct lb_kernels *kernels)
         (struct lb_kernels){.launches = NAN, .span_ns = NAN, .gap_ns = NAN, .longest_gap_ns = NAN};
 }
 
-/* The first kernel of which that is known; NULL: there is none. */
+/* The first kernel with that value; NULL: there is none. */
 static const struct lb_kernel *first_with(const struct lb_kernels *kernels,
                                           enum lb_tensor_cores value)
 {

@@ -49,7 +49,8 @@ void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
                         struct lb_kernels *out);
 void lb_kernels_free(struct lb_kernels *kernels); /* accepts zeroed kernels */
 
-/* Whether tensor cores were used: yes when one kernel uses them, no when no kernel does. */
+/* Whether tensor cores were used: yes when one kernel uses them, no when none does, else unknown.
+ */
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels);
 
 /* Writes "ran 1 persistent kernel, tensor cores: yes" or the like; "" when nothing was traced. */

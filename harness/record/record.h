@@ -116,9 +116,8 @@ struct lb_row {
     double working_set_bytes; /* of all calls: that with the inputs of the other sets */
     double deterministic;     /* 1: the implementation says that equal inputs give equal bits */
     double weights_bytes, gradients_bytes, reserve_bytes, workspace_bytes, peak_bytes;
-    double
-        slowdown;  /* time of the fixed loop over its median in the run (lb_rows_find_slowdowns) */
-    double sm_mhz; /* mean clock of the GPU during the samples */
+    double slowdown; /* of the fixed loop, see lb_rows_find_slowdowns; NaN: not known */
+    double sm_mhz;   /* mean clock of the GPU during the samples */
     double memory_mhz, temperature_c; /* of the GPU at the same work, right after the samples */
 
     size_t environment; /* number in lb_run.environments, of where it was measured */
