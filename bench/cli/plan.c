@@ -226,8 +226,8 @@ static bool set_spans(struct planner *p, const struct lb_case *c, unsigned given
     return true;
 }
 
-/* To the next combination of the axes, the last axis fastest. False: all are at their first value
- * again. */
+/* Moves to the next combination of the axes, the last axis fastest. False: all axes are at their
+ * first value again. */
 static bool advance(struct planner *p)
 {
     for (size_t i = LB_AXIS_COUNT; i-- > 0;) {

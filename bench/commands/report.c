@@ -133,7 +133,7 @@ static json_t *times_json(const struct lb_run *run, const struct lb_row *row, js
         number(row->tolerance_used), number(row->update_ns), percentiles_json(run, row));
 }
 
-/* One without a time ends after its texts. */
+/* The array of a case. That of a case without a time ends after its texts. */
 static json_t *case_json(const struct lb_run *run, const struct lb_candidate *it, json_t *texts)
 {
     const struct lb_row *row = it->row;

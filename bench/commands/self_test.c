@@ -195,7 +195,7 @@ static enum lb_status compare_with_itself(struct self_test *test, size_t sweeps,
         judge_halves(test, &all[i], true, &result->shuffled);
         judge_halves(test, &all[i], false, &result->in_turn);
     }
-    /* The halves as runs, with what the other sweeps tell of the spread between runs. */
+    /* Compares the halves as runs, with what the other sweeps tell of the spread between runs. */
     for (size_t i = 0; i < sweeps; i++) {
         const struct lb_spread spread = spread_of(test, all, sweeps, i);
         for (size_t c = 0; c < result->cases; c++)

@@ -518,14 +518,14 @@ static void settle_others(struct lb_pool *pool, const struct worker *worker)
 }
 
 /* Has the worker run the job, or trace its kernels, and replaces the row, also by one that says why
- * there is no other. *innocent: the worker was killed from outside. LB_OK, LB_INTERRUPTED. */
+ * there is no other. start: when the case began, in ns. *innocent: the worker was killed from
+ * outside. LB_OK, LB_INTERRUPTED. */
 static enum lb_status run_job(struct lb_pool *pool, struct worker *worker,
                               const struct lb_impl_entry *impl_entry, const struct lb_job *job,
-                              bool kernels, struct lb_row *row, bool *innocent)
+                              bool kernels, double start, struct lb_row *row, bool *innocent)
 {
     struct lb_row measured;
     struct lb_error why;
-    double start = lb_now_ns();
     const struct lb_sampler_options *sampler = &job->sampler;
     struct exchange exchange = {.phase = "start", .sampling_s = sampler->max_ns / 1e9};
     exchange.request = json_pack(
@@ -572,7 +572,7 @@ static void trace_kernels(struct lb_pool *pool, const struct lb_impl_entry *impl
         lb_row_print(&traced.reason, "it runs on the host, without GPU kernels");
     else if (find_or_start(pool, "kernel trace", &worker, &why) != LB_OK)
         lb_row_print(&traced.reason, "%s", why.text);
-    else if (run_job(pool, worker, impl_entry, job, true, &traced, &innocent) != LB_OK)
+    else if (run_job(pool, worker, impl_entry, job, true, lb_now_ns(), &traced, &innocent) != LB_OK)
         lb_row_print(&traced.reason, "the run was stopped before the trace ended");
     if (traced.verdict == LB_VERDICT_OK) {
         row->kernels = traced.kernels;
@@ -590,6 +590,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
 {
     const char *usual = impl_entry->plugin ? impl_entry->plugin : "";
     bool again = true; /* when the worker was killed from outside, once more */
+    double start = lb_now_ns();
     enum lb_status st = LB_OK;
     for (int attempt = 0; attempt < 2 && again; attempt++) {
         struct worker *worker = find_named(pool, usual);
@@ -605,7 +606,7 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
             drop(pool, worker);
         LB_CHECK(find_or_start(pool, job->process ? job->process : usual, &worker, err));
         worker->threads = job->c->threads;
-        st = run_job(pool, worker, impl_entry, job, false, row, &again);
+        st = run_job(pool, worker, impl_entry, job, false, start, row, &again);
     }
     if (st == LB_OK && job->kernels && row->verdict == LB_VERDICT_OK)
         trace_kernels(pool, impl_entry, job, row);

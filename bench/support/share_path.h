@@ -13,8 +13,8 @@
 enum lb_status lb_share_path(const char *name, char *path, size_t size, struct lb_error *err);
 
 /* Finds the plug-in of a framework, whose implementation has the same name: beside the program in a
- * build folder, or where it was installed. LB_INVALID: there is no such
- * framework; err suggests one or lists all. LB_ABSENT: its plug-in was not built. */
+ * build folder, or where it was installed. LB_INVALID: there is no such framework; err suggests one
+ * or lists all. LB_ABSENT: its plug-in was not built. */
 enum lb_status lb_framework_find(const char *name, char *path, size_t size, struct lb_error *err);
 
 /* Adds the libraries of the framework whose plug-in lies at that path, {"PyTorch": "2.15.0"}, as

@@ -390,7 +390,7 @@ static void check_nodes(struct merge *merge)
 
 /* ---- Writing ---- */
 
-/* Also drops the reference to it. */
+/* Writes the object as a line, and drops the reference to it. */
 static void write_object(json_t *object, FILE *out)
 {
     json_dumpf(object, out, JSON_COMPACT);

@@ -50,7 +50,7 @@ static bool out_of_time(const struct lb_sweep_run *sweep)
     return (lb_now_ns() - sweep->start_ns) / 1e9 > sweep->session->options->time_budget_s;
 }
 
-/* first: the very first block of the case. */
+/* Measures one block. first: it is the very first of the case. */
 static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_case *c, bool first,
                                     struct lb_row *block, struct lb_error *err)
 {
@@ -255,7 +255,7 @@ static void look_at_load(void)
                 100 * others);
 }
 
-/* An interruption is no failure: the user asked for it. */
+/* Runs all cases. An interruption is no failure: the user asked for it. */
 static enum lb_status run_cases(struct lb_sweep_run *sweep, struct lb_error *err)
 {
     enum lb_status st = LB_OK;

@@ -1,5 +1,4 @@
-/* The steps of a sweep, one file each: sweep_plan.c, sweep.c (runs the cases) and sweep_finish.c.
- */
+/* The steps of a sweep: sweep_plan.c, sweep.c (which runs the cases) and sweep_finish.c. */
 #ifndef LB_SWEEP_STEPS_H
 #define LB_SWEEP_STEPS_H
 

@@ -117,6 +117,7 @@ struct ending {
 };
 
 static pthread_key_t endings; /* of a thread: its latest request */
+static int key_error;
 
 static void end_all(void *first)
 {
@@ -129,16 +130,20 @@ static void end_all(void *first)
 
 static void create_endings(void)
 {
-    lb_needed(pthread_key_create(&endings, end_all) == 0 ? &endings : NULL);
+    key_error = pthread_key_create(&endings, end_all);
 }
 
-void lb_at_thread_end(void (*end)(void *what), void *what)
+enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_error *err)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, create_endings);
     struct ending *ending = lb_needed(malloc(sizeof(*ending)));
-    *ending = (struct ending){end, what, pthread_getspecific(endings)};
-    lb_needed(pthread_setspecific(endings, ending) == 0 ? ending : NULL);
+    *ending = (struct ending){end, what, key_error ? NULL : pthread_getspecific(endings)};
+    int error = key_error ? key_error : pthread_setspecific(endings, ending);
+    if (error == 0)
+        return LB_OK;
+    free(ending);
+    return lb_fail(err, LB_OOM, "noting what ends with a thread failed: %s", strerror(error));
 }
 
 double lb_mean_clock_mhz(const struct lb_clock_reading *from, const struct lb_clock_reading *to,

@@ -132,8 +132,8 @@ enum lb_status lb_device_warm_up(struct lb_error *err);
  * lb_host_space. */
 extern const struct lb_space lb_device_space;
 
-/* Calls end(what) when the calling thread ends, the latest request first. */
-void lb_at_thread_end(void (*end)(void *what), void *what);
+/* Calls end(what) when the calling thread ends, the latest request first. LB_OOM. */
+enum lb_status lb_at_thread_end(void (*end)(void *what), void *what, struct lb_error *err);
 
 /* The table of CUDA. This and what follows are defined only with LB_HAVE_CUDA. */
 extern const struct lb_device_api lb_device_cuda;

@@ -173,7 +173,7 @@ static enum lb_status cuda_enter(struct lb_error *err)
 {
     /* Nothing is left of a device that was open before but the host's memory. */
     own = (struct own){.flags = own.flags, .device_flags = own.device_flags, .ticket = own.ticket};
-    lb_at_thread_end(leave, &own);
+    LB_CHECK(lb_at_thread_end(leave, &own, err));
     LB_CHECK(lb_cuda_check(cudaSetDevice(chosen), "choosing the device", err));
     LB_CHECK(lb_cuda_check(cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking),
                            "creating a stream", err));

@@ -67,7 +67,7 @@ static enum lb_status bind_handle(struct lb_streams *streams, int stream_index, 
     cublasHandle_t *handle = &handles[stream_index];
     if (!*handle) {
         LB_CHECK(create_handle(handle, err));
-        lb_at_thread_end(destroy_handle, *handle);
+        LB_CHECK(lb_at_thread_end(destroy_handle, *handle, err));
     }
     LB_CHECK(check_blas(lb_cublas.cublasSetMathMode(*handle, mode), "setting cuBLAS up", err));
     LB_CHECK(check_blas(lb_cublas.cublasSetStream_v2(*handle, streams->handles[stream_index]),

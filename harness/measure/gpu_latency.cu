@@ -1,6 +1,7 @@
-/* Kernels that wait for each other, whose latencies are part of the ceilings. A kernel makes a
- * number of rounds and leaves in *done how many it finished; the cost of a round follows from the
- * difference between a long and a short run. */
+/* Kernels that wait for each other, whose latencies are part of the ceilings. One thread per block
+ * waits, and nothing else runs on the device. A kernel makes a number of rounds and leaves in *done
+ * how many it finished; the cost of a round follows from the difference between a long and a short
+ * run. */
 #include "measure/gpu_latency.h"
 
 #include <cooperative_groups.h>

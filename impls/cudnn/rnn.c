@@ -92,7 +92,7 @@ static enum lb_status open_handle(void *stream, cudnnHandle_t *handle, struct lb
     if (!kept) {
         (void)lb_cudnn.cudnnSetCallback(CUDNN_SEV_ERROR_EN | CUDNN_SEV_WARNING_EN, NULL, on_log);
         LB_CHECK(CUDNN(cudnnCreate, &kept));
-        lb_at_thread_end(destroy_handle, kept);
+        LB_CHECK(lb_at_thread_end(destroy_handle, kept, err));
     }
     LB_CHECK(CUDNN(cudnnSetStream, kept, stream));
     *handle = kept;
