@@ -165,8 +165,8 @@ static enum lb_status measure_calls(struct bench *b, struct lb_error *err)
         {"launch", lb_launch_empty, SMALL_CALLS, 1, LB_LAUNCH_NS},
         {"graph node", launch_many, 1, SMALL_CALLS, LB_GRAPH_NODE_NS},
     };
-    enum lb_status st = LB_OK;
     for (size_t i = 0; i < sizeof(timed) / sizeof(timed[0]); i++) {
+        enum lb_status st = LB_OK;
         double ns;
         if (timed[i].call == launch_many)
             st = lb_timer_capture(&b->timer, launch_many, b, err);

@@ -20,6 +20,7 @@ static const struct gpu {
 
 static const struct gpu *gpu;
 static int loaded, refused = -1, fatal = -1; /* dtypes */
+static bool copies_fail;
 
 /* fake_work */
 static enum lb_status take(const void *ns, struct lb_error *err)
@@ -59,6 +60,8 @@ enum lb_status lb_launch_empty(void *unused, struct lb_error *err)
 enum lb_status lb_stream_copy(struct lb_streams *streams, int stream_index, void *to,
                               const void *from, size_t bytes, struct lb_error *err)
 {
+    if (copies_fail)
+        return lb_fail(err, LB_FAILED, "the planted failure");
     return work(2 * (double)bytes / gpu->copy_bytes_s * 1e9, err);
 }
 
@@ -137,7 +140,8 @@ TEST(a_card_of_any_speed_is_measured_within_30_s)
     }
 }
 
-/* A dtype that is refused costs no other figure, and a device that is lost none from before. */
+/* A dtype or a copy that is refused costs no other figure, and a device that is lost none from
+ * before. */
 TEST(a_figure_that_fails_costs_no_other)
 {
     struct lb_ceilings ceilings;
@@ -148,6 +152,12 @@ TEST(a_figure_that_fails_costs_no_other)
     assert_string_equal(heard.failed, "bf16 GEMMs in ieee math: the planted failure");
     assert_true(isnan(ceilings.all[LB_FLOPS + LB_BF16]));
     assert_true(ceilings.all[LB_FLOPS + LB_F16] > 0 && ceilings.all[LB_FAR_NS] == 700);
+    copies_fail = true;
+    assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_OK);
+    copies_fail = false;
+    assert_string_equal(heard.failed, "copy: the planted failure");
+    assert_true(isnan(ceilings.all[LB_READ + LB_MEMORY]));
+    assert_true(ceilings.all[LB_EVENT_NS] >= 0 && ceilings.all[LB_LAUNCH_NS] > 0);
     fatal = LB_F16;
     assert_int_equal(measure(&gpus[0], &ceilings, &heard), LB_FAILED);
     fatal = -1;
