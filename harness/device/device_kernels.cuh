@@ -51,8 +51,7 @@ __global__ void hash_kernel(const unsigned char *memory, size_t bytes, word *sum
     add_of_warp(own, sum);
 }
 
-/* Of the f16 values in a word, the number that are infinite or NaN: all bits of the exponent set.
- */
+/* How many f16 values in a word are infinite or NaN: all bits of their exponents are set. */
 __device__ inline word overflowed(word values)
 {
     constexpr word exponent = 0x7c00;

@@ -35,13 +35,11 @@ struct lb_ceilings {
 /* No figures of that machine yet. */
 void lb_ceilings_clear(struct lb_ceilings *ceilings, const char *of, int cores);
 
-/* To a new JSON object {of, cores, all: {}, core: {}} that has the measured figures only, and back.
- */
+/* To a new JSON object {of, cores, all: {}, core: {}} of the measured figures, and back. */
 json_t *lb_ceilings_to_json(const struct lb_ceilings *ceilings);
 void lb_ceilings_from_json(const json_t *object, struct lb_ceilings *ceilings);
 
-/* Replaces figures of the machine by measured ones, where these are better or the machine has none.
- */
+/* Replaces figures of the machine by measured ones that are better, or that the machine lacks. */
 void lb_machine_measured(struct lb_machine *machine, const struct lb_ceilings *ceilings);
 
 /* Prints each measured figure, with the published one of the machine beside it (NULL: none). */

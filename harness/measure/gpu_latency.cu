@@ -59,8 +59,7 @@ __device__ bool exchange(volatile unsigned *mine, volatile unsigned *theirs, boo
     return true;
 }
 
-/* peer_kernel: exchanges words in the shared memory of two blocks. grid (2), block (32), cluster 2.
- */
+/* peer_kernel: exchanges words in two blocks' shared memory. grid (2), block (32), cluster (2). */
 __global__ void peer_kernel(int rounds, int *done, unsigned *)
 {
 #if __CUDA_ARCH__ >= 900

@@ -49,8 +49,7 @@ void lb_kernels_collect(const struct lb_launch_record *launches, size_t count,
                         struct lb_kernels *out);
 void lb_kernels_free(struct lb_kernels *kernels); /* accepts zeroed kernels */
 
-/* Whether tensor cores were used: yes when one kernel uses them, no when none does, else unknown.
- */
+/* Whether tensor cores were used: yes if a kernel uses them, no if none does, else unknown. */
 enum lb_tensor_cores lb_kernels_tensor_cores(const struct lb_kernels *kernels);
 
 /* Writes "ran 1 persistent kernel, tensor cores: yes" or the like; "" when nothing was traced. */
