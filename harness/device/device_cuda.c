@@ -102,7 +102,6 @@ static void describe_unavailable(int ordinal, char *words, size_t size)
 static enum lb_status absent(cudaError_t error, int ordinal, struct lb_error *err)
 {
     char words[320];
-    (void)cudaGetLastError();
     if (error == cudaErrorInsufficientDriver)
         describe_driver(words, sizeof(words));
     else if (error == cudaErrorDevicesUnavailable)
@@ -114,7 +113,7 @@ static enum lb_status absent(cudaError_t error, int ordinal, struct lb_error *er
                  getenv("CUDA_VISIBLE_DEVICES") ? " that CUDA_VISIBLE_DEVICES names" : "");
     else
         snprintf(words, sizeof(words), "%s", cudaGetErrorString(error));
-    (void)cudaGetLastError();
+    (void)cudaGetLastError(); /* of the calls above too */
     return lb_fail(err, LB_ABSENT, "no CUDA device: %s (%s, %d)", words, cudaGetErrorName(error),
                    (int)error);
 }

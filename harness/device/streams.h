@@ -22,10 +22,10 @@ size_t lb_stream_scratch_bytes(void);
 struct lb_streams;
 
 /* Makes count streams, at most LB_STREAMS_MAX; `stream` (cudaStream_t) becomes stream 0. cuBLAS
- * handles are kept until the calling thread ends, and bound to these streams until the next create.
- * scratch [count * lb_stream_scratch_bytes()] bytes is theirs: otherwise cuBLAS would allocate
- * scratch itself, which is neither recorded nor deterministic. Here and below: LB_OOM or LB_FAILED
- * with the library's message. */
+ * handles are kept until the calling thread ends, and bound to these streams until the next create
+ * or destroy. scratch [count * lb_stream_scratch_bytes()] bytes is theirs: otherwise cuBLAS would
+ * allocate scratch itself, which is neither recorded nor deterministic. Here and below: LB_OOM or
+ * LB_FAILED with the library's message. */
 enum lb_status lb_streams_create(int count, void *stream, void *scratch, struct lb_streams **out,
                                  struct lb_error *err);
 void lb_streams_destroy(struct lb_streams *streams); /* accepts NULL; the work must be done */

@@ -174,7 +174,7 @@ enum lb_status lb_latency_measure(struct lb_ceilings *ceilings, struct lb_error 
     LB_TRY(time_round(b, grid_barrier_kernel, ceilings->cores, 0, &ns[LB_BARRIER_NS], err));
     LB_TRY(time_round(b, l2_kernel, 2, 0, &trip, err));
     ns[LB_FAR_NS] = trip / 2;           /* a round is two stores, one in each direction */
-    if (device && device->major >= 9) { /* which have clusters */
+    if (device && device->major >= 9) { /* earlier ones have no clusters */
         LB_TRY(time_cluster(b, &ns[LB_CLUSTER_BARRIER_NS], err));
         LB_TRY(time_round(b, peer_kernel, 2, 2, &trip, err));
         ns[LB_PEER_NS] = trip / 2;

@@ -259,15 +259,15 @@ static enum lb_status copy(const struct lb_cudnn_rnn *rnn, const char *space, si
     size_t at = (size_t)(there - space);
     if (at > rnn->weights || bytes > rnn->weights - at)
         return lb_fail(err, LB_FAILED,
-                       "cuDNN places part %d of layer %zu outside its %zu bytes of weights", part,
-                       layer_dir / (size_t)rnn->shapes->problem->directions, rnn->weights);
+                       "cuDNN places part %d of layer_dir %zu outside its %zu bytes of weights",
+                       part, layer_dir, rnn->weights);
     return from ? lb_device_space.upload(there, (const char *)from + offset, bytes, err)
                 : lb_device_space.download((char *)to + offset, there, bytes, err);
 }
 
-/* The same of all parts, with the tensors of enum lb_weight [L*D]; `from` or `to` is NULL. In both
- * layouts the rows of a gate are together. The descriptors are there for the calls. What the
- * library says of a projection's bias is ignored. */
+/* Copies all parts, from or to the tensors of enum lb_weight [L*D]; `from` or `to` is NULL. In both
+ * layouts the rows of a gate are together. The library also describes each matrix and bias, which
+ * nobody reads. What it says of a projection's bias is ignored. */
 static enum lb_status copy_parts(const struct lb_cudnn_rnn *rnn, char *space,
                                  const void *const *const *from, void *const *const *to,
                                  struct lb_error *err)
