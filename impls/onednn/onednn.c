@@ -51,41 +51,43 @@ struct lb_shared_library lb_onednn_library = {
  * buffer of the harness, layer by layer. Primitives run one at a time, and share the workspace. */
 enum place { ELSEWHERE, WEIGHTS, GRADIENTS, RESERVE, WORKSPACE, PLACES };
 
-/* For each slot: its argument number; whether the backward primitive sets its format; whether that
- * primitive takes it, while forward takes all whose format it sets; of which tensor it is a copy or
- * the gradient; and its place. */
+/* The primitives that take a slot. Where both do, forward sets its format. */
+enum taker { FORWARD, BOTH, BACKWARD };
+
+/* For each slot: its argument number; who takes it; of which tensor it is a copy or the gradient;
+ * and its place. */
 static const struct {
     int arg;
-    bool of_backward, in_backward;
+    enum taker taker;
     enum lb_slot tensor;
     enum place place;
 } slots[LB_SLOT_COUNT] = {
-    [LB_X] = {DNNL_ARG_SRC_LAYER, false, true, LB_X, ELSEWHERE},
-    [LB_H0] = {DNNL_ARG_SRC_ITER, false, true, LB_H0, ELSEWHERE},
-    [LB_C0] = {DNNL_ARG_SRC_ITER_C, false, true, LB_C0, ELSEWHERE},
-    [LB_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, false, false, LB_W_IH, WEIGHTS},
-    [LB_W_HH] = {DNNL_ARG_WEIGHTS_ITER, false, false, LB_W_HH, WEIGHTS},
-    [LB_PEEPHOLE] = {DNNL_ARG_WEIGHTS_PEEPHOLE, false, true, LB_PEEPHOLE, WEIGHTS},
-    [LB_PROJECTION] = {DNNL_ARG_WEIGHTS_PROJECTION, false, false, LB_PROJECTION, WEIGHTS},
-    [LB_BIAS] = {DNNL_ARG_BIAS, false, true, LB_BIAS, WEIGHTS},
-    [LB_Y] = {DNNL_ARG_DST_LAYER, false, true, LB_Y, ELSEWHERE},
-    [LB_HN] = {DNNL_ARG_DST_ITER, false, true, LB_HN, ELSEWHERE},
-    [LB_CN] = {DNNL_ARG_DST_ITER_C, false, true, LB_CN, ELSEWHERE},
-    [LB_KEPT] = {DNNL_ARG_WORKSPACE, false, true, LB_KEPT, RESERVE},
-    [LB_SCRATCH] = {DNNL_ARG_SCRATCHPAD, false, false, LB_SCRATCH, WORKSPACE},
-    [LB_BACK_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, true, true, LB_W_IH, WEIGHTS},
-    [LB_BACK_W_HH] = {DNNL_ARG_WEIGHTS_ITER, true, true, LB_W_HH, WEIGHTS},
-    [LB_BACK_SCRATCH] = {DNNL_ARG_SCRATCHPAD, true, true, LB_SCRATCH, WORKSPACE},
-    [LB_DX] = {DNNL_ARG_DIFF_SRC_LAYER, true, true, LB_X, ELSEWHERE},
-    [LB_DH0] = {DNNL_ARG_DIFF_SRC_ITER, true, true, LB_H0, ELSEWHERE},
-    [LB_DC0] = {DNNL_ARG_DIFF_SRC_ITER_C, true, true, LB_C0, ELSEWHERE},
-    [LB_DW_IH] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, true, true, LB_W_IH, GRADIENTS},
-    [LB_DW_HH] = {DNNL_ARG_DIFF_WEIGHTS_ITER, true, true, LB_W_HH, GRADIENTS},
-    [LB_DBIAS] = {DNNL_ARG_DIFF_BIAS, true, true, LB_BIAS, GRADIENTS},
-    [LB_DPEEPHOLE] = {DNNL_ARG_DIFF_WEIGHTS_PEEPHOLE, true, true, LB_PEEPHOLE, GRADIENTS},
-    [LB_DY] = {DNNL_ARG_DIFF_DST_LAYER, true, true, LB_Y, ELSEWHERE},
-    [LB_DHN] = {DNNL_ARG_DIFF_DST_ITER, true, true, LB_HN, ELSEWHERE},
-    [LB_DCN] = {DNNL_ARG_DIFF_DST_ITER_C, true, true, LB_CN, ELSEWHERE},
+    [LB_X] = {DNNL_ARG_SRC_LAYER, BOTH, LB_X, ELSEWHERE},
+    [LB_H0] = {DNNL_ARG_SRC_ITER, BOTH, LB_H0, ELSEWHERE},
+    [LB_C0] = {DNNL_ARG_SRC_ITER_C, BOTH, LB_C0, ELSEWHERE},
+    [LB_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, FORWARD, LB_W_IH, WEIGHTS},
+    [LB_W_HH] = {DNNL_ARG_WEIGHTS_ITER, FORWARD, LB_W_HH, WEIGHTS},
+    [LB_PEEPHOLE] = {DNNL_ARG_WEIGHTS_PEEPHOLE, BOTH, LB_PEEPHOLE, WEIGHTS},
+    [LB_PROJECTION] = {DNNL_ARG_WEIGHTS_PROJECTION, FORWARD, LB_PROJECTION, WEIGHTS},
+    [LB_BIAS] = {DNNL_ARG_BIAS, BOTH, LB_BIAS, WEIGHTS},
+    [LB_Y] = {DNNL_ARG_DST_LAYER, BOTH, LB_Y, ELSEWHERE},
+    [LB_HN] = {DNNL_ARG_DST_ITER, BOTH, LB_HN, ELSEWHERE},
+    [LB_CN] = {DNNL_ARG_DST_ITER_C, BOTH, LB_CN, ELSEWHERE},
+    [LB_KEPT] = {DNNL_ARG_WORKSPACE, BOTH, LB_KEPT, RESERVE},
+    [LB_SCRATCH] = {DNNL_ARG_SCRATCHPAD, FORWARD, LB_SCRATCH, WORKSPACE},
+    [LB_BACK_W_IH] = {DNNL_ARG_WEIGHTS_LAYER, BACKWARD, LB_W_IH, WEIGHTS},
+    [LB_BACK_W_HH] = {DNNL_ARG_WEIGHTS_ITER, BACKWARD, LB_W_HH, WEIGHTS},
+    [LB_BACK_SCRATCH] = {DNNL_ARG_SCRATCHPAD, BACKWARD, LB_SCRATCH, WORKSPACE},
+    [LB_DX] = {DNNL_ARG_DIFF_SRC_LAYER, BACKWARD, LB_X, ELSEWHERE},
+    [LB_DH0] = {DNNL_ARG_DIFF_SRC_ITER, BACKWARD, LB_H0, ELSEWHERE},
+    [LB_DC0] = {DNNL_ARG_DIFF_SRC_ITER_C, BACKWARD, LB_C0, ELSEWHERE},
+    [LB_DW_IH] = {DNNL_ARG_DIFF_WEIGHTS_LAYER, BACKWARD, LB_W_IH, GRADIENTS},
+    [LB_DW_HH] = {DNNL_ARG_DIFF_WEIGHTS_ITER, BACKWARD, LB_W_HH, GRADIENTS},
+    [LB_DBIAS] = {DNNL_ARG_DIFF_BIAS, BACKWARD, LB_BIAS, GRADIENTS},
+    [LB_DPEEPHOLE] = {DNNL_ARG_DIFF_WEIGHTS_PEEPHOLE, BACKWARD, LB_PEEPHOLE, GRADIENTS},
+    [LB_DY] = {DNNL_ARG_DIFF_DST_LAYER, BACKWARD, LB_Y, ELSEWHERE},
+    [LB_DHN] = {DNNL_ARG_DIFF_DST_ITER, BACKWARD, LB_HN, ELSEWHERE},
+    [LB_DCN] = {DNNL_ARG_DIFF_DST_ITER_C, BACKWARD, LB_CN, ELSEWHERE},
 };
 
 /* The process's engine, opened for its first case and never closed. */
@@ -232,7 +234,8 @@ static enum lb_status create_descs(const struct lb_problem *p, const struct laye
 
 static const_dnnl_memory_desc_t desc_of(const struct layer *layer, enum lb_slot slot)
 {
-    dnnl_primitive_desc_t pd = slots[slot].of_backward ? layer->backward_pd : layer->forward_pd;
+    dnnl_primitive_desc_t pd =
+        slots[slot].taker == BACKWARD ? layer->backward_pd : layer->forward_pd;
     return pd ? lb_dnnl.dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, slots[slot].arg)
               : NULL;
 }
@@ -332,7 +335,7 @@ static enum lb_status run(const struct onednn *net, size_t l, bool backward, str
     dnnl_exec_arg_t args[LB_SLOT_COUNT];
     int count = 0;
     for (size_t i = 0; i < LB_SLOT_COUNT; i++)
-        if (layer->memory[i] && (backward ? slots[i].in_backward : !slots[i].of_backward))
+        if (layer->memory[i] && slots[i].taker != (backward ? FORWARD : BACKWARD))
             args[count++] = (dnnl_exec_arg_t){slots[i].arg, layer->memory[i]};
     return execute(backward ? layer->backward : layer->forward, net->stream, count, args, err);
 }
