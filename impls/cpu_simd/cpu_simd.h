@@ -51,8 +51,7 @@ struct lb_cpu_simd {
 
     /* In the harness's buffers; NULL where the pass needs none. Elements of pre, cells, c0, c, dc
      * and sums have sum_elem bytes, those of all other arrays elem. */
-    char *
-        pre; /* [panels, chunk, B, width] bias plus input GEMM; NULL: they are made in kept_gates */
+    char *pre;        /* [panels, chunk, B, width] bias plus input GEMM; NULL: in kept_gates */
     char *kept_gates; /* [L*D, panels, T, B, width], later gradients of a; NULL in infer */
     char *cells;      /* [L*D, T, B, H]; NULL in infer */
     char *lower;      /* [L-1, T, B, D*P] outputs of all layers but the last; infer: two of them */
@@ -229,7 +228,7 @@ static inline size_t lb_cpu_first_step(const struct lb_cpu_simd *s, size_t d, si
     return d == 0 ? 0 : lb_cpu_length(s, b) - 1;
 }
 
-/* A bias of zeros, for any panel. */
+/* Zeros in any type, for as many columns as a panel has. */
 static inline const void *lb_cpu_zeros(void)
 {
     static const double zeros[64] = {0};

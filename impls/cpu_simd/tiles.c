@@ -11,8 +11,6 @@ enum {
     DX_ROWS = 128               /* rows of input gradients that are computed at a time */
 };
 
-static const float zeros[16]; /* where sums start */
-
 static size_t most_rows(const struct lb_cpu_simd *s)
 {
     return lb_cpu_cover(s->B, s->teams);
@@ -223,7 +221,7 @@ static struct lb_tile_gemm gradient_gemm(const struct lb_cpu_layer_dir *ld, cons
     const struct lb_cpu_simd *s = ld->s;
     return (struct lb_tile_gemm){
         .terms = {{0}, {da, ld->w.back_hh, s->gates / LB_TILE_DEPTH}},
-        .start = zeros,
+        .start = lb_cpu_zeros(),
         .rows = rows,
         .group_rows = ld->group_rows,
         .pairs = s->group / 2,
@@ -341,7 +339,7 @@ static void multiply(const struct lb_cpu_simd *s, const struct factor *f, size_t
     float *dw = (float *)(void *)lb_cpu_sum_at(s, f->dw, row * s->width);
     s->kernels->tiles->gemm(&(struct lb_tile_gemm){
         .terms = {{.a = f->operand, .w = weights, .tiles = tiles}},
-        .start = add ? dw : zeros,
+        .start = add ? dw : lb_cpu_zeros(),
         .start_column = add ? s->simd_width : 0,
         .start_row = add ? s->width : 0,
         .rows = f->columns.to - f->columns.from,
@@ -462,7 +460,7 @@ void lb_cpu_tiles_inputs(const struct lb_cpu_call *call, size_t l, size_t thread
     size_t input = lb_cpu_input(s, l * s->D), count;
     for (size_t row = rows.from; row < rows.to; row += count) {
         struct lb_tile_pass pass = {
-            .gemm = {.start = zeros,
+            .gemm = {.start = lb_cpu_zeros(),
                      .group_rows = LB_TILE_ROWS,
                      .pairs = 2,
                      .panels_to = lb_cpu_cover(input, s->width)},

@@ -250,7 +250,8 @@ static enum lb_status create_memory(struct layer *layer, struct lb_error *err)
     return LB_OK;
 }
 
-/* Adds the scales of int8: that of x and h, and those of the gates of w_ih and w_hh, [4H]. */
+/* Adds the scales of int8: that of x and h, and those of the gates of w_ih and w_hh, [4H], which
+ * stay 1 where scales is NULL. */
 static enum lb_status set_scales(const struct lb_problem *p, dnnl_primitive_attr_t attr,
                                  const float *scales, struct lb_error *err)
 {
@@ -258,12 +259,15 @@ static enum lb_status set_scales(const struct lb_problem *p, dnnl_primitive_attr
     if (p->dtype != LB_INT8)
         return LB_OK;
     LB_CHECK(DNNL(dnnl_primitive_attr_set_rnn_data_qparams(attr, 127, 128)));
-    return DNNL(
-        dnnl_primitive_attr_set_rnn_weights_qparams(attr, 4 * p->hidden, GATES_AND_UNITS, scales));
+    if (scales)
+        LB_CHECK(DNNL(dnnl_primitive_attr_set_rnn_weights_qparams(attr, 4 * p->hidden,
+                                                                  GATES_AND_UNITS, scales)));
+    return LB_OK;
 }
 
 /* Builds the primitives of a layer: forward, and backward where the pass has it. c0 and cn and,
- * with bf16, all gradients are f32. scales: of int8. The caller destroys a half-built layer. */
+ * with bf16, all gradients are f32. scales: of int8, from prepare on. The caller destroys a
+ * half-built layer. */
 static enum lb_status create_layer(const struct lb_problem *problem, const float *scales,
                                    struct layer *layer, struct lb_error *err)
 {
@@ -406,12 +410,9 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
                                     const struct lb_exec_config *config, struct lb_error *err)
 {
     struct onednn *net = self;
-    enum lb_status st = LB_OK;
     const char *kernel = "unknown", *back = NULL;
-    float *scales = NULL;
-    const dnnl_version_t *version;
-    LB_TRY(lb_shared_library_load(&lb_onednn_library, err));
-    version = lb_dnnl.dnnl_version();
+    LB_CHECK(lb_shared_library_load(&lb_onednn_library, err));
+    const dnnl_version_t *version = lb_dnnl.dnnl_version();
     net->problem = *problem;
     net->L = (size_t)problem->layers;
     net->size = lb_dtype_size(problem->dtype);
@@ -421,19 +422,14 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     if (!net->layers)
         return lb_fail(err, LB_OOM, "out of memory");
     net->bf16 = lb_simd_kernels_best(LB_BF16);
-    LB_TRY(set_threads(config->threads, err));
+    LB_CHECK(set_threads(config->threads, err));
     if (!engine)
-        LB_TRY(DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0)));
-    LB_TRY(DNNL(dnnl_stream_create(&net->stream, engine, dnnl_stream_default_flags)));
-    scales = malloc((size_t)(4 * problem->hidden) * sizeof(*scales));
-    if (!scales)
-        LB_TRY(lb_fail(err, LB_OOM, "out of memory"));
-    for (int64_t g = 0; g < 4 * problem->hidden; g++)
-        scales[g] = 1; /* until prepare has the weights */
+        LB_CHECK(DNNL(dnnl_engine_create(&engine, dnnl_cpu, 0)));
+    LB_CHECK(DNNL(dnnl_stream_create(&net->stream, engine, dnnl_stream_default_flags)));
     for (int64_t l = 0; l < problem->layers; l++) {
         net->layers[l].input = lb_layer_input(problem, l);
         net->layers[l].last = l == problem->layers - 1;
-        LB_TRY(create_layer(problem, scales, &net->layers[l], err));
+        LB_CHECK(create_layer(problem, NULL, &net->layers[l], err));
     }
     lb_dnnl.dnnl_primitive_desc_query(net->layers[0].forward_pd, dnnl_query_impl_info_str, 0,
                                       &kernel);
@@ -443,18 +439,16 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     /* That kernel reads memory that nobody wrote (seen in 2.6.3); in training mode it does not. */
     if (problem->cell == LB_CELL_PROJECTION && problem->pass == LB_INFER &&
         strncmp(kernel, "ref", 3) == 0)
-        LB_TRY(lb_fail(err, LB_UNSUPPORTED,
+        return lb_fail(err, LB_UNSUPPORTED,
                        "cell projection: this CPU gets oneDNN's kernel %.20s, whose inference with "
                        "projection is wrong",
-                       kernel));
+                       kernel);
     snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
              back ? back : "",
              problem->dtype == LB_INT8 ? ", s8 weights per channel, u8 activations static" : "",
              config->threads, config->threads == 1 ? "" : "s");
-done:
-    free(scales);
-    return st;
+    return LB_OK;
 }
 
 /* Lays out what forward keeps for backward. */

@@ -175,8 +175,7 @@ static enum lb_status openblas_sizes(void *self, struct lb_sizes *sizes, struct 
 {
     struct openblas *blas = self;
     double gates = (double)blas->layer_dirs * (double)blas->gates;
-    double columns = (double)blas->problem.input + (double)blas->wide + (double)blas->H + 2;
-    if (gates * (double)blas->rows > 0x1p58 || gates * columns > 0x1p58)
+    if (gates * (double)blas->rows > 0x1p58)
         return lb_fail(err, LB_OOM, "%.3g gates of all layers: more than any memory", gates);
     sizes->weights = lb_packed_bytes(&blas->problem, blas->problem.dtype);
     sizes->gradients = lb_has_backward(&blas->problem) ? sizes->weights : 0;
