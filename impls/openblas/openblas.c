@@ -238,14 +238,6 @@ static enum lb_status openblas_prepare(void *self, const struct lb_buffers *buff
 #define VECTOR_CLONES
 #endif
 
-/* The functions of cell.inc. */
-struct cell {
-    void (*new_cells)(const void *gates, const void *c_before, void *c, size_t H);
-    void (*new_outputs)(const void *gates, const void *tanh_c, void *h, size_t H);
-    void (*backward)(void *gates, const void *c_before, const void *tanh_c, const void *dh,
-                     const void *dy, void *dc, size_t H);
-};
-
 #define real        float
 #define TYPED(name) name##_f32
 #include "impls/openblas/cell.inc"
@@ -257,10 +249,9 @@ struct cell {
 #undef real
 #undef TYPED
 
-static const struct cell *cell_of(const struct openblas *blas)
-{
-    return blas->problem.dtype == LB_F32 ? &cell_f32 : &cell_f64;
-}
+/* Calls a function of cell.inc in the problem's type. */
+#define CELL(blas, function, ...) \
+    ((blas)->problem.dtype == LB_F32 ? function##_f32(__VA_ARGS__) : function##_f64(__VA_ARGS__))
 
 /* Rows of `stride` elements. */
 struct matrix {
@@ -406,7 +397,7 @@ static size_t end_step(const struct layer_dir *ld, size_t b, bool last)
     return (ld->d == 0) == last ? length_of(ld->blas, b) - 1 : 0;
 }
 
-/* Copies the caller's initial states into the first slot of each row, and the last states back. */
+/* Copies the caller's initial cell states into the first slot of each row. */
 static void read_cells(const struct layer_dir *ld, const void *c0)
 {
     const struct openblas *blas = ld->blas;
@@ -415,6 +406,7 @@ static void read_cells(const struct layer_dir *ld, const void *c0)
                at(blas, c0, ld->state + b * blas->H), blas->H * blas->elem);
 }
 
+/* Copies each row's last states to the caller. */
 static void write_states(const struct layer_dir *ld, void *hn, void *cn)
 {
     const struct openblas *blas = ld->blas;
@@ -447,12 +439,12 @@ static void step_forward(const struct layer_dir *ld, size_t t)
         k->sigmoid(row, row, 2 * H);
         k->tanh(at(blas, row, 2 * H), at(blas, row, 2 * H), H);
         k->sigmoid(at(blas, row, 3 * H), at(blas, row, 3 * H), H);
-        cell_of(blas)->new_cells(row, at(blas, before, b * H), at(blas, after, b * H), H);
+        CELL(blas, new_cells, row, at(blas, before, b * H), at(blas, after, b * H), H);
     }
     k->tanh(after, blas->tanh_c, n * H);
     for (size_t b = 0; b < n; b++)
-        cell_of(blas)->new_outputs(at(blas, gates, b * blas->gates), at(blas, blas->tanh_c, b * H),
-                                   at(blas, y, b * blas->wide), H);
+        CELL(blas, new_outputs, at(blas, gates, b * blas->gates), at(blas, blas->tanh_c, b * H),
+             at(blas, y, b * blas->wide), H);
     for (size_t b = n; b < blas->B; b++)
         memset(at(blas, y, b * blas->wide), 0, H * blas->elem);
 }
@@ -493,10 +485,9 @@ static void step_backward(const struct layer_dir *ld, size_t t, const void *dhn,
            (n - going) * H * blas->elem);
     blas->kernels->tanh(cells_at(ld, t, AFTER), blas->tanh_c, n * H);
     for (size_t b = 0; b < n; b++)
-        cell_of(blas)->backward(at(blas, gates, b * blas->gates), at(blas, before, b * H),
-                                at(blas, blas->tanh_c, b * H), at(blas, blas->dh, b * H),
-                                at(blas, dy, (t * blas->B + b) * blas->wide),
-                                at(blas, blas->dc, b * H), H);
+        CELL(blas, backward, at(blas, gates, b * blas->gates), at(blas, before, b * H),
+             at(blas, blas->tanh_c, b * H), at(blas, blas->dh, b * H),
+             at(blas, dy, (t * blas->B + b) * blas->wide), at(blas, blas->dc, b * H), H);
     size_t first =
         both_active(blas, t, next_to(ld, t, BEFORE)); /* from there on, rows start here */
     memset(at(blas, gates, n * blas->gates), 0, (blas->B - n) * row_bytes);
