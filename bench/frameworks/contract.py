@@ -24,6 +24,7 @@ and its Session adds to what the class here gives it
 
 import contextlib
 import ctypes
+import functools
 import importlib.util
 import math
 import os
@@ -178,18 +179,19 @@ class Tensor:
             self.view = numpy.frombuffer(memory, numpy_type(self.dtype)).reshape(self.shape)
         return self.view
 
-    def copy_from_device(self, address, stream):
-        """Copies another buffer of the device to this one on the harness's stream, and waits for the end:
-        the buffer's owner may give its memory to work on a stream of its own as soon as this returns."""
-        driver = ctypes.CDLL("libcuda.so.1")
-        copy, wait = driver.cuMemcpyDtoDAsync_v2, driver.cuStreamSynchronize
-        copy.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_void_p]
-        wait.argtypes = [ctypes.c_void_p]
-        for name, call, *arguments in (("cuMemcpyDtoDAsync", copy, self.address, address, self.bytes, stream),
-                                       ("cuStreamSynchronize", wait, stream)):
-            status = call(*arguments)
-            if status:
-                raise RuntimeError(f"{name} answered {status}")
+
+@functools.cache
+def driver_function(name, arguments):
+    """A function of CUDA's driver with so many arguments of 64 bits. Looking it up takes 20 us, and calls are timed."""
+    function = getattr(ctypes.CDLL("libcuda.so.1"), name)
+    function.argtypes = [ctypes.c_uint64] * arguments
+    return function
+
+
+def call_driver(name, *arguments):
+    status = driver_function(name, len(arguments))(*arguments)
+    if status:
+        raise RuntimeError(f"{name} answered {status}")
 
 
 def addresses_at(table, count):
@@ -245,12 +247,15 @@ class Session:
 
     def write(self, tensors, values):
         """Copies results of a framework that allocates them itself. address_of(value), of an adapter,
-        says where a value lies on the device, once it is computed."""
+        says where a value lies on the device, once it is computed. Copies on the device end before this
+        returns: then the framework may give the values' memory to work on a stream of its own."""
         for tensor, value in zip(tensors, values):
             if tensor.device < 0:
                 numpy.copyto(tensor.numpy(), self.to_numpy(value))
             else:
-                tensor.copy_from_device(self.address_of(value), self.stream)
+                call_driver("cuMemcpyDtoDAsync_v2", tensor.address, self.address_of(value), tensor.bytes, self.stream)
+        if any(tensor.device >= 0 for tensor in tensors):
+            call_driver("cuStreamSynchronize", self.stream)
 
     def runs_on(self, device):
         """For describe(): the threads of a CPU, or how the GPU is used."""

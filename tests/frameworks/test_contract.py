@@ -25,21 +25,27 @@ class Driver:
 
 class TestContract(unittest.TestCase):
     def copy(self, driver):
-        tensor = contract.Tensor(0x1000, (3, 2, 5), "bf16", 0)
-        with mock.patch.object(ctypes, "CDLL", return_value=driver):
-            tensor.copy_from_device(0x2000, 7)
+        """Writes two results of the device, twice. Returns how often the driver was opened."""
+        session = contract.Session(None, 7)
+        session.address_of = lambda value: value
+        tensors = [contract.Tensor(0x1000, (3, 2, 5), "bf16", 0), contract.Tensor(0x1800, (2,), "f32", 0)]
+        contract.driver_function.cache_clear()
+        with mock.patch.object(ctypes, "CDLL", return_value=driver) as opened:
+            for _ in range(2):
+                session.write(tensors, [0x2000, 0x3000])
+        return opened.call_count
 
-    def test_a_copy_has_ended_before_its_source_may_be_reused(self):
+    def test_copies_have_ended_before_their_sources_may_be_reused(self):
         driver = Driver()
-        self.copy(driver)
-        self.assertEqual(driver.calls, [("cuMemcpyDtoDAsync_v2", 0x1000, 0x2000, 60, 7),
-                                        ("cuStreamSynchronize", 7)])
+        self.assertEqual(self.copy(driver), 2)  # once per function, as calls are timed
+        self.assertEqual(driver.calls, 2 * [("cuMemcpyDtoDAsync_v2", 0x1000, 0x2000, 60, 7),
+                                            ("cuMemcpyDtoDAsync_v2", 0x1800, 0x3000, 8, 7),
+                                            ("cuStreamSynchronize", 7)])
 
     def test_errors_of_the_driver_are_told(self):
-        for name in ("cuMemcpyDtoDAsync", "cuStreamSynchronize"):
-            fails = "cuMemcpyDtoDAsync_v2" if name == "cuMemcpyDtoDAsync" else name
+        for name in ("cuMemcpyDtoDAsync_v2", "cuStreamSynchronize"):
             with self.assertRaisesRegex(RuntimeError, f"{name} answered 700"):
-                self.copy(Driver(fails))
+                self.copy(Driver(name))
 
 
 if __name__ == "__main__":
