@@ -121,16 +121,14 @@ static void choose_baseline(struct lb_grouped_run *grouped, const char *name)
  */
 static void append_label(const char *label, char page[LB_PAGE_NAME_SIZE])
 {
-    size_t used = strlen(page);
-    char last = '_';
-    page[used++] = last;
-    for (; *label && used + 1 < LB_PAGE_NAME_SIZE; label++) {
+    char words[LB_LABEL_SIZE];
+    size_t used = 0;
+    for (; *label && used + 1 < sizeof(words); label++) {
         char c = isalnum((unsigned char)*label) ? (char)tolower((unsigned char)*label) : '-';
-        if (c != '-' || last != '-')
-            page[used++] = c;
-        last = c;
+        if (c != '-' || used == 0 || words[used - 1] != '-')
+            words[used++] = c;
     }
-    page[used] = '\0';
+    lb_append(page, LB_PAGE_NAME_SIZE, "_%.*s", (int)used, words);
 }
 
 /* The part of a picture's name that its rows determine: the text of the case without sizes T, B, I
