@@ -10,6 +10,7 @@
 #include <math.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,16 +90,16 @@ static void read_files(struct lb_process_reading *reading)
         closedir(folder);
 }
 
-static struct lb_process_setting *add_setting(struct lb_process_reading *reading, const char *name,
-                                              bool only_name)
+static void __attribute__((format(printf, 3, 4)))
+add_setting(struct lb_process_reading *reading, const char *name, const char *format, ...)
 {
     struct lb_process_setting *setting = &reading->settings[reading->setting_count++];
-    setting->only_name = only_name;
+    va_list values;
     snprintf(setting->name, sizeof(setting->name), "%s", name);
-    return setting;
+    va_start(values, format);
+    vsnprintf(setting->value, sizeof(setting->value), format, values);
+    va_end(values);
 }
-
-#define SET(setting, ...) snprintf((setting)->value, sizeof((setting)->value), __VA_ARGS__)
 
 /* The C library sets this flag of the kernel's own whenever it sets an action, so that one which
  * was put back as it was has it too. */
@@ -114,10 +115,9 @@ static void read_signals(struct lb_process_reading *reading)
         snprintf(name, sizeof(name), "signal %d", i);
         snprintf(handler, sizeof(handler), "another handler of signal %d", i);
         sigaction(i, NULL, &action);
-        SET(add_setting(reading, handler, true), "%" PRIxPTR " %x", (uintptr_t)action.sa_handler,
-            (unsigned)(action.sa_flags & ~RESTORER));
-        SET(add_setting(reading, name, false), "%s",
-            sigismember(&blocked, i) ? "blocked" : "unblocked");
+        add_setting(reading, handler, "%" PRIxPTR " %x", (uintptr_t)action.sa_handler,
+                    (unsigned)(action.sa_flags & ~RESTORER));
+        add_setting(reading, name, "%s", sigismember(&blocked, i) ? "blocked" : "unblocked");
     }
 }
 
@@ -133,7 +133,7 @@ static void read_limits(struct lb_process_reading *reading)
             continue;
         *end = '\0';
         snprintf(name, sizeof(name), "another limit on %.20s", line + 4);
-        SET(add_setting(reading, name, true), "%s", end + 1);
+        add_setting(reading, name, "%s", end + 1);
     }
     if (file)
         fclose(file);
@@ -150,20 +150,20 @@ void lb_process_read_settings(struct lb_process_reading *reading)
     CPU_ZERO(&affinity);
     sched_getaffinity(0, sizeof(affinity), &affinity);
     reading->setting_count = 0;
-    SET(add_setting(reading, "another CPU affinity", true), "%" PRIx64,
-        lb_hash_bytes(0, &affinity, sizeof(affinity)));
-    SET(add_setting(reading, "priority", false), "%d", getpriority(PRIO_PROCESS, 0));
-    SET(add_setting(reading, "scheduling policy", false), "%d", sched_getscheduler(0));
-    SET(add_setting(reading, "rounding", false), "%s",
-        rounding == FE_TONEAREST  ? "to nearest"
-        : rounding == FE_UPWARD   ? "upward"
-        : rounding == FE_DOWNWARD ? "downward"
-                                  : "towards zero");
-    SET(add_setting(reading, "flush-to-zero", false), "%s", flushes_to_zero() ? "on" : "off");
-    SET(add_setting(reading, "the working directory", false), "%s",
-        getcwd(folder, sizeof(folder)) ? folder : "?");
-    SET(add_setting(reading, "the locale", false), "%.400s", locale ? locale : "");
-    SET(add_setting(reading, "umask", false), "%03o", (unsigned)mask);
+    add_setting(reading, "another CPU affinity", "%" PRIx64,
+                lb_hash_bytes(0, &affinity, sizeof(affinity)));
+    add_setting(reading, "priority", "%d", getpriority(PRIO_PROCESS, 0));
+    add_setting(reading, "scheduling policy", "%d", sched_getscheduler(0));
+    add_setting(reading, "rounding", "%s",
+                rounding == FE_TONEAREST  ? "to nearest"
+                : rounding == FE_UPWARD   ? "upward"
+                : rounding == FE_DOWNWARD ? "downward"
+                                          : "towards zero");
+    add_setting(reading, "flush-to-zero", "%s", flushes_to_zero() ? "on" : "off");
+    add_setting(reading, "the working directory", "%s",
+                getcwd(folder, sizeof(folder)) ? folder : "?");
+    add_setting(reading, "the locale", "%.400s", locale ? locale : "");
+    add_setting(reading, "umask", "%03o", (unsigned)mask);
     read_signals(reading);
     read_limits(reading);
 }
@@ -228,7 +228,8 @@ void lb_leftovers_append(const struct lb_process_reading *before,
     for (size_t i = 0; i < after->setting_count; i++) {
         const struct lb_process_setting *was = &before->settings[i], *is = &after->settings[i];
         if (strcmp(was->value, is->value) != 0)
-            ADD(text, size, is->only_name ? "%s" : "%s %.40s", is->name, is->value);
+            ADD(text, size, strncmp(is->name, "another", 7) == 0 ? "%s" : "%s %.40s", is->name,
+                is->value);
     }
 }
 

@@ -14,9 +14,8 @@ struct lb_process_reading {
     double bytes;                      /* of memory that is in use */
     char files[LB_PROCESS_FILES][128]; /* what each descriptor is open for; "": closed */
     struct lb_process_setting {
-        char name[40], value[512];
-        bool only_name; /* a difference is said by the name alone */
-    } settings[192];    /* [setting_count] in the same order in each reading */
+        char name[40], value[512]; /* "another ..." says a difference without the value */
+    } settings[192];               /* [setting_count] in the same order in each reading */
     size_t setting_count;
 };
 
