@@ -11,7 +11,8 @@ import re
 import statistics
 import sys
 
-CASE = re.compile(r"T(\d+)_B(\d+)(?:_I(\d+))?_H(\d+)(?:_L(\d+))?(?:_D(\d+))?/(\w+)/(infer|forward|train)(/tf32)?(/graph)?$")
+CASE = re.compile(r"T(\d+)_B(\d+)(?:_I(\d+))?_H(\d+)(?:_L(\d+))?(?:_D(\d+))?/(b?f16|f32|f64)/"
+                  r"(infer|forward|train)(/tf32)?(/graph)?$")
 DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64"}
 WARM_UP, CALLS = 5, 30
 
@@ -39,6 +40,7 @@ def prepare(torch, match):
 def captured(torch, call):
     """The call as a graph that is replayed."""
     graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())  # which fills the call's tensors
     with torch.cuda.stream(stream):
         call()
     torch.cuda.synchronize()
@@ -63,6 +65,10 @@ def times_us(torch, call):
 
 
 def main(cases):
+    for name in cases:
+        if not CASE.match(name):
+            print(f"torch_events.py: {name}: a case is T_B_I_H/dtype/pass[/tf32][/graph]", file=sys.stderr)
+            return 2
     try:
         import torch
     except ImportError:

@@ -2,12 +2,14 @@
 
 import ctypes
 import os
+import subprocess
 import sys
 import unittest
 from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, os.path.join(HERE, "..", "..", "bench", "frameworks"))
+FRAMEWORKS = os.path.join(HERE, "..", "..", "bench", "frameworks")
+sys.path.insert(0, FRAMEWORKS)
 
 import contract  # pylint: disable=wrong-import-position
 
@@ -46,6 +48,12 @@ class TestContract(unittest.TestCase):
         for name in ("cuMemcpyDtoDAsync_v2", "cuStreamSynchronize"):
             with self.assertRaisesRegex(RuntimeError, f"{name} answered 700"):
                 self.copy(Driver(name))
+
+    def test_torch_events_names_a_case_that_is_none(self):
+        for name in ("T1_B1", "T1_B1_H8/int8/infer"):
+            done = subprocess.run([sys.executable, os.path.join(FRAMEWORKS, "torch_events.py"), name],
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr[:17 + len(name)]), (2, f"torch_events.py: {name}"))
 
 
 if __name__ == "__main__":
