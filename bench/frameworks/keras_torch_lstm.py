@@ -4,7 +4,7 @@ import os
 
 import keras_lstm
 import torch_lstm
-from contract import Absent, unpinned
+from contract import unpinned
 
 TITLE = "Keras on PyTorch"
 MODULES = ["torch", "keras", "numpy"]
@@ -14,18 +14,15 @@ supports = keras_lstm.refuse_f64
 
 def create(case, stream):
     os.environ["KERAS_BACKEND"] = "torch"
-    with unpinned():
-        import torch  # pylint: disable=import-outside-toplevel
-        import keras  # pylint: disable=import-outside-toplevel
-    if case.device == "cuda" and not torch.cuda.is_available():
-        raise Absent("this PyTorch sees no GPU")
-    return Session(torch, keras, case, stream)
+    return torch_lstm.create(case, stream, Session)
 
 
 class Session(torch_lstm.Session):
     """One case."""
 
-    def __init__(self, torch, keras, case, stream):
+    def __init__(self, torch, case, stream):
+        with unpinned():
+            import keras  # pylint: disable=import-outside-toplevel
         self.keras, self.mask = keras, None
         super().__init__(torch, case, stream)
 

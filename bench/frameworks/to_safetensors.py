@@ -130,8 +130,7 @@ def check_settings(name, kind, settings):
     if kind == "Bidirectional":
         if settings.get("merge_mode") != "concat":
             raise Problem(f"layer {name}: merge_mode is {settings.get('merge_mode')}, and only concat can be kept")
-        inner = settings["layer"]
-        return check_settings(name, inner["class_name"], inner["config"])
+        kind, settings = settings["layer"]["class_name"], settings["layer"]["config"]
     if kind not in ("LSTM", "CuDNNLSTM"):
         raise Problem(f"layer {name} is a {kind}")
     for key, standard in (("activation", "tanh"), ("recurrent_activation", "sigmoid"), ("go_backwards", False)):
@@ -139,7 +138,6 @@ def check_settings(name, kind, settings):
         value = value.get("config", value) if isinstance(value, dict) else value
         if value != standard:
             raise Problem(f"layer {name}: {key} is {value}, which the names of a state dict have no place for")
-    return None
 
 
 def order_of(cells, config, numbered, layer_names, chosen):

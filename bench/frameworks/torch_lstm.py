@@ -39,12 +39,13 @@ def supports(case):
                               f"minutes for more than {most} in pass {case.passes}")
 
 
-def create(case, stream):
+def create(case, stream, session=None):
+    """session: the class of the session, where it is not the one here."""
     with unpinned():
         import torch  # pylint: disable=import-outside-toplevel
     if case.device == "cuda" and not torch.cuda.is_available():
         raise Absent("this PyTorch sees no GPU")
-    return Session(torch, case, stream)
+    return (session or Session)(torch, case, stream)
 
 
 class Session(contract.Session):
