@@ -1,7 +1,8 @@
 # Lines over one size, one panel per set of constant sizes, with a dotted line for the lower bound. Where
 # lines is 0: a mark per case in one panel, a + at the lower bound, and a dashed line at the best rate or at
-# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the lower bound, and
-# instances, which are written beside the marks where x is their throughput. y is drawn in units of unit_size.
+# a speed-up of 1; empty lines in the data keep the marks apart. Data: x, y, its interval, case, y at the
+# lower bound, and instances, which are written beside the marks where x is their throughput. y is drawn in
+# units of unit_size.
 
 panel_width = lines ? 285 : 560
 panel_height = lines ? 190 : 300

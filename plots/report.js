@@ -51,9 +51,9 @@ function withUnit(kind, value) {
 }
 const ns = (value) => withUnit("time", value);
 const times = (value) => (value === null ? "–" : digits(value) + "×");
-const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
+const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 // "1 case has", "3 cases have"
-const pluralHas = (count, word) => `${plural(count, word)} ${count === 1 ? "has" : "have"}`;
+const pluralHas = (count, noun) => `${plural(count, noun)} ${count === 1 ? "has" : "have"}`;
 const least = (values) => values.reduce((a, b) => Math.min(a, b), Infinity);
 const most = (values) => values.reduce((a, b) => Math.max(a, b), -Infinity);
 function median(values) {
@@ -204,9 +204,9 @@ function change(changes) {
 // Returns the cases that pass the filters, with their speed-ups over the chosen baseline.
 function select() {
     const active = FACETS.filter((facet) => state[facet.key].size > 0);
-    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean);
-    const has = (c, word) => searchText(c).includes(word.includes("=") ? ` ${word} ` : word);
-    const shown = CASES.filter((c) => words.every((word) => has(c, word)) &&
+    const words = state.q.toLowerCase().split(/\s+/).filter(Boolean)
+        .map((one) => (one.includes("=") ? ` ${one} ` : one));  // T=1 is not to find T=16
+    const shown = CASES.filter((c) => words.every((one) => searchText(c).includes(one)) &&
         active.every((facet) => state[facet.key].has(facet.of(c))));
     const timed = shown.filter((c) => c.timed), series = SERIES.find((s) => s.name === state.base);
     for (const c of timed) {
