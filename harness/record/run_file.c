@@ -156,14 +156,20 @@ static enum lb_status open_locked(const char *folder, int flags, struct lb_run_f
 static enum lb_status check_unused(const struct lb_run_file *file, struct lb_error *err)
 {
     static const char start[] = "{\"kind\":\"header\"";
-    char head[1 << 16];
-    ssize_t n = pread(file->fd, head, sizeof(head), 0);
-    if (n < 0)
+    char *line = NULL;
+    size_t size = 0;
+    FILE *stream = fopen(file->path, "r");
+    if (!stream)
         return lb_fail(err, LB_IO, "%s: %s", file->path, strerror(errno));
-    size_t length = (size_t)n, common = length < sizeof(start) ? length : sizeof(start) - 1;
-    bool torn_header =
-        length < sizeof(head) && memcmp(head, start, common) == 0 && !memchr(head, '\n', length);
-    if (!torn_header)
+    ssize_t length = getline(&line, &size, stream);
+    bool unused = length < 0 && feof(stream);
+    if (length > 0 && line[length - 1] != '\n') {
+        size_t common = (size_t)length < sizeof(start) ? (size_t)length : sizeof(start) - 1;
+        unused = strncmp(line, start, common) == 0;
+    }
+    free(line);
+    fclose(stream);
+    if (!unused)
         return lb_fail(err, LB_INVALID,
                        "%s: this run exists already: resume it with --resume %.*s, or choose "
                        "another folder with --out",

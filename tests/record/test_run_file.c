@@ -137,12 +137,13 @@ TEST_WITH(torn_header_is_no_run, begin, end)
 {
     size_t size;
     write_run(false);
-    char *text = scratch_read(path, &size);
+    char *text = scratch_read(path, &size), long_header[100000];
     size_t header = strcspn(text, "\n");
-    for (size_t kept = 0; kept <= header; kept++) {
+    snprintf(long_header, sizeof(long_header), "{\"kind\":\"header\",\"seed\":\"%090000d", 0);
+    for (size_t kept = 0; kept <= header + 1; kept++) {
         struct lb_run_file file = {0};
         struct lb_run run;
-        spill(text, kept);
+        spill(kept <= header ? text : long_header, kept <= header ? kept : strlen(long_header));
         assert_int_equal(lb_run_read(path, &run, NULL), LB_INVALID);
         assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
         lb_run_close(&file);
