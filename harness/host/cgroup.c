@@ -47,6 +47,8 @@ static void find_group(const char *root, const struct version *version, char *gr
         snprintf(list, sizeof(list), ",%.*s,", (int)(to - from - 1), from + 1);
         if (strstr(list, word))
             snprintf(group, size, "%.*s", (int)strcspn(to + 1, "\n"), to + 1);
+        if (strcmp(group, "/") == 0) /* the mount itself */
+            group[0] = '\0';
     }
     if (file)
         fclose(file);

@@ -219,6 +219,8 @@ TEST_WITH(kills_for_memory_are_counted, scratch_setup, scratch_teardown)
         {"sys/fs/cgroup/job/memory.events", "oom 7\noom_kill 2\noom_group_kill 8\n", 5},
         {"sys/fs/cgroup/memory/slurm/job/memory.oom_control",
          "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n", 6},
+        {"sys/fs/cgroup/memory.events", "oom_kill 4\n", 10},
+        {"proc/self/cgroup", "0::/\n", 7},
     };
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         write_below("kills", steps[i].file, steps[i].text);
