@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
@@ -17,14 +18,12 @@ bool lb_cpu_list_read(const char *text, bool listed[LB_CPU_MAX])
     memset(listed, 0, LB_CPU_MAX * sizeof(*listed));
     for (const char *at = text;; at++) {
         char *end;
-        unsigned long first = strtoul(at, &end, 10), last = first;
-        if (*at < '0' || *at > '9')
+        if (!isdigit((unsigned char)*at))
             return false;
-        if (*end == '-') {
-            at = end + 1;
-            last = strtoul(at, &end, 10);
-        }
-        if (end == at || first > last)
+        unsigned long first = strtoul(at, &end, 10), last = first;
+        if (*end == '-' && isdigit((unsigned char)end[1]))
+            last = strtoul(end + 1, &end, 10);
+        if (first > last)
             return false;
         fits = fits && last < LB_CPU_MAX;
         for (unsigned long cpu = first; cpu <= last && cpu < LB_CPU_MAX; cpu++)

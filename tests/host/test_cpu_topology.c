@@ -217,6 +217,7 @@ TEST(a_process_is_bound_to_a_list)
     assert_true(before[0]);
     snprintf(first, sizeof(first), "%d", atoi(before));
     assert_true(lb_bind_cpus(first));
+    assert_false(lb_bind_cpus("0-+1") || lb_bind_cpus("0- 1") || lb_bind_cpus("0-"));
     lb_allowed_cpus(now);
     assert_string_equal(now, first);
     assert_true(lb_bind_cpus(before));
