@@ -150,7 +150,7 @@ static void list_known(bool words, char *list, size_t size)
     list[0] = '\0';
     for (int i = 0; i < known_count; i++)
         if (!words || known[i].matches[0])
-            lb_append(list, size, "%s%s", i > 0 ? ", " : "",
+            lb_append(list, size, "%s%s", list[0] ? ", " : "",
                       words ? known[i].matches : known[i].label);
 }
 
