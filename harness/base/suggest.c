@@ -22,26 +22,22 @@ static bool same_letter(char a, char b)
 }
 
 /* Optimal string alignment distance of a [m] and b [n], both at most MAX_LENGTH long.
- * rows[i % 3][j] is the distance between a's first i letters and b's first j letters. */
+ * d[i][j] is the distance between a's first i letters and b's first j letters. */
 static size_t edit_distance(const char *a, size_t m, const char *b, size_t n)
 {
-    size_t rows[3][MAX_LENGTH + 1];
-    for (size_t j = 0; j <= n; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= m; i++) {
-        size_t *now = rows[i % 3];
-        const size_t *before = rows[(i + 2) % 3], *twice_before = rows[(i + 1) % 3];
-        now[0] = i;
-        for (size_t j = 1; j <= n; j++) {
+    size_t d[MAX_LENGTH + 1][MAX_LENGTH + 1];
+    for (size_t i = 0; i <= m; i++)
+        for (size_t j = 0; j <= n; j++) {
+            d[i][j] = i + j;
+            if (i == 0 || j == 0)
+                continue;
             size_t cost = same_letter(a[i - 1], b[j - 1]) ? 0 : 1;
-            now[j] = least(before[j - 1] + cost, least(before[j], now[j - 1]) + 1);
-            bool swapped = i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
-                           same_letter(a[i - 2], b[j - 1]);
-            if (swapped)
-                now[j] = least(now[j], twice_before[j - 2] + 1);
+            d[i][j] = least(d[i - 1][j - 1] + cost, least(d[i - 1][j], d[i][j - 1]) + 1);
+            if (i > 1 && j > 1 && same_letter(a[i - 1], b[j - 2]) &&
+                same_letter(a[i - 2], b[j - 1]))
+                d[i][j] = least(d[i][j], d[i - 2][j - 2] + 1);
         }
-    }
-    return rows[m % 3][n];
+    return d[m][n];
 }
 
 bool lb_is_closer(const char *word, const char *name, size_t *distance)
