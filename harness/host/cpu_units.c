@@ -18,16 +18,13 @@ const char *lb_cpu_unit_name(enum lb_cpu_unit unit)
 
 enum { EAX, ECX, EDX };
 
-/* A bit of CPUID for features that not every compiler's __builtin_cpu_supports knows. */
+/* A bit of CPUID for features that not every compiler's __builtin_cpu_supports knows. All bits of a
+ * subleaf that the CPU lacks are 0. */
 static bool cpuid_bit(unsigned leaf, unsigned subleaf, int reg, int bit)
 {
-    unsigned a, b, c, d, most;
-    if ((unsigned)__get_cpuid_max(0, NULL) < leaf)
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(leaf, subleaf, &a, &b, &c, &d))
         return false;
-    __cpuid_count(leaf, 0, most, b, c, d);
-    if (subleaf > 0 && most < subleaf)
-        return false;
-    __cpuid_count(leaf, subleaf, a, b, c, d);
     return (reg == EAX ? a : reg == ECX ? c : d) >> bit & 1;
 }
 
