@@ -269,14 +269,17 @@ struct reader {
 
 size_t lb_run_find_environment(json_t *environments, json_t *environment)
 {
-    json_t *wanted = lb_environment_identity(environment);
-    size_t count = json_array_size(environments), number = 0;
-    for (bool found = false; !found && number < count; number += !found) {
-        json_t *other = lb_environment_identity(json_array_get(environments, number));
-        found = json_equal(wanted, other);
-        json_decref(other);
+    json_t *wanted = lb_environment_identity(environment), *other;
+    size_t number;
+    json_array_foreach(environments, number, other)
+    {
+        json_t *identity = lb_environment_identity(other);
+        bool found = json_equal(wanted, identity);
+        json_decref(identity);
+        if (found)
+            break;
     }
-    if (number == count)
+    if (number == json_array_size(environments))
         json_array_append(environments, environment);
     json_decref(wanted);
     return number;
