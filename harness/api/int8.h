@@ -25,11 +25,11 @@
 extern "C" {
 #endif
 
-/* round(v factor) as above. */
+/* round(v factor) as above; -127 of NaN. */
 static inline int8_t lb_int8_round(float v, float factor)
 {
     float rounded = rintf(v * factor);
-    return (int8_t)(rounded > 127 ? 127 : rounded < -127 ? -127 : rounded);
+    return (int8_t)(rounded > 127 ? 127 : rounded > -127 ? rounded : -127);
 }
 
 /* 127 / most, the factor that takes values up to `most` to +-127; 0 where all values are 0. */

@@ -725,7 +725,7 @@ static void gather_rows(const struct lb_reference *reference, int set,
 }
 
 /* The largest difference of these rows and the evaluation's in the classes of the set, relative to
- * values above 1: a c that is kept for many steps. */
+ * values above 1, as of a c that is kept for many steps; NaN where a result is. */
 static double largest_difference(const struct lb_reference *reference, int set,
                                  const struct lb_results *results,
                                  const struct lb_results *evaluated, enum lb_tensor tensor,
@@ -737,7 +737,7 @@ static double largest_difference(const struct lb_reference *reference, int set,
     double largest = 0;
     lb_tensor_shape(p, tensor, &steps, &width);
     gather_rows(reference, set, results, tensor, scratch);
-    for (size_t i = 0; i < steps * R * width; i++) {
+    for (size_t i = 0; i < steps * R * width && !isnan(largest); i++) {
         double off = fabs(scratch[i] - (double)own[i]) / fmax(1, fabs((double)own[i]));
         if (reference->counts[(size_t)set * R + i / width % R] > 0 && !(off <= largest))
             largest = off;

@@ -470,7 +470,7 @@ static double usual_ratio(const struct lb_oracle *net)
 static void judge_precision(const struct lb_oracle *net, const struct group_errors groups[2],
                             struct lb_check *check)
 {
-    for (int g = 0; g < 2; g++) {
+    for (int g = 0; g < 2 && !isnan(check->error_ratio); g++) {
         double ratio = sqrt(groups[g].result / groups[g].rounded);
         double usual = usual_ratio(net) * widening(groups[g].count, shared_steps(net)) *
                        widening_of_cell(&net->problem);

@@ -107,8 +107,9 @@ static float *copy_of(const void *values, size_t count)
     return memcpy(copy, values, count * sizeof(*copy));
 }
 
-/* Whether y and hn are rounded as the h of the next step is, in whole 127ths. */
-static bool rounds_results;
+/* Whether y and hn are rounded as the h of the next step is, in whole 127ths; and whether the first
+ * element of y stays unwritten. */
+static bool rounds_results, leaves_nan;
 
 static void round_results(const struct lb_results *results)
 {
@@ -144,6 +145,8 @@ static void run_with(const struct lb_impl *impl, void (*mistake)(struct network 
     assert_int_equal(trial_run(impl, &p, &config, &inputs, &results, NULL), LB_OK);
     if (rounds_results)
         round_results(&results);
+    if (leaves_nan)
+        *(float *)results.at[LB_Y] = NAN;
     lb_reference_check(reference, 0, &results, false, check);
     assert_int_equal(lb_reference_scheme_error(reference, 0, &results, error, NULL), LB_OK);
     free(n.w_ih);
@@ -178,6 +181,17 @@ TEST(results_in_whole_steps_have_a_bound_of_their_own)
     run_with(&lb_impl_cpu_ref, weights_of_six_bits, &check, &error);
     assert_false(check.right);
     rounds_results = false;
+}
+
+TEST(one_nan_makes_the_error_of_the_scheme_nan)
+{
+    struct lb_check check;
+    double error;
+    assert_int_equal(lb_int8_round(NAN, 127), -127);
+    leaves_nan = true;
+    run_with(&lb_impl_cpu_ref, none, &check, &error);
+    assert_true(isnan(error) && !check.right);
+    leaves_nan = false;
 }
 
 TEST(wrong_quantisations_are_beyond_the_bound)

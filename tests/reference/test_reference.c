@@ -154,6 +154,7 @@ TEST(nan_and_infinity_in_any_tensor_are_found)
             assert_false(check.right);
             assert_non_null(strstr(check.reason, i & 1 ? "NaN" : "infinite"));
             assert_true(isnan(check.err_max_abs) && isnan(check.err_norm));
+            assert_true(isnan(check.error_ratio));
             set(&f, tensor->at, at, kept);
         }
         close_fixture(&f);
