@@ -20,7 +20,7 @@ static enum lb_status count_needed(struct lb_case_plan *plan, struct lb_error *e
     const struct lb_problem *problem = &plan->problem, *whole = &plan->whole;
     struct lb_counts n;
     double size = (double)lb_dtype_size(problem->dtype), inputs = 0, outputs = 0, kept = 0;
-    LB_CHECK(lb_problem_counts(whole, &n, err)); /* LB_INVALID: it is too large to be counted */
+    LB_CHECK(lb_problem_counts(whole, &n, err)); /* its sizes may be too large to be counted */
     LB_CHECK(lb_problem_counts(problem, &n, err));
     for (enum lb_tensor t = LB_X; t < LB_TENSOR_COUNT; t++)
         *(t < LB_Y ? &inputs : &outputs) += (double)lb_tensor_elements(problem, t);

@@ -39,13 +39,13 @@ struct lb_registry {
 };
 
 /* Fills the registry from the table. LB_INVALID when a row violates the contract (name, abi,
- * missing slot); LB_OOM. */
+ * missing slot). */
 enum lb_status lb_registry_create(const struct lb_registration *table, struct lb_registry *out,
                                   struct lb_error *err);
 void lb_registry_destroy(struct lb_registry *registry); /* accepts a zeroed one */
 
-/* Adds a copy of the entry, strings included; impl may be NULL. LB_INVALID when the name is taken;
- * LB_OOM. */
+/* Adds a copy of the entry, strings included; impl may be NULL. LB_INVALID when the name is
+ * taken. */
 enum lb_status lb_registry_add(struct lb_registry *registry, const struct lb_impl_entry *impl_entry,
                                struct lb_error *err);
 
