@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/given_files.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "device/weight_packing.h"
@@ -245,6 +245,7 @@ static enum lb_status draw_expected(const struct lb_problem *problem, uint64_t s
     expected->problem.batch = (int64_t)rows;
     expected->problem.pass = lb_has_backward(problem) ? LB_TRAIN : LB_INFER;
     expected->seed = seed;
+    expected->given = lb_given_files_version();
     expected->rows = rows;
     LB_TRY(make_arrays(expected, err));
     LB_TRY(draw_weights(expected, err));
@@ -359,7 +360,8 @@ static bool serves(const struct lb_expected *expected, const struct lb_problem *
     b.problem.batch = a.problem.batch;
     b.problem.pass = a.problem.pass;
     return expected->net.carried_every == carried_every && expected->seed == seed &&
-           expected->rows == rows && lb_case_same_problem(&a, &b) &&
+           expected->given == lb_given_files_version() && expected->rows == rows &&
+           lb_case_same_problem(&a, &b) &&
            lb_has_backward(&expected->problem) >= lb_has_backward(p);
 }
 

@@ -31,7 +31,8 @@ void lb_reference_cache_clear(struct lb_reference_cache *cache);
  * matters only by whether it has a backward. References of one cache that are open at once have the
  * same batch size where they are of the same problem. carried_every: steps per call of a stream
  * whose calls make up the problem: after as many, the oracle rounds h and c to the dtype, as the
- * tensors that carry them do; 0: it is no stream. LB_OOM. */
+ * tensors that carry them do; 0: it is no stream. LB_OOM; where files of weights
+ * or inputs are given that cannot serve, LB_INVALID, LB_UNSUPPORTED or LB_IO. */
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
                                  size_t carried_every, uint64_t seed, bool with_oracle,
                                  struct lb_reference **out, struct lb_error *err);
@@ -44,7 +45,8 @@ const struct lb_inputs *lb_reference_inputs(const struct lb_reference *reference
 /* Whether the lengths are still those that were drawn. */
 bool lb_reference_lengths_intact(const struct lb_reference *reference);
 
-/* An upper bound of the host bytes that open and check take, known before anything is allocated. */
+/* An upper bound of the host bytes that open and check take, known before anything is allocated.
+ * 0 where lb_problem_counts fails. */
 double lb_reference_bytes(const struct lb_problem *problem);
 
 /* Compares every element of every tensor that the results of an input set hold. by_operation: with
@@ -71,6 +73,7 @@ enum lb_status lb_reference_scheme_error(const struct lb_reference *reference, i
 struct lb_expected {
     struct lb_problem problem; /* batch is rows; the pass is infer or train */
     uint64_t seed;
+    unsigned given;   /* lb_given_files_version() when they were drawn */
     size_t rows;      /* R distinct rows (classes) */
     int32_t *lengths; /* [R] descending, of the first LB_INPUT_SETS all T; NULL when not ragged */
 

@@ -49,6 +49,23 @@ TEST(set_0_is_the_file)
     }
 }
 
+TEST(results_of_a_file_are_not_found_without_it)
+{
+    struct lb_reference_cache cache = {.max_bytes = SIZE_MAX};
+    struct lb_problem problem = trial_problem("T5_B300_I3_H16/f64/infer");
+    struct lb_reference *reference;
+    struct lb_given_files none = {0}, given = {.inputs = scratch_path("x.npy")};
+    for (int i = 0; i < 2; i++) {
+        lb_give_files(i == 0 ? &given : &none);
+        assert_int_equal(lb_reference_open(&cache, &problem, 0, 1, true, &reference, NULL), LB_OK);
+        bool same = memcmp(lb_reference_inputs(reference, 0)->at[LB_X], x, sizeof(x)) == 0;
+        assert_true(same == (i == 0));
+        lb_reference_close(reference);
+    }
+    lb_give_files(&given);
+    lb_reference_cache_clear(&cache);
+}
+
 TEST(values_are_rounded_to_the_dtype)
 {
     struct lb_reference *reference;
