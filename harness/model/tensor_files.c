@@ -18,7 +18,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8, MOST_LAYERS = 1024 };
+enum { AXES = 3, VERSION_AT = 6, LENGTH_AT = 8 };
 
 /* The bytes of a file, and what its header says. */
 struct source {
@@ -380,7 +380,7 @@ static enum lb_status find_sizes(struct source *source, struct lb_weights_file *
     do {
         tensor_name(source, LB_W_IH, ++file->layers, 0, name, sizeof(name));
         LB_CHECK(find_tensor(source, name, &next, err));
-    } while (next.data && file->layers < MOST_LAYERS);
+    } while (next.data);
     return LB_OK;
 }
 
