@@ -367,16 +367,17 @@ __device__ inline float4 bias_of(const lb_fused_forward_args &a, const block_pla
 }
 
 /* Waits for the pre-activations, and adds the bias where registers hold it: before the barrier,
- * because the time from the barrier to the sending of h is critical. */
+ * because the time from the barrier to the sending of h is critical. A thread without an n-th cell
+ * adds it too, to a number that nobody uses: a branch around the sum changes how all of the kernel
+ * is scheduled. */
 template <class Math, class Tile>
 __device__ inline void take_pre(forward_thread<Math, Tile> &t, const forward_shared<Math, Tile> &s)
 {
     lb_ptx::copy_async_wait<0>();
     for (int n = 0; n < Tile::cells_thread; n++) {
         int at = threadIdx.x + n * Tile::threads;
-        if (at >= Tile::cells)
-            break;
-        t.pre[n] = s.pre[at];
+        if (at < Tile::cells)
+            t.pre[n] = s.pre[at];
         if (Tile::roomy)
             add(t.pre[n], t.bias[n]);
     }
