@@ -151,7 +151,7 @@ struct device_layer {
         forward.seq_len = forward.to = l.seq_len, forward.batch = l.batch;
         forward.hidden = l.hidden, forward.directions = 1;
         backward.gates = pre, backward.cells = kept, backward.c0 = also, backward.dy = y;
-        backward.dhn = in, backward.dcn = also,
+        backward.dhn = in, backward.dcn = also;
         backward.dgates = upload(std::vector<half>(4 * cells));
         backward.dh0 = out, backward.dc0 = more, backward.carry = carry;
         backward.scratch = scratch, backward.fault = fault;

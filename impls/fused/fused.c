@@ -181,18 +181,19 @@ static enum lb_status fused_create(void *state, const struct lb_problem *problem
     struct lb_fused *self = state;
     const struct lb_device_info *device = lb_device_known(NULL);
     const char *variant = variant_of(config);
-    int passes = lb_has_backward(problem) ? 2 : 1;
     bool present = device && !device->modelled;
     struct lb_fused_view view;
     struct lb_problem timed = *problem; /* what is chosen and tuned for */
     if (config->forward_only)
         timed.pass = LB_FORWARD;
+    const int passes = lb_has_backward(problem) ? 2 : 1;
+    const int timed_passes = lb_has_backward(&timed) ? 2 : 1;
     self->net = lb_gpu_network_make(problem, config, 1, carve);
     self->net.canonical = false;
     LB_CHECK(lb_fused_choose(&timed, device, variant, &self->choice, err));
     LB_CHECK(lb_fused_view_make(&timed, device, &view, err));
     view.graph = config->graph;
-    for (int pass = 0; present && pass < (lb_has_backward(&timed) ? 2 : 1); pass++)
+    for (int pass = 0; present && pass < timed_passes; pass++)
         LB_CHECK(use_tuned(self, &view, variant, pass == 1, err));
     for (int pass = 0; present && pass < passes; pass++)
         LB_CHECK(ready_best(self, &view, variant, pass == 1, err));

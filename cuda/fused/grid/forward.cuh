@@ -122,8 +122,8 @@ template <class Math, class Tile> struct window_of_h {
     {
     }
 
-    /* Turns to packets `first` to first + Tile::window - 1 of this warp, of the state before
-     * the launch's first step, which is not read from the exchange. */
+    /* Turns to packets `first` to first + Tile::window - 1 of this warp, of the state before the
+     * launch's first step, which is not read from the exchange. */
     __device__ inline void begin(const lb_fused_forward_args &a, int chunk, int first_packet)
     {
         first = first_packet;
@@ -278,8 +278,8 @@ multiply_packet(const forward_thread<Math, Tile> &t, const window_of_h<Math, Til
     }
 }
 
-/* Computes a warp's part of the sums, and requests the next chunk's first window if next.early,
- * into the registers of packets that have been multiplied. No test of a packet may follow
+/* Computes a warp's part of the sums. With next.early it also requests the next chunk's first
+ * window, into the registers of packets that have been multiplied. No test of a packet may follow
  * such a request, because the compiler makes it wait for all loads under way. False when a wait
  * gave up. */
 template <class Math, class Tile>
@@ -406,9 +406,9 @@ __device__ inline void prepare_cells(const lb_fused_forward_args &a, forward_thr
     }
 }
 
-/* Whether h of a cell is sent after a step. Columns without a batch row are not, nor the sequence's
- * last step, nor in 2-byte types odd units, which the even unit's lane sends. Units
- * that are padding are sent, because packets are read whole. */
+/* Whether a thread sends h of a cell after a step. Nobody sends h of a column without a batch row
+ * or of the sequence's last step. In 2-byte types the lane of an even unit sends h of the odd unit
+ * after it too. Units that are padding are sent, because packets are read whole. */
 template <class Math, class Tile>
 __device__ inline bool is_sent(const lb_fused_forward_args &a, const forward_thread<Math, Tile> &t,
                                const cell_place &c, int step, int chunk)
@@ -542,8 +542,8 @@ __device__ inline void load_state(const lb_fused_forward_args &a, const block_pl
     }
 }
 
-/* Stores c for the next launch. Other threads store it than computed it, which saves
- * registers but needs a barrier. */
+/* Stores c for the next launch. The threads that store c are not those that computed it, which
+ * saves registers and needs a barrier. */
 template <class Math, class Tile>
 __device__ inline void store_carry(const lb_fused_forward_args &a, const block_place &p,
                                    const forward_shared<Math, Tile> &s)
@@ -582,8 +582,8 @@ __device__ inline void begin(const lb_fused_forward_args &a, forward_thread<Math
 /* Computes one chunk of one step: the matrix product with h, which it waits for, then the cells. It
  * sends the new h before it stores anything else. Parts are written before the barrier and read
  * after it, in two buffers in turn. False, for the whole block, when a wait gave up. That is tested
- * last, to not delay the cells: such a block sends one wrong h. The fault
- * record makes the call fail. */
+ * last, so that the test does not delay the cells; such a block has then sent one wrong h, and the
+ * fault record makes the call fail. */
 template <class Math, class Tile>
 __device__ inline bool forward_step(const lb_fused_forward_args &a, forward_thread<Math, Tile> &t,
                                     const forward_shared<Math, Tile> &s, window_of_h<Math, Tile> &h,
@@ -633,9 +633,9 @@ template <class Math, class Tile> __device__ inline void forward_run(const lb_fu
  *   grid (ceil(H / units), groups, directions), block (32 * warps); all blocks must be resident.
  *   Dynamic shared memory: lb_grid_shared.
  *   Cost per step, block and chunk: 8 * H * units * columns flops; it reads H * columns values of h
- *   through the L2 cache, and it writes 16 * cells * warps bytes of partial sums to
- *   shared memory and reads them. Per cell it reads 16 bytes of global memory and writes 2 or 4,
- *   with `cells` 20 more.
+ *   through the L2 cache, and it writes 16 * cells * warps bytes of partial sums to shared memory
+ *   and reads them. Per cell it reads 16 bytes of global memory and writes 2 or 4, with `cells` 20
+ *   more.
  * Where shared memory is too small for one chunk, its body is empty. */
 template <class Math, class Tile>
 __global__ void __launch_bounds__(Tile::threads, 1)
