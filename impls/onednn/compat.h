@@ -32,6 +32,7 @@ typedef dnnl_memory_desc_t lb_memory_desc;
 #define LB_DNNL_FUNCTIONS(X)                       \
     LB_DNNL_FUNCTIONS_OF_VERSION(X)                \
     X(dnnl_engine_create)                          \
+    X(dnnl_get_effective_cpu_isa)                  \
     X(dnnl_memory_create)                          \
     X(dnnl_memory_desc_get_size)                   \
     X(dnnl_memory_destroy)                         \

@@ -406,12 +406,24 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     return LB_OK;
 }
 
+/* Whether int8 adds pairs of products in 16 bits, as the library does on x86 without VNNI. x and h
+ * of 8 bits overflow there; its guide has 7 ("Nuances of int8 Computations"). */
+static bool int8_overflows(void)
+{
+    const unsigned isa = lb_dnnl.dnnl_get_effective_cpu_isa(); /* a set of bits; 0 is not x86 */
+    return isa != 0 && (isa & dnnl_cpu_isa_avx512_core_vnni) != dnnl_cpu_isa_avx512_core_vnni &&
+           (isa & dnnl_cpu_isa_avx2_vnni) != dnnl_cpu_isa_avx2_vnni;
+}
+
 static enum lb_status onednn_create(void *self, const struct lb_problem *problem,
                                     const struct lb_exec_config *config, struct lb_error *err)
 {
     struct onednn *net = self;
     const char *kernel = "unknown", *back = NULL;
     LB_CHECK(lb_shared_library_load(&lb_onednn_library, err));
+    if (problem->dtype == LB_INT8 && int8_overflows())
+        return lb_fail(err, LB_UNSUPPORTED,
+                       "dtype int8: without VNNI oneDNN adds products in 16 bits, which overflow");
     const dnnl_version_t *version = lb_dnnl.dnnl_version();
     net->problem = *problem;
     net->L = (size_t)problem->layers;
