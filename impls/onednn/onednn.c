@@ -406,13 +406,15 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     return LB_OK;
 }
 
-/* Whether int8 adds pairs of products in 16 bits, as the library does on x86 without VNNI. x and h
- * of 8 bits overflow there; its guide has 7 ("Nuances of int8 Computations"). */
-static bool int8_overflows(void)
+/* Whether a kernel adds pairs of products of int8 in 16 bits, as the library does on x86 without
+ * VNNI, and the kernel brgemm:avx2 (seen in 3.7.2) with AVX-VNNI too. x and h of 8 bits overflow
+ * there; its guide has 7 ("Nuances of int8 Computations"). */
+static bool int8_overflows(const char *kernel)
 {
     const unsigned isa = lb_dnnl.dnnl_get_effective_cpu_isa(); /* a set of bits; 0 is not x86 */
-    return isa != 0 && (isa & dnnl_cpu_isa_avx512_core_vnni) != dnnl_cpu_isa_avx512_core_vnni &&
-           (isa & dnnl_cpu_isa_avx2_vnni) != dnnl_cpu_isa_avx2_vnni;
+    bool vnni = isa == 0 || (isa & dnnl_cpu_isa_avx2_vnni) == dnnl_cpu_isa_avx2_vnni ||
+                (isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
+    return !vnni || strcmp(kernel, "brgemm:avx2") == 0;
 }
 
 static enum lb_status onednn_create(void *self, const struct lb_problem *problem,
@@ -421,9 +423,6 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     struct onednn *net = self;
     const char *kernel = "unknown", *back = NULL;
     LB_CHECK(lb_shared_library_load(&lb_onednn_library, err));
-    if (problem->dtype == LB_INT8 && int8_overflows())
-        return lb_fail(err, LB_UNSUPPORTED,
-                       "dtype int8: without VNNI oneDNN adds products in 16 bits, which overflow");
     const dnnl_version_t *version = lb_dnnl.dnnl_version();
     net->problem = *problem;
     net->L = (size_t)problem->layers;
@@ -448,6 +447,11 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     if (net->layers[0].backward_pd)
         lb_dnnl.dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0,
                                           &back);
+    if (problem->dtype == LB_INT8 && int8_overflows(kernel))
+        return lb_fail(err, LB_UNSUPPORTED,
+                       "dtype int8: this CPU gets oneDNN's kernel %.20s, which adds products in 16 "
+                       "bits, where they overflow",
+                       kernel);
     /* That kernel reads memory that nobody wrote (seen in 2.6.3); in training mode it does not. */
     if (problem->cell == LB_CELL_PROJECTION && problem->pass == LB_INFER &&
         strncmp(kernel, "ref", 3) == 0)
