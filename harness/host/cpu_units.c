@@ -9,8 +9,8 @@
 
 const char *lb_cpu_unit_name(enum lb_cpu_unit unit)
 {
-    static const char *const names[LB_CPU_UNIT_COUNT] = {"plain", "avx2", "avx512", "avx512bf16",
-                                                         "amx"};
+    static const char *const names[LB_CPU_UNIT_COUNT] = {"plain",  "avx2",       "avxvnni",
+                                                         "avx512", "avx512bf16", "amx"};
     return names[unit];
 }
 
@@ -53,15 +53,20 @@ static bool has_amx(enum lb_dtype dtype)
            syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0;
 }
 
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           cpuid_bit(1, 0, ECX, 29);
+}
+
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
 {
     switch (unit) {
     case LB_CPU_AMX: return has_amx(dtype);
     case LB_CPU_AVX512BF16: return dtype == LB_BF16 && has_avx512() && cpuid_bit(7, 1, EAX, 5);
     case LB_CPU_AVX512: return has_avx512() && (dtype != LB_INT8 || cpuid_bit(7, 0, ECX, 11));
-    case LB_CPU_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               cpuid_bit(1, 0, ECX, 29);
+    case LB_CPU_AVXVNNI: return dtype == LB_INT8 && has_avx2() && cpuid_bit(7, 1, EAX, 4);
+    case LB_CPU_AVX2: return has_avx2();
     default: return true;
     }
 }

@@ -7,8 +7,9 @@
 #include "api/dtype.h"
 
 enum lb_cpu_unit {
-    LB_CPU_PLAIN, /* what every CPU of this architecture has */
-    LB_CPU_AVX2,  /* with FMA and F16C */
+    LB_CPU_PLAIN,   /* what every CPU of this architecture has */
+    LB_CPU_AVX2,    /* with FMA and F16C */
+    LB_CPU_AVXVNNI, /* that and AVX-VNNI, for int8 */
     LB_CPU_AVX512,
     LB_CPU_AVX512BF16,
     LB_CPU_AMX,
@@ -17,8 +18,8 @@ enum lb_cpu_unit {
 
 const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
 
-/* Whether this CPU has the unit, and, for AVX512-BF16 and AMX, whether the unit takes the dtype;
- * for int8, AVX-512 needs AVX512-VNNI. Asks Linux to let the process use AMX. */
+/* Whether this CPU has the unit, and, for AVX-VNNI, AVX512-BF16 and AMX, whether the unit takes
+ * the dtype; for int8, AVX-512 needs AVX512-VNNI. Asks Linux to let the process use AMX. */
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
 /* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first,

@@ -422,7 +422,7 @@ enum lb_status lb_device_model(const char *name, struct lb_device_info *info, st
 
 void lb_machine_here(const struct lb_cpu_topology *topology, bool usual, struct lb_machine *machine)
 {
-    static const double f32_flops[LB_CPU_UNIT_COUNT] = {8, 32, 64, 64, 64};
+    static const double f32_flops[LB_CPU_UNIT_COUNT] = {8, 32, 32, 64, 64, 64};
     const double sizes[] = {(double)sysconf(_SC_LEVEL1_DCACHE_SIZE),
                             (double)sysconf(_SC_LEVEL2_CACHE_SIZE),
                             topology->domain_bytes > 0 ? topology->domain_bytes
@@ -450,7 +450,7 @@ void lb_machine_here(const struct lb_cpu_topology *topology, bool usual, struct 
         double flops = f32_flops[m.units[d]] / (d == LB_F64 ? 2 : 1);
         if (m.units[d] == LB_CPU_AVX512BF16)
             flops *= 2;
-        if (d == LB_INT8 && m.units[d] == LB_CPU_AVX512)
+        if (d == LB_INT8 && (m.units[d] == LB_CPU_AVXVNNI || m.units[d] == LB_CPU_AVX512))
             flops *= 4;
         double tiles = d == LB_INT8 ? 2048 : 1024;
         m.flops_clock[d] = !usual ? 0 : m.units[d] == LB_CPU_AMX ? tiles : flops;
