@@ -197,9 +197,12 @@ static const struct setting {
 /* value: a number, true, a text, or an array of texts. */
 static void add_flag(FILE *out, const struct setting *setting, const json_t *value)
 {
+    bool unusual = json_is_number(value) && json_number_value(value) != setting->usual;
     if (json_is_true(value))
         fprintf(out, " %s", setting->flag);
-    else if (json_is_number(value) && json_number_value(value) != setting->usual)
+    else if (unusual && json_is_integer(value)) /* a seed has more digits than a double keeps */
+        fprintf(out, " %s%lld", setting->flag, (long long)json_integer_value(value));
+    else if (unusual)
         fprintf(out, " %s%.17g", setting->flag, json_number_value(value));
     if (json_is_string(value)) {
         size_t size = 4 * json_string_length(value) + 4;
@@ -239,9 +242,10 @@ static json_t *repeat_json(const json_t *header)
 static json_t *run_json(const struct page *page)
 {
     const struct lb_run *run = page->grouped->run;
-    const json_t *header = run->header;
+    const json_t *header = run->header, *seed = json_object_get(header, "seed");
     json_t *machines = json_array(), *environment;
     char machine[1024], node[256];
+    char seed_text[32]; /* a text, because JavaScript's numbers are doubles */
     size_t i, several = json_array_size(run->environments) > 1;
     if (!several)
         json_array_append_new(machines,
@@ -253,14 +257,15 @@ static json_t *run_json(const struct page *page)
             json_array_append_new(machines, json_pack("[s, O]", node, environment));
     }
     lb_run_machine_line(run, machine, sizeof(machine));
+    snprintf(seed_text, sizeof(seed_text), "%lld", (long long)json_integer_value(seed));
     return json_pack(
-        "{s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:i, s:O?, s:O?, s:O?, s:o, s:o}", "path", page->path,
+        "{s:s, s:s, s:s, s:b, s:b, s:s, s:I, s:i, s:O?, s:s?, s:O?, s:o, s:o}", "path", page->path,
         "machine", machine, "started", lb_json_text(header, "started", ""), "finished",
         run->finished, "interrupted", run->interrupted, "doubt", run->doubt, "planned",
         (json_int_t)json_array_size(json_object_get(header, "cases")), "sessions",
         (int)json_array_size(run->resumes) + 1, "command", json_object_get(header, "command"),
-        "seed", json_object_get(header, "seed"), "sampler", json_object_get(header, "sampler"),
-        "machines", machines, "repeat", repeat_json(header));
+        "seed", seed ? seed_text : NULL, "sampler", json_object_get(header, "sampler"), "machines",
+        machines, "repeat", repeat_json(header));
 }
 
 /* Texts that repeat are stored once, in "texts"; a case refers to them by index. plots/report.js
