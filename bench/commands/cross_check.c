@@ -12,12 +12,13 @@
 #include "model/tensor_files.h"
 #include "support/texts.h"
 
-enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24 };
+enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24, SETTINGS_SIZE = 128 };
 
 /* The output y of one implementation in one precision. */
 struct output {
-    char name[2 * LB_NAME_SIZE + PRECISION_SIZE]; /* "cudnn:standard/f32/tf32" */
-    char precision[PRECISION_SIZE];               /* "f32", "f32/tf32", "given" */
+    /* "cudnn:standard/f32/tf32", and behind it how it runs: "/graph" */
+    char name[2 * LB_NAME_SIZE + PRECISION_SIZE + SETTINGS_SIZE];
+    char precision[PRECISION_SIZE]; /* "f32", "f32/tf32", "given" */
     enum lb_dtype dtype;
     size_t first; /* index of the first output of its precision */
     struct lb_sequence_file *y;
@@ -69,11 +70,15 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     struct output *output = &check->outputs[check->count];
     enum lb_status st = LB_OK;
     const struct lb_problem *p = &c->problem;
+    struct lb_case plain = lb_case_defaults(); /* its text is where that of c begins */
+    plain.problem = *p;
+    const char *settings = LB_PROBLEM_TEXT(c) + strlen(LB_PROBLEM_TEXT(&plain));
     bool ieee = p->math == LB_IEEE;
     output->dtype = p->dtype;
     snprintf(output->precision, sizeof(output->precision), "%s%s%s", lb_dtype_name(p->dtype),
              ieee ? "" : "/", ieee ? "" : lb_math_name(p->math));
-    snprintf(output->name, sizeof(output->name), "%s/%s", LB_IMPL_LABEL(c), output->precision);
+    snprintf(output->name, sizeof(output->name), "%s/%s%.127s", LB_IMPL_LABEL(c), output->precision,
+             settings);
     row.verdict = LB_VERDICT_ABSENT;
     if (!impl_entry->absent)
         st = lb_pool_run(check->session->pool, impl_entry, &job, &row, err);
@@ -223,7 +228,10 @@ static bool judge_given(const struct check *check)
 
 static void print_problem(struct check *check, const struct lb_case *c)
 {
-    const char *text = LB_PROBLEM_TEXT(c);
+    struct lb_case plain = lb_case_defaults();
+    plain.problem = c->problem;
+    plain.problem.math = LB_IEEE;
+    const char *text = LB_PROBLEM_TEXT(&plain);
     char pass[32];
     const struct lb_problem *p = &c->problem;
     double largest = 0;
@@ -239,7 +247,7 @@ static void print_problem(struct check *check, const struct lb_case *c)
             check->all[i * check->count + j] =
                 difference_of(check->outputs[i].y, check->outputs[j].y);
     }
-    /* without the precision, in which the cases differ */
+    /* without the precision and the way of running, in which the cases differ */
     printf("%.*s%s: y is [%lld, %lld, %lld], and at most %.3g\n", (int)strcspn(text, "/"), text,
            strstr(text, pass), (long long)p->seq_len, (long long)p->batch,
            (long long)(p->directions * lb_h_size(p)), largest);

@@ -169,6 +169,12 @@ class Trained(ProgramTest):
         self.assertEqual(verdicts["f32"][0], "ok")
         self.assertEqual(verdicts["f16"], ("unsupported", "the given inputs go up to 7e+04, which f16 can't hold"))
 
+    def test_cases_of_one_problem_that_run_in_several_ways_have_names_of_their_own(self):
+        pairs, done = self.cross_check("-T", "3", "-B", "2", "-H", "32", "--dtype", "f32", "--impl", "cpu_simd",
+                                       "--threads", "2,1")
+        self.assertEqual(set(pairs), {("cpu_simd/f32", "cpu_simd/f32/th2"), ("cpu_simd/f32/th2", "cpu_simd/f32")})
+        self.assertTrue(done.stdout.startswith("T3_B2_I32_H32/infer: y is"), done.stdout)
+
     def test_what_cannot_be_compared_is_said(self):
         sizes = ["-T", "3", "-B", "2", "-H", "4", "--dtype", "f32"]
         _, done = self.cross_check(*sizes, "--impl", "cpu_ref", exit_code=5)
