@@ -117,15 +117,16 @@ static enum lb_status set_one(struct criteria *criteria, const char *part, struc
         return lb_fail(err, LB_INVALID, "there is no setting '%.60s'; %s", copy, hint.text);
     }
     bool number = json_is_number(setting), fits = false;
-    if (number)
-        fits = isfinite(strtod(value, &end)) && value[0] && !*end;
+    if (number) /* of digits alone, as the options of the printed command take it */
+        fits = value[0] && !value[strspn(value, "0123456789.")] && isfinite(strtod(value, &end)) &&
+               !*end;
     for (size_t i = 0; i < json_array_size(setting); i++) {
         fits |= strcmp(word_of(setting, i), value) == 0;
         lb_append(all, sizeof(all), "%s%s", i ? ", " : "", word_of(setting, i));
     }
     if (!fits)
         return lb_fail(err, LB_INVALID, "%s=%s: %s%s", copy, value,
-                       number ? "a number was expected" : "allowed are ", all);
+                       number ? "a number was expected, such as 512 or 0.1" : "allowed are ", all);
     json_object_set_new(criteria->layer, copy, json_string(value));
     return LB_OK;
 }
