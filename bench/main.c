@@ -106,8 +106,6 @@ done:
 static enum lb_status run_session(const struct lb_options *options, int *exit_code,
                                   struct lb_error *err)
 {
-    static char unbuilt[] =
-        "its plug-in was not built: that needs the headers and the library of Python 3";
     enum lb_command command = options->command;
     enum lb_status st = LB_OK;
     struct lb_registry registry = {0};
@@ -117,11 +115,7 @@ static enum lb_status run_session(const struct lb_options *options, int *exit_co
     session.pool = lb_pool_create(options, NULL, &stop);
     for (size_t i = 0; i < options->plugin_count; i++)
         LB_TRY(lb_pool_add_plugin(session.pool, options->plugins[i], &registry, err));
-    for (size_t i = 0; i < options->absent_count; i++) { /* frameworks, whose rows say so */
-        const struct lb_impl_entry absent = {
-            .name = options->absent[i], .summary = unbuilt, .absent = unbuilt};
-        LB_TRY(lb_registry_add(&registry, &absent, err));
-    }
+    LB_TRY(lb_options_add_absent(options, &registry, err));
     LB_TRY(lb_pool_libraries(session.pool, &registry, &session.libraries, err));
     bool devices = command == LB_CMD_RESUME && lb_is_devices_run(options->words[0]);
     st = devices                      ? lb_devices_sweep(&session, exit_code, err)

@@ -619,6 +619,19 @@ void lb_options_free(struct lb_options *options)
     *options = (struct lb_options){0};
 }
 
+enum lb_status lb_options_add_absent(const struct lb_options *options, struct lb_registry *registry,
+                                     struct lb_error *err)
+{
+    static char unbuilt[] =
+        "its plug-in was not built: that needs the headers and the library of Python 3";
+    for (size_t i = 0; i < options->absent_count; i++) {
+        const struct lb_impl_entry absent = {
+            .name = options->absent[i], .summary = unbuilt, .absent = unbuilt};
+        LB_CHECK(lb_registry_add(registry, &absent, err));
+    }
+    return LB_OK;
+}
+
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options)
 {
     struct lb_sampler_options sampler = lb_sampler_defaults();

@@ -154,6 +154,10 @@ const char *lb_command_name(enum lb_command command);
 struct lb_options lb_options_defaults(void);
 void lb_options_free(struct lb_options *options); /* accepts a zeroed one */
 
+/* Adds the frameworks that have no plug-in, whose rows say so. */
+enum lb_status lb_options_add_absent(const struct lb_options *options, struct lb_registry *registry,
+                                     struct lb_error *err);
+
 /* The sampler's settings that follow from the options. */
 struct lb_sampler_options lb_options_sampler(const struct lb_options *options);
 

@@ -30,7 +30,7 @@ static enum lb_status open_registry(const struct lb_options *options, struct lb_
         };
         LB_CHECK(lb_registry_add(registry, &impl_entry, err));
     }
-    return LB_OK;
+    return lb_options_add_absent(options, registry, err);
 }
 
 static char hung[256]; /* what to say when the limit of the present phase is reached */

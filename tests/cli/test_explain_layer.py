@@ -97,6 +97,8 @@ class ExplainLayer(ProgramTest):
                             (["keras", "mask=up"], "allowed are none, right, left"),
                             (["keras", "units=many"], "a number was expected"),
                             (["keras", "units=nan"], "a number was expected"),
+                            (["keras", "units=-5"], "a number was expected"),
+                            (["keras", "units=1e3"], "a number was expected"),
                             (["keras", "relu"], "name=value was expected"),
                             (["keras", "zzzzzz=1"], "there are backend, units"),
                             (["keras"], "a layer must follow"),
@@ -121,6 +123,8 @@ class WithoutPlugins(ProgramTest):
         self.assertEqual({row["impl"]: row["verdict"] for row in rows.values()},
                          {"keras": "absent", "jax": "absent", "cpu_ref": "ok"})
         self.assertIn("headers", rows["jax/T3_B2_I4_H4/f32/infer"]["reason"])
+        done = call(alone, "--profile", "jax/T3_B2_H4", "--framework", "jax", exit_code=5)
+        self.assertIn("absent: its plug-in was not built", done.stdout)
 
 
 if __name__ == "__main__":
