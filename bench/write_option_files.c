@@ -56,7 +56,7 @@ static void write_man(const char *version)
  */
 static void write_bash(void)
 {
-    static const char *const files[] = {"DIR", "FILE", "RUN", "BASE", "LIB", "PATH"};
+    static const char *const files[] = {"DIR", "FILE", "RUN", "BASE", "PROGRAM"};
     fputs("# Completion of bench-lstm for bash.\n_bench_lstm() {\n"
           "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n"
           "  COMPREPLY=()\n  case $previous in\n",

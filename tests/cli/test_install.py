@@ -68,6 +68,7 @@ class Install(ProgramTest):
         self.assertEqual(complete("--swe"), ["--sweep"])
         self.assertEqual(complete("--comp"), ["--compare"])
         self.assertEqual(complete("--resume", "run"), ["run.jsonl"])
+        self.assertEqual(complete("--against", "run"), ["run.jsonl"])
         self.assertEqual(complete("--where", "run"), [])
 
     def test_shells_and_man_take_the_files(self):
