@@ -48,7 +48,8 @@ install_packages() {
   echo "these packages are missing and will be installed: ${missing[*]}" >&2
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq
     -o Acquire::Retries=1 -o Acquire::http::Timeout=10)
-  "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 && return 0
+  "${apt[@]}" update || true # one source of many may be broken, and it may not have what is missing
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 && return 0
   echo "these packages could not be installed: ${missing[*]}" >&2
   return 1
 }
