@@ -36,8 +36,9 @@ static enum lb_status take_words(struct lb_option_use *use, int *at, struct lb_e
                            "%s %s: at most %s: '%s' is one word too many; put a layer into quotes",
                            option->name, use->words[0], option->argument, next);
         if (!next || (lb_option_match(next, &value) && (!value || use->word_count > 0)))
-            return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows it", option->name,
-                           option->argument, next ? next : "nothing");
+            return lb_fail(err, LB_INVALID, "%s: it takes %s, but %s follows %s", option->name,
+                           option->argument, next ? next : "nothing",
+                           use->word_count > 0 ? use->words[use->word_count - 1] : "it");
         if (!next[0] && most == LB_WORDS_MANY && use->word_count > 0)
             return lb_fail(err, LB_INVALID, "%s: a run has an empty name", option->name);
         if (!next[0] && needed)
