@@ -18,6 +18,11 @@ enum {
     PROCESS_PAIRS = 15 /* of processes per case, unless --processes is given */
 };
 
+int lb_against_pairs(const struct lb_options *options)
+{
+    return options->processes > 1 ? options->processes : PROCESS_PAIRS;
+}
+
 struct lb_sampler_options lb_block_sampler(void)
 {
     return (struct lb_sampler_options){.min_samples = 6, .max_samples = 25, .max_ns = 10e6};
@@ -313,7 +318,7 @@ enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int 
     const struct lb_options *options = session->options;
     struct ab *ab = lb_needed(calloc(1, sizeof(*ab)));
     ab->session = session;
-    ab->pairs = options->processes > 1 ? options->processes : PROCESS_PAIRS;
+    ab->pairs = lb_against_pairs(options);
     ab->plan = *plan;
     LB_TRY(ask_commit(options->against, ab, err));
     ab->sides[0].pool = lb_pool_create(options, options->against, session->stop);

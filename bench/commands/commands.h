@@ -14,6 +14,7 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
  * pairs of fresh processes and the folders base/ and new/. */
 enum lb_status lb_against(struct lb_session *session, struct lb_plan *plan, int *exit_code,
                           struct lb_error *err);
+int lb_against_pairs(const struct lb_options *options); /* of processes per case */
 
 /* Pairs of sample blocks, which --ab, --against and the self-test compare. */
 
@@ -79,8 +80,8 @@ enum lb_status lb_plot_one(const struct lb_options *options, int *exit_code, str
 
 /* --history: finds change points over the runs in the folder options->words[0] (sub-folders with a
  * run.jsonl, and files that end in .jsonl) that have the environment of the latest, prints them,
- * and draws them in plots/. *exit_code: LB_EXIT_NOTHING with fewer than six, which show no change.
- */
+ * and draws them in plots/. *exit_code: LB_EXIT_NOTHING with fewer than six, which show no
+ * change, or without any time. */
 enum lb_status lb_history(const struct lb_options *options, int *exit_code, struct lb_error *err);
 
 /* --list: prints one line per case, below the implementations and their variants where the command

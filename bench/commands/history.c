@@ -284,8 +284,13 @@ enum lb_status lb_history(const struct lb_options *options, int *exit_code, stru
         print_changes(runs, &lines[i]);
     printf("%zu change point%s\n", changes, changes == 1 ? "" : "s");
     fflush(stdout);
-    if (draw(options->words[0], lines, line_count, &why) != LB_OK)
+    enum lb_status drawn = draw(options->words[0], lines, line_count, &why);
+    if (drawn != LB_OK)
         fprintf(stderr, "no pictures: %s\n", why.text);
+    if (drawn == LB_INTERRUPTED)
+        st = lb_fail(err, drawn, "%s", why.text);
+    if (line_count == 0)
+        *exit_code = LB_EXIT_NOTHING;
 done:
     for (size_t i = 0; i < line_count; i++) {
         free(lines[i].run);

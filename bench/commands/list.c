@@ -146,7 +146,8 @@ enum lb_status lb_plan_print(const struct lb_session *session, const struct lb_p
         lb_devices_parse(options->devices, numbers, &devices, NULL);
     if (options->devices && devices == 0)
         devices = (size_t)json_integer_value(json_object_get(session->gpu, "visible"));
-    double rounds = (double)options->repetitions * options->processes;
+    double rounds = options->against ? 2.0 * lb_against_pairs(options)
+                                     : (double)options->repetitions * options->processes;
     char largest[LB_CASE_ID_SIZE] = "-";
     for (size_t i = 0; i < plan->count; i++) {
         const struct lb_case *c = &plan->cases[i];

@@ -5,10 +5,12 @@ import json
 import os
 import random
 import re
+import signal
+import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import PROGRAM, ProgramTest, plugin, read_lines, read_rows, run
+from program import PROGRAM, ProgramTest, plugin, read_lines, read_rows, run, wait_until
 
 # Two cases of about a tenth of a millisecond. The plug-in can slow down one of them, by so much that
 # other work on this machine can't look like it.
@@ -52,6 +54,15 @@ class Compare(ProgramTest):
         # In turns with itself it is not slower.
         run(*SWEEP, "--against", PROGRAM, "--processes", "6", "--margin", "200", "--out", self.path("same"),
             exit_code=0, printed="--processes 9 would do")
+
+    def test_plan_counts_the_processes_of_both_programs(self):
+        def minutes(*words):
+            done = run("--plan", "--impl", "cpu_ref", "--cases", "cpu", *words, exit_code=0)
+            return sum(int(number) * {"h": 60, "min": 1, "s": 1 / 60}[unit]
+                       for number, unit in re.findall(r"(\d+) (h|min|s)\b", done.stdout.split("time ")[1]))
+        once = minutes()
+        for words, processes in ((["--against", PROGRAM], 30), (["--against", PROGRAM, "--processes", "6"], 12)):
+            self.assertAlmostEqual(minutes(*words) / once / processes, 1, 1, words)
 
     def test_a_case_that_always_failed_is_no_pass(self):
         crash = ["--plugin", plugin("misbehave_crash"), "--case", "misbehave_crash/T8_B1_H64"]
@@ -267,8 +278,20 @@ class History(ProgramTest):
         self.assertEqual(len(lines), 1, done.stdout)
         self.assertEqual(len(lines[0].split()[0]), 6, lines[0]) # one bar per run
 
+    def test_it_can_be_interrupted_while_it_draws(self):
+        self.write("bin/gnuplot", f"#!/bin/sh\n: >{self.path('draws')}\nexec sleep 500\n", 0o755)
+        env = os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]}
+        with subprocess.Popen([PROGRAM, "--history", self.make_runs(6, 99, 1)], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, env=env) as process:
+            wait_until(lambda: os.path.exists(self.path("draws")))
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(timeout=500), 130)
+
     def test_few_runs_show_nothing(self):
         run("--history", self.make_runs(5, 99, 1), exit_code=5, said="5 runs of one environment")
+        for i in range(6):
+            self.write_run(f"{i}/run.jsonl", [{"kind": "header", "schema": 2}])
+        run("--history", self.path("runs"), exit_code=5, said="no case has a time")
 
 
 if __name__ == "__main__":
