@@ -254,6 +254,19 @@ done:
     return st;
 }
 
+static enum lb_status check_lines(const struct lb_case_list *cases, struct lb_error *err)
+{
+    char origin[256];
+    for (size_t i = 0; i < cases->count; i++)
+        if (cases->lines[i].given & LB_GIVEN_IMPL)
+            return lb_fail(err, LB_INVALID,
+                           "%s: --ab names the implementations, so that its cases name none: "
+                           "leave out '%s/'",
+                           lb_case_line_origin(cases, &cases->lines[i], origin, sizeof(origin)),
+                           LB_IMPL_LABEL(&cases->lines[i].c));
+    return LB_OK;
+}
+
 enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error *err)
 {
     static char name[] = "both";
@@ -269,6 +282,7 @@ enum lb_status lb_ab(struct lb_session *session, int *exit_code, struct lb_error
     bool second_plugin = is_plugin(options->words[1]);
     LB_TRY(find_side(ab, options->words[1], second_plugin ? &ab->others : session->registry,
                      &ab->sides[1], err));
+    LB_TRY(check_lines(&options->selection.cases, err));
     LB_TRY(lb_plan_build(&options->selection, &problems, &ab->plan, err));
     if (ab->plan.count == 0) {
         lb_plan_print_empty(&ab->plan, exit_code);

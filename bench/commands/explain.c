@@ -95,8 +95,8 @@ static void explain_problem(const struct lb_case *c)
     printf("  memory     %s for tensors, results and the oracle\n",
            LB_BYTES_TEXT(lb_case_bytes(c)));
     snprintf(intensity, sizeof(intensity), "%.3g flops per byte", lb_problem_flops(p) / traffic);
-    printf("  intensity  %s; %lld dependent steps\n", traffic > 0 ? intensity : "unknown",
-           (long long)p->seq_len * (long long)p->layers);
+    printf("  intensity  %s; %.0f dependent steps\n", traffic > 0 ? intensity : "unknown",
+           (double)p->seq_len * (double)p->layers);
 }
 
 static void explain_lower_bound(const struct lb_case *c, enum lb_memory memory)

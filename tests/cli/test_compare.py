@@ -55,15 +55,6 @@ class Compare(ProgramTest):
         run(*SWEEP, "--against", PROGRAM, "--processes", "6", "--margin", "200", "--out", self.path("same"),
             exit_code=0, printed="--processes 9 would do")
 
-    def test_plan_counts_the_processes_of_both_programs(self):
-        def minutes(*words):
-            done = run("--plan", "--impl", "cpu_ref", "--cases", "cpu", *words, exit_code=0)
-            return sum(int(number) * {"h": 60, "min": 1, "s": 1 / 60}[unit]
-                       for number, unit in re.findall(r"(\d+) (h|min|s)\b", done.stdout.split("time ")[1]))
-        once = minutes()
-        for words, processes in ((["--against", PROGRAM], 30), (["--against", PROGRAM, "--processes", "6"], 12)):
-            self.assertAlmostEqual(minutes(*words) / once / processes, 1, 1, words)
-
     def test_a_case_that_always_failed_is_no_pass(self):
         crash = ["--plugin", plugin("misbehave_crash"), "--case", "misbehave_crash/T8_B1_H64"]
         run(*SWEEP, *crash, "--against", self.other_program(commit="abc"), "--processes", "6", "--margin", "500",
@@ -133,6 +124,7 @@ class Compare(ProgramTest):
                                       (["--compare", good, good, "--margin", "x"], 2, "--margin"),
                                       (["--compare", good, good, "--format", "pdf"], 2, "--format"),
                                       ([*ab, "--where", "T>99"], 5, "no case is left: 1 combination was ruled out"),
+                                      ([*ab, "--case", "cpu_ref/T4_B1_H8"], 2, "--case: --ab names the implementations"),
                                       (["--ab", "cpu_ref", "cpu_rif", *ab[3:]], 2, "cpu_ref")):
             run(*arguments, exit_code=code, said=said)
 

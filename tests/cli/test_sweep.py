@@ -244,6 +244,9 @@ class Sweep(ProgramTest):
             return 3600 * int(words[0]) + 60 * int(words[1]) + int(words[2])
         ten = run(*plan, "--processes", "10").stdout
         self.assertAlmostEqual(seconds(ten) / seconds(once), 10, delta=1)
+        for words, processes in (([], 30), (["--processes", "6"], 12)): # of this program and of the other one
+            text = run(*plan, "--against", PROGRAM, *words).stdout
+            self.assertAlmostEqual(seconds(text) / seconds(once) / processes, 1, 1)
         chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
                      "--benchmark_filter=cpu_ref/T4_").stdout
         self.assertRegex(chosen, r"^cases     1\n +1  cpu_ref\n")
@@ -251,6 +254,8 @@ class Sweep(ProgramTest):
         self.assertIn(f"\nmemory    more than any memory for {huge}, and", run("--plan", "--case", huge).stdout)
         self.assertIn("\n  traffic    more than any memory\n  memory     more than any memory for tensors, results and the "
                       "oracle\n  intensity  unknown; 2000000000 dependent steps\n", run("--explain", huge).stdout)
+        most = run("--explain", "T9223372036854775807_B1_H8_L2").stdout
+        self.assertIn("  intensity  unknown; 18446744073709551616 dependent steps\n", most)
         large = ["--plan", "--cases", "cpu", "--impl", "cpu_simd"]
         self.assertLess(seconds(run(*large, "--quick").stdout), seconds(run(*large).stdout))
 
