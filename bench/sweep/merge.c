@@ -24,7 +24,7 @@ enum { DEPTH_MAX = 4 /* how many levels below the named folder are searched for 
 struct line {
     json_t *object;   /* as it is written, with when its session began; owned */
     char *id;         /* the case's text; owned */
-    double median_ns; /* NaN: it has no time */
+    double median_ns; /* infinite: it has no time, which sorts last */
     size_t environment;
     size_t number; /* in the order in which lines were read */
     bool canary;
@@ -91,7 +91,7 @@ static void add_line(void *user, const struct lb_row *row, json_t *object, bool 
     merge->lines[merge->count] = (struct line){
         .object = json_incref(object),
         .id = lb_needed(strdup(LB_CASE_TEXT(&row->c))),
-        .median_ns = lb_row_is_timed(row) ? row->median_ns : (double)NAN,
+        .median_ns = lb_row_is_timed(row) ? row->median_ns : (double)INFINITY,
         .environment = row->environment,
         .number = merge->count,
         .canary = canary,

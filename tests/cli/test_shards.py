@@ -109,6 +109,7 @@ class Merging(MergeTest):
                   **({"shard": shard} if shard else {})}
         canaries = [{"kind": "canary", "case": case(8 << i), "verdict": "ok", "when": when,
                      "samples_ns": [1e6 * factor] * 20} for when in ("start", "end") for i in range(3)]
+        canaries += [{"kind": "canary", "case": case(8), "verdict": "crash", "when": "end", "samples_ns": []}]
         rows = [{"kind": "row", "case": case(size), "hidden": size, "verdict": verdict,
                  **({"samples_ns": [median] * 20} if verdict == "ok" else {"reason": "made up", "samples_ns": []})}
                 for size, median, verdict in cases]
