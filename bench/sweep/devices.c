@@ -250,11 +250,12 @@ static void name_folders(struct launch *launch)
                  launch->folder, launch->parts[i].device);
 }
 
-bool lb_is_devices_run(const char *folder)
+bool lb_is_devices_run(const char *name)
 {
-    char path[4200];
+    char folder[4096], path[4200];
     struct stat status;
-    snprintf(path, sizeof(path), "%.4000s/devices", folder);
+    lb_run_folder(name, folder, sizeof(folder));
+    snprintf(path, sizeof(path), "%s/devices", folder);
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
@@ -283,7 +284,7 @@ static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
 static enum lb_status find_parts(struct launch *launch, struct lb_error *err)
 {
     char path[4200];
-    snprintf(launch->folder, sizeof(launch->folder), "%s", launch->session->options->words[0]);
+    lb_run_folder(launch->session->options->words[0], launch->folder, sizeof(launch->folder));
     for (int device = 0; device <= LB_MAX_DEVICE && launch->count < LB_MAX_DEVICES; device++) {
         snprintf(path, sizeof(path), "%s/devices/%d", launch->folder, device);
         if (access(path, F_OK) == 0)

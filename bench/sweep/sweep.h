@@ -63,8 +63,8 @@ enum lb_status lb_settings_from_header(const json_t *header, struct lb_options *
  */
 enum lb_status lb_devices_sweep(struct lb_session *session, int *exit_code, struct lb_error *err);
 
-/* Whether the folder holds such a sweep. */
-bool lb_is_devices_run(const char *folder);
+/* Whether the folder, or that of the file run.jsonl, holds such a sweep. */
+bool lb_is_devices_run(const char *name);
 
 /* --merge: merges runs [count] of several machines, files or folders, into the folder out. Writes
  * to report which nodes are slower or faster than the others by their canaries (the cases that

@@ -105,7 +105,7 @@ class Planted(DevicesTest):
         self.assertEqual(process.returncode, 130, err)
         self.assertIn(f"interrupted; continue with: bench-lstm --resume {self.path('run')}", err)
         self.assertTrue(read_lines(self.path("run/devices/1"))[-1]["interrupted"])
-        self.fake("--resume", self.path("run"), *PLUGIN)
+        self.fake("--resume", self.path("run/run.jsonl"), *PLUGIN)
         rows = read_rows(self.path("run"))
         self.assertEqual(sorted(os.listdir(self.path("run/devices"))), ["0", "1"])
         self.assertEqual((len(rows), {row["verdict"] for row in rows.values()}), (24, {"ok"}))
