@@ -250,13 +250,19 @@ static void name_folders(struct launch *launch)
                  launch->folder, launch->parts[i].device);
 }
 
+static bool holds_devices(const char *folder)
+{
+    char path[4200];
+    struct stat status;
+    snprintf(path, sizeof(path), "%.4000s/devices", folder);
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 bool lb_is_devices_run(const char *name)
 {
-    char folder[4096], path[4200];
-    struct stat status;
+    char folder[4096];
     lb_run_folder(name, folder, sizeof(folder));
-    snprintf(path, sizeof(path), "%s/devices", folder);
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+    return holds_devices(folder);
 }
 
 static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
@@ -273,7 +279,7 @@ static enum lb_status plan_parts(struct launch *launch, struct lb_error *err)
         LB_CHECK(add_gpu(launch, all ? (int)i : devices[i], err));
     LB_CHECK(lb_name_folder(options->out, launch->folder, sizeof(launch->folder), err));
     name_folders(launch);
-    if (lb_is_devices_run(launch->folder))
+    if (holds_devices(launch->folder))
         return lb_fail(err, LB_INVALID,
                        "%s: this run exists already: resume it with --resume, or choose another "
                        "folder with --out",
