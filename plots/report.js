@@ -114,7 +114,6 @@ const PROBLEMS = data.problems.map(([setting, T, B, I, H, cases]) => {
     return problem;
 });
 const CASES = PROBLEMS.flatMap((problem) => problem.cases);
-CASES.forEach((c, i) => { c.index = i; });
 const keyOf = (setting, p) => [setting.order, p.T, p.B, p.I, p.H].join();
 const BY_KEY = new Map(PROBLEMS.map((problem) => [keyOf(problem.setting, problem), problem]));
 // The problem of the same sizes in another setting, and the case of a series in a problem.
@@ -122,6 +121,13 @@ const like = (c, setting) => setting && BY_KEY.get(keyOf(setting, c));
 const timedOf = (problem, series) => problem && problem.timed.find((c) => c.series === series);
 const idOf = (c) =>
     `${c.series.name.split(/[/ ]/)[0]}/T${c.T}_B${c.B}_I${c.I}_H${c.H}${c.tail}`;
+// place: the id of a case in the page's link, with a number where other devices ran the case before.
+const repeats = new Map();
+CASES.forEach((c, i) => {
+    const id = idOf(c), times = 1 + (repeats.get(id) || 0);
+    repeats.set(id, times);
+    Object.assign(c, {index: i, place: times > 1 ? `${id} ${times}` : id});
+});
 const sizesOf = (c) => `T = ${c.T}, B = ${c.B}, I = ${c.I}, H = ${c.H}`;
 
 function searchText(c) {
@@ -794,7 +800,7 @@ function drawTable({timed}) {
     if (timed.length) $("table").replaceChildren(list, more);
     else $("table").replaceChildren(h("p", {class: "empty"}, "No shown case has a time."));
     makeRows(PART);
-    const place = state.open ? table.rows.findIndex((c) => idOf(c) === state.open) : -1;
+    const place = state.open ? table.rows.findIndex((c) => c.place === state.open) : -1;
     if (place >= table.made) makeRows(place - table.made + 1);
     if (place >= 0)
         openRow(body.querySelector(`tr[data-case='${table.rows[place].index}']`), true);
@@ -812,7 +818,7 @@ function openRow(row, open) {
     return true;
 }
 function toggleRow(row) {
-    state.open = openRow(row, false) ? idOf(CASES[row.dataset.case]) : "";
+    state.open = openRow(row, false) ? CASES[row.dataset.case].place : "";
     hideCard();
     saveState();
 }
@@ -915,7 +921,8 @@ function drawReasons({shown}) {
     const said = untimed.length
         ? pluralHas(untimed.length, all ? "case" : "shown case") + " no time that counts: it did " +
             "not run, failed, or its time is in doubt. Failures come first."
-        : all ? "Every case ran and agreed with the oracle." : "All shown cases have a time.";
+        : !all || missing > 0 ? "All shown cases have a time."
+        : CASES.length ? "Every case ran and agreed with the oracle." : "This run has no cases.";
     $("reasons").replaceChildren(h("p", {}, said), missing > 0 ? h("p", {}, `${missing} of the ` +
         `${data.run.planned} planned cases have no row: the run ended before them.`) : "");
     if (untimed.length)
@@ -1021,7 +1028,7 @@ function regionItem({series, problems, cuts}) {
         `: fastest in ${wins.length} of ${plural(problems.length - alone, "problem")}`,
         based.length > 0 && [", ", spreadWords(overBase, data.baseline_name)],
         based.length > 0 && based.length < own.length &&
-            ` in the ${based.length} problems where both have a time`,
+            ` in the ${plural(based.length, "problem")} where both have a time`,
         compared.some((c) => !based.length || others(c).series !== base) &&
             [based.length ? " and " : ", ", spreadWords(overNext, "the next best")],
         ".",
@@ -1083,8 +1090,8 @@ function drawHeader() {
     $("header").replaceChildren(
         h("p", {class: "machine"},
             `${run.machine}. Run of ${run.started.slice(0, 10) || "an unknown day"}.`),
-        h("p", {class: "counts"}, count(CASES.length, "cases"), " ",
-            count(PROBLEMS.length, "problems"), shown.map(([verdict, failure]) =>
+        h("p", {class: "counts"}, count(CASES.length, CASES.length === 1 ? "case" : "cases"), " ",
+            count(PROBLEMS.length, PROBLEMS.length === 1 ? "problem" : "problems"), shown.map(([verdict, failure]) =>
                 [" ", count(counts.get(verdict).length, verdict,
                     verdict === "ok" ? "ok" : failure ? "bad" : "none")])),
         ...warnings.map((words) => h("p", {class: "warning"}, words)));

@@ -418,6 +418,20 @@ class InBrowser(unittest.TestCase):
         self.open("usual", link=link)
         self.assertEqual(self.text("#cases tr.details"), details)
 
+    def test_a_link_opens_the_row_of_its_device(self):
+        environments = [{"host": "a"}, {"host": "b"}]
+        header = {**read_lines(self.path("single"))[0], "merged": True, "environment": environments[0],
+                  "environments": environments}
+        write_lines(self.path("twice"), [header] + [timed("cpu_ref/T2_B1_H3", 1e5, environment=i) for i in range(2)])
+        self.report("twice", self.path("twice"), "--by", "node")
+        for place in range(2):
+            self.open("twice")
+            self.evaluate(f"document.querySelectorAll('#cases tbody tr')[{place}].click()")
+            self.open("twice", link=self.link())
+            self.assertEqual(self.evaluate("Array.from(document.querySelectorAll('#cases tbody tr[data-case]'), "
+                                           "row => row.getAttribute('aria-expanded'))"),
+                             ["true" if row == place else "false" for row in range(2)])
+
     def points(self, kind):
         """The labels of all points of a picture of the open page, after the reader asked for all panels."""
         self.set("chart-kind", kind)
@@ -555,6 +569,8 @@ class InBrowser(unittest.TestCase):
         for kind in SMALL:
             self.open(kind)
             self.assertIn(words[kind], self.text("#explore"))
+            self.assertEqual("Every case ran" in self.text("#reasons"), kind not in ("failed", "empty"))
+            self.assertNotRegex(self.text("#header"), r"\b1\s+(cases|problems)")
 
     def test_10000_cases_open_in_two_seconds(self):
         seconds = self.open("10000")
