@@ -243,8 +243,8 @@ void lb_table_print_problems(FILE *out, const struct lb_grouped_run *grouped, ch
 }
 
 /* Prints the throughput and p99 of all splits of a case's threads, and names that with most calls
- * per second, of those whose p99 is within the deadline where there is one. splits: from the number
- * of instances to the index of the row. */
+ * per second, of those whose p99 is known to be within the deadline where there is one. splits:
+ * from the number of instances to the index of the row. */
 static void print_splits(FILE *out, const struct lb_run *run, const char *id, json_t *splits)
 {
     const struct lb_row *best = NULL;
@@ -253,7 +253,8 @@ static void print_splits(FILE *out, const struct lb_run *run, const char *id, js
     json_object_foreach(splits, instances, index)
     {
         const struct lb_row *row = &run->rows[json_integer_value(index)];
-        const bool late = lb_row_time(row, LB_P99).ns > lb_row_deadline(run, row);
+        const double deadline = lb_row_deadline(run, row);
+        const bool late = isfinite(deadline) && !(lb_row_time(row, LB_P99).ns <= deadline);
         if (!late && (!best || lb_row_calls_per_s(row) > lb_row_calls_per_s(best)))
             best = row;
     }

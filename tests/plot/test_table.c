@@ -164,7 +164,8 @@ TEST(a_stream_has_percentiles_and_the_share_of_late_calls)
 }
 
 /* Two instances make more calls per second than one on two threads; four are a case of their own,
- * on four threads. With a deadline that only the one keeps, that is the best. */
+ * on four threads. With a deadline that only the one keeps, that is the best; likewise where the
+ * two made too few calls for a p99, so that nobody knows whether they keep the deadline. */
 TEST(the_best_split_of_the_threads_is_named)
 {
     static const struct {
@@ -176,12 +177,13 @@ TEST(the_best_split_of_the_threads_is_named)
         {"cpu_ref/T1_B1_H64/f32/infer/stream/x2/th2", 1e4},
         {"cpu_simd/T1_B1_H64/f32/infer/stream/x4/th4", 1e4},
     };
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct lb_run run = synthetic_empty();
         if (i > 0)
-            json_object_set_new(run.header, "deadline_s", json_real(1.2e-4));
+            json_object_set_new(run.header, "deadline_s", json_real(i == 1 ? 1.2e-4 : 1));
         for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++)
-            synthetic_add(&run, synthetic_row(rows[k].text, LB_VERDICT_OK, rows[k].ns, 20, 50));
+            synthetic_add(&run, synthetic_row(rows[k].text, LB_VERDICT_OK, rows[k].ns,
+                                              i == 2 && k == 1 ? 6 : 20, 50));
         char *text = print_and_free(&run, "cpu_simd");
         const char *splits = strstr(text, "\ncpu_simd/T1_B1_I64_H64/f32/infer/stream/th2 by inst");
         assert_non_null(splits);
