@@ -634,8 +634,8 @@ void lb_report_markdown(const struct lb_run_comparison *comparison, FILE *out)
     if (worst > 0)
         put_table(&md, comparison->pairs, 0, worst);
     if (worst < comparison->count) {
-        if (put(&md, "\n<details><summary>The other %zu cases</summary>\n\n",
-                comparison->count - worst)) {
+        if (put(&md, "\n<details><summary>The other %zu case%s</summary>\n\n",
+                comparison->count - worst, comparison->count - worst == 1 ? "" : "s")) {
             put_table(&md, comparison->pairs, worst, comparison->count);
             fputs("\n</details>\n", out);
         } else {

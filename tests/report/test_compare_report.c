@@ -49,6 +49,7 @@ TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
     assert_int_equal(occurrences(text, "| slower |"), 40);
     assert_non_null(strstr(text, "are left out here"));
     assert_non_null(strstr(text, "</details>"));
+    assert_non_null(strstr(text, "The other 1960 cases<"));
     free(text);
     synthetic_free(&comparison, &base, &now);
 }
@@ -72,6 +73,8 @@ TEST(markdown_of_regressions_alone_stays_whole)
         assert_int_equal(occurrences(text, "\n| slower |") + occurrences(text, "\n| new |") +
                              left_out,
                          counts[i] + 1);
+        if (!cut)
+            assert_non_null(strstr(text, "The other 1 case<"));
         free(text);
         synthetic_free(&comparison, &base, &now);
     }
