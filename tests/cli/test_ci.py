@@ -298,6 +298,18 @@ class Workflows(ProgramTest):
         for text in (self.steps()["Sweep and compare"]["run"], job["script"][2]):
             self.assertEqual(text.split()[:1], ["results/ci/gate.sh"])
 
+    def test_gitlab_publishes_from_a_clone_of_an_earlier_job(self):
+        script = self.load("gitlab.yml")["bench-lstm"]["script"][3]
+        self.write("results/ci/store.sh", "#!/bin/sh\ngit remote get-url $LB_STORE_REMOTE >> urls\n", 0o755)
+        self.write("bench-run/run.jsonl", "")
+        self.write("build/release/bench-lstm", "")
+        call("git", "init", "--quiet", cwd=self.scratch, exit_code=0)
+        for token in ("old", "new"):
+            call("bash", "-euo", "pipefail", "-c", script, cwd=self.scratch, exit_code=0, env={
+                **os.environ, "CI_COMMIT_BRANCH": "main", "CI_DEFAULT_BRANCH": "main", "LB_TOKEN": token,
+                "CI_SERVER_HOST": "host", "CI_PROJECT_PATH": "a/b"})
+        self.assertEqual(self.read("urls").split(), ["https://token:old@host/a/b.git", "https://token:new@host/a/b.git"])
+
     def test_what_only_passes_on_main_becomes_the_baseline(self):
         upload = [step for step in self.steps().values() if step.get("uses", "").startswith("actions/upload")]
         kept, baseline = upload
