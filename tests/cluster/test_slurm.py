@@ -55,11 +55,11 @@ class Task(ProgramTest):
     def write(self, name, text, mode=0o755):
         super().write(name, text, mode)
 
-    def task(self, *arguments, **environment):
+    def task(self, *arguments, command=(TASK,), **environment):
         settings = {"PATH": f"{self.scratch}:{os.environ['PATH']}", "LB_PROGRAM": self.path("program"),
                     "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "2",
                     "TIME_LEFT": "UNLIMITED", **environment}
-        return call(TASK, *arguments, cwd=self.scratch, env={**os.environ, **settings})
+        return call(*command, *arguments, cwd=self.scratch, env={**os.environ, **settings})
 
     def test_the_time_limit_becomes_the_time_budget(self):
         for left, budget in (("6:40", "100"), ("1:00:00", "3300"), ("1-00:05:00", "86400"),
@@ -109,6 +109,14 @@ class Task(ProgramTest):
             self.assertNotIn("arguments", done.stdout)
         self.assertEqual(self.task("run", "4", "-T", "3").returncode, 0)
         self.assertEqual(sorted(os.listdir(self.path("run"))), ["arguments", "finished", "shards"])
+
+    def test_words_that_do_not_fit_on_the_disk_are_not_kept(self):
+        full = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec bash \"$@\"", "full", TASK)
+        done = self.task("run", "4", "-T", "3", command=full)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("run: the words of the sweep can't be written", done.stderr)
+        self.assertEqual(sorted(os.listdir(self.path("run"))), ["finished", "shards"])
+        self.assertEqual(self.task("run", "4", "-T", "3").returncode, 0)
 
     def test_a_wrong_submission_is_refused(self):
         for arguments, environment, words in (
