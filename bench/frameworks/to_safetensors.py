@@ -257,7 +257,7 @@ def read_pytorch(path):
     inner = [key for key, value in state.items() if isinstance(value, dict)]
     if inner and not any(torch.is_tensor(value) for value in state.values()):
         raise Problem(f"its tensors are not at the top: save what is under one of {inner} as a file of its own")
-    return {name: (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+    return {name: (value.float() if value.dtype == torch.bfloat16 else value).detach().numpy()
             for name, value in state.items()
             if torch.is_tensor(value) and value.is_floating_point()}
 

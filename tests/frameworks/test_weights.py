@@ -64,7 +64,7 @@ numpy.save(folder + "/y.npy", layer(x).numpy())
 """),
     "torch": ("torch", "model.pt", """
 model = torch.nn.LSTM(5, 4, 2, bidirectional=True)
-torch.save({"encoder." + k: v for k, v in model.state_dict().items()}, folder + "/model.pt")
+torch.save({"encoder." + k: v for k, v in model.named_parameters()}, folder + "/model.pt")
 expected |= {"encoder." + k: v.numpy() for k, v in model.state_dict().items()}
 """),
     "onnx": ("onnx", "model.onnx", """
