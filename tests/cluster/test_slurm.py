@@ -76,6 +76,9 @@ class Task(ProgramTest):
         self.assertEqual(self.task("run", "4", "-T", "3").returncode, 0)
         done = self.task("run", "4", "-T", "3", TIME_LEFT="10:00")
         self.assertIn("arguments --resume run/shards/2 --plots none --time-budget 300\n", done.stdout)
+        for cut in ("", '{"kind":"header","sch'): # by a full disk: there is nothing to resume
+            self.write("run/shards/2/run.jsonl", cut)
+            self.assertIn("arguments --sweep --shard 2/4", self.task("run", "4", "-T", "3").stdout)
 
     def test_a_task_with_cases_left_requeues_itself_when_it_added_a_row(self):
         for status in ("130", "137"):
