@@ -622,8 +622,10 @@ void lb_report_markdown(const struct lb_run_comparison *comparison, FILE *out)
 {
     struct markdown md = {.out = out};
     size_t worst = 0;
-    put(&md, "### %s\n\nBase `%.400s`, new `%.400s`.%s\n\n", comparison->verdict,
-        comparison->base_name, comparison->now_name,
+    char base[401] = "", now[401] = "";
+    lb_append(base, sizeof(base), "%s", comparison->base_name);
+    lb_append(now, sizeof(now), "%s", comparison->now_name);
+    put(&md, "### %s\n\nBase `%s`, new `%s`.%s\n\n", comparison->verdict, base, now,
         comparison->unit == LB_UNIT_BLOCK ? " The runs took turns in one process." : "");
     if (comparison->notes[0])
         put(&md, "> **Note.** %s\n\n", comparison->notes);

@@ -1,4 +1,5 @@
 /* Tests of the reports on a comparison: their size and their counts. */
+#include "base/text.h"
 #include "report/compare.h"
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
@@ -44,7 +45,11 @@ TEST(markdown_stays_under_its_limit_and_keeps_the_worst)
     make_large(2000, 50, &base, &now);
     struct lb_run_comparison comparison = synthetic_compare(&base, &now);
     assert_int_equal(comparison.counts[LB_CHANGE_SLOWER], 40);
+    strcpy(comparison.base_name, "a");
+    for (int i = 0; i < 300; i++) /* a long name is cut between characters */
+        strcat(comparison.base_name, "é");
     char *text = markdown_of(&comparison);
+    assert_true(lb_is_utf8(text));
     assert_memory_equal(text, "### REGRESSION: 2000 cases: 40 slower", 37);
     assert_int_equal(occurrences(text, "| slower |"), 40);
     assert_non_null(strstr(text, "are left out here"));
