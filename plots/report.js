@@ -921,8 +921,9 @@ function drawReasons({shown}) {
     const said = untimed.length
         ? pluralHas(untimed.length, all ? "case" : "shown case") + " no time that counts: it did " +
             "not run, failed, or its time is in doubt. Failures come first."
-        : !all || missing > 0 ? "All shown cases have a time."
-        : CASES.length ? "Every case ran and agreed with the oracle." : "This run has no cases.";
+        : !CASES.length ? "This run has no cases."
+        : all && missing <= 0 ? "Every case ran and agreed with the oracle."
+        : "All shown cases have a time.";
     $("reasons").replaceChildren(h("p", {}, said), missing > 0 ? h("p", {}, `${missing} of the ` +
         `${data.run.planned} planned cases have no row: the run ended before them.`) : "");
     if (untimed.length)

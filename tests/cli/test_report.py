@@ -571,6 +571,7 @@ class InBrowser(unittest.TestCase):
             self.assertIn(words[kind], self.text("#explore"))
             self.assertEqual("Every case ran" in self.text("#reasons"), kind not in ("failed", "empty"))
             self.assertNotRegex(self.text("#header"), r"\b1\s+(cases|problems)")
+            self.assertEqual("This run has no cases" in self.text("#reasons"), kind == "empty")
 
     def test_10000_cases_open_in_two_seconds(self):
         seconds = self.open("10000")
