@@ -417,6 +417,7 @@ static enum lb_status take_tensor(const struct source *source, struct lb_weights
         if (!isfinite(values[i]))
             return lb_fail(err, LB_INVALID, "%s: tensor %s: element %lld is not finite",
                            source->path, name, (long long)i);
+        file->max_abs = fmax(file->max_abs, fabs(values[i]));
     }
     file->hash = lb_hash_bytes(file->hash, values, (size_t)(rows * columns) * sizeof(*values));
     return LB_OK;

@@ -56,6 +56,7 @@ enum lb_weight {
 struct lb_weights_file {
     int64_t input, hidden, layers, directions;
     double **values[LB_W_CELL]; /* each [L*D], of which each is a tensor in canonical shape */
+    double max_abs;             /* largest absolute value */
     uint64_t hash;              /* of all values: two files with the same hash are equal */
 };
 

@@ -483,6 +483,16 @@ static enum lb_status deal_all_inputs(struct lb_reference *reference, const stru
     return LB_OK;
 }
 
+/* Whether the problem's dtype can hold values up to max_abs. */
+static enum lb_status check_range(const char *what, double max_abs,
+                                  const struct lb_problem *problem, struct lb_error *err)
+{
+    if (!isinf(lb_round(problem->dtype, max_abs)))
+        return LB_OK;
+    return lb_fail(err, LB_UNSUPPORTED, "the given %s go up to %.3g, which %s can't hold", what,
+                   max_abs, lb_dtype_name(problem->dtype));
+}
+
 /* Reads the files of weights and inputs, where they are given, and holds the problem to them. */
 static enum lb_status check_given(const struct lb_problem *problem, struct lb_error *err)
 {
@@ -498,10 +508,9 @@ static enum lb_status check_given(const struct lb_problem *problem, struct lb_er
     if (x && (x->seq_len != problem->seq_len || x->batch != problem->batch ||
               x->width != problem->input))
         return lb_fail(err, LB_INVALID, "the problem has other sizes than the file of inputs");
-    if (x && isinf(lb_round(problem->dtype, x->max_abs)))
-        return lb_fail(err, LB_UNSUPPORTED, "the given inputs go up to %.3g, which %s can't hold",
-                       x->max_abs, lb_dtype_name(problem->dtype));
-    return LB_OK;
+    if (x)
+        LB_CHECK(check_range("inputs", x->max_abs, problem, err));
+    return weights ? check_range("weights", weights->max_abs, problem, err) : LB_OK;
 }
 
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,

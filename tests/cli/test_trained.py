@@ -161,13 +161,21 @@ class Trained(ProgramTest):
             run("--cross-check", *arguments, exit_code=2, said=says)
 
     def test_what_a_precision_cannot_hold_is_said(self):
-        large = self.path("large.npy")
+        large, heavy = self.path("large.npy"), self.path("heavy.safetensors")
         numpy.save(large, numpy.array([[[0, 1]], [[70000, 2]]], "f4"))
-        rows, _ = self.sweep("--inputs", large, "-H", "4", "--impl", "cpu_ref", "--dtype", "f16,f32",
-                             "--case-time", "0.001")
-        verdicts = {row["dtype"]: (row["verdict"], row["reason"]) for row in rows.values()}
-        self.assertEqual(verdicts["f32"][0], "ok")
-        self.assertEqual(verdicts["f16"], ("unsupported", "the given inputs go up to 7e+04, which f16 can't hold"))
+        with open(model("next.safetensors"), "rb") as file:
+            content = bytearray(file.read())
+        struct.pack_into("<f", content, len(content) - 4, -70000)
+        with open(heavy, "wb") as file:
+            file.write(content)
+        for what, arguments in (("inputs", ["--inputs", large, "-H", "4"]),
+                                ("weights", ["--weights", heavy, "-T", "2", "-B", "1"])):
+            rows, _ = self.sweep(*arguments, "--impl", "cpu_ref", "--dtype", "f16,f32", "--case-time", "0.001",
+                                 name=what)
+            verdicts = {row["dtype"]: (row["verdict"], row["reason"]) for row in rows.values()}
+            self.assertEqual(verdicts["f32"][0], "ok")
+            self.assertEqual(verdicts["f16"],
+                             ("unsupported", f"the given {what} go up to 7e+04, which f16 can't hold"))
 
     def test_cases_of_one_problem_that_run_in_several_ways_have_names_of_their_own(self):
         pairs, done = self.cross_check("-T", "3", "-B", "2", "-H", "32", "--dtype", "f32", "--impl", "cpu_simd",
