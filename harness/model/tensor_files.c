@@ -237,7 +237,7 @@ enum lb_status lb_sequence_file_write(const char *path, int64_t seq_len, int64_t
                    fwrite(header, HEADER, 1, file) == 1 &&
                    fwrite(values, sizeof(*values), count, file) == count;
     written = fclose(file) == 0 && written;
-    return written ? LB_OK : lb_fail(err, LB_IO, "%s: writing failed", path);
+    return written ? LB_OK : lb_fail(err, LB_IO, "%s: %s", path, strerror(errno));
 }
 
 enum lb_status lb_inputs_given(const struct lb_sequence_file **file, struct lb_error *err)

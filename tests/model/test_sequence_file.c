@@ -79,6 +79,8 @@ TEST_WITH(what_was_written_is_read_back, scratch_setup, scratch_teardown)
     assert_true(file->seq_len == 2 && file->batch == 1 && file->width == 3);
     assert_memory_equal(file->values, values, sizeof(values));
     lb_sequence_file_free(file);
+    assert_int_equal(lb_sequence_file_write("/dev/full", 2, 1, 3, values, &err), LB_IO);
+    assert_string_equal(err.text, "/dev/full: No space left on device");
 }
 
 static void refused(const char *path, const char *said)
