@@ -198,7 +198,7 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
     return lb_case_wrong(context, "%s", overflows ? reason : check.reason);
 }
 
-enum lb_status lb_case_check_repeats(struct lb_case_context *context)
+enum lb_status lb_case_check_repeats(struct lb_case_context *context, const char *phase)
 {
     uint64_t first = lb_case_verified_bits(context)->results;
     uint64_t hash = lb_results_hash(&context->results);
@@ -206,7 +206,7 @@ enum lb_status lb_case_check_repeats(struct lb_case_context *context)
         return LB_OK;
     lb_case_phase(context, "oracle");
     enum lb_status st = lb_case_check_results(context);
-    lb_case_phase(context, "sample");
+    lb_case_phase(context, phase);
     if (st != LB_OK) {
         lb_row_append(&context->row->reason, ", in call %zu; the first calls were right",
                       context->calls_made);

@@ -254,8 +254,8 @@ enum lb_status lb_case_check_written(struct lb_case_context *context, bool *unwr
 enum lb_status lb_case_check_results(struct lb_case_context *context);
 
 /* The same unless they have the bits of the results that were verified first. An implementation
- * that says that it is deterministic must give those bits. */
-enum lb_status lb_case_check_repeats(struct lb_case_context *context);
+ * that says that it is deterministic must give those bits. phase: that of the caller. */
+enum lb_status lb_case_check_repeats(struct lb_case_context *context, const char *phase);
 
 /* Whether the implementation wrote to inputs, weights or lengths, which it may only read; and
  * whether it wrote before the start or past the end of a buffer. */

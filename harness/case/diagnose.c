@@ -115,7 +115,7 @@ static enum lb_status check_last_call(struct lb_case_context *context, struct lb
     LB_TRY(lb_case_call_after(context, err));
     LB_TRY(lb_case_fetch(context, LB_BY_GRADIENTS, err));
     LB_TRY(lb_case_check_guards(context));
-    LB_TRY(lb_case_check_repeats(context));
+    LB_TRY(lb_case_check_repeats(context, "recheck"));
     LB_TRY(lb_case_check_inputs(context, err));
 done:
     context->row->verify_ns += lb_now_ns() - start;

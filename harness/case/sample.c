@@ -78,7 +78,7 @@ static enum lb_status check_results(struct lb_case_context *context, uint64_t ha
     if (st == LB_OK)
         st = lb_case_check_finished(context, hash, err);
     if (st == LB_OK)
-        st = lb_case_check_repeats(context);
+        st = lb_case_check_repeats(context, "sample");
     if (context->ready)
         lb_case_give_turn(context);
     return st;
