@@ -57,7 +57,7 @@ enum lb_status lb_case_list_add(struct lb_case_list *list, const char *source, c
 }
 
 /* Reads one line of the last source, with its newline; changes text. */
-static enum lb_status read_line(struct lb_case_list *list, size_t number, char *text,
+static enum lb_status read_line(struct lb_case_list *list, size_t number, char *text, size_t length,
                                 struct lb_error *err)
 {
     const char *path = list->sources[list->source_count - 1];
@@ -65,6 +65,9 @@ static enum lb_status read_line(struct lb_case_list *list, size_t number, char *
     struct lb_error why;
     int column = 1;
 
+    if (strlen(text) < length)
+        return lb_fail(err, LB_INVALID, "%s:%zu:%zu: a zero byte: the file is damaged or no text",
+                       path, number, strlen(text) + 1);
     if (number == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0) /* UTF-8's byte order mark */
         text += 3;
     text[strcspn(text, "#")] = '\0';
@@ -91,8 +94,10 @@ enum lb_status lb_case_list_read(struct lb_case_list *list, const char *path, st
     if (!file)
         return lb_fail(err, LB_INVALID, "%s: %s", path, strerror(errno));
     add_source(list, path);
-    for (size_t number = 1; st == LB_OK && getline(&text, &capacity, file) >= 0; number++)
-        st = read_line(list, number, text, err);
+    ssize_t length;
+    for (size_t number = 1; st == LB_OK && (length = getline(&text, &capacity, file)) >= 0;
+         number++)
+        st = read_line(list, number, text, (size_t)length, err);
     if (st == LB_OK && ferror(file)) /* a folder, or a failing disk */
         st = lb_fail(err, LB_INVALID, "%s: %s", path, strerror(errno));
     else if (st == LB_OK && list->count == count)

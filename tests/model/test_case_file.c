@@ -116,6 +116,17 @@ TEST(a_byte_order_mark_is_tolerated_at_the_start)
     lb_case_list_free(&list);
 }
 
+TEST(a_zero_byte_does_not_end_a_line)
+{
+    static const char text[] = "T1_B2_H3\nT1_B2_H4\0T1_B2_H5\n";
+    struct lb_case_list list = {0};
+    struct lb_error err = {""};
+    write_bytes(text, sizeof(text) - 1);
+    assert_int_equal(lb_case_list_read(&list, path, &err), LB_INVALID);
+    assert_non_null(strstr(err.text, ":2:9: a zero byte"));
+    lb_case_list_free(&list);
+}
+
 TEST(every_shipped_file_reads_and_repeats_nothing)
 {
     static const struct {
