@@ -64,11 +64,11 @@ static bool is_chance(const double *values, size_t n, double observed, double *s
     return at_least > SIGNIFICANCE * (PERMUTATIONS + 1);
 }
 
-/* A search in a series: what it was given, and the change points found so far. */
+/* A search in a series, and the change points found so far. */
 struct search {
-    const double *values;
-    double least_shift;
-    double *scratch; /* as long as values */
+    const double *values; /* [n] */
+    size_t n;
+    double *scratch; /* [n] */
     size_t *points, count;
 };
 
@@ -82,20 +82,47 @@ static void find_changes(struct search *search, size_t first, size_t end)
     double observed = best_split(values, n, &split);
     if (is_chance(values, n, observed, search->scratch))
         return;
-    double before = lb_median_of(values, split, search->scratch);
-    double after = lb_median_of(values + split, n - split, search->scratch);
-    if (fabs(after - before) < search->least_shift)
-        return;
     find_changes(search, first, first + split);
     search->points[search->count++] = first + split;
     find_changes(search, first + split, end);
 }
 
+/* By how much the median changes at that point, from the point before it to the one after it. */
+static double shift_at(const struct search *search, size_t point)
+{
+    const size_t *at = &search->points[point];
+    size_t first = point > 0 ? at[-1] : 0, end = point + 1 < search->count ? at[1] : search->n;
+    double before = lb_median_of(search->values + first, *at - first, search->scratch);
+    double after = lb_median_of(search->values + *at, end - *at, search->scratch);
+    return fabs(after - before);
+}
+
+/* Removes the point with the smallest shift, as long as that is below least_shift. */
+static void remove_small_changes(struct search *search, double least_shift)
+{
+    for (double least = 0; search->count > 0 && least < least_shift;) {
+        size_t smallest = 0;
+        least = INFINITY;
+        for (size_t i = 0; i < search->count; i++) {
+            double shift = shift_at(search, i);
+            if (shift < least) {
+                least = shift;
+                smallest = i;
+            }
+        }
+        if (least < least_shift) {
+            size_t *point = &search->points[smallest];
+            memmove(point, point + 1, (--search->count - smallest) * sizeof(*point));
+        }
+    }
+}
+
 size_t lb_change_points(const double *values, size_t n, double least_shift, size_t *points)
 {
-    struct search search = {values, least_shift, NULL, points, 0};
+    struct search search = {values, n, NULL, points, 0};
     search.scratch = lb_needed(malloc((n + 1) * sizeof(double)));
     find_changes(&search, 0, n);
+    remove_small_changes(&search, least_shift);
     free(search.scratch);
     return search.count;
 }

@@ -87,6 +87,22 @@ TEST(several_changes_are_all_found_in_order)
         assert_true(points[i] + 1 >= expected[i] && points[i] <= expected[i] + 1);
 }
 
+/* A level of 3 % more in the middle third of 60 runs: by the median, the two parts of the first
+ * split differ by half of that, which is less than the margin. */
+TEST(a_level_that_comes_and_goes_is_found)
+{
+    uint64_t random = 20;
+    int found = 0;
+    for (int series = 0; series < 50; series++) {
+        double values[60];
+        size_t points[60];
+        for (size_t i = 0; i < 60; i++)
+            values[i] = 0.01 * draws_normal(&random) + (i >= 20 && i < 40 ? 0.03 : 0);
+        found += lb_change_points(values, 60, log(1.02), points) == 2;
+    }
+    assert_true(found >= 35); /* 84 % are found */
+}
+
 TEST(nothing_is_found_where_nothing_changes)
 {
     enum { SERIES = 200 };
