@@ -90,8 +90,9 @@ static size_t interval_rank(const struct law *law, double alpha, double z)
 }
 
 /* Computes the estimate, the intervals and the p-value from differences [count], which it frees
- * with the law. */
-static struct lb_shift conclude(struct law *law, double *differences, size_t count)
+ * with the law. The normal form falls below least_p, which no arrangement does, where few units
+ * have many ties. */
+static struct lb_shift conclude(struct law *law, double *differences, size_t count, double least_p)
 {
     double above = 0;
     for (size_t i = 0; i < count; i++)
@@ -104,7 +105,7 @@ static struct lb_shift conclude(struct law *law, double *differences, size_t cou
         .hi95 = differences[count - k95],
         .lo90 = differences[k90 - 1],
         .hi90 = differences[count - k90],
-        .p = p_value(law, above),
+        .p = fmax(p_value(law, above), least_p),
         .exact = law->at_most != NULL,
     };
     free(law->at_most);
@@ -141,7 +142,7 @@ struct lb_shift lb_shift(const double *base, size_t n, const double *changed, si
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < m; j++)
             differences[i * m + j] = changed[j] - base[i];
-    return conclude(&law, differences, n * m);
+    return conclude(&law, differences, n * m, lb_shift_least_p(n, m));
 }
 
 /* The distribution of the signed ranks of these differences [n], of which those of 0 have the
@@ -172,7 +173,7 @@ struct lb_shift lb_shift_paired(const double *differences, size_t n)
     for (size_t i = 0; i < n; i++)
         for (size_t j = i; j < n; j++)
             *next++ = differences[i] / 2 + differences[j] / 2;
-    return conclude(&law, averages, count);
+    return conclude(&law, averages, count, lb_shift_paired_least_p(n));
 }
 
 double lb_shift_least_p(size_t n, size_t m)

@@ -182,6 +182,15 @@ TEST(the_least_p_values_are_those_of_sets_that_do_not_overlap)
     }
 }
 
+/* Two one-valued sets: of the 126 ways to draw 4 of 9 units, one is as extreme in each direction.
+ */
+TEST(ties_reach_no_lower_p_values)
+{
+    const double low[] = {1, 1, 1, 1}, high[] = {2, 2, 2, 2, 2, 2, 2};
+    NEAR(lb_shift(low, 4, high, 5).p, 2.0 / 126, 1e-15);
+    NEAR(lb_shift_paired(high, 7).p, 2.0 / 128, 1e-15);
+}
+
 TEST(sets_that_are_all_one_value_do_not_differ)
 {
     const double same[] = {5, 5, 5, 5, 5, 5};
