@@ -1,5 +1,5 @@
-/* The limit that control groups set on this process's memory, and the number of kills for lack of
- * memory. */
+/* The limits that control groups set on this process's memory and CPU time, and the number of kills
+ * for lack of memory. */
 #include "host/cgroup.h"
 
 #include "base/text.h"
@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where each version of control groups is mounted, and what its files are called. */
+/* Where each version of control groups is mounted, and what its files on memory are called. Those
+ * on CPU time have the same names in both, but the first version has them in a mount of their own,
+ * which has none on memory. */
 struct version {
     const char *controller; /* in /proc/self/cgroup */
     const char *mount, *limit, *used;
@@ -20,6 +22,7 @@ static const struct version versions[] = {
     {"", "/sys/fs/cgroup", "memory.max", "memory.current", "inactive_file", "memory.events"},
     {"memory", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file", "memory.oom_control"},
+    {"cpu", "/sys/fs/cgroup/cpu", "", "", "", ""},
 };
 
 /* The number that follows the word and a space on a line of the file, "" for the start of the file.
@@ -104,4 +107,20 @@ double lb_oom_kills(const char *root)
     double kills = read_number(folder, "vmstat", "oom_kill");
     visit_groups(root, add_kills, &kills);
     return kills;
+}
+
+static void raise_to_throttled(const struct version *version, const char *folder, double *share)
+{
+    double periods = read_number(folder, "cpu.stat", "nr_periods");
+    double throttled = read_number(folder, "cpu.stat", "nr_throttled");
+    (void)version;
+    if (periods > 0)
+        *share = fmax(*share, throttled / periods);
+}
+
+double lb_cgroup_throttled(const char *root)
+{
+    double share = (double)NAN;
+    visit_groups(root, raise_to_throttled, &share);
+    return share;
 }

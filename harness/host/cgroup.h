@@ -1,5 +1,5 @@
-/* The limit that control groups set on this process's memory, and the number of kills for lack of
- * memory. */
+/* The limits that control groups set on this process's memory and CPU time, and the number of kills
+ * for lack of memory. */
 #ifndef LB_CGROUP_H
 #define LB_CGROUP_H
 
@@ -13,4 +13,8 @@ double lb_cgroup_room(const char *root);
  * counts of the machine, of this process's control group and of all groups above it; NaN where
  * there is none. root: as above. */
 double lb_oom_kills(const char *root);
+
+/* The share of periods in which a group ran out of its quota of CPU time: the largest over this
+ * process's control group and all groups above it; NaN where none has a quota. root: as above. */
+double lb_cgroup_throttled(const char *root);
 #endif

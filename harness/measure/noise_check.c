@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "device/nvml.h"
+#include "host/cgroup.h"
 #include "stats/order_stats.h"
 
 /* A longer step of the clock in a busy loop is time that something else took. */
@@ -49,18 +50,6 @@ static void check_gaps(double busy_s, struct lb_noise_check *noise)
     }
     noise->stolen = lost / (last - start);
     noise->longest_gap_us = longest / 1e3;
-}
-
-static void check_cgroup(struct lb_noise_check *noise)
-{
-    static const char *const files[] = {"/sys/fs/cgroup/cpu.stat", "/sys/fs/cgroup/cpu/cpu.stat"};
-    noise->cgroup_throttled = NAN;
-    for (size_t i = 0; i < 2 && isnan(noise->cgroup_throttled); i++) {
-        double periods = lb_read_number(files[i], "nr_periods ");
-        double throttled = lb_read_number(files[i], "nr_throttled ");
-        if (periods > 0)
-            noise->cgroup_throttled = throttled / periods;
-    }
 }
 
 /* /proc/stat's first line: user, nice, system, idle, iowait, irq, softirq, steal. */
@@ -113,7 +102,7 @@ void lb_noise_check_run(double busy_s, struct lb_noise_check *noise)
     noise->load = lb_read_number("/proc/loadavg", "");
     if (sched_getaffinity(0, sizeof(set), &set) == 0)
         noise->cpus = CPU_COUNT(&set);
-    check_cgroup(noise);
+    noise->cgroup_throttled = lb_cgroup_throttled("");
     check_steal(noise);
     check_governor(noise);
     check_gpus(noise);

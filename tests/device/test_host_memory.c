@@ -206,6 +206,27 @@ TEST_WITH(control_groups_limit_what_is_available, scratch_setup, scratch_teardow
     }
 }
 
+TEST_WITH(a_group_that_ran_out_of_cpu_time_is_found, scratch_setup, scratch_teardown)
+{
+    static const struct {
+        const char *file, *text;
+        double share;
+    } steps[] = {
+        {"proc/self/cgroup", "2:cpu,cpuacct:/job\n0::/user.slice/run-1.scope\n", NAN},
+        {"sys/fs/cgroup/cpu.stat", "usage_usec 5\n", NAN},
+        {"sys/fs/cgroup/cpu/cpu.stat", "nr_periods 0\nnr_throttled 0\n", NAN},
+        {"sys/fs/cgroup/user.slice/cpu.stat", "nr_periods 100\nnr_throttled 25\n", 0.25},
+        {"sys/fs/cgroup/cpu/job/cpu.stat", "nr_periods 100\nnr_throttled 50\n", 0.5},
+        {"sys/fs/cgroup/other/cpu.stat", "nr_periods 100\nnr_throttled 75\n", 0.5},
+        {"proc/self/cgroup", "0::/user.slice/run-1.scope\n", 0.25},
+    };
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        write_below("quota", steps[i].file, steps[i].text);
+        double share = lb_cgroup_throttled(scratch_path("quota"));
+        assert_true(isnan(steps[i].share) ? isnan(share) : share == steps[i].share);
+    }
+}
+
 /* The count rises with the machine's and with that of any group of the process, and no other's. */
 TEST_WITH(kills_for_memory_are_counted, scratch_setup, scratch_teardown)
 {
