@@ -177,13 +177,20 @@ void lb_row_append(const char **text, const char *format, ...)
     va_end(values);
 }
 
-/* Appends a remark unless the text has it already. */
+/* Appends those of the remarks, with "; " between them, that the text does not have already. */
 static void add_once(const char **text, const char *format, va_list values)
 {
-    char remark[LB_ROW_TEXT_SIZE];
-    vsnprintf(remark, sizeof(remark), format, values);
-    if (!strstr(*text, remark))
-        lb_row_append(text, "%s%s", **text ? "; " : "", remark);
+    char remarks[LB_ROW_TEXT_SIZE];
+    vsnprintf(remarks, sizeof(remarks), format, values);
+    for (char *remark = remarks, *next; remark; remark = next) {
+        next = strstr(remark, "; ");
+        if (next) {
+            *next = '\0';
+            next += 2;
+        }
+        if (!strstr(*text, remark))
+            lb_row_append(text, "%s%s", **text ? "; " : "", remark);
+    }
 }
 
 void lb_row_warn(struct lb_row *row, const char *format, ...)

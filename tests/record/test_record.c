@@ -241,6 +241,9 @@ TEST(later_blocks_add_what_they_found)
     lb_row_print(&second.warning, "a second thing");
     lb_row_merge(&row, &second, false, false);
     assert_string_equal(row.warning, "clocks were held down: hot; a second thing");
+    lb_row_print(&second.warning, "a third one; clocks were held down: hot");
+    lb_row_merge(&row, &second, false, false);
+    assert_string_equal(row.warning, "clocks were held down: hot; a second thing; a third one");
     lb_row_free(&row);
     lb_row_free(&second);
     lb_row_free(&third);
