@@ -34,8 +34,10 @@ char *lb_run_path(const char *folder)
 
 void lb_run_folder(const char *name, char *folder, size_t size)
 {
+    struct stat status;
     const char *slash = strrchr(name, '/'), *end = strrchr(name, '.');
-    if (!end || end == name || strcmp(end, ".jsonl") != 0)
+    bool is_folder = stat(name, &status) == 0 && S_ISDIR(status.st_mode);
+    if (is_folder || !end || end == name || strcmp(end, ".jsonl") != 0)
         snprintf(folder, size, "%s", name);
     else
         snprintf(folder, size, "%.*s", slash ? (int)(slash - name) : 1, slash ? name : ".");
@@ -303,7 +305,7 @@ static void judge_file(const struct reader *reader, struct lb_run *run)
         missing = (size_t)reader->footer_rows - run->count;
     json_array_foreach(cases, i, text)
     {
-        planned += json_object_get(reader->index, json_string_value(text)) != NULL;
+        planned += json_object_del(reader->index, json_string_value(text)) == 0; /* once each */
     }
     add_doubt(run, reader->path, "rows that its footer counts and that are missing", missing);
     if (cases && run->finished && !run->interrupted && missing == 0)

@@ -22,7 +22,8 @@
 /* folder/run.jsonl; the caller frees it. */
 char *lb_run_path(const char *folder);
 
-/* The folder of a run that is named by its folder or by its file, NAME.jsonl. */
+/* The folder of a run that is named by its folder, whatever that is called, or by its file,
+ * NAME.jsonl. */
 void lb_run_folder(const char *name, char *folder, size_t size);
 
 /* A run that was read from its file. */

@@ -82,6 +82,18 @@ TEST_WITH(run_reads_back_from_file_and_folder, begin, end)
     }
 }
 
+TEST_WITH(folder_of_a_run_is_named_by_itself_or_by_its_file, begin, end)
+{
+    char found[512];
+    write_run(true);
+    lb_run_folder(path, found, sizeof(found));
+    assert_string_equal(found, folder);
+    snprintf(folder, sizeof(folder), "%s", scratch_path("named.jsonl"));
+    write_run(true);
+    lb_run_folder(folder, found, sizeof(found));
+    assert_string_equal(found, folder);
+}
+
 TEST_WITH(second_run_never_overwrites_the_first, begin, end)
 {
     struct lb_run_file file = {0};
@@ -273,6 +285,7 @@ TEST_WITH(doubtful_files_are_named, begin, end)
 #define FOOTER(count) "{\"kind\":\"footer\",\"rows\":" #count ",\"interrupted\":false}\n"
 #define RESUME        "{\"kind\":\"resume\"}\n"
 #define HEADER        "{\"kind\":\"header\",\"schema\":2}\n"
+#define CASE          "\"a/T1_B1_I1_H1/f32/infer\""
     static const struct {
         const char *text, *words; /* that the doubt must have; "": the run is sound */
     } files[] = {
@@ -286,6 +299,9 @@ TEST_WITH(doubtful_files_are_named, begin, end)
         {HEADER ROW(1, SAMPLES) RESUME ROW(1, SAMPLES) ROW(1, SAMPLES), "same session: 1"},
         {HEADER ROW(1, SAMPLES) FOOTER(1) HEADER ROW(1, SAMPLES) FOOTER(1), "runs in one file: 2"},
         {HEADER ROW(1, "") ROW(2, SAMPLES) FOOTER(2), "ok without a sample: 1"},
+        {"{\"kind\":\"header\",\"schema\":2,\"cases\":[" CASE "," CASE "]}\n" ROW(1, SAMPLES)
+             FOOTER(1),
+         "run.jsonl: cases of its plan that have no row: 1"},
         {HEADER ROW(1, "") FOOTER(2), "missing: 1; rows that are ok without a sample: 1"},
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
