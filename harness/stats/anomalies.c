@@ -27,10 +27,11 @@ static size_t count_below(const double *sorted, size_t n, double value, bool or_
     return low;
 }
 
-/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. sorted [n]:
- * the same values. */
-static void rank(const double *values, const double *sorted, size_t n, double *ranks)
+/* ranks [n], from 1, in the order of time; equal values share the mean of their ranks. sorted [n]
+ * receives the values in ascending order. */
+static void rank(const double *values, size_t n, double *sorted, double *ranks)
 {
+    lb_sort_copy(values, n, sorted);
     for (size_t i = 0; i < n; i++) {
         size_t below = count_below(sorted, n, values[i], false);
         size_t end = count_below(sorted, n, values[i], true);
@@ -46,19 +47,31 @@ static double sum_of_squares(const double *ranks, size_t n)
     return sum;
 }
 
-/* Spearman's correlation of the ranks with the order; NaN when all are equal. */
-static double correlation(const double *ranks, size_t n)
+/* By how many standard deviations the ranks rise with the order within their blocks, of all orders
+ * within these. Of one block it is Spearman's correlation times sqrt(n - 1). NaN where no block has
+ * different ranks. */
+static double trend_of(const double *ranks, const size_t *blocks, size_t block_count)
 {
-    double size = (double)n, mean = (size + 1) / 2, product = 0;
-    double all = sum_of_squares(ranks, n) * size * (size * size - 1) / 12;
-    for (size_t i = 0; i < n; i++)
-        product += (ranks[i] - mean) * ((double)i + 1 - mean);
-    return all > 0 ? product / sqrt(all) : (double)NAN;
+    double product = 0, variance = 0;
+    for (size_t b = 0; b < block_count; ranks += blocks[b++]) {
+        double size = (double)blocks[b], sum = 0, squares = 0;
+        for (size_t i = 0; i < blocks[b]; i++)
+            sum += ranks[i];
+        for (size_t i = 0; i < blocks[b]; i++) {
+            double distance = ranks[i] - sum / size;
+            squares += distance * distance;
+            product += distance * ((double)i - (size - 1) / 2);
+        }
+        variance += squares * size * (size + 1) / 12;
+    }
+    return variance > 0 ? product / sqrt(variance) : (double)NAN;
 }
 
-static bool drifts(const double *samples, double trend, size_t n, double *scratch)
+/* trend, trend_of_blocks: within blocks, and of the blocks' medians. */
+static bool drifts(const double *samples, size_t n, double trend, double trend_of_blocks,
+                   double *scratch)
 {
-    if (!(fabs(trend) * sqrt((double)n - 1) >= 3.2905))
+    if (!(fmax(fabs(trend), fabs(trend_of_blocks)) >= 3.2905))
         return false;
     /* With many samples even a tiny drift is significant, so it must also be large enough. */
     size_t third = n / 3;
@@ -148,17 +161,21 @@ static void count_outliers(const double *samples, const double *sorted, size_t n
         anomalies->flags |= LB_ANOMALY_SLOW_FIRST;
 }
 
-/* Divides samples by the median of their block: a level that a block's samples share is not
- * autocorrelation. */
-static void divide_by_block_medians(const double *samples, const size_t *blocks, size_t block_count,
-                                    double *out, double *scratch)
+/* Divides samples by the median of their block: a level that a block's samples share is neither
+ * autocorrelation nor drift. medians receives those of blocks with samples; returns how many. */
+static size_t divide_by_block_medians(const double *samples, const size_t *blocks,
+                                      size_t block_count, double *out, double *medians,
+                                      double *scratch)
 {
-    for (size_t b = 0; b < block_count; b++) {
+    size_t count = 0;
+    for (size_t b = 0; b < block_count; samples += blocks[b++]) {
         double median = lb_median_of(samples, blocks[b], scratch);
         for (size_t i = 0; i < blocks[b]; i++)
             *out++ = samples[i] / median;
-        samples += blocks[b];
+        if (blocks[b] > 0)
+            medians[count++] = median;
     }
+    return count;
 }
 
 void lb_find_anomalies(const double *samples, size_t n, const size_t *blocks, size_t block_count,
@@ -168,20 +185,19 @@ void lb_find_anomalies(const double *samples, size_t n, const size_t *blocks, si
     if (n < MIN_SAMPLES)
         return;
     double *sorted = lb_needed(malloc(4 * n * sizeof(*sorted)));
-    double *ranks = sorted + n, *centred = sorted + 2 * n, *scratch = sorted + 3 * n;
+    double *ranks = sorted + n, *centred = sorted + 2 * n, *medians = sorted + 3 * n;
     lb_sort_copy(samples, n, sorted);
     count_outliers(samples, sorted, n, blocks, block_count, anomalies);
     if (has_two_modes(sorted, n))
         anomalies->flags |= LB_ANOMALY_TWO_MODES;
-    divide_by_block_medians(samples, blocks, block_count, centred, scratch);
-    rank(samples, sorted, n, ranks);
-    anomalies->trend = correlation(ranks, n);
-    if (drifts(samples, anomalies->trend, n, scratch))
-        anomalies->flags |= LB_ANOMALY_DRIFT;
-    lb_sort_copy(centred, n, scratch);
-    rank(centred, scratch, n, ranks);
+    size_t count = divide_by_block_medians(samples, blocks, block_count, centred, medians, sorted);
+    rank(centred, n, sorted, ranks);
+    anomalies->trend = trend_of(ranks, blocks, block_count);
     anomalies->von_neumann = von_neumann_ratio(ranks, n);
     if (is_autocorrelated(anomalies->von_neumann, n))
         anomalies->flags |= LB_ANOMALY_AUTOCORRELATION;
+    rank(medians, count, sorted, ranks);
+    if (drifts(samples, n, anomalies->trend, trend_of(ranks, &count, 1), sorted))
+        anomalies->flags |= LB_ANOMALY_DRIFT;
     free(sorted);
 }

@@ -20,7 +20,9 @@ struct lb_anomalies {
     unsigned flags;     /* an or of enum lb_anomaly */
     size_t severe;      /* samples more than 3 interquartile ranges outside the quartiles */
     size_t mild;        /* samples more than 1.5 ranges outside that are not severe */
-    double trend;       /* Spearman's correlation with the order; NaN when all ranks are equal */
+    double trend;       /* within blocks, in standard deviations; of one block, Spearman's
+                           correlation with the order times sqrt(n - 1); NaN when all ranks are
+                           equal */
     double von_neumann; /* rank von Neumann ratio, about 2 without autocorrelation; NaN likewise */
 };
 
@@ -28,7 +30,8 @@ struct lb_anomalies {
  * blocks [block_count] holds how many samples each block has; they add up to n. With fewer than 8
  * samples there are no anomalies. The methods, with their significance levels:
  *   outliers         Tukey, Exploratory Data Analysis, 2D
- *   drift            Spearman's rank correlation with the order, 0.1 %
+ *   drift            Spearman's rank correlation with the order, 0.1 %, of the samples within
+ *                    their blocks, or of the blocks' medians
  *   autocorrelation  the rank von Neumann ratio, 0.5 %, of the samples divided by their block's
  *                    median: Bartels, J. Am. Stat. Assoc. 77 (1982) 40-46
  *   two modes        the best split into two groups that each have at least 15 % of the samples;

@@ -135,10 +135,10 @@ TEST(trend_and_autocorrelation_are_as_published)
     const double n = 13;
     double variance = 4 * (n - 2) * (5 * n * n - 2 * n - 9) / (5 * n * (n + 1) * (n - 1) * (n - 1));
     assert_true(fabs((anomalies.von_neumann - 2) / sqrt(variance) + 3.6453) < 5e-5);
-    assert_true(fabs(anomalies.trend - 0.9835164835164836) < 1e-12);
+    assert_true(fabs(anomalies.trend / sqrt(12) - 0.9835164835164836) < 1e-12);
     assert_int_equal(anomalies.flags, LB_ANOMALY_DRIFT | LB_ANOMALY_AUTOCORRELATION);
     anomalies = anomalies_of(draws_nile, 100);
-    assert_true(fabs(anomalies.trend + 0.437449930079709) < 1e-12);
+    assert_true(fabs(anomalies.trend / sqrt(99) + 0.437449930079709) < 1e-12);
     assert_true(fabs(anomalies.von_neumann - 1.1081367365432973) < 1e-12); /* of SciPy's ranks */
     assert_true(anomalies.flags & LB_ANOMALY_DRIFT);
 }
@@ -177,9 +177,37 @@ TEST(drift_that_is_certain_and_small_is_not_flagged)
         for (size_t i = 0; i < n; i++) /* the outer thirds lie apart by two thirds of it */
             values[i] = 1000 + (large ? 9.0 : 6.0) * (double)i / (double)n;
         struct lb_anomalies anomalies = anomalies_of(values, n);
-        assert_true(anomalies.trend == 1);
+        assert_true(fabs(anomalies.trend / sqrt(199) - 1) < 1e-12);
         assert_int_equal((anomalies.flags & LB_ANOMALY_DRIFT) != 0, large);
     }
+}
+
+/* Blocks whose levels differ by chance do not drift; those that rise together do, and so do blocks
+ * of one sample. */
+TEST(levels_of_blocks_are_no_drift)
+{
+    const size_t blocks[] = {30, 30, 0, 30, 30};
+    size_t single[120];
+    uint64_t random = 8;
+    int flagged = 0;
+    for (int round = 0; round < 200; round++) {
+        double values[120], levels[4], rising[120];
+        struct lb_anomalies anomalies;
+        draw_normal(values, 120, &random);
+        draw_normal(levels, 4, &random);
+        for (size_t i = 0; i < 120; i++) {
+            single[i] = 1;
+            rising[i] = values[i] * (1 + 0.003 * (double)i);
+            values[i] *= levels[i / 30] / 1000;
+        }
+        lb_find_anomalies(values, 120, blocks, 5, &anomalies);
+        flagged += (anomalies.flags & LB_ANOMALY_DRIFT) != 0;
+        lb_find_anomalies(rising, 120, blocks, 5, &anomalies);
+        assert_true(anomalies.flags & LB_ANOMALY_DRIFT);
+        lb_find_anomalies(rising, 120, single, 120, &anomalies);
+        assert_true(anomalies.flags & LB_ANOMALY_DRIFT);
+    }
+    assert_true(flagged <= 3);
 }
 
 /* Blocks at different levels are not autocorrelation within the blocks. */
