@@ -32,6 +32,18 @@ static char *cpuinfo(const char *key, char *text, size_t size)
     return text + strspn(text, " \t:");
 }
 
+/* The name of the CPU's model. Linux has none for Arm's CPUs, but the numbers of maker and part. */
+static void cpu_name(char *name, size_t size)
+{
+    char text[256];
+    snprintf(name, size, "%s", cpuinfo("model name", text, sizeof(text)));
+    const char *maker = name[0] ? "" : cpuinfo("CPU implementer", text, sizeof(text));
+    if (maker[0]) {
+        snprintf(name, size, "CPU implementer %s", maker);
+        lb_append(name, size, ", part %s", cpuinfo("CPU part", text, sizeof(text)));
+    }
+}
+
 /* The SIMD instruction sets that matter for LSTMs, from the CPU's flags, in the system's order. */
 static void simd_names(char *names, size_t size)
 {
@@ -66,6 +78,7 @@ json_t *lb_environment(json_t *libraries)
     lb_read_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "", governor,
                  sizeof(governor));
     lb_cpu_topology_here(&topology);
+    cpu_name(cpu, sizeof(cpu));
     simd_names(simd, sizeof(simd));
     gethostname(host, sizeof(host) - 1);
     if (uname(&name) == 0)
@@ -73,8 +86,8 @@ json_t *lb_environment(json_t *libraries)
 
     return json_pack(
         "{s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:s, s:s, s:b, s:s, s:s, s:s, s:O}",
-        "host", text_or_null(host), "cpu", text_or_null(cpuinfo("model name", cpu, sizeof(cpu))),
-        "cores", (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
+        "host", text_or_null(host), "cpu", text_or_null(cpu), "cores",
+        (json_int_t)sysconf(_SC_NPROCESSORS_CONF), "threads",
         (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "topology", lb_cpu_topology_to_json(&topology),
         "simd", text_or_null(simd), "governor", text_or_null(governor), "cache_bytes",
         (json_int_t)lb_host_cache_bytes(), "memory_bytes", (json_int_t)lb_host_total(), "system",
