@@ -40,7 +40,7 @@ endfunction()
 # lb_library(<name> <header> <libraries>|"" <hint>...): makes lb::<name> of a header and the first
 # library of that name (none for header-only ones), and lb::<name>_headers of the header alone; sets
 # found_<name>, and why_<name>: what of it is missing. Wheels have no link without a version, so a
-# name may be a file's, such as libcudnn.so.9.
+# name may be a file's, such as libcudnn.so.9. Workers load all libraries but the CUDA runtime.
 function(lb_library name header libraries)
   find_path(LB_${name}_INCLUDE ${header} HINTS ${ARGN} PATH_SUFFIXES include)
   set(found ${LB_${name}_INCLUDE})
@@ -54,6 +54,9 @@ function(lb_library name header libraries)
       set(found FALSE)
     elseif(LB_${name}_LIBRARY AND NOT found)
       set(why "no header ${header}")
+    elseif(LB_${name}_LIBRARY MATCHES "\\.a$" AND NOT name STREQUAL cudart)
+      set(why "${LB_${name}_LIBRARY} is static and can't be loaded")
+      set(found FALSE)
     endif()
   endif()
   if(found)
@@ -121,6 +124,8 @@ function(lb_try_cuda variable)
   if(failed STREQUAL "0")
     set(LB_CUDA_TRIED "${command}" CACHE INTERNAL "nvcc's command that compiled an empty program")
     return()
+  elseif(said STREQUAL "")
+    set(said "${failed}") # such as "No such file or directory"
   endif()
   # The first line with an error in it is the cause, the others follow from it.
   if(said MATCHES "[^\n]*[Ee][Rr][Rr][Oo][Rr][^\n]*")
@@ -143,9 +148,13 @@ endfunction()
 # The finders are macros of lb_find_features: each sets found_<name>, and why_<name> where that is false.
 
 # lb_find_cuda(<hint>...): compiler, static runtime and cuBLAS; all of them, or no CUDA. Sets
-# LB_CUDA_COMPILER too; the targets are lb::cudart and lb::cublas.
+# LB_CUDA_COMPILER too, to CMAKE_CUDA_COMPILER where that is given; the targets are lb::cudart and
+# lb::cublas.
 macro(lb_find_cuda)
   find_program(LB_CUDA_COMPILER NAMES $ENV{CUDACXX} nvcc HINTS ${ARGN} PATH_SUFFIXES bin)
+  if(CMAKE_CUDA_COMPILER)
+    set(LB_CUDA_COMPILER ${CMAKE_CUDA_COMPILER})
+  endif()
   # The compiler's own toolkit comes first: its version stands for all.
   set(toolkit "")
   if(LB_CUDA_COMPILER)

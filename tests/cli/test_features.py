@@ -111,6 +111,17 @@ class Features(ProgramTest):
             self.finds("CUDA can't be used (nvcc can't compile", broken, "-DLB_CUDA=ON", code=1)
             self.finds("built without CUDA (switched off)", broken, "-DLB_CUDA=OFF")
 
+    def test_compiler_that_cmake_was_given_is_the_one_that_is_tried(self):
+        whole = toolkit(13000)
+        self.finds("built without CUDA (nvcc can't compile an empty program: No such file or directory)", whole,
+                   "-DCMAKE_CUDA_COMPILER=/nowhere/nvcc")
+        elsewhere = {name.replace("bin/", "other/bin/"): text for name, text in whole.items()}
+        self.finds("CUDA: found", elsewhere, f"-DCMAKE_CUDA_COMPILER={self.root}/usr/local/cuda/other/bin/nvcc")
+
+    def test_static_library_can_not_be_loaded_and_is_absent(self):
+        self.finds("/lib/libdnnl.a is static and can't be loaded)", {"include/dnnl.h": "", "lib/libdnnl.a": ""},
+                   "-DCMAKE_PREFIX_PATH=/usr/local/cuda")
+
     def test_compiler_is_tried_again_when_its_host_compiler_changes_and_only_then(self):
         counted = toolkit(13000)
         log = self.path("calls")
