@@ -184,10 +184,12 @@ fi
 export LB_BUILD=$build CUDA_DEVICE_ORDER=PCI_BUS_ID
 
 # native_architectures: those of this machine's GPUs, such as "90a-real;80-real"; nothing where they are
-# unknown or older than what the kernels are written for: then the usual ones are built.
+# unknown or older than what the kernels are written for: then the usual ones are built. Where nvidia-smi
+# finds no GPU or no driver, it says so in words on its standard output.
 native_architectures() {
   { nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null || echo "${dry:+9.0}"; } |
-    tr -d . | sort -rnu | sed 's/^90$/90a/; /^[1-7][0-9]$/d; /^$/d; s/$/-real/' | paste -sd';'
+    sed -n 's/^\([0-9]*\)\.\([0-9]\)$/\1\2/p' | sort -rnu |
+    sed 's/^90$/90a/; /^[1-7][0-9]$/d; s/$/-real/' | paste -sd';'
 }
 
 build_program() {

@@ -117,7 +117,8 @@ class Check(DryRun):
         text = self.read(SCRIPT)
         begin, end = text.index("native_architectures() {"), text.index("build_program() {")
         for found, expected in (("7.5", ""), ("9.0", "90a-real"), ("7.5\\n8.0\\n9.0\\n9.0",
-                                                                   "90a-real;80-real")):
+                                                                   "90a-real;80-real"),
+                                ("No devices were found", ""), ("[N/A]\\n12.0", "120-real")):
             self.write("bin/nvidia-smi", f"#!/bin/sh\nprintf '{found}\\n'\n", 0o755)
             done = call("bash", "-euc", 'dry=""\n' + text[begin:end] + "native_architectures",
                         env=os.environ | {"PATH": self.path("bin") + ":" + os.environ["PATH"]})
