@@ -39,8 +39,9 @@ static enum lb_status check_all(const struct lb_problem *p, const struct lb_devi
     if (p->seq_len > SEQ_LEN_MAX)
         return REFUSED("seq_len %lld is above %d, the most that cuDNN takes", (long long)p->seq_len,
                        SEQ_LEN_MAX);
-    if (p->batch > int_max || p->input > int_max || p->hidden > int_max || p->layers > int_max)
-        return REFUSED("a size is above 2^31 - 1, the most that cuDNN takes");
+    if (p->input > int_max || p->layers > int_max || p->batch > int_max / p->hidden)
+        return REFUSED("a size, or batch times hidden, is above 2^31 - 1, the most that cuDNN "
+                       "takes");
     return lb_device_needs(device, 8, "", why); /* as the kernels of the harness do */
 }
 

@@ -24,6 +24,7 @@ static const struct {
      {NULL, "cell projection", "cell projection", "cell projection"}},
     {"T65535_B1_H8/f32/infer", {NULL, NULL, NULL, NULL}},
     {"T65536_B1_H8/f32/infer", {"seq_len", "seq_len", "seq_len", "seq_len"}},
+    {"T1_B262144_I8_H8192/f16/infer", {"a size, or", "a size, or", "a size, or", "a size, or"}},
 };
 
 TEST(each_variant_names_its_limit)
