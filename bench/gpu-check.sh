@@ -110,6 +110,11 @@ while [ $# -gt 0 ]; do
   esac
 done
 [ -n "$out" ] || usage
+for seconds in "$budget" "$limit"; do
+  [[ $seconds =~ ^(0|[1-9][0-9]*)$ ]] && continue
+  echo "--budget and --limit take a whole number of seconds, not $seconds" >&2
+  exit 2
+done
 [ -z "$prefix" ] || prefix=$(cd "$prefix" && pwd)
 [ -z "$from" ] || from=$(cd "$from" && pwd)
 check_steps

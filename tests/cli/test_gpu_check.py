@@ -113,6 +113,13 @@ class Check(DryRun):
             self.assertIn(f"== {step}: not begun", said)
         self.assertEqual(os.listdir(self.path("out")), ["test.log"])
 
+    def test_a_time_that_is_no_number_of_seconds_is_refused_before_anything_runs(self):
+        for option in ("--limit", "--budget"):
+            for time in ("9m", "x", "-1", "08"):
+                done = call(*self.command("out", option, time), exit_code=2)
+                self.assertIn(f"take a whole number of seconds, not {time}", done.stdout + done.stderr)
+        self.assertFalse(os.path.exists(self.path("out")))
+
     def test_kernels_are_built_for_every_gpu_that_can_run_them(self):
         text = self.read(SCRIPT)
         begin, end = text.index("native_architectures() {"), text.index("build_program() {")
