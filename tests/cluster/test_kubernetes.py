@@ -93,6 +93,8 @@ class ContainerFile(ProgramTest):
                              {preset["name"] for preset in json.loads(presets)["configurePresets"]})
         for variable in re.findall(r"\$(\w+_packages)", text):
             self.assertRegex(packages, rf"(?m)^{variable}=")
+        # A build of the host is copied too, and CMake refuses its cache in another folder.
+        self.assertLess(text.index("rm -rf build"), text.index("cmake --preset"))
 
 
 if __name__ == "__main__":
