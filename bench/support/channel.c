@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 void lb_channel_send(struct lb_channel *channel, json_t *message)
@@ -64,12 +65,14 @@ enum lb_status lb_channel_receive(struct lb_channel *channel, int timeout_ms, js
                                   struct lb_error *err)
 {
     enum lb_status st = LB_OK;
+    double end_ns = lb_now_ns() + timeout_ms * 1e6;
     for (;;) {
         *message = take_message(channel, &st, err);
         if (*message || st != LB_OK)
             return st;
         struct pollfd wait = {.fd = channel->fd, .events = POLLIN};
-        if (poll(&wait, 1, timeout_ms) <= 0)
+        int left_ms = timeout_ms < 0 ? -1 : (int)((end_ns - lb_now_ns()) / 1e6);
+        if ((timeout_ms >= 0 && left_ms < 0) || poll(&wait, 1, left_ms) <= 0)
             return LB_OK;
         st = fill_buffer(channel, err);
         if (st != LB_OK)
