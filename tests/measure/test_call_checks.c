@@ -29,22 +29,26 @@ static struct counts sample(struct lb_call_checks *checks, size_t samples, doubl
     return counts;
 }
 
-TEST(the_first_twenty_samples_are_checked)
+TEST(the_first_samples_are_checked_and_all_where_that_is_cheap)
 {
-    struct lb_call_checks checks;
-    lb_call_checks_open(&checks, 10e9);
-    assert_int_equal(sample(&checks, 20, 1, 1e5, 1).checked, 20);
-}
-
-TEST(checks_that_take_long_do_not_delay_the_first_samples)
-{
-    struct lb_call_checks checks;
-    lb_call_checks_open(&checks, 10e9);
-    assert_in_range(sample(&checks, 20, 1, 1e7, 1).checked, 3, 4);
-    checks.check_next = true;
-    assert_true(lb_call_checks_due(&checks));
-    lb_call_checks_open(&checks, 10e6);
-    assert_in_range(sample(&checks, 20, 1, 0.3e6, 1).checked, 4, 5);
+    static const struct {
+        double max_ns;
+        size_t samples;
+        double sample_ns, check_ns, swap_ns;
+        size_t least, most;
+    } cases[] = {{10e9, 20, 1, 1e5, 1, 20, 20},
+                 {10e9, 20, 1, 1e7, 1, 3, 4},
+                 {10e6, 20, 1, 0.3e6, 1, 4, 5},
+                 {10e9, 1000, 1e6, 1e4, 1e9, 1000, 1000}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct lb_call_checks checks;
+        lb_call_checks_open(&checks, cases[i].max_ns);
+        struct counts counts = sample(&checks, cases[i].samples, cases[i].sample_ns,
+                                      cases[i].check_ns, cases[i].swap_ns);
+        assert_in_range(counts.checked, cases[i].least, cases[i].most);
+        checks.check_next = true;
+        assert_true(lb_call_checks_due(&checks));
+    }
 }
 
 TEST(checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth)
@@ -56,13 +60,6 @@ TEST(checks_take_a_twentieth_of_the_time_and_swaps_a_hundredth)
     assert_in_range(counts.checked, 1000 - 185, 1020 + 185);
     assert_in_range(counts.swaps, 100 - 60, 100 + 60);
     assert_int_equal(counts.checked, checks.checked);
-}
-
-TEST(cheap_checks_follow_every_sample)
-{
-    struct lb_call_checks checks;
-    lb_call_checks_open(&checks, 10e9);
-    assert_int_equal(sample(&checks, 1000, 1e6, 1e4, 1e9).checked, 1000);
 }
 
 /* What an implementation could know beforehand: nothing, if each run draws anew. */

@@ -58,12 +58,14 @@ static struct lb_row run_case(bool own_clocks)
     return row;
 }
 
-TEST(nvml_is_asked_while_the_device_works)
+TEST(the_clock_is_the_mean_between_first_and_last_sample_or_nvmls_while_the_device_works)
 {
-    struct lb_row row = run_case(false);
-    assert_true(row.sm_mhz == 1980 && row.memory_mhz == 1002);
-    assert_int_equal(fake_device_counts()->clocks, 0);
-    lb_row_free(&row);
+    for (int own_clocks = 0; own_clocks < 2; own_clocks++) {
+        struct lb_row row = run_case(own_clocks);
+        assert_true(row.sm_mhz == (own_clocks ? FAKE_SM_MHZ : 1980) && row.memory_mhz == 1002);
+        assert_int_equal(fake_device_counts()->clocks, own_clocks ? 2 : 0);
+        lb_row_free(&row);
+    }
 }
 
 /* One of the calls takes memory once, as it does where CUDA loads code: whichever it is, that is no
@@ -80,12 +82,4 @@ TEST(what_one_call_takes_is_no_leak)
         munmap(taken, TAKEN_BYTES); /* malloc would keep it, so that no later call takes any */
     }
     takes_at_call = 0;
-}
-
-TEST(the_clock_is_the_mean_between_first_and_last_sample)
-{
-    struct lb_row row = run_case(true);
-    assert_true(row.sm_mhz == FAKE_SM_MHZ && row.memory_mhz == 1002);
-    assert_int_equal(fake_device_counts()->clocks, 2);
-    lb_row_free(&row);
 }

@@ -50,6 +50,16 @@ TEST(ranges_stop_at_the_end_of_64_bits)
     EXPECT_NUMBERS("2:9223372036854775807:x9223372036854775807", 2);
 }
 
+static void expect_refusal(const struct lb_axis_info *info, const char *text, const char *message)
+{
+    struct lb_axis axis = {0};
+    struct lb_error err = {""};
+    assert_int_equal(lb_axis_add(&axis, info, text, &err), LB_INVALID);
+    assert_string_equal(err.text, message);
+    assert_int_equal(axis.count, 0);
+    lb_axis_free(&axis);
+}
+
 TEST(malformed_numbers_say_where_and_what_is_allowed)
 {
     static const struct {
@@ -74,24 +84,16 @@ TEST(malformed_numbers_say_where_and_what_is_allowed)
         {"0:8:+1", "-B 0:8:+1: batch must be 1 or more"},
         {"1:10000001:+1", "-B 1:10000001:+1: more than 10000000 values"},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct lb_axis axis = {0};
-        struct lb_error err = {""};
-        assert_int_equal(lb_axis_add(&axis, &batch, table[i].text, &err), LB_INVALID);
-        assert_string_equal(err.text, table[i].message);
-        assert_int_equal(axis.count, 0);
-        lb_axis_free(&axis);
-    }
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        expect_refusal(&batch, table[i].text, table[i].message);
 }
 
 TEST(upper_limits_are_named)
 {
     struct lb_axis axis = {0};
-    struct lb_error err;
-    assert_int_equal(lb_axis_add(&axis, &directions, "1,2", &err), LB_OK);
-    assert_int_equal(lb_axis_add(&axis, &directions, "3", &err), LB_INVALID);
-    assert_string_equal(err.text, "-D 3: directions must be 1 or 2");
+    assert_int_equal(lb_axis_add(&axis, &directions, "1,2", NULL), LB_OK);
     lb_axis_free(&axis);
+    expect_refusal(&directions, "3", "-D 3: directions must be 1 or 2");
 }
 
 TEST(words_are_their_place_in_the_list)
@@ -114,14 +116,8 @@ TEST(unknown_words_get_the_list_and_a_suggestion)
         {"double", "--dtype double: there is no 'double'; there are f64, f32, f16, bf16"},
         {"f32,", "--dtype f32,: column 5: there is no ''; there are f64, f32, f16, bf16"},
     };
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct lb_axis axis = {0};
-        struct lb_error err = {""};
-        assert_int_equal(lb_axis_add(&axis, &dtypes, table[i].text, &err), LB_INVALID);
-        assert_string_equal(err.text, table[i].message);
-        assert_int_equal(axis.count, 0);
-        lb_axis_free(&axis);
-    }
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        expect_refusal(&dtypes, table[i].text, table[i].message);
 }
 
 TEST(suggestion_forgives_small_slips_only)

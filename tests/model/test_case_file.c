@@ -16,11 +16,6 @@ static int make_path(void **state)
     return 0;
 }
 
-static void write_bytes(const char *bytes, size_t length)
-{
-    scratch_write_bytes("cases.txt", bytes, length);
-}
-
 TEST(comments_blanks_and_line_ends_are_tolerated)
 {
     static const char text[] = "# comment\n"
@@ -33,7 +28,7 @@ TEST(comments_blanks_and_line_ends_are_tolerated)
                                "T1_B2_H6";
     struct lb_case_list list = {0};
     struct lb_error err = {""};
-    write_bytes(text, sizeof(text) - 1);
+    scratch_write_bytes("cases.txt", text, sizeof(text) - 1);
     assert_int_equal(lb_case_list_read(&list, path, &err), LB_OK);
     assert_int_equal(list.count, 4);
     static const size_t lines[] = {4, 5, 7, 8}, columns[] = {1, 2, 1, 1};
@@ -74,7 +69,7 @@ TEST(malformed_lines_name_file_line_and_column)
         struct lb_case_list list = {0};
         struct lb_error err = {""};
         char expected[300];
-        write_bytes(table[i].text, strlen(table[i].text));
+        scratch_write("cases.txt", table[i].text);
         snprintf(expected, sizeof(expected), "%s%s", path, table[i].says);
         assert_int_equal(lb_case_list_read(&list, path, &err), LB_INVALID);
         if (strncmp(err.text, expected, strlen(expected)) != 0)
@@ -105,12 +100,12 @@ TEST(a_byte_order_mark_is_tolerated_at_the_start)
                       bad[] = "\xef\xbb\xbfT1_B2_Q3\n";
     struct lb_case_list list = {0};
     struct lb_error err = {""};
-    write_bytes(first, sizeof(first) - 1);
+    scratch_write("cases.txt", first);
     assert_int_equal(lb_case_list_read(&list, path, &err), LB_OK);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.lines[0].column, 1);
     lb_case_list_free(&list);
-    write_bytes(bad, sizeof(bad) - 1);
+    scratch_write("cases.txt", bad);
     assert_int_equal(lb_case_list_read(&list, path, &err), LB_INVALID);
     assert_non_null(strstr(err.text, ":1:7: "));
     lb_case_list_free(&list);
@@ -121,7 +116,7 @@ TEST(a_zero_byte_does_not_end_a_line)
     static const char text[] = "T1_B2_H3\nT1_B2_H4\0T1_B2_H5\n";
     struct lb_case_list list = {0};
     struct lb_error err = {""};
-    write_bytes(text, sizeof(text) - 1);
+    scratch_write_bytes("cases.txt", text, sizeof(text) - 1);
     assert_int_equal(lb_case_list_read(&list, path, &err), LB_INVALID);
     assert_non_null(strstr(err.text, ":2:9: a zero byte"));
     lb_case_list_free(&list);

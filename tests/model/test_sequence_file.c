@@ -11,17 +11,14 @@
 /* Writes a file of version 1: the bytes before the header, the header, the data. */
 static const char *make(const char *header, const void *data, size_t size)
 {
-    const char *path = scratch_path("made.npy");
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    fwrite("\x93NUMPY\1\0", 8, 1, file);
-    fputc((int)strlen(header), file);
-    fputc(0, file);
-    fputs(header, file);
+    char bytes[256] = "\x93NUMPY\1\0";
+    size_t length = strlen(header);
+    assert_true(10 + length + size <= sizeof(bytes));
+    bytes[8] = (char)length;
+    memcpy(bytes + 10, header, length);
     if (size > 0)
-        fwrite(data, size, 1, file);
-    fclose(file);
-    return path;
+        memcpy(bytes + 10 + length, data, size);
+    return scratch_write_bytes("made.npy", bytes, 10 + length + size);
 }
 
 static const float six[6] = {0, 1, 2, 3, 4, -5};
@@ -145,9 +142,8 @@ TEST_WITH(what_is_no_number_is_named_with_its_place, scratch_setup, scratch_tear
 TEST_WITH(another_file_is_named, scratch_setup, scratch_teardown)
 {
     static const char *const others[] = {"PK\3\4 as numpy.savez makes it", "\x93NUMPY\4 ", "x"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         refused(scratch_write("other", others[i]), "this is not a .npy file of version 1 to 3");
-    }
     struct lb_sequence_file *none;
     assert_int_equal(lb_sequence_file_read(scratch_path("missing"), false, &none, NULL), LB_IO);
     assert_int_equal(lb_sequence_file_read("/", false, &none, NULL), LB_IO);

@@ -10,19 +10,15 @@
 /* Writes a file: the header's length, the header, floats 0, 1, 2, ... */
 static const char *make(const char *header, size_t floats)
 {
-    const char *path = scratch_path("made.safetensors");
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    uint64_t length = strlen(header);
+    char bytes[1024];
+    size_t length = strlen(header);
+    assert_true(8 + length + 4 * floats <= sizeof(bytes));
     for (int i = 0; i < 8; i++)
-        fputc((int)(length >> (8 * i) & 255), file);
-    fputs(header, file);
-    for (size_t i = 0; i < floats; i++) {
-        float value = (float)i;
-        fwrite(&value, sizeof(value), 1, file);
-    }
-    fclose(file);
-    return path;
+        bytes[i] = (char)(length >> (8 * i) & 255);
+    memcpy(bytes + 8, header, length);
+    for (size_t i = 0; i < floats; i++)
+        memcpy(bytes + 8 + length + 4 * i, &(float){(float)i}, 4);
+    return scratch_write_bytes("made.safetensors", bytes, 8 + length + 4 * floats);
 }
 
 static void refused(const char *path, const char *prefix, const char *said)
@@ -92,27 +88,24 @@ TEST_WITH(a_damaged_file_is_named, scratch_setup, scratch_teardown)
     refused(make("{\"a\": }", 0), "", "the header is not a JSON object");
     refused(make("[]", 0), "", "the header is not a JSON object");
     static const char *const others[] = {"abc", "this is a text, and no file of tensors", "\x80{"};
-    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         refused(scratch_write("other", others[i]), "", "it ends within its header");
-    }
 }
+
+/* A header of one tensor. */
+#define W_IH(dtype, shape, offsets)                                   \
+    "{\"weight_ih_l0\":{\"dtype\":\"" dtype "\",\"shape\":" shape "," \
+    "\"data_offsets\":" offsets "}}"
 
 TEST_WITH(tensors_that_do_not_fit_are_named, scratch_setup, scratch_teardown)
 {
     refused(make(SMALL, 16), "", "there is no tensor weight_ih_l0; --prefix may be 'e.'");
     refused(make("{}", 0), "", "none that ends in weight_ih_l0");
-    refused(
-        make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}}", 8),
-        "", "there is no tensor weight_hh_l0");
-    refused(
-        make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,31]}}", 8),
-        "", "data_offsets 0 to 31, but its shape takes 32 bytes");
-    refused(
-        make("{\"weight_ih_l0\":{\"dtype\":\"I64\",\"shape\":[4,2],\"data_offsets\":[0,64]}}", 16),
-        "", "dtype I64");
-    refused(
-        make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[5,2],\"data_offsets\":[0,40]}}", 16),
-        "", "its shape must be [4H, I]");
+    refused(make(W_IH("F32", "[4,2]", "[0,32]"), 8), "", "there is no tensor weight_hh_l0");
+    refused(make(W_IH("F32", "[4,2]", "[0,31]"), 8), "",
+            "data_offsets 0 to 31, but its shape takes 32 bytes");
+    refused(make(W_IH("I64", "[4,2]", "[0,64]"), 16), "", "dtype I64");
+    refused(make(W_IH("F32", "[5,2]", "[0,40]"), 16), "", "its shape must be [4H, I]");
     refused(make("{\"weight_ih_l0\":{\"dtype\":\"F32\",\"shape\":[4,1],\"data_offsets\":[0,16]},"
                  "\"weight_hh_l0\":{\"dtype\":\"F32\",\"shape\":[4,2],\"data_offsets\":[0,32]}}",
                  16),

@@ -17,24 +17,16 @@ static const struct synthetic_grid infer_grid = {two_impls, t_values, b_values,
                                                  h_values,  infer,    false};
 
 /* Draws into the scratch folder. */
-static enum lb_status draw(const struct lb_run *run, const char *kinds, const char *baseline,
-                           struct lb_picture_report *report, struct lb_error *err)
-{
-    struct lb_grouped_run grouped;
-    lb_group_run(run, baseline, &grouped);
-    enum lb_status st = lb_pictures_draw(&grouped, scratch_folder(), kinds, report, err);
-    lb_grouped_run_free(&grouped);
-    return st;
-}
-
-/* Draws what must succeed. */
 static struct lb_picture_report draw_all(const struct lb_run *run, const char *kinds,
                                          const char *baseline)
 {
     struct lb_picture_report report;
     struct lb_error err = {""};
-    if (draw(run, kinds, baseline, &report, &err) != LB_OK)
+    struct lb_grouped_run grouped;
+    lb_group_run(run, baseline, &grouped);
+    if (lb_pictures_draw(&grouped, scratch_folder(), kinds, &report, &err) != LB_OK)
         fail_msg("%s", err.text);
+    lb_grouped_run_free(&grouped);
     return report;
 }
 

@@ -4,7 +4,7 @@
 #include "tests/helpers/synthetic_run.h"
 #include "tests/helpers/test.h"
 
-static void add_precision(struct lb_run *run, const char *text, double median_ns, double error)
+static void add(struct lb_run *run, const char *text, double median_ns, double error)
 {
     struct lb_row row = synthetic_row(text, LB_VERDICT_OK, median_ns, 5, 10);
     row.median_ns = median_ns;
@@ -12,34 +12,22 @@ static void add_precision(struct lb_run *run, const char *text, double median_ns
     synthetic_add(run, row);
 }
 
-static void add(struct lb_run *run, const char *text, double median_ns)
-{
-    add_precision(run, text, median_ns, 0);
-}
-
-static struct lb_run run_of_cells(void)
-{
-    struct lb_run run = synthetic_empty();
-    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000);
-    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train/cell-peephole", 1100);
-    add(&run, "cpu_ref/T8_B4_I16_H16/f32/train", 2000);
-    add(&run, "cpu_ref/T8_B4_I16_H16/f32/train/cell-peephole", 2662);
-    add(&run, "cpu_ref/T8_B1_I16_H16_P4/f32/train", 500);
-    add(&run, "cpu_ref/T8_B1_I16_H16/f32/infer/cell-peephole", 9000); /* no standard cell, */
-    add(&run, "onednn/T8_B1_I16_H16/f32/train/cell-peephole", 9000);  /* here neither, */
-    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train/cell-peephole/th2", 9000);
-    add(&run, "cpu_ref/T8_B1_I16_H16/bf16/train/cell-peephole", 9000);
-    synthetic_add(&run, synthetic_row("cpu_ref/T8_B1_I16_H16/bf16/train", LB_VERDICT_WRONG, NAN, 0,
-                                      0)); /* and here none with a time */
-    return run;
-}
-
 TEST(prices_are_those_of_the_same_problem_and_have_a_sentence)
 {
-    struct lb_run run = run_of_cells();
-    struct lb_price *prices;
+    struct lb_run run = synthetic_empty();
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train", 1000, 0);
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train/cell-peephole", 1100, 0);
+    add(&run, "cpu_ref/T8_B4_I16_H16/f32/train", 2000, 0);
+    add(&run, "cpu_ref/T8_B4_I16_H16/f32/train/cell-peephole", 2662, 0);
+    add(&run, "cpu_ref/T8_B1_I16_H16_P4/f32/train", 500, 0);
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/infer/cell-peephole", 9000, 0); /* no standard cell, */
+    add(&run, "onednn/T8_B1_I16_H16/f32/train/cell-peephole", 9000, 0);  /* here neither, */
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/train/cell-peephole/th2", 9000, 0);
+    add(&run, "cpu_ref/T8_B1_I16_H16/bf16/train/cell-peephole", 9000, 0);
+    synthetic_add(&run, synthetic_row("cpu_ref/T8_B1_I16_H16/bf16/train", LB_VERDICT_WRONG, NAN, 0,
+                                      0)); /* and here none with a time */
     size_t count;
-    prices = lb_prices(&run, NULL, &count);
+    struct lb_price *prices = lb_prices(&run, NULL, &count);
     assert_int_equal(count, 2);
     assert_int_equal(prices[0].cell, LB_CELL_PROJECTION);
     assert_int_equal(prices[0].problems, 1);
@@ -60,16 +48,15 @@ TEST(prices_are_those_of_the_same_problem_and_have_a_sentence)
 TEST(the_gain_of_a_precision_is_told_with_its_error)
 {
     struct lb_run run = synthetic_empty();
-    struct lb_price *prices;
     size_t count;
-    add_precision(&run, "cpu_ref/T8_B1_I16_H16/f32/infer", 1000, 1e-7);
-    add_precision(&run, "cpu_ref/T8_B1_I16_H16/int8/infer", 250, 0.0125);
-    add_precision(&run, "cpu_ref/T8_B4_I16_H16/f32/infer", 1000, 3e-7);
-    add_precision(&run, "cpu_ref/T8_B4_I16_H16/int8/infer", 1000, 0.01);
-    add_precision(&run, "cpu_ref/T8_B4_I16_H16/bf16/infer", 500, 2e-3);
-    add_precision(&run, "cpu_ref/T8_B4_I16_H16/f64/infer", 2000, 1e-16); /* gains nothing, */
-    add_precision(&run, "cpu_ref/T8_B9_I16_H16/bf16/infer", 500, 2e-3);  /* lacks f32 */
-    prices = lb_prices(&run, NULL, &count);
+    add(&run, "cpu_ref/T8_B1_I16_H16/f32/infer", 1000, 1e-7);
+    add(&run, "cpu_ref/T8_B1_I16_H16/int8/infer", 250, 0.0125);
+    add(&run, "cpu_ref/T8_B4_I16_H16/f32/infer", 1000, 3e-7);
+    add(&run, "cpu_ref/T8_B4_I16_H16/int8/infer", 1000, 0.01);
+    add(&run, "cpu_ref/T8_B4_I16_H16/bf16/infer", 500, 2e-3);
+    add(&run, "cpu_ref/T8_B4_I16_H16/f64/infer", 2000, 1e-16); /* gains nothing, */
+    add(&run, "cpu_ref/T8_B9_I16_H16/bf16/infer", 500, 2e-3);  /* lacks f32 */
+    struct lb_price *prices = lb_prices(&run, NULL, &count);
     assert_int_equal(count, 2);
     assert_string_equal(prices[0].text, "bf16 is 2 times as fast as f32 on cpu_ref, infer "
                                         "(1 problem), with an error of 0.002 where f32 has 3e-07");

@@ -61,11 +61,6 @@ static struct lb_run read_rows(size_t count)
     return run;
 }
 
-static void spill(const char *text, size_t size)
-{
-    scratch_write_bytes("run/run.jsonl", text, size);
-}
-
 TEST_WITH(run_reads_back_from_file_and_folder, begin, end)
 {
     write_run(true);
@@ -123,7 +118,7 @@ TEST_WITH(torn_tail_is_cut_at_every_offset, begin, end)
     for (size_t kept = last; kept < size; kept++) {
         struct lb_run_file file = {0};
         struct lb_run run;
-        spill(text, kept);
+        scratch_write_bytes("run/run.jsonl", text, kept);
         run = read_rows(1);
         assert_int_equal(run.torn, kept > last);
         assert_false(run.finished);
@@ -155,7 +150,8 @@ TEST_WITH(torn_header_is_no_run, begin, end)
     for (size_t kept = 0; kept <= header + 1; kept++) {
         struct lb_run_file file = {0};
         struct lb_run run;
-        spill(kept <= header ? text : long_header, kept <= header ? kept : strlen(long_header));
+        scratch_write_bytes("run/run.jsonl", kept <= header ? text : long_header,
+                            kept <= header ? kept : strlen(long_header));
         assert_int_equal(lb_run_read(path, &run, NULL), LB_INVALID);
         assert_int_equal(lb_run_create(folder, details, &file, NULL), LB_OK);
         lb_run_close(&file);
@@ -189,12 +185,12 @@ TEST_WITH(a_run_that_is_only_opened_stays_as_it_is, begin, end)
     for (int i = 0; i < 2; i++) {
         struct lb_run_file file = {0};
         struct lb_run run;
-        size_t size, before, after;
+        size_t before, after;
         char joined[1 << 16];
         write_run(true);
-        char *text = scratch_read(path, &size);
+        char *text = scratch_read(path, NULL);
         before = (size_t)snprintf(joined, sizeof(joined), "%s%s", text, tails[i]);
-        spill(joined, before);
+        scratch_write("run/run.jsonl", joined);
         assert_int_equal(lb_run_open(folder, &file, &run, NULL), LB_OK);
         lb_run_free(&run);
         lb_run_close(&file);
@@ -306,14 +302,13 @@ TEST_WITH(doubtful_files_are_named, begin, end)
     };
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         struct lb_run run;
-        spill(files[i].text, strlen(files[i].text));
+        scratch_write("run/run.jsonl", files[i].text);
         assert_int_equal(lb_run_read(path, &run, NULL), LB_OK);
         if (!strstr(run.doubt, files[i].words) || !files[i].words[0] != !run.doubt[0] ||
             (run.doubt[0] && strncmp(run.doubt, path, strlen(path)) != 0))
             fail_msg("'%s' should say '%s'", run.doubt, files[i].words);
         lb_run_free(&run);
     }
-#undef HEADER
 }
 
 /* Rows that nobody would find are not written: the file was deleted, moved away or replaced. */
@@ -330,7 +325,7 @@ TEST_WITH(a_file_that_vanishes_is_noticed, begin, end)
         else
             assert_int_equal(rename(folder, scratch_path(i == 1 ? "moved" : "again")), 0);
         if (i == 2)
-            spill("", 0);
+            scratch_write("run/run.jsonl", "");
         assert_int_equal(lb_run_append(&file, &row, &err), LB_IO);
         assert_non_null(strstr(err.text, i < 2 ? "deleted or moved" : "replaced"));
         lb_run_close(&file);
@@ -340,7 +335,6 @@ TEST_WITH(a_file_that_vanishes_is_noticed, begin, end)
 
 TEST_WITH(foreign_files_are_refused_with_line_and_reason, begin, end)
 {
-#define HEADER "{\"kind\":\"header\",\"schema\":2}\n"
     static const struct {
         const char *text, *words; /* that the message must have */
     } files[] = {
@@ -364,7 +358,7 @@ TEST_WITH(foreign_files_are_refused_with_line_and_reason, begin, end)
         struct lb_run run;
         struct lb_run_file file = {0};
         struct lb_error err = {""};
-        spill(files[i].text, strlen(files[i].text));
+        scratch_write("run/run.jsonl", files[i].text);
         assert_int_equal(lb_run_read(path, &run, &err), LB_INVALID);
         if (!strstr(err.text, files[i].words) || !strstr(err.text, path) || strchr(err.text, '\n'))
             fail_msg("'%s' should say '%s'", err.text, files[i].words);
@@ -375,7 +369,7 @@ TEST_WITH(foreign_files_are_refused_with_line_and_reason, begin, end)
 
     static const char older[] = "{\"kind\":\"header\",\"schema\":1}\n";
     struct lb_error err = {""};
-    spill(older, strlen(older));
+    scratch_write("run/run.jsonl", older);
     assert_int_equal(lb_run_read(path, &run, &err), LB_INVALID);
     assert_true(run.other_schema);
     assert_non_null(strstr(err.text, "this run has schema version 1, and this program reads only"));

@@ -32,12 +32,11 @@ TEST(shift_interval_covers_in_its_normal_form)
             int held = 0, significant = 0;
             for (int i = 0; i < ROUNDS; i++) {
                 double sets[2][N];
-                struct lb_shift shift;
                 for (size_t j = 0; j < 2 * N; j++) {
                     double value = laws[l](&random);
                     sets[j / N][j % N] = steps ? round(4 * value) / 4 : value;
                 }
-                shift = lb_shift(sets[0], N, sets[1], N);
+                struct lb_shift shift = lb_shift(sets[0], N, sets[1], N);
                 assert_false(shift.exact);
                 held += shift.lo95 <= 0 && 0 <= shift.hi95;
                 significant += shift.p <= 0.05;
@@ -68,10 +67,9 @@ TEST(paired_interval_covers_as_the_ranks_say)
         int held = 0, significant = 0;
         for (int i = 0; i < table[k].rounds; i++) {
             double differences[60];
-            struct lb_shift shift;
             for (size_t j = 0; j < table[k].n; j++)
                 differences[j] = table[k].shift + draw_two_modes(&random) - draw_two_modes(&random);
-            shift = lb_shift_paired(differences, table[k].n);
+            struct lb_shift shift = lb_shift_paired(differences, table[k].n);
             assert_int_equal(shift.exact, table[k].n <= 50);
             held += shift.lo95 <= table[k].shift && table[k].shift <= shift.hi95;
             significant += shift.p <= 0.05;
@@ -95,11 +93,10 @@ TEST(paired_interval_covers_where_differences_are_0)
             int held = 0, held_90 = 0, significant = 0;
             for (int i = 0; i < ROUNDS; i++) {
                 double differences[20];
-                struct lb_shift shift;
                 for (size_t j = 0; j < sizes[s]; j++)
                     differences[j] = round(draws_normal(&random) / steps[q]) -
                                      round(draws_normal(&random) / steps[q]);
-                shift = lb_shift_paired(differences, sizes[s]);
+                struct lb_shift shift = lb_shift_paired(differences, sizes[s]);
                 held += shift.lo95 <= 0 && 0 <= shift.hi95;
                 held_90 += shift.lo90 <= 0 && 0 <= shift.hi90;
                 significant += shift.p <= 0.05;
@@ -119,7 +116,6 @@ TEST(pooled_samples_of_blocks_cover_nothing)
     enum { ROUNDS = 2000, BLOCKS = 6, SAMPLES = 5 };
     for (int round = 0; round < ROUNDS; round++) {
         double sample[2][BLOCKS * SAMPLES], unit[2][BLOCKS];
-        struct lb_shift shift;
         for (int side = 0; side < 2; side++)
             for (int b = 0; b < BLOCKS; b++) {
                 double level = draws_normal(&random), *first = sample[side] + b * SAMPLES;
@@ -128,10 +124,8 @@ TEST(pooled_samples_of_blocks_cover_nothing)
                 lb_sort(first, SAMPLES);
                 unit[side][b] = lb_median(first, SAMPLES);
             }
-        shift = lb_shift(sample[0], BLOCKS * SAMPLES, sample[1], BLOCKS * SAMPLES);
-        pooled += shift.p <= 0.05;
-        shift = lb_shift(unit[0], BLOCKS, unit[1], BLOCKS);
-        by_block += shift.p <= 0.05;
+        pooled += lb_shift(sample[0], BLOCKS * SAMPLES, sample[1], BLOCKS * SAMPLES).p <= 0.05;
+        by_block += lb_shift(unit[0], BLOCKS, unit[1], BLOCKS).p <= 0.05;
     }
     assert_true(pooled > ROUNDS / 4);
     assert_true(by_block < ROUNDS * 6 / 100);

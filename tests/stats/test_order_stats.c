@@ -167,8 +167,7 @@ TEST(mad_is_the_median_of_the_sorted_deviations)
  * p=0.5).confidence_interval(0.95) and (0.99). */
 TEST(nile_is_as_in_scipy)
 {
-    double flow[100];
-    double lo, hi;
+    double flow[100], lo, hi;
     memcpy(flow, draws_nile, sizeof(flow));
     lb_sort(flow, 100);
     assert_true(flow[0] == 456);

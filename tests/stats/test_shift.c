@@ -23,9 +23,8 @@ static void make_sets(size_t n, size_t m, size_t u, double *base, double *change
 static double p_of(size_t n, size_t m, size_t u)
 {
     double base[64], changed[64];
-    struct lb_shift shift;
     make_sets(n, m, u, base, changed);
-    shift = lb_shift(base, n, changed, m);
+    struct lb_shift shift = lb_shift(base, n, changed, m);
     assert_true(shift.exact);
     return shift.p;
 }
@@ -67,8 +66,7 @@ TEST(membranes_are_as_in_the_book)
 {
     const double x[] = {0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46};
     const double y[] = {1.15, 0.88, 0.90, 0.74, 1.21};
-    struct lb_shift shift;
-    shift = lb_shift(y, COUNT(y), x, COUNT(x));
+    struct lb_shift shift = lb_shift(y, COUNT(y), x, COUNT(x));
     assert_true(shift.exact);
     NEAR(shift.p, 0.2544122544122544, 1e-12);
     NEAR(shift.estimate, 0.305, 1e-12);
@@ -83,8 +81,7 @@ TEST(ozone_is_as_in_the_manual_of_r)
                           14, 34, 6,  30, 11, 1,  11, 4, 32, 23, 45, 115, 37};
     const double august[] = {39, 9,  16, 78, 35, 66, 122, 89,  110, 44, 28,  65, 22,
                              59, 23, 31, 44, 21, 9,  45,  168, 73,  76, 118, 84, 85};
-    struct lb_shift shift;
-    shift = lb_shift(may, COUNT(may), august, COUNT(august));
+    struct lb_shift shift = lb_shift(may, COUNT(may), august, COUNT(august));
     assert_false(shift.exact);
     NEAR(shift.p, 0.00012080783076877434, 1e-12);
     assert_true(shift.lo95 > 0 && shift.lo95 < shift.lo90 && shift.lo90 < shift.estimate);
@@ -114,8 +111,7 @@ TEST(depression_is_as_in_the_book)
 TEST(tied_pairs_are_as_in_scipy)
 {
     const double differences[] = {15, -7, 5, 20, 0, -9, 17, -12, 5, -10};
-    struct lb_shift shift;
-    shift = lb_shift_paired(differences, COUNT(differences));
+    struct lb_shift shift = lb_shift_paired(differences, COUNT(differences));
     assert_false(shift.exact);
     NEAR(shift.p, 0.645818701677725, 1e-12);
 }
@@ -128,12 +124,11 @@ TEST(pairs_without_a_difference_widen_the_interval)
     const double differences[] = {0, 1, 0, 2, 0, 3, 0, 4, 0, 5};
     double averages[55];
     size_t count = 0;
-    struct lb_shift shift;
     for (size_t i = 0; i < 10; i++)
         for (size_t j = i; j < 10; j++)
             averages[count++] = (differences[i] + differences[j]) / 2;
     lb_sort(averages, count);
-    shift = lb_shift_paired(differences, 10);
+    struct lb_shift shift = lb_shift_paired(differences, 10);
     NEAR(shift.p, 0.03180288863269329, 1e-12); /* SciPy, as above */
     assert_true(shift.lo95 == averages[9] && shift.hi95 == averages[45]);
     assert_true(shift.lo90 == averages[12] && shift.hi90 == averages[42]);
@@ -146,13 +141,11 @@ TEST(bounds_are_order_statistics_of_all_differences)
     double base[12], changed[9], all[108];
     uint64_t random = 5;
     for (int round = 0; round < 200; round++) {
-        struct lb_shift shift;
-        for (size_t i = 0; i < 21; i++) {
+        for (size_t i = 0; i < 21; i++)
             *(i < 12 ? &base[i] : &changed[i - 12]) = draws_uniform(&random);
-        }
         for (size_t i = 0; i < 108; i++)
             all[i] = changed[i % 9] - base[i / 9];
-        shift = lb_shift(base, 12, changed, 9);
+        struct lb_shift shift = lb_shift(base, 12, changed, 9);
         int above = 0, below[5] = {0};
         const double found[] = {shift.lo95, shift.lo90, shift.estimate, shift.hi90, shift.hi95};
         for (size_t i = 0; i < 108; i++) {
@@ -195,8 +188,7 @@ TEST(sets_that_are_all_one_value_do_not_differ)
 {
     const double same[] = {5, 5, 5, 5, 5, 5};
     const double zeros[6] = {0};
-    struct lb_shift shift;
-    shift = lb_shift(same, 6, same, 6);
+    struct lb_shift shift = lb_shift(same, 6, same, 6);
     assert_true(shift.p == 1 && shift.estimate == 0 && shift.lo95 == 0 && shift.hi95 == 0);
     shift = lb_shift_paired(zeros, 6);
     assert_true(shift.p == 1 && shift.estimate == 0);
