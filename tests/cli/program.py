@@ -25,6 +25,11 @@ def plugin(name):
     return os.path.join(BUILD, "tests", "plugins", name + ".so")
 
 
+def planted(*names):
+    """The words that run implementations of test plug-ins of the same names."""
+    return ["--impl", ",".join(names), *(word for name in names for word in ("--plugin", plugin(name)))]
+
+
 def without_libraries(folder, pattern="."):
     """The environment of a program whose workers can load none of the libraries of others that match."""
     os.makedirs(folder, exist_ok=True)

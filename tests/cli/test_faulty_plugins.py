@@ -2,13 +2,9 @@
 
 import unittest
 
-from program import ProgramTest, plugin
+from program import ProgramTest, planted, plugin
 
 CASE = ["--case", "T20_B3_I5_H16", "--case-time", "0.05"]
-
-
-def plugins(names):
-    return [word for name in names for word in ("--plugin", plugin(name))]
 
 
 class Faults(ProgramTest):
@@ -20,8 +16,8 @@ class Faults(ProgramTest):
                   "broken_idle_after_first": "is NaN", "cheats_memo_garbage": "off by|that were in no call before"}
         # Of a batch one call is checked, so that a fault in few calls may remain unseen.
         few_calls = ("cheats_same_pointers", "cheats_wrong_in_100", "cheats_changing_bits")
-        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--timing", "batched,stream", "--case-time", "0.1", "--impl",
-                             ",".join(faults), *plugins(faults), exit_code=1)
+        rows, _ = self.sweep("--case", "T6_B3_I4_H8", "--timing", "batched,stream", "--case-time", "0.1",
+                             *planted(*faults), exit_code=1)
         self.assertEqual(len(rows), 2 * len(faults))
         for case, row in rows.items():
             expected = faults[row["impl"]]
@@ -33,7 +29,7 @@ class Faults(ProgramTest):
     def test_a_stream_of_less_precision_than_its_type_has_is_suspect(self):
         names = ["cheats_none", "cheats_f16_as_bf16"]
         rows, _ = self.sweep("--case", "T6_B18_I33_H40", "--timing", "stream", "--dtype", "f16", "--case-time", "0.05",
-                             "--impl", ",".join(names), *plugins(names))
+                             *planted(*names))
         self.assertEqual([rows[f"{name}/T6_B18_I33_H40/f16/infer/stream"]["verdict"] for name in names], ["ok", "suspect"])
 
     def test_errors_that_grow_are_not_judged_by_an_evaluation_that_was_lucky(self):
@@ -46,13 +42,13 @@ class Faults(ProgramTest):
     def test_a_wrong_output_is_the_reason_before_an_overflow(self):
         names = ["broken_none", "broken_unwritten_tail"]
         rows, _ = self.sweep("--case", "T104_B18_I5_H7", "--pass", "train", "--dtype", "f16", "--loss-scale", "1e6",
-                             "--case-time", "0.05", "--impl", ",".join(names), *plugins(names), exit_code=1)
+                             "--case-time", "0.05", *planted(*names), exit_code=1)
         reasons = {row["impl"]: row["reason"] for row in rows.values()}
         self.assertRegex(reasons["broken_none"], "^gradients overflow at loss scale 1e[+]06")
         self.assertRegex(reasons["broken_unwritten_tail"], r"^y \[.* is NaN")
 
     def test_what_was_checked_is_in_the_record(self):
-        rows, _ = self.sweep(*CASE, "--impl", "cheats_none,cpu_ref", *plugins(["cheats_none"]), "--pass",
+        rows, _ = self.sweep(*CASE, *planted("cheats_none"), "--impl", "cpu_ref", "--pass",
                              "infer,forward,backward,train", "--case-time", "10")
         for case, row in rows.items():
             self.assertGreaterEqual(row["checked_calls"], 20, case)
@@ -82,8 +78,7 @@ class Faults(ProgramTest):
             self.assertNotIn("more thread", row["warning"], case)
 
     def test_libraries_of_a_plug_in_are_its_own(self):
-        rows, _ = self.sweep(*CASE, "--impl", "openblas,onednn,own_libraries",
-                             "--plugin", plugin("own_libraries"))
+        rows, _ = self.sweep(*CASE, "--impl", "openblas,onednn,own_libraries", "--plugin", plugin("own_libraries"))
         row = next(row for row in rows.values() if row["impl"] == "own_libraries")
         self.assertRegex(row["description"], "^its own libraries")
 

@@ -65,11 +65,9 @@ class Install(ProgramTest):
                         'echo "${COMPREPLY[@]}"', script, "bench-lstm", *words,
                         cwd=self.scratch).split()
 
-        self.assertEqual(complete("--swe"), ["--sweep"])
-        self.assertEqual(complete("--comp"), ["--compare"])
-        self.assertEqual(complete("--resume", "run"), ["run.jsonl"])
-        self.assertEqual(complete("--against", "run"), ["run.jsonl"])
-        self.assertEqual(complete("--where", "run"), [])
+        for words, expected in ((["--swe"], ["--sweep"]), (["--comp"], ["--compare"]), (["--where", "run"], []),
+                                *(([option, "run"], ["run.jsonl"]) for option in ("--resume", "--against"))):
+            self.assertEqual(complete(*words), expected)
 
     def test_shells_and_man_take_the_files(self):
         for tool, command, name in (
@@ -108,12 +106,10 @@ class Install(ProgramTest):
         self.assert_conforms(self.path("naive.so"))
 
 
-@unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"),
-                     "dpkg-dev or file is not installed")
+@unittest.skipUnless(shutil.which("dpkg-shlibdeps") and shutil.which("file"), "dpkg-dev or file is not installed")
 class DebianPackage(ProgramTest):
     def test_package_names_what_it_needs_and_runs_when_unpacked(self):
-        call("cpack", "-G", "DEB", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B",
-             self.scratch)
+        call("cpack", "-G", "DEB", "--config", os.path.join(BUILD, "CPackConfig.cmake"), "-B", self.scratch)
         packages = glob.glob(self.path("bench-lstm_*.deb"))
         self.assertEqual(len(packages), 1, os.listdir(self.scratch))
         depends = call("dpkg-deb", "--field", packages[0], "Depends")

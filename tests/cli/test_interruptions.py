@@ -8,8 +8,7 @@ import subprocess
 import time
 import unittest
 
-from program import (PROGRAM, ProgramTest, TINY, children_of, plugin, read_lines, read_rows, run, started,
-                     wait_until)
+from program import PROGRAM, ProgramTest, TINY, children_of, planted, read_lines, read_rows, run, started, wait_until
 
 # 100 cases, so many that a signal meets one of the first.
 LONG = ["--sweep", "-T", "64:163:+1", "-B", "8", "-H", "64", "--impl", "cpu_ref", "--plots", "none",
@@ -22,8 +21,7 @@ class Innocent(ProgramTest):
     def nap(self, disturb, **options):
         """A sweep of one case, which is disturbed in its first call. Returns its row and stderr."""
         env = {**os.environ, "LB_NAP": self.path("nap")}
-        with subprocess.Popen([PROGRAM, "--sweep", *TINY, "--impl", "misbehave_nap", "--plugin",
-                               plugin("misbehave_nap"), "--call-limit", "5", "--out",
+        with subprocess.Popen([PROGRAM, "--sweep", *TINY, *planted("misbehave_nap"), "--call-limit", "5", "--out",
                                self.path("run")], env=env, stderr=subprocess.PIPE,
                               stdout=subprocess.DEVNULL, text=True, **options) as process:
             wait_until(lambda: os.path.exists(self.path("nap")))
@@ -40,11 +38,10 @@ class Innocent(ProgramTest):
 
     def test_a_machine_that_stands_still_for_longer_than_the_call_limit(self):
         def stand_still(program, workers):
-            for one in (program, *workers):
-                os.kill(one, signal.SIGSTOP)
-            time.sleep(6)
-            for one in (program, *workers):
-                os.kill(one, signal.SIGCONT)
+            for number, seconds in ((signal.SIGSTOP, 6), (signal.SIGCONT, 0)):
+                for one in (program, *workers):
+                    os.kill(one, number)
+                time.sleep(seconds)
         row, err = self.nap(stand_still)
         self.assertEqual(row["verdict"], "ok", row["reason"])
         self.assertNotIn("run again", err)
@@ -55,8 +52,7 @@ class Innocent(ProgramTest):
         self.assertNotIn("run again", err)
 
     def test_one_that_kills_itself_each_time_is_a_crash(self):
-        rows, done = self.sweep(*TINY, "--impl", "misbehave_killed", "--plugin", plugin("misbehave_killed"),
-                                exit_code=1)
+        rows, done = self.sweep(*TINY, *planted("misbehave_killed"), exit_code=1)
         row, = rows.values()
         self.assertEqual(row["verdict"], "crash")
         self.assertEqual(done.stderr.count("it is run again"), 1)
@@ -121,8 +117,7 @@ class Outputs(ProgramTest):
         self.assertIn("2 cases: 2 ok", quiet.stdout)
         again = run("--resume", self.path("quiet"), "--quiet", "--plots", "none")
         self.assertNotIn("are left to run", again.stderr)
-        _, verbose = self.sweep(*cases, "--impl", "openblas", "--dtype", "f16,f32", "--verbose",
-                                name="verbose")
+        _, verbose = self.sweep(*cases, "--impl", "openblas", "--dtype", "f16,f32", "--verbose", name="verbose")
         self.assertRegex(verbose.stderr, r"(?m)^ok +[\d.]+ [num]?s  cpu_ref/T3_B2_I4_H4/f32/infer$")
         self.assertRegex(verbose.stderr, r"(?m)^unsupported +openblas/T3_B2_I8_H8/f16/infer: dtype f16")
 

@@ -246,6 +246,14 @@ class InBrowser(unittest.TestCase):
     def path(self, kind):
         return os.path.join(self.scratch.name, kind)
 
+    def report_nodes(self, kind, count, *words):
+        """Writes the page of a merged run: one case on so many nodes."""
+        environments = [{"host": f"node{i}"} for i in range(count)]
+        header = {**read_lines(self.path("single"))[0], "merged": True, "environment": environments[0],
+                  "environments": environments}
+        write_lines(self.path(kind), [header] + [timed("cpu_ref/T2_B1_H3", 1e5, environment=i) for i in range(count)])
+        self.report(kind, self.path(kind), *words)
+
     def open(self, kind, link="", **how):
         path = os.path.join(self.scratch.name, kind + ".html")
         seconds = self.browser.open(path, link=link, **how)
@@ -283,8 +291,7 @@ class InBrowser(unittest.TestCase):
         codes = {"Enter": 13, "ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "ArrowDown": 40,
                  "Tab": 9, "Escape": 27}
         for kind in ("rawKeyDown", "keyUp"):
-            self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key,
-                              windowsVirtualKeyCode=codes[key])
+            self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key])
 
     def test_nothing_scrolls_sideways(self):
         # At 940 and 1280 pixels the table has the least room for its columns. A page that opens on a
@@ -327,8 +334,7 @@ class InBrowser(unittest.TestCase):
         every = self.rows()
         self.choose(impl="cpu_simd:packed", H="64")
         rows = self.rows()
-        self.assertEqual({(row["Implementation"], row["H"]) for row in rows},
-                         {("cpu_simd:packed", "64")})
+        self.assertEqual({(row["Implementation"], row["H"]) for row in rows}, {("cpu_simd:packed", "64")})
         self.assertEqual(len(rows), sum((row["Implementation"], row["H"]) ==
                                         ("cpu_simd:packed", "64") for row in every))
         self.assertEqual(self.link(), "#impl=cpu_simd%3Apacked&H=64")
@@ -419,11 +425,7 @@ class InBrowser(unittest.TestCase):
         self.assertEqual(self.text("#cases tr.details"), details)
 
     def test_a_link_opens_the_row_of_its_device(self):
-        environments = [{"host": "a"}, {"host": "b"}]
-        header = {**read_lines(self.path("single"))[0], "merged": True, "environment": environments[0],
-                  "environments": environments}
-        write_lines(self.path("twice"), [header] + [timed("cpu_ref/T2_B1_H3", 1e5, environment=i) for i in range(2)])
-        self.report("twice", self.path("twice"), "--by", "node")
+        self.report_nodes("twice", 2, "--by", "node")
         for place in range(2):
             self.open("twice")
             self.evaluate(f"document.querySelectorAll('#cases tbody tr')[{place}].click()")
@@ -475,11 +477,9 @@ class InBrowser(unittest.TestCase):
         start = "cpu_simd, T = 64, B = 8, I = 128, H = 128: "
         infer, train, bf16 = (rows["cpu_simd/T64_B8_I128_H128/" + tail]["median_ns"]
                               for tail in ("f32/infer", "f32/train", "bf16/infer"))
-        fastest = min(row["median_ns"] for case, row in rows.items()
-                      if case.endswith("/T64_B8_I128_H128/f32/infer"))
+        fastest = min(row["median_ns"] for case, row in rows.items() if case.endswith("/T64_B8_I128_H128/f32/infer"))
         for kind, value in (("training", train / infer), ("precision", infer / bf16), ("error", fastest / bf16)):
-            shown = [float(label[len(start):].split()[0]) for label in self.points(kind)
-                     if label.startswith(start)]
+            shown = [float(label[len(start):].split()[0]) for label in self.points(kind) if label.startswith(start)]
             self.assertTrue(any(abs(one / value - 1) < 0.01 for one in shown), (kind, shown, value))
 
     def test_the_headline_follows_the_times(self):
@@ -549,11 +549,7 @@ class InBrowser(unittest.TestCase):
         self.assertIn("232 more cases, none of them a regression, are left out", changes)
 
     def test_machines_and_settings_are_listed(self):
-        environments = [{"host": f"node{i}"} for i in range(23)]
-        header = {**read_lines(self.path("single"))[0], "merged": True, "environment": environments[0],
-                  "environments": environments}
-        write_lines(self.path("nodes"), [header] + [timed("cpu_ref/T2_B1_H3", 1e5, environment=i) for i in range(23)])
-        self.report("nodes", self.path("nodes"))
+        self.report_nodes("nodes", 23)
         self.open("nodes")
         words = self.text("#machine")
         self.assertIn("Machine 20 of 23: node19", words)

@@ -9,21 +9,18 @@ import subprocess
 import time
 import unittest
 
-from program import (PROGRAM, ProgramTest, TINY, line_count, plugin, read_lines, read_rows, run, started,
+from program import (PROGRAM, ProgramTest, TINY, line_count, planted, plugin, read_lines, read_rows, run, started,
                      validator_of_lines, wait_until, write_lines)
 
-CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.005",
-         "--impl", "cpu_ref,cpu_simd"]
+CASES = ["-T", "2:21:+1", "-B", "1,3", "-H", "8", "--case-time", "0.005", "--impl", "cpu_ref,cpu_simd"]
 NO_PLOTS = ["--plots", "none"] # which would take longer than the cases
 
 
 class Resume(ProgramTest):
     def kill_when(self, out, lines, delay, *arguments):
         """Kills the program, unless it has ended, some seconds after its run has so many lines."""
-        with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL) as process:
-            wait_until(lambda: process.poll() is not None or
-                       line_count(out + "/run.jsonl") >= lines, 100)
+        with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: process.poll() is not None or line_count(out + "/run.jsonl") >= lines, 100)
             time.sleep(delay)
             process.send_signal(signal.SIGKILL)
 
@@ -112,8 +109,7 @@ class Resume(ProgramTest):
         validator = validator_of_lines()
         self.sweep("-T", "2:5:+1", *CASES[2:6], "--impl", "cpu_ref", "--case-time", "0.02",
                    "--tune", "--tuned", self.path("tuned.txt"))
-        again = ["--resume", self.path("run"), "--call-limit", "60", "--tuned", self.path("tuned.txt"),
-                 *NO_PLOTS]
+        again = ["--resume", self.path("run"), "--call-limit", "60", "--tuned", self.path("tuned.txt"), *NO_PLOTS]
         self.assertEqual(run(*again).returncode, 0)
         entries = self.entries()
         for entry in entries:
@@ -122,7 +118,7 @@ class Resume(ProgramTest):
         self.assertEqual(resume["command"][1:], again)
 
     def test_a_resume_that_is_refused_leaves_the_run_as_it_was(self):
-        self.sweep(*TINY, "--impl", "misbehave_none", "--plugin", plugin("misbehave_none"))
+        self.sweep(*TINY, *planted("misbehave_none"))
         whole = self.entries()[0]
         more = [*whole["cases"], "misbehave_none/T4_B2_I4_H4/f32/infer"]
         written = self.path("written")
@@ -142,9 +138,8 @@ class Resume(ProgramTest):
 
     def test_limits_of_workers_are_kept_unless_they_are_given_anew(self):
         name = "misbehave_hang"
-        self.sweep(*TINY, "--impl", name, "--plugin", plugin(name), "--call-limit", "0.5",
-                   "--memory", "3G", "--device", "2", "--tune", "--tuned", "choices.txt",
-                   exit_code=1, cwd=self.scratch)
+        self.sweep(*TINY, *planted(name), "--call-limit", "0.5", "--memory", "3G", "--device", "2", "--tune",
+                   "--tuned", "choices.txt", exit_code=1, cwd=self.scratch)
         header, row, footer = self.entries()
         self.assertEqual({key: header[key] for key in
                           ("call_limit_s", "memory_bytes", "device", "tune", "tuned")},

@@ -10,10 +10,16 @@ import tempfile
 import unittest
 
 from program import PROGRAM, ProgramTest, call, read_lines, read_rows, run, started, validator_of_lines, write_lines
+from test_report import Page
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLAN = ["-T", "2,3", "-B", "1,3", "-H", "8,16", "--impl", "cpu_ref,cpu_simd"]
 CASES = [*PLAN, "--case-time", "0.02", "--plots", "none"]  # 16 cases of 8 problems
+
+
+def shard_of(index, count, plan="00000000000000aa", **more):
+    """What the header of a shard says of it."""
+    return {"index": index, "count": count, "plan": plan, **more}
 
 
 class MergeTest(ProgramTest):
@@ -63,15 +69,13 @@ class Shards(MergeTest):
             self.assertEqual(kinds.count("canary"), 6)
             canaries = [entry for entry in entries if entry["kind"] == "canary"]
             self.assertEqual([entry["when"] for entry in canaries], ["start"] * 3 + ["end"] * 3)
-            self.assertEqual([entry["case"] for entry in canaries[:3]],
-                             entries[0]["shard"]["canaries"])
+            self.assertEqual([entry["case"] for entry in canaries[:3]], entries[0]["shard"]["canaries"])
             self.assertTrue(all(entry["verdict"] == "ok" for entry in canaries))
 
     def test_a_shard_without_cases_is_a_run_of_canaries_alone(self):
         run("--sweep", "-T", "2", "-B", "1", "-H", "8", "--impl", "cpu_ref", "--case-time",
             "0.02", "--plots", "none", "--shard", "2/2", "--out", self.path("run"), exit_code=0)
-        self.assertEqual({entry["kind"] for entry in read_lines(self.path("run"))},
-                         {"header", "canary", "footer"})
+        self.assertEqual({entry["kind"] for entry in read_lines(self.path("run"))}, {"header", "canary", "footer"})
 
     def test_a_killed_and_resumed_shard_loses_nothing(self):
         shutil.copytree(self.shards + "/2", self.path("shards/2"))
@@ -126,10 +130,9 @@ class Merging(MergeTest):
     def test_the_result_does_not_depend_on_the_order_and_stays_the_same_merged_again(self):
         shuffled = random.Random(7)
         for index in range(6):
-            self.make(f"runs/{index}", host="abc"[index % 3],
-                      started=f"2026-01-31T12:00:0{index}Z",
-                      cases=[(8 * (1 + (index + k) % 5), 1000 + index, "ok") for k in range(3)],
-                      shard={"index": index + 1, "count": 6, "plan": "00000000000000aa"})
+            self.make(f"runs/{index}", host="abc"[index % 3], started=f"2026-01-31T12:00:0{index}Z",
+                      shard=shard_of(index + 1, 6),
+                      cases=[(8 * (1 + (index + k) % 5), 1000 + index, "ok") for k in range(3)])
         names = [f"runs/{index}" for index in range(6)]
         self.merge("first", "runs")
         for _ in range(3):
@@ -192,22 +195,18 @@ class Merging(MergeTest):
 
     def test_missing_shards_are_told_and_others_refused(self):
         for index in (1, 3):
-            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")],
-                      shard={"index": index, "count": 4, "plan": "00000000000000aa"})
+            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")], shard=shard_of(index, 4))
         done = self.merge("merged", "runs", exit_code=6)
         self.assertIn("incomplete: shards 2, 4 of 4 are missing", done.stdout)
-        self.make("other", cases=[(64, 1000, "ok")],
-                  shard={"index": 2, "count": 4, "plan": "00000000000000bb"})
+        self.make("other", cases=[(64, 1000, "ok")], shard=shard_of(2, 4, "00000000000000bb"))
         self.merge("merged", "runs", "other", exit_code=2,
                    said="a shard of the plan 00000000000000bb in 4 parts, but the runs before it")
-        self.make("other", host="b", cases=[(24, 1000, "ok")],
-                  shard={"index": 3, "count": 4, "plan": "00000000000000aa"})
+        self.make("other", host="b", cases=[(24, 1000, "ok")], shard=shard_of(3, 4))
         self.assertIn("3 rows of 3 runs in 2 environments", self.merge("merged", "runs", "other", exit_code=6).stdout)
 
     def test_the_missing_shard_completes_a_merged_run_unless_another_did_not_end(self):
         for index in (1, 2):
-            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")],
-                      shard={"index": index, "count": 2, "plan": "00000000000000aa", "plan_cases": 2})
+            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")], shard=shard_of(index, 2, plan_cases=2))
         for end, code in ((False, 0), (True, 6)):
             self.change("runs/1", lambda lines: lines[-1].update(interrupted=end))
             self.merge("part", "runs/1", exit_code=6)
@@ -235,9 +234,8 @@ class Merging(MergeTest):
         self.merge("merged", "1", exit_code=6,
                    said="cases of its plan that have no row: 1; rows of cases that its plan lacks: 1")
 
-        shard = {"count": 2, "plan": "00000000000000aa", "plan_cases": 3}
-        self.make("runs/1", cases=[(8, 1000, "ok")], shard={"index": 1, **shard})
-        self.make("runs/2", cases=[(16, 1000, "ok")], shard={"index": 2, **shard})
+        for index in (1, 2):
+            self.make(f"runs/{index}", cases=[(8 * index, 1000, "ok")], shard=shard_of(index, 2, plan_cases=3))
         self.assertIn("incomplete: 1 of the plan's 3 cases have no row", self.merge("m", "runs", exit_code=6).stdout)
         self.assertIn("1 of the plan's 3 cases", self.merge("again", "m", exit_code=6).stdout)
 
@@ -286,34 +284,29 @@ class Merging(MergeTest):
         self.assertEqual(rows[0][-1], "device")
         self.assertEqual(len(rows), 6)
         report = self.path("page.html")
-        for by in ([], ["--by", "device"], ["--by", "node"], ["--by", "none"]):
+        # Pages of their own; series per device; series per node; all together.
+        for by, *expected in (([], 1, 2, 5), (["--by", "device"], 2, 1, 5), (["--by", "node"], 3, 1, 6),
+                              (["--by", "none"], 1, 1, 4)):
             run("--report", self.path("merged"), "-o", report, *by, exit_code=0)
-            with open(report, encoding="utf-8") as file:
-                text = file.read()
-            data = json.loads(re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>',
-                                        text, re.DOTALL)[1])
-            names = [series[0] for series in data["series"]]
-            # Pages of their own; series per device; series per node; all together.
-            expected = {0: (1, 2), "device": (2, 1), "node": (3, 1), "none": (1, 1)}[
-                by[1] if by else 0]
-            self.assertEqual((len(names), len(data["settings"])), expected, names)
-            self.assertEqual(sum(len(problem[5]) for problem in data["problems"]), {0: 5, "device": 5, "node": 6, "none": 4}[
-                by[1] if by else 0])
+            data = Page(report).data
+            cases = sum(len(problem[5]) for problem in data["problems"])
+            self.assertEqual([len(data["series"]), len(data["settings"]), cases], expected, data["series"])
         run("--report", self.path("merged"), "-o", report, "--by", "colour", exit_code=2,
             said="--by colour: it takes device, node or none")
 
     def test_compare_holds_a_device_against_itself_alone(self):
         self.devices()
         shutil.copytree(self.path("merged"), self.path("base"))
-        done = run("--compare", self.path("base"), self.path("merged"), "--format", "json")
-        comparison = json.loads(done.stdout)
-        cases = [entry["case"] for entry in comparison["cases"]]
-        self.assertEqual(len(cases), 5)
-        self.assertEqual(sum(" on Other -CPU-" in case for case in cases), 2)
-        self.assertFalse({"gone", "new"} & {entry["change"] for entry in comparison["cases"]})
+
+        def changes_from(base):
+            done = run("--compare", self.path(base), self.path("merged"), "--format", "json")
+            return {entry["case"]: entry["change"] for entry in json.loads(done.stdout)["cases"]}
+        changes = changes_from("base")
+        self.assertEqual(len(changes), 5)
+        self.assertEqual(sum(" on Other -CPU-" in case for case in changes), 2)
+        self.assertFalse({"gone", "new"} & set(changes.values()))
         # A run of one device against both: by default it has the labels too.
-        done = run("--compare", self.path("runs/c"), self.path("merged"), "--format", "json")
-        changes = {entry["case"]: entry["change"] for entry in json.loads(done.stdout)["cases"]}
+        changes = changes_from("runs/c")
         own = [change for case, change in changes.items() if "Other" in case]
         self.assertEqual(set(own) & {"new", "gone"}, set())
         self.assertEqual({change for case, change in changes.items() if "Other" not in case}, {"new"})

@@ -10,8 +10,8 @@ import time
 import unittest
 import xml.etree.ElementTree as ElementTree
 
-from program import (PROGRAM, ProgramTest, TINY, call, children_of, plugin, processes_of, read_lines, read_rows, run,
-                     run_on_terminal, started, wait_until)
+from program import (PROGRAM, ProgramTest, TINY, call, children_of, planted, plugin, processes_of, read_lines,
+                     read_rows, run, run_on_terminal, started, wait_until)
 
 
 class Sweep(ProgramTest):
@@ -56,8 +56,7 @@ class Sweep(ProgramTest):
         self.assertEqual(verdicts["cpu_ref/T9000000000000000000_B9_I4_H4/f32/infer"], "oom")
         self.assertEqual(verdicts["cpu_ref/T3_B2_I4_H4/f32/infer/graph"], "unsupported")
         self.assertEqual(verdicts["cpu_ref/T3_B2_I4_H4/f16/infer"], "ok")
-        self.assertRegex(rows["cpu_ref/T9000000000000_B9_I4_H4/f32/infer"]["reason"],
-                         r"needs .*iB, has .*iB")
+        self.assertRegex(rows["cpu_ref/T9000000000000_B9_I4_H4/f32/infer"]["reason"], r"needs .*iB, has .*iB")
 
     def test_a_baseline_that_does_not_run_is_said_before(self):
         said = "warning: --baseline cpu_simd: no case runs it"
@@ -68,8 +67,7 @@ class Sweep(ProgramTest):
     def test_what_a_time_budget_cuts_short_keeps_what_was_measured(self):
         # More processes, and more blocks, than can be started in the time. On a busy machine the shortest
         # time ends before the first of them.
-        for repeats, unit in ((["--processes", "1000"], "processes"),
-                              (["--benchmark_repetitions=10000"], "blocks")):
+        for repeats, unit in ((["--processes", "1000"], "processes"), (["--benchmark_repetitions=10000"], "blocks")):
             for seconds in ("0.5", "4", "32"):
                 shutil.rmtree(self.path(unit), ignore_errors=True)
                 rows, _ = self.sweep(*TINY, "--impl", "cpu_ref", "--time-budget", seconds, *repeats, name=unit,
@@ -143,8 +141,7 @@ class Sweep(ProgramTest):
         self.assertTrue(os.path.exists(self.path("run/plots/throughput_f32_infer_L2_stream_th2.svg")), done.stderr)
 
     def test_repetitions_become_blocks_and_interleaving_keeps_one_row(self):
-        rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
-                             "--benchmark_repetitions=3",
+        rows, _ = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd", "--benchmark_repetitions=3",
                              "--benchmark_enable_random_interleaving=true")
         self.assertEqual(len(rows), 4)
         for row in rows.values():
@@ -153,8 +150,7 @@ class Sweep(ProgramTest):
 
     def test_benchmark_json_goes_to_stdout_and_file(self):
         out = self.path("benchmark.json")
-        _, done = self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_format=json",
-                             "--benchmark_out=" + out)
+        _, done = self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_format=json", "--benchmark_out=" + out)
         for text in (done.stdout, self.read(out)):
             names = [row["name"] for row in json.loads(text)["benchmarks"]]
             self.assertEqual(names, ["cpu_ref/T3_B2_I4_H4/f32/infer"])
@@ -215,9 +211,8 @@ class Sweep(ProgramTest):
             self.assertEqual("\n" + 30 * " " in table, columns == 80) # a reason is broken and indented
 
     def test_progress_counts_the_rounds_of_each_case(self):
-        code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl",
-                                     "cpu_ref", "--processes", "3", "--case-time", "0.02", "--out",
-                                     self.path("run"))
+        code, text = run_on_terminal(120, "--sweep", "-T", "2,3", "-B", "2", "-H", "4", "--impl", "cpu_ref",
+                                     "--processes", "3", "--case-time", "0.02", "--out", self.path("run"))
         self.assertEqual(code, 0, text)
         shown = re.findall(r"\[(\d)/6, (\?|\d+:\d\d) left\] cpu_ref", text)
         self.assertEqual([number for number, _ in shown], list("123456"))
@@ -225,9 +220,8 @@ class Sweep(ProgramTest):
 
     def test_progress_counts_what_failed_and_what_was_skipped(self):
         name = "misbehave_fail"
-        code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl",
-                                     name + ",cpu_ref", "--plugin", plugin(name), "--time-budget",
-                                     "0.001", "--out", self.path("run"))
+        code, text = run_on_terminal(120, "--sweep", "-T", "2:9:+1", "-B", "2", "-H", "4", "--impl", name + ",cpu_ref",
+                                     "--plugin", plugin(name), "--time-budget", "0.001", "--out", self.path("run"))
         self.assertIn(code, (1, 5), text) # 5 when even the first case started too late
         self.assertRegex(text, r"\[16/16, \d+:\d\d left, [012] failed, 1[345] skipped\] \w+/T9_")
 
@@ -247,8 +241,7 @@ class Sweep(ProgramTest):
         for words, processes in (([], 30), (["--processes", "6"], 12)): # of this program and of the other one
             text = run(*plan, "--against", PROGRAM, *words).stdout
             self.assertAlmostEqual(seconds(text) / seconds(once) / processes, 1, 1)
-        chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd",
-                     "--benchmark_filter=cpu_ref/T4_").stdout
+        chosen = run("--plan", *TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd", "--benchmark_filter=cpu_ref/T4_").stdout
         self.assertRegex(chosen, r"^cases     1\n +1  cpu_ref\n")
         huge = "T2000000000_B2000000000_I2000000000_H2000000000/f32/train"
         self.assertIn(f"\nmemory    more than any memory for {huge}, and", run("--plan", "--case", huge).stdout)
@@ -270,9 +263,8 @@ class Sweep(ProgramTest):
         self.assertTrue(os.path.exists(self.path("run/plots/time-h_f32_infer.png")))
 
     def test_what_the_shell_exports_does_not_change_a_run(self):
-        env = dict(os.environ, BENCHMARK_FILTER="nothing", BENCHMARK_LIST_TESTS="true",
-                   BENCHMARK_REPETITIONS="3", BENCHMARK_ENABLE_RANDOM_INTERLEAVING="true",
-                   BENCHMARK_DRY_RUN="true")
+        env = dict(os.environ, BENCHMARK_FILTER="nothing", BENCHMARK_LIST_TESTS="true", BENCHMARK_REPETITIONS="3",
+                   BENCHMARK_ENABLE_RANDOM_INTERLEAVING="true", BENCHMARK_DRY_RUN="true")
         rows, done = self.sweep(*TINY, "-T", "4", "--impl", "cpu_ref,cpu_simd", env=env)
         self.assertEqual(len(rows), 4)
         self.assertEqual({len(row["blocks"]) for row in rows.values()}, {1})
@@ -313,8 +305,7 @@ class Sweep(ProgramTest):
         for name in os.listdir(run_folder + "/plots"):
             if name.endswith(".svg"):
                 ElementTree.parse(run_folder + "/plots/" + name)
-        self.assertEqual(self.interrupt_gnuplot(signal.SIGTERM, "--plot", "time-h", run_folder)[0],
-                         130)
+        self.assertEqual(self.interrupt_gnuplot(signal.SIGTERM, "--plot", "time-h", run_folder)[0], 130)
 
     def test_a_signal_to_all_processes_of_a_job_is_no_crash_of_a_case(self):
         out = self.path("run")
@@ -347,8 +338,7 @@ class Workers(ProgramTest):
     def test_text_that_is_no_utf8_is_a_reason_all_the_same(self):
         start = time.monotonic()
         name = "misbehave_bytes"
-        rows, done = self.sweep(*TINY, "-H", "5", "--impl", name, "--plugin", plugin(name),
-                                exit_code=1)
+        rows, done = self.sweep(*TINY, "-H", "5", *planted(name), exit_code=1)
         self.assertEqual(rows[name + "/T3_B2_I4_H4/f32/infer"]["reason"], "caf?  [31mred ?")
         self.assertEqual(rows[name + "/T3_B2_I5_H5/f32/infer"]["reason"], "? ]0;odd ")
         explained = run("--explain", name + "/T3_B2_H4", "--plugin", plugin(name), printed="algorithm ??")
@@ -359,14 +349,12 @@ class Workers(ProgramTest):
 
     def test_the_call_limit_holds_for_loading_too(self):
         start = time.monotonic()
-        run("--list", "--case", "T3_B2_H4", "--call-limit", "0.5",
-            "--plugin", plugin("misbehave_slow_to_load"), exit_code=2,
-            said="loading did not return within 0.5 s")
+        run("--list", "--case", "T3_B2_H4", "--call-limit", "0.5", "--plugin", plugin("misbehave_slow_to_load"),
+            exit_code=2, said="loading did not return within 0.5 s")
         self.assertLess(time.monotonic() - start, 4)
 
     def test_what_a_plugin_prints_stays_out_of_stdout(self):
-        _, done = self.sweep(*TINY, "--impl", "misbehave_chatter", "--plugin",
-                             plugin("misbehave_chatter"))
+        _, done = self.sweep(*TINY, *planted("misbehave_chatter"))
         self.assertNotIn("must not end up", done.stdout)
         self.assertIn("must not end up", done.stderr)
 

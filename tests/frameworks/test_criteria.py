@@ -35,8 +35,7 @@ def read_settings(name):
     """Settings of a criteria file: name -> (default, words)."""
     with open(os.path.join(CRITERIA, name + ".json"), encoding="utf-8") as file:
         settings = json.load(file)["settings"]
-    return {key: (value[0], value) if isinstance(value, list) else (str(value), [])
-            for key, value in settings.items()}
+    return {key: (value[0], value) if isinstance(value, list) else (str(value), []) for key, value in settings.items()}
 
 
 def draw(numbers, settings, rare):
@@ -56,8 +55,7 @@ def draw(numbers, settings, rare):
 
 def told(name, layer, env=None):
     """Whether the program says that the fast kernel runs."""
-    done = run("--explain", name, ", ".join(f"{key}={value}" for key, value in layer.items()),
-               env=env, exit_code=0)
+    done = run("--explain", name, ", ".join(f"{key}={value}" for key, value in layer.items()), env=env, exit_code=0)
     line = next(line for line in done.stdout.splitlines() if line.startswith("runs "))
     return not line.split(None, 1)[1].startswith("not ")
 
@@ -90,7 +88,9 @@ class Criteria(ProgramTest):
         self.assertTrue(any(told(name, layer, env) != answer for layer, answer in zip(layers, answers)
                             if layer["unroll"] == "true"))
 
-    def check_keras(self, name, module, backend="tensorflow"):
+    def check_keras(self, name, modules, backend="tensorflow"):
+        if not has(modules):
+            self.skipTest(f"no {modules}")
         numbers, settings = random.Random(1), read_settings(name)
         layers = [draw(numbers, settings, 0.15) for _ in range(COUNT)]
         for layer in layers:
@@ -98,23 +98,18 @@ class Criteria(ProgramTest):
                 layer["backend"] = backend
             if backend == "jax": # refuses other dtypes only after the stand-in's place
                 layer["dtype"] = "float32"
-        answers = decisions("keras_decisions.py", [module], layers, os.environ | {"KERAS_BACKEND": backend})
+        answers = decisions("keras_decisions.py", [modules.split(",")[0]], layers,
+                            os.environ | {"KERAS_BACKEND": backend})
         self.compare(name, layers, answers)
         self.check_mutant(name, layers, answers)
 
     def test_keras_3(self):
-        if not has("keras, tensorflow"):
-            self.skipTest("no Keras")
-        self.check_keras("keras", "keras")
+        self.check_keras("keras", "keras, tensorflow")
 
     def test_keras_3_on_jax(self):
-        if not has("keras, tensorflow, jax"):
-            self.skipTest("no Keras on JAX")
-        self.check_keras("keras", "keras", "jax")
+        self.check_keras("keras", "keras, tensorflow, jax", "jax")
 
     def test_keras_2(self):
-        if not has("tf_keras"):
-            self.skipTest("no tf_keras")
         self.check_keras("keras2", "tf_keras")
 
     def test_pytorch_on_the_cpu(self):
