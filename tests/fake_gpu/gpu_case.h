@@ -12,8 +12,7 @@
 void gpu_case_run(const struct lb_impl *impl, const char *text, double loss_scale, bool dynamic,
                   struct lb_row *row);
 
-/* The same with a loss scale of 1. Fails the test when the
- * verdict is not ok. */
+/* The same with a loss scale of 1. Fails the test when the verdict is not ok. */
 void gpu_case_run_ok(const struct lb_impl *impl, const char *text, struct lb_row *row);
 
 /* The first `count` waits of one kind in one call of a case. */

@@ -81,21 +81,26 @@ static bool has_two_cpus(void)
     return sysconf(_SC_NPROCESSORS_ONLN) >= 2;
 }
 
-/* Runs a case; the caller frees the row. */
-static struct lb_row run(const char *text)
+/* Runs the case of a problem; the caller frees the row. */
+static struct lb_row run(const char *problem)
 {
+    char text[LB_CASE_ID_SIZE];
     extern const struct lb_impl lb_impl_cpu_simd;
     struct lb_run_options options = {
         .seed = 1, .sampler = lb_sampler_defaults(), .cache = trial_cache};
     struct lb_row row;
     options.sampler.min_samples = options.sampler.max_samples = 2;
+    snprintf(text, sizeof(text), "cpu_simd/%s", problem);
     trial_case_run(&lb_impl_cpu_simd, text, &options, &row);
     return row;
 }
 
-/* Runs a case, checks its verdict, and returns the hash of its results. */
-static uint64_t hash_of(const char *text)
+/* Runs the case of a problem and what follows it, such as "/th2", checks the verdict, and returns
+ * the hash of the results. */
+static uint64_t hash_of(const char *problem, const char *suffix)
 {
+    char text[LB_CASE_ID_SIZE];
+    snprintf(text, sizeof(text), "%s%s", problem, suffix);
     struct lb_row row = run(text);
     if (row.verdict != LB_VERDICT_OK)
         fail_msg("%s: %s", text, row.reason);
@@ -126,14 +131,10 @@ TEST(results_do_not_depend_on_threads_where_rows_stay_whole)
         "T12_B20_I64_H64/bf16/infer",
         "T9_B13_I37_H100_L2_D2/int8/infer/ragged",
     };
-    char one[128], two[128];
     if (!has_two_cpus())
         skip();
-    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
-        snprintf(one, sizeof(one), "cpu_simd/%s", problems[i]);
-        snprintf(two, sizeof(two), "cpu_simd/%s/th2", problems[i]);
-        assert_int_equal(hash_of(one), hash_of(two));
-    }
+    for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++)
+        assert_int_equal(hash_of(problems[i], ""), hash_of(problems[i], "/th2"));
 }
 
 /* The clock of the process may count what the second thread did before the calls, up to a tick of
@@ -143,9 +144,9 @@ TEST(cpu_time_that_is_counted_late_is_no_finding)
     if (!has_two_cpus())
         skip();
     counted_late_ns = 4e6;
-    hash_of("cpu_simd/T4_B2_I16_H16/f32/infer/th2");
+    hash_of("T4_B2_I16_H16/f32/infer", "/th2");
     counted_late_ns = 8e6;
-    expect_reason("cpu_simd/T4_B2_I16_H16/f32/infer/th2", "CPUs while it was timed");
+    expect_reason("T4_B2_I16_H16/f32/infer/th2", "CPUs while it was timed");
     counted_late_ns = 0;
 }
 
@@ -162,17 +163,15 @@ TEST(results_are_the_same_for_every_division)
         "T4_B20_I70_H290_D2/int8/infer/ragged",   CELLS("T4_B13_I9_H70_L2_D2", "f32/train/ragged"),
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
-        char text[128];
-        snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
-        uint64_t alone = hash_of(text);
+        const uint64_t alone = hash_of(problems[i], "");
         for (size_t d = 0; d < sizeof(divisions) / sizeof(divisions[0]); d++) {
+            char threads[16];
             division.teams = divisions[d][0];
             division.size = divisions[d][1];
-            snprintf(text, sizeof(text), "cpu_simd/%s/th%d", problems[i],
-                     division.teams * division.size);
-            if (hash_of(text) != alone)
-                fail_msg("%s in %d teams of %d differs from one thread", text, division.teams,
-                         division.size);
+            snprintf(threads, sizeof(threads), "/th%d", division.teams * division.size);
+            if (hash_of(problems[i], threads) != alone)
+                fail_msg("%s in %d teams of %d differs from one thread", problems[i],
+                         division.teams, division.size);
             division.teams = division.size = 0;
         }
     }
@@ -181,10 +180,9 @@ TEST(results_are_the_same_for_every_division)
 /* Nobody measures threads that take turns on a CPU. */
 TEST(a_benchmark_has_no_more_threads_than_cpus)
 {
-    expect_reason("cpu_simd/T2_B64_H256/f32/infer/th2000", "threads 2000");
+    expect_reason("T2_B64_H256/f32/infer/th2000", "threads 2000");
     if (sysconf(_SC_NPROCESSORS_ONLN) < 255)
-        expect_reason("cpu_simd/T2_B64_H256/f32/infer/th255",
-                      "threads 255: this process may use only");
+        expect_reason("T2_B64_H256/f32/infer/th255", "threads 255: this process may use only");
 }
 
 /* The inputs of the first problems are so large that they are packed for the weight gradients in
@@ -199,12 +197,9 @@ TEST(training_is_right_beyond_the_caches_and_on_two_threads)
         "T10_B256_I32_H128/f32/train", /* dealt from 4 rows */
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
-        char text[LB_CASE_ID_SIZE];
-        snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
-        hash_of(text);
-        snprintf(text, sizeof(text), "cpu_simd/%s/th2", problems[i]);
+        hash_of(problems[i], "");
         if (has_two_cpus())
-            hash_of(text);
+            hash_of(problems[i], "/th2");
     }
 }
 
@@ -227,19 +222,18 @@ static const char *const int8_problems[] = {
 static void int8_is_right(const char *suffix)
 {
     for (size_t i = 0; i < sizeof(int8_problems) / sizeof(int8_problems[0]); i++) {
-        char text[128];
-        snprintf(text, sizeof(text), "cpu_simd/%s/int8/infer%s", int8_problems[i], suffix);
-        hash_of(text);
+        char problem[96];
+        snprintf(problem, sizeof(problem), "%s/int8/infer", int8_problems[i]);
+        hash_of(problem, suffix);
     }
 }
 
 static void half_problems_are_right(enum lb_dtype dtype, const char *suffix)
 {
     for (size_t i = 0; i < sizeof(half_problems) / sizeof(half_problems[0]); i++) {
-        char problem[96], text[128];
+        char problem[96];
         snprintf(problem, sizeof(problem), half_problems[i], lb_dtype_name(dtype));
-        snprintf(text, sizeof(text), "cpu_simd/%s%s", problem, suffix);
-        hash_of(text);
+        hash_of(problem, suffix);
     }
 }
 
@@ -259,7 +253,7 @@ TEST(bf16_and_f16_are_right_on_every_unit_of_this_cpu)
                 half_problems_are_right(dtype, "/th2");
         }
     skipped_units = 0;
-    hash_of("cpu_simd/T3_B7_I9_H800/bf16/train");
+    hash_of("T3_B7_I9_H800/bf16/train", "");
 }
 
 /* More rows and columns than a kernel computes at a time, and weights that are divided into blocks.
@@ -277,11 +271,9 @@ TEST(every_cell_is_right_on_every_unit_of_this_cpu)
     };
     for (skipped_units = 0; skipped_units < LB_CPU_UNIT_COUNT; skipped_units++)
         for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
-            char text[128];
-            snprintf(text, sizeof(text), "cpu_simd/%s", problems[i]);
-            enum lb_dtype dtype = trial_case(text).problem.dtype;
+            enum lb_dtype dtype = trial_problem(problems[i]).dtype;
             if (a_unit_is_left(dtype) && !lb_simd_kernels_best(dtype)->tiles)
-                hash_of(text);
+                hash_of(problems[i], "");
         }
     skipped_units = 0;
 }
@@ -305,7 +297,7 @@ TEST(bf16_f16_and_int8_are_right_on_modelled_tiles)
             half_problems_are_right(dtype, "/th2");
     }
     int8_is_right("");
-    expect_reason("cpu_simd/T3_B9_I37_H100/bf16/train/cell-peephole", "tiles have");
+    expect_reason("T3_B9_I37_H100/bf16/train/cell-peephole", "tiles have");
     tiles_are_modelled = false;
     assert_true(amx_model_dot_count() > 1000);
 }

@@ -117,23 +117,31 @@ static void end(struct life *life)
 }
 
 /* Launches a problem. LB_UNSUPPORTED: the variant does not support it on this device. */
-static enum lb_status launch(const char *variant, const struct lb_problem *p, struct lb_error *err)
+static enum lb_status launch(const char *variant, const char *text, struct lb_error *err)
 {
+    const struct lb_problem p = trial_problem(text);
     struct life life = {.self = calloc(1, lb_impl_fused.state_size)};
     const struct lb_exec_config config = {
         .threads = 1, .variant = variant, .stream = lb_device()->stream()};
     const void *const *t = life.tables;
     const struct lb_weights weights = {t, t, t, t, t};
     enum lb_status st = LB_OK;
-    LB_TRY(lb_impl_fused.supports(p, &config, err));
-    LB_TRY(lb_impl_fused.create(life.self, p, &config, err));
+    LB_TRY(lb_impl_fused.supports(&p, &config, err));
+    LB_TRY(lb_impl_fused.create(life.self, &p, &config, err));
     LB_TRY(lb_impl_fused.sizes(life.self, &life.sizes, err));
-    LB_TRY(allocate(&life, p, err));
+    LB_TRY(allocate(&life, &p, err));
     LB_TRY(lb_impl_fused.prepare(life.self, &life.buffers, &weights, err));
-    LB_TRY(call(&life, p, err));
+    LB_TRY(call(&life, &p, err));
 done:
     end(&life);
     return st;
+}
+
+static void expect_launch(const char *variant, const char *text)
+{
+    struct lb_error err = {""};
+    if (launch(variant, text, &err) != LB_OK)
+        fail_msg("fused:%s/%s on %s: %s", variant, text, lb_device_known(NULL)->name, err.text);
 }
 
 static const char *const variants[] = {"cluster", "grid", "step"};
@@ -148,8 +156,7 @@ static int launch_shape(const char *device, const char *shape)
         char text[LB_CASE_ID_SIZE];
         struct lb_error err = {""};
         snprintf(text, sizeof(text), "%s/%s", shape, kinds[i % KINDS]);
-        struct lb_problem p = trial_problem(text);
-        enum lb_status st = launch(variants[i / KINDS], &p, &err);
+        enum lb_status st = launch(variants[i / KINDS], text, &err);
         if (st != LB_OK && st != LB_UNSUPPORTED)
             fail_msg("fused:%s/%s on %s: %s", variants[i / KINDS], text, device, err.text);
         launched += st == LB_OK;
@@ -199,22 +206,20 @@ static int streams_in(unsigned set)
 TEST(recurrences_come_first_and_cooperative_ones_stay_on_one_stream)
 {
     static const char shape[] = "T1024_B4_H128_L3/f16/train";
-    struct lb_problem p = trial_problem(shape);
-    struct lb_error err = {""};
     const struct fake_cudart_counts *counts = fake_cudart_counts();
     install("h100");
-    assert_int_equal(launch("cluster", &p, &err), LB_OK);
+    expect_launch("cluster", shape);
     assert_true(counts->clusters > 3 * 2);
     assert_int_equal(counts->urgent, counts->clusters);
     assert_true(counts->launches > counts->urgent); /* bias gradients */
     assert_int_equal(streams_in(counts->cluster_streams), 3);
     install("h100");
-    assert_int_equal(launch("grid", &p, &err), LB_OK);
+    expect_launch("grid", shape);
     assert_int_equal(counts->cooperative, 3 * 2);
     assert_int_equal(counts->urgent, counts->cooperative);
     assert_int_equal(streams_in(counts->cooperative_streams), 1);
     install("h100");
-    assert_int_equal(launch("step", &p, &err), LB_OK);
+    expect_launch("step", shape);
     assert_true(counts->urgent >= 3 * 2 * 1024);
     /* Two blocks of a step find shared memory on one SM. Mutant: no maximum is asked for. */
     assert_int_equal(counts->carved, counts->urgent);
@@ -232,10 +237,8 @@ TEST(clusters_share_no_sm_while_there_are_enough)
         {"rtx5090", "T4_B16_H128/f16/infer", false},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_problem p = trial_problem(cases[i].text);
-        struct lb_error err = {""};
         install(cases[i].device);
-        assert_int_equal(launch("cluster", &p, &err), LB_OK);
+        expect_launch("cluster", cases[i].text);
         const struct fake_cudart_counts *counts = fake_cudart_counts();
         assert_true(counts->clusters > 0);
         if (counts->sharing != (cases[i].share ? counts->clusters : 0))
@@ -245,14 +248,14 @@ TEST(clusters_share_no_sm_while_there_are_enough)
 
 TEST(a_kernel_that_is_not_readied_is_refused)
 {
-    struct lb_problem p = trial_problem("T4_B16_H1024/f32/infer");
+    static const char text[] = "T4_B16_H1024/f32/infer";
     struct lb_error err = {""};
     install("h100");
-    assert_int_equal(launch("grid", &p, &err), LB_OK);
+    expect_launch("grid", text);
     assert_true(fake_cudart_counts()->beyond_48k > 0);
     readies_nothing = true;
     install("h100");
-    assert_int_equal(launch("grid", &p, &err), LB_FAILED);
+    assert_int_equal(launch("grid", text, &err), LB_FAILED);
     readies_nothing = false;
     assert_non_null(strstr(err.text, "launching the grid kernel: CUDA error 1"));
 }
@@ -272,33 +275,22 @@ TEST(steps_follow_each_other_where_the_device_can)
         {"a100", wide, 13000, 0, 0},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct lb_problem p = trial_problem(cases[i].text);
-        struct lb_error err = {""};
         install(cases[i].device);
         fake_cudart_set_driver(cases[i].driver);
-        if (launch("step", &p, &err) != LB_OK)
-            fail_msg("%s: %s", cases[i].device, err.text);
+        expect_launch("step", cases[i].text);
         assert_int_equal(fake_cudart_counts()->following, cases[i].following);
         assert_int_equal(fake_cudart_counts()->clusters, cases[i].clusters);
-        assert_int_equal(launch("grid", &p, &err), LB_OK);
+        expect_launch("grid", cases[i].text);
         assert_int_equal(fake_cudart_counts()->following, cases[i].following);
     }
 }
 
 TEST(a_device_older_than_the_kernels_is_told_by_its_name)
 {
-    const struct lb_device_info t4 = {.name = "Tesla T4",
-                                      .major = 7,
-                                      .minor = 5,
-                                      .sm_count = 40,
-                                      .memory_bytes = 16e9,
-                                      .l2_bytes = 4 << 20,
-                                      .shared_bytes = 64 << 10};
-    struct lb_problem p = trial_problem("T4_B16_H256/f16/infer");
-    install_device(&t4);
+    install("t4");
     for (int i = 0; i < VARIANTS; i++) {
         struct lb_error err = {""};
-        assert_int_equal(launch(variants[i], &p, &err), LB_UNSUPPORTED);
+        assert_int_equal(launch(variants[i], "T4_B16_H256/f16/infer", &err), LB_UNSUPPORTED);
         if (!strstr(err.text, "this is a Tesla T4 (7.5)"))
             fail_msg("fused:%s: %s", variants[i], err.text);
     }
@@ -315,19 +307,17 @@ TEST(clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms)
     } devices[] = {{"NVIDIA H800", 9, 227, LB_OK},
                    {"NVIDIA B300 SXM6 AC", 10, 227, LB_OK},
                    {"NVIDIA RTX PRO 6000 Blackwell", 12, 99, LB_UNSUPPORTED}};
-    struct lb_problem p = trial_problem("T4_B8_H512/f16/infer");
+    static const char text[] = "T4_B8_H512/f16/infer";
     for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
         struct lb_device_info info = {.major = devices[i].major,
                                       .sm_count = 132,
                                       .memory_bytes = 80e9,
                                       .l2_bytes = 50 << 20,
                                       .shared_bytes = devices[i].shared_kib << 10};
-        struct lb_error err = {""};
         snprintf(info.name, sizeof(info.name), "%s", devices[i].name);
         install_device(&info);
-        assert_int_equal(launch("cluster", &p, &err), devices[i].wide);
-        if (launch("auto", &p, &err) != LB_OK)
-            fail_msg("fused:auto on %s: %s", devices[i].name, err.text);
+        assert_int_equal(launch("cluster", text, NULL), devices[i].wide);
+        expect_launch("auto", text);
     }
 }
 
@@ -335,17 +325,16 @@ TEST(clusters_of_an_unknown_device_are_as_wide_as_its_architecture_forms)
  * another family. */
 TEST(a_cluster_that_the_device_does_not_form_is_unsupported)
 {
-    struct lb_problem p = trial_problem("T4_B8_H512/f16/train");
+    static const char text[] = "T4_B8_H512/f16/train";
     struct lb_device_info info = trial_device("h100");
     struct lb_error err = {""};
     info.modelled = false;
     info.major = 12;
     install_device(&info);
-    assert_int_equal(launch("cluster", &p, &err), LB_UNSUPPORTED);
+    assert_int_equal(launch("cluster", text, &err), LB_UNSUPPORTED);
     assert_string_equal(err.text, "this device cannot run a cluster of 16 blocks");
     assert_int_equal(cudaGetLastError(), cudaSuccess);
-    if (launch("auto", &p, &err) != LB_OK)
-        fail_msg("fused:auto: %s", err.text);
+    expect_launch("auto", text);
     assert_true(fake_cudart_counts()->cooperative > 0);
 }
 

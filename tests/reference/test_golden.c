@@ -208,32 +208,27 @@ TEST(every_cell_matches_pytorch)
     }
 }
 
-/* A file whose numbers of the cell are exchanged is found. */
-TEST(another_cell_does_not_match)
+/* Files whose numbers of a cell, or of the gates f and g, are exchanged are found. */
+TEST(exchanged_weights_do_not_match)
 {
-    static const char *const names[] = {"cell_peephole.json", "cell_layernorm.json"};
-    for (size_t i = 0; i < 2; i++) {
+    static const struct {
+        const char *file;
+        size_t weight, from, bytes;
+    } cases[] = {
+        {"cell_peephole.json", LB_W_CELL, 0, 4 * sizeof(double)},
+        {"cell_layernorm.json", LB_W_CELL, 0, 4 * sizeof(double)},
+        {"lstm_f32_L1_D1.json", LB_W_IH, 4 * 5 * sizeof(float), 4 * 5 * sizeof(float)},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const size_t bytes = cases[i].bytes;
         struct golden g;
-        double kept[4];
-        open_golden(&g, names[i]);
-        double *w_cell = g.weights[4][0];
-        memcpy(kept, w_cell, sizeof(kept));
-        memcpy(w_cell, w_cell + 4, sizeof(kept));
-        memcpy(w_cell + 4, kept, sizeof(kept));
+        char kept[4 * 5 * sizeof(double)];
+        open_golden(&g, cases[i].file);
+        char *weights = (char *)g.weights[cases[i].weight][0] + cases[i].from;
+        memcpy(kept, weights, bytes);
+        memcpy(weights, weights + bytes, bytes);
+        memcpy(weights + bytes, kept, bytes);
         assert_true(run_golden(&lb_impl_cpu_ref, &g) > 1e-2);
         close_golden(&g);
     }
-}
-
-TEST(swapped_gates_do_not_match)
-{
-    struct golden g;
-    open_golden(&g, "lstm_f32_L1_D1.json");
-    size_t block = (size_t)(g.problem.hidden * g.problem.input) * sizeof(float);
-    char *w_ih = g.weights[0][0], kept[64 * sizeof(float)];
-    memcpy(kept, w_ih + block, block);
-    memcpy(w_ih + block, w_ih + 2 * block, block);
-    memcpy(w_ih + 2 * block, kept, block);
-    assert_true(run_golden(&lb_impl_cpu_ref, &g) > 1e-2);
-    close_golden(&g);
 }

@@ -21,17 +21,24 @@ struct fixture {
     struct lb_results results;
 };
 
+/* Runs cpu_ref. */
+static void run(const struct lb_problem *p, const struct lb_inputs *in, struct lb_results *out)
+{
+    const struct lb_exec_config config = {.threads = 1};
+    struct lb_error err = {""};
+    if (trial_run(&lb_impl_cpu_ref, p, &config, in, out, &err) != LB_OK)
+        fail_msg("%s", err.text);
+}
+
 static void open_fixture(struct fixture *f, const char *text)
 {
-    struct lb_exec_config config = {.threads = 1};
     struct lb_error err = {""};
     *f = (struct fixture){.problem = trial_problem(text)};
     if (lb_problem_counts(&f->problem, &f->n, &err) != LB_OK ||
         lb_reference_open(NULL, &f->problem, 0, 1, true, &f->reference, &err) != LB_OK ||
-        lb_results_create(&f->problem, &f->results, &err) != LB_OK ||
-        trial_run(&lb_impl_cpu_ref, &f->problem, &config, lb_reference_inputs(f->reference, 0),
-                  &f->results, &err) != LB_OK)
+        lb_results_create(&f->problem, &f->results, &err) != LB_OK)
         fail_msg("%s: %s", text, err.text);
+    run(&f->problem, lb_reference_inputs(f->reference, 0), &f->results);
 }
 
 static void close_fixture(struct fixture *f)
@@ -324,16 +331,12 @@ TEST(results_of_tf32_operands_under_f32_are_coarse)
 {
     static const char *const passes[] = {"infer", "train", "train/ragged"};
     for (size_t pass = 0; pass < 3; pass++) {
-        struct lb_exec_config config = {.threads = 1};
-        struct lb_error err = {""};
         struct fixture f;
         open_shape(&f, big_shape, LB_F32, passes[pass]);
         uint32_t *x = lb_reference_inputs(f.reference, 0)->at[LB_X];
         for (size_t i = 0; i < f.n.x; i++)
             x[i] &= 0xffffe000u;
-        assert_int_equal(trial_run(&lb_impl_cpu_ref, &f.problem, &config,
-                                   lb_reference_inputs(f.reference, 0), &f.results, &err),
-                         LB_OK);
+        run(&f.problem, lb_reference_inputs(f.reference, 0), &f.results);
         struct lb_check check = check_of(&f);
         assert_true(!check.right && check.coarse);
         assert_true(check.error_ratio > 100 && check.error_ratio > check.usual_error_ratio);
@@ -348,16 +351,14 @@ TEST(results_of_tf32_operands_under_f32_are_coarse)
  */
 static void run_steps(const struct fixture *f, const char *one_step)
 {
-    struct lb_exec_config config = {.threads = 1};
     struct lb_problem p = trial_problem(one_step);
     struct lb_inputs in = *lb_reference_inputs(f->reference, 0);
     struct lb_results step = {0};
-    struct lb_error err = {""};
     size_t size = lb_dtype_size(p.dtype), y = (size_t)(p.batch * p.hidden) * size;
     size_t x = (size_t)(p.batch * p.input) * size;
-    assert_int_equal(lb_results_create(&p, &step, &err), LB_OK);
+    assert_int_equal(lb_results_create(&p, &step, NULL), LB_OK);
     for (int64_t t = 0; t < f->problem.seq_len; t++) {
-        assert_int_equal(trial_run(&lb_impl_cpu_ref, &p, &config, &in, &step, &err), LB_OK);
+        run(&p, &in, &step);
         memcpy((char *)f->results.at[LB_Y] + (size_t)t * y, step.at[LB_Y], y);
         memcpy(f->results.at[LB_HN], step.at[LB_HN], y);
         memcpy(f->results.at[LB_CN], step.at[LB_CN], y);
@@ -401,16 +402,12 @@ TEST(weight_gradients_of_the_input_sets_differ)
 {
     static const char *const shapes[] = {"T6_B1_I4_H7", "T6_B5_I4_H7", "T64_B40_I50_H50"};
     for (size_t shape = 0; shape < 3; shape++) {
-        struct lb_exec_config config = {.threads = 1};
         struct lb_results other = {0};
         struct lb_check check;
         struct fixture f;
-        struct lb_error err = {""};
         open_shape(&f, shapes[shape], LB_F32, "train");
         assert_int_equal(lb_results_create(&f.problem, &other, NULL), LB_OK);
-        assert_int_equal(trial_run(&lb_impl_cpu_ref, &f.problem, &config,
-                                   lb_reference_inputs(f.reference, 1), &other, &err),
-                         LB_OK);
+        run(&f.problem, lb_reference_inputs(f.reference, 1), &other);
         lb_reference_check(f.reference, 1, &other, false, &check);
         assert_true(check.right);
         memcpy(other.gradients.dw_ih[0], f.results.gradients.dw_ih[0], f.n.weights * sizeof(float));

@@ -111,20 +111,12 @@ template <class Multiply> static void check_mma(const mma_form &form, Multiply m
     })));
 }
 
-TEST(mma_f16_multiplies)
+TEST(mma_multiplies)
 {
     check_mma({2, 16, half_bits, a_16, b_16},
               [](auto &d, auto &a, auto &b) { lb_ptx::mma<__half>(d, a, b); });
-}
-
-TEST(mma_bf16_multiplies)
-{
     check_mma({2, 16, bfloat_bits, a_16, b_16},
               [](auto &d, auto &a, auto &b) { lb_ptx::mma<__nv_bfloat16>(d, a, b); });
-}
-
-TEST(mma_tf32_multiplies)
-{
     check_mma({1, 8, float_bits, a_tf32, b_tf32},
               [](auto &d, auto &a, auto &b) { lb_ptx::mma<float>(d, a, b); });
 }
