@@ -105,10 +105,11 @@ static bool read_number(const char *value, enum type type, void *to)
     return true;
 }
 
+/* Reads a unit for types of floating point. */
 static bool read_unit(const char *value, enum lb_cpu_unit *to)
 {
     for (*to = LB_CPU_PLAIN; *to < LB_CPU_UNIT_COUNT; ++*to)
-        if (strcmp(value, lb_cpu_unit_name(*to)) == 0)
+        if (*to != LB_CPU_AVXVNNI && strcmp(value, lb_cpu_unit_name(*to)) == 0)
             return true;
     return false;
 }
@@ -140,6 +141,7 @@ static struct lb_machine described;
 struct reading {
     const char *path;
     bool is_known; /* it is part of machines.txt */
+    int given;     /* OF_GPU or OF_CPU: what the machine that LIKE names has; 0: no LIKE */
     struct lb_machine m;
     int line, lines[KEY_COUNT]; /* the line of each key; 0: not given yet */
 };
@@ -198,6 +200,7 @@ static enum lb_status take_like(struct reading *r, const char *value, struct lb_
     struct lb_machine m = *like;
     memcpy(m.label, r->m.label, sizeof(m.label));
     r->m = m;
+    r->given = m.cpu ? OF_CPU : OF_GPU;
     return LB_OK;
 }
 
@@ -248,7 +251,7 @@ static enum lb_status finish(struct reading *r, struct lb_error *err)
     struct lb_machine *m = &r->m;
     const int own = m->cpu ? OF_CPU : OF_GPU;
     for (int i = 0; i < KEY_COUNT; i++) {
-        bool like = r->lines[LIKE_KEY] && keys[i].type != NAME; /* which gives no name */
+        bool like = keys[i].kinds & r->given && keys[i].type != NAME; /* which gives no name */
         if (!r->lines[i] && keys[i].kinds & own && !like)
             return lb_fail(
                 err, LB_INVALID, "%.300s: %s is missing%s", r->path, keys[i].name,
