@@ -43,7 +43,9 @@ size_t lb_cpu_widest_input(const struct lb_cpu_simd *s)
 static enum lb_status cpu_simd_supports(const struct lb_problem *p,
                                         const struct lb_exec_config *config, struct lb_error *why)
 {
-    (void)config;
+    if (config->threads > LB_MAX_PINNED_THREADS)
+        return lb_fail(why, LB_UNSUPPORTED, "threads %d: at most %d are allowed", config->threads,
+                       LB_MAX_PINNED_THREADS);
     if (p->math != LB_IEEE)
         return lb_fail(why, LB_UNSUPPORTED, "math %s: cpu_simd computes f32 in full precision",
                        lb_math_name(p->math));
@@ -103,9 +105,6 @@ static enum lb_status divide_work(struct lb_cpu_simd *s, int threads, struct lb_
     struct lb_cpu_plan plan = {
         .threads = 1, .teams = 1, .team_size = 1, .copies = 1, .group_panels = 4};
     struct lb_cpu_topology topology;
-    if (threads > LB_MAX_PINNED_THREADS)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: at most %d are allowed", threads,
-                       LB_MAX_PINNED_THREADS);
     if (threads > 1)
         LB_CHECK(make_plan(s, threads, &topology, &plan, err));
     s->threads = (size_t)plan.threads;

@@ -48,8 +48,8 @@ class ExplainCpu(ProgramTest):
             self.assertRegex(here[1], "th255 +unsupported: threads 255: this process may use only "
                              r"\d+ CPUs$")
         case = "cpu_simd/T2_B2_H8/f32/infer/th"
-        there = run("--list", "--case", case + "96", "--device-model", "epyc9654").stdout
-        self.assertRegex(there, "th96 +ok\n$")
+        there = run("--list", "--case", case + "96", "--case", case + "256", "--device-model", "epyc9654x2").stdout
+        self.assertRegex(there, "th96 +ok\n.*th256 +unsupported: threads 256: at most 255 are allowed\n$")
 
     def test_a_file_describes_a_cpu(self):
         path = self.path("cpu.txt")
