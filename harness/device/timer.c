@@ -1,8 +1,6 @@
 /* The timer, which takes one sample. */
 #include "device/timer.h"
 
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "device/device.h"
 #include "host/cpu_affinity.h"
@@ -59,8 +57,8 @@ static void flush_here(void *user, bool last)
 {
     const struct lb_timer *timer = user;
     char *flush = timer->flush;
-    long own = 2 * sysconf(_SC_LEVEL2_CACHE_SIZE);
-    size_t bytes = last || own <= 0 ? timer->flush_bytes : (size_t)own;
+    size_t own = 2 * lb_cpu_cache_bytes(2);
+    size_t bytes = last || own == 0 ? timer->flush_bytes : own;
     for (size_t i = 0; i < bytes && i < timer->flush_bytes; i += 64)
         flush[i] = (char)(flush[i] + 1);
 }

@@ -86,12 +86,14 @@ static void read_nodes(const char *folder, int node_of[LB_CPU_MAX])
     }
 }
 
-/* The size of a third-level cache, which the system writes as "32768K". */
-static double read_domain_bytes(const char *folder, size_t cpu)
+/* The size of a cache, which the system writes as "32768K"; NaN where it does not say. index: 0 is
+ * the first level's data cache, 2 and 3 are the second and the third level. */
+static double read_cache_bytes(const char *folder, size_t cpu, int index)
 {
-    char line[LB_CPU_LIST_SIZE], unit = ' ';
+    char name[32], line[LB_CPU_LIST_SIZE], unit = ' ';
     double size;
-    read_line(folder, "cpu", cpu, "cache/index3/size", line);
+    snprintf(name, sizeof(name), "cache/index%d/size", index);
+    read_line(folder, "cpu", cpu, name, line);
     if (sscanf(line, "%lf%c", &size, &unit) < 1)
         return (double)NAN;
     return size * (unit == 'K' ? 1 << 10 : unit == 'M' ? 1 << 20 : 1);
@@ -172,7 +174,7 @@ void lb_cpu_topology_read(const char *folder, const bool *usable, struct lb_cpu_
         int domain = first_peer(folder, cpu, "cache/index3/shared_cpu_list");
         topology->known |= core >= 0;
         if (domain >= 0 && isnan(topology->domain_bytes))
-            topology->domain_bytes = read_domain_bytes(folder, cpu);
+            topology->domain_bytes = read_cache_bytes(folder, cpu, 3);
         topology->places[topology->count++] =
             (struct lb_cpu_place){.cpu = (int)cpu,
                                   .core = core >= 0 ? core : (int)cpu,
@@ -222,15 +224,21 @@ void lb_cpu_topology_here(struct lb_cpu_topology *topology)
     finish(topology);
 }
 
+size_t lb_cpu_cache_bytes(int level)
+{
+    static const int names[] = {_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL2_CACHE_SIZE,
+                                _SC_LEVEL3_CACHE_SIZE, _SC_LEVEL4_CACHE_SIZE};
+    long said = sysconf(names[level - 1]); /* which the C library knows on x86 alone */
+    double read = said > 0 ? (double)said
+                           : read_cache_bytes("/sys/devices/system", 0, level == 1 ? 0 : level);
+    return read > 0 ? (size_t)read : 0;
+}
+
 size_t lb_host_cache_bytes(void)
 {
-    static const int levels[] = {_SC_LEVEL4_CACHE_SIZE, _SC_LEVEL3_CACHE_SIZE,
-                                 _SC_LEVEL2_CACHE_SIZE};
-    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
-        long bytes = sysconf(levels[i]);
-        if (bytes > 0)
-            return (size_t)bytes;
-    }
+    for (int level = 4; level > 1; level--)
+        if (lb_cpu_cache_bytes(level) > 0)
+            return lb_cpu_cache_bytes(level);
     return (size_t)32 << 20;
 }
 

@@ -55,6 +55,9 @@ void lb_cpu_topology_take(const struct lb_cpu_topology *topology, size_t count,
  * same time. */
 void lb_cpu_topology_here(struct lb_cpu_topology *topology);
 
+/* Bytes of CPU 0's data cache of a level from 1 to 4; 0 where the system does not say. */
+size_t lb_cpu_cache_bytes(int level);
+
 /* Size of the largest CPU cache in bytes; 32 MiB where the system does not say. */
 size_t lb_host_cache_bytes(void);
 

@@ -209,13 +209,17 @@ static double cells_ns(const struct view *v, double share)
 void lb_lower_bound_of(const struct lb_machine *machine, const struct lb_problem *problem,
                        const struct lb_lower_bound_run *run, struct lb_lower_bound *bound)
 {
+    struct lb_machine m = *machine;
+    for (int level = 0; level < LB_LEVEL_COUNT; level++)
+        if (!(m.bytes[level] > 0)) /* a size that is not known limits nothing */
+            m.bytes[level] = (double)INFINITY;
     double T = (double)problem->seq_len, L = (double)problem->layers, reading;
     double batch = (double)problem->batch, passes = problem->pass == LB_TRAIN ? 2 : 1;
     double row_steps = run->row_steps > 0 ? run->row_steps : T + batch - 1;
     double share = problem->ragged ? row_steps / (T * batch) : 1;
     int cores = run->threads > 0 && run->threads < machine->cores ? run->threads : machine->cores;
     double all_flops = lb_machine_flops_s(machine, problem, cores) / 1e9;
-    const struct view v = {machine, problem, batch * share, cores, all_flops / cores};
+    const struct view v = {&m, problem, batch * share, cores, all_flops / cores};
     *bound = best_step(&v, &reading);
     /* Both directions must end before the next layer starts; layers of one direction overlap. */
     bound->steps = passes * (problem->directions == 2 ? T * L : T + L - 1);

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/suggest.h"
 #include "base/text.h"
@@ -426,10 +425,9 @@ enum lb_status lb_device_model(const char *name, struct lb_device_info *info, st
 void lb_machine_here(const struct lb_cpu_topology *topology, bool usual, struct lb_machine *machine)
 {
     static const double f32_flops[LB_CPU_UNIT_COUNT] = {8, 32, 32, 64, 64, 64};
-    const double sizes[] = {(double)sysconf(_SC_LEVEL1_DCACHE_SIZE),
-                            (double)sysconf(_SC_LEVEL2_CACHE_SIZE),
+    const double sizes[] = {(double)lb_cpu_cache_bytes(1), (double)lb_cpu_cache_bytes(2),
                             topology->domain_bytes > 0 ? topology->domain_bytes
-                                                       : (double)sysconf(_SC_LEVEL3_CACHE_SIZE)};
+                                                       : (double)lb_cpu_cache_bytes(3)};
     struct lb_machine m = {.cpu = true, .clock_hz = 1e9, .clock_max_hz = 1e9};
     if (usual && lb_machine_read("epyc9654", &m, NULL) == LB_OK) {
         double slower = 3e9 / m.clock_hz; /* with the same latencies in ns, and the same memory */

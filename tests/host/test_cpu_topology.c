@@ -1,7 +1,9 @@
 /* How CPUs share cores, caches and nodes, and which of them serve which device: read from folders
  * that are laid out like Linux's. */
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/text.h"
 #include "host/cpu_affinity.h"
 #include "host/cpu_topology.h"
 #include "tests/helpers/scratch_folder.h"
@@ -124,6 +126,34 @@ TEST(this_machine_has_the_cpus_that_the_thread_may_use)
     assert_int_equal(one.count, 1);
     /* A case gets the last of the cores, not the first, which serves most interrupts. */
     assert_int_equal(one.places[0].cpu, all.places[all.cores - 1].cpu);
+}
+
+/* As the C library's on Arm, where it knows no cache. */
+static bool knows_no_cache;
+
+__typeof__(sysconf) __real_sysconf, __wrap_sysconf;
+
+long __wrap_sysconf(int name)
+{
+    bool cache = name >= _SC_LEVEL1_ICACHE_SIZE && name <= _SC_LEVEL4_CACHE_LINESIZE;
+    return knows_no_cache && cache ? 0 : __real_sysconf(name);
+}
+
+TEST(caches_that_the_c_library_does_not_know_have_the_size_that_linux_says)
+{
+    for (int level = 1; level <= 3; level++) {
+        char path[64], line[32];
+        double kib = 0;
+        snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu0/cache/index%d/size",
+                 level == 1 ? 0 : level);
+        lb_read_line(path, "", line, sizeof(line));
+        sscanf(line, "%lfK", &kib);
+        knows_no_cache = true;
+        double bytes = (double)lb_cpu_cache_bytes(level), largest = (double)lb_host_cache_bytes();
+        knows_no_cache = false;
+        assert_true(bytes == kib * 1024);
+        assert_true(largest >= bytes || level == 1);
+    }
 }
 
 TEST(threads_have_the_third_level_caches_of_their_domains)

@@ -82,6 +82,20 @@ TEST(weights_stay_where_they_fit)
             fail_msg("%s on %s", cases[i].problem, cases[i].machine);
 }
 
+/* Their weights could be in any cache: they need not come from memory. */
+TEST(caches_whose_size_is_not_known_make_no_bound_higher)
+{
+    static const char problem[] = "x/T9_B1_H512/f32/infer";
+    for (int level = LB_INNER; level <= LB_CACHE; level++) {
+        struct lb_machine machine = trial_machine("grace");
+        double known = bound_of(&machine, problem, 0).total_ns;
+        machine.bytes[level] = 0;
+        assert_true(bound_of(&machine, problem, 0).total_ns <= known);
+        machine.bytes[LB_INNER] = machine.bytes[LB_OWN] = machine.bytes[LB_CACHE] = 0;
+        assert_true(bound_of(&machine, problem, 0).total_ns <= known);
+    }
+}
+
 /* Weights of 128 MiB in int8 and 512 MiB in f32, which memory delivers. */
 TEST(int8_reads_a_byte_per_weight)
 {
