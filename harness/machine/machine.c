@@ -290,8 +290,9 @@ static enum lb_status read_file(const char *path, struct lb_machine *machine, st
     while (st == LB_OK && fgets(line, sizeof(line), file)) {
         r.line++;
         if (!strchr(line, '\n') && !feof(file))
-            st = lb_fail(err, LB_INVALID, "%.300s:%d: the line has more than %zu bytes", path,
-                         r.line, sizeof(line) - 2);
+            st = lb_fail(err, LB_INVALID,
+                         "%.300s:%d: the line has more than %zu bytes or a zero byte", path, r.line,
+                         sizeof(line) - 2);
         else
             st = take_line(&r, line, err);
     }
