@@ -1092,7 +1092,8 @@ function drawHeader() {
         h("p", {class: "machine"},
             `${run.machine}. Run of ${run.started.slice(0, 10) || "an unknown day"}.`),
         h("p", {class: "counts"}, count(CASES.length, CASES.length === 1 ? "case" : "cases"), " ",
-            count(PROBLEMS.length, PROBLEMS.length === 1 ? "problem" : "problems"), shown.map(([verdict, failure]) =>
+            count(PROBLEMS.length, PROBLEMS.length === 1 ? "problem" : "problems"),
+            shown.map(([verdict, failure]) =>
                 [" ", count(counts.get(verdict).length, verdict,
                     verdict === "ok" ? "ok" : failure ? "bad" : "none")])),
         ...warnings.map((words) => h("p", {class: "warning"}, words)));

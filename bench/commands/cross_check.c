@@ -16,7 +16,7 @@ enum { MOST_IN_MATRIX = 16, PRECISION_SIZE = 24, SETTINGS_SIZE = 128 };
 
 /* The output y of one implementation in one precision. */
 struct output {
-    /* "cudnn:standard/f32/tf32", and behind it how it runs: "/graph" */
+    /* "cudnn:standard/f32/tf32", then the settings of the run: "/graph" */
     char name[2 * LB_NAME_SIZE + PRECISION_SIZE + SETTINGS_SIZE];
     char precision[PRECISION_SIZE]; /* "f32", "f32/tf32", "given" */
     enum lb_dtype dtype;
@@ -70,7 +70,7 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     struct output *output = &check->outputs[check->count];
     enum lb_status st = LB_OK;
     const struct lb_problem *p = &c->problem;
-    struct lb_case plain = lb_case_defaults(); /* its text is where that of c begins */
+    struct lb_case plain = lb_case_defaults(); /* whose text that of c begins with */
     plain.problem = *p;
     const char *settings = LB_PROBLEM_TEXT(c) + strlen(LB_PROBLEM_TEXT(&plain));
     bool ieee = p->math == LB_IEEE;

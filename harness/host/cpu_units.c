@@ -19,7 +19,7 @@ const char *lb_cpu_unit_name(enum lb_cpu_unit unit)
 enum { EAX, ECX, EDX };
 
 /* A bit of CPUID for features that not every compiler's __builtin_cpu_supports knows. All bits of a
- * subleaf that the CPU lacks are 0. */
+ * subleaf that the CPU lacks are 0 (Intel's manual, volume 2, CPUID). */
 static bool cpuid_bit(unsigned leaf, unsigned subleaf, int reg, int bit)
 {
     unsigned a, b, c, d;

@@ -66,8 +66,9 @@ static enum lb_status read_line(struct lb_case_list *list, size_t number, char *
     int column = 1;
 
     if (strlen(text) < length)
-        return lb_fail(err, LB_INVALID, "%s:%zu:%zu: a zero byte: the file is damaged or no text",
-                       path, number, strlen(text) + 1);
+        return lb_fail(err, LB_INVALID,
+                       "%s:%zu:%zu: a zero byte: the file is damaged or is no text", path, number,
+                       strlen(text) + 1);
     if (number == 1 && strncmp(text, "\xef\xbb\xbf", 3) == 0) /* UTF-8's byte order mark */
         text += 3;
     text[strcspn(text, "#")] = '\0';

@@ -31,8 +31,8 @@ void lb_reference_cache_clear(struct lb_reference_cache *cache);
  * matters only by whether it has a backward. References of one cache that are open at once have the
  * same batch size where they are of the same problem. carried_every: steps per call of a stream
  * whose calls make up the problem: after as many, the oracle rounds h and c to the dtype, as the
- * tensors that carry them do; 0: it is no stream. LB_OOM; where files of weights
- * or inputs are given that cannot serve, LB_INVALID, LB_UNSUPPORTED or LB_IO. */
+ * tensors that carry them do; 0: it is no stream. LB_OOM; LB_INVALID, LB_UNSUPPORTED or LB_IO where
+ * given files of weights or inputs can't serve. */
 enum lb_status lb_reference_open(struct lb_reference_cache *cache, const struct lb_problem *problem,
                                  size_t carried_every, uint64_t seed, bool with_oracle,
                                  struct lb_reference **out, struct lb_error *err);

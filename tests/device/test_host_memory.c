@@ -206,12 +206,24 @@ TEST_WITH(control_groups_limit_what_is_available, scratch_setup, scratch_teardow
     }
 }
 
+/* A file of a made-up system, and what is read once it has been written. */
+struct step {
+    const char *file, *text;
+    double value;
+};
+
+static void expect_values(double (*read)(const char *root), const struct step *steps, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        write_below("system", steps[i].file, steps[i].text);
+        double value = read(scratch_path("system"));
+        assert_true(isnan(steps[i].value) ? isnan(value) : value == steps[i].value);
+    }
+}
+
 TEST_WITH(a_group_that_ran_out_of_cpu_time_is_found, scratch_setup, scratch_teardown)
 {
-    static const struct {
-        const char *file, *text;
-        double share;
-    } steps[] = {
+    static const struct step steps[] = {
         {"proc/self/cgroup", "2:cpu,cpuacct:/job\n0::/user.slice/run-1.scope\n", NAN},
         {"sys/fs/cgroup/cpu.stat", "usage_usec 5\n", NAN},
         {"sys/fs/cgroup/cpu/cpu.stat", "nr_periods 0\nnr_throttled 0\n", NAN},
@@ -220,20 +232,13 @@ TEST_WITH(a_group_that_ran_out_of_cpu_time_is_found, scratch_setup, scratch_tear
         {"sys/fs/cgroup/other/cpu.stat", "nr_periods 100\nnr_throttled 75\n", 0.5},
         {"proc/self/cgroup", "0::/user.slice/run-1.scope\n", 0.25},
     };
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        write_below("quota", steps[i].file, steps[i].text);
-        double share = lb_cgroup_throttled(scratch_path("quota"));
-        assert_true(isnan(steps[i].share) ? isnan(share) : share == steps[i].share);
-    }
+    expect_values(lb_cgroup_throttled, steps, sizeof(steps) / sizeof(steps[0]));
 }
 
 /* The count rises with the machine's and with that of any group of the process, and no other's. */
 TEST_WITH(kills_for_memory_are_counted, scratch_setup, scratch_teardown)
 {
-    static const struct {
-        const char *file, *text;
-        double kills;
-    } steps[] = {
+    static const struct step steps[] = {
         {"proc/self/cgroup", "4:memory:/slurm/job\n0::/job/step\n", NAN},
         {"sys/fs/cgroup/other/memory.events", "oom 9\noom_kill 9\n", NAN},
         {"proc/vmstat", "nr_free 1\noom_kill 3\n", 3},
@@ -243,9 +248,5 @@ TEST_WITH(kills_for_memory_are_counted, scratch_setup, scratch_teardown)
         {"sys/fs/cgroup/memory.events", "oom_kill 4\n", 10},
         {"proc/self/cgroup", "0::/\n", 7},
     };
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
-        write_below("kills", steps[i].file, steps[i].text);
-        double kills = lb_oom_kills(scratch_path("kills"));
-        assert_true(isnan(steps[i].kills) ? isnan(kills) : kills == steps[i].kills);
-    }
+    expect_values(lb_oom_kills, steps, sizeof(steps) / sizeof(steps[0]));
 }
