@@ -123,6 +123,14 @@ class Case:
                 [(self.seq_len, self.batch, self.directions * self.h_size), *states])
 
 
+def adds_in_16_bits(*units):
+    """Whether the CPU is an x86 that lacks these units of /proc/cpuinfo: there libraries add pairs of products of
+    int8 in 16 bits, which u8 times s8 overflows unless the weights have 7 bits."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = next((line.split() for line in file if line.startswith("flags")), None)
+    return flags is not None and not set(units) & set(flags)
+
+
 class Managed(ctypes.Structure):
     """DLManagedTensor of the DLPack specification, version 0, with the arrays that it points to."""
 

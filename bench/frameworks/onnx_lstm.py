@@ -1,14 +1,15 @@
 """ONNX Runtime: a model of one LSTM operator per layer, made here with the onnx package. It infers
 only. Gate order of the operator: i o f c, and i o f of its peepholes. Its outputs go straight into the
 harness's buffers, where one direction leaves y in the right layout; two need the model's own Transpose.
-int8: the model after onnxruntime.quantization.quantize_dynamic in its defaults, of operators DynamicQuantizeLSTM.
+int8: the model after onnxruntime.quantization.quantize_dynamic, of operators DynamicQuantizeLSTM, with weights of
+7 bits where products of 8 overflow.
 """
 
 import os
 import tempfile
 
 import contract
-from contract import Absent, Unsupported, numpy, numpy_type, quiet
+from contract import Absent, Unsupported, adds_in_16_bits, numpy, numpy_type, quiet
 
 TITLE = "ONNX Runtime"
 MODULES = ["onnxruntime", "onnx", "numpy"]
@@ -86,11 +87,15 @@ def make_model(case, weights, ragged):
     return quantised(model) if case.dtype == "int8" else model.SerializeToString()
 
 
+def seven_bits():
+    return adds_in_16_bits("avx512_vnni", "avx_vnni")
+
+
 def quantised(model):
     """The model with its LSTM operators quantised, serialized."""
     from onnxruntime import quantization  # pylint: disable=import-outside-toplevel
     with tempfile.NamedTemporaryFile(suffix=".onnx") as file, quiet():  # it advises to optimise models
-        quantization.quantize_dynamic(model, file.name, op_types_to_quantize=["LSTM"])
+        quantization.quantize_dynamic(model, file.name, op_types_to_quantize=["LSTM"], reduce_range=seven_bits())
         return file.read()
 
 
@@ -151,6 +156,7 @@ class Session(contract.Session):
     def describe(self):
         operator = "operator LSTM"
         if self.case.dtype == "int8":
-            operator = "operator DynamicQuantizeLSTM, s8 weights per tensor, u8 activations dynamic"
+            operator = ("operator DynamicQuantizeLSTM, s8 weights per tensor"
+                        f"{' in 7 bits' if seven_bits() else ''}, u8 activations dynamic")
         return (f"ONNX Runtime {self.onnxruntime.__version__}, {operator}, "
                 f"{self.runs_on('CUDAExecutionProvider')}")

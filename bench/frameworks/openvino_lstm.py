@@ -7,7 +7,7 @@ initial h and the weights of an f32 model, which the plug-in turns into oneDNN's
 """
 
 import contract
-from contract import Unsupported, numpy, unpinned
+from contract import Unsupported, adds_in_16_bits, numpy, unpinned
 
 TITLE = "OpenVINO"
 MODULES = ["openvino", "numpy"]
@@ -27,6 +27,10 @@ def create(case, stream):
     return Session(openvino, case, stream)
 
 
+def seven_bits():
+    return adds_in_16_bits("avx512_vnni")  # with AVX-VNNI alone oneDNN 3.7 adds in 16 bits too
+
+
 def quantise(op, x, h, w, r, x_max):
     """The four with FakeQuantize. x and h share a scale, and w and r of a channel, because oneDNN has one for
     both. Gates f and i share theirs: OpenVINO 2026.4 gives each the scales of the other."""
@@ -35,6 +39,7 @@ def quantise(op, x, h, w, r, x_max):
     most = numpy.maximum(abs(w).max(2, keepdims=True), abs(r).max(2, keepdims=True))
     most[:, :H] = most[:, H:2 * H] = numpy.maximum(most[:, :H], most[:, H:2 * H])
     most[most == 0] = 1
+    most *= f32(127 / 64 if seven_bits() else 1)
     return (op.fake_quantize(x, low * f32(x_max), f32(x_max), low, f32(1), 256),
             op.fake_quantize(h, low, f32(1), low, f32(1), 256),
             *(op.fake_quantize(op.constant(array), -most, most, -most, most, 255) for array in (w, r)))
@@ -120,6 +125,6 @@ class Session(contract.Session):
         bound.infer()
 
     def describe(self):
+        scheme = f"s8 weights per channel{' in 7 bits' if seven_bits() else ''}, u8 activations static, "
         return (f"OpenVINO {self.openvino.__version__.split('-')[0]}, operator LSTMSequence, "
-                f"{'s8 weights per channel, u8 activations static, ' if self.case.dtype == 'int8' else ''}"
-                f"{self.runs_on('')}")
+                f"{scheme if self.case.dtype == 'int8' else ''}{self.runs_on('')}")

@@ -176,7 +176,7 @@ enum lb_status lb_case_check_results(struct lb_case_context *context)
     struct lb_check check;
     struct lb_row *row = context->row;
     lb_reference_check(context->reference, context->last_set, lb_case_collect_results(context),
-                       context->impl->traits & LB_ROUNDS_OPERATIONS, &check);
+                       context->impl->traits, &check);
     const struct {
         double *noted, found;
     } errors[] = {

@@ -62,8 +62,7 @@ static enum lb_status try_loss_scale(void *user, double scale, int set, bool *ov
     *overflow = lb_gradients_non_finite(&context->c->problem, &context->results) > 0;
     if (*overflow)
         return LB_OK;
-    lb_reference_check(context->reference, set, &context->results,
-                       context->impl->traits & LB_ROUNDS_OPERATIONS, &check);
+    lb_reference_check(context->reference, set, &context->results, context->impl->traits, &check);
     if (check.right || check.coarse)
         return LB_OK;
     if (!check.in_gradient)

@@ -71,6 +71,11 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
     }
 }
 
+bool lb_cpu_lacks_vnni(void)
+{
+    return !lb_cpu_has(LB_CPU_AVX512, LB_INT8);
+}
+
 /* Intel's CPUs with AVX512-FP16 (Sapphire Rapids and later) leave bf16 to AMX: on one of them whose
  * AMX a virtual machine hides, vdpbf16ps has half the rate of f32's multiply-adds. */
 static bool has_slow_dot_products(void)
@@ -84,6 +89,11 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
 {
     (void)dtype;
     return unit == LB_CPU_PLAIN;
+}
+
+bool lb_cpu_lacks_vnni(void)
+{
+    return false;
 }
 
 static bool has_slow_dot_products(void)

@@ -22,6 +22,10 @@ const char *lb_cpu_unit_name(enum lb_cpu_unit unit); /* "plain", "avx2", ... */
  * the dtype; for int8, AVX-512 needs AVX512-VNNI. Asks Linux to let the process use AMX. */
 bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
+/* Whether this is an x86 CPU without AVX512-VNNI. Libraries add pairs of products of int8 in 16
+ * bits there, which u8 times s8 overflows unless the weights have 7 bits. */
+bool lb_cpu_lacks_vnni(void);
+
 /* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first,
  * and returns how many: at least LB_CPU_PLAIN. */
 size_t lb_cpu_units_for(enum lb_dtype dtype, enum lb_cpu_unit list[LB_CPU_UNIT_COUNT]);

@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 /* How the rounded evaluation rounds: see lb_rounded_evaluate. */
-enum lb_arithmetic { LB_PLAIN, LB_COARSE, LB_BY_OPERATION, LB_ARITHMETICS };
+enum lb_arithmetic { LB_PLAIN, LB_COARSE, LB_BY_OPERATION, LB_SEVEN_BITS, LB_ARITHMETICS };
 
 #define real double
 #define LSTM lb_oracle

@@ -8,11 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/impl.h"
 #include "base/given_files.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "device/weight_packing.h"
 #include "host/cpu_affinity.h"
+#include "host/cpu_units.h"
 #include "host/fp_environment.h"
 #include "model/case.h"
 #include "model/tensor_files.h"
@@ -678,22 +680,35 @@ static bool compare_by(struct lb_expected *expected, enum lb_arithmetic arithmet
     return true;
 }
 
+/* The arithmetic of a right implementation with these traits. A library may have weights of 7 bits
+ * where it lacks AVX512-VNNI (impls/onednn/onednn.c), and does not say so. */
+static enum lb_arithmetic arithmetic_of(const struct lb_problem *problem, uint32_t traits)
+{
+    if (traits & LB_ROUNDS_OPERATIONS && lb_rounds_by_operation(problem))
+        return LB_BY_OPERATION;
+    if (problem->dtype == LB_INT8 && !(traits & LB_QUANTISES_PLAINLY) && lb_cpu_lacks_vnni())
+        return LB_SEVEN_BITS;
+    return LB_PLAIN;
+}
+
 /* Results outside their tolerance are still those of the network where the coarse evaluation is as
  * far off: they have low precision. */
-static void compare_plainly(struct lb_expected *expected, struct lb_comparison *comparison,
-                            struct lb_check *check)
+static void compare_in(struct lb_expected *expected, enum lb_arithmetic arithmetic,
+                       struct lb_comparison *comparison, struct lb_check *check)
 {
     struct lb_check coarse;
-    compare_by(expected, LB_PLAIN, comparison, check);
+    if (!compare_by(expected, arithmetic, comparison, check))
+        compare_by(expected, LB_PLAIN, comparison, check);
     if (take_larger_deviations(expected, check))
         lb_compare(comparison, check);
-    if (!check->right && isfinite(check->err_norm) && lb_coarse_arithmetic(&expected->problem) &&
+    if (!check->right && isfinite(check->err_norm) && arithmetic != LB_BY_OPERATION &&
+        lb_coarse_arithmetic(&expected->problem) &&
         compare_by(expected, LB_COARSE, comparison, &coarse))
         check->coarse = coarse.right;
 }
 
 void lb_reference_check(const struct lb_reference *reference, int set,
-                        const struct lb_results *results, bool by_operation, struct lb_check *check)
+                        const struct lb_results *results, uint32_t traits, struct lb_check *check)
 {
     struct lb_expected *expected = reference->expected;
     struct lb_comparison comparison = {
@@ -708,9 +723,7 @@ void lb_reference_check(const struct lb_reference *reference, int set,
     if (results->at[LB_DX])
         comparison.dw = expected->batch_dw + (size_t)set * gradient_count(expected);
     lb_fp_enter(&environment);
-    if (!by_operation || !lb_rounds_by_operation(&expected->problem) ||
-        !compare_by(expected, LB_BY_OPERATION, &comparison, check))
-        compare_plainly(expected, &comparison, check);
+    compare_in(expected, arithmetic_of(&expected->problem, traits), &comparison, check);
     fesetenv(&environment);
 }
 

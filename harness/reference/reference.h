@@ -49,11 +49,10 @@ bool lb_reference_lengths_intact(const struct lb_reference *reference);
  * 0 where lb_problem_counts fails. */
 double lb_reference_bytes(const struct lb_problem *problem);
 
-/* Compares every element of every tensor that the results of an input set hold. by_operation: with
- * the tolerances of an evaluation by operation, where the problem has one (rounded_lstm.h). */
+/* Compares every element of every tensor that the results of an input set hold, with tolerances for
+ * an implementation of these traits (impl.h). */
 void lb_reference_check(const struct lb_reference *reference, int set,
-                        const struct lb_results *results, bool by_operation,
-                        struct lb_check *check);
+                        const struct lb_results *results, uint32_t traits, struct lb_check *check);
 
 /* What lb_reference_scheme_error may be: f32 rounds in the cell, over any number of steps. */
 #define LB_INT8_ROUNDING 1e-5

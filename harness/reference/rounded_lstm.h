@@ -29,7 +29,10 @@
  *
  * LB_BY_OPERATION, where lb_rounds_by_operation: as a framework computes in f16 and bf16, which
  * stores the result of each operation in the dtype: pre-activations, gates, products, c, tanh(c)
- * and the gradient of c besides the above, and the sum of a weight gradient after each step. */
+ * and the gradient of c besides the above, and the sum of a weight gradient after each step.
+ *
+ * LB_SEVEN_BITS: int8 whose weights are rounded to +-64, as libraries do where they add pairs of
+ * products in 16 bits. */
 enum lb_status lb_rounded_evaluate(const struct lb_oracle *oracle, enum lb_arithmetic arithmetic,
                                    const struct lb_results *results, struct lb_error *err);
 

@@ -37,7 +37,8 @@ static void quantise(const struct rounded *net, const double *weights);
 
 /* Sets the weights of one layer and direction to those of `from` rounded to the integers of int8.h,
  * times m / 127. The factor x_max of a product goes from x to w_ih. Coarse: with the largest m for
- * all channels. `from` may be the weights of net: each row is read before it is written. */
+ * all channels. Seven bits: 64 takes the place of 127. `from` may be the weights of net: each row
+ * is read before it is written. */
 static void quantise_layer_dir(const struct rounded *net, const double *from, size_t layer_dir,
                                float x_max)
 {
@@ -46,6 +47,7 @@ static void quantise_layer_dir(const struct rounded *net, const double *from, si
     const double *w_hh_t = from + (w.w_hh_t - net->weights);
     size_t H = (size_t)net->problem.hidden, input = input_of(net, layer_dir), gates = 4 * H;
     float *row = lb_needed(malloc((input + H) * sizeof(*row))), largest = 0;
+    const float whole = net->arithmetic == LB_SEVEN_BITS ? 64 : 127;
     for (size_t i = 0; i < gates * input; i++)
         largest = fmaxf(largest, fabsf((float)w_ih_t[i] * x_max));
     for (size_t i = 0; i < gates * H; i++)
@@ -58,13 +60,13 @@ static void quantise_layer_dir(const struct rounded *net, const double *from, si
         float most = net->arithmetic == LB_COARSE
                          ? largest
                          : lb_int8_channel(row, input, x_max, row + input, H);
-        float factor = lb_int8_factor(most);
+        float factor = lb_int8_factor(most) * (whole / 127);
         for (size_t k = 0; k < input; k++)
             w.w_ih_t[in_strips(input, gates, k, g)] =
-                lb_int8_round(row[k] * x_max, factor) * (double)most / 127;
+                lb_int8_round(row[k] * x_max, factor) * (double)most / (double)whole;
         for (size_t k = 0; k < H; k++)
             w.w_hh_t[in_strips(H, gates, k, g)] =
-                lb_int8_round(row[input + k], factor) * (double)most / 127;
+                lb_int8_round(row[input + k], factor) * (double)most / (double)whole;
     }
     free(row);
 }

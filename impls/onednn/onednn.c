@@ -119,8 +119,9 @@ struct onednn {
     uint8_t *x;                /* [T, B, I] of int8 */
     dnnl_primitive_t quantise; /* from the caller's x to it, between the two memories; owned */
     dnnl_memory_t from, to;
-    float x_max;
-    float *dlower[2]; /* [T, B, D*H] gradients of the outputs of two layers below the top one */
+    float x_max;       /* of int8, as in struct lb_buffers */
+    float most_weight; /* of int8: to which the largest weight of a channel is rounded */
+    float *dlower[2];  /* [T, B, D*H] gradients of the outputs of two layers below the top one */
     char description[256];
 };
 
@@ -406,15 +407,15 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     return LB_OK;
 }
 
-/* Whether a kernel adds pairs of products of int8 in 16 bits, as the library does on x86 without
- * VNNI, and the kernel brgemm:avx2 (seen in 3.7.2) with AVX-VNNI too. x and h of 8 bits overflow
- * there; its guide has 7 ("Nuances of int8 Computations"). */
-static bool int8_overflows(const char *kernel)
+/* The largest weight of int8 that a kernel multiplies rightly. On x86 without VNNI the library adds
+ * pairs of products in 16 bits (its guide, "Nuances of int8 Computations"), and the kernel
+ * brgemm:avx2 (seen in 3.7.2) does so with AVX-VNNI too. 2 * 255 * 64 fits these. */
+static float most_weight(const char *kernel)
 {
     const unsigned isa = lb_dnnl.dnnl_get_effective_cpu_isa(); /* a set of bits; 0 is not x86 */
     bool vnni = isa == 0 || (isa & dnnl_cpu_isa_avx2_vnni) == dnnl_cpu_isa_avx2_vnni ||
                 (isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
-    return !vnni || strcmp(kernel, "brgemm:avx2") == 0;
+    return vnni && strcmp(kernel, "brgemm:avx2") != 0 ? 127 : 64;
 }
 
 static enum lb_status onednn_create(void *self, const struct lb_problem *problem,
@@ -447,11 +448,7 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     if (net->layers[0].backward_pd)
         lb_dnnl.dnnl_primitive_desc_query(net->layers[0].backward_pd, dnnl_query_impl_info_str, 0,
                                           &back);
-    if (problem->dtype == LB_INT8 && int8_overflows(kernel))
-        return lb_fail(err, LB_UNSUPPORTED,
-                       "dtype int8: this CPU gets oneDNN's kernel %.20s, which adds products in 16 "
-                       "bits, where they overflow",
-                       kernel);
+    net->most_weight = most_weight(kernel);
     /* That kernel reads memory that nobody wrote (seen in 2.6.3); in training mode it does not. */
     if (problem->cell == LB_CELL_PROJECTION && problem->pass == LB_INFER &&
         strncmp(kernel, "ref", 3) == 0)
@@ -462,7 +459,9 @@ static enum lb_status onednn_create(void *self, const struct lb_problem *problem
     snprintf(net->description, sizeof(net->description), "oneDNN %d.%d.%d, %s%s%s%s, %d thread%s",
              version->major, version->minor, version->patch, kernel, back ? ", backward " : "",
              back ? back : "",
-             problem->dtype == LB_INT8 ? ", s8 weights per channel, u8 activations static" : "",
+             problem->dtype != LB_INT8 ? ""
+             : net->most_weight < 127  ? ", s8 weights per channel in 7 bits, u8 activations static"
+                                       : ", s8 weights per channel, u8 activations static",
              config->threads, config->threads == 1 ? "" : "s");
     return LB_OK;
 }
@@ -626,7 +625,7 @@ static void find_scales(const struct onednn *net, const struct lb_weights *weigh
                 most = fmaxf(most, lb_int8_channel((const float *)weights->w_ih[d] + g * input,
                                                    input, l == 0 ? net->x_max : 1,
                                                    (const float *)weights->w_hh[d] + g * H, H));
-            scales[l * 4 * H + g] = most > 0 ? 127 / most : 1;
+            scales[l * 4 * H + g] = most > 0 ? net->most_weight / most : 1;
         }
 }
 

@@ -118,12 +118,14 @@ WRONG_INT8 = {
             biases.numpy()[...] += weights.numpy().sum(1) * 128 / 127
 """ + LOADED),
 }
-# Defects of OpenVINO, without the adapter's way around them: gates with each other's scales, and a layer with
-# those of another.
+# Weights of 8 bits where those of 7 are needed.
+EIGHT_BITS = ("contract.py", "return flags is not None and", "return False and")
+# Defects of OpenVINO, without the adapter's way around them, and problems that show them: gates with each
+# other's scales, and a layer with those of another.
 OPENVINO_INT8 = {
-    "scales of gates": ("openvino_lstm.py", "most[:, :H] = most[:, H:2 * H] = ",
+    "T40_B20_I4_H8_L2/int8/infer": ("openvino_lstm.py", "most[:, :H] = most[:, H:2 * H] = ",
                         "most[:0, :H] = most[:0, H:2 * H] = 0 * "),
-    "scales of layers": ("openvino_lstm.py", '= 0\n        self.compiled', '= 100\n        self.compiled'),
+    "T40_B20_I8_H8_L2/int8/infer": ("openvino_lstm.py", '= 0\n        self.compiled', '= 100\n        self.compiled'),
 }
 FORWARD_OF = {"keras_torch": "torch_lstm.py", "keras_jax": "jax_lstm.py"}
 ABORTS = {  # ends the process in one case
@@ -206,7 +208,8 @@ class Framework(ProgramTest):
         for case, row in rows.items():
             self.assertIn(row["verdict"], ("ok", "unsupported"), f"{case}: {row['reason']}")
             if row["variant"] in ("", "auto"):
-                self.assertEqual(row["verdict"], "ok", f"{case}: {row['reason']}")
+                self.assertTrue(row["verdict"] == "ok" or row["reason"].endswith("for this CPU"),
+                                f"{case}: {row['reason']}")
                 usual += 1
         self.assertEqual(usual, len(set(lines)))
         used = {case: row["tolerance_used"] for case, row in rows.items() if row["verdict"] == "ok"}
@@ -250,14 +253,15 @@ class Framework(ProgramTest):
         lines = ["T40_B40_I64_H64/int8/infer"]
         for row in self.rows_of(lines).values():
             self.assertEqual(row["verdict"], "ok")
-            self.assertRegex(row["description"], ", s8 weights per (channel|tensor), u8 activations (static|dynamic)")
-        for name, fault in WRONG_INT8.items():
+            self.assertRegex(row["description"], ", s8 weights per (channel|tensor)( in 7 bits|), u8 activations "
+                             "(static|dynamic)")
+        overflows = {"eight bits": EIGHT_BITS} if " in 7 bits, u8" in row["description"] else {}
+        for name, fault in (WRONG_INT8 | overflows).items():
             for row in self.rows_of(lines, self.broken(fault), exit_code=1, name=name).values():
                 self.assertEqual(row["verdict"], "wrong", name)
-        lines = ["T9_B5_I17_H17_L2/int8/infer"]
-        for name, fault in OPENVINO_INT8.items() if self.name == "openvino" else ():
-            for row in self.rows_of(lines, self.broken(fault), exit_code=1, name=name).values():
-                self.assertEqual(row["verdict"], "wrong", name)
+        for line, fault in OPENVINO_INT8.items() if self.name == "openvino" else ():
+            for row in self.rows_of([line], self.broken(fault), exit_code=1, name=line.split("/")[0]).values():
+                self.assertEqual(row["verdict"], "wrong", line)
 
     def test_one_scale_for_all_channels_is_low_precision_and_not_wrong(self):
         """Where the weights of one channel are large, s8 per tensor is coarse for all others."""

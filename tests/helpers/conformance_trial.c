@@ -162,7 +162,7 @@ enum lb_status trial_check(const struct lb_impl *impl, const struct lb_problem *
     for (int set = 0; check->right && set < LB_TIMED_SETS; set++) {
         LB_TRY(
             trial_run(impl, problem, &config, lb_reference_inputs(reference, set), &results, err));
-        lb_reference_check(reference, set, &results, impl->traits & LB_ROUNDS_OPERATIONS, check);
+        lb_reference_check(reference, set, &results, impl->traits, check);
         if (problem->dtype == LB_INT8 && problem->layers == 1 &&
             (impl->traits & LB_QUANTISES_PLAINLY))
             LB_TRY(check_scheme(reference, set, &results, check, err));

@@ -24,6 +24,16 @@ const struct lb_simd_kernels *__wrap_lb_simd_kernels_best(enum lb_dtype dtype)
     return list[lb_simd_kernels_all(dtype, list) - 1];
 }
 
+/* What the implementation says of itself, and what the harness finds of the CPU. */
+static uint32_t traits = LB_QUANTISES_PLAINLY;
+static bool lacks_vnni;
+
+__typeof__(lb_cpu_lacks_vnni) __wrap_lb_cpu_lacks_vnni;
+bool __wrap_lb_cpu_lacks_vnni(void)
+{
+    return lacks_vnni;
+}
+
 /* The weights of the only layer and direction, which a mistake changes as they would be read. */
 struct network {
     size_t input, hidden;
@@ -54,6 +64,11 @@ static float six_bits(float v, float most)
     return rintf(v * 31 / most) * most / 31;
 }
 
+static float seven_bits(float v, float most)
+{
+    return rintf(v * 64 / most) * most / 64;
+}
+
 static float truncated(float v, float most)
 {
     return truncf(v * 127 / most) * most / 127;
@@ -67,6 +82,11 @@ static void none(struct network *n)
 static void weights_of_six_bits(struct network *n)
 {
     change(n, six_bits);
+}
+
+static void weights_of_seven_bits(struct network *n)
+{
+    change(n, seven_bits);
 }
 
 static void weights_truncated(struct network *n)
@@ -148,7 +168,7 @@ static double run_with(const struct lb_impl *impl, void (*mistake)(struct networ
         round_results(&results);
     if (leaves_nan)
         *(float *)results.at[LB_Y] = NAN;
-    lb_reference_check(reference, 0, &results, false, check);
+    lb_reference_check(reference, 0, &results, traits, check);
     assert_int_equal(lb_reference_scheme_error(reference, 0, &results, &error, NULL), LB_OK);
     free(n.w_ih);
     free(n.w_hh);
@@ -181,6 +201,24 @@ TEST(results_in_whole_steps_have_a_bound_of_their_own)
     run_with(&lb_impl_cpu_ref, weights_of_six_bits, &check);
     assert_false(check.right);
     rounds_results = false;
+}
+
+TEST(weights_of_seven_bits_are_usual_for_libraries_on_a_CPU_without_VNNI)
+{
+    struct lb_check check;
+    for (int plain = 0; plain < 2; plain++)
+        for (int lacks = 0; lacks < 2; lacks++) {
+            traits = plain ? LB_QUANTISES_PLAINLY : LB_QUANTISES;
+            lacks_vnni = lacks;
+            run_with(&lb_impl_cpu_ref, weights_of_seven_bits, &check);
+            assert_true(check.right);
+            assert_int_equal(check.error_ratio < 1.2, lacks && !plain);
+            run_with(&lb_impl_cpu_ref, zero_point_missed, &check);
+            assert_false(check.right);
+            run_with(&lb_impl_cpu_ref, inputs_saturated, &check);
+            assert_false(check.right);
+        }
+    traits = LB_QUANTISES_PLAINLY;
 }
 
 TEST(one_nan_makes_the_error_of_the_scheme_nan)

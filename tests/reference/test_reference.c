@@ -50,7 +50,7 @@ static void close_fixture(struct fixture *f)
 static struct lb_check check_of(const struct fixture *f)
 {
     struct lb_check check;
-    lb_reference_check(f->reference, 0, &f->results, false, &check);
+    lb_reference_check(f->reference, 0, &f->results, 0, &check);
     return check;
 }
 
@@ -319,7 +319,7 @@ TEST(results_of_one_input_set_are_wrong_for_the_other)
                 struct lb_check check;
                 open_shape(&f, shapes[shape], dtype, passes[pass]);
                 assert_true(check_of(&f).right);
-                lb_reference_check(f.reference, 1, &f.results, false, &check);
+                lb_reference_check(f.reference, 1, &f.results, 0, &check);
                 assert_false(check.right || check.coarse);
                 close_fixture(&f);
             }
@@ -384,13 +384,13 @@ TEST(results_of_a_cell_state_in_f16_are_coarse)
         run_steps(&f, one);
         struct lb_check check = check_of(&f);
         assert_true(!check.right && check.coarse == (i == 0));
-        lb_reference_check(f.reference, 0, &f.results, true, &check);
+        lb_reference_check(f.reference, 0, &f.results, LB_ROUNDS_OPERATIONS, &check);
         assert_true(check.right && check.error_ratio < check.usual_error_ratio);
         set(&f, f.results.at[LB_Y], 7, get(&f, f.results.at[LB_Y], 7) + 1);
         check = check_of(&f);
         assert_false(check.right || check.coarse);
         set(&f, f.results.at[LB_Y], 7, get(&f, f.results.at[LB_Y], 7) + 3);
-        lb_reference_check(f.reference, 0, &f.results, true, &check);
+        lb_reference_check(f.reference, 0, &f.results, LB_ROUNDS_OPERATIONS, &check);
         assert_false(check.right || check.coarse);
         close_fixture(&f);
     }
@@ -408,10 +408,10 @@ TEST(weight_gradients_of_the_input_sets_differ)
         open_shape(&f, shapes[shape], LB_F32, "train");
         assert_int_equal(lb_results_create(&f.problem, &other, NULL), LB_OK);
         run(&f.problem, lb_reference_inputs(f.reference, 1), &other);
-        lb_reference_check(f.reference, 1, &other, false, &check);
+        lb_reference_check(f.reference, 1, &other, 0, &check);
         assert_true(check.right);
         memcpy(other.gradients.dw_ih[0], f.results.gradients.dw_ih[0], f.n.weights * sizeof(float));
-        lb_reference_check(f.reference, 1, &other, false, &check);
+        lb_reference_check(f.reference, 1, &other, 0, &check);
         assert_true(!check.right && check.in_gradient);
         assert_non_null(strstr(check.reason, "dw_ih"));
         lb_results_destroy(&other);
