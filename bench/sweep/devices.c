@@ -120,8 +120,9 @@ static void take_output(struct part *part)
     part->output = -1;
 }
 
-/* Passes an interruption on. Processes that could not be started have no output. */
-static void wait_for_parts(struct launch *launch)
+/* Passes an interruption on. stops: the processes end at once, as when one could not be started,
+ * which has no output. */
+static void wait_for_parts(struct launch *launch, bool stops)
 {
     struct pollfd polled[LB_MAX_DEVICES];
     bool told = false;
@@ -136,7 +137,7 @@ static void wait_for_parts(struct launch *launch)
             for (size_t i = 0; i < launch->count; i++)
                 if (polled[i].revents)
                     take_output(&launch->parts[i]);
-        bool stops = lb_sweep_interrupted(launch->session);
+        stops |= lb_sweep_interrupted(launch->session);
         for (size_t i = 0; i < launch->count && stops && !told; i++)
             if (launch->parts[i].pid > 0)
                 kill(launch->parts[i].pid, SIGINT);
@@ -197,7 +198,7 @@ static enum lb_status start_parts(struct launch *launch, bool plans, struct lb_e
     enum lb_status st = LB_OK;
     for (size_t i = 0; i < launch->count && st == LB_OK; i++)
         st = start_part(launch, &launch->parts[i], plans, err);
-    wait_for_parts(launch);
+    wait_for_parts(launch, st != LB_OK);
     return st;
 }
 

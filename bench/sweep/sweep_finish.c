@@ -90,7 +90,7 @@ static enum lb_status derive_outputs(const struct lb_run *run, const char *folde
     /* Files first, because a reader of stdout may go away before the table ends. */
     lb_group_run(run, NULL, &grouped);
     if (options->benchmark_out)
-        LB_TRY(lb_write_file_atomically(options->benchmark_out, write_json, run, err));
+        st = lb_write_file_atomically(options->benchmark_out, write_json, run, err);
     enum lb_status drawn = lb_pictures_draw(&grouped, folder, options->plots, &report, &why);
     lb_shell_word(folder, word, sizeof(word));
     if (drawn == LB_ABSENT)
@@ -116,7 +116,6 @@ static enum lb_status derive_outputs(const struct lb_run *run, const char *folde
                 report.pictures);
     if (!options->quiet && report.notes[0])
         fprintf(stderr, "%s\n", report.notes);
-done:
     lb_grouped_run_free(&grouped);
     return st;
 }

@@ -283,7 +283,7 @@ static enum lb_status take_own_cpus(struct lb_pinned_threads *pinned, struct lb_
 {
     size_t thread = 0;
     if (CPU_COUNT(&pinned->cpus) < (int)pinned->threads)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %zu: this process may use only %d CPUs",
+        return lb_fail(err, LB_UNSUPPORTED, "threads %zu: this process may use only %d of the CPUs",
                        pinned->threads, CPU_COUNT(&pinned->cpus));
     for (int cpu = 0; cpu < CPU_SETSIZE && thread < pinned->threads; cpu++)
         if (CPU_ISSET((size_t)cpu, &pinned->cpus))

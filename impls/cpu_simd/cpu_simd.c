@@ -92,7 +92,7 @@ static enum lb_status make_plan(const struct lb_cpu_simd *s, int threads,
                                      .simd_width = s->simd_width};
     lb_cpu_topology_here(topology);
     if ((size_t)threads > topology->count)
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %zu CPUs",
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %zu of the CPUs",
                        threads, topology->count);
     lb_machine_here(topology, true, &machine);
     lb_cpu_plan_of(&task, plan);

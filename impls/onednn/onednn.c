@@ -390,7 +390,7 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     void *symbol = lb_shared_library_find(&lb_onednn_library, "omp_set_num_threads");
     cpu_set_t cpus;
     if (sched_getaffinity(0, sizeof(cpus), &cpus) == 0 && threads > CPU_COUNT(&cpus))
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d CPUs",
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d of the CPUs",
                        threads, CPU_COUNT(&cpus));
     if (threads > 1 && lb_dnnl.dnnl_version()->cpu_runtime != DNNL_RUNTIME_OMP)
         return lb_fail(

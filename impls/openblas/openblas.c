@@ -105,7 +105,7 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
     if (sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
         return lb_fail(err, LB_FAILED, "reading the CPUs that this thread may use failed");
     if (threads > CPU_COUNT(&cpus))
-        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d CPUs",
+        return lb_fail(err, LB_UNSUPPORTED, "threads %d: this process may use only %d of the CPUs",
                        threads, CPU_COUNT(&cpus));
     library.openblas_set_num_threads(threads);
     if (library.openblas_get_num_threads() != threads)
