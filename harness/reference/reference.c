@@ -680,8 +680,8 @@ static bool compare_by(struct lb_expected *expected, enum lb_arithmetic arithmet
     return true;
 }
 
-/* The arithmetic of a right implementation with these traits. A library may have weights of 7 bits
- * where it lacks AVX512-VNNI (impls/onednn/onednn.c), and does not say so. */
+/* The arithmetic of a right implementation with these traits. Where the CPU lacks AVX512-VNNI, a
+ * library may have weights of 7 bits without saying so (impls/onednn/onednn.c). */
 static enum lb_arithmetic arithmetic_of(const struct lb_problem *problem, uint32_t traits)
 {
     if (traits & LB_ROUNDS_OPERATIONS && lb_rounds_by_operation(problem))
