@@ -27,8 +27,7 @@ CUDA_USERS = {"harness/device/device_cuda.c", "harness/device/cublas.h",
               "harness/device/device_kernels.cu", "harness/measure/gpu_latency.cu", "impls/cudnn/rnn.h"}
 
 # These need a vendor's headers, which are not on every machine that runs this.
-VENDOR_HEADERS = {"harness/device/cublas.h", "impls/cudnn/rnn.h",
-                  "impls/onednn/compat.h"}
+VENDOR_HEADERS = {"harness/device/cublas.h", "impls/cudnn/rnn.h", "impls/onednn/compat.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 CODE = (".c", ".h", ".inc", ".cc", ".cpp", ".cu", ".cuh")

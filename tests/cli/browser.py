@@ -109,8 +109,7 @@ class Browser:
 
     def evaluate(self, expression):
         """The value of an expression in the page; of a promise, once it is fulfilled."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
-                           awaitPromise=True)
+        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in result:
             raise RuntimeError(json.dumps(result["exceptionDetails"]))
         return result["result"].get("value")

@@ -45,8 +45,7 @@ class ExplainCpu(ProgramTest):
             if " absent: " in here[0]:
                 continue
             self.assertRegex(here[0], "infer +ok$")
-            self.assertRegex(here[1], "th255 +unsupported: threads 255: this process may use only "
-                             r"\d+ of the CPUs$")
+            self.assertRegex(here[1], r"th255 +unsupported: threads 255: this process may use only \d+ of the CPUs$")
         case = "cpu_simd/T2_B2_H8/f32/infer/th"
         there = run("--list", "--case", case + "96", "--case", case + "256", "--device-model", "epyc9654x2").stdout
         self.assertRegex(there, "th96 +ok\n.*th256 +unsupported: threads 256: at most 255 are allowed\n$")

@@ -83,8 +83,7 @@ class Features(ProgramTest):
                        "-DLB_CUDNN=ON", code=1)
         self.finds(["built without CUDA (not found)", "built without cuDNN (not found)",
                     "built without oneDNN (not found)", "built without OpenBLAS (not found)"], {})
-        self.finds("built without cuDNN (it needs CUDA, which is switched off)", whole,
-                   "-DLB_CUDA=OFF")
+        self.finds("built without cuDNN (it needs CUDA, which is switched off)", whole, "-DLB_CUDA=OFF")
 
     def test_compiler_that_fails_is_absent_with_the_reason_and_advice(self):
         for error, expected in (
@@ -106,8 +105,7 @@ class Features(ProgramTest):
             broken = toolkit(12040)
             broken["bin/nvcc"] = f"#!/bin/sh\ncat >&2 <<'END'\n{error}\nEND\nexit 1\n"
             said = " ".join(f"nvcc can't compile an empty program: {expected}".split())
-            self.finds([f"built without CUDA ({said})", "built without cuDNN (it needs CUDA: nvcc"],
-                       broken)
+            self.finds([f"built without CUDA ({said})", "built without cuDNN (it needs CUDA: nvcc"], broken)
             self.finds("CUDA can't be used (nvcc can't compile", broken, "-DLB_CUDA=ON", code=1)
             self.finds("built without CUDA (switched off)", broken, "-DLB_CUDA=OFF")
 

@@ -118,8 +118,7 @@ class Recipes(ProgramTest):
         for name in ("valgrind", "callgrind_annotate"):
             if not shutil.which(name):
                 self.skipTest(f"there is no {name}")
-        env = {**os.environ, "PATH": self.path("bin") + ":" + os.environ["PATH"],
-               "NSYS": self.path("bin")}
+        env = {**os.environ, "PATH": self.path("bin") + ":" + os.environ["PATH"], "NSYS": self.path("bin")}
         parts = profiling_recipes()
         self.assertGreaterEqual(len(parts), 9)
         for part in parts[1:]:

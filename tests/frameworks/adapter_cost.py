@@ -90,8 +90,7 @@ def alone_in_keras(session, inputs, given):
             for tensor in inputs:
                 tape.watch(tensor)
             found = session.function(*inputs)
-        tape.gradient(list(found), [*inputs, *session.variables()],
-                      output_gradients=given)[0].numpy()
+        tape.gradient(list(found), [*inputs, *session.variables()], output_gradients=given)[0].numpy()
 
     return train if session.case.trains else infer
 

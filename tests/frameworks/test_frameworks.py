@@ -305,8 +305,7 @@ class Framework(ProgramTest):
     def test_weights_are_laid_out_for_cudnn_as_jax_says(self):
         if self.name != "jax":
             self.skipTest("of JAX alone")
-        lines = ["T3_B2_I5_H4/f32/train", "T3_B4_I5_H4_L2_D2/f32/train/ragged",
-                 "T5_B3_I2_H3_L3/f32/infer"]
+        lines = ["T3_B2_I5_H4/f32/train", "T3_B4_I5_H4_L2_D2/f32/train/ragged", "T5_B3_I2_H3_L3/f32/infer"]
         plugin = self.broken(*CUDNN_ON_CPU)
         for row in self.rows_of(lines, plugin, ["cudnn"]).values():
             self.assertEqual(row["verdict"], "ok", row["reason"])
