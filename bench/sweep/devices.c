@@ -120,8 +120,8 @@ static void take_output(struct part *part)
     part->output = -1;
 }
 
-/* Passes an interruption on. stops: the processes end at once, as when one could not be started,
- * which has no output. */
+/* Waits until all processes have ended, and passes an interruption on. stops: they are interrupted
+ * at once, because one could not be started. That one has no output. */
 static void wait_for_parts(struct launch *launch, bool stops)
 {
     struct pollfd polled[LB_MAX_DEVICES];

@@ -71,7 +71,7 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
     }
 }
 
-bool lb_cpu_lacks_vnni(void)
+bool lb_cpu_lacks_avx512_vnni(void)
 {
     return !lb_cpu_has(LB_CPU_AVX512, LB_INT8);
 }
@@ -91,7 +91,7 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype)
     return unit == LB_CPU_PLAIN;
 }
 
-bool lb_cpu_lacks_vnni(void)
+bool lb_cpu_lacks_avx512_vnni(void)
 {
     return false;
 }

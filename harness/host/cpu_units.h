@@ -24,7 +24,7 @@ bool lb_cpu_has(enum lb_cpu_unit unit, enum lb_dtype dtype);
 
 /* Whether this is an x86 CPU without AVX512-VNNI. Libraries add pairs of products of int8 in 16
  * bits there, which u8 times s8 overflows unless the weights have 7 bits. */
-bool lb_cpu_lacks_vnni(void);
+bool lb_cpu_lacks_avx512_vnni(void);
 
 /* Lists this CPU's units that take the dtype with sums in f32, or in f64 for f64, fastest first,
  * and returns how many: at least LB_CPU_PLAIN. */

@@ -686,7 +686,7 @@ static enum lb_arithmetic arithmetic_of(const struct lb_problem *problem, uint32
 {
     if (traits & LB_ROUNDS_OPERATIONS && lb_rounds_by_operation(problem))
         return LB_BY_OPERATION;
-    if (problem->dtype == LB_INT8 && !(traits & LB_QUANTISES_PLAINLY) && lb_cpu_lacks_vnni())
+    if (problem->dtype == LB_INT8 && !(traits & LB_QUANTISES_PLAINLY) && lb_cpu_lacks_avx512_vnni())
         return LB_SEVEN_BITS;
     return LB_PLAIN;
 }

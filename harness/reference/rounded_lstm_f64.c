@@ -47,7 +47,7 @@ static void quantise_layer_dir(const struct rounded *net, const double *from, si
     const double *w_hh_t = from + (w.w_hh_t - net->weights);
     size_t H = (size_t)net->problem.hidden, input = input_of(net, layer_dir), gates = 4 * H;
     float *row = lb_needed(malloc((input + H) * sizeof(*row))), largest = 0;
-    const float whole = net->arithmetic == LB_SEVEN_BITS ? 64 : 127;
+    const float levels = net->arithmetic == LB_SEVEN_BITS ? 64 : 127;
     for (size_t i = 0; i < gates * input; i++)
         largest = fmaxf(largest, fabsf((float)w_ih_t[i] * x_max));
     for (size_t i = 0; i < gates * H; i++)
@@ -60,13 +60,13 @@ static void quantise_layer_dir(const struct rounded *net, const double *from, si
         float most = net->arithmetic == LB_COARSE
                          ? largest
                          : lb_int8_channel(row, input, x_max, row + input, H);
-        float factor = lb_int8_factor(most) * (whole / 127);
+        float factor = lb_int8_factor(most) * (levels / 127);
         for (size_t k = 0; k < input; k++)
             w.w_ih_t[in_strips(input, gates, k, g)] =
-                lb_int8_round(row[k] * x_max, factor) * (double)most / (double)whole;
+                lb_int8_round(row[k] * x_max, factor) * (double)most / (double)levels;
         for (size_t k = 0; k < H; k++)
             w.w_hh_t[in_strips(H, gates, k, g)] =
-                lb_int8_round(row[input + k], factor) * (double)most / (double)whole;
+                lb_int8_round(row[input + k], factor) * (double)most / (double)levels;
     }
     free(row);
 }

@@ -409,7 +409,7 @@ static enum lb_status set_threads(int threads, struct lb_error *err)
 
 /* The largest weight of int8 that a kernel multiplies rightly. On x86 without VNNI the library adds
  * pairs of products in 16 bits (its guide, "Nuances of int8 Computations"), and the kernel
- * brgemm:avx2 (seen in 3.7.2) does so with AVX-VNNI too. 2 * 255 * 64 fits these. */
+ * brgemm:avx2 (seen in 3.7.2) does so with AVX-VNNI too. 16 bits hold 2 * 255 * 64. */
 static float most_weight(const char *kernel)
 {
     const unsigned isa = lb_dnnl.dnnl_get_effective_cpu_isa(); /* a set of bits; 0 is not x86 */

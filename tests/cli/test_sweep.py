@@ -155,6 +155,10 @@ class Sweep(ProgramTest):
             names = [row["name"] for row in json.loads(text)["benchmarks"]]
             self.assertEqual(names, ["cpu_ref/T3_B2_I4_H4/f32/infer"])
 
+    def test_the_table_is_printed_though_the_file_of_benchmark_out_has_no_room(self):
+        self.sweep(*TINY, "--impl", "cpu_ref", "--benchmark_out=/dev/full", exit_code=2, printed="1 case: 1 ok",
+                   said="/dev/full: No space left")
+
     def test_benchmark_json_goes_through_pipes_and_links(self):
         os.mkfifo(self.path("pipe"))
         os.symlink(self.path("target.json"), self.path("link"))

@@ -199,8 +199,7 @@ def check_kernel(kernel, row, limit):
         yield "%d bytes of shared memory a block, the architecture has %d" % (shared, limit)
     rounded = -(-kernel["registers"] // REGISTER_UNIT) * REGISTER_UNIT
     if rounded * row["threads"] > REGISTER_FILE:
-        yield "%d registers times %s threads do not fit in the register file" % (
-            rounded, row["threads"])
+        yield "%d registers times %s threads do not fit in the register file" % (rounded, row["threads"])
     for wanted in row["ptx"].split():
         if not has_instruction(kernel["ptx"], wanted):
             yield "no %s in its PTX" % wanted
