@@ -46,5 +46,5 @@ cmake --build --preset "$preset" --target "$targets"
 if [ "$targets" = all ]; then
   tests/nsys.sh >build/nsys.log 2>&1 || tail -n 1 build/nsys.log >&2
 fi
-ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 2 \
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel 3 \
   "${left_out[@]}" "$@"
