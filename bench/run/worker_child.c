@@ -21,6 +21,7 @@
 #include "support/channel.h"
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
+#include "support/subprocess.h"
 #include "trace/nvtx.h"
 
 enum {

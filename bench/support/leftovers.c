@@ -17,10 +17,8 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
@@ -31,7 +29,7 @@
 #include <xmmintrin.h>
 #endif
 
-enum { SIGNALS = 65, MOST_ROUNDS = 100 };
+enum { SIGNALS = 65 };
 
 static bool flushes_to_zero(void)
 {
@@ -230,38 +228,5 @@ void lb_leftovers_append(const struct lb_process_reading *before,
         if (strcmp(was->value, is->value) != 0)
             ADD(text, size, strncmp(is->name, "another", 7) == 0 ? "%s" : "%s %.40s", is->name,
                 is->value);
-    }
-}
-
-/* Kills the process if it is a child of this one. */
-static double kill_own(const char *process)
-{
-    char text[LB_PROC_STAT_SIZE];
-    int parent = 0;
-    const char *stat = lb_proc_stat(process, text);
-    bool own = stat && sscanf(stat, ") %*c %d", &parent) == 1 && parent == getpid();
-    if (own)
-        kill((pid_t)strtol(text, NULL, 10), SIGKILL);
-    return own;
-}
-
-int lb_end_children(double limit_s)
-{
-    double end = lb_now_ns() + limit_s * 1e9;
-    int rounds = 0, killed = 0;
-    for (;;) {
-        pid_t ended = waitpid(-1, NULL, WNOHANG);
-        if (ended < 0)
-            return killed; /* there are none */
-        if (ended > 0) {
-            killed += rounds > 0;
-        } else if (lb_now_ns() < end) {
-            usleep(1000);
-        } else if (rounds++ < MOST_ROUNDS) {
-            lb_proc_sum("/proc", kill_own);
-            end = lb_now_ns() + 20e6; /* for them to end, and for their children to become ours */
-        } else {
-            return killed + 1; /* at least one does not end */
-        }
     }
 }

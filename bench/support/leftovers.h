@@ -39,8 +39,4 @@ void lb_leftovers_append(const struct lb_process_reading *before,
                          const struct lb_process_reading *after,
                          const struct lb_leftovers_allowed *allowed, char *text, size_t size);
 
-/* Waits up to limit_s for the child processes of this one to end, and kills those that remain.
- * Returns how many those were. */
-int lb_end_children(double limit_s);
-
 #endif

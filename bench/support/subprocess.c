@@ -5,12 +5,14 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "host/process.h"
 
 enum { END_LIMIT_S = 5 /* for a killed child to end */, STRAYS_LIMIT_S = 2 /* for strays */ };
 
@@ -39,13 +41,20 @@ int lb_spawn(const char *program, const posix_spawn_file_actions_t *actions, cha
     return failed;
 }
 
-/* Opens the list of the main thread's children, which are those that it has started and all that
- * this process adopts. NULL where the system has none. */
-static FILE *open_children(void)
+/* A stray child of this process: one that it does not know. 0: the process in that folder of /proc
+ * is none. */
+static pid_t stray_of(const char *process)
 {
-    char path[64];
-    snprintf(path, sizeof(path), "/proc/self/task/%ld/children", (long)getpid());
-    return fopen(path, "r");
+    char text[LB_PROC_STAT_SIZE];
+    int parent = 0;
+    const char *stat = lb_proc_stat(process, text);
+    if (!stat || sscanf(stat, ") %*c %d", &parent) != 1 || parent != getpid())
+        return 0;
+    pid_t child = (pid_t)strtol(text, NULL, 10);
+    size_t i = 0;
+    while (i < known_count && known[i] != child)
+        i++;
+    return i < known_count ? 0 : child;
 }
 
 static void know(pid_t child)
@@ -54,50 +63,57 @@ static void know(pid_t child)
     known[known_count++] = child;
 }
 
+static double know_stray(const char *process)
+{
+    pid_t stray = stray_of(process);
+    if (stray)
+        know(stray);
+    return 0;
+}
+
 void lb_watch_child(pid_t child)
 {
     static bool adopts;
-    pid_t other;
-    FILE *children = adopts ? NULL : open_children();
-    while (children && fscanf(children, "%d", &other) == 1)
-        if (other != child)
-            know(other);
-    if (children)
-        fclose(children);
-    if (!adopts)
-        prctl(PR_SET_CHILD_SUBREAPER, 1);
-    adopts = true;
     know(child);
+    if (!adopts) {
+        lb_proc_sum("/proc", know_stray);
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
+    }
+    adopts = true;
 }
 
-/* Ends what the child left behind: processes that had left its process group, and so were not
- * killed with it. */
-static void end_strays(pid_t child)
+static bool kills; /* strays, which have had their time */
+static int killed; /* strays that have ended since */
+
+/* 1 for a stray, also for one that has just ended, whose own children are strays from now on. */
+static double end_stray(const char *process)
 {
-    size_t ended = 0;
-    double start = lb_now_ns();
-    for (int strays = 1; strays > 0 && lb_now_ns() - start < STRAYS_LIMIT_S * 1e9;) {
-        pid_t stray;
-        FILE *children = open_children();
-        strays = 0;
-        while (children && fscanf(children, "%d", &stray) == 1) {
-            size_t i = 0;
-            while (i < known_count && known[i] != stray)
-                i++;
-            if (i < known_count)
-                continue;
-            strays++;
-            kill(stray, SIGKILL);
-            ended += waitpid(stray, NULL, WNOHANG) == stray;
-        }
-        if (children)
-            fclose(children);
-        if (strays > 0)
-            usleep(1000); /* for them to end, and for their children to become ours */
+    pid_t stray = stray_of(process);
+    if (!stray)
+        return 0;
+    if (kills)
+        kill(stray, SIGKILL);
+    if (waitpid(stray, NULL, WNOHANG) == stray)
+        killed += kills;
+    return 1;
+}
+
+int lb_end_children(double limit_s)
+{
+    const double start = lb_now_ns();
+    siginfo_t info;
+    kills = false;
+    killed = 0;
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0) { /* there are children */
+        double waited_s = (lb_now_ns() - start) / 1e9;
+        kills = waited_s >= limit_s;
+        if (lb_proc_sum("/proc", end_stray) == 0)
+            break;
+        if (waited_s > limit_s + STRAYS_LIMIT_S)
+            return killed + 1; /* at least one does not end */
+        usleep(1000);
     }
-    if (ended > 0)
-        fprintf(stderr, "warning: worker %ld left %zu process%s behind, which %s ended\n",
-                (long)child, ended, ended == 1 ? "" : "es", ended == 1 ? "was" : "were");
+    return killed;
 }
 
 int lb_end_child(pid_t child)
@@ -116,9 +132,13 @@ int lb_end_child(pid_t child)
         }
         usleep(1000);
     }
-    for (size_t i = 0; i < known_count; i++)
+    /* What the child left behind had left its process group, and so was not killed with it. */
+    int strays = lb_end_children(0);
+    if (strays > 0)
+        fprintf(stderr, "warning: worker %ld left %d process%s behind, which %s ended\n",
+                (long)child, strays, strays == 1 ? "" : "es", strays == 1 ? "was" : "were");
+    for (size_t i = 0; i < known_count && ended == child; i++)
         if (known[i] == child)
             known[i] = known[--known_count];
-    end_strays(child);
     return status;
 }

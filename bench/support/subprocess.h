@@ -21,4 +21,8 @@ void lb_watch_child(pid_t child);
  * driver may not end: after some seconds it is left to itself, with a warning. */
 int lb_end_child(pid_t child);
 
+/* Waits up to limit_s for the other children of this process to end, those that it has adopted
+ * among them, and kills those that remain. Returns how many it killed. */
+int lb_end_children(double limit_s);
+
 #endif

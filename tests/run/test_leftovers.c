@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "support/cpu_load.h"
 #include "support/leftovers.h"
+#include "support/subprocess.h"
 #include "tests/helpers/test.h"
 
 static struct lb_process_reading *reading(void)
