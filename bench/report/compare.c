@@ -681,48 +681,29 @@ static const char *junit_element(enum lb_change change, bool strict)
     return skipped ? "skipped" : NULL;
 }
 
-static void write_testcase(const struct lb_pair *pair, bool strict, FILE *out)
+/* What a document of JUnit is made of. */
+struct junit {
+    const struct lb_run_comparison *comparison;
+    bool strict;
+};
+
+static void describe_case(const void *user, size_t index, struct lb_junit_case *c)
 {
-    char text[1024];
-    const char *element = junit_element(pair->change, strict);
-    double ns =
-        pair->now && lb_row_is_timed(pair->now) ? lb_row_time(pair->now, pair->percentile).ns : 0;
-    describe(pair, text, sizeof(text));
-    fputs("    <testcase classname=\"bench-lstm.compare\" name=\"", out);
-    lb_xml_text(pair->id, out);
-    fprintf(out, "\" time=\"%.9f\">", ns / 1e9);
-    if (element) {
-        fprintf(out, "<%s message=\"", element);
-        lb_xml_text(text, out);
-        fputs("\"/>", out);
-    } else {
-        fputs("<system-out>", out);
-        lb_xml_text(text, out);
-        fputs("</system-out>", out);
-    }
-    fputs("</testcase>\n", out);
+    const struct junit *junit = user;
+    const struct lb_pair *pair = &junit->comparison->pairs[index];
+    c->group = "compare";
+    snprintf(c->name, sizeof(c->name), "%s", pair->id);
+    if (pair->now && lb_row_is_timed(pair->now))
+        c->seconds = lb_row_time(pair->now, pair->percentile).ns / 1e9;
+    c->element = junit_element(pair->change, junit->strict);
+    describe(pair, c->message, sizeof(c->message));
 }
 
 void lb_report_junit(const struct lb_run_comparison *comparison, bool strict, FILE *out)
 {
-    struct lb_junit_counts counts = {0};
-    for (int c = 0; c < LB_CHANGE_COUNT; c++)
-        lb_junit_count(&counts, junit_element((enum lb_change)c, strict), comparison->counts[c]);
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite name=\"", out);
-    lb_xml_text(comparison->base_name, out);
-    fputs(" to ", out);
-    lb_xml_text(comparison->now_name, out);
-    fputc('"', out);
-    lb_junit_attributes(&counts, out);
-    fputs(" time=\"0\">\n", out);
-    for (size_t i = 0; i < comparison->count; i++)
-        write_testcase(&comparison->pairs[i], strict, out);
-    if (comparison->notes[0]) {
-        fputs("    <system-out>", out);
-        lb_xml_text(comparison->notes, out);
-        fputs("</system-out>\n", out);
-    }
-    fputs("  </testsuite>\n</testsuites>\n", out);
+    const struct junit junit = {comparison, strict};
+    lb_junit_write(comparison->base_name, comparison->now_name, comparison->count, describe_case,
+                   &junit, comparison->notes, out);
 }
 
 void lb_json_write(json_t *document, FILE *out)

@@ -202,46 +202,23 @@ static const char *junit_element(enum lb_verdict verdict)
     return lb_verdict_is_failure(verdict) ? "error" : "skipped";
 }
 
-static double seconds_of(const struct lb_row *row)
+static void describe_case(const void *user, size_t index, struct lb_junit_case *c)
 {
-    return isfinite(row->elapsed_ns) ? row->elapsed_ns / 1e9 : 0;
-}
-
-static void write_testcase(const struct lb_row *row, FILE *out)
-{
-    const char *element = junit_element(row->verdict);
-    fputs("    <testcase classname=\"bench-lstm.", out);
-    lb_xml_text(row->c.impl, out);
-    fputs("\" name=\"", out);
-    lb_xml_text(LB_ROW_ID(row), out);
-    fprintf(out, "\" time=\"%.6f\"", seconds_of(row));
-    if (element) {
-        fprintf(out, "><%s message=\"%s: ", element, lb_verdict_name(row->verdict));
-        lb_xml_text(row->reason, out);
-        fputs("\"/></testcase>\n", out);
-    } else {
-        fputs("/>\n", out);
-    }
+    const struct lb_row *row = &((const struct lb_run *)user)->rows[index];
+    c->group = row->c.impl;
+    lb_row_print_id(row, c->name);
+    c->seconds = isfinite(row->elapsed_ns) ? row->elapsed_ns / 1e9 : 0;
+    c->element = junit_element(row->verdict);
+    if (c->element)
+        snprintf(c->message, sizeof(c->message), "%s: %s", lb_verdict_name(row->verdict),
+                 row->reason);
 }
 
 /* One test per case: wrong is a failure; timeout, crash and error are errors; a case that did not
  * run is skipped. The time of a test is that of the whole case. */
 static void junit(const struct lb_run *run, FILE *out)
 {
-    struct lb_junit_counts counts = {0};
-    double seconds = 0;
-    for (size_t i = 0; i < run->count; i++) {
-        lb_junit_count(&counts, junit_element(run->rows[i].verdict), 1);
-        seconds += seconds_of(&run->rows[i]);
-    }
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n"
-          "  <testsuite name=\"bench-lstm\"",
-          out);
-    lb_junit_attributes(&counts, out);
-    fprintf(out, " time=\"%.6f\">\n", seconds);
-    for (size_t i = 0; i < run->count; i++)
-        write_testcase(&run->rows[i], out);
-    fputs("  </testsuite>\n</testsuites>\n", out);
+    lb_junit_write("bench-lstm", NULL, run->count, describe_case, run, "", out);
 }
 
 static void format_line(const struct lb_row *row, char *line, size_t size)

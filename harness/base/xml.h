@@ -1,4 +1,4 @@
-/* Writing text into XML, and the counts of a JUnit test suite. */
+/* Writing text into XML, and JUnit documents. */
 #ifndef LB_XML_H
 #define LB_XML_H
 
@@ -8,15 +8,19 @@
  * and control characters that XML 1.0 forbids become '?'. */
 void lb_xml_text(const char *text, FILE *out);
 
-/* How many test cases a suite has, and how many of them have each kind of element. */
-struct lb_junit_counts {
-    size_t tests, failures, errors, skipped;
+/* A test case of a JUnit document. */
+struct lb_junit_case {
+    const char *group; /* classname "bench-lstm.GROUP" */
+    char name[1024];
+    double seconds;
+    const char *element; /* "failure", "error" or "skipped", which has the message; NULL: passed */
+    char message[1024];  /* of a passed one the output; "": none */
 };
 
-/* Adds test cases whose element is "failure", "error" or "skipped", or NULL for passed ones. */
-void lb_junit_count(struct lb_junit_counts *counts, const char *element, size_t cases);
-
-/* Writes the attributes of <testsuite>: ` tests="4" failures="1" errors="0" skipped="0"`. */
-void lb_junit_attributes(const struct lb_junit_counts *counts, FILE *out);
+/* Writes a document of one suite. suite, to: its name, "SUITE to TO" unless to is NULL. describe:
+ * fills in a case, zeroed before, by its index below count. output: of the suite; "": none. */
+void lb_junit_write(const char *suite, const char *to, size_t count,
+                    void (*describe)(const void *user, size_t index, struct lb_junit_case *c),
+                    const void *user, const char *output, FILE *out);
 
 #endif
