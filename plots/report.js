@@ -638,8 +638,9 @@ function mapCell(c) {
     if (!c) return ["–", "none"];
     if (!c.timed) return [(c.failed ? "× " : "") + c.verdict, c.failed ? "failed" : "none"];
     if (c.speedup === null) return ["no base", "none"];
-    const tied = c.base.lo !== null && c.lo !== null && c.base.lo <= c.hi && c.lo <= c.base.hi;
-    return [(tied ? "=" : "") + digits(c.speedup), c.speedup >= 1 ? "faster" : "slower"];
+    // As lb_rows_apart says: a case with one sample is never apart from another.
+    const apart = c.lo !== null && c.base.lo !== null && (c.hi < c.base.lo || c.base.hi < c.lo);
+    return [(apart ? "" : "=") + digits(c.speedup), c.speedup >= 1 ? "faster" : "slower"];
 }
 function drawMap(panel, axis) {
     const xs = distinct(panel.cases.map((c) => c.H));
@@ -786,7 +787,7 @@ function headCell({key, label}) {
     const button = h("button", {type: "button"}, label.replace("#", ""));
     button.addEventListener("click", () => {
         change({sort: up ? "-" + key : down ? "" : key});
-        document.querySelector(`#cases th[data-key=${key}] button`).focus();
+        document.querySelector(`#cases th[data-key="${key}"] button`).focus();
     });
     return h("th", {scope: "col", class: label.endsWith("#") && "n", "data-key": key,
         "aria-sort": up ? "ascending" : down ? "descending" : null}, button);

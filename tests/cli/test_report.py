@@ -236,6 +236,7 @@ class InBrowser(unittest.TestCase):
                 make_run(folder, kind)
             cls.report(kind, folder)
         cls.browser = browser.Browser(browser.find())
+        cls.evaluate = cls.browser.evaluate
         cls.addClassCleanup(cls.browser.close)
 
     @classmethod
@@ -262,9 +263,6 @@ class InBrowser(unittest.TestCase):
             self.assertTrue(address.startswith(("data:", "file://" + path)), address[:200])
         return seconds
 
-    def evaluate(self, expression):
-        return self.browser.evaluate(expression)
-
     def rows(self):
         """The cells of all cases that pass the filter, by the columns' names."""
         self.evaluate("document.getElementById('more').click()")
@@ -288,8 +286,7 @@ class InBrowser(unittest.TestCase):
         return self.evaluate("location.hash")
 
     def press(self, key):
-        codes = {"Enter": 13, "ArrowRight": 39, "ArrowLeft": 37, "ArrowUp": 38, "ArrowDown": 40,
-                 "Tab": 9, "Escape": 27}
+        codes = {"Enter": 13, "Escape": 27}
         for kind in ("rawKeyDown", "keyUp"):
             self.browser.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=codes[key])
 
@@ -463,6 +460,8 @@ class InBrowser(unittest.TestCase):
         labels = self.points("throughput")
         self.assertEqual(len(labels), 12)
         self.assertIn("cpu_simd, T = 50, B = 1, I = 100, H = 100: 396 µs p99", labels)
+        self.evaluate("document.querySelector('#cases th[data-key=\"p99.9\"] button').click()")
+        self.assertEqual(self.evaluate("document.activeElement.textContent"), "p99.9") # for the next key
 
     def test_pictures_show_the_records(self):
         lines = read_lines(self.path("whole"))
