@@ -136,6 +136,7 @@ static enum lb_status run_command(const struct lb_options *options, int *exit_co
                                   struct lb_error *err)
 {
     const struct lb_given_files *files = &options->given_files;
+    LB_CHECK(lb_pictures_check_kinds("--plots", options->plots, err));
     if (options->command != LB_CMD_RESUME) { /* which takes them from its run */
         if (files->tuned && !files->tune && access(files->tuned, R_OK) != 0)
             return lb_fail(err, LB_INVALID, "--tuned %s: %s; --tune would create it", files->tuned,

@@ -9,7 +9,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "plot/pictures.h"
 #include "record/environment.h"
 #include "support/texts.h"
 #include "sweep/gbench.h"
@@ -95,7 +94,6 @@ static enum lb_status check_outputs(const struct lb_options *options, struct lb_
     const char *slash = path ? strrchr(path, '/') : NULL;
     size_t length = strlen(folder);
     struct stat status;
-    LB_CHECK(lb_pictures_check_kinds("--plots", options->plots, err));
     if (!path)
         return LB_OK;
     while (length > 1 && folder[length - 1] == '/')

@@ -388,8 +388,7 @@ class InBrowser(unittest.TestCase):
         self.open("absent")
         self.assertEqual(len(self.rows()), 16)
         self.assertIn("264 cases have no time", self.text("#reasons"))
-        lines = self.evaluate("document.querySelectorAll('#reasons tbody tr').length")
-        self.assertEqual(lines, 2)
+        self.assertEqual(self.evaluate("document.querySelectorAll('#reasons tbody tr').length"), 2)
         self.choose(impl="fused")
         self.assertRegex(self.text("#reasons"), r"absent\s+40\s+CUDA is not in this build")
 

@@ -59,6 +59,7 @@ BAD = [
     (["--resume", "x", "--retry", "crash,fine"], ["--retry fine: the verdicts are", "crash"]),
     (["--sweep", "--quiet", "--verbose"], ["--quiet and --verbose exclude each other"]),
     (["--list", *TINY[:-2], "--format", "junit"], ["--format junit", "table and json"]),
+    (["--plan", *TINY, "--plots", "time-h,pie"], ["--plots time-h,pie", "the kinds are"]),
     (["--list", "--case-time", "1"], ["--case-time", "--list"]),
     (["--sweep", *TINY, "--benchmark_filter=cpu_(ref"], ["--benchmark_filter", "Could not compile"]),
     (["--sweep", *TINY, "--benchmark_filter=nothing"], ["--benchmark_filter: no case matches"]),
