@@ -18,10 +18,8 @@ static _Thread_local struct own {
     uint64_t *sum;                   /* on the device, for hashes; NULL before the first */
     float *fixed;                    /* on the device, for the reference; NULL before the first */
     struct lb_clock_reading *clocks; /* [2, LB_CLOCK_SLOTS] on the device; NULL before the first */
-    /* Of lb_device_hold, with the ticket of the last hold: the host's memory, its address on the
-     * device. NULL: no hold yet. */
-    volatile unsigned *flags;
-    unsigned *device_flags, ticket;
+    volatile unsigned *flags;        /* of lb_device_hold, on the host; NULL: no hold yet */
+    unsigned ticket;                 /* of the last hold */
 } own;
 
 static int chosen, sm_count;       /* of the open device */
@@ -99,18 +97,25 @@ static void describe_unavailable(int ordinal, char *words, size_t size)
 }
 
 /* The runtime's own messages mislead in some of these cases. */
-static enum lb_status absent(cudaError_t error, int ordinal, struct lb_error *err)
+static enum lb_status absent(cudaError_t error, const struct lb_device_info *info,
+                             struct lb_error *err)
 {
     char words[320];
     if (error == cudaErrorInsufficientDriver)
         describe_driver(words, sizeof(words));
     else if (error == cudaErrorDevicesUnavailable)
-        describe_unavailable(ordinal, words, sizeof(words));
+        describe_unavailable(info->ordinal, words, sizeof(words));
     else if (error == cudaErrorStubLibrary)
         snprintf(words, sizeof(words), "no NVIDIA driver, only the library's stub");
     else if (error == cudaErrorNoDevice)
         snprintf(words, sizeof(words), "the NVIDIA driver sees none%s",
                  getenv("CUDA_VISIBLE_DEVICES") ? " that CUDA_VISIBLE_DEVICES names" : "");
+    else if (error == cudaErrorNoKernelImageForDevice || error == cudaErrorInvalidDeviceFunction ||
+             error == cudaErrorUnsupportedPtxVersion)
+        snprintf(words, sizeof(words),
+                 "this program has no code for %s (%d.%d): build it with -D "
+                 "LB_CUDA_ARCHITECTURES=%d%d",
+                 info->name, info->major, info->minor, info->major, info->minor);
     else
         snprintf(words, sizeof(words), "%s", cudaGetErrorString(error));
     (void)cudaGetLastError(); /* of the calls above too */
@@ -171,7 +176,7 @@ static void leave(void *user)
 static enum lb_status cuda_enter(struct lb_error *err)
 {
     /* Nothing is left of a device that was open before but the host's memory. */
-    own = (struct own){.flags = own.flags, .device_flags = own.device_flags, .ticket = own.ticket};
+    own = (struct own){.flags = own.flags, .ticket = own.ticket};
     LB_CHECK(lb_at_thread_end(leave, &own, err));
     LB_CHECK(lb_cuda_check(cudaSetDevice(chosen), "choosing the device", err));
     LB_CHECK(lb_cuda_check(cudaStreamCreateWithFlags(&own.stream, cudaStreamNonBlocking),
@@ -200,7 +205,7 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error == cudaSuccess && count == 0)
         error = cudaErrorNoDevice;
     if (error != cudaSuccess)
-        return absent(error, ordinal, err);
+        return absent(error, info, err);
     if (ordinal < 0 || ordinal >= count)
         return lb_fail(err, LB_ABSENT, "no CUDA device %d: there are %d, counted from 0", ordinal,
                        count);
@@ -209,8 +214,12 @@ static enum lb_status cuda_open(int ordinal, struct lb_device_info *info, struct
     if (error == cudaSuccess)
         error = cudaFree(NULL);
     if (error != cudaSuccess)
-        return absent(error, ordinal, err);
+        return absent(error, info, err);
     LB_TRY(describe(ordinal, info, err));
+    error = (cudaError_t)lb_device_find_code();
+    if (error != cudaSuccess && info->major >= 8) /* implementations refuse earlier ones */
+        return absent(error, info, err);
+    (void)cudaGetLastError();
     info->visible = count;
     sm_count = info->sm_count;
     chosen = ordinal;
@@ -304,19 +313,14 @@ static enum lb_status cuda_start(struct lb_error *err)
 
 static enum lb_status cuda_hold(struct lb_error *err)
 {
-    void *flags = NULL, *seen = NULL;
-    if (!own.flags) { /* memory of the host that the device reads over the bus */
+    void *flags = NULL;
+    if (!own.flags) { /* the device reads it over the bus, at the same address */
         LB_CHECK(lb_cuda_check(cudaHostAlloc(&flags, 2 * sizeof(unsigned), cudaHostAllocMapped),
                                "allocating host memory that the device sees", err));
         own.flags = memset(flags, 0, 2 * sizeof(unsigned));
     }
-    if (!own.device_flags) {
-        LB_CHECK(lb_cuda_check(cudaHostGetDevicePointer(&seen, (void *)own.flags, 0),
-                               "mapping host memory", err));
-        own.device_flags = seen;
-    }
     own.ticket++;
-    return lb_device_hold(own.device_flags, own.ticket, own.stream, err);
+    return lb_device_hold(own.flags, own.ticket, own.stream, err);
 }
 
 static bool cuda_held(void)

@@ -77,6 +77,12 @@ enum lb_status lb_device_overflow_add(const void *memory, size_t count, uint64_t
     return lb_cuda_check(cudaGetLastError(), "launching a check for overflow", err);
 }
 
+int lb_device_find_code(void)
+{
+    cudaFuncAttributes code;
+    return cudaFuncGetAttributes(&code, reinterpret_cast<const void *>(kernels::fixed_kernel));
+}
+
 size_t lb_device_fixed_bytes(int multiprocessors)
 {
     return static_cast<size_t>(multiprocessors) * kernels::block_threads * sizeof(float);
@@ -90,7 +96,8 @@ enum lb_status lb_device_fixed_work(float *out, int multiprocessors, void *strea
     return lb_cuda_check(cudaGetLastError(), "launching fixed work", err);
 }
 
-enum lb_status lb_device_hold(unsigned *flags, unsigned ticket, void *stream, struct lb_error *err)
+enum lb_status lb_device_hold(volatile unsigned *flags, unsigned ticket, void *stream,
+                              struct lb_error *err)
 {
     kernels::hold_kernel<<<1, 1, 0, static_cast<cudaStream_t>(stream)>>>(flags, ticket, LB_HOLD_NS);
     return lb_cuda_check(cudaGetLastError(), "holding the stream", err);

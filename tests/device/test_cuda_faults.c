@@ -31,7 +31,7 @@ cudaError_t __wrap_cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 }
 
 /* What the driver says of itself and of its one device. */
-static struct {
+static struct driver {
     cudaError_t count, set;
     int version, compute_mode;
 } driver;
@@ -165,36 +165,23 @@ TEST(cublas_without_memory_is_out_of_memory)
 TEST(a_driver_that_gives_no_device_is_told_with_its_reason)
 {
     static const struct {
-        cudaError_t count, set;
-        int version, compute_mode;
+        struct driver driver;
         const char *says[2];
     } cases[] = {
-        {cudaErrorInsufficientDriver, cudaSuccess, 0, 0, {"there is no NVIDIA driver", ""}},
-        {cudaErrorInsufficientDriver,
-         cudaSuccess,
-         11040,
-         0,
+        {{cudaErrorInsufficientDriver, cudaSuccess, 0, 0}, {"there is no NVIDIA driver", ""}},
+        {{cudaErrorInsufficientDriver, cudaSuccess, 11040, 0},
          {"runs CUDA up to 11.4", "this program was built with 1"}},
-        {cudaSuccess,
-         cudaErrorDevicesUnavailable,
-         13000,
-         cudaComputeModeExclusiveProcess,
+        {{cudaSuccess, cudaErrorDevicesUnavailable, 13000, cudaComputeModeExclusiveProcess},
          {"compute mode is exclusive-process", "nvidia-smi -c DEFAULT"}},
-        {cudaSuccess,
-         cudaErrorDevicesUnavailable,
-         13000,
-         cudaComputeModeProhibited,
+        {{cudaSuccess, cudaErrorDevicesUnavailable, 13000, cudaComputeModeProhibited},
          {"compute mode is prohibited", ""}},
-        {cudaErrorNoDevice, cudaSuccess, 13000, 0, {"CUDA_VISIBLE_DEVICES", ""}},
+        {{cudaErrorNoDevice, cudaSuccess, 13000, 0}, {"CUDA_VISIBLE_DEVICES", ""}},
     };
     setenv("CUDA_VISIBLE_DEVICES", "", 1);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct lb_device_info info;
         struct lb_error err = {""};
-        driver.count = cases[i].count;
-        driver.set = cases[i].set;
-        driver.version = cases[i].version;
-        driver.compute_mode = cases[i].compute_mode;
+        driver = cases[i].driver;
         assert_int_equal(lb_device_cuda.open(0, &info, &err), LB_ABSENT);
         if (!strstr(err.text, cases[i].says[0]) || !strstr(err.text, cases[i].says[1]))
             fail_msg("%s", err.text);

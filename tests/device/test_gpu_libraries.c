@@ -44,6 +44,20 @@ TEST_WITH(a_device_is_named_as_nvml_names_it, install, NULL)
     }
 }
 
+TEST_WITH(a_program_without_code_for_the_device_says_how_to_build_it, install, NULL)
+{
+    struct lb_device_info info = {.ordinal = 0}, t4 = trial_device("t4");
+    struct lb_error err = {""};
+    fake_cudart_set_versions(0, -1);
+    assert_int_equal(lb_device_cuda.open(0, &info, &err), LB_ABSENT);
+    assert_string_equal(
+        err.text, "no CUDA device: this program has no code for Fake GPU (9.0): build it with "
+                  "-D LB_CUDA_ARCHITECTURES=90 (CUDA error 209, 209)");
+    fake_device_be(&t4); /* whose cases implementations refuse by its name */
+    assert_int_equal(lb_device_cuda.open(0, &info, &err), LB_OK);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+}
+
 /* NVIDIA's libraries obey these before the math mode that a case names; by one, every launch would
  * wait, by another streams for each other. */
 TEST_WITH(the_environment_does_not_change_what_a_case_measures, install, NULL)

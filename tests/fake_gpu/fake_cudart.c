@@ -52,6 +52,7 @@ static struct {
     struct CUevent_st events[EVENTS_MAX];
     bool spoiled; /* a call that a capture does not allow has invalidated it */
     int driver;   /* 0: CUDART_VERSION */
+    int code;     /* 0: for the device */
     struct fake_cudart_counts counts;
 } runtime;
 
@@ -65,9 +66,10 @@ void fake_cudart_reset(void)
     }
 }
 
-void fake_cudart_set_driver(int version)
+void fake_cudart_set_versions(int driver, int code)
 {
-    runtime.driver = version;
+    runtime.driver = driver;
+    runtime.code = code;
 }
 
 static int driver_version(void)
@@ -218,12 +220,6 @@ cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned flags)
         return answer(cudaErrorInvalidValue); /* the project uses no other flags */
     *memory = malloc(bytes);
     return answer(*memory ? cudaSuccess : cudaErrorMemoryAllocation);
-}
-
-cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned flags)
-{
-    *device = host;
-    return answer(host && flags == 0 ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaFreeHost(void *memory)
@@ -454,12 +450,13 @@ cudaError_t cudaFuncSetAttribute(const void *host, enum cudaFuncAttribute attrib
     return answer(cudaSuccess);
 }
 
-/* All kernels are built for this device. */
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *host)
 {
     const struct lb_device_info *info = fake_device_info();
     memset(attributes, 0, sizeof(*attributes));
-    attributes->ptxVersion = attributes->binaryVersion = 10 * info->major + info->minor;
+    attributes->ptxVersion = runtime.code ? runtime.code : 10 * info->major + info->minor;
+    if (runtime.code < 0)
+        return answer(cudaErrorNoKernelImageForDevice);
     return answer(find(host) ? cudaSuccess : cudaErrorInvalidDeviceFunction);
 }
 

@@ -22,8 +22,10 @@ struct fake_cudart_counts {
 void fake_cudart_reset(void);
 const struct fake_cudart_counts *fake_cudart_counts(void);
 
-/* Sets the CUDA version of the driver, 1000 major + 10 minor, until the next reset. */
-void fake_cudart_set_driver(int version);
+/* Sets the CUDA version of the driver, 1000 major + 10 minor, and the architecture for which
+ * kernels were compiled, such as 80, until the next reset. code 0: the device's; -1: one it does
+ * not run. */
+void fake_cudart_set_versions(int driver, int code);
 
 /* ---- cuBLAS (fake_cublas.c) ---------------------------------------------------------------- */
 

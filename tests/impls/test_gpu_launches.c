@@ -276,7 +276,7 @@ TEST(steps_follow_each_other_where_the_device_can)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         install(cases[i].device);
-        fake_cudart_set_driver(cases[i].driver);
+        fake_cudart_set_versions(cases[i].driver, 0);
         expect_launch("step", cases[i].text);
         assert_int_equal(fake_cudart_counts()->following, cases[i].following);
         assert_int_equal(fake_cudart_counts()->clusters, cases[i].clusters);
