@@ -52,16 +52,12 @@ static bool on_tensor_cores(const struct lb_problem *p)
     return p->dtype == LB_F16 || p->dtype == LB_BF16 || (p->dtype == LB_F32 && p->math != LB_IEEE);
 }
 
-static int64_t round_up_div(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit;
-}
-
 /* Returns the tiles of both directions together: one block each, or one cluster. */
 static int64_t tile_count(const struct lb_problem *p, const struct lb_step_tile *t, bool backward)
 {
-    return round_up_div(p->hidden, lb_step_units(t, backward)) *
-           round_up_div(p->batch, t->columns) * p->directions;
+    int64_t units = lb_step_units(t, backward);
+    return (p->hidden + units - 1) / units * ((p->batch + t->columns - 1) / t->columns) *
+           p->directions;
 }
 
 /* Returns how many tiles run at the same time where an SM has room for one block. */

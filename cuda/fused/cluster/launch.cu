@@ -55,7 +55,7 @@ enum lb_status lb_cluster_ready(struct lb_cluster_kernel *k, int *clusters, stru
     const lb_cluster::key key = {k->tile, k->dtype, k->backward, k->train};
     k->function = lb_fused_launch::find(lb_cluster::rows, key, "cluster", err);
     return k->function ? lb_fused_launch::ask_resident(k->function, lb_cluster::shape_of(*k, 1, 1),
-                                                       clusters, err)
+                                                       clusters, nullptr, err)
                        : LB_UNSUPPORTED;
 }
 

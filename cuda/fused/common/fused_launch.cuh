@@ -8,6 +8,7 @@
 
 #include "cuda/common/launch_error.cuh"
 #include "cuda/fused/common/launch_shape.cuh"
+#include "cuda/fused/common/recurrence.cuh"
 
 namespace lb_fused_launch
 {
@@ -82,12 +83,16 @@ inline enum lb_status ask_clusters(const void *kernel, const shape &s, int *resi
 }
 
 /* Readies a kernel for launches by this process, and asks the device how many blocks of the shape
- * it runs at the same time, or how many clusters where the shape has clusters. */
+ * it runs at the same time, or how many clusters where the shape has clusters. A device runs code
+ * for older ones too, where a kernel that needs clusters or more shared memory is empty: then
+ * LB_UNSUPPORTED. follows, unless it is NULL: whether launches may follow each other. Code for
+ * architectures before sm_90 does not wait, and a graph keeps such launches since CUDA 12.3. */
 inline enum lb_status ask_resident(any_kernel function, const shape &s, int *resident,
-                                   struct lb_error *err)
+                                   bool *follows, struct lb_error *err)
 {
     const void *kernel = reinterpret_cast<const void *>(function);
-    int device = 0, each = 0;
+    cudaFuncAttributes code = {};
+    int device = 0, each = 0, driver = 0;
     cudaError_t error = cudaGetDevice(&device);
     auto ask = [&](cudaDeviceAttr attribute) {
         int value = 0;
@@ -98,6 +103,19 @@ inline enum lb_status ask_resident(any_kernel function, const shape &s, int *res
     const int cooperative = ask(cudaDevAttrCooperativeLaunch);
     const int multiprocessors = ask(cudaDevAttrMultiProcessorCount);
     const int shared = ask(cudaDevAttrMaxSharedMemoryPerBlockOptin);
+    if (error == cudaSuccess)
+        error = cudaFuncGetAttributes(&code, kernel);
+    if (error == cudaSuccess)
+        error = cudaDriverGetVersion(&driver);
+    if (follows)
+        *follows = code.ptxVersion >= 90 && CUDART_VERSION >= 12030 && driver >= 12030;
+    if (error == cudaSuccess && (s.shared > lb_recurrence::shared_limit_of(code.ptxVersion) ||
+                                 (s.cluster > 0 && code.ptxVersion < 90)))
+        return lb_fail(
+            err, LB_UNSUPPORTED,
+            "the %s kernel is empty, because its code here is for compute capability %d.%d: "
+            "set LB_CUDA_ARCHITECTURES to that of this device",
+            s.family, code.ptxVersion / 10, code.ptxVersion % 10);
     if (error == cudaSuccess) /* the maximum, because later launches may need more than this one */
         error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
     /* A step's block must find shared memory beside the block of the step before. */
@@ -113,22 +131,6 @@ inline enum lb_status ask_resident(any_kernel function, const shape &s, int *res
     if (s.cooperative && !cooperative)
         return lb_fail(err, LB_UNSUPPORTED, "this device has no cooperative launch");
     *resident = each * multiprocessors;
-    return LB_OK;
-}
-
-/* Asks whether launches of the kernel may follow each other. It must have been compiled for sm_90
- * or later, because older code does not wait, and a graph keeps such launches since CUDA 12.3. */
-inline enum lb_status ask_follows(any_kernel kernel, const shape &s, bool *follows,
-                                  struct lb_error *err)
-{
-    cudaFuncAttributes attributes;
-    int driver = 0;
-    cudaError_t error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void *>(kernel));
-    if (error == cudaSuccess)
-        error = cudaDriverGetVersion(&driver);
-    if (error != cudaSuccess)
-        return failed("asking the version of", s, error, err);
-    *follows = attributes.ptxVersion >= 90 && CUDART_VERSION >= 12030 && driver >= 12030;
     return LB_OK;
 }
 

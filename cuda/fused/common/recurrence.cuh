@@ -21,15 +21,18 @@ using lb_cell::convert_to_storage;
 
 constexpr int lanes = 32;
 
-/* The maximum of dynamic shared memory per block, in bytes. A kernel whose tile needs more is
- * compiled with an empty body. Source: CUDA C++ Programming Guide, "Technical Specifications per
- * Compute Capability". */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-constexpr size_t shared_limit = 99 << 10;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-constexpr size_t shared_limit = 163 << 10;
+/* Returns the maximum of dynamic shared memory per block, in bytes, in code for an architecture
+ * such as 90. A kernel whose tile needs more is compiled with an empty body. Source: CUDA C++
+ * Programming Guide, "Technical Specifications per Compute Capability". */
+constexpr size_t shared_limit_of(int architecture)
+{
+    return (architecture >= 120 ? 99 : architecture < 90 ? 163 : 227) << 10;
+}
+
+#ifdef __CUDA_ARCH__
+constexpr size_t shared_limit = shared_limit_of(__CUDA_ARCH__ / 10);
 #else
-constexpr size_t shared_limit = 227 << 10;
+constexpr size_t shared_limit = shared_limit_of(90);
 #endif
 
 /* ---- Experiments ----------------------------------------------------------------------------- */

@@ -58,8 +58,8 @@ enum lb_status lb_grid_ready(struct lb_grid_kernel *k, int needed, int *resident
     k->function = lb_fused_launch::find(lb_grid::rows, key, "grid", err);
     if (!k->function)
         return LB_UNSUPPORTED;
-    LB_CHECK(
-        lb_fused_launch::ask_resident(k->function, lb_grid::shape_of(*k, 1, 1), resident, err));
+    LB_CHECK(lb_fused_launch::ask_resident(k->function, lb_grid::shape_of(*k, 1, 1), resident,
+                                           nullptr, err));
     if (*resident < needed)
         return lb_fail(err, LB_UNSUPPORTED,
                        "%d blocks of the grid kernel must run at once, and this device has room "

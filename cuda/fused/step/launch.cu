@@ -72,8 +72,7 @@ enum lb_status lb_step_ready(struct lb_step_kernel *k, int *resident, struct lb_
     k->function = lb_fused_launch::find(lb_step::rows, key, "step", err);
     if (!k->function)
         return LB_UNSUPPORTED;
-    LB_CHECK(lb_fused_launch::ask_resident(k->function, shape, resident, err));
-    return lb_fused_launch::ask_follows(k->function, shape, &k->follows, err);
+    return lb_fused_launch::ask_resident(k->function, shape, resident, &k->follows, err);
 }
 
 enum lb_status lb_step_launch(const void *kernel, const void *args, void *stream,

@@ -45,16 +45,12 @@ static void log_run(char what)
     lb_host_log[length] = what, lb_host_log[length + 1] = 0;
 }
 
-enum lb_status ask_resident(any_kernel, const shape &s, int *resident, struct lb_error *)
+enum lb_status ask_resident(any_kernel, const shape &s, int *resident, bool *follows,
+                            struct lb_error *)
 {
+    if (follows)
+        *follows = true; /* as on sm_90 and later with CUDA 12.3 */
     *resident = s.cooperative ? lb_grid_host_resident : lb_host_sms / (s.cluster ? s.cluster : 1);
-    return LB_OK;
-}
-
-/* As on sm_90 and later with CUDA 12.3. */
-enum lb_status ask_follows(any_kernel, const shape &, bool *follows, struct lb_error *)
-{
-    *follows = true;
     return LB_OK;
 }
 
