@@ -32,6 +32,14 @@ static void add_case(struct lb_plan *plan, const char *impl, int64_t seq_len, in
     c->problem.hidden = c->problem.input = hidden;
 }
 
+static size_t find(const struct lb_plan *plan, const struct lb_case *c)
+{
+    for (size_t i = 0; i < plan->count; i++)
+        if (lb_case_same(&plan->cases[i], c))
+            return i;
+    return plan->count;
+}
+
 /* Cases of few sizes, so that problems repeat, by implementations of which not every problem has
  * all; no case twice. */
 static struct lb_plan random_plan(uint64_t *state)
@@ -46,11 +54,7 @@ static struct lb_plan random_plan(uint64_t *state)
                  (int64_t)1 << (bits >> 5 & 3), (int64_t)16 << (bits >> 7 & 3));
         c->problem.pass = bits >> 9 & 1 ? LB_TRAIN : LB_INFER;
         c->threads = bits >> 10 & 1 ? 2 : 1;
-        for (size_t i = 0; i + 1 < plan.count; i++)
-            if (lb_case_same(&plan.cases[i], c)) {
-                plan.count--;
-                break;
-            }
+        plan.count -= find(&plan, c) + 1 < plan.count; /* it repeats another one */
     }
     return plan;
 }
@@ -65,14 +69,6 @@ static struct lb_plan shard_of(const struct lb_plan *plan, int index, int count)
     if (lb_shard_keep(text, &s, &part, &err) != LB_OK)
         fail_msg("%s", err.text);
     return part;
-}
-
-static size_t find(const struct lb_plan *plan, const struct lb_case *c)
-{
-    for (size_t i = 0; i < plan->count; i++)
-        if (lb_case_same(&plan->cases[i], c))
-            return i;
-    return plan->count;
 }
 
 /* Which shard each case of the plan is in; fails when it is in none or in two, or when the order of

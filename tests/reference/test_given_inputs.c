@@ -16,7 +16,7 @@ static int give_inputs(void **state)
     if (scratch_setup(state) != 0)
         return -1;
     for (size_t i = 0; i < T * B * I; i++)
-        x[i] = (double)i / 7;
+        x[i] = (double)i * 60 / 7;
     const char *path = scratch_path("x.npy");
     lb_give_files(&(struct lb_given_files){.inputs = path});
     return lb_sequence_file_write(path, T, B, I, x, NULL) == LB_OK ? 0 : -1;
@@ -73,6 +73,23 @@ TEST(values_are_rounded_to_the_dtype)
     const float *rounded = lb_reference_inputs(reference, 0)->at[LB_X];
     for (size_t i = 0; i < T * B * I; i++)
         assert_true(rounded[i] == (float)x[i]);
+    lb_reference_close(reference);
+}
+
+/* Of relu, cn of the last rows exceeds what f16 holds. */
+TEST(no_finite_result_is_right_where_the_right_one_overflows)
+{
+    struct lb_problem problem = trial_problem("T5_B300_I3_H64/f16/infer/act-relu");
+    struct lb_reference *reference;
+    struct lb_results zeros;
+    struct lb_check check;
+    assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, true, &reference, NULL), LB_OK);
+    assert_int_equal(lb_results_create(&problem, &zeros, NULL), LB_OK);
+    for (int t = LB_Y; t <= LB_CN; t++)
+        memset(zeros.at[t], 0, zeros.counts[t] * zeros.element_bytes);
+    lb_reference_check(reference, 0, &zeros, 0, &check);
+    assert_true(!check.right && strstr(check.reason, "allowed 0"));
+    lb_results_destroy(&zeros);
     lb_reference_close(reference);
 }
 
