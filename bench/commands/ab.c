@@ -78,11 +78,6 @@ enum lb_status lb_measure_pairs(const struct lb_session *session, const struct l
     for (int s = 0; s < 2; s++) {
         rows[s] = lb_row_make(&cases[s]);
         rows[s].verdict = LB_VERDICT_OK;
-        const struct lb_impl_entry *impl_entry = entry_of(session, &cases[s], &sides[s]);
-        if (impl_entry->absent) {
-            rows[s].verdict = LB_VERDICT_ABSENT;
-            lb_row_print(&rows[s].reason, "%s", impl_entry->absent);
-        }
     }
     bool sound = true;
     for (int i = 0; i < pairs && sound; i++) {

@@ -66,9 +66,8 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
     const struct lb_impl_entry *impl_entry = lb_registry_find(check->session->registry, c->impl);
     const struct lb_job job = {
         .c = c, .seed = check->session->options->seed, .outputs = check->path};
-    struct lb_row row = lb_row_make(c);
+    struct lb_row row = {0};
     struct output *output = &check->outputs[check->count];
-    enum lb_status st = LB_OK;
     const struct lb_problem *p = &c->problem;
     struct lb_case plain = lb_case_defaults(); /* whose text that of c begins with */
     plain.problem = *p;
@@ -79,9 +78,7 @@ static enum lb_status run_case(struct check *check, const struct lb_case *c, str
              ieee ? "" : "/", ieee ? "" : lb_math_name(p->math));
     snprintf(output->name, sizeof(output->name), "%s/%s%.127s", LB_IMPL_LABEL(c), output->precision,
              settings);
-    row.verdict = LB_VERDICT_ABSENT;
-    if (!impl_entry->absent)
-        st = lb_pool_run(check->session->pool, impl_entry, &job, &row, err);
+    enum lb_status st = lb_pool_run(check->session->pool, impl_entry, &job, &row, err);
     if (st == LB_OK && lb_verdict_has_samples(row.verdict)) { /* a suspect y counts as well */
         st = lb_sequence_file_read(check->path, false, &output->y, err);
         check->count += st == LB_OK;

@@ -45,11 +45,6 @@ static enum lb_status run_one(const struct self_test *test, const struct lb_case
     struct lb_job job = {
         .c = c, .seed = test->session->options->seed, .sampler = lb_sampler_defaults()};
     job.sampler.max_ns = 1e8;
-    *row = lb_row_make(c);
-    if (impl_entry->absent) {
-        row->verdict = LB_VERDICT_ABSENT;
-        return LB_OK;
-    }
     lb_pool_renew(test->session->pool);
     return lb_pool_run(test->session->pool, impl_entry, &job, row, err);
 }

@@ -592,6 +592,12 @@ enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *imp
     bool again = true; /* when the worker was killed from outside, once more */
     double start = lb_now_ns();
     enum lb_status st = LB_OK;
+    if (impl_entry->absent) {
+        *row = lb_row_make(job->c);
+        row->verdict = LB_VERDICT_ABSENT;
+        lb_row_print(&row->reason, "%s", impl_entry->absent);
+        return LB_OK;
+    }
     for (int attempt = 0; attempt < 2 && again; attempt++) {
         struct worker *worker = find_named(pool, usual);
         if (attempt > 0) {

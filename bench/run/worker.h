@@ -68,8 +68,9 @@ struct lb_job {
 };
 
 /* Runs one block of a case in a worker and fills row, whatever happens to the worker. When the
- * worker was killed from outside, that is not the fault of the case, which is run again once. Fails
- * only with LB_INTERRUPTED, or when no worker can be started. */
+ * worker was killed from outside, that is not the fault of the case, which is run again once. Of an
+ * absent implementation the row says why. Fails only with LB_INTERRUPTED, or when no worker can be
+ * started. */
 enum lb_status lb_pool_run(struct lb_pool *pool, const struct lb_impl_entry *impl_entry,
                            const struct lb_job *job, struct lb_row *row, struct lb_error *err);
 

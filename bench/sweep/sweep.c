@@ -67,13 +67,10 @@ static enum lb_status measure_block(struct lb_sweep_run *sweep, const struct lb_
     };
     enum lb_status st = LB_OK;
     *block = lb_row_make(c);
-    if (!impl_entry || impl_entry->absent) {
+    if (!impl_entry) {
         block->verdict = LB_VERDICT_ABSENT;
-        if (impl_entry)
-            lb_row_print(&block->reason, "%s", impl_entry->absent);
-        else
-            lb_row_print(&block->reason, "this program has no %s", c->impl);
-    } else if (first && out_of_time(sweep)) {
+        lb_row_print(&block->reason, "this program has no %s", c->impl);
+    } else if (!impl_entry->absent && first && out_of_time(sweep)) {
         block->verdict = LB_VERDICT_SKIPPED;
         lb_row_print(&block->reason, "the time budget of %.3g s ran out", options->time_budget_s);
     } else if (reached_hang_limit(sweep, c)) {
