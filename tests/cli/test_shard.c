@@ -13,14 +13,6 @@ static struct lb_plan empty_plan(void)
     return plan;
 }
 
-static struct lb_plan copy_of(const struct lb_plan *plan)
-{
-    struct lb_plan copy = empty_plan();
-    memcpy(copy.cases, plan->cases, plan->count * sizeof(*copy.cases));
-    copy.count = plan->count;
-    return copy;
-}
-
 static void add_case(struct lb_plan *plan, const char *impl, int64_t seq_len, int64_t batch,
                      int64_t hidden)
 {
@@ -61,13 +53,13 @@ static struct lb_plan random_plan(uint64_t *state)
 
 static struct lb_plan shard_of(const struct lb_plan *plan, int index, int count)
 {
-    struct lb_plan part = copy_of(plan);
+    struct lb_plan part = empty_plan();
     const struct lb_sampler_options s = lb_sampler_defaults();
-    struct lb_error err = {""};
     char text[32];
+    memcpy(part.cases, plan->cases, plan->count * sizeof(*part.cases));
+    part.count = plan->count;
     snprintf(text, sizeof(text), "%d/%d", index, count);
-    if (lb_shard_keep(text, &s, &part, &err) != LB_OK)
-        fail_msg("%s", err.text);
+    assert_int_equal(lb_shard_keep(text, &s, &part, NULL), LB_OK);
     return part;
 }
 
@@ -75,8 +67,7 @@ static struct lb_plan shard_of(const struct lb_plan *plan, int index, int count)
  * the plan is lost. owner [plan->count] */
 static void find_owners(const struct lb_plan *plan, int shards, int *owner)
 {
-    for (size_t i = 0; i < plan->count; i++)
-        owner[i] = 0;
+    memset(owner, 0, plan->count * sizeof(*owner));
     for (int s = 1; s <= shards; s++) {
         struct lb_plan part = shard_of(plan, s, shards);
         size_t last = 0;

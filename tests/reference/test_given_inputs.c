@@ -22,12 +22,11 @@ static int give_inputs(void **state)
     return lb_sequence_file_write(path, T, B, I, x, NULL) == LB_OK ? 0 : -1;
 }
 
-static void open_inputs(const char *text, struct lb_reference **reference)
+static struct lb_reference *open_inputs(struct lb_problem problem, bool with_oracle)
 {
-    struct lb_problem problem = trial_problem(text);
-    struct lb_error err = {""};
-    if (lb_reference_open(NULL, &problem, 0, 1, false, reference, &err) != LB_OK)
-        fail_msg("%s", err.text);
+    struct lb_reference *reference;
+    assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, with_oracle, &reference, NULL), LB_OK);
+    return reference;
 }
 
 TEST(set_0_is_the_file)
@@ -36,8 +35,7 @@ TEST(set_0_is_the_file)
     static const char *const texts[] = {"T5_B300_I3_H16/f64/infer", "T5_B300_I3_H16_L9/f64/train",
                                         "T5_B300_I3_H16/f64/infer/ragged"};
     for (size_t k = 0; k < sizeof(texts) / sizeof(texts[0]); k++) {
-        struct lb_reference *reference;
-        open_inputs(texts[k], &reference);
+        struct lb_reference *reference = open_inputs(trial_problem(texts[k]), false);
         const struct lb_inputs *first = lb_reference_inputs(reference, 0);
         const struct lb_inputs *second = lb_reference_inputs(reference, 1);
         const double *h0 = first->at[LB_H0], *c0 = first->at[LB_C0];
@@ -68,8 +66,8 @@ TEST(results_of_a_file_are_not_found_without_it)
 
 TEST(values_are_rounded_to_the_dtype)
 {
-    struct lb_reference *reference;
-    open_inputs("T5_B300_I3_H16/f32/infer", &reference);
+    struct lb_problem problem = trial_problem("T5_B300_I3_H16/f32/infer");
+    struct lb_reference *reference = open_inputs(problem, false);
     const float *rounded = lb_reference_inputs(reference, 0)->at[LB_X];
     for (size_t i = 0; i < T * B * I; i++)
         assert_true(rounded[i] == (float)x[i]);
@@ -80,10 +78,9 @@ TEST(values_are_rounded_to_the_dtype)
 TEST(no_finite_result_is_right_where_the_right_one_overflows)
 {
     struct lb_problem problem = trial_problem("T5_B300_I3_H64/f16/infer/act-relu");
-    struct lb_reference *reference;
+    struct lb_reference *reference = open_inputs(problem, true);
     struct lb_results zeros;
     struct lb_check check;
-    assert_int_equal(lb_reference_open(NULL, &problem, 0, 1, true, &reference, NULL), LB_OK);
     assert_int_equal(lb_results_create(&problem, &zeros, NULL), LB_OK);
     for (int t = LB_Y; t <= LB_CN; t++)
         memset(zeros.at[t], 0, zeros.counts[t] * zeros.element_bytes);

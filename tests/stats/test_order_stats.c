@@ -85,13 +85,12 @@ TEST(median_interval_is_the_narrowest_that_covers)
 
 TEST(median_interval_refuses_too_few_samples)
 {
+    const double levels[] = {0.99, 0, 1, NAN};
     double *values = ranks(6), lo = -1, hi = -1;
     for (size_t n = 0; n < 6; n++)
         assert_int_equal(lb_quantile_interval(values, n, 0.5, 0.95, &lo, &hi), LB_INVALID);
-    assert_int_equal(lb_quantile_interval(values, 6, 0.5, 0.99, &lo, &hi), LB_INVALID);
-    assert_int_equal(lb_quantile_interval(values, 6, 0.5, 0, &lo, &hi), LB_INVALID);
-    assert_int_equal(lb_quantile_interval(values, 6, 0.5, 1, &lo, &hi), LB_INVALID);
-    assert_int_equal(lb_quantile_interval(values, 6, 0.5, NAN, &lo, &hi), LB_INVALID);
+    for (size_t i = 0; i < COUNT(levels); i++)
+        assert_int_equal(lb_quantile_interval(values, 6, 0.5, levels[i], &lo, &hi), LB_INVALID);
     assert_true(lo == -1 && hi == -1);
     free(values);
 }
