@@ -186,7 +186,8 @@ int main(int argc, char **argv)
         return lb_worker_main(strtol(argv[2], NULL, 10), (int)strtol(argv[3], NULL, 10));
     enum lb_status st = lb_command_line_read(argc, argv, &options, &err);
     /* These have nothing to save or to clean up when they are stopped, and end at once. */
-    if (!(options.command & (LB_CMD_PROFILE | LB_CMD_EXPORT | LB_CMD_COMPARE)))
+    if (!(options.command &
+          (LB_CMD_LIST | LB_CMD_PLAN | LB_CMD_PROFILE | LB_CMD_EXPORT | LB_CMD_COMPARE)))
         catch_signals();
     signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is an error of write(), not the end */
     lb_gnuplot_set_stop(&stop);
