@@ -196,7 +196,7 @@ def check_kernel(kernel, row, limit):
             yield "%s %d, budget %s" % (column, kernel[column], row[column])
     shared = kernel["static_shared"] + row["dynamic_shared"]
     if shared > limit:
-        yield "%d bytes of shared memory a block, the architecture has %d" % (shared, limit)
+        yield "%d bytes of shared memory per block, the architecture has %d" % (shared, limit)
     rounded = -(-kernel["registers"] // REGISTER_UNIT) * REGISTER_UNIT
     if rounded * row["threads"] > REGISTER_FILE:
         yield "%d registers times %s threads do not fit in the register file" % (rounded, row["threads"])

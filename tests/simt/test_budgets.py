@@ -25,7 +25,7 @@ BROKEN_TABLES = {
                                "a row, but no kernel"),
     "more threads than registers for them": (changed(threads="65536"), "register file"),
     "more shared memory than the architecture has": (changed(dynamic_shared="300000"),
-                                                     "bytes of shared memory a block"),
+                                                     "bytes of shared memory per block"),
     "an instruction that is not there": (changed(ptx="wgmma.mma_async"), "no wgmma.mma_async"),
 }
 
@@ -72,7 +72,7 @@ def check_broken_kernels(nvcc, folder):
             file.write(re.sub(r"(compilation tools, release )[\d.]+", r"\g<1>" + release, compiled))
         said = "\n".join(broken_budgets(table, read_reports(folder, None)))
         for part in ("static_shared 40000, budget 30000",
-                     "240000 bytes of shared memory a block, the architecture has 232448",
+                     "240000 bytes of shared memory per block, the architecture has 232448",
                      "spilling sm_90a: spill_bytes"):
             if part not in said:
                 wrong.append("broken kernels without '%s':\n%s" % (part, said))
