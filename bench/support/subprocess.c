@@ -41,8 +41,8 @@ int lb_spawn(const char *program, const posix_spawn_file_actions_t *actions, cha
     return failed;
 }
 
-/* A stray child of this process: one that it does not know. 0: the process in that folder of /proc
- * is none. */
+/* Returns the id of the process in that folder of /proc when it is a stray: a child of this process
+ * that it does not know. Otherwise returns 0. */
 static pid_t stray_of(const char *process)
 {
     char text[LB_PROC_STAT_SIZE];
@@ -82,10 +82,10 @@ void lb_watch_child(pid_t child)
     adopts = true;
 }
 
-static bool kills; /* strays, which have had their time */
-static int killed; /* strays that have ended since */
+static bool kills; /* the strays, because their time to end by themselves is over */
+static int killed; /* how many strays have ended since then */
 
-/* 1 for a stray, also for one that has just ended, whose own children are strays from now on. */
+/* Returns 1 for a stray, also for one that has just ended: its own children are strays now. */
 static double end_stray(const char *process)
 {
     pid_t stray = stray_of(process);
