@@ -106,38 +106,61 @@ struct lb_cpu_gradients lb_cpu_gradients_of(const struct lb_cpu_simd *s, size_t 
     return g;
 }
 
-/* The rows and the columns that are transposed at a time; no vector has more elements. */
-enum { TILE = 16 };
+enum { TILE = 16 }; /* columns whose gradients are transposed at a time; no vector has more */
 
-/* As transpose, with a size that is constant where this is inlined. */
-static inline __attribute__((always_inline)) void
-transpose_sized(size_t size, char *to, size_t to_stride, const char *from, size_t from_bytes,
-                size_t rows, size_t columns)
+typedef uint32_t words __attribute__((vector_size(16)));
+
+/* The vector of four given elements: those of a are 0 to 3, those of b 4 to 7. */
+#ifdef __clang__
+#define SELECT(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SELECT(a, b, ...) __builtin_shuffle(a, b, (words){__VA_ARGS__})
+#endif
+
+/* Writes four columns of four elements of 4 bytes as rows. */
+static inline void transpose_fours(char *to, size_t to_bytes, const char *from, size_t from_bytes)
 {
-    char tile[TILE][TILE * sizeof(double)];
-    for (size_t first = 0; first < columns; first += TILE) {
-        size_t part = columns - first < TILE ? columns - first : TILE;
-        for (size_t r = 0; r < rows; r++)
-            if (part == TILE) /* a constant, as size is */
-                memcpy(tile[r], from + r * from_bytes + first * size, TILE * size);
-            else
-                memcpy(tile[r], from + r * from_bytes + first * size, part * size);
-        for (size_t c = 0; c < part; c++)
-            for (size_t r = 0; r < rows; r++)
-                memcpy(to + ((first + c) * to_stride + r) * size, &tile[r][c * size], size);
+    words row[4];
+    for (size_t r = 0; r < 4; r++)
+        memcpy(&row[r], from + r * from_bytes, sizeof(row[r]));
+    words left[2], right[2]; /* of two rows each: elements 0 and 1, and 2 and 3, in pairs */
+    for (size_t i = 0; i < 2; i++) {
+        left[i] = SELECT(row[2 * i], row[2 * i + 1], 0, 4, 1, 5);
+        right[i] = SELECT(row[2 * i], row[2 * i + 1], 2, 6, 3, 7);
     }
+    words column[4] = {SELECT(left[0], left[1], 0, 1, 4, 5), SELECT(left[0], left[1], 2, 3, 6, 7),
+                       SELECT(right[0], right[1], 0, 1, 4, 5),
+                       SELECT(right[0], right[1], 2, 3, 6, 7)};
+    for (size_t c = 0; c < 4; c++)
+        memcpy(to + c * to_bytes, &column[c], sizeof(column[c]));
 }
 
-/* Writes column c of `from` to row c of `to`: elements of 2, 4 or 8 bytes, at most TILE rows, which
- * are from_bytes apart. to_stride: elements from one row of `to` to the next. Goes through a tile,
- * because rows whose distance is a power of two would drive one another out of the L1 cache. */
-static void transpose(size_t size, void *to, size_t to_stride, const void *from, size_t from_bytes,
+/* Writes column c of `from` to row c of `to`: elements of 2, 4 or 8 bytes, whose rows are
+ * from_bytes apart. to_stride: elements from one row of `to` to the next. Finishes each cache line
+ * of `from` before the next, because rows whose distance is a power of two drive one another out
+ * of the L1 cache. */
+static void transpose(size_t size, char *to, size_t to_stride, const char *from, size_t from_bytes,
                       size_t rows, size_t columns)
 {
-    switch (size) {
-    case 2: transpose_sized(2, to, to_stride, from, from_bytes, rows, columns); break;
-    case 4: transpose_sized(4, to, to_stride, from, from_bytes, rows, columns); break;
-    default: transpose_sized(8, to, to_stride, from, from_bytes, rows, columns);
+    const size_t fours = size == 4 ? rows / 4 * 4 : 0, line = 64 / size,
+                 to_bytes = to_stride * size;
+    for (size_t first = 0; first < columns; first += line) {
+        size_t end = columns - first < line ? columns : first + line;
+        size_t whole = first + (end - first) / 4 * 4;
+        for (size_t r = 0; r < fours; r += 4)
+            for (size_t c = first; c < whole; c += 4)
+                transpose_fours(to + c * to_bytes + r * size, to_bytes,
+                                from + r * from_bytes + c * size, from_bytes);
+        for (size_t r = 0; r < rows; r++)
+            for (size_t c = r < fours ? whole : first; c < end; c++) {
+                char *at = to + c * to_bytes + r * size;
+                const char *element = from + r * from_bytes + c * size;
+                switch (size) {
+                case 2: memcpy(at, element, 2); break;
+                case 4: memcpy(at, element, 4); break;
+                default: memcpy(at, element, 8);
+                }
+            }
     }
 }
 
@@ -169,7 +192,9 @@ static void pack_forward(const struct lb_cpu_simd *s, char *to, const char *from
             vectors = lb_cpu_least(lb_cpu_cover(all - first, s->simd_width), 4);
         size_t width = vectors * s->simd_width;
         char *start = lb_cpu_at(s, to, panel * k_count * s->width);
-        memset(start, 0, k_count * width * s->elem);
+        if (k_count > columns ||
+            all - first < (projection ? width : s->simd_width)) /* has padding */
+            memset(start, 0, k_count * width * s->elem);
         for (size_t g = 0; g < vectors; g++) {
             size_t unit = first + (projection ? g * s->simd_width : 0);
             size_t row = unit + (projection ? 0 : g * s->H);
@@ -209,7 +234,8 @@ static void pack_backward(const struct lb_cpu_simd *s, char *to, const char *fro
         size_t width = tiled ? most : lb_cpu_cover(count, s->simd_width) * s->simd_width;
         size_t step = tiled ? LB_TILE_COLUMNS : width, tiles = k / LB_TILE_DEPTH;
         char *start = lb_cpu_at(s, to, first * k);
-        memset(start, 0, width * k * s->elem);
+        if (k > rows || width > count) /* has padding */
+            memset(start, 0, width * k * s->elem);
         for (size_t r = 0, gate = 0, unit = 0; r < rows; r++, unit++) {
             gate += unit == s->H;
             unit = unit == s->H ? 0 : unit;
@@ -380,7 +406,7 @@ static void unpack_gate(const struct lb_cpu_simd *s, char *to, const char *from,
     double tile[TILE * TILE]; /* [units, TILE] of sum_elem */
     for (size_t first = 0; first < columns; first += TILE) {
         size_t part = lb_cpu_least(columns - first, TILE);
-        transpose(s->sum_elem, tile, TILE, lb_cpu_sum_at(s, from, first * s->width),
+        transpose(s->sum_elem, (char *)tile, TILE, lb_cpu_sum_at(s, from, first * s->width),
                   s->width * s->sum_elem, part, units);
         for (size_t unit = 0; unit < units; unit++)
             lb_cpu_from_sums(s, lb_cpu_sum_at(s, tile, unit * TILE),
