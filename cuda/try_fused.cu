@@ -79,10 +79,10 @@ struct layer {
     std::vector<half> w; /* [4H, H] */
     std::vector<float> pre, bias;
     std::vector<half> h0, c0;
-    static constexpr int checked = 4; /* steps */
-    std::vector<float> first, last;   /* y [checked, H] of the first and the last batch row */
+    int checked;                    /* steps */
+    std::vector<float> first, last; /* y [checked, H] of the first and the last batch row */
 
-    layer(int t, int b, int h) : seq_len(t), batch(b), hidden(h)
+    layer(int t, int b, int h) : seq_len(t), batch(b), hidden(h), checked(std::min(t, 4))
     {
         std::mt19937 random(1);
         std::uniform_real_distribution<float> uniform(-1, 1);
