@@ -179,8 +179,13 @@ static enum lb_status take_run(struct merge *merge, const struct lb_run *run, si
     for (i = 0; i < count; i++)
         numbers[i] =
             lb_run_find_environment(merge->environments, json_array_get(run->environments, i));
-    for (i = first; i < merge->count; i++)
-        merge->lines[i].environment = numbers[merge->lines[i].environment];
+    for (i = first; i < merge->count; i++) {
+        struct line *line = &merge->lines[i];
+        line->environment = numbers[line->environment];
+        json_object_set_new(line->object, "environment",
+                            json_integer((json_int_t)line->environment));
+        json_object_del(line->object, "node_warning"); /* found anew */
+    }
     free(numbers);
     json_t *shards = json_object_get(run->header, "shards");
     if (shard)
@@ -297,7 +302,7 @@ static void drop_replaced(struct merge *merge, size_t from, size_t end)
         bool replaced = i + 1 < end && line[1].environment == line->environment;
         bool skipped = !line->ran && (ran || kept > 0);
         line->dropped = replaced || skipped;
-        merge->replaced += replaced && line->ran;
+        merge->replaced += replaced && line->ran && !json_equal(line->object, line[1].object);
         merge->rows += !line->dropped;
         merge->cases += !line->dropped && kept == 0;
         kept += !line->dropped;
@@ -429,9 +434,6 @@ static enum lb_status write_run(FILE *out, const void *user, struct lb_error *er
         json_t *warning = json_array_get(merge->warnings, line->environment);
         if (line->dropped)
             continue;
-        json_object_del(line->object, "node_warning");
-        json_object_set_new(line->object, "environment",
-                            json_integer((json_int_t)line->environment));
         if (!line->canary && json_is_string(warning))
             json_object_set(line->object, "node_warning", warning);
         write_object(json_incref(line->object), out);

@@ -141,7 +141,8 @@ class Merging(MergeTest):
             self.assertEqual(self.merged_rows("other"), self.merged_rows("first"))
         for name, *sources in (("first", "runs"), ("again", "first"), ("with", "first", "runs")):
             before = self.read("first")
-            self.merge(name, *sources)
+            said = self.merge(name, *sources).stdout
+            self.assertEqual("3 rows were replaced" in said, "runs" in sources)
             self.assertEqual(self.read(name), before)
 
     def test_the_later_row_of_a_case_and_environment_counts(self):
