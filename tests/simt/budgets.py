@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Compares every kernel with a row of budgets.csv: registers, spills, shared memory, instructions.
 
-  budgets.py compile --nvcc [CACHE] NVCC --out DIR [--arch ARCH]...
+  budgets.py compile --nvcc [CACHE] NVCC --out DIR
   budgets.py check   --out DIR [--disassembler NVDISASM]
   budgets.py hold    --nvcc [CACHE] NVCC --out DIR [--disassembler NVDISASM]
   budgets.py measure --out DIR [--disassembler NVDISASM]
 
 compile writes PTX, the assembler's resource report and the machine code of each source to DIR, for
-all architectures that the table has, or those given. check compares these with the table: a kernel
+all architectures that the table has. check compares these with the table: a kernel
 without a row fails, and so does a row without a kernel. hold does both. measure prints the current
 rows, for pasting.
 
@@ -65,35 +65,37 @@ def run(command, **options):
 
 
 def device_code(path):
-    """[(extension, code)]: the PTX and the machine code in an object file. Source of the layout: CUDA's
-    fatbinary_section.h, and binaries of nvcc 12 and 13."""
+    """[(architecture, extension, code)]: the PTX and the machine code in an object file. Source of the
+    layout: CUDA's fatbinary_section.h, and binaries of nvcc 12 and 13."""
     with open(path, "rb") as file:
         data = file.read()
+    numbers = {int(re.sub(r"\D", "", arch)): arch for arch in ARCHES}
     found = []
     for part in re.finditer(rb"\x50\xed\x55\xba", data):
         at = part.start() + 16
         end = at + struct.unpack_from("<Q", data, at - 8)[0]
         while at < end:
-            kind, _, header_bytes, code_bytes = struct.unpack_from("<HHIQ", data, at)
+            kind, _, header_bytes, code_bytes, _, _, _, number = struct.unpack_from("<HHIQ4I", data, at)
             at += header_bytes + code_bytes
-            found.append(({1: "ptx", 2: "cubin"}[kind], data[at - code_bytes:at]))
+            found.append((numbers[number], {1: "ptx", 2: "cubin"}[kind], data[at - code_bytes:at]))
     return found
 
 
-def compile_one(nvcc, out, source, arch):
+def compile_one(nvcc, out, source, arches):
     """Compiles to an object, which a compiler cache knows, and takes it apart."""
     folder, name = os.path.split(source)  # several folders have files of one name
-    stem = "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0])
-    base = os.path.join(out, "%s.%s" % (stem, arch))
-    virtual = arch.replace("sm", "compute")
-    report = run(nvcc + [
-        "-std=c++17", "-gencode", "arch=%s,code=[%s,%s]" % (virtual, arch, virtual), "--no-compress",
-        "-I" + ROOT, "-I" + os.path.join(ROOT, "harness"),
+    base = os.path.join(out, "%s-%s" % (os.path.basename(folder), os.path.splitext(name)[0]))
+    targets = []
+    for arch in arches:
+        virtual = arch.replace("sm", "compute")
+        targets += ["-gencode", "arch=%s,code=[%s,%s]" % (virtual, arch, virtual)]
+    report = run(nvcc + ["-std=c++17"] + targets + [
+        "--no-compress", "-I" + ROOT, "-I" + os.path.join(ROOT, "harness"),
         "-Xptxas", "-v", "-c", "-o", base + ".o", source])
     with open(base + ".txt", "w") as file:
         file.write(run(nvcc[-1:] + ["--version"]) + report)
-    for kind, code in device_code(base + ".o"):
-        with open(base + "." + kind, "wb") as file:
+    for arch, kind, code in device_code(base + ".o"):
+        with open("%s.%s.%s" % (base, arch, kind), "wb") as file:
             file.write(code)
 
 
@@ -104,13 +106,11 @@ def compile_all(options):
     # These have the kernels of other files, or kernels that only measure.
     sources = [name for name in sources if not name.endswith("try_fused.cu")]
     os.makedirs(options.out, exist_ok=True)
-    arches = options.arch or ARCHES
     for name in os.listdir(options.out):
-        if name.endswith(tuple(f".{a}.{kind}" for a in arches for kind in ("o", "ptx", "txt", "cubin"))):
+        if name.endswith((".o", ".ptx", ".txt", ".cubin")):
             os.remove(os.path.join(options.out, name))
-    with concurrent.futures.ThreadPoolExecutor(max_workers=1 if options.arch else 2) as pool:
-        jobs = [pool.submit(compile_one, options.nvcc, options.out, source, arch)
-                for source in sources for arch in arches]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
+        jobs = [pool.submit(compile_one, options.nvcc, options.out, source, ARCHES) for source in sources]
         for job in jobs:
             job.result()
     return 0
@@ -163,11 +163,13 @@ def read_reports(folder, disassembler):
         if not name.endswith(".txt"):
             continue
         base = os.path.join(folder, name[:-4])
-        with open(base + ".txt") as report, open(base + ".ptx") as ptx:
-            text, ptx_text = report.read(), ptx.read()
-        bodies, release = ptx_bodies(ptx_text), RELEASE.search(text)
-        machine = sass_bodies(disassembler, base + ".cubin") if disassembler else {}
-        parts = ENTRY.split(text)[1:]
+        with open(base + ".txt") as report:
+            text = report.read()
+        release, parts, bodies, machine = RELEASE.search(text), ENTRY.split(text)[1:], {}, {}
+        for arch in set(parts[1::3]):
+            with open("%s.%s.ptx" % (base, arch)) as ptx:
+                bodies[arch] = ptx_bodies(ptx.read())
+            machine[arch] = sass_bodies(disassembler, "%s.%s.cubin" % (base, arch)) if disassembler else {}
         short = demangle(parts[0::3]) if parts else {}
         for mangled, arch, resources in zip(parts[0::3], parts[1::3], parts[2::3]):
             spills, shared = SPILLS.search(resources), SHARED.search(resources)
@@ -177,7 +179,7 @@ def read_reports(folder, disassembler):
                 "registers": int(USED.search(resources).group(1)),
                 "spill_bytes": int(spills.group(2)) + int(spills.group(3)) if spills else 0,
                 "static_shared": int(shared.group(1)) if shared else 0,
-                "ptx": bodies[mangled], "sass": machine.get(mangled)})
+                "ptx": bodies[arch][mangled], "sass": machine[arch].get(mangled)})
     return found
 
 
@@ -305,7 +307,6 @@ def main():
     parser.add_argument("verb", choices=list(verbs))
     parser.add_argument("--nvcc", nargs="+")
     parser.add_argument("--out", required=True)
-    parser.add_argument("--arch", action="append", choices=ARCHES)
     parser.add_argument("--disassembler")
     options = parser.parse_args()
     if options.verb in ("compile", "hold") and not options.nvcc:

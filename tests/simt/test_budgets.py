@@ -55,10 +55,10 @@ __global__ void __launch_bounds__(1024, 2) spilling(float *out)
 def check_broken_kernels(nvcc, folder):
     """The table's registers hold for one release of nvcc alone, and the other limits for each."""
     source = os.path.join(folder, "broken.cu")
-    report = os.path.join(folder, os.path.basename(folder) + "-broken.sm_90a.txt")
+    report = os.path.join(folder, os.path.basename(folder) + "-broken.txt")
     with open(source, "w") as file:
         file.write(BROKEN_KERNELS)
-    compile_one(nvcc, folder, source, "sm_90a")
+    compile_one(nvcc, folder, source, ["sm_90a"])
     row = dict.fromkeys(COLUMNS, "") | {"threads": "32", "sm_90a": "8", "static_shared": "0",
                                         "dynamic_shared": "0"}
     table = table_of([dict(row, kernel="too_much_shared", static_shared="30000",
