@@ -213,8 +213,9 @@ size_t lb_cpu_packed_bytes(const struct lb_cpu_simd *s)
 }
 
 /* GEMM over steps: o.dw [panels, columns, width] = in [rows, columns] transposed, times da, whose
- * panels have da_rows rows. This computes the thread's tile, DEPTH rows at a time, which are first
- * packed into the order in which each panel reads them where the L2 cache doesn't hold them. */
+ * panels have da_rows rows. This computes the thread's tile, DEPTH rows at a time. Where the L2
+ * cache doesn't hold so many rows of the widest input, all parts are first packed into the order in
+ * which each panel reads them. */
 static void multiply(const struct lb_cpu_layer_dir *ld, size_t all_panels, size_t da_rows,
                      struct lb_cpu_outer o)
 {

@@ -135,15 +135,13 @@ static inline void transpose_fours(char *to, size_t to_bytes, const char *from, 
         memcpy(to + c * to_bytes, &column[c], sizeof(column[c]));
 }
 
-/* Writes column c of `from` to row c of `to`: elements of 2, 4 or 8 bytes, whose rows are
- * from_bytes apart. to_stride: elements from one row of `to` to the next. Finishes each cache line
- * of `from` before the next, because rows whose distance is a power of two drive one another out
- * of the L1 cache. */
-static void transpose(size_t size, char *to, size_t to_stride, const char *from, size_t from_bytes,
-                      size_t rows, size_t columns)
+/* As transpose, with a size that is constant where this is inlined. */
+static inline __attribute__((always_inline)) void transpose_sized(size_t size, char *to,
+                                                                  size_t to_bytes, const char *from,
+                                                                  size_t from_bytes, size_t rows,
+                                                                  size_t columns)
 {
-    const size_t fours = size == 4 ? rows / 4 * 4 : 0, line = 64 / size,
-                 to_bytes = to_stride * size;
+    const size_t fours = size == 4 ? rows / 4 * 4 : 0, line = 64 / size;
     for (size_t first = 0; first < columns; first += line) {
         size_t end = columns - first < line ? columns : first + line;
         size_t whole = first + (end - first) / 4 * 4;
@@ -152,15 +150,22 @@ static void transpose(size_t size, char *to, size_t to_stride, const char *from,
                 transpose_fours(to + c * to_bytes + r * size, to_bytes,
                                 from + r * from_bytes + c * size, from_bytes);
         for (size_t r = 0; r < rows; r++)
-            for (size_t c = r < fours ? whole : first; c < end; c++) {
-                char *at = to + c * to_bytes + r * size;
-                const char *element = from + r * from_bytes + c * size;
-                switch (size) {
-                case 2: memcpy(at, element, 2); break;
-                case 4: memcpy(at, element, 4); break;
-                default: memcpy(at, element, 8);
-                }
-            }
+            for (size_t c = r < fours ? whole : first; c < end; c++)
+                memcpy(to + c * to_bytes + r * size, from + r * from_bytes + c * size, size);
+    }
+}
+
+/* Writes column c of `from` to row c of `to`: elements of 2, 4 or 8 bytes, whose rows are
+ * from_bytes apart. to_stride: elements from one row of `to` to the next. Takes 64 bytes of every
+ * row before the next 64, because rows whose distance is a power of two drive one another out of
+ * the L1 cache. */
+static void transpose(size_t size, void *to, size_t to_stride, const char *from, size_t from_bytes,
+                      size_t rows, size_t columns)
+{
+    switch (size) {
+    case 2: transpose_sized(2, to, to_stride * 2, from, from_bytes, rows, columns); break;
+    case 4: transpose_sized(4, to, to_stride * 4, from, from_bytes, rows, columns); break;
+    default: transpose_sized(8, to, to_stride * 8, from, from_bytes, rows, columns);
     }
 }
 
@@ -406,7 +411,7 @@ static void unpack_gate(const struct lb_cpu_simd *s, char *to, const char *from,
     double tile[TILE * TILE]; /* [units, TILE] of sum_elem */
     for (size_t first = 0; first < columns; first += TILE) {
         size_t part = lb_cpu_least(columns - first, TILE);
-        transpose(s->sum_elem, (char *)tile, TILE, lb_cpu_sum_at(s, from, first * s->width),
+        transpose(s->sum_elem, tile, TILE, lb_cpu_sum_at(s, from, first * s->width),
                   s->width * s->sum_elem, part, units);
         for (size_t unit = 0; unit < units; unit++)
             lb_cpu_from_sums(s, lb_cpu_sum_at(s, tile, unit * TILE),
