@@ -186,19 +186,16 @@ TEST(a_benchmark_has_no_more_threads_than_cpus)
 }
 
 /* The inputs of the first problems are so large that they are packed for the weight gradients in
- * more than one block of rows, and the gates so many that backward sums them in blocks. The last
- * has too little work for two threads, so it runs on one. */
+ * more than one block of rows, and the gates so many that backward sums them in blocks; in the last
+ * with AVX2, a step back begins with a part of a vector. One problem has too little work for two
+ * threads, and the rows of one are dealt from 4 on. */
 TEST(training_is_right_beyond_the_caches_and_on_two_threads)
 {
     static const char *const problems[] = {
-        "T40_B14_I420_H40_D2/f32/train",
-        "T3_B7_I9_H500/f32/train/ragged",
-        "T9_B13_I37_H100_L2_D2/f32/train",
-        "T9_B13_I37_H100_L2_D2/f32/train/ragged",
-        "T5_B7_I33_H130_D2/f64/backward/ragged",
-        "T5_B40_I3_H17_L3/f32/train",
-        "T10_B256_I32_H128/f32/train", /* dealt from 4 rows */
-        "T3_B1_I8_H772/f32/train",     /* with AVX2, a step back begins with a part of a vector */
+        "T40_B14_I420_H40_D2/f32/train",         "T3_B7_I9_H500/f32/train/ragged",
+        "T9_B13_I37_H100_L2_D2/f32/train",       "T9_B13_I37_H100_L2_D2/f32/train/ragged",
+        "T5_B7_I33_H130_D2/f64/backward/ragged", "T5_B40_I3_H17_L3/f32/train",
+        "T10_B256_I32_H128/f32/train",           "T3_B1_I8_H772/f32/train",
     };
     for (size_t i = 0; i < sizeof(problems) / sizeof(problems[0]); i++) {
         hash_of(problems[i], "");
