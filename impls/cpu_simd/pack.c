@@ -110,13 +110,6 @@ enum { TILE = 16 }; /* columns whose gradients are transposed at a time; no vect
 
 typedef uint32_t words __attribute__((vector_size(16)));
 
-/* The vector of four given elements: those of a are 0 to 3, those of b 4 to 7. */
-#ifdef __clang__
-#define SELECT(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
-#else
-#define SELECT(a, b, ...) __builtin_shuffle(a, b, (words){__VA_ARGS__})
-#endif
-
 /* Writes four columns of four elements of 4 bytes as rows. */
 static inline void transpose_fours(char *to, size_t to_bytes, const char *from, size_t from_bytes)
 {
@@ -125,12 +118,13 @@ static inline void transpose_fours(char *to, size_t to_bytes, const char *from, 
         memcpy(&row[r], from + r * from_bytes, sizeof(row[r]));
     words left[2], right[2]; /* of two rows each: elements 0 and 1, and 2 and 3, in pairs */
     for (size_t i = 0; i < 2; i++) {
-        left[i] = SELECT(row[2 * i], row[2 * i + 1], 0, 4, 1, 5);
-        right[i] = SELECT(row[2 * i], row[2 * i + 1], 2, 6, 3, 7);
+        left[i] = __builtin_shufflevector(row[2 * i], row[2 * i + 1], 0, 4, 1, 5);
+        right[i] = __builtin_shufflevector(row[2 * i], row[2 * i + 1], 2, 6, 3, 7);
     }
-    words column[4] = {SELECT(left[0], left[1], 0, 1, 4, 5), SELECT(left[0], left[1], 2, 3, 6, 7),
-                       SELECT(right[0], right[1], 0, 1, 4, 5),
-                       SELECT(right[0], right[1], 2, 3, 6, 7)};
+    words column[4] = {__builtin_shufflevector(left[0], left[1], 0, 1, 4, 5),
+                       __builtin_shufflevector(left[0], left[1], 2, 3, 6, 7),
+                       __builtin_shufflevector(right[0], right[1], 0, 1, 4, 5),
+                       __builtin_shufflevector(right[0], right[1], 2, 3, 6, 7)};
     for (size_t c = 0; c < 4; c++)
         memcpy(to + c * to_bytes, &column[c], sizeof(column[c]));
 }
@@ -197,8 +191,8 @@ static void pack_forward(const struct lb_cpu_simd *s, char *to, const char *from
             vectors = lb_cpu_least(lb_cpu_cover(all - first, s->simd_width), 4);
         size_t width = vectors * s->simd_width;
         char *start = lb_cpu_at(s, to, panel * k_count * s->width);
-        if (k_count > columns ||
-            all - first < (projection ? width : s->simd_width)) /* has padding */
+        bool padded = k_count > columns || all - first < (projection ? width : s->simd_width);
+        if (padded)
             memset(start, 0, k_count * width * s->elem);
         for (size_t g = 0; g < vectors; g++) {
             size_t unit = first + (projection ? g * s->simd_width : 0);
@@ -239,7 +233,8 @@ static void pack_backward(const struct lb_cpu_simd *s, char *to, const char *fro
         size_t width = tiled ? most : lb_cpu_cover(count, s->simd_width) * s->simd_width;
         size_t step = tiled ? LB_TILE_COLUMNS : width, tiles = k / LB_TILE_DEPTH;
         char *start = lb_cpu_at(s, to, first * k);
-        if (k > rows || width > count) /* has padding */
+        bool padded = k > rows || width > count;
+        if (padded)
             memset(start, 0, width * k * s->elem);
         for (size_t r = 0, gate = 0, unit = 0; r < rows; r++, unit++) {
             gate += unit == s->H;

@@ -142,7 +142,7 @@ class Merging(MergeTest):
         for name, *sources in (("first", "runs"), ("again", "first"), ("with", "first", "runs")):
             before = self.read("first")
             said = self.merge(name, *sources).stdout
-            self.assertEqual("3 rows were replaced" in said, "runs" in sources)
+            self.assertEqual("\n3 rows were replaced" in said, "runs" in sources)
             self.assertEqual(self.read(name), before)
 
     def test_the_later_row_of_a_case_and_environment_counts(self):

@@ -7,9 +7,8 @@
   budgets.py measure --out DIR [--disassembler NVDISASM]
 
 compile writes PTX, the assembler's resource report and the machine code of each source to DIR, for
-all architectures that the table has. check compares these with the table: a kernel
-without a row fails, and so does a row without a kernel. hold does both. measure prints the current
-rows, for pasting.
+all architectures that the table has. check compares these with the table: a kernel without a row
+fails, and so does a row without a kernel. hold does both. measure prints the current rows, for pasting.
 
 The registers and instruction counts of the table are those of one release of nvcc (RECORDED). Kernels
 that another release compiled may have more of them. Everything else holds for each release: no spill, no local memory, registers that fit in the register file, shared memory, and instructions.
